@@ -1,20 +1,20 @@
-//! Tar headers. The reader accepts only the bytes that the writer writes, so no field of a header is ever trusted.
+//! Tar headers. The reader accepts only the exact bytes that the writer would write, so it trusts no field of a header.
 
 use tar::{EntryType, Header};
 
 use crate::error::Error;
 
-/// Length of a header, and of the unit to which contents are padded, in bytes.
+/// Length of a header in bytes. Contents are padded to a multiple of this length.
 pub(crate) const BLOCK: usize = 512;
 
-/// Mode of every member.
+/// Permission bits in the header of every member.
 const MODE: u32 = 0o644;
 
-/// Returns the header of a member. A name that does not fit a header is replaced by its place in the manifest, since the
-/// manifest has the name.
+/// Returns the header of a member. If the name does not fit a header, the header has the member's number instead,
+/// because the manifest has the name.
 pub(crate) fn of(name: &str, place: usize, bytes: u64) -> Result<[u8; BLOCK], Error> {
     let mut header = Header::new_ustar();
-    // On an error, a part of the name may be in the header.
+    // A failed call may leave a part of the name in the header, so it is made on a copy.
     let fits = header.clone().set_path(name).is_ok();
     let shown = if fits { name.to_owned() } else { format!("long/{place}") };
     header.set_path(shown).map_err(Error::io(name))?;
@@ -28,15 +28,15 @@ pub(crate) fn of(name: &str, place: usize, bytes: u64) -> Result<[u8; BLOCK], Er
     Ok(*header.as_bytes())
 }
 
-/// Returns the length of the member with this header, if it is the header of a member of this name.
+/// Returns the length that a header gives. `None` if it is not the header of a member with this name.
 pub(crate) fn length(block: &[u8; BLOCK], name: &str) -> Option<u64> {
     let bytes = Header::from_byte_slice(block).entry_size().ok()?;
     (of(name, 0, bytes).ok()? == *block).then_some(bytes)
 }
 
-/// Returns the number of zeros after a content of this length.
+/// Returns the number of zero bytes that follow a content of this length.
 pub(crate) fn padding(bytes: u64) -> usize {
-    // The remainder is less than BLOCK.
+    // The remainder is less than BLOCK, so the cast is exact.
     let over = (bytes % BLOCK as u64) as usize;
     if over == 0 { 0 } else { BLOCK - over }
 }

@@ -1,20 +1,22 @@
-//! Finding files: a tar archive, packed with zstd, whose first member says what the others are.
+//! Finding files. A finding file is a tar archive, compressed with zstd, whose first member is a list of the other
+//! members.
 //!
 //! ```text
 //! manifest.json     format, version, what the file is about, and name, length and BLAKE3 of each other member
 //! …                 the members, in the order of the manifest
 //! ```
 //!
-//! - `manifest`: the manifest, and the names that members can have; `header`: tar headers
-//! - [`write`](write()): the writer; [`reader`]: the reader; [`limits`]: every bound by name; [`error`]: errors
+//! - `manifest`: the manifest, and the rules for members' names; `header`: tar headers
+//! - [`write`](write()): the writer; [`reader`]: the reader; [`limits`]: all bounds by name; [`error`]: errors
 //!
-//! Not here: what a finding consists of (`everett-session`), and the places of unpacked members.
+//! Not here: the members of a finding, and the paths to which they are unpacked (`everett-session`).
 //!
 //! **Invariants.**
-//! - Equal inputs make equal bytes. Headers have no times, owners or modes of the host.
-//! - A file is a stranger's. Members have the names, the order, the lengths and the digests of the manifest, or reading
-//!   ends in an error; so nothing that is not in the manifest is ever unpacked. There are no links, folders or extensions.
-//! - Memory is bounded by [`limits`], and so is the unpacked length, before anything is unpacked.
+//! - Equal inputs make equal bytes. Headers have no times, owners or permissions from the host.
+//! - A file may come from a hostile author. The names, order, lengths and digests of the members must be those of the
+//!   manifest, otherwise reading fails. Therefore only members in the manifest are ever unpacked. Links, folders and
+//!   extensions are not allowed.
+//! - [`limits`] bounds the memory that reading takes, and the unpacked length before anything is unpacked.
 
 pub mod error;
 mod header;
@@ -28,7 +30,7 @@ pub use manifest::{Manifest, Member, check_name};
 pub use reader::Reader;
 pub use write::{Content, Source, write};
 
-/// First bytes of a zstd frame, and so of a finding file.
+/// First bytes of a zstd frame, and therefore of a finding file.
 pub const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The manifest, and the names of members.
+//! The manifest of a finding file, and the rules for members' names.
 
 use std::collections::BTreeSet;
 
@@ -8,24 +8,24 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::limits::{DEPTH_MAX, MEMBER_BYTES_MAX, MEMBERS_MAX, NAME_BYTES_MAX, TOTAL_BYTES_MAX};
 
-/// Name of the member with the manifest.
+/// Name of the member that is the manifest.
 pub(crate) const NAME: &str = "manifest.json";
-/// Name of the format.
+/// Name of the format, in every manifest.
 const FORMAT: &str = "everett finding";
-/// Version of the format. Other versions are refused.
+/// Version of the format. The reader refuses all other versions.
 const VERSION: u64 = 1;
-/// Number of hexadecimal digits of a BLAKE3.
+/// Number of hexadecimal digits in a BLAKE3.
 const DIGITS: usize = 64;
 
-/// Contents of `manifest.json`.
+/// Content of `manifest.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest<A> {
     format: String,
     version: u64,
-    /// Description of the finding.
+    /// Description of the finding, in the caller's type.
     pub about: A,
-    /// The other members, in their order.
+    /// All members after the manifest, in the order in which the archive has them.
     pub members: Vec<Member>,
 }
 
@@ -33,15 +33,15 @@ pub struct Manifest<A> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Member {
-    /// Path, with slashes between its parts.
+    /// Path of the member, with slashes between its parts.
     pub name: String,
     /// Length in bytes.
     pub bytes: u64,
-    /// BLAKE3 of the content, in hexadecimal digits.
+    /// BLAKE3 of the content, in hexadecimal.
     pub blake3: String,
 }
 
-/// The fields that manifests of all versions have.
+/// The fields that the manifests of all versions have.
 #[derive(Deserialize)]
 struct Version {
     format: String,
@@ -49,14 +49,14 @@ struct Version {
 }
 
 impl<A: Serialize + DeserializeOwned> Manifest<A> {
-    /// Creates the manifest of these members.
+    /// Creates a manifest for these members, and checks its bounds.
     pub(crate) fn new(about: A, members: Vec<Member>) -> Result<Manifest<A>, Error> {
         let manifest = Manifest { format: FORMAT.to_owned(), version: VERSION, about, members };
         manifest.check()?;
         Ok(manifest)
     }
 
-    /// Reads a manifest.
+    /// Parses a manifest, and checks its bounds.
     pub(crate) fn parse(text: &[u8]) -> Result<Manifest<A>, Error> {
         let invalid = |error: serde_json::Error| Error::Manifest(error.to_string());
         let Version { format, version } = serde_json::from_slice(text).map_err(|_| Error::Format)?;
@@ -71,7 +71,7 @@ impl<A: Serialize + DeserializeOwned> Manifest<A> {
         Ok(manifest)
     }
 
-    /// Returns the text of the member.
+    /// Returns the content of the member `manifest.json`.
     pub(crate) fn text(&self) -> Result<Vec<u8>, Error> {
         let mut text = serde_json::to_vec_pretty(self).map_err(|error| Error::Manifest(error.to_string()))?;
         text.push(b'\n');
@@ -80,10 +80,10 @@ impl<A: Serialize + DeserializeOwned> Manifest<A> {
 }
 
 impl<A> Manifest<A> {
-    /// Returns the length of all members, in bytes.
+    /// Returns the total length of the members in bytes, without the manifest.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        // Checked: the sum is at most TOTAL_BYTES_MAX.
+        // The sum cannot overflow: `check` has bounded it by TOTAL_BYTES_MAX.
         self.members.iter().map(|member| member.bytes).sum()
     }
 
@@ -112,11 +112,11 @@ impl<A> Manifest<A> {
     }
 }
 
-/// Checks that a name stays below the folder to which it is unpacked, on every system.
+/// Checks that a member's name cannot lead out of the folder to which it is unpacked, on any system.
 ///
 /// # Errors
-/// Returns an error if it is absolute, has an empty part, `.` or `..`, a backslash or a control character, or is too
-/// long.
+/// Returns an error if the name is absolute, too long, or has a part that is empty, `.` or `..`. A backslash or a
+/// control character is an error, too.
 pub fn check_name(name: &str) -> Result<(), Error> {
     let is_part = |part: &str| !part.is_empty() && part != "." && part != "..";
     let fits = name.len() <= NAME_BYTES_MAX

@@ -1,4 +1,4 @@
-//! The reader.
+//! Reader of finding files.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -13,17 +13,17 @@ use crate::limits::{EXPANSION_FREE_BYTES, EXPANSION_MAX, MANIFEST_BYTES_MAX, WIN
 use crate::manifest::{self, Manifest, Member};
 use crate::write::Hashed;
 
-/// A finding file whose manifest has been read.
+/// A finding file after its manifest has been read.
 pub struct Reader<A> {
     manifest: Manifest<A>,
     from: Decoder<'static, BufReader<File>>,
 }
 
 impl<A: Serialize + DeserializeOwned> Reader<A> {
-    /// Reads the manifest of a file.
+    /// Opens a finding file and reads its manifest.
     ///
     /// # Errors
-    /// Returns an error if the file is not a finding file of this version, or if it would expand too much.
+    /// Returns an error if the file is not a finding file of this version, or if it would unpack to too many bytes.
     pub fn new(file: File) -> Result<Reader<A>, Error> {
         let packed = file.metadata().map_err(Error::io("cannot read it"))?.len();
         let mut from = Decoder::new(file).map_err(Error::Damaged)?;
@@ -50,13 +50,13 @@ impl<A: Serialize + DeserializeOwned> Reader<A> {
 }
 
 impl<A> Reader<A> {
-    /// Returns the manifest. It is checked against the members only by [`Reader::unpack`].
+    /// Returns the manifest. Only [`Reader::unpack`] checks it against the members.
     pub fn manifest(&self) -> &Manifest<A> {
         &self.manifest
     }
 
-    /// Reads all members. `take` gets each with its content, of which it reads as much as it likes. What it has read is
-    /// verified only when this function has returned.
+    /// Reads all members. Calls `take` with each member and a reader of its content; `take` may stop reading early. The
+    /// contents are verified only when this function has returned.
     ///
     /// # Errors
     /// Returns an error if a member differs from the manifest, if the file is damaged, or if `take` fails.
@@ -86,7 +86,7 @@ impl<A> Reader<A> {
         }
         let mut end = [0; 2 * BLOCK];
         self.from.read_exact(&mut end).map_err(Error::Damaged)?;
-        // The end of the frame has its checksum.
+        // This read reaches the end of the zstd frame, where the decoder checks the checksum.
         let more = self.from.read(&mut block).map_err(Error::Damaged)?;
         if more > 0 || end != [0; 2 * BLOCK] {
             return Err(Error::More);

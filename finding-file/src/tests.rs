@@ -35,7 +35,7 @@ fn packed_about(about: &str, members: &Members) -> Vec<u8> {
     out
 }
 
-/// Reads a file of these bytes.
+/// Writes these bytes to a file and reads it as a finding file.
 fn unpacked(bytes: &[u8]) -> Result<(String, Members), Error> {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(bytes).unwrap();
@@ -60,7 +60,7 @@ fn members_are_read_as_they_were_written() {
     assert_eq!(bytes, packed(&members()), "equal inputs make equal bytes");
     assert!(bytes.starts_with(&super::MAGIC));
     assert_eq!(unpacked(&bytes).unwrap(), ("about".to_owned(), members()));
-    // Any tar program lists it.
+    // Any tar program can list the members.
     let mut archive = tar::Archive::new(zstd::stream::read::Decoder::new(&bytes[..]).unwrap());
     let names: Vec<String> =
         archive.entries().unwrap().map(|one| one.unwrap().path().unwrap().display().to_string()).collect();
@@ -98,7 +98,7 @@ fn only_names_below_a_folder_are_names() {
     }
 }
 
-/// Packs an archive as a stranger would, with any manifest and any blocks.
+/// Packs an archive as a hostile author could, with any manifest and any blocks after it.
 fn forged(manifest: &str, rest: &[&[u8]]) -> Vec<u8> {
     let mut tar = header::of("manifest.json", 0, manifest.len() as u64).unwrap().to_vec();
     let mut add = |bytes: &[u8]| {
@@ -135,7 +135,7 @@ fn forged_files_are_refused_by_name() {
         refused(&fine, &[&head("f", 3), b"abc", &head("g", 3), b"abc"]).contains("more than its manifest")
     );
     assert!(refused(&fine, &[]).contains("cut off") || refused(&fine, &[]).contains("announces"));
-    // A link that would lead out, under the announced name.
+    // A link with the announced name would lead out of the folder.
     let mut link = tar::Header::new_ustar();
     link.set_path("f").unwrap();
     link.set_entry_type(tar::EntryType::Symlink);
@@ -165,10 +165,10 @@ fn forged_files_are_refused_by_name() {
     }
 }
 
-/// The manifest has no digest of its own, so a damaged one is found by the checksum of the frame alone.
+/// The manifest has no digest of its own, so only the checksum of the zstd frame protects it from damage.
 #[test]
 fn no_damaged_byte_is_read_as_another_text() {
-    // Texts that cannot be packed make up most of the file.
+    // Most of the file is text that zstd cannot compress.
     let about: String = (0..9_u8).map(|n| blake3::hash(&[n]).to_hex().to_string()).collect();
     let whole = packed_about(&about, &members());
     for at in 0..whole.len() {
@@ -180,7 +180,7 @@ fn no_damaged_byte_is_read_as_another_text() {
     }
 }
 
-/// Each bound is refused by its own name, so that one does not hide that another is gone.
+/// Each bound has an error of its own, so the test notices if any one of the bounds is missing.
 #[test]
 fn forged_files_beyond_a_bound_are_refused_by_that_bound() {
     let refused =
@@ -201,7 +201,7 @@ fn forged_files_beyond_a_bound_are_refused_by_that_bound() {
     assert_eq!(error, format!("manifest.json: longer than {MANIFEST_BYTES_MAX} bytes"));
 }
 
-/// The reader refuses a file with bytes after the end of the archive: no listing of the archive shows them.
+/// The reader refuses bytes after the end of the archive, because no listing of the archive would show them.
 #[test]
 fn nothing_follows_the_end() {
     let fine = manifest(&member("f", 3, "abc"));
@@ -215,7 +215,7 @@ fn nothing_follows_the_end() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
-    /// A damaged file is never read as another one.
+    /// A damaged file is refused, or its content is unchanged.
     #[test]
     fn a_damaged_file_is_refused(at in any::<prop::sample::Index>(), flip in 1_u8.., cut in any::<bool>()) {
         let mut bytes = packed(&members());
@@ -230,7 +230,7 @@ proptest! {
         }
     }
 
-    /// A stranger can make any manifest and any tar.
+    /// A hostile author can make any manifest and any tar archive.
     #[test]
     fn any_archive_is_read_or_refused(
         text in "\\PC{0,60}",

@@ -1,4 +1,4 @@
-//! The writer.
+//! Writer of finding files.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -11,31 +11,31 @@ use crate::error::Error;
 use crate::header::{self, BLOCK};
 use crate::manifest::{self, Manifest, Member};
 
-/// Level of compression. Images are mostly packed already. Levels above 3 use compressors that `.cargo/config.toml` leaves
-/// out; zstd then takes the compressor of level 3, and says nothing.
+/// Level of compression. Most of an image is compressed already. Levels above 3 need compressors that
+/// `.cargo/config.toml` leaves out; zstd would then silently use the compressor of level 3.
 const LEVEL: i32 = 3;
 
-/// A member to write.
+/// A member that is to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
     /// Name of the member.
     pub name: String,
-    /// Its content.
+    /// Content of the member.
     pub content: Content,
 }
 
-/// Content of a member.
+/// Content of a member to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
-    /// These bytes.
+    /// The content is in memory.
     Bytes(Vec<u8>),
-    /// A file of this length and BLAKE3.
+    /// The content is that of a file, whose length and BLAKE3 are known.
     File {
-        /// Path of the file.
+        /// Path of the file on the host.
         path: PathBuf,
-        /// Length in bytes.
+        /// Length of the file in bytes.
         bytes: u64,
-        /// BLAKE3 in hexadecimal digits.
+        /// BLAKE3 of the file, in hexadecimal.
         blake3: String,
     },
 }
@@ -53,11 +53,12 @@ impl Source {
     }
 }
 
-/// Writes a finding file. `progress` is called with the number of bytes that were packed, and of all.
+/// Writes a finding file to `out`. After each member, calls `progress` with the number of bytes written so far and the
+/// total.
 ///
 /// # Errors
-/// Returns an error if a name or a length is out of bounds, if a file cannot be read or has changed, or if `out` cannot
-/// be written.
+/// Returns an error if a name or length exceeds its bound, a file cannot be read or has changed, or `out` cannot be
+/// written.
 pub fn write<A: Serialize + DeserializeOwned>(
     about: A,
     sources: &[Source],
@@ -68,7 +69,7 @@ pub fn write<A: Serialize + DeserializeOwned>(
     let text = manifest.text()?;
     let failed = || Error::io("cannot write it");
     let mut out = zstd::stream::write::Encoder::new(out, LEVEL).map_err(failed())?;
-    // Finds accidental damage of the manifest, which has no digest.
+    // The checksum finds accidental damage of the manifest, which has no digest.
     out.include_checksum(true).map_err(failed())?;
     let (mut done, total) = (0, manifest.bytes());
     out.write_all(&header::of(manifest::NAME, 0, text.len() as u64)?).map_err(failed())?;
@@ -101,7 +102,7 @@ fn pad(out: &mut impl Write, bytes: u64) -> io::Result<()> {
     out.write_all(&[0; BLOCK][..header::padding(bytes)])
 }
 
-/// Reader that computes a digest.
+/// A reader that hashes all bytes that are read through it.
 pub(crate) struct Hashed<R> {
     pub(crate) from: R,
     pub(crate) hasher: blake3::Hasher,

@@ -1,4 +1,4 @@
-//! Builds the programs for guests that `src/lib.rs` includes.
+//! Build script of the guests' programs that `src/lib.rs` includes.
 
 #[path = "../nested.rs"]
 mod nested;
@@ -7,7 +7,7 @@ use std::env;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-/// Flags of a shared object without a C library.
+/// Compiler flags for a shared object that does not use a C library.
 const LIBRARY_FLAGS: [&str; 3] =
     ["-Clink-arg=-nostdlib", "-Clink-arg=-nostartfiles", "-Clink-arg=-Wl,-soname,libvoidstar.so"];
 
@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             nested::build(guest_image, &folder, &out.join("programs-target"), &nested::PROGRAM_FLAGS)?;
         println!("cargo::rustc-env={variable}={}", built.join(binary).display());
     }
-    // Other flags build everything again, so the library has a folder of its own.
+    // Different flags would make cargo build everything again, so the library has a target folder of its own.
     let folder = guest_image.join("sdk/library");
     let built = nested::build(guest_image, &folder, &out.join("library-target"), &LIBRARY_FLAGS)?;
     println!("cargo::rustc-env=EVERETT_SDK_LIBRARY={}", built.join("libvoidstar.so").display());

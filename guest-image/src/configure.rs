@@ -1,8 +1,8 @@
-//! Configuration of packages: the steps for a machine with an unpacked root, as a list of requests to its agent.
+//! Configuration of packages: the requests that the agent of a machine with an unpacked root carries out.
 //!
-//! Packages are configured by running `dpkg --configure --pending` in a guest that starts no services (policy-rc.d),
-//! with a fixed clock and without a network. The changes are packed onto a second disk. This crate has no machines, so
-//! the caller provides one by implementing [`Configure`].
+//! A guest runs `dpkg --configure --pending`. The guest starts no services (policy-rc.d), has a fixed clock and no
+//! network. At the end the agent packs all changes onto a second disk. This crate has no machines: its caller provides
+//! one that implements [`Configure`].
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,13 +15,13 @@ use crate::debian::database::record_name;
 use crate::debian::order::{Stage, stages};
 use crate::debian::package::Package;
 
-/// Version of this procedure. Increase it with every change that affects the result.
+/// Version of this procedure. Increase the version with every change that affects the result.
 pub(crate) const VERSION: &str = "3";
 
-/// Memory of the machine, in bytes. Files that the packages write are in this memory, too.
+/// Memory of the machine, in bytes. The files that packages write are in this memory, too.
 const MEMORY_BYTES: u64 = 1 << 30;
 
-/// Length of the disk for the packed changes, in bytes. It may be sparse.
+/// Length of the disk for the packed changes, in bytes. The disk's file may be sparse.
 const OUT_DISK_BYTES: u64 = 8 << 30;
 
 /// Reason why packages could not be configured.
@@ -29,12 +29,12 @@ const OUT_DISK_BYTES: u64 = 8 << 30;
 #[error("{0}")]
 pub struct Error(pub String);
 
-/// Work for a machine.
+/// Everything that a machine needs to configure packages.
 #[derive(Debug, Clone)]
 pub struct Job {
-    /// The kernel, an ELF file.
+    /// Path of the kernel, an ELF file.
     pub vmlinux: PathBuf,
-    /// The initramfs with the agent.
+    /// Path of the initramfs with the agent.
     pub initramfs: PathBuf,
     /// File of the read-only disk with the serial number [`ROOT_DISK_SERIAL`].
     pub root_disk: PathBuf,
@@ -42,7 +42,7 @@ pub struct Job {
     pub out_disk_bytes: u64,
     /// Memory of the machine in bytes.
     pub memory_bytes: u64,
-    /// Requests to the agent, in this order, each sent after the answer to the previous one.
+    /// Requests to the agent, in order. Each is sent after the answer to the previous request.
     pub steps: Vec<Step>,
     /// Number of packages to configure; dpkg prints `Setting up NAME ...` for each.
     pub packages: usize,
@@ -53,15 +53,15 @@ pub struct Job {
 pub struct Step {
     /// Description of the step for messages, for example "configure the packages".
     pub what: String,
-    /// The request. An [`Operation::Exec`] must exit with 0; any other must be answered without an error. The answer to
-    /// [`Operation::Pack`] gives the length of the tar.
+    /// The request. The step fails if a command of [`Operation::Exec`] exits with a status above 0 or the agent answers
+    /// with an error. The answer to [`Operation::Pack`] gives the length of the tar.
     pub op: Operation,
 }
 
 /// Result of a job.
 #[derive(Debug)]
 pub struct Configured {
-    /// File of the out disk: a tar of the changes, in the form of an overlay's upper folder.
+    /// Path of the second disk's file, a tar of the changes. The tar has the form of an overlay's upper folder.
     pub out_disk: PathBuf,
     /// Length of the tar in bytes, from [`everett_protocol::Reply::Packed`].
     pub tar_bytes: u64,
@@ -70,13 +70,14 @@ pub struct Configured {
 /// A machine that can configure packages.
 pub trait Configure {
     /// Returns an identifier of everything besides the job that determines the result: machine version, clock mode,
-    /// seed. It is part of the cache key.
+    /// seed. The identifier is part of the cache key.
     fn identity(&self) -> String;
 
-    /// Boots the job's machine and performs the steps. Passes each line that the steps print to `line` as it arrives.
+    /// Boots the job's machine and performs the steps. Calls `line` with each line that the steps print, when it
+    /// arrives.
     ///
     /// # Errors
-    /// Returns an error, in one line that names the step, if a step fails or the machine does not boot.
+    /// Returns an error if a step fails or the machine does not boot. The error is one line that names the step.
     fn configure(&mut self, job: &Job, line: &mut dyn FnMut(&str)) -> Result<Configured, Error>;
 }
 
@@ -94,15 +95,15 @@ impl Configure for NoMachine {
     }
 }
 
-/// Files that a job needs.
+/// Paths of the files that a job needs.
 pub(crate) struct Files {
     pub(crate) vmlinux: PathBuf,
     pub(crate) initramfs: PathBuf,
     pub(crate) root_disk: PathBuf,
 }
 
-/// Returns the job that configures these packages with this clock (seconds since 1970). They are the base, which has no
-/// configured package below it, or are installed on it.
+/// Returns the job that configures these packages. The clock starts at `time_s` seconds since 1970. If `is_base` is
+/// true, the packages are the base of a root; otherwise they are installed on a configured base.
 pub(crate) fn job(files: Files, packages: &[Package], is_base: bool, time_s: u64) -> Job {
     let step = |what: &str, op: Operation| Step { what: what.to_owned(), op };
     let mut steps = vec![
@@ -110,13 +111,13 @@ pub(crate) fn job(files: Files, packages: &[Package], is_base: bool, time_s: u64
         step("set the machine up", Operation::Join(Box::new(join(time_s)))),
     ];
     let has_script = |package: &&Package| package.file("preinst").is_some();
-    // Packages of the base pre-depend on each other, and their scripts need no configured package.
+    // Packages of the base pre-depend on each other. Their scripts work before any package is configured.
     let stages = match is_base {
         true => vec![Stage { preinst: packages.iter().filter(has_script).collect(), configure: Vec::new() }],
         false => stages(packages),
     };
     for Stage { mut preinst, configure } in stages {
-        // The preinst of base-passwd creates the users and groups that other scripts expect; debootstrap runs it first,
+        // The preinst of base-passwd creates the users and groups that other scripts expect. debootstrap runs it first,
         // too.
         preinst.sort_by_key(|package| package.name != "base-passwd");
         for package in preinst {
@@ -151,7 +152,7 @@ fn mount() -> Mount {
     }
 }
 
-/// Entropy of the machine, the same for every image: random values that maintainer scripts draw end up in files.
+/// Seed of the machine's random numbers, the same for every image: maintainer scripts write random values to files.
 const ENTROPY: [u8; 32] = *b"everett: packages are configured";
 
 fn join(time_s: u64) -> Join {
@@ -165,9 +166,9 @@ fn join(time_s: u64) -> Join {
     }
 }
 
-/// Returns the command that runs a package's preinst script. dpkg runs it before it unpacks the files. Here the files
-/// already exist, which does no harm in a first installation (if the script calls dpkg-divert, the diversion does not
-/// apply to files of the script's own package).
+/// Returns the command that runs a package's preinst script. dpkg runs the script before it unpacks the files. Here the
+/// files already exist, which does no harm in a first installation. One difference remains: if the script calls
+/// dpkg-divert, the diversion does not apply to files of the script's own package.
 fn script(package: &Package) -> Exec {
     let name = record_name(package);
     let argv = vec![format!("/var/lib/dpkg/info/{name}.preinst"), String::from("install")];

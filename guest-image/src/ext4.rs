@@ -1,55 +1,56 @@
 //! Empty ext4 filesystems (Linux, Documentation/filesystems/ext4), for data disks of machines whose root filesystem has
 //! no `mkfs.ext4`.
 //!
-//! Blocks, inodes and the journal have the sizes that mke2fs gives them, and a tiny last group is left out, as mke2fs
-//! does. Unlike mke2fs's, the filesystem has no checksums of metadata, no room for growth, and no `lost+found`, because
-//! a new volume of a container is empty. Only blocks that are not zero are written, so most blocks of inode tables are
-//! not.
+//! Blocks, inodes and the journal have the sizes that mke2fs chooses. As in mke2fs, a tiny last group is left out. The
+//! filesystem differs from mke2fs's in three ways: it has no checksums of metadata, no room for growth, and no
+//! `lost+found`. A new volume of a container must be empty, so `lost+found` would be wrong. Only blocks that are not
+//! zero are written, so most blocks of the inode tables stay holes.
 //!
 //! **Invariant.** The content depends on the size and the UUID alone.
 
 /// Block size in bytes.
 const BLOCK_BYTES: u64 = 4096;
-/// Blocks of a group: one bit each in a bitmap of one block.
+/// Maximum number of blocks of a group. A group's bitmap is one block, with one bit for each block of the group.
 const GROUP_BLOCKS: u64 = 8 * BLOCK_BYTES;
 /// Size of an inode in bytes.
 const INODE_BYTES: u64 = 256;
-/// Bytes of the filesystem for each inode.
+/// Number of bytes of the filesystem for which there is one inode.
 const BYTES_PER_INODE: u64 = 16 << 10;
 /// Size of a group's descriptor in bytes.
 const DESCRIPTOR_BYTES: u64 = 32;
-/// Minimum number of blocks for files in the last group. A smaller last group is left out.
+/// Minimum number of blocks for files in the last group. A last group with fewer blocks is left out.
 const LAST_GROUP_BLOCKS_MIN: u64 = 50;
 
-/// Smallest filesystem in bytes.
+/// Length of the smallest filesystem, in bytes.
 pub const BYTES_MIN: u64 = 8 << 20;
-/// Largest filesystem in bytes: the largest power of two whose blocks can be counted in 32 bits. More blocks need
-/// descriptors of 64 bytes.
+/// Length of the largest filesystem, in bytes: the largest power of two with at most 2^32 - 1 blocks. A filesystem with
+/// more blocks needs descriptors of 64 bytes.
 pub const BYTES_MAX: u64 = 8 << 40;
 
 const ROOT_INODE: u64 = 2;
 const JOURNAL_INODE: u64 = 8;
-/// Inodes up to this number are reserved.
+/// Highest number of a reserved inode.
 const RESERVED_INODES: u64 = 10;
 
 const COMPAT: u32 = 0x0004 | 0x0008 | 0x0020; // has_journal, ext_attr, dir_index
 const INCOMPAT: u32 = 0x0002 | 0x0040; // filetype, extents
 const RO_COMPAT: u32 = 0x0001 | 0x0002 | 0x0008 | 0x0020 | 0x0040; // sparse_super, large_file, huge_file, dir_nlink, extra_isize
-/// Extended attributes and access control lists without mount options.
+/// Default mount options: extended attributes and access control lists.
 const MOUNT_OPTIONS: u32 = 0x0004 | 0x0008;
-/// Inode flag: the blocks are in extents.
+/// Inode flag: the inode's blocks are described by extents.
 const EXTENTS: u32 = 0x0008_0000;
 
-/// A block of the filesystem that is not zero.
+/// A block of the filesystem that has a byte other than zero.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
-    /// Offset on the disk in bytes.
+    /// Offset of the block on the disk, in bytes.
     pub offset: u64,
-    /// Content, a whole block.
+    /// Content of the block: 4096 bytes.
     pub content: Vec<u8>,
 }
 
-/// Returns the blocks of an empty filesystem for a disk of `bytes` bytes; `None` if a filesystem cannot have that size.
+/// Returns the non-zero blocks of an empty filesystem on a disk of `bytes` bytes. `None` if `bytes` is not in
+/// [`BYTES_MIN`] to [`BYTES_MAX`].
 #[must_use]
 pub fn empty(bytes: u64, uuid: [u8; 16]) -> Option<Vec<Block>> {
     if !(BYTES_MIN..=BYTES_MAX).contains(&bytes) {
@@ -58,15 +59,15 @@ pub fn empty(bytes: u64, uuid: [u8; 16]) -> Option<Vec<Block>> {
     Some(Layout::of(bytes / BLOCK_BYTES).blocks(uuid))
 }
 
-/// Sizes and places of everything.
+/// Sizes and block numbers of the filesystem's parts.
 struct Layout {
     blocks: u64,
     groups: u64,
     inodes_per_group: u64,
-    /// Blocks of a copy of the descriptors.
+    /// Number of blocks of one copy of the group descriptors.
     descriptor_blocks: u64,
     journal_blocks: u64,
-    /// Block of the root folder; the journal follows it.
+    /// Block of the root folder. The journal starts in the next block.
     root_block: u64,
 }
 
@@ -94,12 +95,11 @@ impl Layout {
         }
     }
 
-    /// Returns the number of blocks of a group.
     fn length(&self, group: u64) -> u64 {
         (self.blocks - group * GROUP_BLOCKS).min(GROUP_BLOCKS)
     }
 
-    /// Returns the number of blocks for copies of superblock and descriptors at the start of a group.
+    /// Returns the number of blocks at the start of a group that hold copies of the superblock and the descriptors.
     fn copies(&self, group: u64) -> u64 {
         let power = |base: u64| {
             let mut power = base;
@@ -116,12 +116,12 @@ impl Layout {
         self.inodes_per_group * INODE_BYTES / BLOCK_BYTES
     }
 
-    /// Returns the number of blocks of a group that are not for files.
+    /// Returns the number of a group's blocks that hold metadata: copies, two bitmaps and the inode table.
     fn overhead(&self, group: u64) -> u64 {
         self.copies(group) + 2 + self.table_blocks()
     }
 
-    /// Returns the number of a group's blocks that are in use.
+    /// Returns the number of a group's blocks that are in use in an empty filesystem.
     fn used(&self, group: u64) -> u64 {
         self.overhead(group) + if group == 0 { 1 + self.journal_blocks } else { 0 }
     }
@@ -144,7 +144,7 @@ impl Layout {
             let inodes = if group == 0 { RESERVED_INODES } else { 0 };
             put(start + copies + 1, bitmap(inodes, self.inodes_per_group));
         }
-        // All reserved inodes are in the table's first block.
+        // All reserved inodes are in the first block of the inode table.
         put(self.copies(0) + 2, self.inodes());
         put(self.root_block, root_folder());
         put(self.root_block + 1, self.journal(uuid));
@@ -153,7 +153,7 @@ impl Layout {
 
     fn superblock(&self, group: u64, uuid: [u8; 16]) -> Vec<u8> {
         let mut block = Fields::new();
-        // The first superblock lies 1 KiB after the disk's start, the others at the starts of their groups.
+        // The first superblock is 1 KiB after the start of the disk. A copy is at the start of its group.
         let base = if group == 0 { 1024 } else { 0 };
         let inodes = self.groups * self.inodes_per_group;
         let free = self.blocks - (0..self.groups).map(|group| self.used(group)).sum::<u64>();
@@ -218,7 +218,7 @@ impl Layout {
         inode(0o100_600, self.journal_blocks * BLOCK_BYTES, 1, self.root_block + 1, self.journal_blocks)
     }
 
-    /// Returns the superblock of the journal, which is big-endian.
+    /// Returns the journal's superblock, which is big-endian.
     fn journal(&self, uuid: [u8; 16]) -> Vec<u8> {
         let mut block = Fields::new();
         let words: [u32; 7] = [0xc03b_3998, 4, 0, BLOCK_BYTES as u32, self.journal_blocks as u32, 1, 1];
@@ -231,7 +231,7 @@ impl Layout {
     }
 }
 
-/// Returns the number of blocks of the journal, as mke2fs chooses it. It fits into the first group.
+/// Returns the number of blocks of the journal, as mke2fs chooses it. The journal fits into the first group.
 fn journal_blocks(blocks: u64) -> u64 {
     match blocks {
         ..32_768 => 1024,
@@ -241,7 +241,7 @@ fn journal_blocks(blocks: u64) -> u64 {
     }
 }
 
-/// Returns an inode whose content is one extent.
+/// Returns an inode whose content is one extent of consecutive blocks.
 fn inode(mode: u16, bytes: u64, links: u16, first_block: u64, blocks: u64) -> Vec<u8> {
     let mut inode = Fields::new();
     inode.u16(0, mode);
@@ -249,7 +249,7 @@ fn inode(mode: u16, bytes: u64, links: u16, first_block: u64, blocks: u64) -> Ve
     inode.u16(26, links);
     inode.u32(28, blocks * (BLOCK_BYTES / 512));
     inode.u32(32, EXTENTS.into());
-    // The extents' header: magic number, one entry of at most four, depth 0; then the extent.
+    // The header of the extents comes first: magic number, one entry of at most four, depth 0. The extent follows.
     for (at, value) in [(40, 0xf30a), (42, 1), (44, 4)] {
         inode.u16(at, value);
     }
@@ -260,7 +260,7 @@ fn inode(mode: u16, bytes: u64, links: u16, first_block: u64, blocks: u64) -> Ve
     inode.done()[..INODE_BYTES as usize].to_vec()
 }
 
-/// Returns the block of an empty folder: `.`, and `..` up to the end.
+/// Returns the block of an empty root folder. It has the entry `.`, and `..` takes the remaining bytes.
 fn root_folder() -> Vec<u8> {
     const FOLDER: u8 = 2;
     let mut block = Fields::new();
@@ -273,7 +273,7 @@ fn root_folder() -> Vec<u8> {
     block.done()
 }
 
-/// Returns a bitmap in which the first `used` bits are set, and those from `length` on.
+/// Returns a bitmap in which the first `used` bits and all bits from `length` on are set.
 fn bitmap(used: u64, length: u64) -> Vec<u8> {
     let bit = |number: u64| u8::from(number < used || number >= length);
     let byte = |start: u64| (0..8).fold(0, |byte, number| byte | bit(8 * start + number) << number);

@@ -12,7 +12,7 @@ use everett_input::file as input;
 
 use crate::tree::{self, Attributes, CONTENT_BYTES_MAX, Content, Kind, OnFolder, Tree};
 
-/// Failure to read a file of the folder into the tree.
+/// Failure to read a file of the folder.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {}: {source}", path.display())]
 pub struct Error {
@@ -22,16 +22,17 @@ pub struct Error {
     pub source: io::Error,
 }
 
-/// Prefixes of the names of extended attributes that are kept.
+/// Prefixes of the extended attributes that the tree gets. All other attributes are ignored.
 const KEPT: [&[u8]; 2] = [b"user.", b"security.capability"];
 
-/// Maximum length of a file's list of attribute names and of an attribute's value, in bytes (attr(5): 64 KiB each).
+/// Maximum length of a file's list of attribute names, and of one attribute's value, in bytes: the kernel's bound
+/// (xattr(7)).
 const XATTR_BYTES_MAX: usize = 64 << 10;
 
-/// Reads all files of a folder into a tree. File contents stay where they are; sockets are left out.
+/// Reads all files of a folder into a tree, except sockets. Contents are not copied: the tree refers to the files.
 ///
 /// # Errors
-/// Returns an error if a file cannot be read or does not fit the tree.
+/// Returns an error if a file cannot be read or the tree refuses it.
 pub fn read(folder: &Path, tree: &mut Tree) -> Result<(), Error> {
     let mut reader = Reader { root: folder, tree, links: BTreeMap::new(), bytes: 0 };
     let metadata = reader.metadata(folder)?;
@@ -44,7 +45,7 @@ pub fn read(folder: &Path, tree: &mut Tree) -> Result<(), Error> {
 struct Reader<'a> {
     root: &'a Path,
     tree: &'a mut Tree,
-    /// First path in the tree of each file with several names, by device and inode.
+    /// First path in the tree of each file that has several names. The key is device and inode.
     links: BTreeMap<(u64, u64), Vec<u8>>,
     /// Total length of the files read so far, in bytes.
     bytes: u64,
@@ -63,8 +64,8 @@ impl Reader<'_> {
         path.strip_prefix(self.root).unwrap_or(path).as_os_str().as_bytes().to_vec()
     }
 
-    /// Charges the tree for a path and its attributes. Link targets are not charged: the kernel bounds their length,
-    /// and they are few.
+    /// Counts the memory of a path and its attributes against the tree's bound. Link targets are not counted: they are
+    /// few, and the kernel bounds their length.
     fn charge(&mut self, inside: &[u8], attributes: &Attributes) -> Result<(), tree::Error> {
         self.tree.charge(inside, inside.len() + attributes.xattrs_bytes())
     }
@@ -81,7 +82,7 @@ impl Reader<'_> {
             let path = entry.map_err(failed)?.path();
             let metadata = self.metadata(&path)?;
             if metadata.is_dir() {
-                // The tree bounds the depth of paths, and thereby the depth of this recursion.
+                // The tree bounds the depth of paths, so this recursion is bounded, too.
                 self.folder(&path, &metadata)?;
             } else {
                 self.file(&path, &metadata).map_err(|source| self.error(&path, source))?;

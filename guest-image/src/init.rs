@@ -1,5 +1,5 @@
-//! Path of the program that supervises services of compose files in guests (`init/`). The program is in
-//! `everett-guest-programs`.
+//! Path in guests of the supervisor for services of compose files (`guest-image/init/`). `everett-guest-programs`
+//! includes the program.
 
-/// Path at which Everett puts the supervisor into guests: in a filesystem that is new at each boot.
+/// Path at which Everett puts the supervisor into a guest. The path is on a filesystem that is new at each boot.
 pub const INIT_PATH: &str = "/run/everett/init";

@@ -1,12 +1,13 @@
-//! The initramfs: the agent as `/init`, and the modules that it loads.
+//! The initramfs, an archive with the agent as `/init` and the modules that the agent loads.
 //!
-//! It is a cpio archive in the "newc" format (Linux, Documentation/driver-api/early-userspace/buffer-format.rst). It is
-//! not compressed, because the kernel would spend guest instructions on decompression. Names, times and inode numbers
-//! are fixed, so that equal content makes equal bytes.
+//! The archive is a cpio archive in the "newc" format (Linux,
+//! Documentation/driver-api/early-userspace/buffer-format.rst). The archive is not compressed, because the kernel would
+//! spend guest instructions on decompression. Names, times and inode numbers are fixed, so equal contents make equal
+//! bytes.
 
 use crate::kernel::modules::Module;
 
-/// Paths at which the agent expects the list of modules and the modules.
+/// Path of the list of modules, which the agent reads, and the folder of the modules.
 const MODULE_LIST: &str = "etc/everett/modules";
 const MODULE_FOLDER: &str = "lib/everett-modules";
 
@@ -14,7 +15,7 @@ const FILE: u32 = 0o100_000;
 const FOLDER: u32 = 0o040_000;
 const CHARACTER_DEVICE: u32 = 0o020_000;
 
-/// Builds the initramfs of an agent and its modules, which the agent loads in this order.
+/// Builds the initramfs of an agent and modules. The agent loads the modules in the given order.
 #[must_use]
 pub fn build(agent: &[u8], modules: &[Module]) -> Vec<u8> {
     let mut archive = Archive::default();
@@ -41,17 +42,17 @@ pub fn build(agent: &[u8], modules: &[Module]) -> Vec<u8> {
 #[derive(Debug, Default)]
 pub struct Archive {
     bytes: Vec<u8>,
-    /// The last inode number; each entry has its own.
+    /// Inode number of the last entry. Each entry has its own number.
     inode: u32,
 }
 
 impl Archive {
-    /// Adds a folder. Add it before its content: the kernel does not create parents.
+    /// Adds a folder. A folder must come before its content, because the kernel does not create parents.
     pub fn folder(&mut self, name: &str) {
         self.entry(name, FOLDER | 0o755, (0, 0), &[]);
     }
 
-    /// Adds a file with these permissions.
+    /// Adds a file with the given permission bits.
     pub fn file(&mut self, name: &str, permissions: u32, content: &[u8]) {
         self.entry(name, FILE | permissions, (0, 0), content);
     }
@@ -63,8 +64,8 @@ impl Archive {
 
     fn record(&mut self, inode: u32, name: &str, mode: u32, (major, minor): (u32, u32), content: &[u8]) {
         let links = if mode & FOLDER == FOLDER { 2 } else { 1 };
-        // Inode, mode, user, group, links, time, length, device, device of the node, name's length, checksum. The parts
-        // of an initramfs are far smaller than 4 GiB.
+        // The fields: inode, mode, user, group, links, time, length, device, device of the node, name's length,
+        // checksum. A file of an initramfs is far smaller than 4 GiB, so the length fits 32 bits.
         let length = u32::try_from(content.len()).unwrap_or(u32::MAX);
         let name_length = u32::try_from(name.len() + 1).unwrap_or(u32::MAX);
         let fields = [inode, mode, 0, 0, links, 0, length, 0, 0, major, minor, name_length, 0];
@@ -83,8 +84,7 @@ impl Archive {
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
     }
 
-    /// Ends the archive and returns its bytes. Their number is a multiple of four, as the kernel requires if another
-    /// archive follows.
+    /// Ends the archive and returns its bytes. The length is a multiple of four, so another archive may follow.
     #[must_use]
     pub fn finish(mut self) -> Vec<u8> {
         self.record(0, "TRAILER!!!", 0, (0, 0), &[]);
@@ -97,7 +97,7 @@ mod tests {
     use super::build;
     use crate::kernel::modules::Module;
 
-    /// Reads names, modes and contents back.
+    /// Reads an archive back. Returns the name, mode and content of each entry.
     fn read(mut archive: &[u8]) -> Vec<(String, u32, Vec<u8>)> {
         let mut entries = Vec::new();
         loop {
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(content("etc/everett/modules"), b"b.ko\na.ko\n");
         assert_eq!(content("lib/everett-modules/b.ko"), b"b");
         assert_eq!(entries.iter().find(|entry| entry.0 == "dev/console").unwrap().1, 0o020_600);
-        // Every folder comes before its content: the kernel does not create parents.
+        // The kernel does not create parents, so each folder must come before its content.
         for (index, (name, ..)) in entries.iter().enumerate() {
             if let Some((parent, _)) = name.rsplit_once('/') {
                 assert!(

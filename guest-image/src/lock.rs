@@ -1,8 +1,8 @@
 //! `world.lock`: the exact packages of an image.
 //!
-//! It is written beside the world file and should be kept with it. While it exists, the same versions are used again,
-//! and a package whose content differs from the recorded digest is refused. A lock also names each package's file in the
-//! archive, so that the package lists of a mirror are not needed to fetch it.
+//! Everett writes the file beside the world file, and the user should keep both together. While the lock exists,
+//! Everett uses the same versions again, and refuses a package whose content differs from the recorded digest. A lock
+//! also names each package's file in the archive, so Everett can fetch the file without the mirror's package lists.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 use crate::apt::{ArchiveFile, Exact, Remote, is_path};
 use crate::cache;
 
-/// Version of the file format.
+/// Version of the file format. A lock of another version is refused.
 const VERSION: u32 = 1;
 
-/// Maximum number of container images of a lock: one for each node.
+/// Maximum number of container images in a lock: one for each node.
 const IMAGES_MAX: usize = 1_000;
 
 /// Maximum length of a lock, in bytes. A package takes 250 bytes, and Debian has fewer than 100,000 packages.
@@ -74,29 +74,29 @@ pub struct Locked {
     pub version: String,
     /// SHA-256 of the package's file, in hexadecimal.
     pub sha256: String,
-    /// Path of the file below the base address of its archive; absent in locks of older versions of Everett.
+    /// Path of the file below the base address of its archive. Absent in locks that older versions of Everett wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Length of the file in bytes; absent if the path is.
+    /// Length of the file in bytes. Absent if `path` is absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
 }
 
 impl Locked {
-    /// Returns the lock of a package on a mirror.
+    /// Returns the entry of a lock for a package on a mirror.
     #[must_use]
     pub(crate) fn of(remote: &Remote) -> Locked {
         let Remote { package: Exact { name, version }, path, bytes, sha256, .. } = remote.clone();
         Locked { name, version, sha256, bytes: path.is_some().then_some(bytes), path }
     }
 
-    /// Returns the file in the archive, if the lock names it.
+    /// Returns the package's file in the archive. `None` if the lock has no path.
     #[must_use]
     pub(crate) fn file(&self) -> Option<ArchiveFile> {
         Some(ArchiveFile { path: self.path.clone()?, bytes: self.bytes?, sha256: self.sha256.clone() })
     }
 
-    /// Returns name and version without the digest.
+    /// Returns the name and version, without the digest.
     #[must_use]
     pub fn exact(&self) -> Exact {
         Exact { name: self.name.clone(), version: self.version.clone() }
@@ -110,20 +110,20 @@ pub struct Lock {
     version: u32,
     /// Debian suite of the packages.
     pub suite: String,
-    /// Packages that the world requested. If it requests others, packages are resolved again, preferring the locked
-    /// versions.
+    /// Packages that the world requested. If the world requests different packages later, apt resolves them again and
+    /// prefers the locked versions.
     #[serde(default)]
     pub requested: Vec<String>,
     /// Name of the kernel package that the world requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_requested: Option<String>,
-    /// The kernel's package; absent if the world names a kernel file.
+    /// Package of the kernel. Absent if the world names a kernel file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<Locked>,
-    /// Container images that came from registries, by name.
+    /// Container images that came from registries.
     #[serde(default, rename = "image", skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<LockedImage>,
-    /// Packages of the root, in the order in which they are unpacked.
+    /// Packages of the root, in the order in which Everett unpacks them.
     #[serde(default, rename = "package")]
     pub packages: Vec<Locked>,
 }
@@ -132,20 +132,20 @@ pub struct Lock {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedImage {
-    /// The image, as the world names it.
+    /// The image's reference, as the world file gives it.
     pub name: String,
-    /// Digest of its manifest in the registry: `sha256:HEX`.
+    /// Digest of the image's manifest in the registry: `sha256:HEX`.
     pub digest: String,
 }
 
 impl Lock {
-    /// Returns a lock without packages.
+    /// Returns a lock of this version that has no packages.
     #[must_use]
     pub fn new(suite: &str) -> Self {
         Lock { version: VERSION, suite: suite.to_owned(), ..Lock::default() }
     }
 
-    /// Returns the digest of a container image.
+    /// Returns the digest of the container image with this name, if the lock has the image.
     #[must_use]
     pub fn image(&self, name: &str) -> Option<&str> {
         self.images.iter().find(|image| image.name == name).map(|image| image.digest.as_str())
@@ -197,7 +197,7 @@ impl Lock {
     }
 }
 
-/// Checks name, version, digest and path, which are used in commands, paths and addresses.
+/// Checks a package's name, version, digest and path, because commands, paths and addresses contain them.
 fn check(package: &Locked) -> Result<(), String> {
     if !is_name(&package.name) {
         return Err(format!("{:?} is not a package name", package.name));
@@ -219,13 +219,13 @@ fn check(package: &Locked) -> Result<(), String> {
     }
 }
 
-/// True if the text has only the characters of a package's name.
+/// True if the text has only characters that a package's name may have.
 pub(crate) fn is_name(text: &str) -> bool {
     let of_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '+' | '-' | '.');
     text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(of_name)
 }
 
-/// True if the text has only the characters of a version (deb-version(7)).
+/// True if the text has only characters that a version may have (deb-version(7)).
 pub(crate) fn is_version(text: &str) -> bool {
     let of_version = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.' | '~' | ':');
     text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(of_version)

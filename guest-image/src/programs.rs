@@ -19,7 +19,7 @@ pub struct Error {
     why: io::Error,
 }
 
-/// Passes all ELF files of an image to `visit`, in the order of their paths. Holds one file in memory at a time.
+/// Calls `visit` for each ELF file of an image, in the order of their paths. One file at a time is in memory.
 ///
 /// # Errors
 /// Returns an error if the file is not a SquashFS image that Everett wrote, or cannot be read.
@@ -32,7 +32,7 @@ pub fn of_root(image: &Path, visit: &mut dyn FnMut(&Path, &[u8])) -> Result<(), 
     read().map_err(|why| Error { path: image.to_owned(), why })
 }
 
-/// Passes all ELF files of a container image's root filesystem to `visit`, as [`of_root`] does.
+/// Calls `visit` for each ELF file of a container image's root filesystem, as [`of_root`] does.
 ///
 /// # Errors
 /// Returns an error if the disk is not a SquashFS image that Everett wrote, or cannot be read.
@@ -43,7 +43,7 @@ pub fn of_disk(disk: &RootDisk, visit: &mut dyn FnMut(&Path, &[u8])) -> Result<(
     parts.and_then(|parts| of_parts(&Parts(parts), visit)).map_err(|why| Error { path, why })
 }
 
-/// A disk in parts: files with the offset in each and the length, in the order of the disk.
+/// Parts of files that together make a disk: the file, the offset in it and the length in bytes, in order.
 struct Parts(Vec<(File, u64, u64)>);
 
 impl Source for Parts {

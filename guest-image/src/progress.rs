@@ -5,15 +5,15 @@
 pub enum Stage {
     /// Choosing packages and their versions.
     Resolve,
-    /// Downloading packages; counted in bytes.
+    /// Downloading packages; `done` and `total` are in bytes.
     Download,
     /// Preparing the kernel, its modules and the initramfs.
     Kernel,
-    /// Unpacking packages; counted in packages.
+    /// Unpacking packages; `done` and `total` are numbers of packages.
     Unpack,
-    /// Configuring packages in a machine; counted in packages.
+    /// Configuring packages in a machine; `done` and `total` are numbers of packages.
     Configure,
-    /// Fetching and unpacking a container image; counted in layers.
+    /// Fetching and unpacking a container image; `done` and `total` are numbers of layers.
     Image,
     /// Writing the root filesystem.
     Root,
@@ -37,8 +37,8 @@ impl Stage {
 
 /// Receiver of progress reports.
 pub trait BuildProgress {
-    /// Reports that a stage is at `done` of `total`. Each stage starts with 0 and ends with `done == total`. A total of
-    /// 0 means that it is unknown.
+    /// Reports that a stage is at `done` of `total`. Each stage starts with 0 and ends with `done == total`. A `total`
+    /// of 0 means that the amount of work is unknown.
     fn at(&mut self, stage: Stage, done: u64, total: u64);
 
     /// Reports a line that a machine printed while it configured packages.

@@ -1,14 +1,14 @@
-//! Paths and words of the program that starts the processes of container images in guests (`shim/`). The program is in
-//! `everett-guest-programs`.
+//! Paths and options of the shim, the program that starts the processes of container images in guests
+//! (`guest-image/shim/`). `everett-guest-programs` includes the program.
 
-/// Path at which Everett puts the shim into guests: in a filesystem that is new at each boot.
+/// Path at which Everett puts the shim into a guest. The path is on a filesystem that is new at each boot.
 pub const SHIM_PATH: &str = "/run/everett/shim";
 
 /// Path at which the disk of a machine's volumes is mounted. The shim mounts each volume from there.
 pub const VOLUMES_PATH: &str = "/run/everett/volumes";
 
-/// Word that makes the shim a DNS server for the names in the machine's `/etc/hosts`.
+/// Option that makes the shim a DNS server for the names in the machine's `/etc/hosts`.
 pub const RESOLVER: &str = "--resolver";
 
-/// Address of that server, which container engines use, too.
+/// Address of the shim's DNS server. Container engines use the same address.
 pub const RESOLVER_ADDRESS: [u8; 4] = [127, 0, 0, 11];

@@ -1,23 +1,23 @@
-//! Free space that is left on the host's disk while something untrusted is unpacked.
+//! Check of the host's free disk space while Everett unpacks untrusted data.
 
 use std::fs::File;
 use std::io::{self, Write};
 
-/// Free space that unpacking leaves on a disk, in bytes.
+/// Free space that Everett leaves on a disk when it unpacks data, in bytes.
 pub const RESERVE_BYTES: u64 = 256 << 20;
 
-/// Number of bytes that are written between two looks at the free space.
+/// Number of bytes that are written between two checks of the free space.
 const LOOK_BYTES: u64 = 64 << 20;
 
-/// Counts what is written to a disk, and stops before the disk is full.
+/// Counter of the bytes written to a disk. It fails before the disk is full.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
-    /// Bytes written since the last look.
+    /// Bytes written since the last check of the free space.
     unseen: u64,
 }
 
 impl Meter {
-    /// Counts bytes that were written to `file`.
+    /// Counts `bytes` bytes that were written to `file`, and checks the free space every [`LOOK_BYTES`] bytes.
     ///
     /// # Errors
     /// Returns an error of the kind [`io::ErrorKind::StorageFull`] if less than [`RESERVE_BYTES`] are free.
@@ -35,7 +35,7 @@ impl Meter {
     }
 }
 
-/// A file whose writer stops before the disk is full.
+/// A file to which writes fail before the disk is full.
 #[derive(Debug)]
 pub(crate) struct Metered {
     file: File,
@@ -82,11 +82,11 @@ pub(crate) mod tests {
     use super::{LOOK_BYTES, Metered, RESERVE_BYTES, free_bytes};
 
     thread_local! {
-        /// Free space that this thread sees instead of the disk's.
+        /// Free space in bytes that tests set for the current thread in place of the disk's.
         pub(crate) static FREE_BYTES: Cell<Option<u64>> = const { Cell::new(None) };
     }
 
-    /// Runs `work` on a disk with this much free space.
+    /// Runs `work` as if the disk had `bytes` bytes of free space.
     pub(crate) fn on_disk_with<T>(bytes: u64, work: impl FnOnce() -> T) -> T {
         FREE_BYTES.set(Some(bytes));
         let result = work();

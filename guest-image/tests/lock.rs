@@ -1,5 +1,4 @@
-//! Writes the lock of a world file that is named without its folder. Has its own process, because it changes the
-//! current folder.
+//! Test of a lock whose path has no folder. It is a process of its own, because it changes the current folder.
 
 use std::path::Path;
 
@@ -12,7 +11,7 @@ fn a_lock_is_written_to_the_current_folder() {
     let (bare, mut lock) = (Path::new("world.lock"), Lock::new("bookworm"));
     lock.write(bare).unwrap();
     assert_eq!(Lock::read(&folder.path().join(bare)).unwrap().as_ref(), Some(&lock));
-    // Also replaces an existing lock.
+    // The second write replaces an existing lock.
     lock.requested.push("redis-server".to_owned());
     lock.write(bare).unwrap();
     assert_eq!(Lock::read(bare).unwrap(), Some(lock));

@@ -1,4 +1,4 @@
-//! Handling of Ctrl-C: the first signal requests a clean end, the second ends the process.
+//! Handling of Ctrl-C: the first signal asks for a clean end, and the second signal ends the process.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,27 +8,27 @@ use signal_hook::SigId;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::low_level;
 
-/// Flag that is set when the operator asks the process to end. Clones share the flag.
+/// A flag that is set when the operator asks the process to end. Clones share the flag.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt(Arc<State>);
 
 #[derive(Debug, Default)]
 struct State {
     wanted: Arc<AtomicBool>,
-    /// Actions of the signals; empty if none are installed.
+    /// Registrations of the installed handlers. Empty if none are installed.
     actions: Mutex<Vec<SigId>>,
 }
 
-/// Signals that ask for an end.
+/// Signals that ask the process to end.
 pub const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
-/// Exit status of a process that SIGINT ended, by the convention of shells.
+/// Exit status that shells give to a process that SIGINT has ended.
 const STATUS_INTERRUPTED: i32 = 130;
 
 impl Interrupt {
     /// Installs handlers for SIGINT and SIGTERM.
     ///
     /// # Errors
-    /// Returns an error if the system refuses a handler.
+    /// Returns an error if the system refuses to install a handler.
     pub fn install() -> io::Result<Interrupt> {
         let interrupt = Interrupt::default();
         interrupt.arm()?;
@@ -38,8 +38,8 @@ impl Interrupt {
     fn arm(&self) -> io::Result<()> {
         let mut actions = self.0.actions.lock().unwrap_or_else(PoisonError::into_inner);
         for signal in SIGNALS {
-            // The order matters: the handler registered first ends the process if the flag is already set, so only a
-            // second signal does.
+            // The order of registration matters. The first handler ends the process if the flag is already set, so only
+            // a second signal ends it.
             let wanted = &self.0.wanted;
             actions.push(signal_hook::flag::register_conditional_shutdown(
                 signal,
@@ -51,9 +51,9 @@ impl Interrupt {
         Ok(())
     }
 
-    /// Takes the signals away from the handlers until the result is dropped. Meanwhile they do nothing by themselves:
-    /// the caller handles [`SIGNALS`], calls [`Interrupt::raise`] at the first one and [`end_at_once`] at the second.
-    /// Has no effect if no handlers are installed.
+    /// Removes the handlers until the result is dropped. In the meantime the caller must handle [`SIGNALS`]: it calls
+    /// [`Interrupt::raise`] at the first signal and [`end_at_once`] at the second. Has no effect if no handlers are
+    /// installed.
     #[must_use]
     pub fn hold(&self) -> Held {
         let mut actions = self.0.actions.lock().unwrap_or_else(PoisonError::into_inner);
@@ -64,19 +64,19 @@ impl Interrupt {
         Held { interrupt: self.clone(), installed }
     }
 
-    /// Sets the flag as a signal would.
+    /// Sets the flag, as the first signal does.
     pub fn raise(&self) {
         self.0.wanted.store(true, Ordering::Relaxed);
     }
 
-    /// True if the flag is set.
+    /// True if the operator has asked the process to end.
     #[must_use]
     pub fn wanted(&self) -> bool {
         self.0.wanted.load(Ordering::Relaxed)
     }
 }
 
-/// Signals that are held back from their handlers. The drop gives them back.
+/// Handlers that are removed for the life of this value. The drop installs them again.
 #[derive(Debug)]
 pub struct Held {
     interrupt: Interrupt,
@@ -86,13 +86,13 @@ pub struct Held {
 impl Drop for Held {
     fn drop(&mut self) {
         if self.installed {
-            // The system accepted the same handlers before.
+            // The system has accepted the same handlers before, so an error is not expected.
             let _ = self.interrupt.arm();
         }
     }
 }
 
-/// Ends the process as the second signal does.
+/// Ends the process at once, as the second signal does.
 pub fn end_at_once() -> ! {
     low_level::exit(STATUS_INTERRUPTED)
 }

@@ -1,10 +1,10 @@
-//! The host that Everett runs on.
+//! Functions of the host on which Everett runs.
 //!
 //! - [`doctor`]: checks cores, memory and tools, and probes `/dev/kvm` with small guests
-//! - [`time`]: the one place that reads the host's clock, for progress and figures about speed
-//! - [`interrupt`]: handles Ctrl-C; [`signals`]: hands signals to a display that has the whole screen
+//! - [`time`]: reads the host's clock, for progress and for figures about speed; no other module reads it
+//! - [`interrupt`]: handles Ctrl-C; [`signals`]: passes signals to a display that has the whole screen
 //!
-//! Not here: the choice of an engine based on what the host can do (`everett-session`).
+//! Not here: the choice of an engine based on these checks (`everett-session`).
 
 pub mod doctor;
 pub mod interrupt;

@@ -1,4 +1,4 @@
-//! Signals of a terminal for a display that takes over the whole screen.
+//! Handling of a terminal's signals for a display that takes over the whole screen.
 
 use std::io;
 use std::sync::Arc;
@@ -11,31 +11,32 @@ use signal_hook::low_level;
 
 use crate::interrupt::SIGNALS;
 
-/// Request of the operator that arrived as a signal.
+/// A request from the operator that arrived as a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Request {
-    /// SIGINT or SIGTERM: end.
+    /// The operator asks the process to end (SIGINT or SIGTERM).
     End,
-    /// SIGTSTP: stop until the shell continues the process.
+    /// The operator asks the process to stop until the shell continues it (SIGTSTP).
     Suspend,
 }
 
-/// Thread that waits for signals. The drop ends it.
+/// A thread that waits for signals. It ends when this value is dropped.
 #[derive(Debug)]
 pub struct Listener {
     handle: Handle,
     thread: Option<JoinHandle<()>>,
-    /// True once SIGTSTP stops the process again.
+    /// True from the drop on: then SIGTSTP stops the process as usual.
     released: Arc<AtomicBool>,
 }
 
 impl Listener {
-    /// Starts the thread, which calls `on` for each signal.
+    /// Starts the thread. It calls `on` for each signal.
     ///
     /// # Errors
-    /// Returns an error if the system refuses a handler or the thread.
+    /// Returns an error if the system refuses to install a handler or to start the thread.
     pub fn start(mut on: impl FnMut(Request) + Send + 'static) -> io::Result<Listener> {
-        // The system's own action is not restored with the last handler, so a handler does the same from the drop on.
+        // Removing the last handler does not restore the default action of SIGTSTP. This handler stops the process once
+        // `released` is true.
         let released = Arc::new(AtomicBool::new(false));
         signal_hook::flag::register_conditional_default(SIGTSTP, Arc::clone(&released))?;
         let [interrupt, terminate] = SIGNALS;
@@ -55,16 +56,16 @@ impl Drop for Listener {
         self.released.store(true, Ordering::Relaxed);
         self.handle.close();
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread has been reported by its hook.
+            // If the thread has panicked, the panic hook has already reported it.
             let _ = thread.join();
         }
     }
 }
 
-/// Stops the process as SIGTSTP does by default. Returns when the shell continues it.
+/// Stops the process, which is the default action of SIGTSTP. Returns when the shell continues the process.
 ///
 /// # Errors
-/// Returns an error if the system refuses.
+/// Returns an error if the system refuses to send the signal.
 pub fn stop_self() -> io::Result<()> {
     low_level::raise(SIGSTOP)
 }

@@ -1,27 +1,27 @@
-//! Host time, for progress and for figures about speed. No decision of a run may depend on it, except through the
-//! leaks that tests plant on purpose.
+//! Host time, for progress and for figures about speed. No decision of a run may depend on it, except in tests that
+//! deliberately plant a leak.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::time::{Duration, Instant, SystemTime};
 
-/// Returns the subsecond nanoseconds of the host's clock: the nondeterminism that a planted leak lets through.
+/// Returns the subsecond part of the host's clock, in nanoseconds. Only planted leaks use this nondeterminism.
 #[must_use]
 pub fn noise() -> u32 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.subsec_nanos())
 }
 
-/// Returns seconds since 1970 by the host's clock.
+/// Returns the host's clock in seconds since 1970.
 #[must_use]
 pub fn unix_s() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
-/// Measures host time since the stopwatch was started.
+/// A clock that measures host time from its start.
 #[derive(Debug, Clone, Copy)]
 pub struct Stopwatch(Instant);
 
 impl Stopwatch {
-    /// Starts the stopwatch.
+    /// Starts a stopwatch.
     #[must_use]
     pub fn start() -> Stopwatch {
         Stopwatch(Instant::now())
@@ -33,13 +33,13 @@ impl Stopwatch {
         self.0.elapsed()
     }
 
-    /// Returns [`Stopwatch::elapsed`] in seconds.
+    /// Returns the host time since the start, in seconds.
     #[must_use]
     pub fn seconds(self) -> f64 {
         self.elapsed().as_secs_f64()
     }
 
-    /// Sleeps until `ns` nanoseconds have passed since the start or `enough` returns true. `enough` is polled every
+    /// Sleeps until `ns` nanoseconds have passed since the start, or until `enough` returns true. Calls `enough` every
     /// 50 ms.
     pub fn wait_for_ns(self, ns: u64, enough: impl Fn() -> bool) {
         const NAP: Duration = Duration::from_millis(50);
@@ -53,18 +53,18 @@ impl Stopwatch {
     }
 }
 
-/// Measures the current thread's CPU time since the clock was started, for figures about the cost of branches.
+/// A clock that measures the current thread's CPU time from its start, for figures about the cost of branches.
 #[derive(Debug, Clone, Copy)]
 pub struct CpuClock(Duration);
 
 impl CpuClock {
-    /// Starts the clock.
+    /// Starts a clock for the current thread.
     #[must_use]
     pub fn start() -> CpuClock {
         CpuClock(CpuClock::now())
     }
 
-    /// Returns nanoseconds of CPU time since the start. Must be called on the thread that started the clock.
+    /// Returns the CPU time since the start, in nanoseconds. Only the thread that started the clock may call it.
     #[must_use]
     pub fn elapsed_ns(self) -> u64 {
         u64::try_from(CpuClock::now().saturating_sub(self.0).as_nanos()).unwrap_or(u64::MAX)

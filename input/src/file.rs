@@ -1,10 +1,10 @@
-//! Reading files that users name: world files, locks, fault plans, kernels, archives.
+//! Functions that read files which users name: world files, locks, fault plans, kernels, archives.
 //!
-//! The same rules hold for files that Everett keeps in a folder that an operator named: something else may lie in their
-//! place.
+//! Everett also uses them for its own files in folders that the operator named, because such a folder may contain a
+//! foreign file under the same name.
 //!
-//! **Invariants.** Only regular files are opened. Opening never blocks, reading never takes more than the caller's
-//! bound, and every error names the file.
+//! **Invariants.** Only regular files are opened. Opening a file never blocks. At most the caller's bound is read, and
+//! every error names the file.
 
 use std::fs::{File, FileType, Metadata};
 use std::io::{self, Read};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 
-/// Permissions of a new file, before the process's umask.
+/// Permission bits of a new file, before the process's umask is applied.
 const NEW_FILE_MODE: u32 = 0o666;
 
 /// Error from opening or reading a file.
@@ -22,7 +22,7 @@ const NEW_FILE_MODE: u32 = 0o666;
 pub struct Error {
     /// Path of the file.
     pub path: PathBuf,
-    /// Reason of the failure.
+    /// Reason why the file cannot be used.
     pub reason: Reason,
 }
 
@@ -34,7 +34,7 @@ impl Error {
     }
 }
 
-/// Drops the path, for callers that name the file themselves.
+/// Drops the path, for callers whose own error names the file.
 impl From<Error> for io::Error {
     fn from(error: Error) -> io::Error {
         match error.reason {
@@ -50,13 +50,13 @@ pub enum Reason {
     /// The operating system returned an error.
     #[error("{}", in_words(.0))]
     Io(io::Error),
-    /// The path names something other than a regular file.
+    /// The path leads to something other than a regular file. The text says what it is.
     #[error("this is {0}, and a regular file is needed")]
     Kind(&'static str),
-    /// The file is longer than the caller's bound.
+    /// The file is longer than the caller's bound, which is the value.
     #[error("longer than {0} bytes, the maximum for this file")]
     TooLong(u64),
-    /// The file is not UTF-8. Holds the first invalid line, counted from 1.
+    /// The file is not UTF-8. The value is the first invalid line, counted from 1.
     #[error("not UTF-8 text in line {0}")]
     NotText(usize),
 }
@@ -64,27 +64,26 @@ pub enum Reason {
 /// Opens a regular file for reading.
 ///
 /// # Errors
-/// Returns an error if the file is missing, unreadable, or not a regular file.
+/// Returns an error if the file is missing, cannot be read, or is not a regular file.
 pub fn open(path: &Path) -> Result<(File, Metadata), Error> {
     let failed = |reason| Error { path: path.to_owned(), reason };
     let io_failed = |error| failed(Reason::Io(error));
-    // Checked before opening: opening a device can have effects, and opening a FIFO blocks until its other end is
-    // opened.
+    // The check comes before the file is opened, because opening a device can have effects, and opening a FIFO blocks.
     check(&std::fs::metadata(path).map_err(io_failed)?).map_err(failed)?;
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| io_failed(error.into()))?;
     let file = File::from(file);
-    // Checked again: the path may have been replaced since.
+    // The path may have been replaced after the first check, so the open file is checked, too.
     let metadata = file.metadata().map_err(io_failed)?;
     check(&metadata).map_err(failed)?;
     Ok((file, metadata))
 }
 
-/// Opens a regular file of Everett's own for reading and writing, and creates it if `create` is true. A symbolic link
-/// is refused, because a write would change a file elsewhere. The content is kept.
+/// Opens one of Everett's own files for reading and writing, and keeps its content. Creates the file if `create` is
+/// true. Refuses a symbolic link, because a write through it would change a file elsewhere.
 ///
 /// # Errors
-/// Returns an error if the file is missing and `create` is false, cannot be opened, or is not a regular file.
+/// Returns an error if the file is missing (and `create` is false), cannot be opened, or is not a regular file.
 pub fn open_own(path: &Path, create: bool) -> Result<File, Error> {
     let failed = |reason| Error { path: path.to_owned(), reason };
     let io_failed = |error| failed(Reason::Io(error));
@@ -98,15 +97,15 @@ pub fn open_own(path: &Path, create: bool) -> Result<File, Error> {
     let mode = Mode::from_raw_mode(NEW_FILE_MODE);
     let file = rustix::fs::open(path, flags, mode).map_err(|error| io_failed(error.into()))?;
     let file = File::from(file);
-    // Checked again: the path may have been replaced since.
+    // The path may have been replaced after the first check, so the open file is checked, too.
     check(&file.metadata().map_err(io_failed)?).map_err(failed)?;
     Ok(file)
 }
 
-/// Reads a whole regular file of at most `bytes_max` bytes.
+/// Returns the content of a regular file of at most `bytes_max` bytes.
 ///
 /// # Errors
-/// Returns an error if [`open`] fails or the file is longer than `bytes_max`.
+/// Returns an error if [`open`] fails, the file cannot be read, or it is longer than `bytes_max`.
 pub fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, Error> {
     let failed = |reason| Error { path: path.to_owned(), reason };
     let (file, metadata) = open(path)?;
@@ -114,7 +113,7 @@ pub fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, Error> {
         return Err(failed(Reason::TooLong(bytes_max)));
     }
     let mut bytes = Vec::new();
-    // The file may grow while it is read, and files in /proc report a length of 0.
+    // The file may grow while it is read, and files in /proc report a length of 0, so reading is bounded, too.
     let read = file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes);
     read.map_err(|error| failed(Reason::Io(error)))?;
     if bytes.len() as u64 > bytes_max {
@@ -123,7 +122,7 @@ pub fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// Reads a whole regular file of UTF-8 text of at most `bytes_max` bytes.
+/// Returns the content of a regular file of at most `bytes_max` bytes of UTF-8 text.
 ///
 /// # Errors
 /// Returns an error if [`read`] fails or the file is not UTF-8.
@@ -135,7 +134,7 @@ pub fn read_text(path: &Path, bytes_max: u64) -> Result<String, Error> {
     })
 }
 
-/// Returns the reason of an I/O error in words, without the operating system's error number.
+/// Describes an I/O error in words, without the operating system's error number.
 #[must_use]
 pub fn in_words(error: &io::Error) -> String {
     match error.kind() {
@@ -202,7 +201,7 @@ mod tests {
         assert!(said(&at("missing")).ends_with("/missing: no such file or folder"));
     }
 
-    /// Even a dangling link could lead out of the folder, and opening a FIFO would wait forever for its other end.
+    /// Even a dangling link could lead out of the folder. Opening a FIFO would block until its other end is opened.
     #[test]
     fn own_files_must_be_regular_files() {
         let folder = tempfile::tempdir().unwrap();
@@ -240,7 +239,7 @@ mod tests {
                 .to_string()
                 .ends_with("file: longer than 9 bytes, the maximum for this file")
         );
-        // A symbolic link is followed, and the length that /proc reports is not trusted.
+        // A symbolic link is followed. The length that /proc reports is not trusted.
         std::os::unix::fs::symlink(&path, folder.path().join("link")).unwrap();
         assert_eq!(read_text(&folder.path().join("link"), u64::MAX).unwrap(), "0123456789");
         assert!(matches!(

@@ -1,12 +1,12 @@
-//! Input that Everett does not trust: files that users name, the quantities in them, and text that guests wrote.
+//! Functions for untrusted input: files that users name, the quantities in them, and text that guests wrote.
 //!
-//! - [`file`](mod@file): reads a regular file up to a bound. Devices, FIFOs, sockets and folders are refused before
-//!   they can block.
-//! - [`text`]: the one place that makes foreign text safe to show on a terminal, in JSON and in a report.
+//! - [`file`](mod@file): reads a regular file up to a bound. Refuses devices, FIFOs, sockets and folders before they
+//!   can block.
+//! - [`text`]: makes foreign text safe to show on a terminal, in JSON and in a report. No other module does this.
 //! - [`signal`]: names and numbers of signals.
-//! - [`units`]: durations and sizes, read and shown.
+//! - [`units`]: parsing and formatting of durations and sizes.
 //!
-//! Not here: the formats of these files. Each is parsed by the module that uses it.
+//! Not here: the formats of files. The module that uses a file parses it.
 
 pub mod file;
 pub mod signal;

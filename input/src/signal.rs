@@ -1,10 +1,10 @@
-//! Names and numbers of Linux's signals, as container images and compose files write them.
+//! Names and numbers of Linux's signals, in the notation of container images and compose files.
 
 /// Number of SIGKILL.
 pub const KILL: i32 = 9;
 /// Number of SIGTERM.
 pub const TERM: i32 = 15;
-/// Highest signal with a name. Real-time signals follow.
+/// Highest signal with a name of its own. All higher signals are real-time signals.
 pub const NAMED_MAX: i32 = 31;
 
 /// Numbers of signals on x86-64 (signal(7)).
@@ -44,17 +44,17 @@ const SIGNALS: [(&str, i32); 33] = [
     ("RTMIN", RTMIN),
 ];
 
-/// First real-time signal that programs can use: glibc keeps 32 and 33 for itself.
+/// First real-time signal that programs can use. glibc reserves 32 and 33.
 const RTMIN: i32 = 34;
-/// Highest signal.
+/// Number of the highest signal.
 const MAX: i32 = 64;
-/// Maximum number of characters of an unknown name that an error shows.
+/// Maximum number of characters of an unknown name in an error.
 const SHOWN_CHARS_MAX: usize = 32;
 
-/// Returns the number of a signal: `SIGTERM`, `TERM`, `15`, `SIGRTMIN+3` or `SIGRTMAX-1`.
+/// Returns the number of a signal, given as `SIGTERM`, `TERM`, `15`, `SIGRTMIN+3` or `SIGRTMAX-1`.
 ///
 /// # Errors
-/// Returns a message of one line if there is no such signal.
+/// Returns a one-line message if there is no signal with this name or number.
 pub fn number(name: &str) -> Result<i32, String> {
     let number = || {
         if let Some(number) = digits(name) {
@@ -75,7 +75,7 @@ pub fn number(name: &str) -> Result<i32, String> {
     })
 }
 
-/// Returns a number of digits alone: a text with a sign is no number.
+/// Parses a number that consists only of digits. A sign is not allowed.
 fn digits(text: &str) -> Option<i32> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }

@@ -1,15 +1,15 @@
-//! Making foreign text (from guests, packages, paths, errors) safe to show.
+//! Functions that make foreign text (from guests, packages, paths, errors) safe to show.
 //!
-//! **Invariant.** Characters that a terminal could obey, or that could disguise a text as another one, are shown as
-//! escapes: C0 and C1 controls, DEL, marks and overrides of the writing direction, line separators, the byte order
-//! mark, tag characters.
+//! **Invariant.** Characters that could control a terminal, or make a text look like a different text, are shown as
+//! escapes. They are C0 and C1 controls, DEL, marks and overrides of the writing direction, line separators, the byte
+//! order mark, and tag characters.
 
-/// Maximum number of characters that [`quoted`] shows.
+/// Maximum number of characters of the text that [`quoted`] shows.
 pub const QUOTED_CHARS_MAX: usize = 48;
 
-/// True if the character is shown as an escape in every output.
+/// True if the character is shown as an escape in all output.
 fn hidden(c: char) -> bool {
-    // The last range is the tag characters, which no terminal shows.
+    // The last range has the tag characters, which terminals do not show.
     c.is_control()
         || matches!(
             c,
@@ -18,19 +18,19 @@ fn hidden(c: char) -> bool {
         )
 }
 
-/// Returns the text made safe for one line of a terminal. Tabs stay.
+/// Returns a text that is safe to show on one line of a terminal. Tabs are kept.
 #[must_use]
 pub fn printable(text: &str) -> String {
     escaped(text, |c| c == '\t')
 }
 
-/// Returns the text made safe for one line of a report or an error message. Tabs become escapes.
+/// Returns a text that is safe to show on one line of a report or an error message. Tabs become escapes.
 #[must_use]
 pub fn one_line(text: &str) -> String {
     escaped(text, |_| false)
 }
 
-/// Returns foreign text in quotes, on one line, and cut to [`QUOTED_CHARS_MAX`] characters.
+/// Returns foreign text in quotes, on one line. Shows at most [`QUOTED_CHARS_MAX`] of its characters.
 #[must_use]
 pub fn quoted(text: &str) -> String {
     let short: String = text.chars().take(QUOTED_CHARS_MAX).collect();
@@ -49,9 +49,9 @@ fn escaped(text: &str, stays: impl Fn(char) -> bool) -> String {
     safe
 }
 
-/// Returns one of Everett's own lines made safe for a terminal. Colours (SGR sequences, `ESC [ 1 ; 3 1 m`) stay;
-/// every other control becomes an escape. Foreign text in the line must already have passed through [`printable`];
-/// this function is a second barrier.
+/// Returns one of Everett's own lines, safe to show on a terminal. Colours (SGR sequences such as `ESC [ 1 ; 3 1 m`)
+/// are kept, and all other control characters become escapes. Foreign text in the line must already have passed
+/// [`printable`]: this function is only a second barrier.
 #[must_use]
 pub fn painted(line: &str) -> String {
     let mut safe = String::with_capacity(line.len());
@@ -73,19 +73,19 @@ pub fn painted(line: &str) -> String {
     safe
 }
 
-/// Returns the length in bytes of the SGR sequence at the beginning of a text, if it begins with one.
+/// Returns the length in bytes of the SGR sequence at the start of a text. `None` if there is no such sequence.
 fn colour(text: &str) -> Option<usize> {
     let parameters = text.strip_prefix("\u{1b}[")?;
     let end = parameters.find(|c: char| !c.is_ascii_digit() && c != ';')?;
     parameters[end..].starts_with('m').then_some("\u{1b}[".len() + end + 1)
 }
 
-/// Returns JSON with hidden characters escaped as `\u` and four digits. Serializers do not escape C1 controls.
+/// Escapes hidden characters in JSON as `\u` and four digits. JSON serializers do not escape C1 controls.
 #[must_use]
 pub fn json(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
-        // Outside of strings, JSON contains no hidden characters other than white space.
+        // Outside of strings, JSON has no hidden characters except white space.
         if hidden(c) && !matches!(c, '\n' | '\r' | '\t') {
             for unit in c.encode_utf16(&mut [0; 2]) {
                 safe.push_str(&format!("\\u{unit:04x}"));
@@ -97,16 +97,17 @@ pub fn json(text: &str) -> String {
     safe
 }
 
-/// Filter for console bytes on their way to a terminal. Line ends stay; everything else is escaped as in
-/// [`printable`].
+/// Filter for a guest's console bytes on their way to the operator's terminal. Line ends are kept. All other characters
+/// are treated as in [`printable`].
 #[derive(Debug, Clone, Default)]
 pub struct Console {
-    /// Incomplete input kept for the next call: part of a UTF-8 character, or a carriage return.
+    /// End of the input so far, kept for the next call because it is incomplete: part of a UTF-8 character, or a
+    /// carriage return.
     held: Vec<u8>,
 }
 
 impl Console {
-    /// Returns the safe text for the given bytes, without an incomplete end, which is kept for the next call.
+    /// Returns safe text for the next bytes of the console. An incomplete end is kept for the next call.
     pub fn take(&mut self, bytes: &[u8]) -> String {
         let mut all = std::mem::take(&mut self.held);
         all.extend_from_slice(bytes);
@@ -125,7 +126,7 @@ fn unfinished(bytes: &[u8]) -> usize {
     match std::str::from_utf8(bytes) {
         Ok(_) => 0,
         Err(_) => {
-            // An incomplete character has at most three bytes, so only these are checked.
+            // An incomplete character has at most three bytes, so only the last three are checked.
             let last = (1..=bytes.len().min(3)).find(|back| bytes[bytes.len() - back] & 0xc0 != 0x80);
             last.filter(|back| {
                 std::str::from_utf8(&bytes[bytes.len() - back..])

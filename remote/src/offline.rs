@@ -1,17 +1,17 @@
-//! The interface in a program that reaches no other hosts.
+//! The implementation of the interface for a program that reaches no other hosts.
 
 use super::Access;
 use super::http::{Answer, Client, Request, Rules};
 use super::signed::Signed;
 
-/// Message about requests.
+/// Error of every request.
 const NO_REQUESTS: &str = "this build of everett cannot reach registries and mirrors; build it with the feature online (cargo build --release)";
-/// Message about signatures.
+/// Error of every check of a signature.
 const NO_SIGNATURES: &str =
     "this build of everett cannot check signatures; build it with the feature online (cargo build --release)";
 
-/// Access of a program without the feature `online`. Requests and checks of signatures fail, and the error says how to build
-/// a program that can make them.
+/// Access of a program without the feature `online`. All requests and all checks of signatures fail. The error says how
+/// to build a program that supports them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Offline;
 

@@ -1,15 +1,15 @@
 //! Texts with OpenPGP signatures.
 
-/// A signed text. [`Signed::verify`] checks its signatures; reading it checks none.
+/// A signed text. Only [`Signed::verify`] checks the signatures.
 pub trait Signed {
-    /// Returns the text that the signatures cover.
+    /// Returns the text that the signatures cover. The text is untrusted until [`Signed::verify`] has succeeded.
     fn text(&self) -> String;
 
-    /// Verifies that a certificate of this file has signed the text, and may have. With `only`, no other certificates are
-    /// used than those whose primary keys have these fingerprints, in lower-case hexadecimal. `now_s` is the host's clock in
-    /// seconds since 1970.
+    /// Verifies that a certificate of the file `certificates` has signed the text and is allowed to sign. With `only`,
+    /// accepts only certificates whose primary keys have these fingerprints, in lower-case hexadecimal. `now_s` is the
+    /// host's clock in seconds since 1970.
     ///
     /// # Errors
-    /// Returns the reasons why no signature is accepted.
+    /// Returns a reason for each signature that is not accepted, if none is accepted.
     fn verify(&self, certificates: &[u8], only: Option<&[&str]>, now_s: u64) -> Result<(), String>;
 }

@@ -1,11 +1,10 @@
-//! Images of a memory, or of a disk in blocks of 4 KiB: the written pages ([`Tree`]) over the initial content
-//! ([`Base`]).
+//! Images of memory, or of a disk in 4 KiB blocks: the written pages ([`Tree`]) above the initial content ([`Base`]).
 //!
-//! Cloning is O(1), and a fork of a world clones its images. The cost of comparing two images depends only on their
-//! differences ([`PageImage::differing`]).
+//! Cloning an image takes constant time, so forking a world is cheap. Comparing two images takes time in proportion to
+//! their differences ([`PageImage::differing`]).
 //!
-//! **Invariants.** A tree entry always differs from the base: a page that gets its initial content back has no entry,
-//! and an explicit zero exists only where the base is not zero. All entries are below `pages`.
+//! **Invariants.** An entry of the tree always differs from the base. A page that gets its initial content back has no
+//! entry, and an explicit zero exists only where the base is not zero. All entries have page numbers below `pages`.
 
 use std::fmt;
 use std::iter::Peekable;
@@ -15,7 +14,7 @@ use crate::base::Base;
 use crate::page::{PageBytes, PageHash, PageRef, PageSource, Pool, is_zero};
 use crate::tree::{Entry, Iter, Tree};
 
-/// Content of a memory or disk as numbered pages.
+/// Content of a memory or disk, as numbered pages.
 #[derive(Clone)]
 pub struct PageImage {
     base: Arc<Base>,
@@ -24,16 +23,17 @@ pub struct PageImage {
 }
 
 impl PageImage {
-    /// Creates an image of `pages` zero pages.
+    /// Creates an image of `pages` pages of zeroes.
     pub fn zero(pages: u64) -> PageImage {
         PageImage { base: Arc::new(Base::Zero), delta: Tree::new(), pages }
     }
-    /// Creates an unmodified image of a base, with the base's number of pages (0 for [`Base::Zero`]).
+    /// Creates an image that equals a base, with the base's number of pages (0 for [`Base::Zero`]).
     pub fn on(base: Arc<Base>) -> PageImage {
         let pages = base.pages();
         PageImage { base, delta: Tree::new(), pages }
     }
-    /// Creates an image of `delta` over a base. Entries equal to the base and entries beyond `pages` are dropped.
+    /// Creates an image with the entries of `delta` above a base. Drops entries that equal the base or are beyond
+    /// `pages`.
     pub fn from_parts(base: Arc<Base>, pages: u64, delta: &Tree) -> PageImage {
         let mut image = PageImage { base, delta: Tree::new(), pages };
         for (index, entry) in delta.iter().take_while(|&(index, _)| index < pages) {
@@ -42,7 +42,7 @@ impl PageImage {
         image
     }
 
-    /// Returns the number of pages, including zeroes.
+    /// Returns the number of pages, including pages of zeroes.
     pub fn pages(&self) -> u64 {
         self.pages
     }
@@ -50,16 +50,16 @@ impl PageImage {
     pub fn base(&self) -> &Arc<Base> {
         &self.base
     }
-    /// Returns the written pages that differ from the base.
+    /// Returns the pages that differ from the base.
     pub fn delta(&self) -> &Tree {
         &self.delta
     }
-    /// Iterates over the entries of [`PageImage::delta`] by ascending page number.
+    /// Iterates over the entries of [`PageImage::delta`], in ascending order of page numbers.
     pub fn delta_pages(&self) -> Iter<'_> {
         self.delta.iter()
     }
 
-    /// Returns the content of a page, or `None` if it is all zeroes. Pages beyond the end are zeroes.
+    /// Returns the content of page number `index`, or `None` if it is all zeroes. Pages beyond the end are zero.
     #[inline]
     pub fn page(&self, index: u64) -> Option<&PageBytes> {
         match self.delta.get(index) {
@@ -68,18 +68,18 @@ impl PageImage {
             None => self.base.page(index),
         }
     }
-    /// Returns the hash of a page, or `None` if it is all zeroes.
+    /// Returns the hash of page number `index`, or `None` if the page is all zeroes.
     #[inline]
     pub fn hash(&self, index: u64) -> Option<PageHash> {
         hash_of(self.delta.get(index), &self.base, index)
     }
-    /// Iterates over the nonzero pages by ascending number, with hash and content.
+    /// Iterates over the nonzero pages in ascending order, with number, hash and content.
     pub fn present(&self) -> impl Iterator<Item = (u64, PageHash, &PageBytes)> {
         Merged { base: self.base.present().peekable(), delta: self.delta.iter().peekable() }
             .filter_map(|index| Some((index, self.hash(index)?, self.page(index)?)))
     }
 
-    /// Sets a page. Returns its hash, or `None` for zeroes.
+    /// Sets a page. Returns the hash of its content, or `None` for zeroes.
     ///
     /// # Panics
     /// Panics if `index` is not below [`PageImage::pages`].
@@ -89,7 +89,7 @@ impl PageImage {
         hash
     }
 
-    /// Sets a page whose hash the caller knows (`None` for zeroes). The hash is trusted.
+    /// Sets a page whose hash the caller knows; `None` means zeroes. The hash is not verified.
     ///
     /// # Panics
     /// Panics if `index` is not below [`PageImage::pages`].
@@ -97,7 +97,7 @@ impl PageImage {
         assert!(index < self.pages, "page {index} is beyond the end of an image of {} pages", self.pages);
         debug_assert_eq!(hash.is_none(), is_zero(content), "zero pages have no hash, others have one");
         if self.hash(index) == hash {
-            // The page already has this content, so nothing is copied.
+            // The page already has this content, so nothing needs to be stored.
             return;
         }
         let page =
@@ -109,7 +109,7 @@ impl PageImage {
         }
     }
 
-    /// Sets an entry, or removes it if it equals the base.
+    /// Sets an entry. If the entry equals the base, removes it instead.
     pub(crate) fn put(&mut self, index: u64, entry: Entry) {
         let hash = entry_hash(&entry);
         if self.base.hash(index) == hash {
@@ -119,7 +119,7 @@ impl PageImage {
         }
     }
 
-    /// Returns an image with the same content on another base, which must have the same number of pages.
+    /// Returns an image with the same content above another base, which must have the same number of pages.
     #[must_use]
     pub fn over(&self, pool: &Pool, base: &Arc<Base>) -> PageImage {
         assert_eq!(base.pages(), self.pages, "a base of another length");
@@ -135,9 +135,9 @@ impl PageImage {
         image
     }
 
-    /// Calls `f` with the number of each page whose content differs, ascending. Pages beyond the end of the shorter
-    /// image count as zeroes. On a common base, the cost is proportional to the pages written in either image since
-    /// they diverged; on different bases, to all nonzero pages.
+    /// Calls `f` with the number of each page whose content differs, in ascending order. Pages beyond the end of the
+    /// shorter image count as zeroes. If both images have the same base, the cost is proportional to the pages written
+    /// in either image since they diverged. Otherwise it is proportional to all nonzero pages.
     pub fn differing(&self, other: &PageImage, mut f: impl FnMut(u64)) {
         if self.base.same(&other.base) {
             self.delta.diff(&other.delta, |index, mine, theirs| {
@@ -193,7 +193,7 @@ impl fmt::Debug for PageImage {
     }
 }
 
-/// Iterator over the page numbers of a base and of a tree over it, ascending, each number once.
+/// Iterates over the page numbers of a base and of a tree above it, in ascending order and without duplicates.
 struct Merged<'a, B: Iterator<Item = u64>> {
     base: Peekable<B>,
     delta: Peekable<Iter<'a>>,

@@ -1,23 +1,24 @@
-//! Pages and images of guest memory and disks as persistent maps, a store of moments under a budget, and their files.
+//! Pages and images of guest memory and disks as persistent maps, a store of moments with a memory budget, and files
+//! for both.
 //!
 //! Map, from the bottom up:
-//! - [`page`]: immutable 4 KiB pages, each content stored once ([`Pool`])
-//! - [`tree`]: a persistent map from page number to page; changes copy the path to the changed node
-//! - [`file`](mod@file): files of pages, checked, written atomically; bases on disk
-//! - [`base`](mod@base): the initial content of an image: zeroes or a mapped file
-//! - [`image`]: a base under a tree: a whole memory or disk, cheap to fork and to compare
-//! - [`store`]: values that can be derived again from their parents, kept within a budget of bytes
+//! - [`page`]: immutable 4 KiB pages; a [`Pool`] stores each content once
+//! - [`tree`]: a persistent map from page numbers to pages; a change copies the path to the changed node
+//! - [`file`](mod@file): files of pages, verified and written atomically; bases on disk
+//! - [`base`](mod@base): the initial content of an image, which is zeroes or a mapped file
+//! - [`image`]: a base below a tree: a whole memory or disk, cheap to fork and to compare
+//! - [`store`]: a cache of values that can be derived again from their parents
 //! - [`moment`]: moments on disk
 //!
-//! Not here: registers and devices (a moment's state is opaque bytes), the source of dirty pages, and the choice of
-//! what to keep.
+//! Elsewhere: registers and devices (this crate stores them as bytes), the tracking of written pages, and the choice of
+//! the moments to keep.
 //!
 //! **Invariants.**
-//! - Content is a function of the calls: no host time, no unordered iteration, no randomness. The time at which a
-//!   page is freed, sharing between images, and evictions from the store never affect any content.
-//! - A page of zeroes is never stored and has no hash. Equal hashes (blake3) mean equal pages.
+//! - Content is a function of the calls: no host time, no unordered iteration, no randomness. It never depends on when
+//!   a page is freed, which images share pages, or what the store evicts.
+//! - A page of zeroes is never stored and has no hash. Equal hashes (BLAKE3) mean equal pages.
 //! - All types are `Send` and `Sync`.
-//! - Files are hostile until they are verified: damage ends in an error that names the file, never in a panic.
+//! - Files are hostile until they are verified. Damage ends in an error that names the file, never in a panic.
 
 pub mod base;
 pub mod file;

@@ -1,7 +1,7 @@
 //! Tests of killed writers and full disks: files exist completely or not at all, and stored data is never lost.
 //!
-//! The failing writer is this program as a separate process. The test has no harness, so that `main` can decide which
-//! role to take.
+//! The failing writer is this program as a child process. The test has no harness, so `main` can choose between the
+//! roles of test and child.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use everett_snapshot::{BaseFile, MomentFile, PAGE, PageImage, Pool};
 use libtest_mimic::{Arguments, Trial};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Environment variable with a folder. If it is set, the process is the failing child and works in that folder.
+/// Environment variable with the child's folder. If it is set, this process is the child.
 const FOLDER: &str = "EVERETT_TEST_FOLDER";
 
-/// Arguments that select the child's task.
+/// Arguments that select what the child does.
 const WRITE: &str = "write";
 const FILL_THE_DISK: &str = "fill-the-disk";
 
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-/// Creates an image of about 200 KiB that hardly compress; `number` determines the content.
+/// Returns an image of about 200 KiB that hardly compress. `number` determines the content.
 fn image(pool: &Pool, number: u64) -> PageImage {
     let mut image = PageImage::zero(64);
     let mut state = number + 1;
@@ -89,7 +89,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Returns a command that runs this program as a child. The signals named by `ignored` do not kill it.
+/// Returns a command that runs this program as a child. The signals in `ignored` do not kill it.
 fn child(what: &str, folder: &Path, ignored: &str) -> Command {
     let mut command = Command::new("sh");
     command.arg("-c").arg(format!("trap '' {ignored}; exec \"$0\" \"$@\""));
@@ -173,7 +173,7 @@ fn fill_the_disk(folder: &Path) {
     println!("failed {failures} times");
 }
 
-/// A full disk is simulated by a limit on file sizes, which any process can set for its children.
+/// A limit on file sizes simulates a full disk. Any process can set this limit for its children.
 fn a_full_disk_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let pool = Pool::default();

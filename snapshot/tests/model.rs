@@ -1,4 +1,4 @@
-//! Uses images, store and pool as a machine does, and compares them with full copies of everything.
+//! Uses images, a store and a pool as a machine does, and compares them with full copies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,10 +10,10 @@ const PAGES: usize = 70;
 
 type Copy = Vec<PageBytes>;
 
-/// A moment, as the tests remember it.
+/// A moment that the test has taken.
 struct Written {
     parent: u32,
-    /// Pages written since the parent, from which the moment is derived again.
+    /// Pages written since the parent. The test derives the moment's image again from them.
     writes: Vec<(u64, PageBytes)>,
     copy: Copy,
 }
@@ -26,13 +26,13 @@ enum Step {
     /// A device writes a few bytes of a page.
     Device(usize, usize, u8),
     Snapshot,
-    /// The other machine restores this machine's last moment.
+    /// The other machine restores the last moment of this machine.
     Fork,
     Restore(prop::sample::Index),
 }
 
 fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
-    // Few contents, so that pages often get an earlier content again. Byte 0 makes a zero page.
+    // There are few contents, so that pages often get an earlier content again. Byte 0 makes a page of zeroes.
     let step = prop_oneof![
         6 => (0..PAGES, 0u8..5).prop_map(|(page, byte)| Step::Fill(page, byte)),
         4 => (0..PAGES, 0..PAGE, 0u8..3).prop_map(|(page, at, byte)| Step::Device(page, at, byte)),
@@ -43,7 +43,7 @@ fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
     proptest::collection::vec((0usize..2, step), 1..120)
 }
 
-/// A machine: its memory, its image at the last moment, and the pages written since.
+/// A machine: its memory, its image at the last moment, and the pages written since then.
 struct Machine {
     live: Copy,
     image: PageImage,
@@ -52,7 +52,7 @@ struct Machine {
 }
 
 impl Machine {
-    /// Restores an image by copying the differing pages.
+    /// Restores an image by copying the pages that differ.
     fn restore(&mut self, key: u32, target: &PageImage) {
         let mut changed = std::mem::take(&mut self.dirty);
         self.image.differing(target, |index| {
@@ -94,7 +94,8 @@ fn copies_differ(a: &Copy, b: &Copy) -> Vec<u64> {
     (0..PAGES).filter(|&index| a[index] != b[index]).map(|index| index as u64).collect()
 }
 
-/// Returns the image of a moment. If the store has dropped it, derives it from its nearest ancestor that is kept.
+/// Returns the image of a moment. If the store has evicted it, derives it again from the nearest ancestor that has an
+/// image.
 fn image(
     store: &mut Store<u32, PageImage>,
     journal: &BTreeMap<u32, Written>,
@@ -220,7 +221,7 @@ fn page_hash((_, entry): (u64, &Entry)) -> Option<PageHash> {
     }
 }
 
-/// Returns a base with some zero pages, and its content.
+/// Returns a base that has some pages of zeroes, and a copy of its content.
 fn base_file() -> (tempfile::TempDir, Arc<Base>, Copy) {
     let folder = tempfile::tempdir().unwrap();
     let (pool, mut image) = (Pool::default(), PageImage::zero(PAGES as u64));
@@ -247,7 +248,7 @@ fn machines_over_zeroes_and_over_a_file() {
     });
 }
 
-/// Images over different bases, of different lengths and from different pools are compared by content.
+/// Images with different bases, lengths and pools are compared by content.
 #[test]
 fn different_bases_are_compared_by_content() {
     let (_folder, base, copy) = base_file();
@@ -269,7 +270,7 @@ fn different_bases_are_compared_by_content() {
         }
         prop_assert_eq!(differing(&a, &b), copies_differ(&copy_a, &copy_b));
         prop_assert_eq!(differing(&b, &a), copies_differ(&copy_a, &copy_b));
-        // The same base with another pool.
+        // An image on the same base, whose pages are in another pool.
         let mut c = PageImage::on(Arc::clone(&base));
         for (index, content) in copy_b.iter().enumerate() {
             c.set(&pools[1], index as u64, content);

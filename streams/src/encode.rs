@@ -1,6 +1,6 @@
-//! Encoding from which keys are derived.
+//! Derivation of keys from lists of byte strings.
 
-/// Contexts of blake3's key derivation, one for each step from a seed to a stream.
+/// Contexts of BLAKE3's key derivation, one for each step from a seed to a stream.
 pub(super) mod context {
     pub(crate) const SEED: &str = "everett 3 lineage of a seed";
     pub(crate) const BOOT: &str = "everett 3 lineage of a boot";
@@ -9,16 +9,17 @@ pub(super) mod context {
     pub(crate) const PURPOSE: &str = "everett 3 key of a purpose";
 }
 
-/// Derives a key from a list of parts. Each part is preceded by its length, so no two lists have the same encoding.
+/// Derives a key from a list of byte strings (parts). The length precedes each part, so no two lists have the same
+/// encoding.
 pub(super) struct Encoder(blake3::Hasher);
 
 impl Encoder {
-    /// Creates an encoder for one of the contexts.
+    /// Creates an encoder for a context of [`context`].
     pub(super) fn new(context: &str) -> Encoder {
         Encoder(blake3::Hasher::new_derive_key(context))
     }
 
-    /// Appends a part.
+    /// Appends a part and its length.
     pub(super) fn part(&mut self, bytes: &[u8]) {
         self.0.update(&(bytes.len() as u64).to_le_bytes());
         self.0.update(bytes);

@@ -1,19 +1,20 @@
-//! Random numbers: one ChaCha20 stream for each purpose of each owner. Drawing more from one stream does not affect
-//! the others.
+//! Random streams: each owner has one ChaCha20 stream for each purpose. Drawing more from one stream does not affect
+//! other streams.
 //!
 //! - this file: [`Lineage`] and [`Streams`]
-//! - `owner`: the owners of streams
-//! - `purpose`: the purposes of streams
+//! - `owner`: the owners of streams, for example a node
+//! - `purpose`: the purposes of streams, for example disk errors
 //! - `encode`: the derivation of keys
 //! - `position`: the form in which moments contain a stream
 //!
-//! A stream's key is derived in steps: seed -> lineage -> lineage of a child, for each fork -> key of an owner -> key
-//! of a purpose. Each step has its own domain, and every part is preceded by its length. Therefore no node name can
-//! be mistaken for another owner, and no owner for a purpose. Boots have a domain of their own: a boot and the timeline
-//! that begins after it draw different values even if both seeds are the same number.
+//! A stream's key is derived in steps: from the seed the lineage of the timeline, for each fork the lineage of the
+//! child, then the owner's key, then the purpose's key. Each step has a key derivation context of its own, and the
+//! length of every part precedes it. No node name can therefore produce the key of another owner, and no owner the key
+//! of a purpose. Boots have a context of their own, too: a boot and the timeline after it draw different values even if
+//! their seeds are equal.
 //!
-//! The state of a stream is its key *and* its word position. Everything that decides a guest's computation
-//! draws from these streams only.
+//! The state of a stream is its key *and* its word position. Everything random that decides a guest's computation comes
+//! from these streams.
 
 mod encode;
 mod owner;
@@ -31,19 +32,19 @@ pub use owner::{Owner, OwnerKind};
 use position::Stream;
 pub use purpose::{LinkDraw, Purpose};
 
-/// Root of all keys of a timeline or of a boot. A timeline's root is a function of its seed and of the forks that led
-/// to it. A boot's root is a function of the boot seed.
+/// Key from which all keys of a timeline or boot are derived. For a timeline, it is a function of the seed and of the
+/// forks that lead to the timeline. For a boot, it is a function of the boot seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lineage([u8; 32]);
 
 impl Lineage {
-    /// Returns the lineage of a timeline without forks.
+    /// Returns the lineage of a timeline that has no forks yet.
     #[must_use]
     pub fn new(seed: u64) -> Lineage {
         Lineage::of_seed(context::SEED, seed)
     }
 
-    /// Returns the lineage of boots, from power-on to *ready*, at the first start and after a power loss.
+    /// Returns the lineage of a boot, from power-on until the guest is *ready*. Boots after a power loss use it, too.
     #[must_use]
     pub fn boot(seed: u64) -> Lineage {
         Lineage::of_seed(context::BOOT, seed)
@@ -55,7 +56,7 @@ impl Lineage {
         Lineage(encoder.key())
     }
 
-    /// Returns the lineage of a child of a fork at `vtime_ns`.
+    /// Returns the lineage of child number `child` of a fork at `vtime_ns`.
     #[must_use]
     pub fn child(&self, vtime_ns: u64, child: u64) -> Lineage {
         let mut encoder = Encoder::new(context::CHILD);
@@ -66,7 +67,7 @@ impl Lineage {
     }
 }
 
-/// Streams of one owner. After a fork, the child has new streams, from its own lineage.
+/// Streams of one owner. After a fork, the child's owners get new streams from the child's lineage.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Streams {
     key: [u8; 32],
@@ -74,7 +75,7 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// Creates the streams of an owner in a timeline, each at its beginning.
+    /// Creates the streams of an owner in a timeline or boot, each at its beginning.
     #[must_use]
     pub fn new(lineage: &Lineage, owner: Owner<'_>) -> Streams {
         let mut encoder = Encoder::new(context::OWNER);
@@ -95,7 +96,7 @@ impl Streams {
         &mut stream.0
     }
 
-    /// Fills `buf` with random bytes. A final partial word is drawn whole and its remaining bytes are dropped.
+    /// Fills `buf` with random bytes. Draws whole 32-bit words, and drops the unused bytes of the last word.
     pub fn fill(&mut self, purpose: Purpose, buf: &mut [u8]) {
         self.get(purpose).fill_bytes(buf);
     }

@@ -1,11 +1,11 @@
-//! The owners of streams.
+//! The owners of random streams.
 
 use super::encode::Encoder;
 
-/// Declares [`OwnerKind`] from one list, so that the enum, its identifiers and `ALL` cannot differ.
+/// Declares [`OwnerKind`] from one list, so that the enum, its identifiers and `ALL` cannot disagree.
 macro_rules! owners {
     ($($(#[$doc:meta])* $id:literal $kind:ident,)*) => {
-        /// Kind of an owner. Kinds are part of the machine version: a changed identifier changes every trail.
+        /// Kind of an owner. A changed identifier changes every trail, so it requires a new machine version.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         pub enum OwnerKind { $($(#[$doc])* $kind,)* }
 
@@ -13,7 +13,7 @@ macro_rules! owners {
             /// All kinds.
             pub const ALL: &'static [OwnerKind] = &[$(OwnerKind::$kind,)*];
 
-            /// Returns the kind's identifier in the derivation of keys. Identifiers are never reused.
+            /// Returns the identifier from which keys are derived. Identifiers are never reused.
             #[must_use]
             pub const fn id(self) -> u16 {
                 match self { $(OwnerKind::$kind => $id,)* }
@@ -33,38 +33,38 @@ owners! {
     4 Faults,
     /// The part of a session that starts the commands of a test template.
     5 Composer,
-    /// The explorer's function from paths to fault plans and checks.
+    /// The explorer's derivation of fault plans and checks from paths.
     6 Fates,
     /// The command `everett plan`.
     7 Plan,
-    /// The explorer's choices of the next branch.
+    /// The explorer's choice of the next branch.
     8 Search,
 }
 
-/// An owner of streams. Two owners never have the same key, whatever the nodes are called.
+/// An owner of streams. Two owners never have the same key, whatever the names of the nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner<'n> {
     /// The machine of the node with this name.
     Node(&'n str),
-    /// The wire.
+    /// The wire of a world.
     Wire,
-    /// Everett's endpoint on the wire.
+    /// Everett's own endpoint on the wire.
     Host,
-    /// Execution of fault plans.
+    /// The part of a session that executes fault plans.
     Faults,
-    /// Execution of test templates.
+    /// The part of a session that starts the commands of a test template.
     Composer,
-    /// Derivation of fault plans and checks from paths.
+    /// The explorer's derivation of fault plans and checks from paths.
     Fates,
-    /// `everett plan`.
+    /// The command `everett plan`.
     Plan,
-    /// The explorer's choices of branches.
+    /// The explorer's choice of the next branch.
     Search,
 }
 
 impl Owner<'_> {
-    /// Returns the owner's kind.
     #[must_use]
+    /// Returns the owner's kind.
     pub const fn kind(self) -> OwnerKind {
         match self {
             Owner::Node(_) => OwnerKind::Node,

@@ -1,4 +1,4 @@
-//! A stream in moments and digests: its key, and how far it was read.
+//! The form of a stream in moments and digests: its key, and its position.
 
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::SeedableRng;
@@ -15,13 +15,13 @@ impl Clone for Stream {
     }
 }
 
-/// Everything that decides the rest of a stream.
+/// Key and position, which determine all later numbers of a stream.
 #[derive(Serialize, Deserialize)]
 struct Position {
     seed: [u8; 32],
     /// Nonce of the cipher.
     stream: u64,
-    /// Number of 32-bit words that were drawn. Bits from 2^68 on are ignored.
+    /// Number of 32-bit words drawn so far. Bits from 2^68 on are ignored.
     word_pos: u128,
 }
 

@@ -1,4 +1,4 @@
-//! Purposes of streams.
+//! The purposes of random streams.
 
 use everett_fault::FaultKind;
 use serde::{Deserialize, Serialize};
@@ -6,28 +6,28 @@ use serde::{Deserialize, Serialize};
 use super::OwnerKind;
 use super::encode::Encoder;
 
-/// Declares [`Purpose`] from one list, so that the enum, its identifiers, owners and encoding cannot differ.
+/// Declares [`Purpose`] from one list, so that the enum, its identifiers, owners and encoding cannot disagree.
 macro_rules! purposes {
     ($($(#[$doc:meta])* $id:literal [$($owner:ident)+] $name:ident $({ $($(#[$about:meta])* $field:ident: $type:ty),+ })?,)*) => {
-        /// Purpose of a stream. Purposes are part of the machine version: a changed identifier or parameter changes
-        /// every trail.
+        /// Purpose of a stream. A changed identifier or parameter changes every trail, so it requires a new machine
+        /// version.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
         pub enum Purpose { $($(#[$doc])* $name $({ $($(#[$about])* $field: $type),+ })?,)* }
 
         impl Purpose {
-            /// Returns one purpose of each variant, with the first value of each parameter.
+            /// Returns one purpose of each variant. Each parameter has its first value.
             #[must_use]
             pub fn each() -> Vec<Purpose> {
                 vec![$(Purpose::$name $({ $($field: <$type as Parameter>::FIRST),+ })?,)*]
             }
 
-            /// Returns the variant's identifier in the derivation of keys. Identifiers are never reused.
+            /// Returns the identifier from which keys are derived. Identifiers are never reused.
             #[must_use]
             pub const fn id(self) -> u16 {
                 match self { $(Purpose::$name $({ $($field: _),+ })? => $id,)* }
             }
 
-            /// Returns the kinds of owners that draw for the purpose.
+            /// Returns the kinds of owners that draw for this purpose.
             #[must_use]
             pub const fn owners(self) -> &'static [OwnerKind] {
                 match self { $(Purpose::$name $({ $($field: _),+ })? => &[$(OwnerKind::$owner),+],)* }
@@ -42,24 +42,24 @@ macro_rules! purposes {
 }
 
 purposes! {
-    /// Bytes of virtio-rng.
+    /// Bytes that the virtio-rng device gives to the guest.
     1 [Node] Entropy,
-    /// Seed that the kernel receives at boot, as `setup_data`.
+    /// Seed that the kernel receives at boot in `setup_data`.
     2 [Node] BootSeed,
     /// VM generation IDs.
     3 [Node] Generation,
     /// Bytes with which the agent seeds the guest's kernel.
     4 [Node] AgentEntropy,
-    /// Instructions at which a stall begins, and the lengths of stalls.
+    /// Instructions at which stalls begin, and the lengths of stalls.
     5 [Node] Stalls,
     /// Priorities of threads, and the times at which they change.
     6 [Node] Priorities,
-    /// Failures of requests to a disk.
+    /// Failures of disk requests.
     7 [Node] DiskErrors {
         /// Index of the disk in the machine's configuration.
         disk: u8
     },
-    /// Additional latencies of requests to a disk.
+    /// Additional latencies of disk requests.
     8 [Node] DiskLatency {
         /// Index of the disk in the machine's configuration.
         disk: u8
@@ -70,14 +70,14 @@ purposes! {
         from: u8,
         /// Port of the receiver.
         to: u8,
-        /// The quantity that is drawn.
+        /// Quantity to draw.
         draw: LinkDraw
     },
     /// Seed from which Everett's TCP/IP stack draws sequence numbers and identifiers.
     10 [Host] HostStack,
-    /// First local port of Everett's endpoint.
+    /// First local port number that Everett's endpoint uses.
     11 [Host] HostPort,
-    /// Choice of the writes that survive a loss of power.
+    /// Choice of the writes that survive a power loss.
     12 [Faults] PowerLoss {
         /// Number of the node.
         node: u16,
@@ -91,23 +91,23 @@ purposes! {
         /// Index of the disk in the machine's configuration.
         disk: u8
     },
-    /// Positions of the bits of a disk that flip.
+    /// Positions of the bits that flip on a disk (bit rot).
     14 [Faults] Rot {
         /// Number of the node.
         node: u16,
         /// Index of the disk in the machine's configuration.
         disk: u8
     },
-    /// Seed of a node's machine when it starts again.
+    /// Seed of a node's machine when the node starts again.
     15 [Faults] Restart {
         /// Number of the node.
         node: u16
     },
     /// Choice of test commands, and the times at which they run.
     16 [Composer] Commands,
-    /// Choice of the fault kinds that a timeline has.
+    /// Choice of the fault kinds that occur in a timeline.
     17 [Fates] Swarm,
-    /// Choice of the branches that are followed by checks.
+    /// Choice of the branches after which checks run.
     18 [Fates] Checks,
     /// Random priorities of nodes.
     19 [Fates] Priority,
@@ -118,24 +118,24 @@ purposes! {
     },
     /// Choice of the moment that a branch extends.
     21 [Search] Choice {
-        /// Number of the branch, in the order of choices.
+        /// Number of the branch, in the order in which the explorer chooses branches.
         number: u64
     },
 }
 
-/// Quantity that is drawn for a frame in one direction of a link.
+/// Quantity that is drawn for a frame on one direction of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum LinkDraw {
-    /// The link's own latency.
+    /// Latency of the link itself.
     Base = 1,
-    /// Extra latency.
+    /// Additional latency.
     Latency = 2,
     /// Loss of the frame.
     Loss = 3,
     /// Duplication of the frame.
     Duplicate = 4,
-    /// Whether the frame is held back, and for how long.
+    /// Whether the frame is delayed so that later frames overtake it, and for how long.
     Reorder = 5,
     /// Corruption of the frame, and the position of the flipped bit.
     Corrupt = 6,
@@ -143,7 +143,7 @@ pub enum LinkDraw {
     Copy = 7,
 }
 
-/// A parameter of a purpose.
+/// Type of a purpose's parameter.
 trait Parameter: Copy {
     /// The value that [`Purpose::each`] uses.
     const FIRST: Self;

@@ -1,4 +1,4 @@
-//! Streams are independent, keys never collide, and the derivation is pinned.
+//! Tests that streams are independent, that keys never collide, and that the derivation of keys does not change.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ fn node(seed: u64, name: &str) -> Streams {
     Streams::new(&Lineage::new(seed), Owner::Node(name))
 }
 
-/// Every owner that is not a node.
+/// All owners that are not nodes.
 const OWNERS: [Owner<'static>; 7] =
     [Owner::Wire, Owner::Host, Owner::Faults, Owner::Composer, Owner::Fates, Owner::Plan, Owner::Search];
 
@@ -30,8 +30,8 @@ fn draws_for_one_purpose_do_not_affect_another() {
     }
 }
 
-/// Power loss, reset and bit rot of one disk, and the same faults of another disk or node, draw from nine different
-/// streams.
+/// The faults power loss, reset and bit rot of one disk draw from three different streams. Another disk, or a disk of
+/// another node, has three more.
 #[test]
 fn each_fault_of_each_disk_has_a_stream_of_its_own() {
     let purposes = [(0, 0), (0, 1), (1, 0)].map(|(node, disk)| {
@@ -112,7 +112,7 @@ fn seeds_forks_and_owners_differ() {
     }
 }
 
-/// The cipher makes 64 words at a time.
+/// Positions are stored exactly, also between blocks of 64 words, which the cipher computes at a time.
 #[test]
 fn every_position_survives_storage() {
     let mut a = node(9, "n");
@@ -138,8 +138,8 @@ fn a_position_survives_storage() {
     }
 }
 
-/// Pins the derivation of both roots, every owner and every purpose, and the stored form of purposes. A change here
-/// changes every trail and requires a new machine version.
+/// Fixes the derivation of both roots, every owner and every purpose, and the stored form of purposes. A change of
+/// these changes every trail and requires a new machine version.
 #[test]
 fn the_derivation_is_pinned() {
     let mut hasher = blake3::Hasher::new();

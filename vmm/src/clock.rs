@@ -1,17 +1,16 @@
-//! Virtual time: vtime as a function of the instructions that the guest executed (`docs/design/time.md`).
+//! Virtual time (vtime) as a function of the instructions that the guest executed (`docs/design/time.md`).
 //!
-//! The clock mode says which units the engine counts:
+//! The clock mode says what the engine counts:
 //!
 //! - `insn`: retired instructions;
-//! - `exit`: exits that the guest causes by itself (an access to a device, HLT), counted when the instruction is
-//!   finished. One exit stands for [`EXIT_INSTRUCTIONS`] instructions. Between two exits no time passes and the TSC
-//!   stands still;
-//! - `branch`: retired conditional branches, each of which stands for [`BRANCH_INSTRUCTIONS`] instructions.
+//! - `exit`: exits that the guest itself causes (a device access, HLT), counted when their instruction is finished. One
+//!   exit stands for [`EXIT_INSTRUCTIONS`] instructions. Between two exits no time passes and the TSC stands still;
+//! - `branch`: retired conditional branches. One branch stands for [`BRANCH_INSTRUCTIONS`] instructions.
 //!
-//! vtime = anchor_ns + (count - anchor_icount) x instructions per unit x 1e9 / speed_hz, rounded down. The anchor is
-//! a count with its vtime, so rounding errors do not accumulate. Skipping idle time sets both, to the present count
-//! and to the end of the skip. A stall advances the anchor's vtime and keeps its count. A change of speed sets the
-//! anchor to the present count and its rounded vtime.
+//! vtime = anchor_ns + (count - anchor_icount) x instructions per unit x 1e9 / speed_hz, rounded down. The anchor is a
+//! count and its vtime; computing from it keeps rounding errors from accumulating. Skipping idle time sets the anchor
+//! to the current count and the end of the skip. A stall adds to the anchor's vtime. A change of speed sets the anchor
+//! to the current count and its rounded vtime.
 
 use std::fmt;
 use std::str::FromStr;
@@ -26,32 +25,33 @@ pub const NANOS: u64 = 1_000_000_000;
 pub const TSC_HZ: u64 = NANOS;
 /// Default CPU speed, in instructions per second.
 pub const CPU_HZ_DEFAULT: u64 = NANOS;
-/// Bounds of the CPU speed, in instructions per second. Below the lower bound nothing boots. At the upper bound, a
-/// hundred instructions share one TSC tick.
+/// Bounds of the CPU speed, in instructions per second. A slower CPU boots nothing. At the upper bound, a hundred
+/// instructions share one TSC tick.
 pub const CPU_HZ: std::ops::RangeInclusive<u64> = 1_000_000..=100_000_000_000;
 /// Greatest vtime, in nanoseconds: 146 years.
 pub const VTIME_MAX: u64 = u64::MAX / 4;
 
-/// Unit that advances vtime. A world has one mode, which is part of its identity.
+/// Unit that advances vtime. All nodes of a world share it, and it is part of the world's identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum ClockMode {
     /// Retired instructions.
     #[default]
     Insn,
-    /// Exits that the guest causes by itself.
+    /// Exits that the guest itself causes.
     Exit,
     /// Retired conditional branches.
     Branch,
 }
 
-/// Instructions that one exit stands for: ten microseconds at the default speed.
-/// This is about the number of instructions between two exits of a busy server, and many times the cost of an exit on
-/// the host, so no guest waits longer for a device than it would on the host.
+/// Number of instructions that one exit stands for: ten microseconds at the default speed.
+///
+/// A busy server executes about this number of instructions between two exits. It also makes vtime per exit many times
+/// the host's time per exit, so no guest waits longer for a device than it would on the host.
 pub const EXIT_INSTRUCTIONS: u64 = 10_000;
 
-/// Instructions that one conditional branch stands for.
-/// Redis under load and its kernel execute 8.1 instructions per branch, so time advances as fast as in `insn`.
+/// Number of instructions that one conditional branch stands for. Redis under load and its kernel execute 8.1
+/// instructions per branch, so vtime advances about as fast as in mode `insn`.
 pub const BRANCH_INSTRUCTIONS: u64 = 8;
 
 impl ClockMode {
@@ -90,7 +90,7 @@ pub enum ClockError {
     /// Frequency outside [`CPU_HZ`].
     #[error("cpu_hz = {hz}: it must be from {} to {}", CPU_HZ.start(), CPU_HZ.end())]
     Frequency {
-        /// Frequency that was asked for, in Hz.
+        /// Requested frequency, in Hz.
         hz: u64,
     },
 }
@@ -117,12 +117,12 @@ impl fmt::Display for ClockMode {
     }
 }
 
-/// One node's clock.
+/// Clock of one node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Clock {
     mode: ClockMode,
     cpu_hz: u64,
-    /// Current speed in Hz; below `cpu_hz` while a slow-CPU fault lasts.
+    /// Current speed in Hz. It is below `cpu_hz` during a slow-CPU fault.
     speed_hz: u64,
     anchor_icount: u64,
     anchor_ns: u64,
@@ -140,22 +140,21 @@ impl Clock {
         Ok(Clock { mode, cpu_hz, speed_hz: cpu_hz, anchor_icount: 0, anchor_ns: 0 })
     }
 
-    /// Returns the vtime, in nanoseconds, at a count.
+    /// Returns the vtime at count `icount`, in nanoseconds.
     pub fn vtime(&self, icount: u64) -> u64 {
         let counted = u128::from(icount.saturating_sub(self.anchor_icount));
         let ns = counted * self.count_ns() / u128::from(self.speed_hz);
         u64::try_from(ns).unwrap_or(VTIME_MAX).saturating_add(self.anchor_ns).min(VTIME_MAX)
     }
 
-    /// Returns the least count at which vtime is `vtime` or later.
+    /// Returns the least count at which the vtime is `vtime` or later.
     pub fn icount_at(&self, vtime: u64) -> u64 {
         let ns = u128::from(vtime.saturating_sub(self.anchor_ns));
         let counted = (ns * u128::from(self.speed_hz)).div_ceil(self.count_ns());
         u64::try_from(counted).unwrap_or(u64::MAX).saturating_add(self.anchor_icount)
     }
 
-    /// Advances time to `vtime` without an instruction, because the CPU is idle at `icount`. Never moves time
-    /// backwards.
+    /// Advances time to `vtime` because the CPU is idle at count `icount`. Never moves time backwards.
     pub fn skip_to(&mut self, icount: u64, vtime: u64) {
         let vtime = vtime.min(VTIME_MAX);
         if vtime > self.vtime(icount) {
@@ -164,24 +163,24 @@ impl Clock {
         }
     }
 
-    /// Advances time by `ns` without the CPU, as if another machine had the host's core.
+    /// Advances time by `ns` while the CPU executes nothing, as if another machine had the host's core.
     pub fn stall(&mut self, ns: u64) {
         self.anchor_ns = self.anchor_ns.saturating_add(ns).min(VTIME_MAX);
     }
 
-    /// Sets the speed from `icount` on to `hz` instructions per second, clamped to [`CPU_HZ`]. A fraction of a
-    /// nanosecond that has passed is lost.
+    /// Sets the speed from count `icount` on to `hz` instructions per second, clamped to [`CPU_HZ`]. The fraction of a
+    /// nanosecond that had passed by then is lost.
     pub fn set_speed(&mut self, icount: u64, hz: u64) {
         (self.anchor_icount, self.anchor_ns) = (icount, self.vtime(icount));
         self.speed_hz = hz.clamp(*CPU_HZ.start(), *CPU_HZ.end());
     }
 
-    /// True if a stored clock is valid.
+    /// True if a decoded clock is valid.
     pub(crate) fn is_sound(&self) -> bool {
         CPU_HZ.contains(&self.cpu_hz) && CPU_HZ.contains(&self.speed_hz) && self.anchor_ns <= VTIME_MAX
     }
 
-    /// Returns the anchor from which the TSC is computed: vtime in ticks of [`TSC_HZ`].
+    /// Returns the anchor from which the CPU computes the TSC: vtime in ticks of [`TSC_HZ`].
     pub fn tsc(&self) -> TscAnchor {
         let num = TSC_HZ * self.mode.weight();
         TscAnchor { icount: self.anchor_icount, tsc: self.anchor_ns, num, den: self.speed_hz }
@@ -192,11 +191,11 @@ impl Clock {
         u128::from(NANOS) * u128::from(self.mode.weight())
     }
 
-    /// Returns the configured speed in instructions per second, without faults that slow the CPU down.
+    /// Returns the configured speed in instructions per second. Slow-CPU faults do not change it.
     pub fn cpu_hz(&self) -> u64 {
         self.cpu_hz
     }
-    /// Returns the clock mode.
+    /// Returns the unit that the clock counts.
     pub fn mode(&self) -> ClockMode {
         self.mode
     }
@@ -231,7 +230,7 @@ mod tests {
 
     #[test]
     fn stalls_and_skips_lose_no_fraction_of_a_nanosecond() {
-        // Three instructions take one nanosecond. A stall in the middle of a nanosecond keeps the third that has
+        // Three instructions take one nanosecond. A stall in the middle of a nanosecond preserves the fraction that has
         // passed.
         let mut clock = Clock::new(ClockMode::Insn, 3 * NANOS).unwrap();
         assert_eq!((clock.vtime(2), clock.vtime(3), clock.vtime(4)), (0, 1, 1));
@@ -257,7 +256,7 @@ mod tests {
             prop_assert!(n <= at || clock.vtime(n - 1) < vtime);
         }
 
-        /// A change of speed keeps the vtime at its count, and applies from there on.
+        /// A change of speed keeps the vtime at its count, and affects only later counts.
         #[test]
         fn a_change_of_speed_applies_from_its_count(hz in CPU_HZ, slow in any::<u64>(), at in 0u64..1 << 40, ahead in 0u64..1 << 40) {
             let mut clock = Clock::new(ClockMode::Insn, hz).unwrap();

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct EventId {
     /// Time at which the event is due, in nanoseconds of vtime.
     pub vtime: u64,
-    /// Order of scheduling, which decides between events of equal vtime.
+    /// Sequence number, in the order of scheduling. It orders events of equal vtime.
     pub sequence: u64,
 }
 
@@ -18,13 +18,13 @@ pub struct EventId {
 pub enum Event {
     /// The LAPIC timer expires.
     LapicTimer,
-    /// The RTC's next alarm, update or periodic interrupt.
+    /// The RTC has its next alarm, update or periodic interrupt.
     Rtc,
-    /// A virtio device finishes something; only the device knows what its token means.
+    /// A virtio device finishes an operation, which its token identifies.
     Virtio {
         /// The device's slot.
         slot: u8,
-        /// The device's token for its request or frame.
+        /// The device's own number for the request or frame.
         token: u64,
     },
     /// The HPET's first timer matches.
@@ -46,7 +46,7 @@ impl EventQueue {
         self.due.insert(id, event);
         id
     }
-    /// Removes an event. Does nothing if the event has already been taken.
+    /// Removes an event. Does nothing if the event was already taken.
     pub fn cancel(&mut self, id: EventId) {
         self.due.remove(&id);
     }
@@ -54,7 +54,7 @@ impl EventQueue {
     pub fn next_vtime(&self) -> Option<u64> {
         self.due.first_key_value().map(|(id, _)| id.vtime)
     }
-    /// Takes the next event that is due at `now` or before.
+    /// Removes and returns the next event that is due at `now` or before.
     pub fn pop_due(&mut self, now: u64) -> Option<(EventId, Event)> {
         let entry = self.due.first_entry()?;
         (entry.key().vtime <= now).then(|| entry.remove_entry())

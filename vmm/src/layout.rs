@@ -1,4 +1,4 @@
-//! Guest-physical addresses, I/O ports and interrupt pins: one table, so that loader, ACPI and bus agree.
+//! Guest-physical addresses, I/O ports and interrupt pins, in one table that loader, ACPI and bus share.
 //!
 //! ```text
 //! 0x0000_0500  GDT                        0x000e_0000  ACPI tables (64 KiB)
@@ -12,7 +12,7 @@
 /// Bytes in a page of guest memory.
 pub const PAGE: u64 = 4096;
 
-/// Minimum RAM of a machine, in bytes. A stock kernel with an initramfs does not start in less.
+/// Minimum RAM of a machine, in bytes. A stock kernel with an initramfs needs at least this much to start.
 pub const RAM_BYTES_MIN: u64 = 32 << 20;
 /// Maximum RAM of a machine, in bytes. All RAM lies below the devices' addresses, so it is one region.
 pub const RAM_BYTES_MAX: u64 = 3 << 30;
@@ -29,7 +29,7 @@ pub const CMDLINE: u64 = 0x2_0000;
 pub const CMDLINE_BYTES_MAX: usize = 2048;
 /// `struct setup_data` with the boot seed.
 pub const SETUP_DATA: u64 = 0x2_1000;
-/// End of the low RAM that the guest may use. The rest up to 640 KiB is the reserved EBDA.
+/// End of the low RAM that the guest may use. The memory from here to 640 KiB is the reserved EBDA.
 pub const LOW_RAM_END: u64 = 0x9_fc00;
 /// Start of the ACPI tables.
 pub const ACPI: u64 = 0xe_0000;
@@ -44,7 +44,7 @@ pub const HIGH_RAM: u64 = 0x10_0000;
 pub const VIRTIO: u64 = 0xd000_0000;
 /// Bytes per virtio-mmio slot.
 pub const VIRTIO_STRIDE: u64 = 0x1000;
-/// Maximum number of virtio devices: one interrupt pin each.
+/// Maximum number of virtio devices. Each needs an interrupt pin.
 pub const VIRTIO_SLOTS_MAX: usize = 16;
 /// Interrupt pin of each slot.
 pub const VIRTIO_GSI: [u8; VIRTIO_SLOTS_MAX] = [16, 17, 18, 19, 20, 21, 22, 23, 10, 11, 12, 13, 14, 15, 5, 6];
@@ -55,7 +55,7 @@ pub const LAPIC: u64 = 0xfee0_0000;
 /// Bytes of the IOAPIC's and of the LAPIC's register window.
 pub const APIC_BYTES: u64 = 0x1000;
 
-/// RTC index port. The data port is the next one.
+/// RTC index port. The data port follows it.
 pub const RTC_PORT: u16 = 0x70;
 /// First of the UART's (COM1) eight ports.
 pub const UART_PORT: u16 = 0x3f8;
@@ -65,7 +65,7 @@ pub const SLEEP_CONTROL_PORT: u16 = 0x600;
 pub const SLEEP_STATUS_PORT: u16 = 0x601;
 /// ACPI reset register, one byte.
 pub const RESET_PORT: u16 = 0x604;
-/// Value that resets the machine when written to [`RESET_PORT`].
+/// Value that the guest writes to [`RESET_PORT`] to reset the machine.
 pub const RESET_VALUE: u8 = 1;
 /// ACPI PM timer, four bytes.
 pub const PM_TIMER_PORT: u16 = 0x608;
@@ -78,13 +78,13 @@ pub const HPET_BYTES: u64 = 0x400;
 pub const PM1_EVENT_PORT: u16 = 0x610;
 /// ACPI's PM1 control block, two bytes, in machines that are not hardware-reduced.
 pub const PM1_CONTROL_PORT: u16 = 0x614;
-/// Command ports of the two PICs, in machines that have them. Each PIC's mask is at the next port.
+/// Command ports of the two PICs, in machines that have them. Each PIC's mask register is at the next port.
 pub const PIC_PORTS: [u16; 2] = [0x20, 0xa0];
 /// First of the PIT's four ports, in machines that have one.
 pub const PIT_PORT: u16 = 0x40;
-/// Interrupt pin of the SCI, in machines that are not hardware-reduced. Nothing drives it.
+/// Interrupt pin of the SCI, in machines that are not hardware-reduced. No device drives it.
 pub const SCI_GSI: u8 = 7;
-/// Interrupt pin of the HPET in place of the PIT (ISA's IRQ 0): edge-triggered, active high.
+/// Interrupt pin of the HPET, which replaces the PIT (ISA's IRQ 0): edge-triggered, active high.
 pub const TIMER_GSI: u8 = 2;
 
 /// Interrupt pin of the UART: edge-triggered, active high.

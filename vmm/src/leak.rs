@@ -1,21 +1,22 @@
-//! Planted leaks: defects that the determinism checks must find and localise. Off unless a test switches one on.
+//! Planted leaks: defects that the determinism checks must find and localise. All are off unless a test switches one
+//! on.
 //!
-//! The test supplies the noise, because code under `vmm` reads no host time. The leak of stale TLB entries belongs to
-//! the CPU (`SoftEngine::leak_stale_translations`).
+//! The test supplies the noise, because code under `vmm` reads no host time. The CPU has a further leak, of stale TLB
+//! entries (`SoftEngine::leak_stale_translations`).
 
-/// Source of noise: returns another number at each call, and differs from run to run; a host's clock, for example.
+/// Source of noise. It returns different numbers from call to call and from run to run, like a host's clock.
 pub type Noise = fn() -> u32;
 
-/// Leaks that are planted in a machine.
+/// Leaks that a test plants in a machine.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Leak {
     /// Noise in MMIO reads: in the LAPIC's current count and in virtio's interrupt status.
     pub mmio: Option<Noise>,
-    /// Noise that decides at which of its timer's expiries the LAPIC loses a requested interrupt.
+    /// Noise in the LAPIC timer: it decides at which expiries the LAPIC loses a requested interrupt.
     pub lapic_bit: Option<Noise>,
 }
 
-/// One in this many expiries loses an interrupt.
+/// Average number of timer expiries per lost interrupt.
 const LOST_ONE_IN: u32 = 64;
 
 impl Leak {

@@ -1,8 +1,8 @@
-//! One machine: its devices, its run loop and its time, above an engine that executes instructions.
+//! One machine: its devices, run loop and virtual time, above an engine that executes instructions.
 //!
 //! Map:
-//! - [`machine`]: a machine, its configuration and its run loop; [`events`]: the queue of due events; [`output`]:
-//!   output of a machine to its host
+//! - [`machine`]: a machine, its configuration and its run loop; [`events`]: the queue of due events; [`output`]: what
+//!   a machine writes to its console, ports and cards
 //! - [`engine`]: execution of instructions; [`clock`]: the definition of vtime
 //! - [`kvm`]: building blocks of an engine on `/dev/kvm`
 //! - [`layout`]: addresses, ports and pins; [`ram`]: guest memory; [`disk`]: disk contents
@@ -10,18 +10,18 @@
 //!   guest
 //! - `devices`: interrupt controllers, UART, RTC, power; [`virtio`]: blk, net, rng, console
 //! - [`world`]: machines on a wire
-//! - [`wire`]: the switch that joins the nodes' network cards, link faults, captures, and the host's TCP/IP stack
-//! - [`digest`]: hashes of states; [`divergence`]: trails of digests, differences and bisection; [`leak`]: planted
-//!   defects for tests of both
+//! - [`wire`]: the switch that joins the nodes' network cards, link faults, captures, and Everett's own TCP/IP endpoint
+//! - [`digest`]: hashes of states; [`divergence`]: trails of digests, differences and bisection; [`leak`]: defects that
+//!   tests plant to check both
 //!
-//! Not here: images and their contents (`guest-image`), the protocol of the guest's agent (here the console's ports
+//! Elsewhere: images and their contents (`guest-image`), the protocol of the guest's agent (here the console's ports
 //! only carry bytes), and the handling of findings.
 //!
 //! **Invariants.**
-//! - The execution of a machine is a function of its configuration and of the actions on it with their vtimes. It
-//!   uses no host time, no unordered map, and no randomness but the world's streams (`clippy.toml` bans the rest;
-//!   [`leak`] is the marked exception).
-//! - The guest is an attacker: it can cause only faults of its own, a device that needs a reset, a note, or a
+//! - The execution of a machine is a function of its configuration, the actions on it, and the vtimes of the actions.
+//!   It uses no host time and no unordered map, and its only randomness is the world's streams. `clippy.toml` enforces
+//!   this; [`leak`] is the marked exception.
+//! - The guest is an attacker. It can cause only faults of its own, a device that needs a reset, a note, or a
 //!   [`machine::End`].
 //! - Observers (digests, output, journal, stops) change nothing that the guest can see.
 

@@ -1,49 +1,49 @@
 //! Output of a machine: console lines, port bytes, frames, and notes on guest errors.
 //!
-//! All of it is for observers. None of it is machine state: taking it or leaving it changes nothing that the guest
-//! sees. Everything is bounded. When a port's buffer is full the run loop stops
-//! ([`OutputFull`](crate::machine::Stop::OutputFull)) rather than lose a byte.
+//! Output is for observers and is not machine state: whether an observer takes it changes nothing that the guest sees.
+//! Every buffer is bounded. When a console port's buffer is full, the run loop stops
+//! ([`OutputFull`](crate::machine::Stop::OutputFull)), so no byte is lost.
 
 use everett_cpu::Hit;
 use serde::{Deserialize, Serialize};
 
 /// Number of ports of the virtio console.
 pub const PORTS: usize = 6;
-/// Maximum bytes of a line. A longer line is cut, and its rest is a line of its own.
+/// Maximum bytes of a line. A longer line is cut, and the rest becomes a line of its own.
 pub const OUTPUT_LINE_BYTES_MAX: usize = 64 << 10;
-/// Maximum raw console bytes that are kept until they are taken. The oldest are dropped first.
+/// Maximum bytes of console output that wait for an observer. Beyond it, the oldest half is dropped.
 pub const CONSOLE_BYTES_MAX: usize = 16 << 20;
-/// Maximum bytes of one port that are kept until they are taken. At this bound the run stops.
+/// Maximum bytes of one port that wait for an observer. At this bound the run stops.
 pub const PORT_BYTES_MAX: usize = 64 << 20;
-/// Bytes that a write counts besides its content, so that many small writes cannot evade the bound.
+/// Bytes that each write is charged in addition to its content, so that many small writes cannot evade the bound.
 const WRITE_OVERHEAD_BYTES: usize = 64;
-/// Maximum number of notes that are kept until they are taken. Later ones are lost and counted.
+/// Maximum number of notes that wait for an observer. Later notes are lost and counted.
 pub const NOTES_MAX: usize = 100_000;
-/// Maximum number of frames that are kept until they are taken. Later ones are lost and counted.
+/// Maximum number of frames that wait for an observer. Later frames are lost and counted.
 pub const FRAMES_MAX: usize = 65_536;
-/// Number of accesses to addresses without a device that are noted one by one.
+/// Maximum number of notes on accesses to addresses without a device. Later accesses are only counted.
 const UNKNOWN_NOTED_MAX: u64 = 32;
 
-/// Observation for the host, with its vtime.
+/// Something that happened in the guest, for observers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    /// Nanoseconds of vtime.
+    /// Time of the event, in nanoseconds of vtime.
     pub vtime: u64,
-    /// Content of the note.
+    /// The event and its data.
     pub event: NoteEvent,
 }
 
-/// Content of a [`Note`].
+/// Event of a [`Note`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoteEvent {
-    /// A line on the serial console, without its end.
+    /// The guest printed a line on the serial console. The text excludes the line's end.
     Console {
         /// Bytes of the line. A guest may print anything.
         text: Vec<u8>,
         /// True if the line was longer than [`OUTPUT_LINE_BYTES_MAX`] and continues in the next note.
         cut: bool,
     },
-    /// The guest accessed an address or a port without a device. Only the first accesses are noted.
+    /// The guest accessed an address or port without a device. Only the first 32 accesses have notes.
     Unknown {
         /// True for an I/O port, false for a guest-physical address.
         port: bool,
@@ -56,13 +56,13 @@ pub enum NoteEvent {
     },
     /// The guest accessed bytes that a watchpoint covers.
     Access(Hit),
-    /// A virtio device needs a reset because of what its driver did.
+    /// A virtio device needs a reset because its driver made an error.
     Device {
         /// The device's slot.
         slot: u8,
         /// "blk", "net", "rng" or "console".
         kind: &'static str,
-        /// Error of the driver.
+        /// The driver's error.
         error: String,
     },
 }
@@ -74,20 +74,20 @@ pub struct Frame {
     pub vtime: u64,
     /// Slot of the card that sent it.
     pub slot: u8,
-    /// Content from the destination address on, without the checksum.
+    /// Bytes of the frame from the destination address on, without the checksum.
     pub bytes: Vec<u8>,
 }
 
 /// Bytes of one write to a port, with its vtime.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortWrite {
-    /// Nanoseconds of vtime.
+    /// Time of the write, in nanoseconds of vtime.
     pub vtime: u64,
-    /// Bytes of the write.
+    /// Bytes that the guest wrote.
     pub bytes: Vec<u8>,
 }
 
-/// All output of a machine that has not been taken.
+/// All output of a machine that no observer has taken yet.
 #[derive(Debug, Clone, Default)]
 pub struct Output {
     console: Vec<u8>,
@@ -96,7 +96,7 @@ pub struct Output {
     notes_lost: u64,
     ports: [Vec<PortWrite>; PORTS],
     port_bytes: [usize; PORTS],
-    /// Ports on which a line ended since the last [`Output::take_port_lines`]; bit i stands for port i.
+    /// Ports on which the guest ended a line since the last [`Output::take_port_lines`]; bit i stands for port i.
     port_lines: u8,
     frames: Vec<Frame>,
     frames_lost: u64,
@@ -122,16 +122,16 @@ impl Output {
     pub fn take_frames(&mut self) -> Vec<Frame> {
         std::mem::take(&mut self.frames)
     }
-    /// Returns the console line that has no end yet.
+    /// Returns the console line that the guest has begun and not ended.
     pub fn partial_line(&self) -> &[u8] {
         &self.line
     }
-    /// Drops all output when the machine continues from another moment. `line` is the console line that was begun
-    /// there.
+    /// Drops all output, when the machine continues from a moment. `line` is the console line that was unfinished at
+    /// the moment.
     pub(crate) fn restart(&mut self, line: Vec<u8>) {
         *self = Output { line, ..Output::default() };
     }
-    /// Replaces the raw console bytes with those of the run up to the moment from which this machine continues.
+    /// Sets the console bytes to those that the run printed before the moment from which this machine continues.
     pub fn console_again(&mut self, bytes: &[u8]) {
         self.console = bytes.to_vec();
     }
@@ -139,7 +139,8 @@ impl Output {
     pub fn unknown_accesses(&self) -> u64 {
         self.unknown
     }
-    /// Returns the numbers of notes and of frames that were lost because earlier ones were not taken.
+    /// Returns the number of lost notes and the number of lost frames. They were lost because observers had not taken
+    /// earlier ones.
     pub fn lost(&self) -> (u64, u64) {
         (self.notes_lost, self.frames_lost)
     }
@@ -174,12 +175,12 @@ impl Output {
         self.ports[port].push(PortWrite { vtime, bytes: bytes.to_vec() });
     }
 
-    /// Takes the set of ports (as bits) that got the end of a line since the last call.
+    /// Takes the ports (bits) on which the guest ended a line since the last call.
     pub(crate) fn take_port_lines(&mut self) -> u8 {
         std::mem::take(&mut self.port_lines)
     }
 
-    /// True if one of these ports (bits) got the end of a line.
+    /// True if the guest ended a line on one of these ports (bits) and the line was not taken.
     pub(crate) fn has_port_lines(&self, ports: u8) -> bool {
         self.port_lines & ports != 0
     }

@@ -1,4 +1,4 @@
-//! Programs that run in a guest: argument vector, environment, folder, readiness.
+//! Programs that run in a guest: command line, environment, working folder, readiness check.
 
 use std::collections::BTreeMap;
 
@@ -15,73 +15,74 @@ pub(super) const ARGUMENTS_MAX: usize = 1_024;
 pub(super) const ARGUMENT_BYTES_MAX: usize = 128 << 10;
 /// Maximum number of environment variables.
 pub(super) const ENVIRONMENT_MAX: usize = 256;
-/// Default time for a service to become ready, in nanoseconds of vtime.
+/// Default time within which a service must become ready, in nanoseconds of vtime.
 pub(super) const READY_TIMEOUT_NS_DEFAULT: u64 = 60_000_000_000;
 /// Default pause before a restart, in nanoseconds of vtime.
 const RESTART_DELAY_NS_DEFAULT: u64 = 100_000_000;
 /// Unit in which the agent counts time spans, in nanoseconds.
 const AGENT_MILLISECOND_NS: u64 = 1_000_000;
-/// Maximum time span that the agent counts, in nanoseconds: a day.
+/// Maximum time span that the agent counts, in nanoseconds: one day.
 pub(super) const AGENT_SPAN_NS_MAX: u64 = 86_400 * 1_000_000_000;
 
-/// A program with its arguments, environment, folder and user.
+/// A program with its arguments, environment, working folder and user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Command {
-    /// Program and arguments; the program is looked up in the guest's PATH. Empty only if it is a container image's own
-    /// ([`Service::image`]).
+    /// Program and arguments. The guest looks the program up in its PATH. Empty only if the command line comes from a
+    /// container image ([`Service::image`]).
     pub argv: Vec<String>,
-    /// Variables added to the agent's environment.
+    /// Variables that are added to the agent's environment.
     pub env: BTreeMap<String, String>,
-    /// Working folder in the guest.
+    /// Working folder in the guest. `None` means the container image's folder, or `/` without an image.
     pub cwd: Option<String>,
-    /// User in the guest that runs it; root if `None`.
+    /// User in the guest as whom the program runs. `None` means root, or the user of the container image.
     pub user: Option<String>,
 }
 
-/// Restart policy of a service that has ended.
+/// What the agent does when a service has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Restart {
-    /// The service stays down.
+    /// The agent leaves the service stopped.
     Never,
-    /// The service is restarted unless it ended with status 0.
+    /// The agent restarts the service unless its exit status was 0.
     OnFailure,
-    /// The service is always restarted.
+    /// The agent always restarts the service.
     Always,
 }
 
-/// Condition for a service to count as ready.
+/// Condition under which Everett considers a service ready.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ready {
-    /// A TCP port of the node accepts a connection and answers as expected.
+    /// A TCP port of the node accepts a connection and gives the expected answer.
     Tcp(Talk),
-    /// This program, given by its argument vector, ends with status 0.
+    /// The program with this command line ends with status 0.
     Command(Vec<String>),
 }
 
-/// A program that the agent starts when the node is up.
+/// A program that the agent starts as soon as the node is up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Service {
-    /// Unit name in the output, unique on the node.
+    /// Name of the service in the output, unique on the node.
     pub name: String,
-    /// Program to run.
+    /// Command line with environment, working folder and user.
     pub command: Command,
-    /// Readiness condition; ready at once if `None`.
+    /// Readiness condition. If `None`, the service is ready as soon as it is started.
     pub ready: Option<Ready>,
-    /// Time limit for readiness, in nanoseconds of vtime.
+    /// Time within which the service must become ready, in nanoseconds of vtime.
     pub ready_timeout_ns: u64,
-    /// Restart policy.
+    /// What the agent does when the service has ended.
     pub restart: Restart,
     /// Pause before a restart, in nanoseconds of vtime.
     pub restart_delay_ns: u64,
-    /// Pause between attempts of a readiness command, in nanoseconds of vtime; `None` for the default.
+    /// Pause between attempts of a readiness command, in nanoseconds of vtime. `None` means the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready_interval_ns: Option<u64>,
-    /// True for a service that does its work once: its node is ready when it has ended with status 0.
+    /// True for a service that does its work once. Its node is ready when the service has ended with status 0.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_job: bool,
-    /// What the service takes from its node's container image; `None` if it has a command line of its own.
+    /// Parts of the command line that come from the node's container image. `None` if the service has its own command
+    /// line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<ImageProcess>,
 }
@@ -89,12 +90,12 @@ pub struct Service {
 /// A service whose command line comes from its node's container image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ImageProcess {
-    /// First part of the command line; the image's if `None`. With an entrypoint of its own, the service does not take the
-    /// image's command.
+    /// First part of the command line. `None` means the image's entrypoint. If this is set, the image's command is not
+    /// used.
     pub entrypoint: Option<Vec<String>>,
-    /// Second part of the command line; the image's if `None`.
+    /// Second part of the command line. `None` means the image's command.
     pub command: Option<Vec<String>>,
-    /// True if the image's healthcheck is the readiness check, unless the service has one.
+    /// True if the image's healthcheck is used as readiness check. A readiness check of the service takes precedence.
     pub healthcheck: bool,
 }
 
@@ -105,14 +106,14 @@ impl Default for ImageProcess {
 }
 
 impl Service {
-    /// Returns the service that runs an image's own command.
+    /// Returns the service that runs a container image's own command.
     pub(super) fn of_image(name: String) -> Service {
         let command = Command { argv: Vec::new(), env: BTreeMap::new(), cwd: None, user: None };
         let image = Some(ImageProcess::default());
         Service { image, ..Service::of_command(name, command) }
     }
 
-    /// Returns a service without a readiness check that is not restarted.
+    /// Returns a service that has no readiness check and is never restarted.
     pub(super) fn of_command(name: String, command: Command) -> Service {
         Service {
             name,
@@ -128,16 +129,16 @@ impl Service {
     }
 }
 
-/// Keys of a command, for tables that have further keys.
+/// Keys of a command. Tables of services and drivers have these and further keys.
 pub(super) const COMMAND_KEYS: [&str; 4] = ["argv", "env", "cwd", "user"];
 
-/// Reads the command in a table with [`COMMAND_KEYS`].
+/// Reads the command in a table that has the keys [`COMMAND_KEYS`].
 pub(super) fn command(table: &Table<'_>) -> Result<Command, Error> {
     let argv = argv(&table.require("argv")?)?;
     with_argv(table, argv, user_name)
 }
 
-/// Reads the rest of a command; `user` reads the user.
+/// Reads the environment, working folder and user of a command. `user` is the reader for the key of the same name.
 fn with_argv(
     table: &Table<'_>,
     argv: Vec<String>,
@@ -160,7 +161,7 @@ fn with_argv(
     Ok(Command { argv, env, cwd, user })
 }
 
-/// Reads an argument vector: a list of strings, the first of which is the program.
+/// Reads a list of strings: a program and its arguments.
 pub(super) fn argv(item: &Item<'_>) -> Result<Vec<String>, Error> {
     let argv: Vec<String> = item.list(ARGUMENTS_MAX)?.iter().map(argument).collect::<Result<_, _>>()?;
     if argv.first().is_none_or(String::is_empty) {
@@ -177,7 +178,7 @@ fn argument(item: &Item<'_>) -> Result<String, Error> {
     Ok(text.to_owned())
 }
 
-/// Reads a unit name, which is the prefix of the unit's lines in the output.
+/// Reads a unit name. The output shows it before each line of the unit.
 pub(super) fn unit_name(item: &Item<'_>) -> Result<String, Error> {
     let text = item.str()?;
     if !is_unit_name(text) {
@@ -190,7 +191,8 @@ pub(super) fn is_unit_name(text: &str) -> bool {
     (1..=63).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
 }
 
-/// Reads `service`: an argument vector, or a list of services. `node` is the name of a node with a container image.
+/// Reads the key `service`: a command line, or a list of services. `node` is the node's name if the node has a
+/// container image.
 pub(super) fn services(item: &Item<'_>, most: usize, node: Option<&str>) -> Result<Vec<Service>, Error> {
     let elements = item.list(ARGUMENTS_MAX)?;
     if node.is_some() && elements.is_empty() {
@@ -258,7 +260,7 @@ fn service(table: &Table<'_>, node: Option<&str>) -> Result<Service, Error> {
     })
 }
 
-/// Keys of a service that takes its command line from a container image.
+/// Keys of a service whose command line comes from a container image.
 const IMAGE_KEYS: [&str; 3] = ["entrypoint", "command", "healthcheck"];
 
 fn image_process(table: &Table<'_>) -> Result<ImageProcess, Error> {
@@ -271,7 +273,7 @@ fn image_process(table: &Table<'_>) -> Result<ImageProcess, Error> {
     })
 }
 
-/// Reads a span of guest time that the agent counts, in nanoseconds.
+/// Reads a time span in nanoseconds of vtime. The agent counts it in whole milliseconds.
 pub(super) fn span(table: &Table<'_>, key: &str, default_ns: u64) -> Result<u64, Error> {
     let Some(item) = table.get(key) else { return Ok(default_ns) };
     let ns = item.duration_ns()?;
@@ -281,7 +283,7 @@ pub(super) fn span(table: &Table<'_>, key: &str, default_ns: u64) -> Result<u64,
     Ok(ns)
 }
 
-/// Reads a user of the guest, by name or number.
+/// Reads the name or number of a user in the guest.
 pub(super) fn user_name(item: &Item<'_>) -> Result<String, Error> {
     let text = item.str()?;
     if !is_unit_name(text) {
@@ -290,7 +292,7 @@ pub(super) fn user_name(item: &Item<'_>) -> Result<String, Error> {
     Ok(text.to_owned())
 }
 
-/// Reads a user of a container image: `USER` or `USER:GROUP`, each by name or number.
+/// Reads a user of a container image: `USER` or `USER:GROUP`, each as a name or a number.
 fn user_and_group(item: &Item<'_>) -> Result<String, Error> {
     let text = item.str()?;
     let (user, group) = text.split_once(':').unwrap_or((text, "0"));
@@ -302,7 +304,7 @@ fn user_and_group(item: &Item<'_>) -> Result<String, Error> {
     Ok(text.to_owned())
 }
 
-/// Returns the last component of the program's path, if it is a valid unit name.
+/// Returns the last part of the program's path, if it is a valid unit name.
 fn name_of_program(argv: &[String]) -> Option<String> {
     let name = argv.first()?.rsplit('/').next()?;
     is_unit_name(name).then(|| name.to_owned())

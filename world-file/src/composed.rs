@@ -1,53 +1,54 @@
-//! Additions of a compose file to a node: names, order, mounts, limits.
+//! Settings of a node that only compose files have: names, order, mounts, limits.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use serde::Serialize;
 
-/// Properties of a node that a service of a compose file became.
+/// Settings of a node that comes from a compose file's service.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Composed {
-    /// Host name; the node's name if `None`.
+    /// Host name. `None` means the node's name.
     pub hostname: Option<String>,
-    /// Lines of `/etc/hosts`, after those of the machine itself.
+    /// Lines of `/etc/hosts` that follow the lines for the machine itself.
     pub hosts: Vec<HostNames>,
-    /// Nodes that must be started or ready before this node's services start, at its first boot.
+    /// Nodes that must be started or ready before this node's services start at its first boot.
     pub after: Vec<After>,
-    /// Volumes besides the image's: paths in the guest, in the order of their numbers on the disk of volumes.
+    /// Paths in the guest of volumes that the image does not declare. Their order gives their numbers on the disk for
+    /// volumes.
     pub volumes: Vec<String>,
-    /// Files and folders that come from the host. The files are among the node's.
+    /// Files and folders whose content comes from the host. The contents are among the node's files.
     pub binds: Vec<Bind>,
-    /// Filesystems in memory.
+    /// Filesystems in the guest's memory.
     pub tmpfs: Vec<Tmpfs>,
-    /// Limits of processes (setrlimit(2)).
+    /// Resource limits of processes (setrlimit(2)), by name.
     pub ulimits: BTreeMap<String, Ulimit>,
-    /// Settings of the kernel, by the name that sysctl(8) has for them.
+    /// Kernel settings, by the names that sysctl(8) uses.
     pub sysctls: BTreeMap<String, String>,
-    /// Capabilities that programs get besides those of containers, without `CAP_`.
+    /// Capabilities that programs get in addition to the usual capabilities of containers, without `CAP_`.
     pub cap_add: Vec<String>,
     /// Capabilities that programs do not get, without `CAP_`.
     pub cap_drop: Vec<String>,
-    /// Number of the signal that asks the service to end; that of its image, or SIGTERM, if `None`.
+    /// Number of the signal that asks the service to stop. `None` means the image's signal, or SIGTERM if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_signal: Option<i32>,
-    /// Time in nanoseconds that the service has to end after the signal before it is killed; [`STOP_GRACE_NS`] if `None`.
+    /// Time from the signal until the service is killed, in nanoseconds. `None` means [`STOP_GRACE_NS`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_grace_ns: Option<u64>,
-    /// True if the service has an init: a parent that reaps orphans and forwards signals.
+    /// True if the service runs under an init, a parent process that reaps orphans and forwards signals.
     #[serde(skip_serializing_if = "is_false")]
     pub init: bool,
-    /// Ports at which the service says that it serves. They change nothing in the world.
+    /// Ports that the compose file declares for the service. They do not affect the world.
     #[serde(skip)]
     pub ports: Vec<Port>,
 }
 
-/// Default of [`Composed::stop_grace_ns`], that of the compose command.
+/// Default of [`Composed::stop_grace_ns`], in nanoseconds. The compose command has the same default.
 pub const STOP_GRACE_NS: u64 = 10_000_000_000;
 
 impl Composed {
-    /// True if the service has a supervisor, because one of its keys needs it. Other services have none, so that their
-    /// timelines are those of before these keys were supported.
+    /// True if a supervisor starts the service, because one of its keys needs it. Other services have no supervisor, so
+    /// that worlds without these keys keep their timelines.
     #[must_use]
     pub fn is_supervised(&self) -> bool {
         self.init || self.stop_signal.is_some() || self.stop_grace_ns.is_some()
@@ -59,21 +60,21 @@ fn is_false(flag: &bool) -> bool {
     !*flag
 }
 
-/// A TCP port of a service.
+/// A TCP port that a compose file declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Port {
-    /// Its number.
+    /// Number of the port.
     pub number: u16,
-    /// True if clients from outside of the world reach it.
+    /// True if the compose file publishes the port to clients outside of the world.
     pub is_published: bool,
 }
 
-/// Names of an address.
+/// A line of `/etc/hosts`: an address and its names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HostNames {
-    /// The address.
+    /// Address of the line.
     pub of: HostOf,
-    /// Its names.
+    /// Names of the address.
     pub names: Vec<String>,
 }
 
@@ -87,14 +88,15 @@ pub enum HostOf {
     Address(IpAddr),
 }
 
-/// A node that comes first.
+/// A node that must start first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct After {
-    /// Name of the node.
+    /// Name of the node that must start first.
     pub node: String,
-    /// True if its services must be ready, or have done their work; false if it is enough that they were started.
+    /// True if the services of `node` must be ready, or must have done their work. False if it is enough that they were
+    /// started.
     pub ready: bool,
-    /// True if this node's service is restarted after a restart of that node's service by Everett.
+    /// True if Everett restarts this node's service whenever Everett has restarted the other node's service.
     #[serde(skip_serializing_if = "is_false")]
     pub restart: bool,
 }
@@ -102,28 +104,28 @@ pub struct After {
 /// A file or folder in the guest whose content comes from the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Bind {
-    /// Path in the guest where Everett puts the content.
+    /// Path in the guest to which Everett copies the content.
     pub from: String,
-    /// Path in the guest where programs find it.
+    /// Path in the guest at which programs see the content.
     pub path: String,
-    /// True if programs can change it. Changes are kept on the disk of volumes, and not on the host.
+    /// True if programs may change the content. Changes go to the disk for volumes, never to the host.
     pub writable: bool,
 }
 
-/// A filesystem in memory.
+/// A filesystem in the guest's memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Tmpfs {
-    /// Path in the guest.
+    /// Path in the guest at which the filesystem is mounted.
     pub path: String,
     /// Options of tmpfs(5), separated by commas.
     pub options: String,
 }
 
-/// A limit of processes.
+/// A resource limit of processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Ulimit {
-    /// Soft limit; `None` if there is none.
+    /// Soft limit. `None` means unlimited.
     pub soft: Option<u64>,
-    /// Hard limit; `None` if there is none.
+    /// Hard limit. `None` means unlimited.
     pub hard: Option<u64>,
 }

@@ -1,7 +1,7 @@
 //! Confinement of compose files to their folders.
 //!
-//! People start compose files that others wrote. Each path in such a file, also in its block `x-everett`, therefore leads
-//! to a file below its folder. World files may name absolute paths.
+//! Users start compose files that other people wrote. Therefore each path in a compose file, also in its block
+//! `x-everett`, must lead to a file below the compose file's folder. World files may have absolute paths.
 
 use std::path::Path;
 
@@ -9,15 +9,15 @@ use everett_input::file::in_words;
 
 use super::seal;
 
-/// Returns true if a file is a compose file by its name.
+/// Returns true if a file's name has the ending of a compose file.
 pub(super) fn is_compose(file: &Path) -> bool {
     file.extension().is_some_and(|end| ["yaml", "yml"].iter().any(|known| end == *known))
 }
 
-/// Returns an error if `path` leads out of the compose file's `folder`. A path that does not exist leads nowhere.
+/// Returns an error if `path` leads out of the compose file's `folder`. A path that does not exist is allowed.
 pub(super) fn check(folder: &Path, path: &Path) -> Result<(), String> {
     let Ok(real) = path.canonicalize() else { return Ok(()) };
-    // Everything below the folder of a seal came with the world.
+    // Everything below the folder of a seal came with the sealed world, so it is allowed, too.
     let sealed = seal::folder();
     let folder = sealed.as_deref().unwrap_or(folder);
     let folder = folder.canonicalize().map_err(|e| format!("{}: {}", folder.display(), in_words(&e)))?;

@@ -1,6 +1,6 @@
-//! `image` of a node: the container image that is its root filesystem.
+//! The key `image` of a node: the container image that is the node's root filesystem.
 //!
-//! The forms are those of skopeo and podman (containers-transports(5)), and plain paths and names.
+//! An image is given as in skopeo and podman (containers-transports(5)), or by a path or name alone.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,65 +12,65 @@ use super::error::Error;
 use super::folder::folder_of;
 use super::{confinement, paths, seal};
 
-/// Maximum number of files of an OCI layout whose places are looked at.
+/// Maximum number of files of an OCI layout that are checked for links out of the compose file's folder.
 const LAYOUT_FILES_MAX: usize = 4_096;
-/// Files beside a Dockerfile that a builder reads.
+/// Names of the files beside a Dockerfile that a builder reads.
 const IGNORE_FILES: [&str; 2] = [".dockerignore", ".containerignore"];
-/// An image in a compose file that lies elsewhere.
+/// Error of an image in a compose file that is read from outside of the compose file's folder.
 const OUTSIDE: &str = "an image outside of the compose file's folder; name it under [images] of a world file";
-/// Maximum length of an image's name, in bytes. Registries allow 255 for the name and 128 for the tag.
+/// Maximum length of an image's name, in bytes. Registries allow 255 bytes for the name and 128 for the tag.
 const NAME_BYTES_MAX: usize = 512;
 
-/// A container image.
+/// Source of a container image.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ContainerImage {
     /// A folder in the OCI image layout.
     Layout {
         /// Path of the folder.
         path: PathBuf,
-        /// Name of the image in it.
+        /// Name of the image in the layout. `None` means the only image.
         tag: Option<String>,
     },
-    /// An archive of an image, in the format of OCI or of Docker.
+    /// An archive of an image, in the OCI format or in Docker's format.
     Archive {
         /// Path of the file.
         path: PathBuf,
-        /// Name of the image in it.
+        /// Name of the image in the archive. `None` means the only image.
         tag: Option<String>,
     },
-    /// An image of the local Docker daemon.
+    /// An image of the local Docker daemon, by name or ID.
     Docker(String),
-    /// An image of the local podman.
+    /// An image of the local podman, by name or ID.
     Podman(String),
-    /// An image in a registry.
+    /// An image in a registry, by name.
     Registry(String),
-    /// An image of a local store, or else of a registry.
+    /// An image of a local store or, if no store has the name, of a registry.
     Named(String),
-    /// An image that docker or podman builds.
+    /// An image that Docker or podman builds.
     Built(Build),
 }
 
-/// Instructions for building an image with docker or podman.
+/// Instructions for building an image with Docker or podman.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Build {
     /// Folder with the sources.
     pub context: PathBuf,
-    /// Path of the Dockerfile; `None` for `Dockerfile` in the context.
+    /// Path of the Dockerfile. `None` means `Dockerfile` in the context.
     pub file: Option<PathBuf>,
-    /// Build arguments; one without a value is taken from the environment of the builder.
+    /// Build arguments. An argument without a value gets its value from the builder's environment.
     pub arguments: Vec<(String, Option<String>)>,
-    /// Stage at which the build ends.
+    /// Stage of the Dockerfile at which the build ends.
     pub target: Option<String>,
-    /// Name that the image gets.
+    /// Name for the built image.
     pub name: String,
 }
 
-/// Words before a colon that say where an image is.
+/// Prefixes before a colon that say from where an image comes.
 pub(super) const TRANSPORTS: [&str; 6] =
     ["oci", "oci-archive", "docker-archive", "docker-daemon", "containers-storage", "docker"];
 
 impl ContainerImage {
-    /// Reads an image from its text, as in a world file in `folder`.
+    /// Parses an image's text as it would be read from a world file in `folder`.
     ///
     /// # Errors
     /// Returns a line that says what is wrong with the text.
@@ -79,7 +79,7 @@ impl ContainerImage {
     }
 }
 
-/// Reads an image.
+/// Reads the key `image`.
 pub(super) fn read(item: &Item<'_>) -> Result<ContainerImage, Error> {
     let text = item.str()?;
     let folder = folder_of(item.source_file());
@@ -87,7 +87,8 @@ pub(super) fn read(item: &Item<'_>) -> Result<ContainerImage, Error> {
     parse(folder, text, confined).map_err(|what| item.error(what))
 }
 
-/// Reads an image from its text; relative paths start at `folder`. If `confined`, all paths must lead to files below it.
+/// Parses an image's text. Relative paths start at `folder`. If `confined` is true, all paths must lead to files below
+/// `folder`.
 pub(super) fn parse(folder: &Path, text: &str, confined: bool) -> Result<ContainerImage, String> {
     if !confined {
         return unconfined(folder, text);
@@ -127,17 +128,17 @@ fn unconfined(folder: &Path, text: &str) -> Result<ContainerImage, String> {
     if path.is_dir() { layout(path, None) } else { archive(path, None) }
 }
 
-/// Returns true if a text without a transport names a file or folder, rather than an image.
+/// Returns true if a text without a transport is a path, and false if it is an image's name.
 fn is_path(folder: &Path, text: &str) -> bool {
     text.starts_with(['/', '.'])
         || ARCHIVES.iter().any(|end| text.ends_with(end))
         || folder.join(text).exists()
 }
 
-/// Ends of the names of archives.
+/// Endings of the names of archives.
 pub(super) const ARCHIVES: [&str; 6] = [".tar", ".tgz", ".tar.gz", ".tar.zst", ".tar.xz", ".tar.bz2"];
 
-/// Splits `PATH[:TAG]` at the first colon; a tag may contain colons (`redis:7`).
+/// Splits `PATH[:TAG]` at the first colon. A tag may contain colons itself (`redis:7`).
 fn path_and_tag(folder: &Path, text: &str) -> Result<(PathBuf, Option<String>), String> {
     let (path, tag) = match text.split_once(':') {
         Some((path, tag)) => (path, Some(name(tag)?)),
@@ -168,7 +169,7 @@ fn archive(path: PathBuf, tag: Option<String>) -> Result<ContainerImage, String>
     Ok(ContainerImage::Archive { path, tag })
 }
 
-/// Checks the name of an image. It is passed to commands, so it cannot look like an option.
+/// Checks an image's name. Commands get it as an argument, so it may not look like an option.
 pub(super) fn name(text: &str) -> Result<String, String> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/:@".contains(&byte);
     let begins = text.starts_with(|first: char| first.is_ascii_alphanumeric());
@@ -178,8 +179,8 @@ pub(super) fn name(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// Returns an error if an image is read from a path outside of the compose file's `folder`. Images by name are those of
-/// the host's stores and of registries.
+/// Returns an error if an image is read from a path outside of the compose file's `folder`. Images by name come from a
+/// local store or a registry, and are always allowed.
 pub(super) fn confine(folder: &Path, image: &ContainerImage) -> Result<(), String> {
     let outside = |_| OUTSIDE.to_owned();
     if seal::has_images() {
@@ -199,14 +200,14 @@ pub(super) fn confine(folder: &Path, image: &ContainerImage) -> Result<(), Strin
     }
 }
 
-/// Checks the files of an OCI layout, which may be links.
+/// Checks that no file of an OCI layout is a link out of `folder`.
 fn confine_layout(folder: &Path, layout: &Path) -> Result<(), String> {
     let blobs = layout.join("blobs");
     let mut paths = vec![layout.join("index.json"), blobs.clone()];
     let mut next = 0;
     while let Some(path) = paths.get(next).cloned() {
         confinement::check(folder, &path)?;
-        // Blobs are in a folder for each algorithm.
+        // The folder `blobs` has a folder for each digest algorithm.
         let is_folder_of_blobs = path == blobs || path.parent() == Some(&blobs);
         if is_folder_of_blobs && path.is_dir() {
             let failed = |error| format!("{}: {}", path.display(), in_words(&error));
@@ -222,7 +223,8 @@ fn confine_layout(folder: &Path, layout: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks the files that a builder reads beside those that it copies. It copies links as links.
+/// Checks the files that a builder itself reads. The files that it copies need no check, because it copies links as
+/// links.
 fn confine_build(folder: &Path, build: &Build) -> Result<(), String> {
     let file = build.file.clone().unwrap_or_else(|| build.context.join("Dockerfile"));
     let mut paths: Vec<PathBuf> = IGNORE_FILES.iter().map(|name| build.context.join(name)).collect();

@@ -1,4 +1,4 @@
-//! Typed, strict access to a parsed TOML document. Each value knows the path of its key and its line.
+//! Strict, typed access to a parsed TOML document. Each value knows its line and the path of its key.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::Error;
 
-/// Text of a world file, with its path.
+/// Text and path of a world file.
 pub(super) struct Source<'a> {
     pub(super) file: &'a Path,
     pub(super) text: &'a str,
@@ -30,7 +30,7 @@ impl Source<'_> {
 /// A table of the document.
 pub(super) struct Table<'a> {
     pub(super) source: &'a Source<'a>,
-    /// Path of the table's key; empty for the document itself.
+    /// Path of the table's key. Empty for the document itself.
     pub(super) path: String,
     offset: usize,
     entries: &'a DeTable<'a>,
@@ -41,8 +41,8 @@ impl<'a> Table<'a> {
         Table { source, path: String::new(), offset: 0, entries }
     }
 
-    /// Returns the table of a block in a document that is not TOML, such as `x-everett` of a compose file. The block
-    /// begins at `line`.
+    /// Returns a table of a document that is not TOML, such as `x-everett` of a compose file. The table starts at
+    /// `line` of the document.
     pub(super) fn block(
         source: &'a Source<'a>,
         path: &str,
@@ -57,7 +57,8 @@ impl<'a> Table<'a> {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
 
-    /// Returns an error for the first key that is not in `keys`. Keys in `later` are reported as not supported yet.
+    /// Returns an error for the first key that is not in `keys`. If the key is in `later`, the error says "not
+    /// supported yet".
     pub(super) fn only(&self, keys: &[&str], later: &[&str]) -> Result<(), Error> {
         for key in self.entries.keys() {
             let name: &str = key.get_ref();
@@ -86,7 +87,7 @@ impl<'a> Table<'a> {
         self.get(key).ok_or_else(|| self.error(format!("\"{key}\" is missing")))
     }
 
-    /// Iterates over all entries in the order of their names.
+    /// Returns all entries, in the order of their names.
     pub(super) fn entries(&self) -> impl Iterator<Item = (String, Item<'a>)> + '_ {
         self.entries.iter().map(|(key, value)| {
             let name = key.get_ref().to_string();
@@ -125,7 +126,7 @@ impl<'a> Item<'a> {
         self.error(format!("expected {wanted}, found {found}"))
     }
 
-    /// Deserializes the table with serde. Errors name the key and line of the offending value.
+    /// Deserializes the table with serde. Errors name the key and the line of the wrong value.
     pub(super) fn deserialize<T: DeserializeOwned>(&self) -> Result<T, Error> {
         let DeValue::Table(entries) = self.value.get_ref() else { return Err(self.expected("a table")) };
         let entries = Spanned::new(self.value.span(), entries.clone());
@@ -136,8 +137,8 @@ impl<'a> Item<'a> {
         })
     }
 
-    /// Returns the innermost entry within this value whose key or value spans `offset`. The span of a table with a
-    /// header covers the header alone, so every entry is searched.
+    /// Returns the innermost entry of this value that covers `offset` with its key or value. Searches all entries,
+    /// because the span of a table with a header covers only the header.
     fn inner(&self, offset: usize) -> Option<Item<'a>> {
         let DeValue::Table(entries) = self.value.get_ref() else { return None };
         entries.iter().find_map(|(key, value)| {
@@ -159,12 +160,12 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// Reads a duration with its unit, in nanoseconds.
+    /// Reads a duration with a unit, in nanoseconds.
     pub(super) fn duration_ns(&self) -> Result<u64, Error> {
         self.quantity(units::parse_duration_ns, units::bare_duration)
     }
 
-    /// Reads a size with its unit, in bytes.
+    /// Reads a size with a unit, in bytes.
     pub(super) fn size_bytes(&self) -> Result<u64, Error> {
         self.quantity(units::parse_size_bytes, units::bare_size)
     }
@@ -182,7 +183,7 @@ impl<'a> Item<'a> {
         quantity.map_err(|error| self.error(error.to_string()))
     }
 
-    /// Reads a string, or a date written without quotes, as text.
+    /// Reads a string or an unquoted date, as text.
     pub(super) fn date_text(&self) -> Result<String, Error> {
         match self.value.get_ref() {
             DeValue::String(text) => Ok(text.to_string()),

@@ -13,27 +13,27 @@ use super::paths;
 const DISKS_MAX: usize = 4;
 /// Maximum size of a data disk, in bytes.
 const DISK_BYTES_MAX: u64 = 64 << 30;
-/// Block size in bytes; the size of a disk is a multiple of it.
+/// Block size in bytes. The size of a disk is a multiple of it.
 const BLOCK_BYTES: u64 = 4096;
-/// Default sector size, which today's drives and the blocks of file systems have.
+/// Default sector size. Today's drives have it, and file systems have blocks of this size.
 const SECTOR_DEFAULT: SectorSize = SectorSize::Bytes4096;
-/// Maximum configured latency of a request, in nanoseconds. Linux's own time limit is 30 s.
+/// Maximum latency of a request that a world file may set, in nanoseconds. Linux gives up after 30 s.
 const LATENCY_NS_MAX: u64 = 10_000_000_000;
 
 /// A data disk that starts with an empty file system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DataDisk {
-    /// Mount point in the guest.
+    /// Path in the guest at which the disk is mounted.
     pub guest_path: String,
     /// Size in bytes.
     pub size_bytes: u64,
-    /// User who owns the file system's top folder; root if `None`.
+    /// User who owns the file system's top folder. `None` means root.
     pub owner: Option<String>,
-    /// File system with which it is formatted.
+    /// File system with which Everett formats the disk.
     pub filesystem: Filesystem,
-    /// Sector size: the unit that the drive writes as a whole.
+    /// Size of a sector. The drive writes a sector completely or not at all.
     pub sector: SectorSize,
-    /// Latencies of requests.
+    /// Times that the disk takes for requests.
     pub latency: Latency,
 }
 
@@ -41,14 +41,14 @@ pub struct DataDisk {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Filesystem {
-    /// ext4, with a journal.
+    /// The ext4 file system, with a journal.
     Ext4,
-    /// XFS.
+    /// The XFS file system.
     Xfs,
 }
 
 impl Filesystem {
-    /// Returns the name that `mount` uses.
+    /// Returns the name that mount(8) has for the file system.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -57,7 +57,7 @@ impl Filesystem {
         }
     }
 
-    /// Returns the Debian package with its mkfs; `None` if every root file system has it.
+    /// Returns the Debian package with the file system's mkfs. `None` if every root file system has it.
     #[must_use]
     pub fn package(self) -> Option<&'static str> {
         match self {
@@ -66,7 +66,7 @@ impl Filesystem {
         }
     }
 
-    /// Returns its kernel module; `None` if every machine loads it.
+    /// Returns the file system's kernel module. `None` if every machine loads it.
     #[must_use]
     pub fn module(self) -> Option<&'static str> {
         match self {
@@ -75,7 +75,7 @@ impl Filesystem {
         }
     }
 
-    /// Returns the smallest size that its mkfs accepts, in bytes. For ext4 it includes a journal.
+    /// Returns the smallest size of a disk that the file system's mkfs accepts, in bytes. An ext4 has a journal.
     fn bytes_min(self) -> u64 {
         match self {
             Filesystem::Ext4 => 8 << 20,
@@ -84,7 +84,7 @@ impl Filesystem {
     }
 }
 
-/// Reads `disk`: one table, or a list of tables.
+/// Reads the key `disk`: one table, or a list of tables.
 pub(super) fn read(item: &Item<'_>) -> Result<Vec<DataDisk>, Error> {
     if item.is_table() {
         return Ok(vec![disk(item)?]);
@@ -112,12 +112,12 @@ fn disk(item: &Item<'_>) -> Result<DataDisk, Error> {
     Ok(DataDisk { guest_path, size_bytes, owner, filesystem, sector, latency: latency(&table)? })
 }
 
-/// Reads the size of a disk in bytes.
+/// Reads the size of a disk in bytes, and checks it.
 pub(super) fn size(item: &Item<'_>, filesystem: Filesystem) -> Result<u64, Error> {
     checked_size(item.size_bytes()?, filesystem).map_err(|what| item.error(what))
 }
 
-/// Checks the size of a disk in bytes.
+/// Checks that a size in bytes is a whole number of blocks and within the bounds of a disk. Returns the size.
 pub(super) fn checked_size(size_bytes: u64, filesystem: Filesystem) -> Result<u64, String> {
     let least = filesystem.bytes_min();
     if !(least..=DISK_BYTES_MAX).contains(&size_bytes) || !size_bytes.is_multiple_of(BLOCK_BYTES) {

@@ -1,6 +1,6 @@
 //! Conversion of RFC 3339 dates to seconds since 1970, without a calendar library.
 
-/// Returns the date in `text`, in seconds since 1970. The date must have an offset (`Z` or `+02:00`).
+/// Parses a date and returns it in seconds since 1970. The date must have an offset (`Z` or `+02:00`).
 pub(super) fn parse_unix_s(text: &str) -> Result<u64, String> {
     let bad = || format!("\"{text}\" is not a date such as \"2026-01-01T00:00:00Z\"");
     let date: toml::value::Datetime = text.parse().map_err(|_| bad())?;
@@ -15,20 +15,20 @@ pub(super) fn parse_unix_s(text: &str) -> Result<u64, String> {
         toml::value::Offset::Custom { minutes } => i64::from(minutes),
     };
     let days = days_from_civil(i64::from(day.year), i64::from(day.month), i64::from(day.day));
-    // A time without seconds is of a whole minute.
+    // If the seconds are missing, they are 0.
     let of_day = i64::from(time.hour) * 3_600
         + i64::from(time.minute) * 60
         + i64::from(time.second.unwrap_or_default());
     let seconds = days * 86_400 + of_day - offset_minutes * 60;
-    // The guest's RTC has two digits for the year, which its kernel reads as 1970 to 2069.
+    // The guest's RTC has two digits for the year. The guest's kernel reads them as 1970 to 2069.
     u64::try_from(seconds)
         .ok()
         .filter(|s| *s < 3_155_760_000)
         .ok_or_else(|| format!("\"{text}\" is not between 1970 and 2069, which the guest's clock can show"))
 }
 
-/// Returns the days since 1970-01-01 in the proleptic Gregorian calendar. March counts as the first month, so that the
-/// leap day is last.
+/// Returns the days since 1970-01-01 in the proleptic Gregorian calendar. The computation starts each year in March, so
+/// that the leap day is the year's last day.
 fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);

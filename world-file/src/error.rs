@@ -1,16 +1,17 @@
-//! Errors in world files, as one line: `file:line: key: what`, without a line or key if it concerns the whole file.
+//! Errors in world files. An error is one line, `file:line: key: what`; an error about the whole file has no line or
+//! key.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Error in a world file.
+/// An error in a world file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     /// Path of the world file, as the user gave it.
     pub file: PathBuf,
-    /// Line, from 1; `None` if the file could not be read at all.
+    /// Line in the file, counted from 1. `None` if the file could not be read.
     pub line: Option<usize>,
-    /// Path of the key, such as `node[0].memory`; empty for the whole file.
+    /// Path of the key, such as `node[0].memory`. Empty if the error concerns the whole file.
     pub key: String,
     /// Description of the error.
     pub what: String,
@@ -31,7 +32,7 @@ impl fmt::Display for Error {
         if !self.key.is_empty() {
             write!(f, ": {}", self.key)?;
         }
-        // The message stays one line even if it quotes line breaks of the file.
+        // The message must stay one line even if it quotes line breaks from the file.
         write!(f, ": {}", self.what.replace(['\n', '\r'], " "))
     }
 }

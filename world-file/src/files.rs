@@ -1,24 +1,24 @@
-//! Contents of host files that are put into guests.
+//! Contents of host files that Everett puts into guests.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use everett_input::file::{self as input, Reason};
 
-/// Maximum size of a file that `files` puts into a guest, in bytes.
+/// Maximum size of one file that Everett puts into a guest, in bytes.
 pub(super) const FILE_BYTES_MAX: u64 = 16 << 20;
-/// Maximum total size of the files of all nodes, in bytes. They stay in memory as long as the world. A file that
-/// several nodes get counts once for each node.
+/// Maximum total size of the files of all nodes, in bytes. The contents stay in memory as long as the world. A file
+/// that several nodes get is counted once for each node.
 pub(super) const FILES_BYTES_MAX: u64 = 256 << 20;
 
-/// Reads the files of one world, at most [`FILES_BYTES_MAX`] in total.
+/// Reader of a world's files. It reads at most [`FILES_BYTES_MAX`] bytes in total.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     bytes: u64,
 }
 
 impl Reader {
-    /// Returns the content of a host file. An error names the file.
+    /// Returns the content of a host file. Errors name the file.
     pub(super) fn read(&mut self, path: &Path) -> Result<Arc<[u8]>, String> {
         let content = input::read(path, FILE_BYTES_MAX).map_err(|error| match error.reason {
             Reason::TooLong(most) => format!("{} has more than {most} bytes", path.display()),
@@ -45,7 +45,7 @@ mod tests {
         let path = folder.path().join("file");
         File::create(&path).unwrap().set_len(FILE_BYTES_MAX).unwrap();
         let mut reader = Reader::default();
-        // The test drops each content at once, but the reader still counts it.
+        // The test drops each content at once, but the reader counts all of them.
         for _ in 0..FILES_BYTES_MAX / FILE_BYTES_MAX {
             assert_eq!(reader.read(&path).unwrap().len() as u64, FILE_BYTES_MAX);
         }

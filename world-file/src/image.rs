@@ -8,42 +8,42 @@ use super::cursor::{Item, Table};
 use super::error::Error;
 use super::{confinement, paths, seal};
 
-/// Maximum number of packages in one list.
+/// Maximum number of packages in a list.
 const PACKAGES_MAX: usize = 1_000;
-/// Maximum length of the addition to the kernel's command line, in bytes. Everett's own part comes first, and x86
-/// allows 2048 bytes in all.
+/// Maximum length of the text that a world adds to the kernel's command line, in bytes. Everett's own part comes first,
+/// and x86 allows 2048 bytes for both parts.
 const EXTRA_CMDLINE_BYTES_MAX: usize = 1_024;
 
-/// Kernel and root file system of the nodes.
+/// Kernel and root filesystem of a world's nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ImageConfig {
-    /// Path of a `vmlinux` or `bzImage`; `None` for the suite's cloud kernel. The image's digest covers its contents.
+    /// Path of a `vmlinux` or `bzImage`. `None` means the suite's cloud kernel. The image's digest covers the content.
     #[serde(skip)]
     pub kernel: Option<PathBuf>,
-    /// Path of the kernel's `lib/modules/RELEASE`; `None` if the kernel has its drivers built in.
+    /// Path of the kernel's folder `lib/modules/RELEASE`. `None` if all drivers are built into the kernel.
     #[serde(skip)]
     pub kernel_modules: Option<PathBuf>,
-    /// Package mirror to use instead of the host's own. The image's digest covers the packages.
+    /// Address of the package mirror. `None` means the host's own mirrors. The image's digest covers the packages.
     #[serde(skip)]
     pub mirror: Option<String>,
-    /// Source of the root file system. The image's digest covers its contents.
+    /// Source of the root filesystem. The image's digest covers the content.
     #[serde(skip)]
     pub root: Root,
     /// Text appended to the kernel's command line.
     pub cmdline: String,
 }
 
-/// Source of a root file system.
+/// Source of a root filesystem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Root {
     /// Debian packages with all their dependencies.
     Packages {
         /// Suite of the distribution.
         suite: String,
-        /// Packages installed on every node, besides each node's own.
+        /// Packages that every node gets, in addition to the node's own packages.
         packages: Vec<String>,
     },
-    /// Path of a folder or a tar archive on the host.
+    /// Path on the host of a folder or of a tar archive.
     Path(PathBuf),
 }
 
@@ -149,7 +149,7 @@ fn suite_name(item: &Item<'_>) -> Result<String, Error> {
     Ok(text.to_owned())
 }
 
-/// Reads a list of Debian package names, sorted and without duplicates; `name=version` pins a version.
+/// Reads a list of Debian package names. Sorts it and removes duplicates. `name=version` selects a version.
 pub(super) fn packages(item: &Item<'_>) -> Result<Vec<String>, Error> {
     let mut names = Vec::new();
     for element in item.list(PACKAGES_MAX)? {
@@ -164,10 +164,10 @@ pub(super) fn packages(item: &Item<'_>) -> Result<Vec<String>, Error> {
     Ok(names)
 }
 
-/// Returns true if a text is the name of a Debian package, with or without a version (Debian Policy 5.6.1 and 5.6.12).
+/// Returns true if a text is a Debian package's name, with or without a version (Debian Policy 5.6.1 and 5.6.12).
 pub(super) fn is_package(text: &str) -> bool {
     let (name, version) = text.split_once('=').unwrap_or((text, "0"));
-    // A name may not begin with a dash, because it is passed to apt as an argument.
+    // apt gets the name as an argument, so the name may not start with a dash.
     let name_ok = name.len() >= 2
         && name.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "+-.".contains(c));

@@ -1,20 +1,20 @@
-//! World files: TOML, read strictly; and compose files, whose services are machines.
+//! World files in TOML, and compose files, whose services become machines.
 //!
 //! - this file: [`load`] reads a world file and resolves its paths; [`parse`] does the same for text in memory
 //! - `cursor`: typed access to TOML values, with the path and the line of each key; `error`: errors
-//! - `image`, `container`, `node`, `disk`, `link`, `workload`, `sdk`: readers of one table each
-//! - `compose`: compose files; `composed`: what they add to a node; `confinement`: where their paths may lead
-//! - [`init`]: first world files
-//! - [`seal`]: worlds of finding files, and the list of what a world file names
-//! - `command`, `talk`, `epoch`, `paths`: readers of values; `folder`: the folder of a file; `files`: contents of host files
-//!   that are put into guests
+//! - `image`, `container`, `node`, `disk`, `link`, `workload`, `sdk`: readers, each of one table
+//! - `compose`: compose files; `composed`: node settings that only they have; `confinement`: check of their paths
+//! - [`init`]: drafts of world files
+//! - [`seal`]: worlds of finding files, and the list of host paths in a world file
+//! - `command`, `talk`, `epoch`, `paths`: readers of single values
+//! - `folder`: the folder of a file; `files`: contents of host files that are put into guests
 //!
 //! Not here: running a world (`everett-session`) and building its image (`everett-guest-image`).
 //!
-//! **Invariants.** An unknown key is an error. Every error is one line, `file:line: key: what`, without a line or key
-//! if it concerns the whole file. Reading never panics, whatever the bytes; every list and text has a named bound. Only
-//! host files that the world file names are read, and a relative path never leaves the world file's folder. A compose file
-//! names no path outside of its folder.
+//! **Invariants.** An unknown key is an error. Every error is one line, `file:line: key: what`; an error about the
+//! whole file has no line or key. Reading never panics, whatever the bytes are, and every list and text has a named
+//! bound. Everett reads only host files that the world file names. A relative path never leaves the world file's
+//! folder, and no path in a compose file leaves the compose file's folder.
 
 mod command;
 mod compose;
@@ -68,41 +68,42 @@ use cursor::{Item, Source, Table};
 
 /// Maximum size of a world file, in bytes.
 pub const FILE_BYTES_MAX: u64 = 1 << 20;
-/// Maximum number of compose files that are merged.
+/// Maximum number of compose files that are merged into one world.
 pub const COMPOSE_FILES_MAX: usize = 16;
 /// Maximum number of nodes of a world.
 pub const NODES_MAX: usize = everett_fault::limits::NODES_MAX;
-/// Default date and time at which a world boots.
+/// Default date and time of the guests' clocks at boot.
 pub const EPOCH_DEFAULT: &str = "2026-01-01T00:00:00Z";
 
-/// Default seed under which machines boot. One boot serves all timelines.
+/// Default seed for the boot of a world. All timelines of a world start from the same boot.
 pub const BOOT_SEED: u64 = 0;
 
-/// Default number of times in a row that a service may end in the same way before *ready*. Then the boot fails.
+/// Default of [`World::start_limit`]: number of times in a row that a service may end in the same way before the world
+/// is ready.
 pub const START_LIMIT: u32 = 5;
 
 /// Model of the virtual CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CpuModel {
-    /// x86-64-v2: SSE4.2, SSSE3, POPCNT, CMPXCHG16B.
+    /// The model x86-64-v2, which includes SSE4.2, SSSE3, POPCNT and CMPXCHG16B.
     V2,
 }
 
-/// Events that advance vtime.
+/// Events of a guest that advance vtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Clock {
-    /// Retired instructions.
+    /// Vtime advances with retired instructions.
     Insn,
-    /// Retired conditional branches.
+    /// Vtime advances with retired conditional branches.
     Branch,
-    /// Exits: accesses to devices, and HLT.
+    /// Vtime advances with exits: accesses to devices, and HLT.
     Exit,
 }
 
 impl Clock {
-    /// Returns the machines' clock mode.
+    /// Returns the clock mode of the world's machines.
     #[must_use]
     pub fn mode(self) -> ClockMode {
         match self {
@@ -113,60 +114,61 @@ impl Clock {
     }
 }
 
-/// A world as described by its file, with defaults filled in and host paths resolved.
+/// A world as its file describes it. Defaults are filled in, and host paths are resolved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct World {
-    /// Path of the file, as the user gave it. It is not part of the world's identity.
+    /// Path of the world file, as the user gave it. It is not part of the world's identity.
     #[serde(skip)]
     pub file: PathBuf,
-    /// CLOCK_REALTIME at vtime 0, in seconds since 1970.
+    /// Value of the guests' CLOCK_REALTIME at vtime 0, in seconds since 1970.
     pub epoch_unix_s: u64,
     /// Model of the virtual CPU.
     pub cpu: CpuModel,
-    /// Events that advance vtime.
+    /// Events of a guest that advance vtime.
     pub clock: Clock,
-    /// Seed to use if the command line gives none. It is not part of the world's identity, but stated beside it.
+    /// Seed of a run for which the command line gives no seed. It is not part of the world's identity, which is always
+    /// stated with a seed.
     #[serde(skip)]
     pub seed: Option<u64>,
-    /// Seed under which machines boot, up to *ready*.
+    /// Seed for the boot of the world, until all services are ready.
     pub boot_seed: u64,
-    /// The boot fails if a service ends this many times in a row in the same way before *ready* and nothing else changes;
-    /// 0 for no limit. This affects only whether a boot fails, not the state of a world that becomes ready.
+    /// Number of times in a row that a service may end in the same way before the world is ready, while nothing else
+    /// changes. Then the boot fails. 0 means no limit. A world that becomes ready is the same with any limit.
     #[serde(skip)]
     pub start_limit: u32,
-    /// Kernel and root file system of the nodes.
+    /// Kernel and root filesystem of the nodes.
     pub image: ImageConfig,
-    /// The nodes, at least one, in the file's order.
+    /// The nodes, in the order of the file. There is at least one.
     pub nodes: Vec<Node>,
     /// The network between the nodes.
     pub links: Links,
     /// Drivers, checks and the test template.
     pub workload: Workload,
-    /// The SDK in guests. Without it, Everett puts nothing of the SDK into guests.
+    /// Settings of the SDK. If `None`, guests get no part of the SDK.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sdk: Option<Sdk>,
-    /// Kinds, frequency and strength of drawn faults. A fault plan itself is separate data.
+    /// Kinds, frequency and strength of the faults that explorations draw. A fault plan is not part of a world file.
     #[serde(skip)]
     pub faults: FaultConfig,
     /// Settings of explorations: bounds and strategy.
     #[serde(skip)]
     pub explore: ExploreConfig,
-    /// Properties of this world, besides the built-in properties of all worlds.
+    /// Properties of this world. All worlds have the built-in properties, too.
     #[serde(skip)]
     pub properties: Vec<PropertyConfig>,
-    /// Lines for the operator about parts of the file that have no effect.
+    /// Notes for the operator about parts of the file that have no effect.
     #[serde(skip)]
     pub notes: Vec<String>,
-    /// Seal of a world that came in a finding file: such a world reads only files that are packed with it.
+    /// Seal of a world from a finding file. A sealed world reads only files that were packed with it.
     #[serde(skip)]
     pub seal: Option<Arc<Seal>>,
-    /// Compose files that are merged over `file`, in their order.
+    /// Compose files that are merged over `file`, in this order.
     #[serde(skip)]
     pub more_files: Vec<PathBuf>,
 }
 
 impl World {
-    /// Returns the names that a fault plan can refer to.
+    /// Returns the names to which a fault plan can refer.
     #[must_use]
     pub fn names(&self) -> Names {
         let of_node = |node: &Node| {
@@ -174,7 +176,7 @@ impl World {
                 node.services.iter().map(|service| service.name.clone()).collect();
             let drivers = self.workload.drivers.iter().filter(|driver| driver.node == node.name);
             let units = services.iter().cloned().chain(drivers.map(|driver| driver.name.clone())).collect();
-            // A node has only a handful of disks, so this does not saturate.
+            // A node has only a few disks, so this does not saturate.
             let disks = node.disks.len() + usize::from(node.volumes_bytes.is_some());
             let disks = u32::try_from(disks).unwrap_or(u32::MAX);
             (node.name.clone(), NodeNames { disks, units, services })
@@ -182,25 +184,25 @@ impl World {
         self.nodes.iter().map(of_node).collect()
     }
 
-    /// Iterates over the files that [`load`] read: the file, and those merged over it.
+    /// Returns the paths of the files that [`load`] read: `file`, and the files that are merged over it.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         std::iter::once(&*self.file).chain(self.more_files.iter().map(PathBuf::as_path))
     }
 
-    /// Returns the file systems of all data disks.
+    /// Returns the file system of each data disk.
     pub fn filesystems(&self) -> impl Iterator<Item = Filesystem> {
         self.nodes.iter().flat_map(|node| node.disks.iter().map(|disk| disk.filesystem))
     }
 
-    /// Returns the node of this name.
+    /// Returns the node with this name.
     pub fn node(&self, name: &str) -> Option<&Node> {
         self.nodes.iter().find(|node| node.name == name)
     }
 }
 
-/// Reads the world file at `file`. It can also be a list of compose files, as `COMPOSE_FILE` has it:
-/// `compose.yaml:compose.prod.yaml`. Each is merged over those before it, and relative paths start in the folder of the
-/// first.
+/// Reads the world file at `file`. `file` can also be a list of compose files, in the form of the variable
+/// `COMPOSE_FILE`: `compose.yaml:compose.prod.yaml`. Each compose file is merged over the files before it. Relative
+/// paths start in the folder of the first file.
 ///
 /// # Errors
 /// Returns the first error: an unreadable or oversized file, a syntax error, an unknown key, a bad value or a missing
@@ -209,7 +211,7 @@ pub fn load(file: &Path) -> Result<World, Error> {
     load_listed(file).map(|(world, _)| world)
 }
 
-/// Reads the world file at `file`, and lists what it names on its host.
+/// Reads the world file at `file` as [`load`] does, and lists the host paths and variables that the file uses.
 ///
 /// # Errors
 /// See [`load`].
@@ -222,7 +224,7 @@ pub fn load_listed(file: &Path) -> Result<(World, seal::Inputs), Error> {
     Ok((world, inputs))
 }
 
-/// Reads the texts of compose files.
+/// Reads compose files. Returns the path and text of each.
 fn read_files(files: &[PathBuf]) -> Result<Vec<(PathBuf, String)>, Error> {
     if files.len() > COMPOSE_FILES_MAX {
         let what = format!("{} compose files; at most {COMPOSE_FILES_MAX} are merged", files.len());
@@ -248,8 +250,8 @@ fn read_file(file: &Path) -> Result<String, Error> {
     })
 }
 
-/// Reads a world from its text; `file` is its path, for errors and relative paths. A file whose name ends in `.yaml` or
-/// `.yml` is a compose file.
+/// Reads a world from its text. `file` is the text's path, for errors and relative paths. If its name ends in `.yaml`
+/// or `.yml`, the text is a compose file.
 ///
 /// # Errors
 /// See [`load`].
@@ -277,7 +279,7 @@ pub fn parse(text: &str, file: &Path) -> Result<World, Error> {
     read(&top, file, Some(compose))
 }
 
-/// Returns a variable of this process, or of the seal, for compose files.
+/// Returns an environment variable for compose files. In a sealed world the value comes from the seal.
 fn variable(name: &str) -> Option<String> {
     seal::variable(name)
 }
@@ -299,7 +301,7 @@ const KEYS: [&str; 13] = [
     "property",
 ];
 
-/// Reads a world. Its machines are those of the compose file, if there is one.
+/// Reads a world. If `compose` is given, the machines come from this compose file.
 fn read(top: &Table<'_>, file: &Path, compose: Option<compose::Compose<'_>>) -> Result<World, Error> {
     let of_machines: &[&str] = if compose.is_some() { &["compose", "images", "ready"] } else { &["node"] };
     top.only(&[&KEYS[..], of_machines].concat(), &[])?;
@@ -403,7 +405,7 @@ fn read(top: &Table<'_>, file: &Path, compose: Option<compose::Compose<'_>>) -> 
     Ok(world)
 }
 
-/// Reads all `[[node]]`s.
+/// Reads all tables `[[node]]`.
 fn nodes(top: &Table<'_>, image: &ImageConfig) -> Result<Vec<Node>, Error> {
     let mut nodes: Vec<Node> = Vec::new();
     let mut files = files::Reader::default();
@@ -421,19 +423,19 @@ fn nodes(top: &Table<'_>, image: &ImageConfig) -> Result<Vec<Node>, Error> {
     Ok(nodes)
 }
 
-/// Reads `images`: images to take instead of those that the compose file names.
+/// Reads the key `images`, which replaces images of a compose file.
 fn images(item: &Item<'_>) -> Result<BTreeMap<String, ContainerImage>, Error> {
     let entries: Vec<_> = item.table()?.entries().collect();
     entries.into_iter().map(|(name, item)| Ok((name, container::read(&item)?))).collect()
 }
 
-/// Reads `ready`: readiness checks of machines of a compose file.
+/// Reads the key `ready`, which gives machines of a compose file readiness checks.
 fn readiness(item: &Item<'_>, nodes: &mut [Node]) -> Result<(), Error> {
     for (name, item) in item.table()?.entries() {
         let Some(node) = nodes.iter_mut().find(|node| node.name == name) else {
             return Err(item.error(format!("there is no machine \"{}\"", name.escape_debug())));
         };
-        // A machine of a compose file has one service.
+        // A machine of a compose file has exactly one service.
         for service in &mut node.services {
             if service.is_job {
                 return Err(item.error("the service does its work once, and is ready when it has ended"));

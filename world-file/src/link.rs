@@ -15,19 +15,19 @@ use super::node::Node;
 /// Maximum number of links in a world file.
 pub(super) const LINKS_MAX: usize = 4096;
 
-/// Links between nodes.
+/// Settings of the links between nodes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Links {
-    /// Properties of all links without an override.
+    /// Settings of all links that have no settings of their own.
     pub usual: LinkConfig,
-    /// Links with properties of their own.
+    /// Links with settings of their own.
     pub others: Vec<LinkOverride>,
-    /// Pairs of nodes without a link: neither hears the other.
+    /// Pairs of nodes without a link. They cannot reach each other.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub apart: Vec<(String, String)>,
 }
 
-/// Reads all links. A table without nodes sets the defaults of all links, including those with a table of their own.
+/// Reads all links. A table without nodes sets the defaults for all other links, including links that have a table.
 pub(super) fn read(
     items: Option<Vec<Item<'_>>>,
     nodes: &[Node],
@@ -97,7 +97,7 @@ fn link(table: &Table<'_>, usual: &LinkConfig) -> Result<LinkConfig, Error> {
     Ok(LinkConfig { latency, bits_per_s, queue_bytes })
 }
 
-/// Reads one latency, or a list of the least and the greatest latency.
+/// Reads one latency, or a list of the minimum and the maximum latency.
 fn latency(item: &Item<'_>) -> Result<Distribution, Error> {
     let time = |item: &Item<'_>| item.duration_ns();
     let distribution = match &item.list(2) {

@@ -1,4 +1,4 @@
-//! `[[node]]`: one machine.
+//! `[[node]]`: one machine of a world.
 
 use std::sync::Arc;
 
@@ -18,80 +18,82 @@ use super::paths;
 pub(super) const MEMORY_BYTES_MIN: u64 = 32 << 20;
 /// Default memory of a node, in bytes.
 pub(super) const MEMORY_BYTES_DEFAULT: u64 = 256 << 20;
-/// Maximum memory of a node, in bytes. RAM is one region below the devices' addresses.
+/// Maximum memory of a node, in bytes. The whole RAM is below the addresses of devices.
 pub(super) const MEMORY_BYTES_MAX: u64 = 3 << 30;
-/// Default size of the disk with an image's volumes, in bytes.
+/// Default size of the disk for a container image's volumes, in bytes.
 pub(super) const VOLUMES_BYTES_DEFAULT: u64 = 1 << 30;
-/// Maximum number of entries in `files`.
+/// Maximum number of entries of `files`.
 const FILES_MAX: usize = 256;
-/// First bytes of a program: an interpreter line or the ELF magic.
+/// First bytes of a program: the mark of an interpreter line, or the magic number of ELF.
 const PROGRAM_MARKS: [&[u8]; 2] = [b"#!", b"\x7fELF"];
-/// Mode bits of a program.
+/// Permission bits of a program.
 const PROGRAM_MODE: u32 = 0o755;
-/// Largest value of a file's mode bits.
+/// Largest value of the key `mode`.
 const MODE_MAX: u32 = 0o7777;
 /// Name of the superuser.
 const ROOT: &str = "root";
-/// Mode bits of a file that is not a program.
+/// Permission bits of a file that is not a program.
 const FILE_MODE: u32 = 0o644;
 /// Maximum number of services of one node.
 const SERVICES_MAX: usize = 64;
 pub(super) const PAGE_BYTES: u64 = 4096;
 
-/// One machine.
+/// One machine of a world.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Node {
     /// Host name.
     pub name: String,
-    /// RAM in bytes, a multiple of the page size.
+    /// Size of the RAM in bytes, a multiple of the page size.
     pub memory_bytes: u64,
-    /// Debian packages besides the image's. The image's digest covers their contents.
+    /// Debian packages of this node, in addition to the image's packages. The image's digest covers their contents.
     #[serde(skip)]
     pub packages: Vec<String>,
-    /// Container image that is the root filesystem. The image's digest covers its content and its configuration.
+    /// Container image that is the node's root filesystem. The image's digest covers the image's content and its
+    /// configuration.
     #[serde(skip)]
     pub image: Option<ContainerImage>,
-    /// Size in bytes of the disk with the volumes of the container image; `None` without an image.
+    /// Size of the disk for the container image's volumes, in bytes. `None` if the node has no container image.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volumes_bytes: Option<u64>,
-    /// Files that are put in place before the services start.
+    /// Files that Everett puts into the guest before the services start.
     pub files: Vec<FileEntry>,
-    /// Data disks, in the order of the world file.
+    /// Data disks, in the order in which the world file has them.
     pub disks: Vec<DataDisk>,
-    /// Programs that are started when the node is up, in this order.
+    /// Programs that the agent starts as soon as the node is up, in this order.
     pub services: Vec<Service>,
-    /// Additions of a compose file; `None` for a node of a world file.
+    /// Settings that only compose files have. `None` for a node of a world file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub composed: Option<Composed>,
 }
 
-/// A host file that is copied into the guest.
+/// A file that Everett copies from the host into the guest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FileEntry {
     /// Path in the guest.
     pub guest_path: String,
-    /// Content, read together with the world file, so that identity, boot and run refer to the same bytes.
+    /// Content of the file. It is read together with the world file, so that the world's identity, the boot and the run
+    /// use the same bytes.
     #[serde(skip)]
     pub content: Arc<[u8]>,
-    /// Owner by name or number; root if `None`.
+    /// Owner of the file, as a name or number. `None` means root.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
-    /// Group; the owner's if `None`.
+    /// Group of the file. `None` means the owner's group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// Mode bits from the world file, if given.
+    /// Permission bits that the world file gives. `None` if it gives none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub own_mode: Option<u32>,
 }
 
 impl FileEntry {
-    /// Creates a file owned by root, whose mode bits follow from its content.
+    /// Returns a file that root owns. Its content determines the permission bits.
     #[must_use]
     pub fn of_root(guest_path: String, content: Arc<[u8]>) -> FileEntry {
         FileEntry { guest_path, content, owner: None, group: None, own_mode: None }
     }
 
-    /// Returns the owner in the agent's form: `USER` or `USER:GROUP`. `None` is root.
+    /// Returns the owner in the agent's form: `USER` or `USER:GROUP`. `None` means root.
     #[must_use]
     pub fn agent_owner(&self) -> Option<String> {
         match (&self.owner, &self.group) {
@@ -100,8 +102,8 @@ impl FileEntry {
         }
     }
 
-    /// Returns the mode bits in the guest. Unless the world file gives them, they follow from the content alone. The
-    /// host file's bits are ignored, so that a timeline depends on contents only.
+    /// Returns the file's permission bits in the guest. If the world file does not give them, they depend only on the
+    /// content. The bits of the host's file have no effect, so that a timeline depends only on contents.
     #[must_use]
     pub fn mode(&self) -> u32 {
         if let Some(mode) = self.own_mode {
@@ -112,7 +114,7 @@ impl FileEntry {
     }
 }
 
-/// Reads a node. The second value is the item with its name, for errors about duplicates.
+/// Reads a node. The second value is the item with the node's name, for errors about duplicate names.
 pub(super) fn read<'a>(
     table: &Table<'a>,
     image: &ImageConfig,
@@ -161,7 +163,7 @@ pub(super) fn read<'a>(
     Ok((node, name_item))
 }
 
-/// Reads a host name: an RFC 1123 label in lower case, because it goes into the guest's host table.
+/// Reads a host name. It must be an RFC 1123 label in lower case, because guests have it in their host tables.
 fn host_name(item: &Item<'_>) -> Result<String, Error> {
     let text = item.str()?;
     let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
@@ -203,7 +205,7 @@ fn files(item: &Item<'_>, reader: &mut files::Reader) -> Result<Vec<FileEntry>, 
     Ok(files)
 }
 
-/// Reads the entry of a guest path: a host path, or a table with one.
+/// Reads the entry for a guest path: a host path, or a table with the key `from`.
 fn file_entry(guest_path: String, entry: &Item<'_>, reader: &mut files::Reader) -> Result<FileEntry, Error> {
     let mut content = |host: &Item<'_>| reader.read(&paths::host(host)?).map_err(|what| host.error(what));
     if !entry.is_table() {

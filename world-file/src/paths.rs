@@ -1,4 +1,4 @@
-//! Paths on the host and in the guest, as named in a world file.
+//! Paths in a world file, on the host and in the guest.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -10,17 +10,18 @@ use super::error::Error;
 use super::folder::folder_of;
 use super::seal;
 
-/// Maximum length of a path, in bytes (Linux's PATH_MAX less its NUL).
+/// Maximum length of a path, in bytes: Linux's PATH_MAX without the final NUL.
 const PATH_BYTES_MAX: usize = 4095;
 
-/// Returns the host path that `item` names. A relative path starts at the world file's folder. It may not contain `..`,
-/// and may not leave the folder through a symbolic link. A world file from someone else therefore reads only files that
-/// came with it, or that it names by an absolute path. A compose file has no absolute paths out of its folder either.
+/// Returns the host path in `item`. A relative path starts at the world file's folder. It may not contain `..`, and may
+/// not leave the folder through a symbolic link. Therefore a world file from someone else reads only files that came
+/// with it, and files with an absolute path. A path in a compose file may not lead out of the compose file's folder at
+/// all.
 pub(super) fn host(item: &Item<'_>) -> Result<PathBuf, Error> {
     host_text(item, item.str()?)
 }
 
-/// Returns the host path `text`, which is a part of `item`, by the rules of [`host`].
+/// Returns the host path `text`, which is a part of `item`. The rules of [`host`] apply.
 pub(super) fn host_text(item: &Item<'_>, text: &str) -> Result<PathBuf, Error> {
     let folder = folder_of(item.source_file());
     let real = within(folder, folder, text).map_err(|what| item.error(what))?;
@@ -30,13 +31,14 @@ pub(super) fn host_text(item: &Item<'_>, text: &str) -> Result<PathBuf, Error> {
     real.canonicalize().map_err(|e| item.error(format!("{}: {}", folder.join(text).display(), in_words(&e))))
 }
 
-/// Returns the host path of a part of an image. A sealed world that has its images has no files at these paths.
+/// Returns the host path of a kernel or root filesystem. A sealed world that contains its images has no file at this
+/// path, so the path is not checked.
 pub(super) fn of_image(item: &Item<'_>) -> Result<PathBuf, Error> {
     if seal::has_images() { Ok(PathBuf::from(item.str()?)) } else { seal::unlisted(|| host(item)) }
 }
 
-/// Returns the host path that `text` names from `folder`. A relative path may not contain `..`, and what exists of it
-/// may not leave `confines`, the folder of the world file, through a symbolic link.
+/// Returns the host path `text`, as seen from `folder`. A relative path may not contain `..`. Its existing part may not
+/// leave `confines`, the folder of the world file, through a symbolic link.
 pub(super) fn within(folder: &Path, confines: &Path, text: &str) -> Result<PathBuf, String> {
     if text.is_empty() || text.len() > PATH_BYTES_MAX || text.contains('\0') {
         return Err(format!("a path has 1 to {PATH_BYTES_MAX} bytes, none of them NUL"));
@@ -72,12 +74,12 @@ pub(super) fn within(folder: &Path, confines: &Path, text: &str) -> Result<PathB
     Ok(joined)
 }
 
-/// Returns `text` as an absolute path in the guest, in normal form. Paths in `/proc`, `/sys` and `/dev` are refused.
+/// Returns `text` as an absolute path in the guest, in normal form. Refuses paths in `/proc`, `/sys` and `/dev`.
 pub(super) fn guest(item: &Item<'_>, text: &str) -> Result<String, Error> {
     guest_text(text).map_err(|what| item.error(what))
 }
 
-/// Returns a path in the guest by the rules of [`guest`].
+/// Returns `text` as a path in the guest. The rules of [`guest`] apply.
 pub(super) fn guest_text(text: &str) -> Result<String, String> {
     if !text.starts_with('/') || text.len() > PATH_BYTES_MAX || text.contains('\0') {
         return Err(format!("\"{text}\" is not an absolute path in the guest"));

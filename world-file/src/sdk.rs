@@ -1,4 +1,4 @@
-//! `[sdk]`: the SDK in guests.
+//! `[sdk]`: whether guests get the SDK, and how long Everett waits for the end of a setup.
 
 use everett_input::units;
 use serde::Serialize;
@@ -6,18 +6,19 @@ use serde::Serialize;
 use super::cursor::Table;
 use super::error::Error;
 
-/// Default time from ready services to the first message of a complete setup, in nanoseconds of vtime.
+/// Default of [`Sdk::setup_timeout_ns`], in nanoseconds of vtime.
 const SETUP_TIMEOUT_NS_DEFAULT: u64 = 60_000_000_000;
-/// Maximum of this time, in nanoseconds of vtime: ten minutes, as a boot has.
+/// Maximum of [`Sdk::setup_timeout_ns`], in nanoseconds of vtime: ten minutes, the time limit of a boot.
 const SETUP_TIMEOUT_NS_MAX: u64 = 600_000_000_000;
 
-/// The SDK in the guests of a world.
+/// Settings of the SDK in a world's guests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Sdk {
-    /// True if the world is ready when its services are and a program has sent that the setup is complete. False if
-    /// ready services are enough.
+    /// True if a program must report through the SDK that the setup is complete, before the world is ready. False if
+    /// the world is ready as soon as its services are.
     pub setup: bool,
-    /// Time after which services that are ready count as failed if no program has sent it, in nanoseconds of vtime.
+    /// Time after which the boot fails if all services are ready but no program has reported a complete setup, in
+    /// nanoseconds of vtime.
     pub setup_timeout_ns: u64,
 }
 

@@ -1,14 +1,14 @@
-//! Sealed worlds: worlds of finding files, which read no host file outside of their folder.
+//! Sealed worlds: worlds of finding files, which read no host file outside of their own folder.
 //!
-//! A file [`SEAL_FILE`] beside the folder of a world file seals that world. It is not in the folder, because a compose
-//! file may put the whole folder into a guest. In a sealed world a host path that begins with `/` is looked for in
-//! [`ABSOLUTE`], beside the seal, and a compose file's variables come from the seal. If the seal has images, kernels, root
-//! filesystems and container images are not looked for at all.
+//! The file [`SEAL_FILE`] seals a world. It is beside the folder of the world file and not in it, because a compose
+//! file may put the whole folder into a guest. In a sealed world, an absolute host path is looked up below the folder
+//! [`ABSOLUTE`], which is beside the seal. A compose file's variables come from the seal. If the seal has images,
+//! Everett does not look for kernels, root filesystems or container images.
 //!
-//! While a world file is read, this module also lists the host paths and the variables that it names, so that a finding
-//! file can carry them. Both are state of the reading thread, because they concern every reader of a path.
+//! While Everett reads a world file, this module lists the file's host paths and variables. A finding file includes
+//! them. The list and the seal are stored per thread, because every reader of a path needs them.
 //!
-//! Not here: the finding file itself (`everett-finding-file`), and getting the sealed images (`everett-session`).
+//! Not here: the finding file itself (`everett-finding-file`), and use of the sealed images (`everett-session`).
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,49 +21,50 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::folder::folder_of;
 
-/// Name of the file that seals the worlds in the folders beside it.
+/// Name of the file that seals all worlds in the folders beside it.
 pub const SEAL_FILE: &str = "everett.seal.json";
-/// Name of the folder in which a sealed world has the files that it names by absolute paths.
+/// Name of the folder for files that a sealed world refers to by absolute paths.
 pub const ABSOLUTE: &str = "everett.absolute";
-/// Name of the folder in which an imported world has the files of its images, by their digests.
+/// Name of the folder for the files of an imported world's images. A file's name is its digest.
 pub const IMAGES: &str = "everett.images";
 /// Maximum length of a seal, in bytes.
 const SEAL_BYTES_MAX: u64 = 4 << 20;
 /// Maximum number of variables in a seal.
 const VARIABLES_MAX: usize = 10_000;
-/// Maximum number of container images in a seal, and of layers of one.
+/// Maximum number of container images in a seal, and of layers in a container image.
 const LIST_MAX: usize = 256;
-/// Number of hexadecimal digits of a BLAKE3.
+/// Number of hexadecimal digits in a BLAKE3.
 const DIGITS: usize = 64;
 
-/// Everything that a sealed world has besides its files.
+/// Data of a sealed world besides its files.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Seal {
-    /// Variables of the process that a compose file names; `None` for one that was not set.
+    /// Environment variables that the compose file refers to. `None` for a variable that was not set.
     pub variables: BTreeMap<String, Option<String>>,
-    /// Files that the machines boot from. Without them they are made from `world.lock`.
+    /// Files that the machines boot from. If `None`, Everett builds them from `world.lock`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub images: Option<SealedImages>,
-    /// BLAKE3 of each file of the world when it was imported, by its path below the folder of the seal.
+    /// BLAKE3 of each file of the world at the time of the import. The key is the file's path below the folder of the
+    /// seal.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, String>,
 }
 
-/// Files that the machines of a world boot from.
+/// Files that the machines of a sealed world boot from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SealedImages {
-    /// The kernel.
+    /// The kernel, an ELF file.
     pub vmlinux: Blob,
     /// The initramfs with the agent.
     pub initramfs: Blob,
-    /// The root filesystem, if a node has no container image.
+    /// The root filesystem. `None` if all nodes have container images.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<Blob>,
-    /// Number of packages that these were made from.
+    /// Number of packages from which the kernel and the root filesystem were made.
     pub packages: usize,
-    /// Container images.
+    /// Container images of the world's nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub containers: Vec<SealedContainer>,
 }
@@ -72,30 +73,30 @@ pub struct SealedImages {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SealedContainer {
-    /// Name of the image, for people.
+    /// Name of the image, for messages.
     pub name: String,
-    /// Nodes that have it.
+    /// Names of the nodes that have the image.
     pub nodes: Vec<String>,
-    /// Configuration of the image.
+    /// Configuration of the image, in JSON.
     pub config: Blob,
-    /// Tables of the root filesystem.
+    /// Tables of the root filesystem's SquashFS.
     pub tables: Blob,
-    /// Archives of the layers, the lowest first.
+    /// Archives of the layers, the lowest layer first.
     pub layers: Vec<Blob>,
 }
 
-/// A file, by its content.
+/// A file, identified by its content.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Blob {
-    /// BLAKE3 of the content, in hexadecimal digits.
+    /// BLAKE3 of the content, in hexadecimal.
     pub blake3: String,
     /// Length in bytes.
     pub bytes: u64,
 }
 
 impl SealedImages {
-    /// Returns all files. A file may occur several times.
+    /// Returns all files that the machines boot from. A file may occur several times.
     pub fn blobs(&self) -> impl Iterator<Item = &Blob> {
         let containers = self.containers.iter();
         let of_containers =
@@ -105,10 +106,10 @@ impl SealedImages {
 }
 
 impl Seal {
-    /// Checks the bounds of a seal. A digest is used as the name of a file.
+    /// Checks the bounds of a seal, and the form of digests, because digests are used as names of files.
     ///
     /// # Errors
-    /// Returns what is wrong, in words.
+    /// Returns a description of the first violation.
     pub fn check(&self) -> Result<(), String> {
         if self.variables.len() > VARIABLES_MAX {
             return Err(format!("more than {VARIABLES_MAX} variables"));
@@ -124,7 +125,7 @@ impl Seal {
         }
     }
 
-    /// Reads the seal in a folder, if it has one.
+    /// Reads the seal in a folder. `None` if the folder has none.
     fn read(folder: &Path) -> Result<Option<Seal>, Error> {
         let file = folder.join(SEAL_FILE);
         let bytes = match input::read(&file, SEAL_BYTES_MAX) {
@@ -139,49 +140,49 @@ impl Seal {
     }
 }
 
-/// Returns true if a text is a BLAKE3 in lower-case hexadecimal digits.
+/// Returns true if the text is a BLAKE3 in lower-case hexadecimal digits.
 #[must_use]
 pub fn is_digest(text: &str) -> bool {
     text.len() == DIGITS && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// A host path that a world file names.
+/// A host path in a world file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Named {
-    /// The path, from the working folder.
+    /// The path on this host, relative to the working folder or absolute.
     pub path: PathBuf,
-    /// Place at which the reader of the sealed world looks for it.
+    /// Location at which a sealed world has the file.
     pub sealed: SealedPath,
 }
 
-/// Place of a file in a sealed world.
+/// Location of a file in a sealed world.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SealedPath {
-    /// Path below the world file's folder.
+    /// The file is at this path below the world file's folder.
     Folder(PathBuf),
-    /// Path below the folder of the seal.
+    /// The file is at this path below the folder of the seal.
     Beside(PathBuf),
 }
 
-/// Everything that a world file names on its host.
+/// The host paths and variables in a world file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Inputs {
-    /// Host paths: files, folders, and paths that do not exist.
+    /// Paths of files and folders. Some of the paths may not exist.
     pub paths: BTreeSet<Named>,
-    /// Variables of the process, with their values.
+    /// Environment variables with their values. `None` for a variable that is not set.
     pub variables: BTreeMap<String, Option<String>>,
 }
 
-/// World file that this thread reads.
+/// State of this thread while it reads a world file.
 struct Reading {
-    /// Folder of the world file, as it was named, and with its links resolved.
+    /// Folder of the world file as the user gave it; `real` is the same folder with links resolved.
     folder: PathBuf,
     real: PathBuf,
-    /// Folder of the seal.
+    /// Folder that may have a seal.
     beside: PathBuf,
     seal: Option<Arc<Seal>>,
     inputs: Inputs,
-    /// True while a path is read that is not listed.
+    /// True while the thread reads a path that must not be listed.
     unlisted: bool,
 }
 
@@ -189,7 +190,7 @@ thread_local! {
     static READING: RefCell<Option<Reading>> = const { RefCell::new(None) };
 }
 
-/// Returns the folder in which the seal of a world file is, if it has one.
+/// Returns the folder in which a seal of this world file would be.
 #[must_use]
 pub fn beside(file: &Path) -> PathBuf {
     let folder = folder_of(file);
@@ -197,7 +198,7 @@ pub fn beside(file: &Path) -> PathBuf {
     real.parent().map_or_else(|| real.clone(), Path::to_owned)
 }
 
-/// Reads a world file with `read`. Returns its result, the seal, and what the file names.
+/// Reads a world file by calling `read`. Returns its result, the seal, and the host paths and variables in the file.
 pub(super) fn reading<T>(
     file: &Path,
     read: impl FnOnce() -> Result<T, Error>,
@@ -213,12 +214,12 @@ pub(super) fn reading<T>(
     Ok((result?, seal, inputs))
 }
 
-/// True if the world that is read is sealed.
+/// True if the world that this thread reads is sealed.
 pub(super) fn is_sealed() -> bool {
     READING.with_borrow(|reading| reading.as_ref().is_some_and(|reading| reading.seal.is_some()))
 }
 
-/// True if the world that is read is sealed together with its images.
+/// True if the world that this thread reads is sealed and its seal has images.
 pub(super) fn has_images() -> bool {
     READING.with_borrow(|reading| {
         let seal = reading.as_ref().and_then(|reading| reading.seal.as_ref());
@@ -226,7 +227,7 @@ pub(super) fn has_images() -> bool {
     })
 }
 
-/// Returns the folder of the seal, if the world that is read is sealed.
+/// Returns the folder of the seal, if the world that this thread reads is sealed.
 pub(super) fn folder() -> Option<PathBuf> {
     READING.with_borrow(|reading| {
         let reading = reading.as_ref().filter(|reading| reading.seal.is_some())?;
@@ -234,8 +235,8 @@ pub(super) fn folder() -> Option<PathBuf> {
     })
 }
 
-/// Returns the place of an absolute path, if the world that is read is sealed. `None` if it has `..`, which would lead
-/// out of the folder.
+/// Returns the location of an absolute path in the sealed world that this thread reads. `None` if the path has `..`,
+/// which would lead out of the folder.
 pub(super) fn place_of(absolute: &Path) -> Option<PathBuf> {
     let below = below_absolute(absolute)?;
     READING.with_borrow(|reading| reading.as_ref().map(|reading| reading.beside.join(&below)))
@@ -253,7 +254,8 @@ fn below_absolute(absolute: &Path) -> Option<PathBuf> {
     Some(below)
 }
 
-/// Reads a path of an image, which is not listed: a seal has the image's own files.
+/// Calls `read` without listing the paths that it reads. They are paths of images, and a seal has the images
+/// themselves.
 pub(super) fn unlisted<T>(read: impl FnOnce() -> T) -> T {
     let set = |unlisted| {
         READING.with_borrow_mut(|reading| {
@@ -268,14 +270,14 @@ pub(super) fn unlisted<T>(read: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Lists a host path that the world file names by `text`.
+/// Lists the host path `path`, which the world file gives as `text`.
 pub(super) fn note(path: &Path, text: &Path) {
     READING.with_borrow_mut(|reading| {
         let Some(reading) = reading.as_mut().filter(|reading| !reading.unlisted) else { return };
         let sealed = if text.is_absolute() {
             below_absolute(text).map(SealedPath::Beside)
         } else {
-            // A compose file that a world file names has its path with links resolved.
+            // If a world file names a compose file, the compose file's path has its links resolved.
             let below = path.strip_prefix(&reading.folder).or_else(|_| path.strip_prefix(&reading.real));
             let plain = |below: &Path| below.components().filter(|part| *part != Component::CurDir).collect();
             below.ok().map(|below| SealedPath::Folder(plain(below)))
@@ -286,7 +288,7 @@ pub(super) fn note(path: &Path, text: &Path) {
     });
 }
 
-/// Returns a variable of the process, or of the seal. Lists it.
+/// Returns an environment variable, or its value in the seal, and lists the variable.
 pub(super) fn variable(name: &str) -> Option<String> {
     READING.with_borrow_mut(|reading| {
         let sealed = reading.as_ref().and_then(|reading| reading.seal.as_ref());
@@ -312,7 +314,7 @@ mod tests {
         fs::write(path, text).unwrap();
     }
 
-    /// Copies what a world names to its places in a sealed world, and seals it.
+    /// Copies the host files of a world to their locations in a sealed world, and writes the seal.
     fn sealed(file: &Path, images: Option<SealedImages>) -> (tempfile::TempDir, World) {
         let (_, inputs) = load_listed(file).unwrap();
         let place = tempfile::tempdir().unwrap();
@@ -349,7 +351,7 @@ mod tests {
         let (place, world) = sealed(&file, None);
         assert_eq!(contents(&world), [&b"relative"[..], b"absolute"]);
         assert!(world.seal.is_some());
-        // The host's own file of that name plays no part any more.
+        // The host's own file at this path no longer has an effect.
         fs::write(&other, "changed").unwrap();
         let again = place.path().join("w/world.toml");
         assert_eq!(contents(&load(&again).unwrap()), [&b"relative"[..], b"absolute"]);
@@ -360,7 +362,7 @@ mod tests {
             let error = load(&again).unwrap_err().to_string();
             assert!(error.contains("no such file") || error.contains("\"..\""), "{error}");
         }
-        // A link in the folder leads nowhere, either.
+        // A link in the folder cannot lead out of it, either.
         let moved = place.path().join(ABSOLUTE).join("etc");
         fs::create_dir_all(&moved).unwrap();
         std::os::unix::fs::symlink("/etc/hostname", moved.join("hostname")).unwrap();
@@ -393,10 +395,10 @@ mod tests {
             inputs.paths.iter().any(|named| named.sealed == SealedPath::Folder("conf".into())),
             "{inputs:?}"
         );
-        // A folder is listed as one, and its files are copied by whoever packs it.
+        // The list has the folder itself. The packer copies its files.
         let (place, _) = sealed(&file, None);
         write(&place.path().join("w/conf/one"), "1");
-        // The process's own variables play no part: this one is set here to another value.
+        // The process's own variables have no effect: this variable has another value here.
         let seal = fs::read_to_string(place.path().join(SEAL_FILE)).unwrap();
         let seal = seal.replace(env!("CARGO_MANIFEST_DIR"), "/elsewhere");
         fs::write(place.path().join(SEAL_FILE), seal).unwrap();
@@ -481,7 +483,8 @@ mod tests {
         assert!(error.contains(SEAL_FILE) && error.lines().count() == 1 && error.len() < 1_000, "{error}");
     }
 
-    /// Packages of a sealed world come over the network, with signatures, and not from a folder of the host.
+    /// The packages of a sealed world come from a mirror with signatures, over the network, never from a folder of the
+    /// host.
     #[test]
     fn a_sealed_world_has_no_mirror_on_the_host() {
         let place = tempfile::tempdir().unwrap();

@@ -1,27 +1,27 @@
-//! Bytes to send to a TCP port of a node, and the expected answer.
+//! Exchange with a TCP port of a node: bytes to send, and the expected answer.
 
 use serde::Serialize;
 
 use super::cursor::{Item, Table};
 use super::error::Error;
 
-/// Keys of a [`Talk`].
+/// Keys of an exchange.
 pub(super) const TALK_KEYS: [&str; 3] = ["tcp", "send", "expect"];
-/// Maximum length of the text to send, and of the expected text, in bytes.
+/// Maximum length of the bytes to send, and of the expected text, in bytes.
 const TEXT_BYTES_MAX: usize = 16 << 10;
 
-/// Bytes to send to a node, and the expected answer.
+/// Exchange with a TCP port of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Talk {
     /// The node's TCP port.
     pub tcp: u16,
-    /// Bytes to send. If empty, nothing is sent, and the node may send first.
+    /// Bytes to send. If empty, Everett sends nothing, and the node may send first.
     pub send: String,
-    /// Text that the answer must contain. If empty, an accepted connection is enough.
+    /// Text that the answer must contain. If empty, it is enough that the node accepts the connection.
     pub expect: String,
 }
 
-/// Reads the [`Talk`] in a table with [`TALK_KEYS`]; `tcp` is the item with its port.
+/// Reads the exchange in a table that has the keys [`TALK_KEYS`]. `tcp` is the value of the key of this name.
 pub(super) fn talk(table: &Table<'_>, tcp: &Item<'_>) -> Result<Talk, Error> {
     Ok(Talk { tcp: tcp_port(tcp)?, send: short_text(table, "send")?, expect: short_text(table, "expect")? })
 }

@@ -1,4 +1,4 @@
-//! World files, valid and invalid.
+//! Tests of valid and invalid world files.
 
 use std::path::Path;
 
@@ -42,7 +42,7 @@ fn read_text(text: &str) -> Result<World, Error> {
     parse(text, Path::new("w.toml"))
 }
 
-/// Returns the one-line error of a minimal world with `lines` in its node.
+/// Returns the error, which is one line, of a minimal world that has `lines` in its node.
 fn node_error(lines: &str) -> String {
     read_text(&format!("[[node]]\nname = \"a\"\n{lines}\n")).unwrap_err().to_string()
 }
@@ -366,7 +366,7 @@ proptest::proptest! {
         }
     }
 
-    /// A valid world with one range replaced passes the syntax check more often than random text does.
+    /// A replaced range of a valid world passes the syntax check more often than random text.
     #[test]
     fn any_change_gives_a_world_or_a_one_line_error(
         from in 0..GOOD.len(), length in 0usize..40, text in "[a-z0-9\"= \\[\\]{}.,\\n/-]{0,20}"
@@ -379,7 +379,8 @@ proptest::proptest! {
     }
 }
 
-/// Reads the first node of a world with `lines` in it. The world's folder has an archive, a layout and a text.
+/// Reads the first node of a world that has `lines` in it. The world's folder has an archive, an OCI layout and a text
+/// file.
 fn image_node(lines: &str) -> Result<Node, String> {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("layout")).unwrap();

@@ -1,4 +1,4 @@
-//! `[workload]`: the commands that put load on a world once its services are up, and the checks at its end.
+//! `[workload]`: the commands that put load on a world after its services are up, and the checks at the end.
 
 use everett_explorer::suggest::nearest;
 use everett_input::units;
@@ -12,33 +12,33 @@ use super::node::Node;
 use super::paths;
 use super::talk::{TALK_KEYS, Talk, talk};
 
-/// Maximum number of drivers, and of checks.
+/// Maximum number of drivers, and also of checks.
 const COMMANDS_MAX: usize = 64;
 /// Default time limit of a check, in nanoseconds of vtime.
 const CHECK_TIMEOUT_NS_DEFAULT: u64 = 60_000_000_000;
 
-/// Default time to settle before the checks, in nanoseconds of vtime. Balancers, clients and replicas probe each other
-/// about once a second, and retry once. Two seconds are enough for most of them to notice that faults are over, and
-/// cost an idle world almost nothing.
+/// Default time to settle before the checks, in nanoseconds of vtime. Load balancers, clients and replicas probe each
+/// other about once a second, and retry once. Two seconds are enough for most of them to notice that faults are over.
+/// An idle world runs through this time almost at once.
 const SETTLE_NS_DEFAULT: u64 = 2_000_000_000;
-/// Maximum time to settle, in nanoseconds of vtime. It is part of the ten minutes that the last commands of a test
-/// template have.
+/// Maximum time to settle, in nanoseconds of vtime. The last commands of a test template have ten minutes, and this
+/// time is part of them.
 const SETTLE_NS_MAX: u64 = 120_000_000_000;
 
 /// Workload of a world: drivers, checks and a test template.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Workload {
-    /// Drivers, started together when every service is ready.
+    /// Drivers. Everett starts all of them when every service is ready.
     pub drivers: Vec<Driver>,
-    /// Checks, run one after the other at the end, in this order.
+    /// Checks. Everett runs them one after the other at the end, in this order.
     pub checks: Vec<Check>,
-    /// Time to settle before the last commands of a test template and the checks, in nanoseconds of vtime. It begins
-    /// when faults are over, drivers have stopped and all nodes are up.
+    /// Time to settle, in nanoseconds of vtime. It starts when faults are over, drivers have stopped and all nodes are
+    /// up. The last commands of a test template and the checks run after it.
     pub settle_ns: u64,
-    /// Folder of a test template in the guests.
+    /// Path in the guests of the folder with a test template.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
-    /// Model of the histories that drivers and checks write. Checking histories changes no timeline.
+    /// Model that histories must follow. Drivers and checks write the histories. The model does not affect timelines.
     #[serde(skip)]
     pub history: Option<Spec>,
 }
@@ -46,26 +46,26 @@ pub struct Workload {
 /// A command that puts load on a world.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Driver {
-    /// Unit name in the output.
+    /// Name of the driver in the output.
     pub name: String,
-    /// Name of the node on which it runs.
+    /// Name of the node on which the driver runs.
     pub node: String,
-    /// Program to run.
+    /// Command line with environment, working folder and user.
     pub command: Command,
-    /// True if it is restarted whenever it ends, until the timeline ends.
+    /// True if the agent restarts the driver whenever it ends, until the timeline ends.
     pub repeat: bool,
 }
 
-/// A check of a world at its end.
+/// A check at the end of a timeline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// Unit name in the output.
+    /// Name of the check in the output.
     pub name: String,
-    /// Name of the node on which it runs, or to which Everett connects.
+    /// Name of the node on which the check runs, or to which Everett connects.
     pub node: String,
-    /// The check itself.
+    /// Command or exchange that decides whether the check passes.
     pub what: CheckKind,
-    /// Time limit, in nanoseconds of vtime.
+    /// Time within which the check must pass, in nanoseconds of vtime.
     pub timeout_ns: u64,
 }
 
@@ -73,9 +73,9 @@ pub struct Check {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckKind {
-    /// A command on the node; it passes with status 0.
+    /// A command on the node. The check passes if the command ends with status 0.
     Command(Command),
-    /// A connection that Everett makes to the node from outside; it passes with the expected answer.
+    /// An exchange that Everett has with the node from outside. The check passes if the node gives the expected answer.
     Talk(Talk),
 }
 
@@ -87,7 +87,7 @@ impl Default for Workload {
 }
 
 impl Workload {
-    /// Returns true if Everett makes one of the checks over the wire. Everett then has an endpoint on the wire.
+    /// Returns true if Everett connects to a node for one of the checks. The network then has an endpoint for Everett.
     #[must_use]
     pub fn has_host(&self) -> bool {
         self.checks.iter().any(|check| matches!(check.what, CheckKind::Talk(_)))
@@ -144,8 +144,8 @@ fn check_kind(table: &Table<'_>) -> Result<CheckKind, Error> {
     }
 }
 
-/// Reads the unit's name and its node. No other driver, check or service may have the name. In a world with one node,
-/// the node can be left out.
+/// Reads the name of a driver or check, and its node. No other driver, check or service may have the same name. In a
+/// world with one node, the key `node` is optional.
 fn name_and_node(
     table: &Table<'_>,
     nodes: &[Node],

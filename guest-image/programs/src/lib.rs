@@ -1,7 +1,7 @@
-//! Programs for guests of container images and of worlds with the SDK, as files that the build script builds.
+//! Programs for guests of container images and of worlds with the SDK. The build script builds them.
 //!
-//! They are a crate of their own so that a build of Everett can leave them out: worlds of packages need only the agent,
-//! which `everett-guest-image` has. Their paths in guests are there, too.
+//! A build of Everett can leave this crate out. Worlds of packages need only the agent, which `everett-guest-image`
+//! has. The paths of the programs in guests are in `everett-guest-image`, too.
 
 /// The program that starts the processes of container images (`../shim/`), a static ELF program.
 pub const SHIM: &[u8] = include_bytes!(env!("EVERETT_SHIM"));
@@ -9,10 +9,11 @@ pub const SHIM: &[u8] = include_bytes!(env!("EVERETT_SHIM"));
 /// The program that supervises services of compose files (`../init/`), a static ELF program.
 pub const INIT: &[u8] = include_bytes!(env!("EVERETT_INIT"));
 
-/// The library that programs with the SDK load (`../sdk/library/`): a shared object that needs no C library.
+/// The library that workloads with the SDK load (`../sdk/library/`), a shared object that needs no C library.
 pub const LIBRARY: &[u8] = include_bytes!(env!("EVERETT_SDK_LIBRARY"));
 
-/// The program that carries lines out of a guest, and asks for quiet periods (`../sdk/collector/`): a static ELF program.
+/// The program that passes a workload's SDK lines out of the guest and asks for quiet periods (`../sdk/collector/`), a
+/// static ELF program.
 pub const COLLECTOR: &[u8] = include_bytes!(env!("EVERETT_SDK_COLLECTOR"));
 
 #[cfg(test)]
@@ -31,11 +32,12 @@ mod tests {
         }
     }
 
-    /// Symbols of the library that are looked up at run time, each with true if the library defines it.
+    /// Returns the symbols of the library. The value is true if the library defines the symbol, and false if it needs
+    /// it.
     fn symbols() -> BTreeMap<String, bool> {
         let section = |name| elf::section(LIBRARY, name).unwrap();
         let (symbols, names) = (section(".dynsym"), section(".dynstr"));
-        // `Elf64_Sym`: the name at 0, the section at 6. The first symbol is none.
+        // `Elf64_Sym` has the name at offset 0 and the section at 6. The first symbol is a placeholder.
         let one = |symbol: &[u8]| {
             let name = u32::from_le_bytes(symbol[..4].try_into().unwrap()) as usize;
             let name = names[name..].split(|&byte| byte == 0).next().unwrap();

@@ -2,8 +2,8 @@
 
 use super::{Exact, Remote};
 
-/// Parses the lines `Inst NAME (VERSION SUITE [ARCHITECTURE]) [...]` of a simulated installation: package and
-/// architecture.
+/// Parses the lines `Inst NAME (VERSION SUITE [ARCHITECTURE]) [...]` of a simulated installation. Returns each package
+/// with its architecture.
 pub(super) fn inst_lines(text: &str) -> Vec<(Exact, String)> {
     text.lines()
         .filter_map(|line| {
@@ -18,7 +18,7 @@ pub(super) fn inst_lines(text: &str) -> Vec<(Exact, String)> {
 }
 
 /// Parses the lines `'URI' FILE BYTES SHA256:DIGEST` of `--print-uris`. FILE is `NAME_VERSION_ARCHITECTURE.deb`.
-/// `path_of` returns the path below the base address of its archive.
+/// `path_of` turns a URI into a path below the base address of its archive.
 pub(super) fn uri_lines(text: &str, path_of: impl Fn(&str) -> Option<String>) -> Vec<Remote> {
     text.lines()
         .filter_map(|line| {
@@ -27,7 +27,7 @@ pub(super) fn uri_lines(text: &str, path_of: impl Fn(&str) -> Option<String>) ->
             let (file, bytes, digest) = (words.next()?, words.next()?.parse().ok()?, words.next()?);
             let sha256 = digest.strip_prefix("SHA256:")?.to_owned();
             let mut parts = file.split('_');
-            // In file names, the colon of an epoch is percent-encoded.
+            // In FILE, the colon after an epoch is percent-encoded.
             let (name, version) = (parts.next()?.to_owned(), parts.next()?.replace("%3a", ":"));
             let (file, path) = (file.to_owned(), path_of(uri));
             Some(Remote { package: Exact { name, version }, file, path, bytes, sha256 })
@@ -35,7 +35,7 @@ pub(super) fn uri_lines(text: &str, path_of: impl Fn(&str) -> Option<String>) ->
         .collect()
 }
 
-/// Returns the first warning that a source's lists could not be updated.
+/// Returns apt's first warning that the lists of a source could not be updated.
 pub(super) fn failed_source(stderr: &str) -> Option<String> {
     // Messages of apt 1.8 to 3.0 in the C locale.
     const FAILURES: [&str; 5] = [
@@ -50,7 +50,7 @@ pub(super) fn failed_source(stderr: &str) -> Option<String> {
     failed.next().map(str::to_owned)
 }
 
-/// Returns apt's first error, else its first warning, else its first non-empty line; `None` if it printed nothing.
+/// Returns apt's first error, or else its first warning, or else its first non-empty line. `None` if there is no line.
 pub(super) fn complaint(stderr: &str) -> Option<String> {
     let starting = |mark: &str| stderr.lines().find_map(|line| line.strip_prefix(mark));
     let found = starting("E: ").or_else(|| starting("W: "));
@@ -97,7 +97,7 @@ mod tests {
             failed_source(old).as_deref(),
             Some("Failed to fetch http://m/InRelease  Could not connect")
         );
-        // Messages of apt 3.0, which verifies with sqv.
+        // Messages of apt 3.0, which verifies signatures with sqv.
         for failure in [
             "An error occurred during the signature verification. The repository is not updated and the previous index files \
              will be used. OpenPGP signature verification failed: http://m InRelease: Sub-process /usr/bin/sqv returned an \

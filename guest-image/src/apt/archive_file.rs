@@ -1,9 +1,9 @@
-//! Files of archives: their paths, and the form of these paths in addresses.
+//! Files of package archives, their paths, and the encoding of the paths in addresses.
 
-/// A file of an archive.
+/// A file of a package archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ArchiveFile {
-    /// Path below the archive's base address or, for files that an index names, below the index's folder.
+    /// Path below the archive's base address. For a file that an index names, the path is below the index's folder.
     pub(crate) path: String,
     /// Length in bytes.
     pub(crate) bytes: u64,
@@ -12,20 +12,21 @@ pub(crate) struct ArchiveFile {
 }
 
 impl ArchiveFile {
-    /// Returns the name under which the file is fetched without lists.
+    /// Returns the file name under which Everett fetches the file if it has no package lists.
     #[must_use]
     pub(crate) fn name(&self) -> String {
         format!("{}.deb", self.sha256)
     }
 }
 
-/// True if the text is a path below an archive's base address that leads to no other place.
+/// True if the text is a path that stays below an archive's base address.
 pub(crate) fn is_path(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/+-.~_:%".contains(&byte);
     text.bytes().all(is_plain) && text.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }
 
-/// Encodes a path as apt does in addresses: a plus and a tilde as well, because some servers take a plus for a space.
+/// Percent-encodes a path as apt does in addresses. A plus and a tilde are encoded, too, because some servers take a
+/// plus for a space.
 pub(super) fn encoded(path: &str) -> String {
     path.bytes().fold(String::new(), |mut text, byte| {
         match byte {
@@ -36,13 +37,13 @@ pub(super) fn encoded(path: &str) -> String {
     })
 }
 
-/// Decodes a path of an address; `None` if it is malformed.
+/// Decodes a percent-encoded path. `None` if the encoding is malformed.
 pub(super) fn decoded(address: &str) -> Option<String> {
     let mut pieces = address.split('%');
     let mut text = pieces.next()?.to_owned();
     for piece in pieces {
         let (digits, rest) = piece.split_at_checked(2)?;
-        // A sign would be accepted as well.
+        // Without this check, a sign would be accepted as a digit.
         let digits = digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some(digits)?;
         text.push(char::from(u8::from_str_radix(digits, 16).ok()?));
         text.push_str(rest);

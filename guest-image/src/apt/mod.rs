@@ -1,10 +1,10 @@
 //! Debian packages by name, through the host's `apt-get` with a state of its own.
 //!
-//! The host's apt state is neither changed nor needed. Lists, cache, status and preferences are in a folder that
-//! belongs to Everett. Everett needs write access only there, and installs nothing. From the host's configuration it
-//! uses only the mirrors and the settings to reach them ([`sources`]: addresses, keys, proxies).
+//! Everett neither changes nor needs the host's apt state. Lists, cache, status and preferences are in a folder that
+//! belongs to Everett. Everett needs write access only to this folder, and installs nothing. From the host's
+//! configuration, Everett uses only the mirrors and the settings to reach them ([`sources`]: addresses, keys, proxies).
 //!
-//! Not here: packages themselves ([`crate::debian`]) and the versions that a world wants ([`crate::lock`]).
+//! Not here: packages themselves ([`crate::debian`]) and the versions in a lock ([`crate::lock`]).
 
 mod answers;
 mod archive_file;
@@ -24,7 +24,7 @@ use std::process::{self, Command, Stdio};
 /// Architecture of all machines.
 pub const ARCHITECTURE: &str = "amd64";
 
-/// Part of apt that fetches files by their addresses.
+/// Path of apt's program that fetches files by address.
 const HELPER: &str = "/usr/lib/apt/apt-helper";
 
 /// Reason why packages cannot be obtained.
@@ -55,7 +55,7 @@ pub enum Error {
         /// Architecture of the package.
         architecture: String,
     },
-    /// The mirror no longer has the version.
+    /// The mirror no longer has the locked version.
     #[error(
         "{package} {version} is not in {suite} any more: delete world.lock for today's versions, or set `mirror` to a \
          snapshot that has it"
@@ -91,7 +91,7 @@ pub enum Error {
     /// Any other error of apt.
     #[error("apt-get {action}: {reason}")]
     Apt {
-        /// Action that apt performed, for example `install`.
+        /// Subcommand of apt that failed, for example `install`.
         action: &'static str,
         /// Message of apt.
         reason: String,
@@ -106,12 +106,12 @@ pub enum Error {
     },
 }
 
-/// A package in one version.
+/// Name and version of a package.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Exact {
     /// Name of the package.
     pub name: String,
-    /// Version in Debian's form (deb-version(7)), with its epoch.
+    /// Version in Debian's form (deb-version(7)), including the epoch.
     pub version: String,
 }
 
@@ -120,9 +120,9 @@ pub struct Exact {
 pub struct Remote {
     /// Name and version.
     pub package: Exact,
-    /// File name under which apt downloads the package.
+    /// Name under which apt saves the package's file.
     pub file: String,
-    /// Path of the file below the base address of its archive, if the archive has one.
+    /// Path of the file below the base address of its archive. `None` if no source has the file.
     pub path: Option<String>,
     /// Length of the file in bytes.
     pub bytes: u64,
@@ -130,12 +130,12 @@ pub struct Remote {
     pub sha256: String,
 }
 
-/// An apt with its own state.
+/// An apt with a state folder of its own.
 #[derive(Debug)]
 pub struct Apt {
     folder: PathBuf,
     sources: Sources,
-    /// Lock of the state folder, held for the life of this value: only one process at a time may use the state.
+    /// Lock of the state folder, held for the life of this value: only one process at a time may use the folder.
     _lock: File,
 }
 
@@ -148,7 +148,7 @@ impl Apt {
         command.status().is_ok()
     }
 
-    /// Opens the state in `folder` for packages from these sources. Waits while another process has it open.
+    /// Opens the state in `folder` for packages from these sources. Waits while another process uses the folder.
     ///
     /// # Errors
     /// Returns an error if a file in the folder cannot be created, written or locked.
@@ -169,7 +169,8 @@ impl Apt {
         Ok(apt)
     }
 
-    /// Fetches the package lists of every source. Older lists never replace a list that cannot be fetched.
+    /// Fetches the package lists of every source. If a list cannot be fetched, the call fails and older lists are not
+    /// used.
     ///
     /// # Errors
     /// Returns an error if a source cannot be reached, has expired, or is not signed by its key, or if no source has an
@@ -180,7 +181,7 @@ impl Apt {
             Error::Network { reason } | Error::Apt { reason, .. } => lists(reason),
             error => error,
         })?;
-        // Before 2.1.15, apt does not know APT::Update::Error-Mode: it warns and continues with older lists.
+        // apt before 2.1.15 does not know APT::Update::Error-Mode: it warns, and continues with older lists.
         if let Some(failure) = failed_source(&output.stderr) {
             return Err(lists(failure));
         }
@@ -193,8 +194,8 @@ impl Apt {
         Err(lists(String::from("none of its sources has an index of packages")))
     }
 
-    /// Resolves package names to these packages and all their dependencies, in the order in which apt would unpack
-    /// them. `pins` are preferred versions. A name may be one of apt's patterns.
+    /// Returns the packages with these names and all their dependencies, in the order in which apt would unpack them.
+    /// `pins` are preferred versions. A name may be an apt pattern.
     ///
     /// # Errors
     /// Returns an error if a package is unknown, is for another architecture, or cannot be installed.
@@ -221,10 +222,10 @@ impl Apt {
         Ok(resolved)
     }
 
-    /// Finds the file and the digest of each package on the mirror.
+    /// Finds the file of each package on the mirror, and the file's digest.
     ///
     /// # Errors
-    /// Returns an error if the mirror does not have a version (any more).
+    /// Returns an error if the mirror does not have one of the versions.
     pub fn locate(&self, packages: &[Exact]) -> Result<Vec<Remote>, Error> {
         let names: Vec<String> =
             packages.iter().map(|package| format!("{}={}", package.name, package.version)).collect();
@@ -253,11 +254,11 @@ impl Apt {
         self.run_in(into, "apt-get", "download", arguments).map(drop)
     }
 
-    /// Fetches files from the archives that have them, into `into`, each under its [`ArchiveFile::name`]. Needs no
-    /// lists. A file that no archive has, or whose content differs, is not there afterwards.
+    /// Fetches files into `into`, each under its [`ArchiveFile::name`]. Needs no package lists. If no archive has a
+    /// file with the expected content, the file is missing afterwards.
     ///
     /// # Errors
-    /// Returns an error if apt was killed.
+    /// Returns an error if apt cannot be started or was ended by a signal.
     pub(crate) fn fetch(&self, files: &[ArchiveFile], into: &Path) -> Result<(), Error> {
         let addresses: Vec<Vec<String>> =
             files.iter().map(|file| self.sources.addresses(&file.path)).collect();
@@ -272,7 +273,7 @@ impl Apt {
             }
             let arguments = std::iter::once("download-file").chain(arguments.iter().map(String::as_str));
             match self.output(into, HELPER, arguments) {
-                // The other files have arrived if one has failed.
+                // If one file has failed, the other files have arrived.
                 Ok(output) => check_signal(HELPER, "download", &output)?,
                 Err(Error::NoApt { .. }) => break,
                 Err(error) => return Err(error),
@@ -336,7 +337,7 @@ impl Apt {
         arguments: impl IntoIterator<Item = &'a str>,
     ) -> Result<process::Output, Error> {
         let mut command = Command::new(program);
-        // apt reads the file in APT_CONFIG before /etc/apt, and that file disables everything in /etc/apt.
+        // apt reads the file in APT_CONFIG before /etc/apt. That file tells apt to ignore /etc/apt.
         command.env("APT_CONFIG", self.folder.join("apt.conf")).env("LC_ALL", "C");
         match command.args(arguments).current_dir(folder).stdin(Stdio::null()).output() {
             Ok(output) => Ok(output),
@@ -345,7 +346,7 @@ impl Apt {
         }
     }
 
-    /// Translates a complaint of apt into an error.
+    /// Returns the error that a message of apt stands for.
     fn failure(&self, action: &'static str, complaint: &str, all: &str) -> Error {
         let suite = self.suite();
         // Messages of apt 1.8 to 3.0 in the C locale.
@@ -377,8 +378,7 @@ impl Apt {
     }
 }
 
-/// Returns an error if a signal has ended the program. It may have printed nothing, and whatever it printed is not the
-/// cause.
+/// Returns an error if a signal has ended the program. The program's output would not name this cause.
 fn check_signal(program: &str, action: &'static str, output: &process::Output) -> Result<(), Error> {
     match output.status.signal() {
         Some(_) => Err(Error::Apt { action, reason: format!("{program} was ended by a {}", output.status) }),
@@ -386,13 +386,13 @@ fn check_signal(program: &str, action: &'static str, output: &process::Output) -
     }
 }
 
-/// Output of a command.
+/// Output of a command that succeeded.
 struct Output {
     stdout: String,
     stderr: String,
 }
 
-/// Returns NAME if the complaint is `Package 'NAME` followed by `end`.
+/// Returns NAME if the message is `Package 'NAME` followed by `end`.
 fn quoted_before<'a>(complaint: &'a str, end: &str) -> Option<&'a str> {
     complaint.strip_suffix(end)?.strip_prefix("Package '")
 }
@@ -417,7 +417,7 @@ fn configuration(folder: &Path, transport: &[(String, String)]) -> String {
     text
 }
 
-/// Returns the error of a file in a state folder.
+/// Returns a function that turns an I/O error into the error of this file.
 pub(crate) fn file_error(path: &Path) -> impl FnOnce(io::Error) -> Error + '_ {
     |source| {
         let path = path.display().to_string();

@@ -1,4 +1,4 @@
-//! Package sources: the host's own mirrors of a suite if it has any, otherwise Debian's.
+//! Package sources of a suite: the host's own mirrors if it has any, otherwise Debian's.
 
 use std::fmt;
 use std::fs;
@@ -7,14 +7,14 @@ use std::process::Command;
 
 use super::archive_file::{decoded, encoded, is_path};
 
-/// Debian's mirrors, used if the host has no sources of the suite.
+/// Address of Debian's mirrors, for hosts that have no source of the suite.
 const MIRROR: &str = "http://deb.debian.org/debian";
 const SECURITY_MIRROR: &str = "http://deb.debian.org/debian-security";
-/// Keys of Debian's archives, at the paths where the package debian-archive-keyring installs them.
+/// Paths at which the package debian-archive-keyring installs the keys of Debian's archives.
 pub const KEYRINGS: [&str; 2] =
     ["/usr/share/keyrings/debian-archive-keyring.gpg", "/usr/share/keyrings/debian-archive-keyring.pgp"];
 
-/// Where the paths of packages begin in Debian's archives of security updates.
+/// Start of all package paths in Debian's archives of security updates.
 const SECURITY_POOL: &str = "pool/updates/";
 
 /// Maximum length of a sources file, in bytes.
@@ -25,9 +25,10 @@ const SOURCES_BYTES_MAX: u64 = 1 << 20;
 pub struct Source {
     /// Base address of the archive.
     pub uri: String,
-    /// Suites at that address.
+    /// Names of the suites at that address.
     pub suites: Vec<String>,
-    /// File with the keys that sign the lists, or the keys themselves; if absent, apt's default keys.
+    /// Path of the file with the keys that sign the lists, or the keys themselves. If absent, apt uses its default
+    /// keys.
     pub signed_by: Option<String>,
 }
 
@@ -43,7 +44,7 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Returns the host's sources of this suite or, if `mirror` is given, that mirror alone.
+    /// Returns the host's sources of this suite. If `mirror` is given, returns only this mirror.
     #[must_use]
     pub fn of_host(suite: &str, mirror: Option<&str>) -> Self {
         let sources = match mirror {
@@ -63,8 +64,8 @@ impl Sources {
         Sources { suite: suite.to_owned(), sources, transport: transport() }
     }
 
-    /// Returns the addresses at which a file of an archive may be, by its path below the archive's base address. The
-    /// most probable is first. Archives that are not fetched over http or https have none.
+    /// Returns the addresses at which an archive's file may be, the most probable first. `path` is below the archive's
+    /// base address. Only archives that are reached over http or https have addresses.
     pub(crate) fn addresses(&self, path: &str) -> Vec<String> {
         let is_http = |uri: &&str| uri.starts_with("http://") || uri.starts_with("https://");
         let mut bases: Vec<&str> = Vec::new();
@@ -78,7 +79,7 @@ impl Sources {
         bases.into_iter().map(|base| format!("{base}/{}", encoded(path))).collect()
     }
 
-    /// Returns the path of a file below the base address of its archive. `None` if no source has the file.
+    /// Returns the part of `uri` below the base address of its archive. `None` if `uri` is in no source's archive.
     pub(crate) fn path_of(&self, uri: &str) -> Option<String> {
         let bases = self.sources.iter().map(|source| source.uri.trim_end_matches('/'));
         let rests = bases.filter_map(|base| uri.strip_prefix(base)?.strip_prefix('/'));
@@ -87,7 +88,7 @@ impl Sources {
     }
 }
 
-/// Formats the sources as a file of deb822(5).
+/// Formats the sources as a file in the format of deb822(5).
 impl fmt::Display for Sources {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for Source { uri, suites, signed_by } in &self.sources {
@@ -101,7 +102,7 @@ impl fmt::Display for Sources {
     }
 }
 
-/// True if this is the path of the keys of Debian's archives.
+/// True if this is a path at which the keys of Debian's archives are installed.
 #[must_use]
 pub fn is_keyring(signed_by: &str) -> bool {
     KEYRINGS.contains(&signed_by.trim())
@@ -114,21 +115,21 @@ fn source(uri: &str, suites: &[&str]) -> Source {
 
 fn debian(suite: &str) -> Vec<Source> {
     let (updates, security) = (format!("{suite}-updates"), format!("{suite}-security"));
-    // The rolling suite has neither an updates suite nor a security archive.
+    // The rolling suite has no suite of updates and no security archive.
     if matches!(suite, "sid" | "unstable") {
         return vec![source(MIRROR, &[suite])];
     }
     vec![source(MIRROR, &[suite, &updates]), source(SECURITY_MIRROR, &[&security])]
 }
 
-/// True if the suite `named` in a source belongs to `suite`.
+/// True if a source's suite `named` is `suite` itself, or its updates or security suite.
 fn belongs(named: &str, suite: &str) -> bool {
     let rest = named.strip_prefix(suite);
     matches!(rest, Some("" | "-updates" | "-security" | "/updates"))
 }
 
-/// True if the address is that of a Debian archive, judged by its path; a third party's archive may have a suite of the
-/// same name.
+/// True if the address is a Debian archive. The address's path decides, because an archive of another organisation may
+/// have a suite of the same name.
 fn is_debian(uri: &str) -> bool {
     let path = uri.trim_end_matches('/');
     let of_network =
@@ -150,7 +151,7 @@ fn host_files(folder: &Path) -> Vec<(String, String)> {
         .into_iter()
         .filter_map(|path| {
             let name = path.file_name()?.to_string_lossy().into_owned();
-            // A file that cannot be read is ignored; this user's apt could not read it either.
+            // A file that this user cannot read is ignored. apt, run by the same user, could not read it either.
             if wanted(&name) {
                 Some((name, everett_input::file::read_text(&path, SOURCES_BYTES_MAX).ok()?))
             } else {
@@ -183,7 +184,7 @@ fn lines(text: &str, suite: &str) -> Vec<Source> {
     sources
 }
 
-/// Parses sources in paragraphs of `Key: value`.
+/// Parses sources in the format of deb822(5): paragraphs of lines `Key: value`.
 fn deb822(text: &str, suite: &str) -> Vec<Source> {
     let mut sources = Vec::new();
     let text: String =
@@ -233,7 +234,7 @@ fn deb822(text: &str, suite: &str) -> Vec<Source> {
 
 /// Returns the settings with which the host's apt reaches the network.
 fn transport() -> Vec<(String, String)> {
-    // Without apt there are no settings.
+    // A host without apt has no settings.
     let output = Command::new("apt-config").args(["dump", "--format", "%F %v%n", "Acquire"]).output();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
     settings(&text)
@@ -245,7 +246,8 @@ fn settings(text: &str) -> Vec<(String, String)> {
         .filter_map(|line| {
             let (key, value) = line.split_once(' ')?;
             let wanted = kept.iter().any(|prefix| key.starts_with(prefix));
-            // Leaves out lists (`KEY::`) and values that a quoted string cannot contain.
+            // Leaves out lists (`KEY::`), empty values, and values with a quotation mark, which apt's quoted strings
+            // cannot contain.
             let plain = !key.ends_with("::") && !value.is_empty() && !value.contains('"');
             (wanted && plain).then(|| (key.to_owned(), value.to_owned()))
         })
@@ -322,7 +324,8 @@ mod tests {
             ]
         );
         assert_eq!(sources.addresses("pool/updates/o.deb")[0], "http://m/debian-security/pool/updates/o.deb");
-        // A base below another one: the longer one is meant. One base with several sources is asked once.
+        // If one base address is below another, the longer one is the archive's. A base address with several sources
+        // gives one address.
         assert_eq!(all(&["http://m", "http://m/a"]).path_of("http://m/a/pool/x").as_deref(), Some("pool/x"));
         let twice = all(&["https://m/", "http://m", "https://m"]);
         assert_eq!(twice.addresses("pool/x"), ["https://m/pool/x", "http://m/pool/x"]);

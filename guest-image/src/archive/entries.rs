@@ -1,9 +1,9 @@
-//! Entries of an untrusted tar archive, each bounded before it is read.
+//! Entries of an untrusted tar archive, each with bounds that are checked before the entry is read.
 //!
-//! The `tar` crate keeps records of long names and attributes in memory whatever their claimed length, and reads the
-//! holes of sparse files as endless zeros. So the reader below the crate counts bytes, and sizes are added up before
-//! any content is read. That reader also parses the PAX records, which the crate parses incorrectly
-//! ([`super::records`]).
+//! The `tar` crate has two weaknesses. It keeps records of long names and attributes in memory without a bound, and it
+//! reads the holes of sparse files as endless zeros. Therefore the reader below the crate counts bytes, and the sizes
+//! of all files are added up before any content is read. The reader also parses the PAX records, because the crate
+//! parses them incorrectly ([`super::records`]).
 
 use super::Error;
 use super::records::Records;
@@ -15,52 +15,52 @@ use tar::{Entry, Header};
 /// Maximum number of entries of an archive.
 pub const ENTRIES_MAX: u64 = 1_000_000;
 
-/// Maximum total length of the headers and records (long names, attributes, maps of sparse files) of one entry, in
-/// bytes.
+/// Maximum total length of one entry's headers and records, in bytes. Records are long names, attributes and maps of
+/// sparse files.
 pub const RECORDS_BYTES_MAX: u64 = 1 << 20;
 
-/// Maximum length of a sparse file's map after its header, in bytes: 2,688 pieces. The time to read a file grows with
-/// the square of the number of pieces.
+/// Maximum length of a sparse file's map after its header, in bytes: room for 2,688 pieces. The time to read a file
+/// grows with the square of the number of pieces.
 pub const SPARSE_MAP_BYTES_MAX: u64 = 64 << 10;
 
-/// Maximum total length of the maps of all sparse files of an archive, in bytes.
+/// Maximum total length of the maps of all sparse files in an archive, in bytes.
 pub const SPARSE_MAPS_BYTES_MAX: u64 = 16 << 20;
 
-/// Length of a header; every part of an archive is padded to a multiple of it.
+/// Length of a header in bytes. Every part of an archive is padded to a multiple of this length.
 const BLOCK_BYTES: usize = 512;
 
-/// Bound of the stream as a multiple of the contents' bound: headers, records and padding may be as long as the
+/// Ratio of the bound on an archive to the bound on its contents: headers, records and padding may be as long as the
 /// contents.
 const STREAM_PART: u64 = 2;
 
-/// Remaining budget of an archive, shared by the reader and the iteration over entries.
+/// Remaining bounds of an archive. The reader and the loop over entries share them.
 #[derive(Debug)]
 struct Meter {
     stream: Cell<u64>,
-    /// Bytes that may still be read of the headers and records of the current entry; `None` while its content is read.
+    /// Number of bytes that the current entry's headers and records may still have. `None` while the content is read.
     records: Cell<Option<u64>>,
     head: RefCell<Head>,
 }
 
-/// State of reading an entry's headers and records.
+/// Progress of reading an entry's headers and records.
 #[derive(Debug, Default)]
 struct Head {
     stage: Stage,
     records: Records,
-    /// Bytes read after the entry's own header: the map of a sparse file.
+    /// Number of bytes read after the entry's own header. They are the map of a sparse file.
     map_bytes: u64,
 }
 
-/// Position between the end of one entry's content and the beginning of the next entry's content.
+/// Position between the end of one entry's content and the start of the next entry's content.
 #[derive(Debug)]
 enum Stage {
-    /// In the padding of the previous content, or in a header. Holds the bytes of the header read so far.
+    /// In the padding after the previous content, or in a header. The value is the part of the header that was read.
     Header(Vec<u8>),
-    /// PAX records that were already read; `given` bytes of them were passed on.
+    /// In PAX records, which were read completely. The first `given` bytes were returned to the `tar` crate.
     Records { bytes: Vec<u8>, given: usize },
-    /// Bytes left of a long name.
+    /// In a long name. The value is the number of bytes that remain.
     Name(u64),
-    /// Past the entry's own header.
+    /// After the entry's own header.
     Over,
 }
 
@@ -70,16 +70,16 @@ impl Default for Stage {
     }
 }
 
-/// A reader that fails when its meter's budget is used up.
+/// A reader that fails as soon as a bound is exceeded.
 #[derive(Debug)]
 pub(crate) struct Metered<R> {
     inner: R,
     meter: Rc<Meter>,
-    /// Number of bytes passed on so far, modulo [`BLOCK_BYTES`].
+    /// Number of bytes returned so far, modulo [`BLOCK_BYTES`].
     in_block: usize,
 }
 
-/// Budget that a read has exceeded.
+/// Bound that a read has exceeded.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("a bound is exceeded")]
 pub(super) enum Refusal {
@@ -88,7 +88,7 @@ pub(super) enum Refusal {
 }
 
 impl<R: Read> Metered<R> {
-    /// Reads, and charges the bytes to the meter.
+    /// Reads bytes and subtracts their number from the remaining bounds.
     fn take(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
         let refuse = |refusal| Err(io::Error::other(refusal));
@@ -103,12 +103,12 @@ impl<R: Read> Metered<R> {
         Ok(read)
     }
 
-    /// Reads headers and records, at most to the end of the current stage's part.
+    /// Reads headers and records. Stops at the end of the current stage's part.
     fn take_head(&mut self, head: &mut Head, buffer: &mut [u8]) -> io::Result<usize> {
         let upto =
             |buffer_bytes: usize, most: u64| buffer_bytes.min(usize::try_from(most).unwrap_or(usize::MAX));
         match &mut head.stage {
-            // Padding of the previous part.
+            // The padding of the previous part.
             Stage::Header(block) if block.is_empty() && self.in_block > 0 => {
                 let most = buffer.len().min(BLOCK_BYTES - self.in_block);
                 self.take(&mut buffer[..most])
@@ -148,7 +148,7 @@ impl<R: Read> Metered<R> {
         }
     }
 
-    /// Returns the stage that follows the header in `block`. PAX records are read here, before the `tar` crate sees any
+    /// Returns the stage after the header in `block`. Reads PAX records completely, before the `tar` crate sees any
     /// byte of them.
     fn behind(&mut self, block: &[u8], records: &mut Records) -> io::Result<Stage> {
         let header = Header::from_byte_slice(block);
@@ -167,7 +167,7 @@ impl<R: Read> Metered<R> {
         }
         let mut bytes = Vec::new();
         let mut piece = [0; 8 * BLOCK_BYTES];
-        // Reads as much as the header claims or the archive has; the meter bounds it.
+        // Reads until the claimed length is reached, the archive ends, or the meter refuses.
         while (bytes.len() as u64) < size {
             let left = usize::try_from(size - bytes.len() as u64).unwrap_or(usize::MAX);
             let most = piece.len().min(left);
@@ -195,7 +195,8 @@ impl<R: Read> Read for Metered<R> {
     }
 }
 
-/// Calls `visit` for each entry. The contents of all entries together have at most `bytes_max` bytes, holes included.
+/// Calls `visit` for each entry. Fails if the contents of all entries together exceed `bytes_max` bytes, holes
+/// included.
 ///
 /// # Errors
 /// Returns an error if the archive is damaged or exceeds a bound, or if `visit` fails.
@@ -243,12 +244,12 @@ pub(crate) fn each<R: Read, E: From<Error>>(
             return Err(Error::TooLong { path: name(&entry), most: bytes_max }.into());
         }
         visit(&mut entry, &records)?;
-        // Reads the rest of the entry here, so that only the next entry's headers are charged as its records.
+        // Reads the entry to its end here, so that only the next entry's headers are counted as its records.
         io::copy(&mut entry, &mut io::sink()).map_err(classify)?;
     }
 }
 
-/// Returns the start of an entry's path, escaped for messages.
+/// Returns at most the first 256 bytes of an entry's path, escaped for messages.
 pub(super) fn name<R: Read>(entry: &Entry<'_, R>) -> String {
     const SHOWN: usize = 256;
     let path = entry.path_bytes();

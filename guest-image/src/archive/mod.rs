@@ -1,4 +1,4 @@
-//! Unpacking of tar archives into trees: packages' data, root filesystems, and a guest's packed changes.
+//! Unpacking of tar archives into trees: data of packages, root filesystems, and changes that a guest has packed.
 
 mod entries;
 mod records;
@@ -19,11 +19,11 @@ use std::io::{self, Read};
 use std::sync::Arc;
 use tar::{Entry, EntryType};
 
-/// Key prefix of PAX records of extended attributes.
+/// Prefix of the keywords of PAX records for extended attributes.
 const PAX_ATTRIBUTE: &[u8] = b"SCHILY.xattr.";
 
-/// Key prefix of PAX records of extended attributes as libarchive writes them: the name is percent-encoded, the value
-/// is base64.
+/// Prefix of libarchive's keywords of PAX records for extended attributes. The attribute's name is percent-encoded, and
+/// its value is in base64.
 const LIBARCHIVE_ATTRIBUTE: &[u8] = b"LIBARCHIVE.xattr.";
 
 /// Maximum length of a link's target, in bytes: Linux's `PATH_MAX` minus the final zero.
@@ -32,8 +32,8 @@ pub const TARGET_BYTES_MAX: usize = 4095;
 /// Maximum length of an extended attribute's name, in bytes: Linux's `XATTR_NAME_MAX`.
 pub const ATTRIBUTE_NAME_BYTES_MAX: usize = 255;
 
-/// Maximum total length of the names of a file's extended attributes, and maximum length of one value, in bytes:
-/// Linux's `XATTR_LIST_MAX` and `XATTR_SIZE_MAX`.
+/// Maximum total length of the names of a file's extended attributes, in bytes, and maximum length of one attribute's
+/// value: Linux's `XATTR_LIST_MAX` and `XATTR_SIZE_MAX`.
 pub const ATTRIBUTES_BYTES_MAX: usize = 64 << 10;
 
 /// Reason why an archive cannot be unpacked into a tree.
@@ -42,7 +42,7 @@ pub enum Error {
     /// The archive is damaged or cannot be read.
     #[error("the archive is damaged or cannot be read: {0}")]
     Read(#[from] io::Error),
-    /// The content or the header of an entry cannot be used.
+    /// The header or the content of an entry is invalid.
     #[error("{path}: {source}")]
     Entry {
         /// Path of the entry.
@@ -50,19 +50,19 @@ pub enum Error {
         /// Cause of the failure.
         source: io::Error,
     },
-    /// An entry does not fit the tree.
+    /// The tree refuses an entry.
     #[error(transparent)]
     Tree(#[from] tree::Error),
-    /// The archive has too many entries.
+    /// The number of entries exceeds the bound.
     #[error("the archive has more than {ENTRIES_MAX} entries")]
     TooMany,
-    /// The archive is too long in total, including headers.
+    /// The total length of the archive, with headers, exceeds the bound.
     #[error("the archive unpacks to more than {most} bytes")]
     Stream {
         /// The bound in bytes.
         most: u64,
     },
-    /// The files' contents are too long in total.
+    /// The total length of the files' contents exceeds the bound.
     #[error("{path}: with this file the archive has more than {most} bytes, holes included")]
     TooLong {
         /// Path of the entry that exceeds the bound.
@@ -70,7 +70,7 @@ pub enum Error {
         /// The bound in bytes.
         most: u64,
     },
-    /// The headers and records of an entry are too long.
+    /// The headers and records of an entry exceed the bound.
     #[error("the names and attributes of an entry have more than {RECORDS_BYTES_MAX} bytes")]
     Records,
     /// The PAX records of an entry are damaged.
@@ -79,43 +79,45 @@ pub enum Error {
         /// Path of the entry.
         path: String,
     },
-    /// The maps of sparse files are too long.
+    /// The maps of sparse files exceed the bound.
     #[error(
         "{path}: with this file, the maps of sparse files have more than {most} bytes; pack it without --sparse"
     )]
     SparseMap {
         /// Path of the entry that exceeds the bound.
         path: String,
-        /// The bound in bytes, on the map of this file or on all maps together.
+        /// The bound in bytes: of this file's map, or of all maps together.
         most: u64,
     },
 }
 
-/// Destination of file contents.
+/// Place where the contents of files are stored.
 pub enum Store<'a> {
-    /// Contents are copied to the spool. For archives that are compressed or temporary.
+    /// Contents are copied to the spool. Use this for an archive that is compressed or temporary.
     Spool(&'a mut Spool),
-    /// Contents stay in this file, which is the archive itself. Sparse files are stored there in pieces, so they are
-    /// copied.
+    /// Contents stay in this file, which is the archive itself. Sparse files are stored in pieces, so they are copied
+    /// to the spool.
     InPlace(Arc<File>, &'a mut Spool),
 }
 
 /// Rules by which entries are put into the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// As dpkg unpacks a package: existing folders keep their attributes.
+    /// Entries are unpacked as dpkg unpacks a package: existing folders keep their attributes.
     Package,
-    /// As tar unpacks: later entries replace earlier ones.
+    /// Entries are unpacked as tar does it: later entries replace earlier entries.
     Plain,
-    /// As the layer of a container image over those below it: any kind may replace any other, a folder keeps its content
-    /// when it is put again, and only the attributes `user.*` and `security.capability` are kept.
+    /// Entries are unpacked as a layer of a container image over the layers below. Any kind of file may replace any
+    /// other kind. An existing folder keeps its content. Only the attributes `user.*` and `security.capability` are
+    /// kept.
     Layer,
-    /// As the upper folder of an overlay: device 0/0 removes an entry, an opaque folder hides its former content, and
-    /// any kind may replace any other (Linux, Documentation/filesystems/overlayfs.rst).
+    /// Entries are unpacked as the upper folder of an overlay. The device 0/0 removes a file, and an opaque folder
+    /// hides its former content. Any kind of file may replace any other kind (Linux,
+    /// Documentation/filesystems/overlayfs.rst).
     Overlay,
 }
 
-/// Extended attribute of an opaque folder.
+/// Name of the extended attribute that marks a folder as opaque.
 const OPAQUE: &[u8] = b"trusted.overlay.opaque";
 
 /// Unpacks the entries of an archive into a tree. Returns their original paths in the order of the archive.
@@ -123,7 +125,7 @@ const OPAQUE: &[u8] = b"trusted.overlay.opaque";
 /// `rename` may change the path of an entry, or return `None` to leave the entry out.
 ///
 /// # Errors
-/// Returns an error if the archive cannot be read, exceeds a bound, or has an entry that does not fit the tree.
+/// Returns an error if the archive cannot be read or exceeds a bound, or if the tree refuses an entry.
 pub fn unpack(
     archive: impl Read,
     tree: &mut Tree,
@@ -143,7 +145,8 @@ pub fn unpack(
     Ok(paths)
 }
 
-/// Returns the path of an entry, with the newlines that the `tar` crate does not see. Sparse files may have a made-up one.
+/// Returns the path of an entry. Puts back the newlines that the `tar` crate does not see. For a sparse file whose
+/// header has a made-up path, returns the path from the records.
 pub(crate) fn original_path<R: Read>(entry: &Entry<'_, R>, records: &Records) -> Vec<u8> {
     if let Ok(Some(Sparse { name: Some(name), .. })) = Sparse::of(records) {
         return name;
@@ -177,7 +180,7 @@ fn put<R: Read>(
                 tree.empty(path);
             }
         }
-        // A symbolic link is replaced, too, even if it leads to a folder.
+        // A symbolic link is replaced, even if it leads to a folder.
         if mode == Mode::Layer && tree.find(path).is_some_and(|id| !is_folder(tree, id)) {
             tree.remove(path);
         }
@@ -218,7 +221,7 @@ fn put<R: Read>(
             Kind::BlockDevice(major, minor)
         }
         EntryType::Fifo => Kind::Fifo,
-        // Volume labels and the like are not files.
+        // The remaining kinds of entries, such as volume labels, are not files.
         _ => return Ok(()),
     };
     Ok(tree.put(path, attributes, kind)?)
@@ -313,7 +316,7 @@ fn attributes<R: Read>(entry: &Entry<'_, R>, records: &Records) -> Result<Attrib
         if value.len() > ATTRIBUTES_BYTES_MAX {
             return Err(too_long("an extended attribute", ATTRIBUTES_BYTES_MAX));
         }
-        // In Linux's list, each name ends with a zero.
+        // Each name in Linux's list is followed by a zero.
         names_bytes += name.len() + 1;
         if names_bytes > ATTRIBUTES_BYTES_MAX {
             return Err(too_long("a list of extended attributes", ATTRIBUTES_BYTES_MAX));

@@ -1,13 +1,14 @@
-//! PAX records, split by their lengths: names and values may contain any byte, including newlines.
+//! Parser of PAX records. It splits records by their lengths, because names and values may contain newlines.
 //!
-//! The `tar` crate splits records at newlines, but file capabilities (`security.capability`) often contain that byte.
-//! So the reader below the crate parses the records first, and passes them on with newlines inside records replaced.
+//! The `tar` crate splits records at newlines, but file capabilities (`security.capability`) often contain this byte.
+//! Therefore the reader below the crate parses the records first. It then replaces the newlines inside records and
+//! passes the result to the crate.
 
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-/// Replacement for a newline within a record, as the `tar` crate sees it.
+/// Byte that the `tar` crate sees in place of a newline inside a record.
 const STAND_IN: u8 = b'?';
 
 /// Keyword of an entry's path.
@@ -24,8 +25,8 @@ pub(crate) struct Records {
 }
 
 impl Records {
-    /// Parses the content of an extended header (pax(1): `LENGTH KEYWORD=VALUE\n`, where the length is that of the
-    /// whole record), and replaces the newlines inside its records.
+    /// Parses the content of an extended header, and replaces the newlines inside its records. A record is `LENGTH
+    /// KEYWORD=VALUE\n`, and LENGTH covers the whole record (pax(1)).
     pub(super) fn take(&mut self, bytes: &mut [u8]) {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -45,13 +46,13 @@ impl Records {
         }
     }
 
-    /// Returns keywords and values, in order.
+    /// Returns the keyword and the value of each record, in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.all.iter().map(|(key, value)| (key.as_slice(), value.as_slice()))
     }
 
-    /// Returns the original of `seen`, a value that the `tar` crate returned with newlines replaced. Returns `seen`
-    /// itself if it comes from no record.
+    /// Returns the original of `seen`, a value of the `tar` crate in which newlines were replaced. Returns `seen`
+    /// itself if no record with the keyword `key` has this value.
     pub(super) fn original(&self, key: &[u8], seen: &[u8]) -> Vec<u8> {
         let is_seen = |value: &[u8]| {
             let mut value = value.to_vec();
@@ -63,7 +64,7 @@ impl Records {
     }
 }
 
-/// Decodes an extended attribute as libarchive writes it (libarchive-formats(5)); `None` if it is damaged.
+/// Decodes libarchive's form of an extended attribute (libarchive-formats(5)). `None` if it is damaged.
 pub(super) fn libarchive(name: &[u8], value: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let mut decoded = Vec::new();
     let mut rest = name;
@@ -80,7 +81,7 @@ pub(super) fn libarchive(name: &[u8], value: &[u8]) -> Option<(Vec<u8>, Vec<u8>)
     Some((decoded, LENIENT.decode(value).ok()?))
 }
 
-/// libarchive leaves out the padding at the end.
+/// libarchive leaves out the padding at the end of base64.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
@@ -92,7 +93,7 @@ fn stand_in(bytes: &mut [u8]) {
     }
 }
 
-/// Returns the start of the first record's keyword, and the record's length.
+/// Returns the offset at which the first record's keyword starts, and the length of the record.
 fn extent(bytes: &[u8]) -> Option<(usize, usize)> {
     let space = bytes.iter().position(|&byte| byte == b' ')?;
     let length: usize = std::str::from_utf8(&bytes[..space]).ok()?.parse().ok()?;

@@ -1,35 +1,37 @@
-//! Sparse files in PAX format (GNU tar manual, "Storing Sparse Files": versions 0.0, 0.1 and 1.0), which the `tar` crate
-//! does not know: it would return their stored form as their content.
+//! Sparse files in PAX format (GNU tar manual, "Storing Sparse Files": versions 0.0, 0.1 and 1.0).
+//!
+//! The `tar` crate does not know this format, and returns the stored form in place of the content.
 
 use std::io::{self, BufRead as _, BufReader, Read};
 
 use super::records::Records;
 
-/// Prefix of the keys of the records of sparse files.
+/// Prefix of the keywords of records for sparse files.
 const PREFIX: &[u8] = b"GNU.sparse.";
 
-/// Maximum number of pieces of a file.
+/// Maximum number of pieces of a sparse file.
 pub const PIECES_MAX: usize = 65_536;
 
-/// Maximum length of a number in the map of version 1.0, in bytes, with its newline.
+/// Maximum length of a number in the map of version 1.0, in bytes, including its newline.
 const NUMBER_BYTES_MAX: u64 = 21;
 
-/// Length of the blocks to which version 1.0 pads its map.
+/// Length of the blocks to which version 1.0 pads its map, in bytes.
 const BLOCK_BYTES: u64 = 512;
 
-/// What the records of a file say about its pieces.
+/// Description of a sparse file, from the records of its entry.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Sparse {
-    /// Name of the file. In some versions of the format the entry's own name is not the file's.
+    /// Path of the file. In some versions of the format the entry has a made-up path.
     pub(super) name: Option<Vec<u8>>,
     /// Length of the file with its holes, in bytes.
     pub(super) length: u64,
-    /// Offsets and lengths of the pieces; `None` if they are at the start of the entry's data.
+    /// Offset and length of each piece, in bytes. `None` in version 1.0, which has them at the start of the entry's
+    /// data.
     pieces: Option<Vec<(u64, u64)>>,
 }
 
 impl Sparse {
-    /// Returns what the records say; `None` if the file is not sparse.
+    /// Returns the description of a sparse file, from the records of its entry. `None` if the file is not sparse.
     ///
     /// # Errors
     /// Returns an error if the records are damaged.
@@ -69,10 +71,10 @@ impl Sparse {
         Ok(Some(Sparse { name, length: length.ok_or_else(damaged)?, pieces }))
     }
 
-    /// Returns a reader of the file's content, whose entry has `stored` bytes of data.
+    /// Returns a reader of the file's content, holes included. The entry has `stored` bytes of data.
     ///
     /// # Errors
-    /// Returns an error if the map is damaged or does not fit the data.
+    /// Returns an error if the map is damaged or does not match the length of the data.
     pub(super) fn reader<R: Read>(self, data: R, stored: u64) -> io::Result<Filled<BufReader<R>>> {
         let mut data = BufReader::new(data);
         let (pieces, map_bytes) = match self.pieces {
@@ -104,7 +106,8 @@ fn number(text: &[u8]) -> io::Result<u64> {
     text.trim_end_matches('\n').parse().map_err(|_| damaged())
 }
 
-/// Reads the map of version 1.0: the number of pieces, then their offsets and lengths, one number a line.
+/// Reads the map of version 1.0: the number of pieces, then the offset and length of each piece, one number on each
+/// line. Returns the pieces and the length of the map in bytes.
 fn read_map(data: &mut BufReader<impl Read>) -> io::Result<(Vec<(u64, u64)>, u64)> {
     let mut bytes = 0;
     let mut next = || {
@@ -127,12 +130,12 @@ fn read_map(data: &mut BufReader<impl Read>) -> io::Result<(Vec<(u64, u64)>, u64
     Ok((pieces, bytes + padding))
 }
 
-/// A reader of pieces with zeros between them.
+/// A reader of a sparse file's content: its pieces, with zeros between them.
 #[derive(Debug)]
 pub(super) struct Filled<R> {
     data: R,
     pieces: std::vec::IntoIter<(u64, u64)>,
-    /// The current or next piece: its offset, and the bytes left of it.
+    /// The current or next piece: its offset, and the number of its bytes that remain.
     piece: Option<(u64, u64)>,
     position: u64,
     length: u64,
@@ -217,7 +220,7 @@ mod tests {
         data.extend(b"abc");
         let of_1_0 = [("GNU.sparse.major", "1"), ("GNU.sparse.minor", "0"), ("GNU.sparse.realsize", "9")];
         assert_eq!(content(&of_1_0, &data).unwrap(), wanted);
-        // A last piece without bytes marks the end of a file that ends with a hole.
+        // If a file ends with a hole, a last piece of length zero marks the end.
         assert_eq!(content(&[SIZE, ("GNU.sparse.map", "2,2,6,1,9,0")], b"abc").unwrap(), wanted);
         assert_eq!(Sparse::of(&records(&[("path", "x")])).unwrap(), None);
     }

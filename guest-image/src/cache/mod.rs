@@ -1,9 +1,10 @@
-//! The cache: files keyed by a digest of everything from which they were made.
+//! The cache: files whose key is a digest of everything from which they were made.
 //!
-//! An entry is a file and a record beside it with the file's length and BLAKE3. An entry is used only if both match; a
-//! truncated, altered or half-written entry is made again. Files are written under a temporary name, flushed to the
-//! disk and renamed. So a crash leaves either no file or a complete one, and several processes may build at once.
-//! [`usage`] notes which worlds use which items, so that the others can be removed.
+//! An entry is a file, with a record beside it that has the file's length and BLAKE3. Everett uses an entry only if the
+//! file matches the record. It makes a truncated, altered or half-written entry again. Everett writes a file under a
+//! temporary name, flushes it to the disk and renames it. A crash therefore leaves either no file or a complete file,
+//! and several processes may build at once. [`usage`] records which worlds use which items, so that unused items can be
+//! removed.
 
 pub mod usage;
 
@@ -14,13 +15,13 @@ use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// Environment variable with the path of the cache.
+/// Environment variable with the path of the cache's folder.
 pub const VARIABLE: &str = "EVERETT_CACHE";
 
 /// Reason why the cache cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No location for the cache is known.
+    /// None of the environment variables gives a location for the cache.
     #[error("there is no place for a cache: set {VARIABLE}, XDG_CACHE_HOME or HOME")]
     NoPlace,
     /// The disk is full, or almost full.
@@ -29,7 +30,7 @@ pub enum Error {
         /// Path on the full disk.
         path: String,
     },
-    /// A file does not have the content that its digest promises.
+    /// The content of a file does not match the digest under which the file is stored.
     #[error("the file {expected} has another content: its BLAKE3 is {found}")]
     Content {
         /// Expected BLAKE3 in hexadecimal.
@@ -58,18 +59,18 @@ impl Error {
     }
 }
 
-/// Key of an entry: a digest of everything that can change the entry's bytes.
+/// Key of an entry: a digest of all inputs that can change the entry's bytes.
 #[derive(Debug, Clone)]
 pub struct Key(blake3::Hasher);
 
 impl Key {
-    /// Starts a key for one kind of entry. The version of the code that makes the entry must be an input, too.
+    /// Starts a key for one kind of entry. Add the version of the code that makes the entry as an input, too.
     #[must_use]
     pub fn new(kind: &str) -> Self {
         Key(blake3::Hasher::new()).with(kind)
     }
 
-    /// Adds an input. Its length is hashed as well, so that adjacent inputs cannot run together.
+    /// Adds an input. The input's length is hashed, too, so that two adjacent inputs cannot be mistaken for one.
     #[must_use]
     pub fn with(mut self, input: impl AsRef<[u8]>) -> Self {
         let input = input.as_ref();
@@ -83,10 +84,10 @@ impl Key {
     }
 }
 
-/// An intact file of the cache.
+/// A file of the cache that matches its record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Path of the file, which must not be written.
+    /// Path of the file. Never write to the file.
     pub path: PathBuf,
     /// Length in bytes.
     pub bytes: u64,
@@ -94,7 +95,7 @@ pub struct Entry {
     pub blake3: String,
 }
 
-/// The record beside an entry.
+/// Content of the record beside an entry.
 #[derive(Serialize, Deserialize)]
 struct Record {
     bytes: u64,
@@ -108,8 +109,8 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Opens the cache in this folder, which is created if necessary. A cache that this process may not write is used
-    /// read-only.
+    /// Opens the cache in this folder, and creates the folder if it does not exist. If this process may not write to
+    /// the cache, the process can still read it.
     ///
     /// # Errors
     /// Returns an error if the folder cannot be created.
@@ -121,7 +122,7 @@ impl Cache {
                 result => result.map_err(|source| Error::of(&path, source))?,
             }
         }
-        // Absolute, because paths within the cache are given to commands that run in other folders.
+        // Commands that run in other folders get paths within the cache, so the paths must be absolute.
         let folder = folder.canonicalize().map_err(|source| Error::of(folder, source))?;
         Ok(Cache { folder })
     }
@@ -146,13 +147,13 @@ impl Cache {
         &self.folder
     }
 
-    /// Returns the folder for temporary files, on the same filesystem as the entries.
+    /// Returns the folder for temporary files. The folder is on the same filesystem as the entries.
     #[must_use]
     pub fn temporary(&self) -> PathBuf {
         self.folder.join("temporary")
     }
 
-    /// Returns the folder of packages, which are named by SHA-256.
+    /// Returns the folder of packages. The SHA-256 of a package is its file's name.
     #[must_use]
     pub fn packages(&self) -> PathBuf {
         self.folder.join("packages")
@@ -174,7 +175,7 @@ impl Cache {
         Some(Entry { path, bytes, blake3 })
     }
 
-    /// Makes the entry for this key anew. `fill` writes its content.
+    /// Makes the entry for this key, and replaces an existing entry. `fill` writes the content.
     ///
     /// # Errors
     /// Returns an error if `fill` fails or the cache cannot be written.
@@ -193,7 +194,8 @@ impl Cache {
         let text = serde_json::to_vec(&Record { bytes, blake3: blake3.clone() }).map_err(io::Error::other);
         beside.write_all(&text.map_err(failed)?).map_err(failed)?;
         beside.as_file().sync_all().map_err(failed)?;
-        // After a crash between the two renames, the old record does not match the new file: the entry is made again.
+        // After a crash between the two renames, the old record does not match the new file, so Everett makes the entry
+        // again.
         persist(file, &path).map_err(failed)?;
         persist(beside, &record).map_err(failed)?;
         Ok(Entry { path, bytes, blake3 })
@@ -215,17 +217,17 @@ impl Cache {
         }
     }
 
-    /// Returns the entry with this content, which is given by its BLAKE3 in hexadecimal, if it exists and is intact.
+    /// Returns the intact entry with this content, if there is one. `blake3` is the content's BLAKE3 in hexadecimal.
     #[must_use]
     pub fn content(&self, blake3: &str) -> Option<Entry> {
         self.get(CONTENT, &content_key(blake3)).filter(|entry| entry.blake3 == blake3)
     }
 
-    /// Stores a content under its BLAKE3, or finds it. Entries that are made from inputs have other keys, so a content
-    /// from a stranger never takes the place of one of them.
+    /// Stores a content under its BLAKE3, or finds the entry that already has the content. Entries made from inputs
+    /// have keys of another kind, so a foreign content never replaces one of them.
     ///
     /// # Errors
-    /// Returns an error if the content has another digest, cannot be read, or cannot be written.
+    /// Returns an error if the content's BLAKE3 is not `blake3`, or if the content cannot be read or written.
     pub fn put_content(&self, blake3: &str, content: &mut dyn Read) -> Result<Entry, Error> {
         if let Some(entry) = self.content(blake3) {
             return Ok(entry);
@@ -253,17 +255,17 @@ impl Cache {
     }
 }
 
-/// Name of the entries that are stored by their content.
+/// Kind of the entries that are stored under the BLAKE3 of their content.
 const CONTENT: &str = "content";
 
 fn content_key(blake3: &str) -> Key {
     Key::new(CONTENT).with(blake3)
 }
 
-/// Length of the pieces that are written or, if they are zero, left out, in bytes.
+/// Length in bytes of the pieces in which [`copy_sparse`] copies. A piece of zeros becomes a hole.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Copies to a file, with holes in place of zeros. Returns the BLAKE3 of the content, in hexadecimal.
+/// Copies to a file, with holes in place of zeros. Returns the content's BLAKE3 in hexadecimal.
 pub fn copy_sparse(from: &mut dyn Read, file: &mut File) -> io::Result<String> {
     let mut hasher = blake3::Hasher::new();
     let mut piece = Vec::with_capacity(PIECE_BYTES);
@@ -284,7 +286,7 @@ pub fn copy_sparse(from: &mut dyn Read, file: &mut File) -> io::Result<String> {
     Ok(hasher.finalize().to_hex().to_string())
 }
 
-/// Flushes a written file to the disk and returns its length and BLAKE3.
+/// Flushes a written file to the disk. Returns the file's length in bytes and its BLAKE3.
 fn finished(file: &mut File) -> io::Result<(u64, String)> {
     file.flush()?;
     file.sync_all()?;
@@ -292,7 +294,7 @@ fn finished(file: &mut File) -> io::Result<(u64, String)> {
     digest(file)
 }
 
-/// Returns length and BLAKE3 of the rest of a file.
+/// Reads a file from its current position to the end. Returns the number of bytes and their BLAKE3.
 pub(crate) fn digest(file: &mut impl Read) -> io::Result<(u64, String)> {
     let mut hasher = blake3::Hasher::new();
     let mut buffer = vec![0; 1 << 20];
@@ -317,7 +319,7 @@ pub(crate) fn sha256_of(path: &Path) -> io::Result<String> {
     }
 }
 
-/// Gives a temporary file its final name, and makes sure that the name survives a crash.
+/// Renames a temporary file to `path`, and flushes the folder so that the new name survives a crash.
 pub(crate) fn persist(file: NamedTempFile, path: &Path) -> io::Result<()> {
     let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o644);
     file.as_file().set_permissions(permissions)?;
@@ -325,7 +327,7 @@ pub(crate) fn persist(file: NamedTempFile, path: &Path) -> io::Result<()> {
     File::open(folder_of(path))?.sync_all()
 }
 
-/// Returns the folder of a file: "." for a bare name, where [`Path::parent`] returns "".
+/// Returns the folder of a file. For a name without a folder it returns ".", where [`Path::parent`] returns "".
 pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -342,7 +344,7 @@ mod tests {
         (folder, cache)
     }
 
-    /// Makes or finds an entry, and counts in `made` how often it was made.
+    /// Makes or finds an entry. Adds 1 to `made` each time the entry is made.
     fn entry(cache: &Cache, made: &mut u32) -> super::Entry {
         let fill = |file: &mut fs::File| {
             *made += 1;
@@ -413,7 +415,7 @@ mod tests {
         assert_eq!(fs::read_dir(cache.temporary()).unwrap().count(), 0);
     }
 
-    /// The entry is intact, but its content is another one than its name says.
+    /// The file matches its record, but the content's digest is not the digest under which the entry is stored.
     #[test]
     fn another_content_under_a_digest_is_not_found() {
         let (_folder, cache) = cache();

@@ -1,14 +1,16 @@
 //! Records of the use of cache items, so that unused items can be removed while other processes run.
 //!
-//! A *note* is a file in `uses/` that names a world and the items that it uses, as paths within the cache. The file's
-//! name is the digest of its content, and its modification time is the time of the last use. A process that uses the
-//! items keeps the note locked until it ends.
+//! A *note* is a file in the folder `uses`. The note names a world and the items that the world uses, as paths within
+//! the cache. The note's name is the digest of its content, and its modification time is the time of the last use. A
+//! process that uses the items keeps the note locked until the process ends.
 //!
-//! **Invariant.** A process that looks up an item, makes it or notes its use holds the cache's *gate* shared. A process
-//! that removes items holds the gate exclusively. So an item that was found is noted before it can be removed.
+//! **Invariant.** A process that looks up, makes or notes an item holds the cache's *gate*, a file lock, in shared
+//! mode. A process that removes items holds the gate exclusively. No item can therefore be removed between its lookup
+//! and its note.
 //!
-//! A cache that this process may read but not write (another user's, or on a file system that is mounted read-only) is
-//! used without notes, and without a gate if it has none. A `prune` by its owner does not know of such a process.
+//! This process may be unable to write to a cache, because the cache belongs to another user or its filesystem is
+//! mounted read-only. Everett then writes no notes, and takes no gate if the cache has none. If the cache's owner runs
+//! `prune`, the command does not see that this process uses items.
 
 use super::{Cache, Error, persist};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
@@ -24,27 +26,27 @@ const NOTE_BYTES_MAX: u64 = 1 << 20;
 /// Name of the folder of notes.
 const USES: &str = "uses";
 
-/// Content of a note.
+/// Content of a note, in JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
-    /// Path of the world file; bytes that are not UTF-8 are replaced by U+FFFD.
+    /// Path of the world file. Bytes that are not UTF-8 are replaced by U+FFFD.
     pub world: PathBuf,
-    /// The items, as paths within the cache.
+    /// Items that the world uses, as paths within the cache.
     pub items: BTreeSet<String>,
 }
 
-/// A note and its state.
+/// A note of the cache, and whether a process uses its items.
 #[derive(Debug, Clone)]
 pub struct Use {
     /// Path of the note's file.
     pub path: PathBuf,
     /// Content of the note.
     pub note: Note,
-    /// True if a process that uses the items is running.
+    /// True if a running process uses the items.
     pub running: bool,
 }
 
-/// The gate's lock, held for the life of this value. `None` for a cache that cannot be written and has no gate.
+/// Lock of the gate, held for the life of this value. `None` if the cache has no gate and cannot be written.
 #[derive(Debug)]
 pub struct Gate(#[expect(dead_code, reason = "the open file holds the lock")] Option<File>);
 
@@ -53,7 +55,8 @@ impl Cache {
         self.folder.join("gate")
     }
 
-    /// Waits until no process removes items, and takes the gate shared. No item is removed while the gate is held.
+    /// Waits until no process removes items, and locks the gate in shared mode. While the lock is held, no process
+    /// removes an item.
     ///
     /// # Errors
     /// Returns an error if the gate cannot be created or locked although this process may write to the cache.
@@ -72,7 +75,7 @@ impl Cache {
         Ok(Gate(Some(file)))
     }
 
-    /// Takes the gate exclusively, to remove items. Returns `None` if another process holds it.
+    /// Locks the gate exclusively, in order to remove items. Returns `None` if another process holds the gate.
     ///
     /// # Errors
     /// Returns an error if the cache cannot be written.
@@ -86,8 +89,8 @@ impl Cache {
         }
     }
 
-    /// Notes that this process uses files or folders of the cache for a world, until the process ends. Does nothing if
-    /// this process may not write.
+    /// Writes a note that this process uses files or folders of the cache for a world. The note stays locked until the
+    /// process ends. Does nothing if this process may not write to the cache.
     ///
     /// # Errors
     /// Returns an error if the note cannot be written although this process may write to the cache.
@@ -107,7 +110,7 @@ impl Cache {
         let failed = |source: io::Error| Error::of(&uses, source);
         let text = serde_json::to_vec(&note).map_err(|error| failed(io::Error::other(error)))?;
         let path = uses.join(format!("{}.json", blake3::hash(&text).to_hex()));
-        // Rewrites a note that is missing or was damaged by a crash.
+        // Writes the note if there is none, or if a crash has damaged it.
         if !everett_input::file::read(&path, NOTE_BYTES_MAX).is_ok_and(|known| known == text) {
             let mut file = self.temporary_file()?;
             file.write_all(&text).map_err(failed)?;
@@ -122,7 +125,7 @@ impl Cache {
         Ok(())
     }
 
-    /// Returns all notes. Unreadable notes are left out.
+    /// Returns all notes, except those that cannot be read.
     ///
     /// # Errors
     /// Returns an error if the folder cannot be read.
@@ -145,13 +148,13 @@ fn gate_file(path: &Path) -> io::Result<File> {
     File::options().create(true).append(true).open(path)
 }
 
-/// True if the error means that this process may not write there.
+/// True if the error means that this process has no permission to write.
 pub(super) fn is_refusal(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
 }
 
-/// Sets a file's modification time, the time of its last use, to now. On failure, the file looks older and may be
-/// removed earlier.
+/// Sets a file's modification time, which is the time of its last use, to now. Ignores errors: the file then looks
+/// older and may be removed earlier.
 pub fn touch(path: &Path) {
     let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
     let omit = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
@@ -178,7 +181,7 @@ mod tests {
         cache.note(&cache.enter().unwrap(), world, &[item.as_path()]).unwrap();
     }
 
-    /// Returns the only note.
+    /// Returns the path and content of the cache's only note.
     fn noted(cache: &Cache) -> (PathBuf, Note) {
         let [one] = <[_; 1]>::try_from(cache.uses().unwrap()).unwrap();
         assert!(one.running);

@@ -1,32 +1,33 @@
-//! The bound on how many bytes a compressed stream becomes.
+//! Bound on the ratio between a stream's decompressed and compressed length.
 //!
-//! A megabyte of Zstandard or bzip2 can hold tens of gigabytes of equal bytes. A megabyte of gzip holds at most 1,032
-//! megabytes: its shortest code for 258 bytes has two bits. The bound is a little above that, so it refuses no gzip.
+//! A megabyte of Zstandard or bzip2 can decompress to tens of gigabytes of equal bytes. A megabyte of gzip decompresses
+//! to at most 1,032 megabytes, because the shortest code for 258 bytes has two bits. The bound is a little higher, so
+//! no gzip stream exceeds it.
 
 use std::cell::Cell;
 use std::io::{self, BufRead, Read};
 use std::rc::Rc;
 
-/// Maximum number of bytes that each compressed byte may become, beyond [`FREE_BYTES`].
+/// Maximum number of decompressed bytes for each compressed byte, in addition to [`FREE_BYTES`].
 pub const EXPANSION_MAX: u64 = 1_100;
 
-/// Number of bytes that a stream of any length may become.
+/// Number of decompressed bytes that a stream of any length may have.
 pub const FREE_BYTES: u64 = 256 << 20;
 
-/// Error of a stream that becomes too many bytes.
+/// Error of a stream that decompresses to more bytes than the bound allows.
 #[derive(Debug, thiserror::Error)]
 #[error("it unpacks to more than {EXPANSION_MAX} times its length and {} MiB", FREE_BYTES >> 20)]
 pub struct Expanded;
 
 impl Expanded {
-    /// Returns true if an error of reading is this one.
+    /// Returns true if `error` is an [`Expanded`].
     #[must_use]
     pub fn is(error: &io::Error) -> bool {
         error.get_ref().is_some_and(|inner| inner.is::<Expanded>())
     }
 }
 
-/// A compressed stream that counts the bytes that its decoder has taken.
+/// A compressed stream that counts the bytes that its decoder has read.
 pub(super) struct Counted<R> {
     inner: R,
     taken: Rc<Cell<u64>>,
@@ -51,12 +52,12 @@ impl<R: BufRead> BufRead for Counted<R> {
     }
 }
 
-/// The bytes of a decoder, up to the bound.
+/// Reader of a decoder's bytes. Reading fails beyond the bound.
 struct Bounded<D> {
     decoder: D,
     taken: Rc<Cell<u64>>,
     given: u64,
-    /// [`FREE_BYTES`], or less in tests.
+    /// Number of bytes that are always allowed: [`FREE_BYTES`], or fewer in tests.
     free: u64,
 }
 
@@ -72,7 +73,7 @@ impl<D: Read> Read for Bounded<D> {
     }
 }
 
-/// Returns the reader of a decoder that `make` puts on a stream, with the bound.
+/// Calls `make` to put a decoder on a stream. Returns the decoder's reader, with the bound.
 pub(super) fn bounded<'a, R: BufRead + 'a, D: Read + 'a>(
     packed: R,
     make: impl FnOnce(Counted<R>) -> io::Result<D>,
@@ -91,7 +92,7 @@ pub(super) mod tests {
     use std::cell::Cell;
 
     thread_local! {
-        /// The bytes that are free for streams of this thread.
+        /// Value of [`FREE_BYTES`](super::FREE_BYTES) for streams of the current thread.
         pub(in super::super) static FREE: Cell<u64> = const { Cell::new(super::FREE_BYTES) };
     }
 }

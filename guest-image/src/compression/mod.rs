@@ -1,21 +1,22 @@
 //! Decompression of kernels, modules, layers of images, and parts of packages.
 //!
-//! All of it is untrusted: [`expansion`] bounds what a stream becomes, and callers have bounds of their own.
+//! All this data is untrusted. [`expansion`] bounds how long a stream may become, and each caller has a bound of its
+//! own.
 
 pub mod expansion;
 
 use std::io::{self, BufRead, Read};
 
-/// A compression format, recognised by its magic number.
+/// A compression format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// gzip (RFC 1952).
     Gzip,
     /// The xz container.
     Xz,
-    /// Bare LZMA, used by old kernels.
+    /// LZMA without a container. Old kernels use it.
     Lzma,
-    /// LZ4 legacy frames, which the Linux build writes.
+    /// LZ4 legacy frames. The Linux build writes them.
     Lz4Legacy,
     /// Zstandard frames.
     Zstd,
@@ -38,7 +39,7 @@ impl Format {
         MAGIC.into_iter().find(|(magic, _)| start.starts_with(magic)).map(|(_, format)| format)
     }
 
-    /// Returns the format of a file by the suffix of its name; `None` if it is not compressed.
+    /// Returns the format that the suffix of a file's name stands for. `None` if the file is not compressed.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Format> {
         match name.rsplit_once('.')?.1 {
@@ -51,8 +52,8 @@ impl Format {
         }
     }
 
-    /// Decompresses `packed` to at most `bytes_max` bytes. Ignores data after the compressed data: kernels store
-    /// their uncompressed length there.
+    /// Decompresses `packed` to at most `bytes_max` bytes. Ignores bytes after the compressed data: in a kernel, the
+    /// uncompressed length is there.
     ///
     /// # Errors
     /// Returns an error if the data is damaged or decompresses to more than `bytes_max` bytes.
@@ -65,8 +66,8 @@ impl Format {
         bounded(unpacked, bytes_max)
     }
 
-    /// Returns a streaming decoder of all members or frames, as layers of container images may have: tools that compress
-    /// in parallel write many. Not for [`Format::Lz4Legacy`].
+    /// Returns a streaming decoder for a sequence of members or frames. Tools that compress in parallel write several
+    /// of them. Does not support [`Format::Lz4Legacy`].
     ///
     /// # Errors
     /// See [`Format::reader`].
@@ -80,8 +81,8 @@ impl Format {
         }
     }
 
-    /// Returns a streaming decoder. Not for [`Format::Lz4Legacy`], which only kernels use. Reading ends with the error
-    /// [`expansion::Expanded`] if the stream becomes too long.
+    /// Returns a streaming decoder for one member or frame. Does not support [`Format::Lz4Legacy`], which only kernels
+    /// use. Reading fails with [`expansion::Expanded`] if the stream becomes too long.
     ///
     /// # Errors
     /// Returns an error if the decoder cannot be created, or if the format does not support streaming.
@@ -105,21 +106,22 @@ impl Format {
     }
 }
 
-/// Maximum memory of an LZMA decoder, in bytes. An archive can demand a dictionary of up to 4 GiB.
+/// Maximum memory of an LZMA decoder, in bytes. A hostile file can demand a dictionary of up to 4 GiB.
 const LZMA_MEMORY_BYTES_MAX: u64 = 256 << 20;
 
-/// Maximum length of a decompressed block of a legacy frame, in bytes.
+/// Maximum length of a block of a legacy frame, decompressed, in bytes.
 const LZ4_BLOCK_BYTES: usize = 8 << 20;
 
-/// Decompresses legacy frames: a magic number, then blocks, each with a four-byte length and LZ4 data, until no
-/// complete block follows. A byte of LZ4 becomes at most 255.
+/// Decompresses legacy frames: a magic number, then blocks. A block is a length of four bytes and LZ4 data. The data
+/// ends where no complete block follows. One byte of LZ4 decompresses to at most 255 bytes.
 fn unpack_lz4_legacy(packed: &[u8], bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut rest = &packed[4..];
     let mut unpacked = Vec::new();
     let mut block = vec![0; LZ4_BLOCK_BYTES];
     while let Some((length, after)) = rest.split_first_chunk::<4>() {
         let length = u32::from_le_bytes(*length) as usize;
-        // A kernel's uncompressed length follows the last block. Read as a block's length, it exceeds what remains.
+        // In a kernel, the uncompressed length follows the last block. Read as the length of a block, it exceeds the
+        // remaining bytes.
         let Some((data, after)) = after.split_at_checked(length) else { break };
         let written = lz4_flex::block::decompress_into(data, &mut block).map_err(io::Error::other)?;
         unpacked.extend_from_slice(&block[..written]);
@@ -156,7 +158,7 @@ mod tests {
         xz.write_all(&text).unwrap();
         let mut bzip2 = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
         bzip2.write_all(&text).unwrap();
-        // A literal-only LZ4 block (LZ4 block format: token 0xf0, then the length in steps of 255).
+        // An LZ4 block of literals only: the token 0xf0, then the length in steps of 255 (LZ4 block format).
         let mut lz4 = vec![0x02, 0x21, 0x4c, 0x18];
         for chunk in text.chunks(60_000) {
             let mut block = vec![0xf0];
@@ -184,8 +186,7 @@ mod tests {
         let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 0);
         xz.write_all(b"text").unwrap();
         let mut data = xz.finish().unwrap();
-        // The header of the first block (The .xz File Format, 3.1): its length, flags, LZMA2, and the dictionary's
-        // size.
+        // The header of the first block (The .xz File Format, 3.1): length, flags, LZMA2, size of the dictionary.
         let length = (usize::from(data[12]) + 1) * 4;
         assert_eq!(data[14..16], [0x21, 1]);
         data[16] = 40;
@@ -206,10 +207,10 @@ mod tests {
         }
     }
 
-    /// Bytes that are free in these tests.
+    /// Number of decompressed bytes that are always allowed in these tests.
     const FREE_BYTES: u64 = 1 << 20;
 
-    /// Returns more equal bytes than a short stream may become, packed in each format that packs them well enough.
+    /// Returns equal bytes that exceed the bound, compressed in each format that compresses them well enough.
     fn bombs() -> Vec<(Format, Vec<u8>)> {
         let bytes = || std::io::Read::take(std::io::repeat(1), 16 * FREE_BYTES);
         let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 0);

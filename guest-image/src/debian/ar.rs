@@ -1,10 +1,10 @@
-//! The `ar` archive format of a package (deb(5)): a magic number, then members with headers of 60 bytes.
+//! The `ar` archive format of a package (deb(5)): a magic number, then members, each with a header of 60 bytes.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
 const MAGIC: &[u8; 8] = b"!<arch>\n";
 const HEADER_BYTES: usize = 60;
-/// Maximum number of members of an archive. A package needs three; additional ones are ignored.
+/// Maximum number of members of an archive. A package needs three, and Everett ignores additional members.
 const MEMBERS_MAX: usize = 64;
 
 /// A member of the archive.
@@ -12,13 +12,13 @@ const MEMBERS_MAX: usize = 64;
 pub struct Member {
     /// Name of the member, for example `data.tar.xz`.
     pub name: String,
-    /// Offset of its content in the file.
+    /// Offset of the member's content in the file, in bytes.
     pub offset: u64,
-    /// Length of its content in bytes.
+    /// Length of the member's content in bytes.
     pub bytes: u64,
 }
 
-/// Lists the members.
+/// Lists the members of an archive, in order.
 ///
 /// # Errors
 /// Returns an error if the file cannot be read or is not a valid `ar` archive.
@@ -45,7 +45,7 @@ pub fn members(file: &mut (impl Read + Seek)) -> io::Result<Vec<Member>> {
         let offset = position + HEADER_BYTES as u64;
         let after = offset.checked_add(bytes).filter(|&after| after <= end);
         let after = after.ok_or_else(|| broken("it is cut off"))?;
-        // GNU's ar ends names with a slash; dpkg's does not.
+        // GNU ar ends names with a slash; dpkg does not.
         let name = text(&header[..16]).trim_end_matches('/').to_owned();
         members.push(Member { name, offset, bytes });
         if members.len() > MEMBERS_MAX {

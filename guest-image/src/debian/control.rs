@@ -1,4 +1,4 @@
-//! Control fields (deb822(5)): `Key: value`, where lines that start with a space continue a value.
+//! Control fields (deb822(5)) of the form `Key: value`. A line that starts with a space continues the value above.
 
 /// The fields of one package, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -7,7 +7,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// Parses one paragraph.
+    /// Parses one paragraph. Ignores lines that are not fields.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let mut fields: Vec<(String, String)> = Vec::new();

@@ -7,16 +7,16 @@ use crate::tree::{Attributes, Content, Kind, OnFolder, Tree};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Folder of the records.
+/// Folder of dpkg's records in a root filesystem.
 const FOLDER: &str = "var/lib/dpkg";
 
-/// Control fields that dpkg does not keep, because they belong to the mirror's index.
+/// Fields that dpkg leaves out of its records, because only the mirror's index has them.
 const NOT_KEPT: [&str; 3] = ["Filename", "Size", "SHA256"];
 
-/// Maximum length of a record that is read back, in bytes.
+/// Maximum length of a record that Everett reads from the tree, in bytes.
 const RECORD_BYTES_MAX: u64 = 256 << 20;
 
-/// Returns the text of one of dpkg's records; empty if it does not exist.
+/// Returns the text of one of dpkg's records, or an empty text if the record does not exist.
 ///
 /// # Errors
 /// Returns an error if the record cannot be read.
@@ -27,11 +27,11 @@ pub fn text(tree: &Tree, name: &str) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Writes the records of these packages, in addition to those in the tree. `triggered` is the content of
+/// Writes the records of these packages, in addition to the records in the tree. `triggered` becomes the file
 /// `triggers/Unincorp`: the activated triggers that dpkg would have recorded while it unpacked the packages.
 ///
 /// # Errors
-/// Returns an error if an existing record cannot be read, or if a record does not fit the tree.
+/// Returns an error if an existing record cannot be read, or if the tree refuses a new record.
 pub fn write(tree: &mut Tree, packages: &[Unpacked<'_>], triggered: &str) -> Result<(), Error> {
     let (mut status, files) = (text(tree, "status")?, text(tree, "triggers/File")?);
     let mut interests = Interests { files, named: BTreeMap::new() };
@@ -41,8 +41,8 @@ pub fn write(tree: &mut Tree, packages: &[Unpacked<'_>], triggered: &str) -> Res
     }
     let empty = ["available", "diversions", "statoverride"].map(|name| (name, missing(tree, name)));
     let mut records = Records { tree };
-    // Since version 1 of the format, packages that can be installed for several architectures at once have their
-    // architecture in the names of their records.
+    // Version 1 of the format. If a package can be installed for several architectures at once, the names of its
+    // records contain the architecture.
     records.file("info/format", 0o644, b"1\n")?;
     for (name, _) in empty.iter().filter(|(_, missing)| *missing) {
         records.file(name, 0o644, b"")?;
@@ -68,7 +68,7 @@ pub fn write(tree: &mut Tree, packages: &[Unpacked<'_>], triggered: &str) -> Res
     Ok(())
 }
 
-/// Returns the name of a package's records in dpkg's database. It includes the architecture if the package can be
+/// Returns the name of a package's records in dpkg's database. The name includes the architecture if the package can be
 /// installed for several architectures at once.
 #[must_use]
 pub fn record_name(package: &Package) -> String {
@@ -78,7 +78,7 @@ pub fn record_name(package: &Package) -> String {
     }
 }
 
-/// Returns a package's entry in `status`.
+/// Returns the package's entry for the file `status`.
 fn stanza(package: &Package) -> String {
     let mut text = format!("Package: {}\nStatus: install ok unpacked\n", package.name);
     for (key, value) in package.control.fields() {
@@ -91,7 +91,7 @@ fn stanza(package: &Package) -> String {
     if !conffiles.is_empty() {
         text.push_str("Conffiles:\n");
         for conffile in conffiles {
-            // dpkg writes this word, not a digest, for a configuration file that still has its temporary name.
+            // dpkg writes this word in place of a digest while a configuration file still has its temporary name.
             let _ = writeln!(text, " {conffile} newconffile");
         }
     }
@@ -99,12 +99,12 @@ fn stanza(package: &Package) -> String {
     text
 }
 
-/// Packages interested in each trigger (deb-triggers(5)).
+/// Packages that are interested in each trigger (deb-triggers(5)).
 #[derive(Default)]
 struct Interests {
-    /// Interests in path triggers, as lines of `triggers/File`.
+    /// Interests in path triggers, in the form of the file `triggers/File`.
     files: String,
-    /// Content of `triggers/NAME`, by the name of the trigger.
+    /// Content of each file `triggers/NAME`. The key is the trigger's name.
     named: BTreeMap<String, String>,
 }
 
@@ -117,7 +117,7 @@ impl Interests {
             let suffix = match directive {
                 "interest" | "interest-await" => "",
                 "interest-noawait" => "/noawait",
-                // dpkg reads activations when it configures the package.
+                // dpkg reads the directives `activate` when it configures the package.
                 _ => continue,
             };
             if trigger.starts_with('/') {

@@ -1,14 +1,15 @@
 //! Debian packages: reading them, and unpacking a set of them into a tree as dpkg would.
 //!
 //! - [`ar`], [`package`]: the format of one package (deb(5)).
-//! - [`control`]: its control fields.
+//! - [`control`]: the control fields of a package.
 //! - [`version`]: the order of versions.
 //! - [`unpack`]: unpacking of packages into a tree: files, owners, hard links, merged `/usr`.
-//! - [`database`]: dpkg's own records of them, from which `dpkg --configure` in the guest continues the installation.
+//! - [`database`]: dpkg's records of unpacked packages. `dpkg --configure` in the guest continues the installation from
+//!   these records.
 //! - [`order`]: the order in which preinst scripts run and packages are configured.
 //!
-//! Not here: the choice of packages and their mirrors ([`crate::apt`]), and their configuration, which the guest does
-//! ([`crate::configure`]).
+//! Not here: the choice of packages ([`crate::apt`]), their download without apt ([`crate::mirror`]), and their
+//! configuration, which the guest does ([`crate::configure`]).
 
 pub mod ar;
 pub mod control;
@@ -50,7 +51,7 @@ pub enum Error {
         /// Architecture of the package.
         architecture: String,
     },
-    /// A file of the package cannot be put into the tree.
+    /// The tree refuses a file of the package.
     #[error("the package {package} cannot be unpacked: {source}")]
     Tree {
         /// Name of the package.
@@ -58,7 +59,7 @@ pub enum Error {
         /// Cause of the failure.
         source: crate::archive::Error,
     },
-    /// A record cannot be put into the tree.
+    /// The tree refuses a record of dpkg.
     #[error("cannot write dpkg's records: {0}")]
     Database(#[from] crate::tree::Error),
 }

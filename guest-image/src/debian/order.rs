@@ -1,24 +1,26 @@
 //! Order in which the packages of a first installation are configured.
 //!
-//! dpkg configures a package's pre-dependencies before it runs the package's preinst script (Debian Policy 7.2). Here all
-//! files are unpacked first, so nearly all preinst scripts can run before anything is configured: the programs of their
-//! pre-dependencies work. Programs whose package has configuration files do not, because dpkg puts these files in place
-//! when it configures the package. A preinst script that needs such a package runs in a later [`Stage`].
+//! dpkg configures a package's pre-dependencies before it runs the package's preinst script (Debian Policy 7.2).
+//! Everett unpacks all files first, so the programs of most pre-dependencies work before they are configured. Nearly
+//! all preinst scripts can therefore run first. Programs of a package with configuration files may not work, because
+//! dpkg puts these files in place when it configures the package. A preinst script whose pre-dependencies have
+//! configuration files runs in a later [`Stage`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::package::Package;
 
-/// A step of a first installation.
+/// A step of a first installation: scripts, and then configuration.
 #[derive(Debug)]
 pub(crate) struct Stage<'p> {
-    /// Packages whose preinst scripts run, in this order.
+    /// Packages whose preinst scripts run in this stage, in this order.
     pub(crate) preinst: Vec<&'p Package>,
-    /// Packages that are configured afterwards; empty in the last stage, which configures all that are left.
+    /// Packages that are configured after the scripts. Empty in the last stage, which configures all remaining
+    /// packages.
     pub(crate) configure: Vec<&'p Package>,
 }
 
-/// Returns the stages in which packages are installed on a base that is configured already.
+/// Returns the stages that install packages on a base that is already configured.
 pub(crate) fn stages(packages: &[Package]) -> Vec<Stage<'_>> {
     let provided = provided(packages);
     let needs: Vec<BTreeSet<usize>> =
@@ -38,7 +40,7 @@ pub(crate) fn stages(packages: &[Package]) -> Vec<Stage<'_>> {
             scripts.iter().partition(|number| is_late(number));
         let before: BTreeSet<usize> = open.difference(&dependents(&late, &needs)).copied().collect();
         if before.is_empty() {
-            // Packages that pre-depend on each other: dpkg decides.
+            // The late packages pre-depend on each other. Their scripts run now, and dpkg orders the configuration.
             now.append(&mut late);
         }
         let of =
@@ -54,7 +56,7 @@ pub(crate) fn stages(packages: &[Package]) -> Vec<Stage<'_>> {
     }
 }
 
-/// Returns the packages that cannot be configured before these: themselves, and all that depend on them.
+/// Returns these packages and all packages that depend on them, directly or indirectly.
 fn dependents(of: &[usize], needs: &[BTreeSet<usize>]) -> BTreeSet<usize> {
     let mut found: BTreeSet<usize> = of.iter().copied().collect();
     let mut known = 0;
@@ -66,7 +68,7 @@ fn dependents(of: &[usize], needs: &[BTreeSet<usize>]) -> BTreeSet<usize> {
     found
 }
 
-/// Returns the packages by their names and the names that they provide.
+/// Returns the index of each package, by its name and by the names that it provides.
 fn provided(packages: &[Package]) -> BTreeMap<&str, usize> {
     let mut provided = BTreeMap::new();
     for (number, package) in packages.iter().enumerate() {
@@ -74,12 +76,12 @@ fn provided(packages: &[Package]) -> BTreeMap<&str, usize> {
             provided.entry(name).or_insert(number);
         }
     }
-    // A package takes precedence over others that provide its name.
+    // A package that has a name takes precedence over packages that only provide the name.
     provided.extend(packages.iter().enumerate().map(|(number, package)| (package.name.as_str(), number)));
     provided
 }
 
-/// Returns the packages that these fields of a package name. Of alternatives, the first that is present counts.
+/// Returns the packages that these fields of `package` name. From alternatives, takes the first that is present.
 fn needed(package: &Package, fields: &[&str], provided: &BTreeMap<&str, usize>) -> BTreeSet<usize> {
     let groups = fields.iter().flat_map(|field| package.control.field(field).unwrap_or_default().split(','));
     groups

@@ -1,4 +1,4 @@
-//! A single package: its control files, and a reader of its data.
+//! One Debian package: its control files, and a reader of its data.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek as _, SeekFrom};
@@ -21,7 +21,7 @@ pub struct Package {
     pub name: String,
     /// Fields of the file `control`.
     pub control: Control,
-    /// Other control files (scripts, `md5sums`, `conffiles`, `triggers`...): name, mode, content.
+    /// Control files besides `control` (scripts, `md5sums`, `conffiles`, `triggers`...): name, mode, content.
     pub files: Vec<(String, u32, Vec<u8>)>,
     data: ar::Member,
 }
@@ -79,20 +79,20 @@ impl Package {
         Ok(Package { path: path.to_path_buf(), name: package, control, files, data })
     }
 
-    /// Returns the path of the package's file, for messages.
+    /// Returns the path of the package's file. Error messages show it.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns the text of a control file.
+    /// Returns the text of the control file with this name.
     #[must_use]
     pub fn file(&self, name: &str) -> Option<String> {
         let found = self.files.iter().find(|(file, ..)| file == name);
         found.map(|(_, _, content)| String::from_utf8_lossy(content).into_owned())
     }
 
-    /// Returns a reader of the data, a tar archive.
+    /// Returns a reader of the package's data, which is a tar archive.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read or the compression format is unknown.
@@ -100,7 +100,7 @@ impl Package {
         reader(File::open(&self.path)?, &self.data)
     }
 
-    /// Returns the configuration files (deb-conffiles(5)), which dpkg does not overwrite silently.
+    /// Returns the paths of the package's configuration files (deb-conffiles(5)).
     #[must_use]
     pub fn conffiles(&self) -> Vec<String> {
         let text = self.file("conffiles").unwrap_or_default();
@@ -109,7 +109,7 @@ impl Package {
     }
 }
 
-/// Returns a reader of a member that decompresses it by the suffix of its name.
+/// Returns a reader of a member. The suffix of the member's name decides how the reader decompresses.
 fn reader(mut file: File, member: &ar::Member) -> io::Result<Box<dyn Read>> {
     file.seek(SeekFrom::Start(member.offset))?;
     let packed = BufReader::with_capacity(1 << 20, file.take(member.bytes));

@@ -1,4 +1,4 @@
-//! Unpacks packages that the tests make, and compares the result with what dpkg would write.
+//! Tests that unpack packages and compare the tree with dpkg's result.
 
 use super::ar::tests::archive;
 use super::package::Package;
@@ -86,14 +86,14 @@ fn packages_are_unpacked_with_the_records_that_dpkg_would_have() {
     spool.flush().unwrap();
     database::write(&mut tree, &unpacked, "").unwrap();
 
-    // Merged /usr: files that a package ships in /bin and /lib are in /usr.
+    // With merged /usr, files that a package ships in /bin and /lib are in /usr.
     assert!(matches!(&tree.inode(tree.find(b"bin").unwrap()).kind, Kind::Link(to) if to == b"usr/bin"));
     assert_eq!(text(&tree, "usr/bin/server"), "program");
     assert_eq!(text(&tree, "usr/lib/libtest.so"), "library");
-    // Configuration files have their temporary names.
+    // Until dpkg configures the package, configuration files have temporary names.
     assert!(tree.find(b"etc/server.conf").is_none());
     assert_eq!(text(&tree, "etc/server.conf.dpkg-new"), "port 1");
-    // Lists have the paths as the package ships them; configuration files are without the suffix.
+    // Lists have the paths as the package ships them. Configuration files are listed without the temporary suffix.
     assert_eq!(text(&tree, "var/lib/dpkg/info/libtest1:amd64.list"), "/.\n/lib\n/lib/libtest.so\n");
     assert_eq!(text(&tree, "var/lib/dpkg/info/server.list"), "/etc\n/etc/server.conf\n/bin/server\n");
     let preinst = tree.find(b"var/lib/dpkg/info/server.preinst").unwrap();
@@ -119,10 +119,10 @@ fn packages_for_other_machines_and_damaged_packages_are_refused() {
 
     let good = std::fs::read(package(&folder, "good", "Architecture: all\n", &[], &[("./x", "x")])).unwrap();
     let path = folder.path().join("cut.deb");
-    // The last byte may be padding.
+    // The last byte may be padding, so the test keeps it.
     for length in (0..good.len() - 1).step_by(7) {
         std::fs::write(&path, &good[..length]).unwrap();
-        // If the control part is complete, the data is not.
+        // If the package still opens, its data is cut off.
         if let Ok(package) = Package::open(&path) {
             let mut spool = Spool::new(folder.path(), 1 << 30).unwrap();
             assert!(unpack::unpack_package(&package, &mut Tree::default(), &mut spool).is_err(), "{length}");

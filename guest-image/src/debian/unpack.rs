@@ -1,7 +1,7 @@
 //! Unpacking of packages into a tree, as dpkg does it.
 //!
-//! Packages come in the order in which they would be installed. If two ship the same file, the file of the later
-//! package is kept, as with `Replaces`.
+//! The caller passes the packages in the order of their installation. If two packages ship the same file, the tree
+//! keeps the file of the later package, as dpkg does with `Replaces`.
 
 use super::{Error, package::Package};
 use crate::archive::{Mode, Store, unpack};
@@ -10,7 +10,7 @@ use crate::tree::{Attributes, Kind, OnFolder, Spool, Tree};
 /// Folders that are links into `/usr` on every Debian since bookworm (usrmerge).
 const MERGED: [&str; 4] = ["bin", "lib", "lib64", "sbin"];
 
-/// Suffix that dpkg appends to a configuration file's name until the package is configured.
+/// Suffix that dpkg appends to the name of a configuration file until the package is configured.
 const NEW: &str = ".dpkg-new";
 
 /// A package whose files are in the tree.
@@ -18,14 +18,14 @@ const NEW: &str = ".dpkg-new";
 pub struct Unpacked<'a> {
     /// The unpacked package.
     pub package: &'a Package,
-    /// Absolute paths of its files, in order, as dpkg lists them.
+    /// Absolute paths of the package's files, in the order in which dpkg lists them.
     pub paths: Vec<String>,
 }
 
 /// Returns an empty tree with merged `/usr`.
 ///
 /// # Errors
-/// Never fails: the tree is empty.
+/// Returns an error if the tree refuses a folder or link. An empty tree never does.
 pub fn merged_tree() -> Result<Tree, Error> {
     let mut tree = Tree::default();
     for name in MERGED {
@@ -36,11 +36,11 @@ pub fn merged_tree() -> Result<Tree, Error> {
     Ok(tree)
 }
 
-/// Unpacks a package's data into the tree. Configuration files get the temporary names under which
-/// `dpkg --configure` expects them.
+/// Unpacks a package's data into the tree. Configuration files get temporary names, because `dpkg --configure` expects
+/// them.
 ///
 /// # Errors
-/// Returns an error if the package is damaged or its files do not fit the tree.
+/// Returns an error if the package is damaged or the tree refuses a file.
 pub fn unpack_package<'a>(
     package: &'a Package,
     tree: &mut Tree,

@@ -1,4 +1,4 @@
-//! The order of Debian's versions (deb-version(7)).
+//! Comparison of Debian's versions (deb-version(7)).
 
 use std::cmp::Ordering;
 
@@ -14,7 +14,8 @@ pub fn compare(left: &str, right: &str) -> Ordering {
         .then_with(|| parts(left_revision, right_revision))
 }
 
-/// Compares two strings: alternately a run without digits, by the order of characters, and a number.
+/// Compares two upstream versions or revisions. Both are read as alternating parts: characters without digits, which
+/// are compared by [`weight`], and numbers.
 fn parts(left: &str, right: &str) -> Ordering {
     let (mut left, mut right) = (left.as_bytes(), right.as_bytes());
     while !left.is_empty() || !right.is_empty() {
@@ -34,7 +35,7 @@ fn parts(left: &str, right: &str) -> Ordering {
     Ordering::Equal
 }
 
-/// Takes the digits, or what is before the first digit, off the front of the text.
+/// Removes the longest start of the text that has only digits, or only other characters. Returns this start.
 fn run<'a>(text: &mut &'a [u8], digits: bool) -> &'a [u8] {
     let end = text.iter().position(|byte| byte.is_ascii_digit() != digits).unwrap_or(text.len());
     let (taken, rest) = text.split_at(end);
@@ -42,15 +43,14 @@ fn run<'a>(text: &mut &'a [u8], digits: bool) -> &'a [u8] {
     taken
 }
 
-/// Takes a number off the front of the text; returns it without leading zeros.
+/// Removes a number from the start of the text. Returns the number without leading zeros.
 fn number<'a>(text: &mut &'a [u8]) -> &'a [u8] {
     let digits = run(text, true);
     let zeros = digits.iter().take_while(|&&digit| digit == b'0').count();
     &digits[zeros..]
 }
 
-/// Returns the rank of a character: a tilde is before the end of the text, the end is before letters, and letters are
-/// before all others.
+/// Returns the rank of a character. From low to high: a tilde, the end of the text, letters, all other characters.
 fn weight(byte: Option<&u8>) -> (u8, u8) {
     match byte {
         Some(b'~') => (0, 0),
@@ -100,7 +100,7 @@ mod tests {
     }
 
     proptest! {
-        /// Compares with dpkg, where the host has it.
+        /// Compares Everett's order with dpkg's, on hosts that have dpkg.
         #[test]
         fn versions_are_compared_as_by_dpkg(
             left in "[0-9](:[0-9])?[0-9a-zA-Z.+~]{0,6}(-[0-9a-zA-Z+.~]{1,4})?",

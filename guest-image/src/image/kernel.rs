@@ -17,13 +17,13 @@ use crate::kernel::{KERNEL_BYTES_MAX, MODULE_BYTES_MAX, MODULES_BYTES_MAX, read_
 use crate::progress::BuildProgress;
 use crate::{initramfs, kernel};
 
-/// Version of this code, part of the cache keys. Increase it if the same inputs would make different files.
+/// Version of this code, part of the cache keys. Increase the version if the same inputs would make different files.
 const VERSION: &str = "2";
 
 /// Maximum length of a kernel package's content, in bytes. Debian's kernel packages have 500 MiB.
 const PACKAGE_BYTES_MAX: u64 = 4 << 30;
 
-/// The files of an image that boot before the root filesystem.
+/// Files of an image that the machine boots before it mounts the root filesystem.
 pub(super) struct Kernel {
     pub(super) vmlinux: Entry,
     pub(super) initramfs: Entry,
@@ -35,20 +35,20 @@ struct Parts {
     modules: Option<Available>,
 }
 
-/// Inputs of a kernel, all of them on this host.
+/// Input of a kernel, complete on this host, with its cache key.
 pub(super) struct Source {
     key: Key,
     content: SourceContent,
 }
 
 enum SourceContent {
-    /// Path of a kernel package's file.
+    /// Path of the kernel package's file.
     Package(PathBuf),
-    /// A kernel and modules that the world names.
+    /// Kernel and modules from the files that the world names.
     Parts(Parts),
 }
 
-/// Fetches the kernel's package, or reads its files.
+/// Downloads the kernel's package, or reads the kernel files that the world names.
 pub(super) fn fetch(
     spec: &ImageSpec,
     packages: &mut Packages<'_>,
@@ -75,7 +75,7 @@ pub(super) fn fetch(
 }
 
 impl Source {
-    /// Makes the kernel and the initramfs, or takes them from the cache.
+    /// Makes the kernel and the initramfs, or takes both from the cache.
     pub(super) fn build(self, spec: &ImageSpec, cache: &Cache) -> Result<Kernel, Error> {
         entries(spec, cache, &self.key, || match self.content {
             SourceContent::Package(path) => of_package(&Package::open(&path)?),
@@ -84,7 +84,7 @@ impl Source {
     }
 }
 
-/// Returns the two files from the cache. If one is missing, calls `parts` and makes both from it.
+/// Returns both files from the cache. If either is missing, calls `parts` and makes both files from the result.
 fn entries(
     spec: &ImageSpec,
     cache: &Cache,
@@ -116,7 +116,7 @@ fn entries(
     })
 }
 
-/// Finds `/boot/vmlinuz-RELEASE` and the modules of that release in a package.
+/// Finds `/boot/vmlinuz-RELEASE` in a package, and the modules of the same release.
 fn of_package(package: &Package) -> Result<Parts, Error> {
     let damaged = |source: io::Error| debian::Error::Tree {
         package: package.name.clone(),
@@ -157,8 +157,8 @@ fn of_package(package: &Package) -> Result<Parts, Error> {
     Ok(Parts { vmlinux, modules: Some(modules) })
 }
 
-/// Reads the modules in a folder. Their paths are relative to it, so that the folder's location does not affect the
-/// key.
+/// Reads the modules in a folder. Their paths are relative to the folder, so that its location does not affect the
+/// cache key.
 fn of_folder(root: &Path) -> Result<Available, kernel::Error> {
     let release = root.file_name().map(|name| name.to_string_lossy().into_owned());
     let mut modules = Available::new(&release.unwrap_or_default());
@@ -171,7 +171,7 @@ fn of_folder(root: &Path) -> Result<Available, kernel::Error> {
             let entry = entry.map_err(|source| failed(&folder, source))?;
             let path = entry.path();
             let kind = entry.file_type().map_err(|source| failed(&path, source))?;
-            // Symbolic links (`build`, `source`) lead out of the folder.
+            // The symbolic links `build` and `source` lead out of the folder, so links are not followed.
             if kind.is_dir() {
                 folders.push(path);
             } else if kind.is_file() && Available::wants(&path.to_string_lossy()) {

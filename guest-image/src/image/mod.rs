@@ -1,4 +1,4 @@
-//! Building of images: from a world's request to the files that its machines boot.
+//! Building of images, from a world's request to the files that the world's machines boot.
 
 mod kernel;
 mod layers;
@@ -19,32 +19,35 @@ use std::thread;
 
 use everett_remote::Access;
 
-/// Kernel package of an image unless its world names another.
+/// Kernel package of an image if the world names no kernel.
 pub const DEFAULT_KERNEL_PACKAGE: &str = "linux-image-cloud-amd64";
 
-/// Time of an image unless its world gives another: 2026-01-01T00:00:00Z.
+/// Clock of an image if the world gives no time: 2026-01-01T00:00:00Z, in seconds since 1970.
 pub const DEFAULT_TIME_S: u64 = 1_767_225_600;
 
-/// Specification of an image.
+/// Request for an image.
 #[derive(Debug, Clone)]
 pub struct ImageSpec {
     /// Debian suite, for example `bookworm`.
     pub suite: String,
-    /// The only mirror to use, which may be a snapshot; if absent, the host's mirrors, or else Debian's.
+    /// Address of the only mirror to use, which may be a snapshot. If absent, Everett uses the host's mirrors, or
+    /// Debian's if the host has none.
     pub mirror: Option<String>,
     /// Origin of the kernel.
     pub kernel: KernelSource,
     /// Origin of the root filesystem.
     pub root: RootSource,
-    /// Kernel modules to load besides those that every machine loads.
+    /// Kernel modules to load in addition to the modules that every machine loads.
     pub modules: Vec<String>,
-    /// Path of `world.lock`, which is read if it exists and then written; if absent, no lock is used.
+    /// Path of `world.lock`. The build reads the lock if it exists, and writes it at the end. If absent, there is no
+    /// lock.
     pub lock: Option<PathBuf>,
-    /// Container images of the world that came from registries, for the lock.
+    /// Container images of the world that came from registries. The build writes them to the lock.
     pub images: Vec<LockedImage>,
-    /// Clock during the configuration of packages, and latest modification time of a file, in seconds since 1970.
+    /// Clock while packages are configured, and latest modification time of any file, in seconds since 1970.
     pub time_s: u64,
-    /// The host's clock in seconds since 1970, by which signatures expire. It has no effect on an image.
+    /// The host's clock in seconds since 1970, for checks whether signatures have expired. It does not affect the
+    /// image.
     pub clock_s: u64,
 }
 
@@ -73,9 +76,9 @@ pub enum KernelSource {
     Package(String),
     /// A `vmlinux` or `bzImage`.
     File {
-        /// Path of the kernel.
+        /// Path of the kernel's file.
         path: PathBuf,
-        /// The kernel's folder `/lib/modules/RELEASE`; a kernel without one needs all drivers built in.
+        /// Path of the kernel's folder `/lib/modules/RELEASE`. A kernel without the folder needs all drivers built in.
         modules: Option<PathBuf>,
     },
 }
@@ -87,24 +90,24 @@ pub enum RootSource {
     None,
     /// These packages and Debian's essential ones, with all their dependencies.
     Packages(Vec<String>),
-    /// A folder with a root filesystem; its files keep their owners.
+    /// A folder with a root filesystem. The image's files have the owners that they have in the folder.
     Folder(PathBuf),
     /// A tar archive of a root filesystem, compressed or not.
     Tar(PathBuf),
 }
 
-/// The files that a machine boots.
+/// The files that a machine boots from.
 #[derive(Debug, Clone)]
 pub struct BuiltImage {
     /// The kernel, an ELF file.
     pub vmlinux: Entry,
-    /// The initramfs with the agent and modules.
+    /// The initramfs with the agent and the modules.
     pub initramfs: Entry,
     /// The root filesystem, a SquashFS; `None` if machines stay in the initramfs.
     pub root: Option<Entry>,
-    /// BLAKE3 over the digests of the files, in hexadecimal. It represents the image in a world's identity.
+    /// BLAKE3 of the digests of the files, in hexadecimal. The digest represents the image in a world's identity.
     pub digest: String,
-    /// The packages of the image.
+    /// Lock with the image's packages.
     pub lock: Lock,
 }
 
@@ -144,7 +147,7 @@ pub enum Error {
         /// Cause of the failure.
         source: archive::Error,
     },
-    /// The root filesystem's archive is not a regular file, or is too long.
+    /// The root filesystem's archive is not a regular file, or the archive is too long.
     #[error("cannot read the root filesystem {0}")]
     RootFile(#[from] everett_input::file::Error),
     /// The root filesystem's folder cannot be read.
@@ -158,15 +161,15 @@ pub enum Error {
     /// The root filesystem has neither `/bin` nor `/usr/bin`.
     #[error("{path} is not a root filesystem: it has neither /bin nor /usr/bin")]
     NotARoot {
-        /// Path of its archive or folder.
+        /// Path of the root filesystem's archive or folder.
         path: String,
     },
-    /// A value of the world file is malformed.
+    /// A value from the world file is malformed.
     #[error("{value:?} is not a {what}")]
     Value {
         /// The value.
         value: String,
-        /// Expected kind of value: "package name", "suite", "mirror address".
+        /// Expected kind of value: "package name", "suite" or "mirror address".
         what: &'static str,
     },
     /// A kernel package contains no kernel.
@@ -177,7 +180,8 @@ pub enum Error {
     },
 }
 
-/// Checks that names, suite and mirror cannot act as options or extra lines in apt's command lines and files.
+/// Checks the names, the suite and the mirror. apt's command lines and files contain them, and no value may act as an
+/// option or as an additional line.
 fn check(spec: &ImageSpec) -> Result<(), Error> {
     let fail = |value: &str, what| Err(Error::Value { value: value.to_owned(), what });
     let plain = |text: &str, more: &str| {
@@ -201,17 +205,17 @@ fn check(spec: &ImageSpec) -> Result<(), Error> {
         RootSource::Packages(names) => names.as_slice(),
         _ => &[],
     };
-    // Allows a colon and an architecture; apt reports whether it is available.
+    // A name may end with a colon and an architecture. apt reports whether the architecture is available.
     match packages.iter().chain(kernel).find(|name| !plain(name, "+-.:")) {
         Some(name) => fail(name, "package name"),
         None => Ok(()),
     }
 }
 
-/// Builds an image, or takes its parts from the cache. On a host without apt, packages are fetched through `access`.
+/// Builds an image, or takes its parts from the cache. On a host without apt, `access` fetches the packages.
 ///
 /// # Errors
-/// Returns the first error, in one line.
+/// Returns the first error. Its message is one line.
 pub fn build(
     spec: &ImageSpec,
     cache: &Cache,
@@ -226,7 +230,7 @@ pub fn build(
     packages.check()?;
 
     let source = kernel::fetch(spec, &mut packages, progress)?;
-    // The kernel is unpacked while other packages are downloaded.
+    // A thread unpacks the kernel while other packages are downloaded.
     let (kernel, fetched) = thread::scope(|scope| {
         let kernel = scope.spawn(|| source.build(spec, cache));
         let fetched = root::fetch(spec, &mut packages, progress);
@@ -249,7 +253,7 @@ pub fn build(
     Ok(BuiltImage { vmlinux, initramfs, root, digest, lock })
 }
 
-/// Returns the digest of an image that consists of these files.
+/// Returns the digest of the image that has these files.
 #[must_use]
 pub fn digest(vmlinux: &Entry, initramfs: &Entry, root: Option<&Entry>) -> String {
     let parts: BTreeMap<&str, Option<&Entry>> =

@@ -1,4 +1,4 @@
-//! Choice and download of packages, from the world's request, the lock, the cache and the mirror.
+//! Choice and download of an image's packages, according to the world's request, the lock, the cache and the mirror.
 
 use everett_remote::Access;
 
@@ -13,8 +13,8 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Number of bytes after which a batch of downloads ends. apt takes a quarter of a second to start, and shows progress only
-/// between batches.
+/// Length in bytes at which a batch of downloads ends. apt takes a quarter of a second to start, and progress is shown
+/// only between batches.
 const BATCH_BYTES: u64 = 8 << 20;
 
 /// A package whose file is in the cache.
@@ -31,7 +31,7 @@ pub(super) struct Packages<'a> {
     access: &'a dyn Access,
     old: Option<Lock>,
     new: Lock,
-    /// Opened at the first use; not needed with a lock and a complete cache.
+    /// Provider of packages, opened at the first use. A build with a lock and all packages in the cache never opens it.
     provider: Option<Provider<'a>>,
 }
 
@@ -45,12 +45,12 @@ impl<'a> Packages<'a> {
         Packages { spec, cache, access, old, new: Lock::new(&spec.suite), provider: None }
     }
 
-    /// Returns the lock of the packages that were used.
+    /// Returns the lock with the packages that this build used.
     pub(super) fn into_lock(self) -> Lock {
         self.new
     }
 
-    /// Checks that all packages can be chosen on this host, before any is fetched.
+    /// Checks, before anything is fetched, that this host can choose all packages.
     pub(super) fn check(&self) -> Result<(), Error> {
         let RootSource::Packages(names) = &self.spec.root else { return Ok(()) };
         if self.locked_closure(&sorted(names)).is_some() || Apt::is_on_host() {
@@ -59,13 +59,13 @@ impl<'a> Packages<'a> {
         Err(apt::Error::NoApt { program: "apt-get" }.into())
     }
 
-    /// Returns the packages of the lock, if these were requested when it was written.
+    /// Returns the packages of the lock. `None` if the lock was written for different requested packages.
     fn locked_closure(&self, requested: &[String]) -> Option<&[Locked]> {
         let old = self.old.as_ref().filter(|old| old.requested == requested && !old.packages.is_empty())?;
         Some(&old.packages)
     }
 
-    /// Fetches the kernel package: `requested` itself, or the kernel package that it depends on.
+    /// Fetches a kernel package. If `requested` depends on a kernel package, fetches the dependency instead.
     pub(super) fn kernel(
         &mut self,
         requested: &str,
@@ -89,7 +89,7 @@ impl<'a> Packages<'a> {
         Ok(fetched)
     }
 
-    /// Fetches these packages and their dependencies, in the order in which they are unpacked.
+    /// Fetches these packages and all their dependencies, in the order in which Everett unpacks them.
     pub(super) fn closure(
         &mut self,
         requested: &[String],
@@ -112,7 +112,7 @@ impl<'a> Packages<'a> {
         Ok(fetched)
     }
 
-    /// Returns the provider of packages.
+    /// Returns the provider of packages, and opens it at the first call.
     fn provider(&mut self) -> Result<&mut Provider<'a>, Error> {
         let provider = match self.provider.take() {
             Some(provider) => provider,
@@ -121,7 +121,7 @@ impl<'a> Packages<'a> {
         Ok(self.provider.insert(provider))
     }
 
-    /// Returns the provider of packages with fresh lists.
+    /// Returns the provider of packages, with up-to-date package lists.
     fn lists(&mut self, progress: &mut dyn BuildProgress) -> Result<&mut Provider<'a>, Error> {
         progress.at(Stage::Resolve, 0, 0);
         let provider = self.provider()?;
@@ -129,12 +129,12 @@ impl<'a> Packages<'a> {
         Ok(provider)
     }
 
-    /// Returns the versions in the lock, which are preferred.
+    /// Returns the versions in the lock. apt prefers them.
     fn pins(&self) -> Vec<Exact> {
         self.old.iter().flat_map(|old| old.packages.iter().chain(&old.kernel)).map(Locked::exact).collect()
     }
 
-    /// Returns the packages with their digests from the mirror's signed lists.
+    /// Returns the packages with the digests that the mirror's signed lists give.
     fn located(
         &mut self,
         packages: &[Exact],
@@ -144,7 +144,7 @@ impl<'a> Packages<'a> {
         Ok(remotes.iter().map(Locked::of).collect())
     }
 
-    /// Returns the files of these packages; fetches those that are not in the cache.
+    /// Returns the files of these packages. Fetches the files that are not in the cache.
     fn fetch(
         &mut self,
         mut locked: Vec<Locked>,
@@ -173,8 +173,8 @@ impl<'a> Packages<'a> {
         Ok(locked.into_iter().map(|locked| Fetched { path: path_of(&locked), locked }).collect())
     }
 
-    /// Fetches files that a lock names, without lists of packages. Returns the digests of those that have arrived: an
-    /// archive drops old versions.
+    /// Fetches files that a lock names, without package lists. Returns the digests of the files that have arrived.
+    /// Files may be missing, because archives drop old versions.
     fn fetch_files(
         &mut self,
         files: &[ArchiveFile],
@@ -198,7 +198,8 @@ impl<'a> Packages<'a> {
                     done = done.saturating_add(file.bytes);
                 }
             }
-            // The archives cannot be reached, or no longer have these versions. Lists show which.
+            // No file arrived: the archives cannot be reached, or no longer have these versions. The package lists will
+            // show which.
             if digests.len() == before {
                 break;
             }
@@ -240,7 +241,7 @@ fn cache_error(path: &Path) -> impl Fn(io::Error) -> cache::Error + '_ {
     |source| cache::Error::of(path, source)
 }
 
-/// Divides packages into batches of at least [`BATCH_BYTES`], except the last.
+/// Divides packages into batches. Each batch except the last has at least [`BATCH_BYTES`] bytes.
 fn batches<T>(mut packages: &[T], bytes_of: impl Fn(&T) -> u64) -> impl Iterator<Item = &[T]> {
     std::iter::from_fn(move || {
         let mut bytes = 0_u64;
@@ -255,12 +256,12 @@ fn batches<T>(mut packages: &[T], bytes_of: impl Fn(&T) -> u64) -> impl Iterator
     })
 }
 
-/// Packages of every root, as apt patterns and names: Debian's essential packages except apt, which is useless without
-/// a network; `usr-is-merged`, which declares merged `/usr`; `netbase` for names of protocols and services; and
-/// `e2fsprogs` to make filesystems on data disks.
+/// Packages of every root, as apt patterns and names. Debian's essential packages come first, without apt, which is
+/// useless without a network. `usr-is-merged` declares merged `/usr`, `netbase` has the names of protocols and
+/// services, and `e2fsprogs` makes filesystems on data disks.
 const BASE: [&str; 4] = ["?and(?essential,?not(?exact-name(apt)))", "usr-is-merged", "netbase", "e2fsprogs"];
 
-/// Returns the names sorted, each once.
+/// Returns the names in sorted order, without duplicates.
 fn sorted(names: &[String]) -> Vec<String> {
     let mut names = names.to_vec();
     names.sort();
@@ -330,7 +331,7 @@ mod tests {
     fn packages_with_a_path_are_fetched_without_lists() {
         let server = Server::start();
         for (index, content) in CONTENTS.iter().enumerate() {
-            // apt asks for encoded paths, and Everett, on hosts without apt, too.
+            // apt percent-encodes paths in its requests. On hosts without apt, Everett does the same.
             server.put(&format!("pool/{index}%2b%7e.deb"), Answer::File(content.to_vec()));
         }
         let (contents, lock) = fetch(&server, locked()).unwrap();
@@ -346,11 +347,12 @@ mod tests {
         let server = Server::start();
         server.put("pool/0%2b%7e.deb", Answer::File(CONTENTS[0].to_vec()));
         let lists_are_wanted = |server: &Server, locked: Vec<Locked>| {
-            // The server has no lists.
+            // The server has no package lists.
             fetch(server, locked).unwrap_err();
             assert!(server.requests().iter().any(|path| path.starts_with("/dists/test/")));
         };
-        // Missing, altered, cut off, longer than the lock says; and a lock without paths.
+        // Lists are needed for a file that is missing, altered, cut off or longer than the lock says, and for a lock
+        // without paths.
         lists_are_wanted(&server, locked());
         for answer in [
             Answer::File(b"the second Package".to_vec()),

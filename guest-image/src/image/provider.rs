@@ -1,4 +1,4 @@
-//! Where packages come from: the host's apt or, on a host without it, the mirror itself.
+//! Source of an image's packages: the host's apt or, on a host without apt, the mirror itself.
 
 use std::path::Path;
 
@@ -9,7 +9,8 @@ use crate::apt::{self, Apt, ArchiveFile, Exact, Remote, sources::Sources};
 use crate::cache::Cache;
 use crate::mirror::Mirror;
 
-/// A provider of packages. What asks for names and versions needs fresh lists: [`Provider::update`].
+/// A provider of packages. Methods that look up names or versions need up-to-date lists: call [`Provider::update`]
+/// first.
 pub(super) struct Provider<'a> {
     way: Way<'a>,
     sources: Sources,
@@ -24,14 +25,14 @@ enum Way<'a> {
 }
 
 impl<'a> Provider<'a> {
-    /// Opens the provider for the image's sources.
+    /// Opens a provider for the mirrors that the image uses.
     pub(super) fn open(
         spec: &ImageSpec,
         cache: &Cache,
         access: &'a dyn Access,
     ) -> Result<Provider<'a>, Error> {
         let sources = Sources::of_host(&spec.suite, spec.mirror.as_deref());
-        // One state folder for each set of sources, so that lists of another mirror are never used.
+        // Each set of sources has its own state folder, so that lists of another mirror are never used.
         let name = blake3::hash(sources.to_string().as_bytes()).to_hex();
         let folder = cache.folder().join("apt").join(&name.as_str()[..16]);
         let way = match Apt::is_on_host() {
@@ -41,7 +42,7 @@ impl<'a> Provider<'a> {
         Ok(Provider { way, sources, clock_s: spec.clock_s, has_lists: false })
     }
 
-    /// Fetches fresh lists, unless it has already.
+    /// Fetches the package lists at the first call. Later calls do nothing.
     pub(super) fn update(&mut self) -> Result<(), Error> {
         if !self.has_lists {
             match &mut self.way {
@@ -53,9 +54,9 @@ impl<'a> Provider<'a> {
         Ok(())
     }
 
-    /// Fetches files without lists, into `into`, each under its [`ArchiveFile::name`]. A file that no archive has, or
-    /// whose content differs, is not there afterwards. Passes the number of bytes that have arrived to `progress`, if it is
-    /// known.
+    /// Fetches files into `into`, each under its [`ArchiveFile::name`]. Needs no package lists. If no archive has a
+    /// file with the expected content, the file is missing afterwards. Calls `progress` with the number of bytes that
+    /// have arrived; apt does not report this number.
     pub(super) fn fetch(
         &self,
         files: &[ArchiveFile],
@@ -68,7 +69,8 @@ impl<'a> Provider<'a> {
         }
     }
 
-    /// Returns the kernel package that `requested` is or depends on. `pins` are preferred versions.
+    /// Returns the kernel package on which `requested` depends, or else `requested` itself. `pins` are preferred
+    /// versions.
     pub(super) fn kernel(&self, requested: &str, pins: &[Exact], suite: &str) -> Result<Exact, Error> {
         let apt = match &self.way {
             Way::Apt(apt) => apt,
@@ -83,7 +85,7 @@ impl<'a> Provider<'a> {
         Ok(chosen.cloned().ok_or_else(unknown)?)
     }
 
-    /// Resolves package names to these packages and all their dependencies, in the order in which apt would unpack them.
+    /// Returns the packages with these names and all their dependencies, in the order in which apt would unpack them.
     pub(super) fn closure(&self, names: &[String], pins: &[Exact]) -> Result<Vec<Exact>, Error> {
         match &self.way {
             Way::Apt(apt) => Ok(apt.resolve(names, pins)?),
@@ -91,7 +93,7 @@ impl<'a> Provider<'a> {
         }
     }
 
-    /// Finds the file and the digest of each package.
+    /// Finds the file of each package on the mirror, and the file's digest.
     pub(super) fn locate(&mut self, packages: &[Exact]) -> Result<Vec<Remote>, Error> {
         match &mut self.way {
             Way::Apt(apt) => Ok(apt.locate(packages)?),
@@ -99,8 +101,8 @@ impl<'a> Provider<'a> {
         }
     }
 
-    /// Downloads these packages into `into`, each under its [`Remote::file`]. Passes the number of bytes that have
-    /// arrived to `progress`, if it is known.
+    /// Downloads these packages into `into`, each under its [`Remote::file`]. Calls `progress` with the number of bytes
+    /// that have arrived; apt does not report this number.
     pub(super) fn download(
         &mut self,
         packages: &[Remote],

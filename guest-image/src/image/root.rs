@@ -21,15 +21,15 @@ use crate::progress::{BuildProgress, Stage};
 use crate::squashfs;
 use crate::tree::{Attributes, CONTENT_BYTES_MAX, Content, Kind, OnFolder, Spool, Tree};
 
-/// Version of this code, part of the cache keys. Increase it if the same inputs would make different files.
+/// Version of this code, part of the cache keys. Increase the version if the same inputs would make different files.
 const VERSION: &str = "2";
 
-/// Program that invoke-rc.d(8) asks before it starts a service; exit status 101 forbids it.
+/// Program that invoke-rc.d(8) runs before it starts a service. Exit status 101 forbids the start.
 const POLICY: &str = "usr/sbin/policy-rc.d";
 const POLICY_SCRIPT: &[u8] = b"#!/bin/sh\nexit 101\n";
 
-/// Files that configuration leaves behind and that the image must not contain: the policy program, logs with times,
-/// backups, caches that are regenerated, and files that the agent writes at each setup.
+/// Files that are removed from an image after its packages are configured. They are the policy program, logs with
+/// times, backups, caches that programs make again, and files that the agent writes at each boot.
 const LEFTOVERS: [&str; 17] = [
     POLICY,
     "etc/hostname",
@@ -50,14 +50,14 @@ const LEFTOVERS: [&str; 17] = [
     "var/log/dpkg.log",
 ];
 
-/// Folders that are emptied in an image.
+/// Folders whose content is removed from an image.
 const EMPTY: [&str; 3] = ["tmp", "var/tmp", "run"];
 
 /// Mount points of the agent, with their modes.
 const MOUNT_POINTS: [(&str, u32); 5] =
     [("dev", 0o755), ("proc", 0o555), ("sys", 0o555), ("run", 0o755), ("tmp", 0o1777)];
 
-/// Fetches the packages that the root is made from, if it is made from packages.
+/// Fetches the packages of the root. Returns no packages if the root comes from a folder or an archive.
 pub(super) fn fetch(
     spec: &ImageSpec,
     packages: &mut Packages<'_>,
@@ -69,7 +69,8 @@ pub(super) fn fetch(
     }
 }
 
-/// Makes the root from these packages, or from what `spec` names instead, or takes it from the cache.
+/// Makes the root filesystem from `fetched`, or from the folder or archive in `spec`. Takes the result from the cache
+/// if the cache has it.
 pub(super) fn build(
     spec: &ImageSpec,
     cache: &Cache,
@@ -81,7 +82,7 @@ pub(super) fn build(
     let entry = match &spec.root {
         RootSource::None => return Ok(None),
         RootSource::Packages(_) => {
-            // The machine that configures the packages is an input as well, with its kernel and its agent.
+            // The machine that configures the packages is an input, too, and so are its kernel and its agent.
             let of_machine = |kind: &str| {
                 let key = key(spec, kind).with(configure::VERSION).with(machine.identity());
                 key.with(&kernel.vmlinux.blake3).with(&kernel.initramfs.blake3)
@@ -106,7 +107,7 @@ pub(super) fn build(
                 Error::RootFolder { path, source }
             })?;
             check_root(&tree, path)?;
-            // Changes in the folder can only be detected by reading all of it, so the entry is always made.
+            // Only a complete read would detect changes in the folder, so Everett makes the entry every time.
             let place = path.canonicalize().unwrap_or_else(|_| path.clone());
             let key = key(spec, "folder").with(place.as_os_str().as_encoded_bytes());
             store(spec, cache, &key, tree, progress)?
@@ -120,7 +121,7 @@ fn key(spec: &ImageSpec, kind: &str) -> Key {
     Key::new("root").with(VERSION).with(kind).with(spec.time_s.to_le_bytes())
 }
 
-/// Writes the tree as the cache entry for this key.
+/// Writes the tree to the cache, as the entry for this key.
 fn store(
     spec: &ImageSpec,
     cache: &Cache,
@@ -155,7 +156,8 @@ struct RootBuilder<'a> {
 }
 
 impl RootBuilder<'_> {
-    /// Returns the root of these packages: the base, from the cache or made anew, and the rest on top of it.
+    /// Returns the root filesystem of these packages. The base comes from the cache or is made; the other packages are
+    /// installed on the base.
     fn of_packages(&mut self, fetched: &[Fetched], layer_key: Key) -> Result<(Tree, Spool), Error> {
         let opened =
             fetched.iter().map(|Fetched { locked, path }| Ok((Package::open(path)?, locked.sha256.as_str())));
@@ -187,7 +189,7 @@ impl RootBuilder<'_> {
         Ok(Spool::new(&folder, CONTENT_BYTES_MAX).map_err(|source| cache::Error::of(&folder, source))?)
     }
 
-    /// Unpacks packages into a tree, has the machine configure them, and applies the resulting changes.
+    /// Unpacks packages into a tree, has the machine configure them, and applies the machine's changes to the tree.
     fn configured(
         &mut self,
         mut tree: Tree,
@@ -225,7 +227,7 @@ impl RootBuilder<'_> {
         let progress = &mut *self.progress;
         let Configured { out_disk, tar_bytes } = self.machine.configure(&job, &mut |line| {
             progress.line(line);
-            // dpkg announces each package once; later processing of triggers is announced by different lines.
+            // dpkg prints this line once for each package. When it processes triggers later, it prints different lines.
             if line.starts_with("Setting up ") {
                 done += 1;
                 progress.at(Stage::Configure, done.min(total), total);
@@ -245,7 +247,7 @@ impl RootBuilder<'_> {
     }
 }
 
-/// Applies a machine's packed changes to the tree. File contents stay in the disk's file, which may be unlinked
+/// Applies a machine's packed changes to the tree. The contents of files stay in the disk's file, which may be unlinked
 /// afterwards.
 fn apply(out_disk: &Path, tar_bytes: u64, tree: &mut Tree, spool: &mut Spool) -> Result<(), Error> {
     let read = |source: io::Error| Error::Packed(archive::Error::Read(source));
@@ -256,7 +258,7 @@ fn apply(out_disk: &Path, tar_bytes: u64, tree: &mut Tree, spool: &mut Spool) ->
     Ok(())
 }
 
-/// Builds a root from a tar archive, compressed or not.
+/// Builds a root filesystem from a tar archive, compressed or not.
 fn of_tar(
     spec: &ImageSpec,
     cache: &Cache,

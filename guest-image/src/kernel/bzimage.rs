@@ -1,11 +1,12 @@
-//! The kernel image format of the x86 boot protocol (Linux, Documentation/arch/x86/boot.rst). It consists of a
-//! real-mode setup and the kernel's own decompressor, which contains the compressed `vmlinux` at the offset that the
-//! header gives.
+//! The kernel image format of the x86 boot protocol (Linux, Documentation/arch/x86/boot.rst).
+//!
+//! A bzImage has real-mode setup code and then the kernel's decompressor. The decompressor contains the compressed
+//! `vmlinux`, and the header gives the offset of the compressed data.
 
 use super::{KERNEL_BYTES_MAX, elf};
 use crate::compression::Format;
 
-/// Offsets of header fields.
+/// Offsets of header fields, in bytes.
 const SETUP_SECTORS: usize = 0x1f1;
 const MAGIC: usize = 0x202;
 const VERSION: usize = 0x206;
@@ -19,7 +20,7 @@ const SECTOR_BYTES: usize = 512;
 /// Reason why a bzImage cannot be unpacked.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The header is too old to locate the kernel.
+    /// The protocol version is too old: its header does not say where the compressed kernel is.
     #[error(
         "its boot protocol is {}.{:02}, but the compressed kernel can be located only from 2.08 on",
         version >> 8,
@@ -35,7 +36,7 @@ pub enum Error {
         /// Number of missing bytes.
         missing: usize,
     },
-    /// The payload starts with no known magic number.
+    /// The payload does not start with the magic number of a known compression format.
     #[error("the compression format of its payload is unknown (first bytes: {start:02x?})")]
     Unknown {
         /// First bytes of the payload.
@@ -46,7 +47,7 @@ pub enum Error {
     Damaged {
         /// Compression format of the payload.
         format: Format,
-        /// Message of the decompressor.
+        /// Error of the decompressor.
         reason: std::io::Error,
     },
 }
@@ -60,13 +61,13 @@ pub fn is_bzimage(image: &[u8]) -> bool {
 /// Extracts the `vmlinux` from a bzImage.
 ///
 /// # Errors
-/// Returns an error if the header is too old or truncated, or if the payload is damaged or of unknown format.
+/// Returns an error if the header is too old or truncated, or if the payload is damaged or has an unknown format.
 pub fn unpack(image: &[u8]) -> Result<Vec<u8>, Error> {
     let version = u16::from_le_bytes(field(image, VERSION)?);
     if version < VERSION_WITH_PAYLOAD {
         return Err(Error::TooOld { version });
     }
-    // Zero means four, for backward compatibility.
+    // A value of zero means four sectors, for backward compatibility.
     let [sectors] = field(image, SETUP_SECTORS)?;
     let setup = (usize::from(if sectors == 0 { 4 } else { sectors }) + 1) * SECTOR_BYTES;
     let start = setup.saturating_add(u32::from_le_bytes(field(image, PAYLOAD_OFFSET)?) as usize);
@@ -90,7 +91,7 @@ fn field<const N: usize>(image: &[u8], at: usize) -> Result<[u8; N], Error> {
 mod tests {
     use super::{Error, is_bzimage, unpack};
 
-    /// Makes a bzImage with one setup sector and this payload.
+    /// Makes a bzImage with one setup sector and the given payload.
     fn image(version: u16, payload: &[u8]) -> Vec<u8> {
         let mut image = vec![0; 1024 + 16];
         image[0x1f1] = 1;

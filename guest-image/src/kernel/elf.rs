@@ -1,4 +1,4 @@
-//! The parts of ELF-64 that images need (System V ABI, chapter 4).
+//! Parser for the parts of ELF-64 files that Everett needs (System V ABI, chapter 4).
 
 /// Reason why a file is not a suitable ELF file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -27,8 +27,8 @@ pub fn is_elf(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\x7fELF")
 }
 
-/// Checks that the file is a little-endian ELF-64 for x86-64 with at least one loadable segment, and that its segments
-/// are complete.
+/// Checks that the file is a little-endian ELF-64 for x86-64, that it has at least one loadable segment, and that all
+/// loadable segments are complete.
 ///
 /// # Errors
 /// Returns an error that names the violated condition.
@@ -36,7 +36,7 @@ pub fn check_x86_64(bytes: &[u8]) -> Result<(), Error> {
     if !is_elf(bytes) || bytes.len() < HEADER_BYTES {
         return Err(Error::NotElf);
     }
-    // e_ident: class 2 is 64 bits, data 1 is little-endian.
+    // In e_ident, class 2 means 64 bits and data 1 means little-endian.
     if bytes[4] != 2 || bytes[5] != 1 {
         return Err(Error::WrongMachine(String::from("a 32-bit or big-endian processor")));
     }
@@ -65,7 +65,7 @@ pub fn check_x86_64(bytes: &[u8]) -> Result<(), Error> {
     if loads == 0 { Err(Error::NothingToLoad) } else { Ok(()) }
 }
 
-/// True if the program requests a dynamic linker.
+/// True if the program requests a dynamic linker, that is, has a PT_INTERP header.
 #[must_use]
 pub fn has_interpreter(bytes: &[u8]) -> bool {
     program_headers(bytes).is_some_and(|mut headers| headers.any(|header| half(header, 0) == Some(PT_INTERP)))

@@ -1,10 +1,10 @@
-//! Kernels: from a distribution's file to the `vmlinux` that a machine boots, and its modules.
+//! Extraction of `vmlinux` and of modules from a distribution's kernel.
 //!
 //! - [`bzimage`]: extraction of the ELF from a bzImage.
-//! - [`elf`]: parsing of ELF, as far as needed to check a kernel and to read a module's dependencies.
-//! - [`modules`]: the modules that a machine needs, in the order in which they are loaded.
+//! - [`elf`]: parsing of ELF files, to check a kernel and to read a module's dependencies.
+//! - [`modules`]: the modules that a machine needs, in the order in which the agent loads them.
 //!
-//! Not here: downloading of kernels ([`crate::apt`]).
+//! Not here: download of kernels ([`crate::apt`], [`crate::mirror`]).
 
 pub mod bzimage;
 pub mod elf;
@@ -12,13 +12,13 @@ pub mod modules;
 
 use std::path::Path;
 
-/// Maximum length of a kernel, compressed or not, in bytes. Debian's has 60 MiB.
+/// Maximum length of a kernel in bytes, compressed or decompressed. Debian's kernel has 60 MiB.
 pub const KERNEL_BYTES_MAX: u64 = 1 << 30;
 
-/// Maximum length of a module, compressed or not, in bytes.
+/// Maximum length of a module in bytes, compressed or decompressed.
 pub(crate) const MODULE_BYTES_MAX: u64 = 64 << 20;
 
-/// Maximum total length of a kernel's module files as stored, often compressed, in bytes. Debian's have 100 MiB.
+/// Maximum total length of a kernel's module files in bytes, as stored (most are compressed). Debian's have 100 MiB.
 pub(crate) const MODULES_BYTES_MAX: u64 = 1 << 30;
 
 /// Reason why a file is not a kernel for a machine.
@@ -35,10 +35,10 @@ pub enum Error {
     /// The file of the kernel or of a module cannot be read.
     #[error("cannot read the kernel {0}")]
     File(#[from] everett_input::file::Error),
-    /// The modules are too long to keep in memory.
+    /// The total length of the modules exceeds the bound.
     #[error("the modules in {path} have more than {MODULES_BYTES_MAX} bytes")]
     Modules {
-        /// Path of their folder, or name of their package.
+        /// Path of the modules' folder, or name of their package.
         path: String,
     },
     /// The file is neither an ELF file nor a bzImage.
@@ -65,7 +65,7 @@ pub enum Error {
     },
 }
 
-/// Reads a kernel, compressed or not, and returns its ELF.
+/// Reads a kernel and returns its ELF. The file may be a bzImage or an ELF.
 ///
 /// # Errors
 /// Returns an error if the file cannot be read or is not a kernel for x86-64.
@@ -74,7 +74,7 @@ pub fn read_vmlinux(path: &Path) -> Result<Vec<u8>, Error> {
     vmlinux(bytes, &path.display().to_string())
 }
 
-/// Extracts the ELF of a kernel in memory. `name` identifies the kernel in errors.
+/// Extracts the ELF from a kernel in memory. Errors name the kernel `name`.
 ///
 /// # Errors
 /// Returns an error if the data is not a kernel for x86-64.

@@ -1,11 +1,11 @@
-//! Choice of the modules that a machine needs, with their dependencies, in the order in which they are loaded.
+//! Choice of a machine's kernel modules, with all dependencies, in the order in which the agent loads them.
 
 use super::{MODULE_BYTES_MAX, elf};
 use crate::compression::Format;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Modules for every machine: drivers of its devices (virtio over MMIO) and filesystems of its disks.
+/// Modules for every machine: drivers of its virtio devices and filesystems of its disks.
 pub const DEFAULT_MODULES: [&str; 8] = [
     "virtio_mmio",
     "virtio_console",
@@ -17,14 +17,15 @@ pub const DEFAULT_MODULES: [&str; 8] = [
     "ext4",
 ];
 
-/// Maximum total length of an initramfs's modules, decompressed, in bytes. All modules of Debian's cloud kernel have
-/// 100 MiB.
+/// Maximum total length of the modules in an initramfs, decompressed, in bytes. All modules of Debian's cloud kernel
+/// together have 100 MiB.
 pub const CLOSURE_BYTES_MAX: u64 = 256 << 20;
 
-/// Maximum number of modules in a chain in which each depends on the next. Debian's longest chain has about ten.
+/// Maximum length of a chain of modules, each of which depends on the next. Debian's longest chain has about ten.
 pub const CHAIN_MAX: usize = 64;
 
-/// Folder whose modules take precedence over others of the same name, as in depmod.d(5): `search updates built-in`.
+/// Folder whose modules take precedence over modules of the same name elsewhere, as depmod does by default
+/// (depmod.d(5): `search updates built-in`).
 const UPDATES: &str = "updates/";
 
 /// Reason why the modules to load cannot be determined.
@@ -37,7 +38,7 @@ pub enum Error {
         release: String,
         /// Name of the module.
         module: String,
-        /// Name of the module that depends on it.
+        /// Name of the module that depends on the missing one. `None` if the world or Everett requests it.
         needed_by: Option<String>,
     },
     /// A module cannot be decompressed.
@@ -50,7 +51,7 @@ pub enum Error {
         /// Cause of the failure.
         source: std::io::Error,
     },
-    /// The needed modules are too long in total.
+    /// The total length of the needed modules exceeds the bound.
     #[error(
         "the needed modules of the kernel {release}, up to {module}, have more than {CLOSURE_BYTES_MAX} bytes"
     )]
@@ -70,7 +71,7 @@ pub enum Error {
         /// Name of the first module beyond the bound.
         module: String,
     },
-    /// Two different files are the same module, and neither takes precedence.
+    /// Two files with different content are the same module, and neither file takes precedence.
     #[error("the kernel {release} has the module {module} twice: {first} and {second}; remove one")]
     Twice {
         /// Release of the kernel.
@@ -105,7 +106,7 @@ pub struct Module {
     pub image: Vec<u8>,
 }
 
-/// The modules of one kernel: their files, and the names of those that are built in.
+/// The modules of one kernel: their files, and the names of the modules that are built in.
 #[derive(Debug, Clone, Default)]
 pub struct Available {
     /// Release of the kernel.
@@ -119,7 +120,7 @@ pub struct Available {
 struct ModuleFile {
     path: String,
     content: Vec<u8>,
-    /// True if the file lies below `updates/`, so that it takes precedence over others of the same name.
+    /// True if the file is below `updates/`, so that it takes precedence over other files of the same name.
     is_update: bool,
     /// Path of another file with the same name and precedence but different content.
     twin: Option<String>,
@@ -132,9 +133,9 @@ impl Available {
         Available { release: release.to_owned(), ..Self::default() }
     }
 
-    /// Adds a file of `/lib/modules/RELEASE`, by its path. Ignores files other than modules and `modules.builtin`. Of
-    /// two files of the same module, the one below `updates/` is used. If both or neither are below it and they differ,
-    /// [`Self::closure`] refuses the module.
+    /// Adds a file of `/lib/modules/RELEASE`, by its path. Ignores all files except modules and `modules.builtin`. If
+    /// two files are the same module, the file below `updates/` is used. If both or neither are below `updates/` and
+    /// the files differ, [`Self::closure`] refuses the module.
     pub fn add(&mut self, path: &str, content: &[u8]) {
         if path.rsplit('/').next() == Some("modules.builtin") {
             let text = String::from_utf8_lossy(content);
@@ -160,14 +161,14 @@ impl Available {
         }
     }
 
-    /// True if [`Self::add`] would keep a file with this path; other files need not be read.
+    /// True if [`Self::add`] would keep a file with this path. The caller need not read other files.
     #[must_use]
     pub fn wants(path: &str) -> bool {
         path.ends_with("/modules.builtin") || module_name(path).is_some()
     }
 
-    /// Returns everything that determines the result of [`Self::closure`], as inputs of a cache key. The order of
-    /// additions does not matter.
+    /// Returns everything that determines the result of [`Self::closure`], as inputs of a cache key. The order in which
+    /// files were added has no effect.
     pub fn identity(&self) -> impl Iterator<Item = &[u8]> {
         let files = self.files.values().flat_map(|file| {
             let twin = file.twin.as_deref().unwrap_or_default();
@@ -178,12 +179,11 @@ impl Available {
         files.chain([[].as_slice()]).chain(built_in)
     }
 
-    /// Returns the modules with these names and all their dependencies, each after the modules on which it depends.
-    /// Built-in modules are left out.
+    /// Returns the modules with these names and all their dependencies. Each module comes after the modules on which it
+    /// depends. Built-in modules are left out.
     ///
     /// # Errors
-    /// Returns an error if a module is missing, damaged or ambiguous, if a bound is exceeded, or if modules depend on
-    /// each other in a cycle.
+    /// Returns an error if a module is missing, damaged, ambiguous or part of a cycle, or if a bound is exceeded.
     pub fn closure<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Result<Vec<Module>, Error> {
         let left = CLOSURE_BYTES_MAX;
         let mut closure = Closure { available: self, state: BTreeMap::new(), order: Vec::new(), left };
@@ -196,15 +196,15 @@ impl Available {
 
 struct Closure<'a> {
     available: &'a Available,
-    /// False while a module's dependencies are being visited, true once the module is in `order`.
+    /// False while a module's dependencies are visited; true as soon as the module is in `order`.
     state: BTreeMap<String, bool>,
     order: Vec<Module>,
-    /// Number of bytes that further modules may still have.
+    /// Number of bytes that remain for further modules.
     left: u64,
 }
 
 impl Closure<'_> {
-    /// Visits a module and its dependencies; `chain` is the number of modules still allowed in the chain.
+    /// Visits a module and its dependencies. `chain` is the number of modules that the chain may still have.
     fn visit(&mut self, name: &str, needed_by: Option<&str>, chain: usize) -> Result<(), Error> {
         let Available { release, files, built_in } = self.available;
         let (release, module) = (|| release.clone(), || name.to_owned());
@@ -247,7 +247,8 @@ impl Closure<'_> {
     }
 }
 
-/// Returns a module's declared dependencies (`depends=a,b` in `.modinfo`) one at a time: a module may declare millions.
+/// Returns a module's declared dependencies (`depends=a,b` in `.modinfo`). Returns an iterator, because a hostile
+/// module may declare millions.
 fn dependencies(image: &[u8]) -> impl Iterator<Item = String> {
     let information = elf::section(image, ".modinfo").unwrap_or_default();
     let values = |key: &'static str| {
@@ -258,20 +259,20 @@ fn dependencies(image: &[u8]) -> impl Iterator<Item = String> {
     hard.filter(|name| !name.is_empty()).map(canonical)
 }
 
-/// Returns the part of a path below `lib/modules/RELEASE/`, or the path itself if it is relative to that folder.
+/// Returns the part of a path below `lib/modules/RELEASE/`. A path without that folder is returned unchanged.
 fn inside(path: &str) -> &str {
     let below = path.split_once("lib/modules/").and_then(|(_, path)| path.split_once('/'));
     below.map_or(path, |(_, inside)| inside)
 }
 
-/// Returns the module's name from the path of its file: `ext4` for `kernel/fs/ext4/ext4.ko.xz`.
+/// Returns the module's name, given the path of its file: `ext4` for `kernel/fs/ext4/ext4.ko.xz`.
 fn module_name(path: &str) -> Option<String> {
     let file = path.rsplit('/').next()?;
     let (name, end) = file.split_once(".ko")?;
     if matches!(end, "" | ".xz" | ".gz" | ".zst") { Some(canonical(name)) } else { None }
 }
 
-/// Returns the kernel's spelling of a name: file names may have `-` where the kernel has `_`.
+/// Returns a module's name as the kernel spells it. File names may have `-` where the kernel has `_`.
 fn canonical(name: &str) -> String {
     name.trim().replace('-', "_")
 }
@@ -280,7 +281,7 @@ fn canonical(name: &str) -> String {
 mod tests {
     use super::{Available, CHAIN_MAX, CLOSURE_BYTES_MAX, Error, dependencies, module_name};
 
-    /// Makes an ELF file with the single section `.modinfo`.
+    /// Makes an ELF file whose only section is `.modinfo`.
     fn module(depends: &str) -> Vec<u8> {
         let names = b"\0.modinfo\0";
         let information = format!("license=GPL\0depends={depends}\0name=x\0");
@@ -382,7 +383,7 @@ mod tests {
             available.closure(["m0"])
         };
         assert_eq!(chain(CHAIN_MAX).unwrap().len(), CHAIN_MAX);
-        // Without the bound, a chain this long would overflow the stack.
+        // Without the bound, a chain of this length would overflow the stack.
         for length in [CHAIN_MAX + 1, 200_000] {
             let error = chain(length).unwrap_err().to_string();
             let expected = format!(
@@ -392,7 +393,7 @@ mod tests {
         }
     }
 
-    /// Returns the file of module `a` after these files were added, in this order.
+    /// Adds the files in this order, and returns the file that is used for module `a`.
     fn found(files: &[(&str, &str)]) -> Result<Vec<u8>, String> {
         let mut available = Available::new("6.1");
         for (path, depends) in files {
@@ -413,7 +414,7 @@ mod tests {
         }
         let packed = ["./lib/modules/6.1/updates/a.ko", "./usr/lib/modules/6.1/kernel/a.ko"];
         assert_eq!(found(&[(packed[0], "x"), (packed[1], "y")]).unwrap(), module("x"));
-        // Only a top-level folder `updates` counts.
+        // Only a top-level folder `updates` takes precedence.
         assert!(found(&[("kernel/updates/a.ko", "x"), ("kernel/a.ko", "y")]).is_err());
     }
 
@@ -424,7 +425,7 @@ mod tests {
             "the kernel 6.1 has the module a twice: extra/a.ko and kernel/a.ko; remove one"
         );
         assert_eq!(found(&[("extra/a.ko", "x"), ("kernel/a.ko", "x")]).unwrap(), module("x"));
-        // An ambiguous module does no harm unless it is needed.
+        // An ambiguous module is an error only if the module is needed.
         assert!(found(&[("kernel/a.ko", ""), ("extra/b.ko", "x"), ("kernel/b.ko", "y")]).is_ok());
     }
 

@@ -1,4 +1,4 @@
-//! Reasons why a mirror's packages cannot be used.
+//! Errors of mirrors and of the packages that they serve.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use crate::debian;
 /// Reason why packages cannot be obtained from a mirror.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The address has another scheme.
+    /// The address has a scheme that Everett does not support without apt.
     #[error("without apt-get, Everett fetches packages over http and https and from files, not from {0}")]
     Scheme(String),
     /// The file cannot be fetched.
@@ -18,10 +18,10 @@ pub enum Error {
     Unreachable {
         /// Address of the file.
         address: String,
-        /// Answer of the server, or what the network said.
+        /// Status of the server's answer, or description of the network's failure.
         reason: String,
     },
-    /// The file is longer than Everett's bound or its entry in the index.
+    /// The file is longer than Everett's bound, or longer than the index says.
     #[error("{address} has more than {most} bytes, the maximum for this file")]
     TooLong {
         /// Address of the file.
@@ -29,7 +29,7 @@ pub enum Error {
         /// The maximum length in bytes.
         most: u64,
     },
-    /// The file is not the one that the signed index names.
+    /// The length or digest of the file differs from the signed index.
     #[error(
         "{address} is not the file that the mirror's index names: its {what} is {found}, and {expected} was expected"
     )]
@@ -48,7 +48,7 @@ pub enum Error {
     Signature {
         /// Address of the index.
         address: String,
-        /// Reason why its signatures are not accepted.
+        /// Reason why Everett does not accept the index's signatures.
         reason: String,
     },
     /// A file with keys cannot be used.
@@ -56,10 +56,10 @@ pub enum Error {
     Keys {
         /// Path or address of the file.
         path: String,
-        /// Reason why it is refused.
+        /// Reason why Everett refuses the file.
         reason: String,
     },
-    /// The index is malformed, or is of another suite.
+    /// The index is malformed, or belongs to another suite.
     #[error("{address}: {}", one_line(problem))]
     Format {
         /// Address of the index.
@@ -72,36 +72,36 @@ pub enum Error {
     Expired {
         /// Address of the index.
         address: String,
-        /// The date in its field `Valid-Until`.
+        /// Date in the index's field `Valid-Until`.
         date: String,
     },
-    /// The index comes from the future.
+    /// The index is dated in the future.
     #[error("{address} is dated {date}, which is in the future: this host's clock is wrong")]
     Future {
         /// Address of the index.
         address: String,
-        /// The date in its field `Date`.
+        /// Date in the index's field `Date`.
         date: String,
     },
-    /// The index is older than one that was seen before.
+    /// The index is older than an index that this mirror served before.
     #[error(
         "{address} is dated {date}, and this mirror had a newer one before: it is out of date, or hides updates"
     )]
     Older {
         /// Address of the index.
         address: String,
-        /// The date in its field `Date`.
+        /// Date in the index's field `Date`.
         date: String,
     },
-    /// The package with the keys is damaged.
+    /// The package with Debian's keys is damaged.
     #[error(transparent)]
     Debian(#[from] debian::Error),
-    /// Any failure that apt's way has as well: an unknown package, a version that is gone, a full disk.
+    /// A failure that hosts with apt have, too: an unknown package, a version that is gone, a full disk.
     #[error(transparent)]
     Package(#[from] apt::Error),
 }
 
-/// Returns the error of a file in the state folder.
+/// Returns a function that turns an I/O error into the error of this file in the state folder.
 pub(super) fn file_error(path: &std::path::Path) -> impl FnOnce(io::Error) -> Error + '_ {
     |source| apt::file_error(path)(source).into()
 }

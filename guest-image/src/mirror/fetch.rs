@@ -1,4 +1,4 @@
-//! Fetching of a mirror's files, up to a bound.
+//! Download of a mirror's files, with a bound on their length.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -12,21 +12,21 @@ use sha2::{Digest as _, Sha256};
 use super::error::Error;
 use crate::apt::ArchiveFile;
 
-/// Time limit for a connection, and for the head of an answer.
+/// Time limit for establishing a connection and for receiving an answer's header.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
-/// Time limit for each piece of a file.
+/// Time limit for receiving each piece of a file.
 const READ_WITHIN: Duration = Duration::from_secs(120);
-/// Time limit for a whole file. A file of 300 MB takes that long at 85 KB/s.
+/// Time limit for a whole file. At 85 KB/s, a file of 300 MB arrives within this limit.
 const FILE_WITHIN: Duration = Duration::from_secs(3_600);
 /// Maximum number of redirections of a request. Mirrors redirect to other mirrors.
 const REDIRECTIONS_MAX: u32 = 5;
 /// Length of the pieces in which a file is read, in bytes.
 const PIECE_BYTES: usize = 1 << 18;
 
-/// Fetches files of archives.
+/// Downloader of an archive's files.
 pub(super) struct Fetcher<'a> {
     pub(super) access: &'a dyn Access,
-    /// Never leaves https, also not by a redirection.
+    /// Client that uses only https, even after a redirection.
     https: Box<dyn Client>,
     any: Box<dyn Client>,
 }
@@ -45,7 +45,7 @@ impl<'a> Fetcher<'a> {
         Fetcher { access, https: client(true), any: client(false) }
     }
 
-    /// Reads a file of at most `most` bytes.
+    /// Returns the content of a file. Fails if the file has more than `most` bytes.
     pub(super) fn read(&self, address: &str, most: u64) -> Result<Vec<u8>, Error> {
         let mut content = Vec::new();
         self.copy(address, most, &mut |piece| {
@@ -55,8 +55,8 @@ impl<'a> Fetcher<'a> {
         Ok(content)
     }
 
-    /// Fetches the file that an index names, into `to`. After each piece, passes the number of bytes so far to
-    /// `progress`.
+    /// Downloads a file to `to`, and checks the length and digest that an index gives. Calls `progress` after each
+    /// piece with the number of bytes so far.
     pub(super) fn fetch(
         &self,
         address: &str,
@@ -105,7 +105,7 @@ impl<'a> Fetcher<'a> {
             }
             answer.body
         };
-        // One byte beyond the bound shows that there is more.
+        // Reads one byte more than the bound, to notice a file that is too long.
         let mut body = body.take(most.saturating_add(1));
         let (mut piece, mut bytes) = (vec![0; PIECE_BYTES], 0);
         loop {

@@ -1,4 +1,4 @@
-//! The choice of a kernel package, as apt makes it.
+//! Choice of a kernel package, by the rules of apt.
 
 use std::cmp::Ordering;
 
@@ -6,11 +6,11 @@ use super::list::Listed;
 use crate::apt::Exact;
 use crate::debian::version::compare;
 
-/// Beginning of the names of kernel packages.
+/// Prefix of the names of kernel packages.
 pub(super) const PREFIX: &str = "linux-image-";
 
-/// Chooses the kernel package that `requested` depends on or, if it depends on none, `requested` itself. `None` if there
-/// is none.
+/// Returns the kernel package on which `requested` depends, or else `requested` itself. `None` if there is no such
+/// package.
 pub(super) fn choose<'l>(packages: &[&'l Listed], requested: &str, pins: &[Exact]) -> Option<&'l Listed> {
     let candidate = |name: &str, fits: &dyn Fn(&str) -> bool| {
         let all =
@@ -26,16 +26,16 @@ pub(super) fn choose<'l>(packages: &[&'l Listed], requested: &str, pins: &[Exact
     }
 }
 
-/// A dependency on a package: the first of its alternatives.
+/// A dependency on a package. Of several alternatives, it is the first.
 #[derive(Debug, PartialEq, Eq)]
 struct Dependency<'t> {
     name: &'t str,
-    /// Relation and version.
+    /// Relation and version, for example `>=` and `1.2`.
     relation: Option<(&'t str, &'t str)>,
 }
 
 impl<'t> Dependency<'t> {
-    /// Parses `NAME [(RELATION VERSION)] [| …]`.
+    /// Parses `NAME [(RELATION VERSION)] [| …]`. Ignores all alternatives after the first.
     fn parse(text: &'t str) -> Option<Dependency<'t>> {
         let first = text.split('|').next()?.trim();
         let (name, rest) = first.split_once([' ', '(']).unwrap_or((first, ""));
@@ -96,7 +96,7 @@ mod tests {
         };
         let newest = Some("linux-image-6.1.0-10-cloud-amd64 6.1.10-1".to_owned());
         assert_eq!(chosen("linux-image-cloud-amd64", &[]), newest);
-        // A pinned version that a dependency excludes is not used.
+        // A dependency excludes the pinned version, so the pin has no effect.
         let pin =
             Exact { name: "linux-image-6.1.0-10-cloud-amd64".to_owned(), version: "6.1.11-1".to_owned() };
         assert_eq!(chosen("linux-image-cloud-amd64", &[pin]), newest);

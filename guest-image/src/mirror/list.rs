@@ -1,4 +1,4 @@
-//! The packages of a suite, from its list (`Packages`).
+//! Parser of a suite's list of packages (`Packages`).
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
@@ -19,16 +19,16 @@ const ENTRY_BYTES_MAX: usize = 4 << 20;
 pub(super) struct Listed {
     /// Name and version.
     pub(super) package: Exact,
-    /// Its architecture.
+    /// Debian architecture of the package.
     pub(super) architecture: String,
-    /// Packages that it depends on, in Debian's form.
+    /// Packages on which the package depends, in the syntax of Debian's field `Depends`.
     pub(super) depends: String,
-    /// Its file; the path is below the archive's base address.
+    /// The package's file. Its path is below the archive's base address.
     pub(super) file: ArchiveFile,
 }
 
-/// Reads the packages that `wants` names, in their order. The list in `path` has `unpacked_bytes` when it is
-/// decompressed.
+/// Reads the packages whose names `wants` accepts, in the order of the list. The list in `path` must have
+/// `unpacked_bytes` bytes when it is decompressed.
 pub(super) fn read(
     path: &Path,
     unpacked_bytes: u64,
@@ -76,7 +76,7 @@ fn of_text(
         } else if let Some(name) = line.strip_prefix(b"Package: ") {
             wanted = wants(&String::from_utf8_lossy(name.trim_ascii_end()));
         }
-        // The name is the first field of an entry.
+        // The first field of an entry is the name.
         if wanted {
             entry.push_str(&String::from_utf8_lossy(&line));
             if entry.len() > ENTRY_BYTES_MAX {
@@ -90,7 +90,7 @@ fn of_text(
     Ok(found)
 }
 
-/// Returns the package of an entry; `None` if the entry is malformed.
+/// Returns the package that an entry describes. `None` if the entry is malformed.
 fn listed(entry: &Control) -> Option<Listed> {
     let field = |name: &str| entry.field(name).map(str::to_owned);
     let package = Exact { name: field("Package")?, version: field("Version")? };
@@ -140,7 +140,7 @@ mod tests {
         let names: Vec<&str> = found.iter().map(|one| one.package.name.as_str()).collect();
         assert_eq!(names, ["linux-a", "linux-b"]);
         assert_eq!((found[0].file.path.as_str(), found[0].file.bytes), ("pool/a_1%3a6.1-1.deb", 12));
-        // The last entry needs no empty line behind it.
+        // No empty line is needed after the last entry.
         assert_eq!(of(text.trim_end()).unwrap(), found);
         assert_eq!(of("").unwrap(), []);
     }

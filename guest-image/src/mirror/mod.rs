@@ -1,14 +1,14 @@
-//! Packages of known versions and kernels, straight from a mirror: for hosts without `apt-get`.
+//! Download of kernels and of packages of known versions from a mirror, for hosts without `apt-get`.
 //!
 //! - this file: the state in a folder, and the packages of all sources together.
-//! - [`update`]: the index of a suite is fetched and verified, then its list of packages.
-//! - [`trust`]: which keys may sign an index. The check of a signature is in `everett-remote-client`.
+//! - [`update`]: fetches and verifies the index of a suite, and then fetches the suite's list of packages.
+//! - [`trust`]: the keys that may sign an index. The check of a signature is in `everett-remote-client`.
 //! - [`suite`]: the list of a suite in the state folder. [`release`]: the index, [`list`]: the packages.
 //! - [`kernel`]: the choice of a kernel package. [`fetch`]: files over http, over https and from disk.
 //!
-//! **Invariants.** Everything that a mirror answers is untrusted until the signature of the index or a digest that
-//! follows from it has been verified, and is read up to a named bound. What is fetched has the versions and the bytes
-//! that apt would have fetched from the same sources.
+//! **Invariants.** A mirror is untrusted. Everett verifies the signature of an index, and then verifies every other
+//! file by a digest that follows from the index. Every file is read up to a named bound. The downloaded packages have
+//! the versions and bytes that apt would have fetched from the same sources.
 //!
 //! Not here: the dependencies of packages, which only apt resolves ([`crate::apt`]).
 
@@ -39,20 +39,20 @@ use suite::Suite;
 /// Maximum length of a package's file, in bytes. Debian's kernels have 30 MB, and its longest packages 1.5 GB.
 const PACKAGE_BYTES_MAX: u64 = 4 << 30;
 
-/// Packages from mirrors, with state in a folder.
+/// Client of the mirrors of one suite. Its state is in a folder.
 pub struct Mirror<'a> {
     folder: PathBuf,
     suite: String,
     fetcher: Fetcher<'a>,
     suites: Vec<Suite>,
-    /// Packages that were located, each with the base address of its archive.
+    /// Packages that [`Self::locate`] found, each with the base address of its archive.
     located: Vec<(String, Listed)>,
     /// Lock of the state folder, held for the life of this value.
     _lock: File,
 }
 
 impl<'a> Mirror<'a> {
-    /// Opens the state in `folder`. Waits while another process has it open.
+    /// Opens the state in `folder`. Waits while another process uses the folder.
     ///
     /// # Errors
     /// Returns an error if a file in the folder cannot be created or locked.
@@ -75,14 +75,14 @@ impl<'a> Mirror<'a> {
     /// Fetches and verifies the list of every suite of the sources. `now_s` is the host's clock, in seconds since 1970.
     ///
     /// # Errors
-    /// Returns an error if a mirror cannot be reached, or if an index is not signed by a trusted key, is of another
-    /// suite, has expired, or is older than one that this mirror had before.
+    /// Returns an error if a mirror cannot be reached or an index is not signed by a trusted key. Other errors are an
+    /// index of another suite, an expired index, and an index that is older than one that the mirror served before.
     pub fn update(&mut self, sources: &Sources, now_s: u64) -> Result<(), Error> {
         let mut suites = Vec::new();
         let all = || {
             sources.sources.iter().flat_map(|source| source.suites.iter().map(move |named| (source, named)))
         };
-        // The suite itself first: its archive has the keys, and the others need not.
+        // The suite itself comes first, because its archive has the keys. The other archives may lack them.
         let (first, others): (Vec<_>, Vec<_>) = all().partition(|(_, named)| **named == sources.suite);
         for (source, named) in first.into_iter().chain(others) {
             suites.extend(update::update(&self.folder, &self.fetcher, source, named, now_s)?);
@@ -96,10 +96,11 @@ impl<'a> Mirror<'a> {
         Ok(())
     }
 
-    /// Returns the kernel package that `requested` is or depends on: the newest, unless one of `pins` is there.
+    /// Returns the newest kernel package on which `requested` depends, or else `requested` itself. Prefers the versions
+    /// in `pins`.
     ///
     /// # Errors
-    /// Returns an error if the suite has no such package.
+    /// Returns an error if the suite has no such kernel package.
     pub fn kernel(&self, requested: &str, pins: &[Exact]) -> Result<Exact, Error> {
         let found = self.find(&|name| name == requested || name.starts_with(kernel::PREFIX))?;
         let packages: Vec<&Listed> = found.iter().map(|(_, listed)| listed).collect();
@@ -111,18 +112,18 @@ impl<'a> Mirror<'a> {
         Ok(chosen.package.clone())
     }
 
-    /// Finds the file and the digest of each package.
+    /// Finds the file of each package on the mirrors, and the file's digest.
     ///
     /// # Errors
-    /// Returns an error if the mirrors do not have a version (any more).
+    /// Returns an error if the mirrors do not have one of the versions.
     pub fn locate(&mut self, packages: &[Exact]) -> Result<Vec<Remote>, Error> {
         let names: BTreeSet<&str> = packages.iter().map(|package| package.name.as_str()).collect();
         self.located = self.find(&|name| names.contains(name))?;
         packages.iter().map(|wanted| self.located(wanted).map(|(_, listed)| remote(listed))).collect()
     }
 
-    /// Downloads packages that were located into `into`, each under its [`Remote::file`]. Passes the number of bytes
-    /// that have arrived to `progress`.
+    /// Downloads packages into `into`, each under its [`Remote::file`]. [`Self::locate`] must have found them before.
+    /// Calls `progress` with the number of bytes that have arrived.
     ///
     /// # Errors
     /// Returns an error if a mirror cannot be reached, or if a file does not match its digest.
@@ -148,9 +149,9 @@ impl<'a> Mirror<'a> {
         Ok(())
     }
 
-    /// Fetches files from the archives that have them, into `into`, each under its [`ArchiveFile::name`]. Needs no
-    /// lists. A file that no archive has, or whose content differs, is not there afterwards. Passes the number of bytes
-    /// that have arrived to `progress`.
+    /// Fetches files into `into`, each under its [`ArchiveFile::name`]. Needs no package lists. If no archive has a
+    /// file with the expected content, the file is missing afterwards. Calls `progress` with the number of bytes that
+    /// have arrived.
     ///
     /// # Errors
     /// Returns an error if a file cannot be written.
@@ -197,7 +198,7 @@ impl<'a> Mirror<'a> {
         Ok(found)
     }
 
-    /// Returns the packages of all suites that `wants` names, each with the base address of its archive.
+    /// Returns the packages of all suites whose names `wants` accepts. Each has the base address of its archive.
     fn find(&self, wants: &dyn Fn(&str) -> bool) -> Result<Vec<(String, Listed)>, Error> {
         let mut found = Vec::new();
         for suite in &self.suites {
@@ -207,7 +208,7 @@ impl<'a> Mirror<'a> {
     }
 }
 
-/// Returns a package as apt describes it.
+/// Converts an entry of a list to the form in which apt describes a package.
 fn remote(listed: &Listed) -> Remote {
     let Listed { package, architecture, file, .. } = listed;
     let name = format!("{}_{}_{architecture}.deb", package.name, package.version.replace(':', "%3a"));

@@ -6,31 +6,32 @@ use super::error::Error;
 use crate::apt::{ARCHITECTURE, ArchiveFile};
 use crate::debian::control::Control;
 
-/// How far in the future the index may be dated, in seconds. Clocks differ.
+/// Maximum time by which the date of an index may be in the future, in seconds, because clocks differ.
 const CLOCKS_DIFFER_S: u64 = 3_600;
 
 /// The index of a suite.
 #[derive(Debug)]
 pub(super) struct Release {
-    /// Fields of the index.
+    /// Fields of the index, for example `Codename`.
     fields: Control,
-    /// When it was made, in seconds since 1970.
+    /// Date of the index, in seconds since 1970.
     pub(super) date_s: u64,
 }
 
-/// The list of a suite's packages.
+/// Entry of the index for the suite's list of packages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PackageList {
-    /// The file to fetch: compressed, if there is a choice.
+    /// The list's file. A compressed file is preferred.
     pub(super) file: ArchiveFile,
-    /// Length in bytes when it is decompressed.
+    /// Length of the decompressed list in bytes.
     pub(super) unpacked_bytes: u64,
-    /// Path below the folder of the index under which the file never changes, if the archive has one.
+    /// Path at which the archive keeps this version of the file, relative to the folder of the index. `None` if the
+    /// archive has no such path.
     pub(super) by_hash: Option<String>,
 }
 
 impl Release {
-    /// Reads the index from its text. `address` names it in errors.
+    /// Parses an index. Errors name the index by `address`.
     pub(super) fn parse(text: &str, address: &str) -> Result<Release, Error> {
         let fields = Control::parse(text);
         let date = fields.field("Date").unwrap_or_default();
@@ -41,11 +42,12 @@ impl Release {
         Ok(Release { fields, date_s })
     }
 
-    /// Checks that this is the index of `suite`, and that it is valid now. `now_s` is the host's clock.
+    /// Checks that this is the index of `suite` and that it is valid at `now_s`, the host's clock in seconds since
+    /// 1970.
     pub(super) fn check(&self, suite: &str, address: &str, now_s: u64) -> Result<(), Error> {
         let address = || address.to_owned();
         let field = |name: &str| self.fields.field(name).unwrap_or_default().to_owned();
-        // Security suites were once named `buster/updates`, with the code name `buster`.
+        // Old security suites have the name `buster/updates`, but their index has the code name `buster`.
         let plain = suite.strip_suffix("/updates").unwrap_or(suite);
         if ["Suite", "Codename"].iter().all(|name| field(name) != suite && field(name) != plain) {
             let problem = format!("this is the index of {}, and not of {suite}", field("Codename"));
@@ -65,12 +67,12 @@ impl Release {
         }
     }
 
-    /// Returns when it was made, as it says.
+    /// Returns the index's date as text.
     pub(super) fn date(&self) -> &str {
         self.fields.field("Date").unwrap_or_default()
     }
 
-    /// Returns the list of the suite's packages; `None` if it has none for machines.
+    /// Returns the entry for the suite's list of packages. `None` if there is no list for amd64.
     pub(super) fn packages(&self) -> Option<PackageList> {
         let plain = format!("main/binary-{ARCHITECTURE}/Packages");
         let unpacked_bytes = self.file(&plain)?.bytes;
@@ -93,12 +95,12 @@ impl Release {
     }
 }
 
-/// True if the text is a SHA-256 in the form in which archives write it.
+/// True if the text is a SHA-256 of 64 lower-case hexadecimal digits, as archives write it.
 pub(super) fn is_sha256(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Reads a date of an index: `Sat, 11 Jul 2026 10:16:37 UTC`. Returns seconds since 1970.
+/// Parses a date such as `Sat, 11 Jul 2026 10:16:37 UTC`. Returns seconds since 1970.
 fn seconds(date: &str) -> Option<u64> {
     let date = httpdate::parse_http_date(&date.replace("UTC", "GMT")).ok()?;
     date.duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs())

@@ -1,4 +1,4 @@
-//! The list of one suite's packages, as an index names it.
+//! The list of one suite's packages in the state folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,9 +9,9 @@ use super::list::{self, Listed};
 use super::release::{PackageList, Release};
 use crate::cache;
 
-/// Maximum length of a list as fetched, in bytes. Debian's have up to 11 MB.
+/// Maximum length of a list's file, in bytes. Debian's lists have up to 11 MB, compressed.
 const PACKED_BYTES_MAX: u64 = 64 << 20;
-/// Maximum length of a decompressed list, in bytes. Debian's have up to 65 MB.
+/// Maximum length of a decompressed list, in bytes. Debian's lists have up to 65 MB.
 const LIST_BYTES_MAX: u64 = 256 << 20;
 
 /// A suite whose list is in the state folder.
@@ -19,12 +19,12 @@ pub(super) struct Suite {
     /// Base address of the archive.
     pub(super) base: String,
     list: PackageList,
-    /// The list's file.
+    /// Path of the list in the state folder.
     path: PathBuf,
 }
 
 impl Suite {
-    /// Fetches the list that an index names, unless it is there.
+    /// Fetches the list to which an index refers. Does nothing if the state folder already has the list.
     pub(super) fn open(
         folder: &Path,
         fetcher: &Fetcher<'_>,
@@ -51,7 +51,7 @@ impl Suite {
         Ok(Some(Suite { base: base.to_owned(), list, path }))
     }
 
-    /// Returns the packages that `wants` names.
+    /// Returns the packages whose names `wants` accepts.
     pub(super) fn find(&self, wants: &dyn Fn(&str) -> bool) -> Result<Vec<Listed>, Error> {
         let format = |error: std::io::Error| Error::Format {
             address: format!("{}/{}", self.base, self.list.file.path),
@@ -60,7 +60,7 @@ impl Suite {
         list::read(&self.path, self.list.unpacked_bytes, wants).map_err(format)
     }
 
-    /// Removes the lists in the folder that none of `suites` uses.
+    /// Removes all lists from the folder except those of `suites`.
     pub(super) fn sweep(folder: &Path, suites: &[Suite]) {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let path = entry.path();

@@ -1,7 +1,7 @@
-//! Keys that may sign an index: those of the host, else Debian's own, known by their fingerprints.
+//! Choice of the keys that may sign an index: the host's keys, or else Debian's own, identified by their fingerprints.
 //!
-//! Everett contains fingerprints, not keys. It takes the keys from the archive's package `debian-archive-keyring`,
-//! which it reads before anything is verified: of the keys in there, it keeps those that have the fingerprints.
+//! Everett contains only the fingerprints. It takes the keys from the archive's package `debian-archive-keyring`.
+//! Nothing is verified when Everett reads this package, so it uses only the keys that have one of the fingerprints.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -22,15 +22,15 @@ use crate::debian::version::compare;
 /// Fingerprints of the primary keys with which Debian signs its archives, from bullseye to trixie. They are in Debian's
 /// package `debian-archive-keyring` and at <https://ftp-master.debian.org/keys.html>.
 const DEBIAN: [&str; 9] = [
-    // Archive, security archive and stable release of Debian 11.
+    // Keys of Debian 11: archive, security archive, stable release.
     "1f89983e0081fde018f3cc9673a4f27b8dd47936",
     "ac530d520f2f3269f5e98313a48449044aad5c5d",
     "a4285295fc7b1a81600062a9605c66f00d6c9793",
-    // The same of Debian 12.
+    // Keys of Debian 12: archive, security archive, stable release.
     "b8b80b5b623eab6ad8775c45b7c5d7d6350947f8",
     "05ab90340c0c5e797f44a8c8254cf3b5aec0a8f0",
     "4d64fec119c2029067d6e791f8d2585b8783d481",
-    // The same of Debian 13.
+    // Keys of Debian 13: archive, security archive, stable release.
     "04b54c3cdca79751b16bc6b5225629df75b188bd",
     "5e04a1e3223a19a20706e20f9904613d4cce68c6",
     "41587f7db8c774bccf131416762f67a0b2c39de4",
@@ -38,19 +38,19 @@ const DEBIAN: [&str; 9] = [
 
 /// Package with the keys of Debian's archives.
 const PACKAGE: &str = "debian-archive-keyring";
-/// Path of the keys in the package, without its ending: `.gpg`, since Debian 13 `.pgp`.
+/// Path of the keys in the package, without its ending. The ending is `.gpg`, or `.pgp` since Debian 13.
 const IN_PACKAGE: &str = "usr/share/keyrings/debian-archive-keyring";
 
-/// Maximum length of the package, in bytes. Debian's has 170 KB.
+/// Maximum length of the package, in bytes. Debian's package has 170 KB.
 const PACKAGE_BYTES_MAX: u64 = 8 << 20;
-/// Maximum length of the package's content, in bytes.
+/// Maximum length of the package's unpacked content, in bytes.
 const UNPACKED_BYTES_MAX: u64 = 64 << 20;
-/// Maximum length of a file with keys, in bytes. Debian's has 56 KB.
+/// Maximum length of a file with keys, in bytes. Debian's file has 56 KB.
 const KEYS_BYTES_MAX: u64 = 4 << 20;
 
-/// Location of an index that is not verified yet.
+/// An index that is not verified yet, with the settings to fetch keys for it.
 pub(super) struct IndexLocation<'p> {
-    /// Folder of the state.
+    /// Path of the state folder.
     pub(super) folder: &'p Path,
     pub(super) fetcher: &'p Fetcher<'p>,
     /// Base address of the archive.
@@ -61,7 +61,8 @@ pub(super) struct IndexLocation<'p> {
     pub(super) address: &'p str,
 }
 
-/// Verifies a signed index; returns its text. `signed_by` is the source's file with keys, or the keys themselves.
+/// Verifies the signature of an index and returns its text. `signed_by` comes from the source: a path of a file with
+/// keys, or the keys themselves.
 pub(super) fn verify(
     place: &IndexLocation<'_>,
     signed_by: Option<&str>,
@@ -75,7 +76,7 @@ pub(super) fn verify(
     if let Some(signed_by) = signed_by {
         match signed.verify(&of_host(access, signed_by)?, None, now_s) {
             Ok(()) => return Ok(signed.text()),
-            // The host's own copy of Debian's keys may be too old.
+            // The host's own copy of Debian's keys may be too old, so Everett also tries the archive's copy.
             Err(reason) if sources::is_keyring(signed_by) => why = Some(reason),
             Err(reason) => return Err(refused(reason)),
         }
@@ -106,7 +107,7 @@ pub(super) fn verify(
     Ok(signed.text())
 }
 
-/// Reads keys that the host's configuration names: a file, or the keys themselves in armor.
+/// Returns the keys that the host's configuration gives: the content of a file, or armored keys in the text itself.
 fn of_host(access: &dyn Access, signed_by: &str) -> Result<Vec<u8>, Error> {
     let bad = |path: &str| {
         let path = path.to_owned();
@@ -117,7 +118,7 @@ fn of_host(access: &dyn Access, signed_by: &str) -> Result<Vec<u8>, Error> {
         let bytes = everett_input::file::read(Path::new(path), KEYS_BYTES_MAX);
         (path, bytes.map_err(|error| bad(path)(error.reason.to_string()))?)
     } else {
-        // In a paragraph, each line is indented by a space, and an empty line is a dot.
+        // In the format deb822(5), each line of the value is indented by a space, and a dot stands for an empty line.
         let lines = signed_by.lines().map(|line| line.strip_prefix(' ').unwrap_or(line));
         let text: String =
             lines.map(|line| if line == "." { "\n".to_owned() } else { format!("{line}\n") }).collect();
@@ -127,7 +128,7 @@ fn of_host(access: &dyn Access, signed_by: &str) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// Fetches the archive's own keys by an index that is not verified yet; `None` if the archive has no such package.
+/// Fetches the archive's own keys. Uses the index before it is verified. `None` if the archive has no package of keys.
 fn fetched(place: &IndexLocation<'_>, signed: &dyn Signed) -> Result<Option<Vec<u8>>, Error> {
     let IndexLocation { folder, fetcher, base, suite, address } = *place;
     let release = Release::parse(&signed.text(), address)?;
@@ -148,7 +149,7 @@ fn fetched(place: &IndexLocation<'_>, signed: &dyn Signed) -> Result<Option<Vec<
     archive::each(data, UNPACKED_BYTES_MAX, |entry, _| {
         let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         let end = path.trim_start_matches("./").strip_prefix(IN_PACKAGE);
-        // One of the two names can be a link to the other.
+        // Each of the two endings may be a link to the other, so links are skipped.
         if matches!(end, Some(".gpg" | ".pgp")) && entry.header().entry_type().is_file() {
             let mut bytes = Vec::new();
             entry.take(KEYS_BYTES_MAX).read_to_end(&mut bytes)?;

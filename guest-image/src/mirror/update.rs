@@ -1,4 +1,4 @@
-//! The update of a suite: its index is fetched and verified, then its list of packages.
+//! Update of a suite: download and check of its index, and then of its list of packages.
 
 use std::fs;
 use std::path::Path;
@@ -10,16 +10,16 @@ use super::suite::Suite;
 use super::trust;
 use crate::apt::sources::Source;
 
-/// Maximum length of an index, in bytes. Debian's have up to 240 KB.
+/// Maximum length of an index, in bytes. Debian's indexes have up to 240 KB.
 const RELEASE_BYTES_MAX: u64 = 1 << 20;
-/// Maximum length of a file with a date, in bytes.
+/// Maximum length of the file that keeps an index's date, in bytes.
 const DATE_BYTES_MAX: u64 = 64;
 
-/// Debian's mirrors, which answer on both schemes.
+/// Start of the addresses of Debian's mirrors. They serve http and https.
 const DEBIAN: &str = "http://deb.debian.org/";
 const DEBIAN_HTTPS: &str = "https://deb.debian.org/";
 
-/// Fetches a suite's index and, if it is a new one, its list. `None` if the suite has no list.
+/// Fetches a suite's index, and the suite's list if the index has changed. `None` if the suite has no list.
 pub(super) fn update(
     folder: &Path,
     fetcher: &Fetcher<'_>,
@@ -47,8 +47,8 @@ pub(super) fn update(
     Ok(suite)
 }
 
-/// Returns the base address of an archive, without a slash at its end. Debian's own mirrors are asked over https if a
-/// proxy is between: it passes that on unread, and need not know how to.
+/// Returns the base address of an archive, without a slash at its end. Behind a proxy, Everett uses https for Debian's
+/// own mirrors, because every proxy can pass on encrypted connections.
 pub(super) fn base(uri: &str, fetcher: &Fetcher<'_>) -> Result<String, Error> {
     let uri = uri.trim_end_matches('/');
     if !["http://", "https://", "file:/"].iter().any(|scheme| uri.starts_with(scheme)) {

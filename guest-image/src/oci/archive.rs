@@ -1,4 +1,4 @@
-//! An archive of an image: Docker's own format, or an OCI layout in a tar.
+//! Archives of container images: tar files in Docker's own format, or with an OCI layout inside.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -21,32 +21,32 @@ use crate::compression::Format;
 use crate::space::Metered;
 use crate::tree::Content;
 
-/// Maximum number of entries of an archive of an image. Each layer has at most a handful.
+/// Maximum number of entries of an archive of an image. Each layer has at most a handful of entries.
 pub(super) const ARCHIVE_ENTRIES_MAX: usize = 10_000;
 
-/// Maximum number of links followed to find an entry.
+/// Maximum number of links that are followed to find an entry.
 const LINKS_FOLLOWED_MAX: usize = 8;
 
 /// Maximum length of a path in the archive, in bytes.
 const PATH_BYTES_MAX: usize = 4096;
 
-/// An open archive, uncompressed.
+/// An open archive. Its file is not compressed.
 pub(super) struct Archive {
     file: Arc<File>,
     entries: BTreeMap<String, EntryLocation>,
 }
 
-/// Place of an entry in the archive.
+/// Location of an entry in the archive.
 enum EntryLocation {
     File {
         offset: u64,
         length: u64,
     },
-    /// A link to another entry. Some versions of Docker write links in place of repeated layers.
+    /// A link to the entry with this path. Some versions of Docker write links in place of repeated layers.
     Link(String),
 }
 
-/// Returns the key of the configuration of an archive's image: it depends on all bytes of the archive.
+/// Returns the cache key of the image's configuration. The key depends on all bytes of the archive.
 pub(super) fn key(path: &Path, tag: Option<&str>) -> Result<Key, Problem> {
     let failed = reading(path.display());
     let (mut file, metadata) = input::open(path).map_err(|error| reading(path.display())(error.into()))?;
@@ -62,7 +62,7 @@ pub(super) fn key(path: &Path, tag: Option<&str>) -> Result<Key, Problem> {
 }
 
 impl Archive {
-    /// Opens an archive. A compressed one is unpacked to a temporary file of the cache.
+    /// Opens an archive. A compressed archive is first decompressed to a temporary file in the cache.
     pub(super) fn open(path: &Path, cache: &Cache) -> Result<Archive, Problem> {
         let failed = |source: io::Error| reading(path.display())(source);
         let (mut file, _) = input::open(path).map_err(|error| failed(error.into()))?;
@@ -90,7 +90,7 @@ impl Archive {
         Archive::of_file(file)
     }
 
-    /// Reads the entries of an uncompressed archive.
+    /// Reads the list of entries of an uncompressed archive.
     pub(super) fn of_file(file: File) -> Result<Archive, Problem> {
         let file = Arc::new(file);
         let mut entries = BTreeMap::new();
@@ -169,8 +169,9 @@ impl Blobs for Archive {
     }
 
     fn find(&mut self, tag: Option<&str>) -> Result<ResolvedImage, Problem> {
-        // Recent versions of Docker write `index.json` and `manifest.json`. Only the former has the blobs' digests, so it
-        // is tried first. A tag that it lacks is looked up in the latter, which has complete names (`redis:7`).
+        // Recent versions of Docker write `index.json` and `manifest.json`. Only `index.json` has the digests of the
+        // blobs, so Everett reads it first. If `index.json` lacks the tag, Everett looks for it in `manifest.json`,
+        // which has complete names (`redis:7`).
         let saved = self.read("manifest.json", "manifest.json")?;
         let index = match self.content("oci-layout") {
             Some(_) => self.read("index.json", "the index")?,
@@ -188,7 +189,7 @@ impl Blobs for Archive {
     }
 }
 
-/// A reader of a part of the archive's file, which it keeps open.
+/// A reader of a part of the archive's file. It keeps the file open.
 struct Span {
     file: Arc<File>,
     offset: u64,
@@ -206,18 +207,19 @@ impl Read for Span {
     }
 }
 
-/// Returns the start of a path, escaped for messages.
+/// Returns at most the first 256 bytes of a path, escaped for messages.
 fn shown(path: &str) -> String {
     const SHOWN: usize = 256;
     path.chars().take(SHOWN).collect::<String>().escape_debug().to_string()
 }
 
-/// Returns a path in the archive without `.` and `..`; `None` if it leads out of the archive.
+/// Resolves `.` and `..` in a path of the archive. Returns `None` if the path leads out of the archive.
 fn normal(path: &[u8]) -> Option<String> {
     beside("", path)
 }
 
-/// Returns the path of `to` as the target of a symbolic link at `link`.
+/// Returns the path to which a symbolic link at `link` with the target `to` leads. `None` if it leads out of the
+/// archive.
 fn beside(link: &str, to: &[u8]) -> Option<String> {
     let to = std::str::from_utf8(to).ok().filter(|to| to.len() <= PATH_BYTES_MAX)?;
     let mut parts: Vec<&str> = link.split('/').collect();

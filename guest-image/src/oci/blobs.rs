@@ -1,4 +1,4 @@
-//! What every source of container images can do.
+//! The trait that all sources of container images implement, and bounded reading of their blobs.
 
 use std::io::Read;
 
@@ -8,24 +8,24 @@ use super::resolved_image::ResolvedImage;
 
 /// A source of blobs: a layout, an archive or a registry.
 pub(super) trait Blobs {
-    /// Opens a blob by its digest or, in an archive of Docker's own format, by its path.
+    /// Opens a blob by its digest. In an archive of Docker's own format, `blob` is the blob's path.
     fn open(&mut self, blob: &str) -> Result<Box<dyn Read + '_>, Problem>;
 
-    /// Opens a manifest or an index by its digest. Registries keep these apart from other blobs.
+    /// Opens a manifest or an index by its digest. Registries have a separate address for them.
     fn open_manifest(&mut self, digest: &str) -> Result<Box<dyn Read + '_>, Problem> {
         self.open(digest)
     }
 
-    /// Returns the word before the source's path that allows a name behind it.
+    /// Returns the prefix with which an operator writes `PREFIX:PATH:NAME` for an image of this source.
     fn transport(&self) -> &'static str {
         "oci"
     }
 
-    /// Finds the image of this name or, without a name, the only image.
+    /// Finds the image with the name `tag`. Without a name, finds the only image.
     fn find(&mut self, tag: Option<&str>) -> Result<ResolvedImage, Problem>;
 }
 
-/// Reads a whole blob of at most `most` bytes, and verifies its digest and its length. `reader` is the open blob.
+/// Reads a whole blob of at most `most` bytes, and verifies digest and length. `reader` is the open blob.
 pub(super) fn read(
     reader: impl Read,
     digest: &Digest,
@@ -51,7 +51,7 @@ pub(super) fn read(
     Ok(content)
 }
 
-/// Reads everything, at most `most` bytes.
+/// Reads all bytes. Fails if there are more than `most` bytes.
 pub(super) fn read_bounded(reader: impl Read, what: &'static str, most: u64) -> Result<Vec<u8>, Problem> {
     let mut content = Vec::new();
     reader.take(most.saturating_add(1)).read_to_end(&mut content).map_err(reading(what))?;

@@ -1,4 +1,4 @@
-//! Tests of images that would take the memory or the disk of the host.
+//! Tests with hostile images that would fill the host's memory or disk.
 
 use std::fs;
 
@@ -13,11 +13,11 @@ use crate::space::tests::on_disk_with;
 #[test]
 fn bombs_are_refused() {
     let lab = Lab::new();
-    // A stream of zeros is an archive without files, but it is unpacked before that is known.
+    // A stream of zeros is an archive without files. Everett decompresses the stream before it can know that.
     let zeros = || std::io::Read::take(std::io::repeat(0), 2 * FREE_BYTES);
     let bomb = zstd::encode_all(zeros(), 1).unwrap();
     assert!((bomb.len() as u64) < FREE_BYTES / EXPANSION_MAX, "{} bytes", bomb.len());
-    // Without the bound, the layer would be whole: its digest is right.
+    // The layer's digest is right, so only the bound can refuse the layer.
     let mut whole = Hashed::new(zeros(), Digest::sha256_hasher());
     std::io::copy(&mut whole, &mut std::io::sink()).unwrap();
     let parts = Parts::packed(vec![(bomb.clone(), whole.finish().to_string())]);
@@ -26,7 +26,7 @@ fn bombs_are_refused() {
         lab.refused(&parts),
         format!("the layer {layer}: it unpacks to more than 1100 times its length and 256 MiB")
     );
-    // An archive of an image that is a bomb itself.
+    // The archive of an image can itself be a decompression bomb.
     let path = lab.path("image.tar.zst");
     fs::write(&path, &bomb).unwrap();
     let error = lab.get(&Source::Archive { path, tag: None }).unwrap_err();
@@ -34,11 +34,10 @@ fn bombs_are_refused() {
         error.ends_with("image.tar.zst: it unpacks to more than 1100 times its length and 256 MiB"),
         "{error}"
     );
-    // Too many layers.
     let mut many = Parts::of(&[Layer::new().done()]);
     many.layers = vec![many.layers[0].clone(); LAYERS_MAX + 1];
     assert_eq!(lab.refused(&many), "more than 256 layers");
-    // Indexes within one another without end.
+    // Indexes are nested without end.
     let path = lab.layout("nested", &Parts::of(&[]));
     let mut index = fs::read_to_string(path.join("index.json")).unwrap();
     for _ in 0..6 {

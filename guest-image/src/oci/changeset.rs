@@ -1,7 +1,9 @@
-//! A layer's changes over the layers below it (OCI image specification, "Image Layer Filesystem Changeset").
+//! Application of a layer's changes to the layers below it (OCI image specification, "Image Layer Filesystem
+//! Changeset").
 //!
-//! A file named `.wh.NAME` removes NAME, and one named `.wh..wh..opq` the whole content of its folder. Both affect only
-//! the layers below, wherever they stand in the layer's archive, so they are applied in a first pass.
+//! A file named `.wh.NAME` (a *whiteout*) removes NAME. A file named `.wh..wh..opq` removes the whole content of its
+//! folder. Both remove only files of lower layers, wherever they are in the layer's archive. The first of two passes
+//! over the archive therefore applies them.
 
 use std::fs::File;
 use std::io::{self, BufReader};
@@ -14,23 +16,23 @@ use crate::tree::{Spool, Tree};
 
 /// Prefix of whiteouts.
 const WHITEOUT: &[u8] = b".wh.";
-/// Name of the file that makes a folder opaque.
+/// Name of the file that makes a folder opaque: it hides the folder's content in lower layers.
 const OPAQUE: &[u8] = b".wh..wh..opq";
-/// Prefix of other files of AUFS, which mean nothing here.
+/// Prefix of other files that the filesystem AUFS writes. Everett ignores them.
 const META: &[u8] = b".wh..wh.";
 
-/// What an entry of a layer removes.
+/// Removal that an entry of a layer stands for.
 #[derive(Debug, PartialEq, Eq)]
 enum Whiteout {
-    /// Nothing: an ordinary entry.
+    /// The entry is an ordinary file or folder and removes nothing.
     No,
-    /// The file or folder at this path.
+    /// The entry removes the file or folder at this path.
     Entry(Vec<u8>),
-    /// The content of the folder at this path.
+    /// The entry removes the content of the folder at this path.
     Content(Vec<u8>),
-    /// Nothing: the entry is ignored.
+    /// The entry is a file of AUFS, which is ignored.
     Ignored,
-    /// Nothing: the whiteout has no valid name.
+    /// The entry is a whiteout without a valid name.
     Malformed,
 }
 
@@ -38,7 +40,7 @@ fn whiteout(path: &[u8]) -> Whiteout {
     let trimmed = path.strip_suffix(b"/").unwrap_or(path);
     let start = trimmed.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
     let (folder, name) = trimmed.split_at(start);
-    // A whiteout is a file, so no path leads through it, except through AUFS's own folders.
+    // A whiteout is a file, so no path can lead through it. AUFS's own folders are the exception.
     for part in folder.split(|&byte| byte == b'/') {
         if part.starts_with(META) {
             return Whiteout::Ignored;
@@ -60,7 +62,7 @@ fn whiteout(path: &[u8]) -> Whiteout {
     }
 }
 
-/// Applies a layer, whose uncompressed archive is `file`, to the tree. File contents stay in the file.
+/// Applies a layer to the tree. `file` is the layer's uncompressed archive, and the contents of files stay in it.
 pub(super) fn apply(name: &str, file: &Arc<File>, tree: &mut Tree, spool: &mut Spool) -> Result<(), Problem> {
     let of_layer = |source: archive::Error| Problem::Layer { layer: name.to_owned(), source };
     let reader = || {

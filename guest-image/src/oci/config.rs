@@ -1,4 +1,4 @@
-//! The configuration of an image: what runs, as whom, where, and how one sees that it works.
+//! The configuration of an image: command line, user, folders, volumes, ports and healthcheck.
 
 use std::collections::BTreeMap;
 
@@ -9,50 +9,50 @@ use super::limits::LAYERS_MAX;
 
 /// Maximum number of arguments of a command, of variables of an environment, and of words of a healthcheck.
 pub const WORDS_MAX: usize = 1_024;
-/// Maximum total length of a command's arguments, and of an environment, in bytes. Linux bounds each argument by this.
+/// Maximum total length of a command's arguments, and of an environment, in bytes: Linux's bound on one argument.
 pub const WORDS_BYTES_MAX: usize = 128 << 10;
-/// Maximum number of volumes.
+/// Maximum number of an image's volumes.
 pub const VOLUMES_MAX: usize = 64;
 /// Maximum number of ports that an image names.
 const PORTS_MAX: usize = 65_536;
 /// Maximum length of a path, in bytes: Linux's `PATH_MAX` without its final zero.
 const PATH_BYTES_MAX: usize = 4_095;
-/// Maximum length of a user with its group, in bytes.
+/// Maximum length of a user and group together, in bytes.
 const USER_BYTES_MAX: usize = 256;
-/// Longest time of a healthcheck, in nanoseconds: a day.
+/// Maximum duration of a healthcheck, in nanoseconds: one day.
 const TIME_NS_MAX: u64 = 86_400 * 1_000_000_000;
 
-/// What an image says about its process.
+/// Settings with which a container engine starts an image's process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageConfig {
-    /// Digests of the layers' unpacked archives, the lowest first.
+    /// Digests of the layers' uncompressed archives, the lowest layer first.
     pub(super) diff_ids: Vec<Digest>,
-    /// The first part of the command line. The key `command` of a service does not replace it.
+    /// First part of the command line. A service's key `command` replaces only the second part.
     pub entrypoint: Vec<String>,
-    /// The second part of the command line.
+    /// Second part of the command line.
     pub command: Vec<String>,
-    /// Environment.
+    /// Environment variables of the process.
     pub env: BTreeMap<String, String>,
-    /// User, with a group after a colon if there is one; by name or number. Root if `None`.
+    /// User of the process, by name or number, with a colon and a group if the image gives one. `None` means root.
     pub user: Option<String>,
-    /// Working folder; `/` if `None`.
+    /// Working folder of the process. `None` means `/`.
     pub cwd: Option<String>,
-    /// Paths whose contents outlive the process, in byte order.
+    /// Paths whose contents are kept when the process ends, in byte order.
     pub volumes: Vec<String>,
-    /// Number of the signal that asks the process to end.
+    /// Number of the signal that asks the process to stop.
     pub stop_signal: Option<i32>,
-    /// TCP ports at which the process serves, the lowest first.
+    /// TCP ports on which the process listens, the lowest first.
     pub ports: Vec<u16>,
-    /// Command that tells whether the process works.
+    /// Command that checks whether the process works.
     pub healthcheck: Option<Healthcheck>,
 }
 
-/// A healthcheck (Docker's extension of the configuration).
+/// A healthcheck, Docker's extension of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Healthcheck {
-    /// Program and arguments; it ends with status 0 if the process works.
+    /// Program and arguments of the check. Exit status 0 means that the process works.
     pub argv: Vec<String>,
-    /// Time after which an engine gives up, in nanoseconds: the start period, and then all retries.
+    /// Time after which a container engine gives up, in nanoseconds: the start period and all retries.
     pub limit_ns: u64,
 }
 
@@ -60,7 +60,7 @@ impl ImageConfig {
     /// Parses a configuration.
     ///
     /// # Errors
-    /// Returns an error that names the key.
+    /// Returns an error that names the key at fault.
     pub fn parse(text: &[u8]) -> Result<ImageConfig, Problem> {
         let document = |error: serde_json::Error| Problem::Document {
             what: "the configuration",
@@ -99,7 +99,7 @@ fn fail<T>(key: &'static str, problem: impl Into<String>) -> Result<T, Problem> 
     Err(Problem::Config { key, problem: problem.into() })
 }
 
-/// Checks a list of arguments.
+/// Checks the number and the length of a list of words.
 fn words(key: &'static str, words: Vec<String>) -> Result<Vec<String>, Problem> {
     if words.len() > WORDS_MAX {
         return fail(key, format!("more than {WORDS_MAX} words"));
@@ -133,7 +133,7 @@ fn user(user: String) -> Result<String, Problem> {
     Ok(user)
 }
 
-/// Returns a path in normal form. A relative path starts at the root.
+/// Returns a path in normal form. A relative path is taken to start at the root.
 fn absolute(key: &'static str, path: &str) -> Result<String, Problem> {
     if path.len() > PATH_BYTES_MAX || path.contains('\0') {
         return fail(key, format!("a path of more than {PATH_BYTES_MAX} bytes, or with a zero byte"));
@@ -167,8 +167,8 @@ fn volumes(paths: &[String]) -> Result<Vec<String>, Problem> {
     Ok(volumes)
 }
 
-/// Reads `PORT`, `PORT/tcp` and ranges of ports, of which the first is taken. Ports of other protocols are left out. The
-/// key has no effect on the process, so an entry that is no port is left out, too.
+/// Returns the ports of the entries `PORT`, `PORT/tcp` and of ranges; a range gives its first port. Leaves out ports of
+/// other protocols. Also leaves out malformed entries, because the key has no effect on the process.
 fn ports(entries: &[String]) -> Result<Vec<u16>, Problem> {
     if entries.len() > PORTS_MAX {
         return fail("ExposedPorts", format!("more than {PORTS_MAX} ports"));
@@ -184,14 +184,14 @@ fn ports(entries: &[String]) -> Result<Vec<u16>, Problem> {
     Ok(ports)
 }
 
-/// Returns the number of a signal.
+/// Returns the number of the signal with this name or number.
 fn signal(name: &str) -> Result<i32, Problem> {
     everett_input::signal::number(name).map_err(|problem| Problem::Config { key: "StopSignal", problem })
 }
 
-/// Returns the healthcheck; `None` if the image disables or inherits it.
+/// Returns the healthcheck. `None` if the image disables it or does not set one.
 fn healthcheck_of(raw: documents::Healthcheck) -> Result<Option<Healthcheck>, Problem> {
-    /// Docker's defaults: 30 s between attempts, 30 s for each attempt, and three retries.
+    /// Docker's default for the interval and for the time of one attempt: 30 s. The default number of retries is three.
     const DEFAULT_NS: u64 = 30_000_000_000;
     const DEFAULT_RETRIES: u64 = 3;
     let mut test = words("Healthcheck", raw.test.unwrap_or_default())?.into_iter();
@@ -199,7 +199,7 @@ fn healthcheck_of(raw: documents::Healthcheck) -> Result<Option<Healthcheck>, Pr
         None | Some("" | "NONE") => return Ok(None),
         Some("CMD") => test.collect(),
         Some("CMD-SHELL") => {
-            // buildah splits the line into words; podman joins them again.
+            // buildah splits the shell's line into words, and podman joins them again.
             let line = test.collect::<Vec<_>>().join(" ");
             if line.is_empty() {
                 return fail("Healthcheck", "CMD-SHELL without a command");

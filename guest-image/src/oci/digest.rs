@@ -26,7 +26,7 @@ impl Digest {
         &self.hex
     }
 
-    /// Returns a hasher of the usual algorithm.
+    /// Returns a hasher for SHA-256, the usual algorithm.
     pub(super) fn sha256_hasher() -> Hasher {
         Hasher::Sha256(Sha256::new())
     }
@@ -63,7 +63,7 @@ impl FromStr for Digest {
     }
 }
 
-/// A digest under computation.
+/// A digest while it is computed.
 #[derive(Debug, Clone)]
 pub(super) enum Hasher {
     Sha256(Sha256),
@@ -87,7 +87,7 @@ impl Hasher {
     }
 }
 
-/// A reader that hashes and counts what it passes on.
+/// A reader that hashes and counts all bytes that are read through it.
 #[derive(Debug)]
 pub(super) struct Hashed<R> {
     inner: R,

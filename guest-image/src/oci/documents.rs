@@ -1,7 +1,7 @@
-//! The JSON documents of images, with the fields that Everett reads (OCI image specification 1.1: index, manifest,
-//! descriptor, configuration).
+//! The JSON documents of images (OCI image specification 1.1: index, manifest, descriptor, configuration).
 //!
-//! Unknown fields are ignored, as the specification demands. Lists may be `null`, as Docker writes them.
+//! The types have only the fields that Everett reads. Unknown fields are ignored, as the specification demands. A list
+//! may be `null`, because Docker writes empty lists so.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub(super) struct Index {
     pub(super) manifests: Vec<Descriptor>,
 }
 
-/// The parts of an image.
+/// References to the configuration and the layers of an image.
 #[derive(Debug, Deserialize)]
 pub(super) struct Manifest {
     pub(super) config: Descriptor,
@@ -43,18 +43,18 @@ pub(super) struct Descriptor {
 }
 
 impl Descriptor {
-    /// Returns true if it refers to an index.
+    /// Returns true if the blob is an index.
     pub(super) fn is_index(&self) -> bool {
         matches!(&self.media_type[..], INDEX | DOCKER_LIST)
     }
 
-    /// Returns true if it refers to a manifest.
+    /// Returns true if the blob is a manifest.
     pub(super) fn is_manifest(&self) -> bool {
         matches!(&self.media_type[..], MANIFEST | DOCKER_MANIFEST)
     }
 }
 
-/// Operating system and architecture, in Go's words.
+/// Operating system and architecture, by the names that the Go toolchain uses.
 #[derive(Debug, Deserialize)]
 pub(super) struct Platform {
     pub(super) architecture: String,
@@ -62,7 +62,7 @@ pub(super) struct Platform {
 }
 
 impl Platform {
-    /// Returns true for the platform of Everett's guests.
+    /// Returns true for linux on amd64, the platform of Everett's guests.
     pub(super) fn is_ours(&self) -> bool {
         self.os == "linux" && self.architecture == "amd64"
     }
@@ -84,14 +84,14 @@ pub(super) struct Configuration {
     pub(super) rootfs: RootFs,
 }
 
-/// The layers of an image, unpacked.
+/// Digests of the layers of an image.
 #[derive(Debug, Deserialize)]
 pub(super) struct RootFs {
-    /// Digests of the layers' tar archives, the lowest layer first.
+    /// Digests of the layers' uncompressed tar archives, the lowest layer first.
     pub(super) diff_ids: Vec<String>,
 }
 
-/// How a container engine starts the image's process.
+/// Settings with which a container engine starts the image's process.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub(super) struct Process {
@@ -103,11 +103,11 @@ pub(super) struct Process {
     pub(super) volumes: Option<BTreeMap<String, IgnoredAny>>,
     pub(super) stop_signal: Option<String>,
     pub(super) exposed_ports: Option<BTreeMap<String, IgnoredAny>>,
-    /// Docker's extension of the specification.
+    /// Docker's extension of the OCI specification.
     pub(super) healthcheck: Option<Healthcheck>,
 }
 
-/// A healthcheck as Docker writes it. Times are in nanoseconds; 0 stands for the default.
+/// A healthcheck in Docker's form. Times are in nanoseconds, and 0 means the default.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub(super) struct Healthcheck {

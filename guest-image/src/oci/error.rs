@@ -1,4 +1,4 @@
-//! Errors of container images. Each names the part of the image at fault.
+//! Errors of container images. Each error names the faulty part of the image.
 
 use std::io;
 
@@ -10,9 +10,9 @@ use crate::{archive, cache, squashfs, tree};
 #[derive(Debug, thiserror::Error)]
 #[error("the image {image}: {problem}")]
 pub struct Error {
-    /// The image, as the world names it.
+    /// The image's name, as the world file gives it.
     pub image: String,
-    /// The problem.
+    /// Description of the problem.
     pub problem: Problem,
 }
 
@@ -25,7 +25,7 @@ pub enum Problem {
     /// A file cannot be read.
     #[error("cannot read {what}: {}", everett_input::file::in_words(source))]
     Read {
-        /// The file or blob.
+        /// Name of the file or blob.
         what: String,
         /// Cause of the failure.
         source: io::Error,
@@ -36,15 +36,15 @@ pub enum Problem {
     /// A JSON document is invalid.
     #[error("{what} is not valid: {problem}")]
     Document {
-        /// The document: "the manifest", "the index".
+        /// Name of the document: "the manifest" or "the index".
         what: &'static str,
         /// Description of the defect.
         problem: String,
     },
-    /// A document or blob is too long.
+    /// A document or blob exceeds its bound.
     #[error("{what} has more than {most} bytes")]
     TooLong {
-        /// The document or blob.
+        /// Name of the document or blob.
         what: String,
         /// The bound in bytes.
         most: u64,
@@ -65,10 +65,10 @@ pub enum Problem {
         /// Length of the blob, in bytes.
         found: u64,
     },
-    /// A blob does not have its digest.
+    /// The content of a blob or layer does not match its digest.
     #[error("{what} has the digest {found}, and {expected} is declared")]
     Digest {
-        /// The blob or layer.
+        /// Name of the blob or layer.
         what: String,
         /// The declared digest.
         expected: String,
@@ -78,13 +78,13 @@ pub enum Problem {
     /// A digest is malformed or uses an unknown algorithm.
     #[error("{0:?} is not a SHA-256 or SHA-512 digest")]
     NotADigest(String),
-    /// There is no image for this architecture.
+    /// There is no image for linux on amd64. The value lists the platforms for which there is an image.
     #[error("it has no image for linux on amd64{}", there(.0))]
     Platform(Vec<String>),
     /// There are several images, and no tag chooses one.
     #[error("it has several images; write {transport}:PATH:NAME with one of these names: {}", names.join(", "))]
     Several {
-        /// The word before a path to such a file that may be followed by a name.
+        /// Prefix of an image's name in a world file, to which the operator can append `:PATH:NAME`.
         transport: &'static str,
         /// Names of the images.
         names: Vec<String>,
@@ -94,7 +94,7 @@ pub enum Problem {
     NoTag {
         /// The requested name.
         tag: String,
-        /// Names of the images.
+        /// Names of all images in the layout or archive.
         names: Vec<String>,
     },
     /// The manifest and the configuration differ in the number of layers.
@@ -105,25 +105,25 @@ pub enum Problem {
         /// Position of the configuration's first layer that the manifest lacks, from 1.
         config: usize,
     },
-    /// The files of an image have lengths that a disk cannot have.
+    /// The lengths of an image's files do not fit together as parts of one disk.
     #[error("its files are not those of a root filesystem: their lengths do not fit")]
     Parts,
-    /// There are too many layers.
+    /// The number of layers exceeds the bound.
     #[error("more than {LAYERS_MAX} layers")]
     Layers,
-    /// A layer unpacks to too many bytes.
+    /// The unpacked length of a layer exceeds the bound.
     #[error("the layer {layer} unpacks to more than {LAYER_BYTES_MAX} bytes")]
     LayerBytes {
         /// Digest of the layer.
         layer: String,
     },
-    /// A layer unpacks to suspiciously many bytes.
+    /// A layer becomes so much longer when it is decompressed that Everett takes it for an attack.
     #[error("the layer {layer}: {Expanded}")]
     Expansion {
         /// Digest of the layer.
         layer: String,
     },
-    /// The layers are too long in total.
+    /// The total unpacked length of the layers exceeds the bound.
     #[error("its layers unpack to more than {IMAGE_BYTES_MAX} bytes")]
     ImageBytes,
     /// The archive with the image cannot be read.
@@ -137,7 +137,7 @@ pub enum Problem {
         /// Cause of the failure.
         source: archive::Error,
     },
-    /// A whiteout is malformed.
+    /// A whiteout (a file that removes another file) is malformed.
     #[error("the layer {layer}: the whiteout {path} does not name a file")]
     Whiteout {
         /// Digest of the layer.
@@ -145,7 +145,7 @@ pub enum Problem {
         /// Path of the whiteout.
         path: String,
     },
-    /// A path does not fit the tree.
+    /// The root filesystem refuses a path.
     #[error(transparent)]
     Tree(#[from] tree::Error),
     /// The root filesystem cannot be written.
@@ -154,7 +154,7 @@ pub enum Problem {
     /// A value of the configuration cannot be used.
     #[error("its configuration: {key}: {problem}")]
     Config {
-        /// The key.
+        /// Name of the configuration's key.
         key: &'static str,
         /// Description of the defect.
         problem: String,
@@ -162,7 +162,7 @@ pub enum Problem {
     /// The name of an image in a registry is malformed.
     #[error("{0:?} is not the name of an image in a registry, such as docker.io/library/redis:7")]
     Reference(String),
-    /// A registry cannot be reached, or refuses.
+    /// A registry cannot be reached, or refuses the request.
     #[error("the registry {host}: {}", everett_input::text::one_line(said))]
     Registry {
         /// Host of the registry.
@@ -170,7 +170,7 @@ pub enum Problem {
         /// Description of the failure.
         said: String,
     },
-    /// A program that stores images is missing.
+    /// The host lacks a program that stores images.
     #[error("{0} is not on this host; save the image to a file, and name the file")]
     NoProgram(&'static str),
     /// The host has no program that builds images.
@@ -181,7 +181,7 @@ pub enum Problem {
     Program {
         /// Name of the program.
         program: &'static str,
-        /// Its message.
+        /// Message of the program.
         said: String,
     },
 }
@@ -190,7 +190,7 @@ fn there(names: &[String]) -> String {
     if names.is_empty() { String::new() } else { format!("; it has {}", names.join(", ")) }
 }
 
-/// Returns a function that adds the name of a file or blob to an error of reading it.
+/// Returns a function that turns an I/O error into [`Problem::Read`] for this file or blob.
 pub(super) fn reading(what: impl std::fmt::Display) -> impl FnOnce(io::Error) -> Problem {
     move |source| Problem::Read { what: what.to_string(), source }
 }

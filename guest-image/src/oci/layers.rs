@@ -1,4 +1,4 @@
-//! Layers' archives: verified, unpacked and stored once, under their diff IDs.
+//! Archives of layers. Everett verifies and unpacks each archive and stores it once, under its diff ID.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek as _, SeekFrom, Write as _};
@@ -14,25 +14,26 @@ use crate::compression::expansion::Expanded;
 use crate::space::Meter;
 use crate::squashfs::PADDING_BYTES;
 
-/// Version of this code, part of the cache keys. Increase it if the same inputs would make different files.
+/// Version of this code, part of the cache keys. Increase the version if the same inputs would make different files.
 const VERSION: &str = "1";
 
 fn key(diff_id: &Digest) -> Key {
     Key::new("oci layer").with(VERSION).with(diff_id.to_string())
 }
 
-/// Returns a layer's archive from the cache.
+/// Returns the unpacked archive of a layer, if the cache has it.
 pub(super) fn cached(cache: &Cache, diff_id: &Digest) -> Option<Entry> {
     cache.get("layer", &key(diff_id))
 }
 
-/// Checks the total length of the layers.
+/// Checks that the total length of the layers does not exceed the bound.
 pub(super) fn check_total(layers: &[Entry]) -> Result<(), Problem> {
     let total = layers.iter().fold(0_u64, |sum, entry| sum.saturating_add(entry.bytes));
     if total > IMAGE_BYTES_MAX { Err(Problem::ImageBytes) } else { Ok(()) }
 }
 
-/// Unpacks a layer into the cache. Verifies the blob's length and digest, and the diff ID of the unpacked archive.
+/// Unpacks a layer into the cache. Verifies the blob's length and digest, and compares the digest of the unpacked
+/// archive with the diff ID.
 pub(super) fn unpack(
     cache: &Cache,
     blobs: &mut dyn Blobs,
@@ -44,8 +45,8 @@ pub(super) fn unpack(
         let hasher = layer.digest.as_ref().unwrap_or(diff_id).hasher();
         let mut packed = BufReader::with_capacity(1 << 20, Hashed::new(blob, hasher));
         let unpacked = copy(cache, &mut packed, layer, diff_id, file);
-        // A blob that is cut off or damaged usually cannot be decompressed. Its length and digest are checked first,
-        // because their errors say more than an error of decompression.
+        // A blob that is cut off or damaged usually cannot be decompressed. The code below checks length and digest
+        // first, because their errors say more than an error of the decoder.
         let rest = io::copy(&mut packed, &mut io::sink());
         let packed = packed.into_inner();
         let found = packed.bytes;
@@ -86,7 +87,7 @@ fn copy(
     use std::io::BufRead as _;
     let named = || format!("the layer {}", layer.blob);
     let start = packed.fill_buf().map_err(reading(named()))?;
-    // The first bytes of a plain archive are a name, which may look like a compression's magic number.
+    // An uncompressed archive starts with a file name, which may look like the magic number of a compression format.
     let is_plain = start.get(257..262) == Some(b"ustar");
     let reader: Box<dyn Read + '_> = match Format::detect(start).filter(|_| !is_plain) {
         Some(format) => format.reader_of_all(&mut *packed).map_err(reading(named()))?,
@@ -104,17 +105,17 @@ fn copy(
     Ok(reader.finish())
 }
 
-/// A failure, by the side that caused it.
+/// An I/O error of the blob or of the cache's file.
 enum Failure {
     Read(io::Error),
     Write(io::Error),
 }
 
-/// Length of the pieces that are written or, if they are zero, left out, in bytes.
+/// Length in bytes of the pieces in which [`write_sparse`] copies. A piece of zeros becomes a hole.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Copies to a file, with holes in place of zeros, and pads it to a multiple of [`PADDING_BYTES`]. Returns the number of
-/// bytes read.
+/// Copies to a file, with holes in place of zeros, and pads the file to a multiple of [`PADDING_BYTES`]. Returns the
+/// number of bytes read.
 fn write_sparse(reader: &mut impl Read, file: &mut File) -> Result<u64, Failure> {
     static ZEROS: [u8; PIECE_BYTES] = [0; PIECE_BYTES];
     let mut buffer = vec![0; PIECE_BYTES];

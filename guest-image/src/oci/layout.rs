@@ -1,4 +1,4 @@
-//! A folder in the OCI image layout.
+//! Container images in a folder with the OCI image layout.
 
 use std::fs::File;
 use std::io::Read;
@@ -28,7 +28,7 @@ impl Layout {
 
 impl Blobs for Layout {
     fn open(&mut self, blob: &str) -> Result<Box<dyn Read + '_>, Problem> {
-        // A digest has no characters that lead out of the folder.
+        // The text of a valid digest cannot lead out of the folder.
         let digest: Digest = blob.parse()?;
         let path = self.folder.join("blobs").join(digest.algorithm()).join(digest.hex());
         let (file, _): (File, _) = input::open(&path).map_err(|error| match error.is_missing() {

@@ -1,4 +1,6 @@
-//! Indexes and manifests (OCI image specification; Docker's "Image Manifest V2, Schema 2" has the same form).
+//! Choice of an image from indexes and manifests.
+//!
+//! The formats are those of the OCI image specification. Docker's "Image Manifest V2, Schema 2" has the same form.
 
 use serde::Deserialize;
 
@@ -10,21 +12,21 @@ use super::limits::LAYERS_MAX;
 use super::resolved_image::{LayerBlob, ResolvedImage};
 use super::{CONFIG_BYTES_MAX, digest};
 
-/// Maximum length of an index or a manifest, in bytes: the bound of registries.
+/// Maximum length of an index or a manifest, in bytes. Registries have the same bound.
 pub(super) const MANIFEST_BYTES_MAX: u64 = 4 << 20;
 
 /// Maximum number of entries of an index.
 const INDEX_ENTRIES_MAX: usize = 1_000;
 
-/// Maximum number of indexes between a layout and its manifests.
+/// Maximum number of nested indexes between a layout and its manifests.
 const INDEX_DEPTH_MAX: usize = 4;
 
-/// Annotation with the name of an image in a layout.
+/// Annotation with the image's name in a layout.
 const REF_NAME: &str = "org.opencontainers.image.ref.name";
-/// Annotation with the full name of an image, which containerd and docker write.
+/// Annotation with the image's full name. containerd and Docker write it.
 const IMAGE_NAME: &str = "io.containerd.image.name";
 
-/// Returns the image that an index names: the one named `tag` or, without a tag, the only one.
+/// Returns the image with the name `tag` in an index. Without a name, returns the only image.
 pub(super) fn of_index(
     blobs: &mut dyn Blobs,
     index: &[u8],
@@ -53,7 +55,7 @@ pub(super) fn of_index(
     }
 }
 
-/// Returns the images for linux on amd64, or those that say nothing about their platform.
+/// Returns the images for linux on amd64. If there are none, returns the images that name no platform.
 fn for_this_platform<'a>(images: &[&'a Descriptor]) -> Result<Vec<&'a Descriptor>, Problem> {
     let is_ours = |one: &&&Descriptor| one.platform.as_ref().is_some_and(Platform::is_ours);
     let ours: Vec<&Descriptor> = images.iter().filter(is_ours).copied().collect();
@@ -71,7 +73,7 @@ fn for_this_platform<'a>(images: &[&'a Descriptor]) -> Result<Vec<&'a Descriptor
     Ok(silent)
 }
 
-/// Returns the images and nested indexes of an index.
+/// Returns the entries of an index that are images or nested indexes.
 fn images(index: &Index) -> impl Iterator<Item = &Descriptor> {
     index.manifests.iter().filter(|one| one.is_index() || one.is_manifest())
 }
@@ -86,11 +88,11 @@ fn is_named(descriptor: &Descriptor, tag: &str) -> bool {
     [REF_NAME, IMAGE_NAME].iter().any(|key| annotations.get(*key).is_some_and(|name| is_same_name(name, tag)))
 }
 
-/// What engines put before short names.
+/// Prefixes that container engines put before short names.
 const LONG_STARTS: [&str; 3] = ["docker.io/library/", "docker.io/", "localhost/"];
 
-/// Returns true if the operator's name for an image means `known`: `redis` stands for `redis:latest`, and for
-/// `docker.io/library/redis:latest`.
+/// Returns true if the name `wanted`, which an operator wrote, means the image `known`. For example, `redis` means
+/// `redis:latest` and `docker.io/library/redis:latest`.
 fn is_same_name(known: &str, wanted: &str) -> bool {
     let has_tag = wanted.rsplit('/').next().is_some_and(|last| last.contains(':'));
     let is_wanted =
@@ -107,7 +109,7 @@ fn parse_index(text: &[u8]) -> Result<Index, Problem> {
     Ok(index)
 }
 
-/// Returns the image of the manifest or index that a descriptor names. `depth` bounds indexes in indexes.
+/// Returns the image of the manifest or index that a descriptor refers to. `depth` bounds the nesting of indexes.
 fn of_descriptor(
     blobs: &mut dyn Blobs,
     descriptor: &Descriptor,
@@ -133,16 +135,16 @@ fn of_nested(blobs: &mut dyn Blobs, text: &[u8], depth: usize) -> Result<Resolve
     };
     let index = parse_index(text)?;
     let images: Vec<&Descriptor> = images(&index).collect();
-    // Variants of an architecture are listed from the most general to the most special one, so the first is taken.
+    // Variants of an architecture are listed from general to special. The first, the most general, runs everywhere.
     match for_this_platform(&images)?.first() {
         Some(first) => of_descriptor(blobs, first, depth),
         None => Err(Problem::Platform(Vec::new())),
     }
 }
 
-/// Returns the image of a document that is either an index or a manifest.
+/// Returns the image of a document that may be an index or a manifest.
 pub(super) fn of_either(blobs: &mut dyn Blobs, text: &[u8]) -> Result<ResolvedImage, Problem> {
-    /// The fields that tell them apart.
+    /// The fields that tell an index from a manifest.
     #[derive(Deserialize)]
     struct Either {
         manifests: Option<serde::de::IgnoredAny>,
@@ -162,7 +164,7 @@ pub(super) fn of_either(blobs: &mut dyn Blobs, text: &[u8]) -> Result<ResolvedIm
     }
 }
 
-/// Returns the image of a manifest, whose text is verified.
+/// Returns the image of a manifest. The caller has verified the digest of `text`.
 fn of_manifest(blobs: &mut dyn Blobs, text: &[u8]) -> Result<ResolvedImage, Problem> {
     let document = |problem: String| Problem::Document { what: "the manifest", problem };
     let manifest: Manifest = serde_json::from_slice(text).map_err(|error| document(error.to_string()))?;
@@ -183,7 +185,7 @@ fn of_manifest(blobs: &mut dyn Blobs, text: &[u8]) -> Result<ResolvedImage, Prob
     Ok(ResolvedImage { config, layers })
 }
 
-/// An entry of `manifest.json`, the index of Docker's own archive format.
+/// An entry of `manifest.json`, the list of images in Docker's own archive format.
 #[derive(Debug, Deserialize)]
 struct Saved {
     #[serde(rename = "Config")]
@@ -194,8 +196,8 @@ struct Saved {
     layers: Vec<String>,
 }
 
-/// Returns the image that `manifest.json` names. Layers are named by their paths in the archive, and the configuration
-/// by a path that contains its digest.
+/// Returns the image that `manifest.json` describes. The file names each layer by its path in the archive, and the
+/// configuration by a path that contains the digest.
 pub(super) fn of_saved(
     blobs: &mut dyn Blobs,
     text: &[u8],
@@ -223,7 +225,7 @@ pub(super) fn of_saved(
         let reader = blobs.open(&chosen.config)?;
         blobs::read_bounded(reader, "the configuration", CONFIG_BYTES_MAX)?
     };
-    // Docker has named configurations `HEX.json`, and later `blobs/sha256/HEX`.
+    // Old versions of Docker named the configuration `HEX.json`; newer versions name it `blobs/sha256/HEX`.
     let stem = chosen.config.rsplit('/').next().unwrap_or_default();
     let hex = stem.strip_suffix(".json").unwrap_or(stem);
     if let Ok(expected) = format!("sha256:{hex}").parse::<digest::Digest>() {

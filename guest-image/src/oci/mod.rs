@@ -3,21 +3,23 @@
 //! [`get`] turns a [`Source`] into a [`ContainerImage`]: the parts of a disk with the root filesystem, and the image's
 //! configuration. The modules, from the outside in:
 //!
-//! - this file: sources, the stages of a request, what the cache keeps. [`error`]: errors.
+//! - this file: sources, the stages of a request, and the cache entries. [`error`]: errors.
 //! - [`config`]: the configuration: command, environment, user, volumes, healthcheck.
-//! - [`root`]: the root filesystem from layers, and the disk that it is on. [`changeset`]: one layer over those below.
-//! - [`layers`]: layers' archives: fetched, verified, unpacked into the cache. [`limits`]: their bounds.
-//! - [`manifest`]: the choice of a manifest. [`resolved_image`]: what it names. [`documents`]: their JSON.
-//! - [`blobs`]: what every source can do: `layout` (folders), `archive` (`docker save`, `podman save`, `skopeo copy`),
-//!   `store` (docker's and podman's own images), `registry`.
+//! - [`root`]: the root filesystem made from layers, and its disk. [`changeset`]: application of one layer to the
+//!   layers below.
+//! - [`layers`]: archives of layers, fetched, verified and unpacked into the cache. [`limits`]: their bounds.
+//! - [`manifest`]: the choice of a manifest. [`resolved_image`]: the chosen image. [`documents`]: the JSON of
+//!   manifests.
+//! - [`blobs`]: the trait of all sources. Its implementations are `layout` (folders), `archive` (files of `docker
+//!   save`, `podman save` and `skopeo copy`), `store` (images of the local Docker and podman) and `registry`.
 //!
-//! What is stored: each layer once, as the tar archive whose digest the image's configuration has (its diff ID), for all
-//! images that share it. The root filesystem is a SquashFS whose file contents are the layers' archives, in place; only
-//! its tables are stored for each image.
+//! Everett stores each layer once for all images that share it. A layer is stored as an uncompressed tar archive, whose
+//! digest is the layer's diff ID. The root filesystem is a SquashFS in which the contents of files are the layers'
+//! archives. Only the SquashFS's tables are stored for each image.
 //!
-//! **Invariants.** A root filesystem is a function of the diff IDs of its layers and of the image's time. Every blob
-//! that a digest names is verified before it is used. Images are untrusted: whatever they contain, nothing outside the
-//! cache is written, every count and length has a bound, and an error is one line that names the image.
+//! **Invariants.** A root filesystem is a function of the diff IDs of its layers and of the image's time. Everett
+//! verifies every blob with a digest before it uses the blob. Images are untrusted. Everett writes nothing outside the
+//! cache, and every count and length has a bound. An error is one line that names the image.
 
 mod archive;
 mod blobs;
@@ -58,24 +60,24 @@ pub enum Source {
     Layout {
         /// Path of the folder.
         path: PathBuf,
-        /// Name of the image in the layout; not needed if there is one image only.
+        /// Name of the image in the layout. Optional if there is only one image.
         tag: Option<String>,
     },
-    /// An archive that `docker save`, `podman save` or `skopeo copy` wrote, in either format, compressed or not.
+    /// An archive of `docker save`, `podman save` or `skopeo copy`, in either format, compressed or not.
     Archive {
         /// Path of the file.
         path: PathBuf,
-        /// Name of the image in the archive; not needed if there is one image only.
+        /// Name of the image in the archive. Optional if there is only one image.
         tag: Option<String>,
     },
-    /// An image of the local Docker daemon, by name or ID.
+    /// An image of the local Docker daemon. The value is its name or ID.
     Docker(String),
-    /// An image of the local podman, by name or ID.
+    /// An image of the local podman. The value is its name or ID.
     Podman(String),
     /// An image in a registry: `[HOST/]NAME[:TAG][@DIGEST]`.
     Registry(String),
-    /// An image of the local Docker or podman if they have one of this name, otherwise of a registry. An image that is
-    /// locked came from a registry, and is always taken from there.
+    /// An image of the local Docker or podman if Docker or podman has this name, otherwise of a registry. If the lock
+    /// has the image, it came from a registry, and Everett always takes it from there.
     Named(String),
     /// An image that the local Docker or podman builds.
     Built(Build),
@@ -86,13 +88,13 @@ pub enum Source {
 pub struct Build {
     /// Folder with the sources.
     pub context: PathBuf,
-    /// Path of the Dockerfile; `None` for the one in the context.
+    /// Path of the Dockerfile. `None` means the Dockerfile in the context.
     pub file: Option<PathBuf>,
-    /// Build arguments; one without a value is taken from the environment.
+    /// Build arguments. An argument without a value gets its value from Everett's environment.
     pub arguments: Vec<(String, Option<String>)>,
-    /// Stage at which the build ends.
+    /// Stage of the Dockerfile at which the build ends.
     pub target: Option<String>,
-    /// Name that the image gets.
+    /// Name for the built image.
     pub name: String,
 }
 
@@ -118,45 +120,45 @@ impl std::fmt::Display for Source {
 pub struct ContainerImage {
     /// The disk with the root filesystem.
     pub disk: RootDisk,
-    /// What the image says about its process.
+    /// Settings with which the image's process is started.
     pub config: ImageConfig,
-    /// Files that the image consists of.
+    /// Files of the cache that make up the image.
     pub files: ImageFiles,
     /// BLAKE3 of the root filesystem and of the configuration, in hexadecimal.
     pub digest: String,
-    /// Digest of the manifest in the registry that the image came from, for the lock.
+    /// Digest of the image's manifest in its registry, for the lock. `None` if the image did not come from a registry.
     pub pinned: Option<String>,
 }
 
-/// Files of a container image.
+/// Files of the cache that make up a container image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageFiles {
     /// The configuration.
     pub config: Entry,
-    /// The tables of the root filesystem.
+    /// The tables of the root filesystem's SquashFS.
     pub tables: Entry,
-    /// The archives of the layers, the lowest first. A layer may occur twice.
+    /// Archives of the layers, the lowest layer first. A layer may occur twice.
     pub layers: Vec<Entry>,
 }
 
 impl ContainerImage {
-    /// Returns the files that the image consists of.
+    /// Returns all files that make up the image.
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
         let ImageFiles { config, tables, layers } = &self.files;
         layers.iter().chain([tables, config])
     }
 
-    /// Returns the size of the image in the cache, in bytes, with layers that other images share.
+    /// Returns the size of the image's files in the cache, in bytes. Layers that other images share are included.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.entries().map(|entry| entry.bytes).sum()
     }
 
-    /// Returns the image that consists of these files. `name` is for errors.
+    /// Returns the image that has these files. Errors name the image `name`.
     ///
     /// # Errors
-    /// Returns an error of one line that names the image if its configuration cannot be read, or its layers are too
-    /// long.
+    /// Returns an error if the configuration cannot be read or the layers are too long. The error is one line that
+    /// names the image.
     pub fn of_files(name: &str, files: ImageFiles) -> Result<ContainerImage, Error> {
         let named = |problem: Problem| Error { image: name.to_owned(), problem };
         layers::check_total(&files.layers).map_err(named)?;
@@ -168,7 +170,6 @@ impl ContainerImage {
     }
 }
 
-/// Returns the digest of an image.
 fn digest_of(disk: &RootDisk, config: &Entry) -> String {
     let digest = blake3::hash(format!("{}\n{}\n", disk.digest_hex(), config.blake3).as_bytes());
     digest.to_hex().to_string()
@@ -181,8 +182,8 @@ fn read_config(entry: &Entry) -> Result<ImageConfig, Problem> {
 }
 
 /// Returns the image of a source, from the cache or newly made. Modification times later than `time_s` (seconds since
-/// 1970) are replaced by it. `locked` is the digest of the manifest if the image came from a registry before. Registries are
-/// asked through `access`.
+/// 1970) become `time_s`. `locked` is the digest of the image's manifest in the lock. `access` sends requests to
+/// registries.
 ///
 /// # Errors
 /// Returns an error of one line that names the image.
@@ -198,8 +199,8 @@ pub fn get(
     made(source, locked, time_s, cache, access, progress).map_err(named)
 }
 
-/// Returns the configuration of a source's image, without its layers if the source can leave them out. Docker and podman
-/// copy the whole image.
+/// Returns the configuration of a source's image. Does not fetch the layers, except from Docker and podman, which copy
+/// the whole image.
 ///
 /// # Errors
 /// Returns an error of one line that names the image.
@@ -237,15 +238,15 @@ fn made(
     Ok(ContainerImage { disk, config, files, digest, pinned: opened.pinned })
 }
 
-/// A source, opened as far as was necessary.
+/// A source, opened only as far as a request needs it.
 struct Opened {
     source: Source,
-    /// Key of the configuration in the cache. A source without one is always read.
+    /// Cache key of the configuration. If there is none, the source is read every time.
     key: Option<Key>,
     found: Option<(Box<dyn Blobs>, ResolvedImage)>,
-    /// The registry, before the image is looked for in it.
+    /// Client of the registry, until the image's manifest is fetched.
     registry: Option<registry::Registry>,
-    /// Digest of the manifest in the registry.
+    /// Digest of the image's manifest in the registry.
     pinned: Option<String>,
 }
 
@@ -283,7 +284,8 @@ impl Opened {
         Ok(opened)
     }
 
-    /// Chooses the source of a plain name: a local store that has it, unless the lock says that it came from a registry.
+    /// Chooses the source of an image given by name only. Takes a local store that has the image, except for an image
+    /// in the lock, which came from a registry.
     fn choose(&mut self, name: &str, is_locked: bool) {
         if is_locked {
             return;
@@ -299,7 +301,7 @@ impl Opened {
         }
     }
 
-    /// Returns the entry with the configuration.
+    /// Returns the cache entry of the configuration.
     fn config(&mut self, cache: &Cache) -> Result<Entry, Problem> {
         if let Some(entry) = self.key.as_ref().and_then(|key| cache.get("config", key)) {
             return Ok(entry);
@@ -316,14 +318,14 @@ impl Opened {
         })
     }
 
-    /// Returns the entry with the configuration, and the configuration.
+    /// Returns the cache entry of the configuration, and the parsed configuration.
     fn config_read(&mut self, cache: &Cache) -> Result<(Entry, ImageConfig), Problem> {
         let entry = self.config(cache)?;
         let config = read_config(&entry)?;
         Ok((entry, config))
     }
 
-    /// Unpacks a layer into the cache.
+    /// Unpacks the layer with this number, counted from the lowest, into the cache.
     fn layer(&mut self, cache: &Cache, number: usize, diff_id: &digest::Digest) -> Result<Entry, Problem> {
         let (blobs, found) = self.found(cache)?;
         let layer = found

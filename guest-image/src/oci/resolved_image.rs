@@ -1,23 +1,23 @@
-//! A manifest names the configuration and the layers of one image ([`ResolvedImage`]).
+//! The configuration and the layers to which a manifest refers ([`ResolvedImage`]).
 
 use super::digest::Digest;
 
-/// An image that a source has: its configuration, and where its layers are.
+/// An image that a source has found: the configuration, and references to the layers.
 #[derive(Debug, Clone)]
 pub(super) struct ResolvedImage {
-    /// The configuration, verified.
+    /// Text of the configuration. Its digest is verified.
     pub(super) config: Vec<u8>,
-    /// The layers, the lowest first.
+    /// References to the layers, the lowest layer first.
     pub(super) layers: Vec<LayerBlob>,
 }
 
-/// A layer as a manifest names it.
+/// Reference to a layer in a manifest.
 #[derive(Debug, Clone)]
 pub(super) struct LayerBlob {
-    /// Digest or path of the blob.
+    /// Digest of the blob, or its path in an archive of Docker's own format.
     pub(super) blob: String,
-    /// Digest of the blob; none if only the layer's diff ID is known.
+    /// Digest of the blob. `None` if only the layer's diff ID is known.
     pub(super) digest: Option<Digest>,
-    /// Length of the blob in bytes, if declared.
+    /// Length of the blob in bytes, if the manifest declares it.
     pub(super) bytes: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! The root filesystem of an image: the layers over one another, as a SquashFS around their archives.
+//! The root filesystem of an image: its layers on top of each other, as a SquashFS around the layers' archives.
 
 use std::fs::File;
 use std::io;
@@ -14,35 +14,35 @@ use crate::progress::{BuildProgress, Stage};
 use crate::squashfs::{self, HEAD_BYTES, Inserted, PADDING_BYTES};
 use crate::tree::{Attributes, OnFolder, Spool, Tree};
 
-/// Version of this code, part of the cache keys. Increase it if the same inputs would make different files.
+/// Version of this code, part of the cache keys. Increase the version if the same inputs would make different files.
 const VERSION: &str = "1";
 
-/// Mount points of the agent, with their modes. Anything else at these paths is replaced.
+/// Mount points of the agent, with their modes. A file or link at one of these paths is replaced.
 const MOUNT_POINTS: [(&str, u32); 4] = [("dev", 0o755), ("proc", 0o555), ("sys", 0o555), ("run", 0o755)];
 
-/// Folders in which the agent writes, with their modes. A path that leads to no folder is replaced by one.
+/// Folders to which the agent writes, with their modes. If the path leads to no folder, a folder replaces it.
 const FOLDERS: [(&str, u32); 2] = [("etc", 0o755), ("tmp", 0o1777)];
 
-/// Files that the agent writes at each setup, so the image's own are removed.
+/// Files that the agent writes at each boot. The image's own files at these paths are removed.
 const WRITTEN: [&str; 3] = ["etc/hostname", "etc/hosts", "etc/resolv.conf"];
 
-/// A part of a file of the cache that is a part of a disk.
+/// A part of a disk: a range of bytes of a file in the cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RootPart {
     /// Path of the file.
     pub path: PathBuf,
     /// Offset of the part in the file.
     pub offset: u64,
-    /// Length in bytes.
+    /// Length of the part in bytes.
     pub bytes: u64,
 }
 
-/// A disk with a root filesystem, in parts that lie one after the other. Images share the parts that are layers.
+/// A disk with a root filesystem. The parts follow each other on the disk. Images that share a layer share its part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RootDisk {
-    /// The parts in their order.
+    /// The parts, in the order in which they are on the disk.
     pub parts: Vec<RootPart>,
-    /// Digest of the content: a BLAKE3 over the digests of the files.
+    /// Digest of the content: a BLAKE3 of the digests of the parts' files.
     pub digest: [u8; 32],
 }
 
@@ -60,7 +60,7 @@ impl RootDisk {
     }
 }
 
-/// Returns the disk with the root filesystem of these layers, and the entry with its tables.
+/// Returns the disk whose root filesystem has these layers, and the cache entry of the tables.
 pub(super) fn get(
     cache: &Cache,
     diff_ids: &[Digest],
@@ -79,7 +79,7 @@ pub(super) fn get(
     Ok((disk(&tables, layers), tables))
 }
 
-/// Checks that files of these lengths can be the parts of a disk.
+/// Checks that files of these lengths can be parts of one disk.
 pub(super) fn check(tables: &Entry, layers: &[Entry]) -> Result<(), Problem> {
     let least = if layers.is_empty() { PADDING_BYTES } else { HEAD_BYTES };
     let is_whole = |entry: &Entry| entry.bytes.is_multiple_of(PADDING_BYTES);
@@ -89,9 +89,9 @@ pub(super) fn check(tables: &Entry, layers: &[Entry]) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Returns the disk of these tables and layers.
+/// Returns the disk that consists of these tables and layers.
 pub(super) fn disk(tables: &Entry, layers: &[Entry]) -> RootDisk {
-    // An image without files has no layers, and its SquashFS has no gap for their archives.
+    // An image without files has no layers, so its SquashFS has no gap for archives.
     let head = if layers.is_empty() { tables.bytes } else { HEAD_BYTES };
     let of_tables = |offset, bytes| RootPart { path: tables.path.clone(), offset, bytes };
     let mut parts = vec![of_tables(0, head)];
@@ -132,7 +132,7 @@ fn build(
     Ok(())
 }
 
-/// Makes the folders that the agent mounts on and writes in.
+/// Makes the folders on which the agent mounts or to which it writes.
 fn prepare(tree: &mut Tree) -> Result<(), Problem> {
     for (path, mode) in MOUNT_POINTS {
         if !tree.is_real_folder(path.as_bytes()) {

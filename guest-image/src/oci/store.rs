@@ -1,4 +1,4 @@
-//! Images in the local stores of Docker and podman, through their own command lines.
+//! Images in the local stores of Docker and podman. Everett runs the `docker` and `podman` commands.
 
 use std::io;
 use std::path::Path;
@@ -12,9 +12,9 @@ use crate::cache::{self, Cache, Key};
 /// A program with a store of images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Program {
-    /// Docker, whose daemon has the images.
+    /// Docker. Its daemon stores the images.
     Docker,
-    /// podman, which shares its store with buildah and skopeo.
+    /// podman. It shares its store with buildah and skopeo.
     Podman,
 }
 
@@ -27,7 +27,7 @@ impl Program {
     }
 }
 
-/// Returns the key of the configuration of an image in a store. An image's ID is the digest of its content.
+/// Returns the cache key of an image's configuration. It depends on the image's ID, which is a digest of its content.
 pub(super) fn key(program: Program, image: &str) -> Result<Key, Problem> {
     let id = run(program, &["image", "inspect", "--format", "{{.Id}}", image])?;
     let id = id.trim();
@@ -38,7 +38,7 @@ pub(super) fn key(program: Program, image: &str) -> Result<Key, Problem> {
     Ok(Key::new("oci store").with(program.name()).with(id))
 }
 
-/// Saves an image to a temporary file, and opens that.
+/// Saves an image to a temporary file, and opens the file as an archive.
 pub(super) fn save(program: Program, image: &str, cache: &Cache) -> Result<Archive, Problem> {
     let folder = tempfile::tempdir_in(cache.temporary());
     let folder = folder.map_err(|source| cache::Error::of(&cache.temporary(), source))?;
@@ -49,12 +49,12 @@ pub(super) fn save(program: Program, image: &str, cache: &Cache) -> Result<Archi
         Program::Podman => &["save", "--quiet", "--format", "oci-archive", "--output", &text, image],
     };
     run(program, arguments)?;
-    // The archive's file stays open when the folder is removed on return.
+    // The archive keeps its file open when the folder is removed on return.
     Archive::open(Path::new(&path), cache)
 }
 
-/// Builds an image with Docker, or with podman on a host without Docker; returns the program that has it. Both cache
-/// what they have built before.
+/// Builds an image with Docker, or with podman on a host without Docker. Returns the program that now stores the image.
+/// Both programs reuse results of earlier builds.
 pub(super) fn build(build: &Build) -> Result<Program, Problem> {
     let context = build.context.to_string_lossy().into_owned();
     let mut arguments = vec!["build".to_owned(), "--tag".to_owned(), build.name.clone()];
@@ -80,7 +80,7 @@ pub(super) fn build(build: &Build) -> Result<Program, Problem> {
     Err(Problem::NoBuilder)
 }
 
-/// Runs a program, and returns its standard output.
+/// Runs a program and returns its standard output.
 fn run(program: Program, arguments: &[&str]) -> Result<String, Problem> {
     let name = program.name();
     let output = Command::new(name).args(arguments).stdin(Stdio::null()).output();

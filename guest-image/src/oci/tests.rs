@@ -1,4 +1,4 @@
-//! Tests with images that they make: sources, layers over one another, damage and bombs.
+//! Tests with images made here: sources, layers on top of each other, damage and bombs.
 
 use std::fs;
 use std::io::Write as _;
@@ -57,7 +57,7 @@ impl Layer {
         self
     }
 
-    /// Adds an entry whose path is written unchecked, even if it leads out of the root.
+    /// Adds an entry without a check of its path, even if the path leads out of the root.
     fn raw(mut self, path: &str, kind: EntryType) -> Layer {
         let mut header = Self::header(kind, 0o644, 0);
         header.as_mut_bytes()[..path.len()].copy_from_slice(path.as_bytes());
@@ -82,7 +82,7 @@ pub(super) fn gzip(bytes: &[u8]) -> Vec<u8> {
     gzip.finish().unwrap()
 }
 
-/// A folder with a cache, and the layouts and archives that tests make.
+/// A folder with a cache and with the layouts and archives that a test makes.
 pub(super) struct Lab {
     folder: TempDir,
     pub(super) cache: Cache,
@@ -91,7 +91,7 @@ pub(super) struct Lab {
 /// Parts of a layout, before its digests are computed.
 pub(super) struct Parts {
     config: String,
-    /// Packed layers with the digests of their unpacked archives.
+    /// Compressed layers, each with the digest of its uncompressed archive.
     pub(super) layers: Vec<(Vec<u8>, String)>,
 }
 
@@ -167,7 +167,7 @@ impl Lab {
         self.get_layout(&self.layout("image", &Parts::of(layers)))
     }
 
-    /// Returns the error of an image, without its name.
+    /// Returns the error for an image, without the image's name.
     pub(super) fn refused(&self, parts: &Parts) -> String {
         let path = self.layout("image", parts);
         let error = self.get_layout(&path).unwrap_err();
@@ -176,7 +176,7 @@ impl Lab {
         error.strip_prefix(&start).unwrap_or_else(|| panic!("{error}")).to_owned()
     }
 
-    /// Lists the files of an image's root filesystem with their contents, as a SquashFS reader sees them.
+    /// Lists the files in an image's root filesystem and their contents, as a SquashFS reader sees them.
     fn files(&self, image: &ContainerImage) -> Vec<(String, String)> {
         let mut bytes = Vec::new();
         for part in &image.disk.parts {
@@ -203,7 +203,7 @@ impl Lab {
         files
     }
 
-    /// Returns the files of an image without the folders that every image has.
+    /// Returns the files of an image, without the folders that every image has.
     fn own_files(&self, image: &ContainerImage) -> Vec<String> {
         let usual = ["/", "/dev", "/etc", "/proc", "/run", "/sys", "/tmp"];
         let own = |(path, content): (String, String)| {
@@ -230,7 +230,8 @@ fn layers_lie_over_one_another() {
         .link(EntryType::Symlink, "link-to-folder", "target")
         .file("gone/deep", b"lower")
         .done();
-    // The whiteout of `a/again` and the opaque marker come after files of their own layer, which they do not remove.
+    // The whiteout of `a/again` and the opaque marker come after files of their own layer, and must not remove those
+    // files.
     let upper = Layer::new()
         .file("a/.wh.removed", b"")
         .file("a/replaced", b"upper")
@@ -285,7 +286,7 @@ fn every_compression_and_every_source_gives_the_same_image() {
         assert_eq!(other.files(&image), lab.files(&plain), "{number}");
     }
 
-    // The same image as archives of both formats.
+    // Archives of both formats contain the same image as the layout.
     let layout = lab.layout("layout", &Parts::of(&[lower.clone(), upper.clone()]));
     let mut oci = Builder::new(Vec::new());
     oci.append_dir_all(".", &layout).unwrap();
@@ -310,7 +311,7 @@ fn every_compression_and_every_source_gives_the_same_image() {
         };
         let image = archive(None).unwrap();
         assert_eq!(image.digest, plain.digest, "{name}");
-        // The second time, the image comes from the cache; of the archive, only the digest is computed.
+        // The second request takes the image from the cache and computes only the digest of the archive.
         assert_eq!(archive(None).unwrap().digest, plain.digest, "{name}");
         let tag = if name == "oci" { "latest" } else { "x:1" };
         assert_eq!(archive(Some(tag)).unwrap().digest, plain.digest, "{name}");
@@ -376,7 +377,7 @@ fn paths_that_the_agent_needs_are_folders() {
         assert_eq!(of(path), Some("/"), "{path}");
     }
     assert_eq!((of("/etc/hosts"), of("/etc/passwd")), (None, Some("x")));
-    // An image without any file is a root filesystem as well.
+    // An image without any file still has a valid root filesystem.
     assert!(lab.own_files(&lab.of(&[]).unwrap()).is_empty());
 }
 
@@ -426,7 +427,7 @@ fn damaged_blobs_are_refused_in_one_line() {
     fs::remove_file(&blob).unwrap();
     assert!(error().ends_with(&format!("it has no blob sha256:{name}")), "{}", error());
 
-    // The blob is what the manifest says, but not the layer that the configuration says.
+    // The blob matches the manifest's digest, but not the diff ID in the configuration.
     let wrong = Parts::packed(vec![(packed.clone(), digest(b"other"))]);
     let error = lab.refused(&wrong);
     assert!(error.starts_with("the layer sha256:") && error.contains("has the digest"), "{error}");
@@ -435,11 +436,11 @@ fn damaged_blobs_are_refused_in_one_line() {
     short.config = short.config.replace("diff_ids\":[", &format!("diff_ids\":[\"{}\",", digest(b"x")));
     let error = lab.refused(&short);
     assert!(error.contains("has the digest") || error.contains("manifest has 1 layers"), "{error}");
-    // The blobs are whole, but the layer's archive is half of one.
+    // The blobs are complete, but the layer's archive is cut in half.
     let half = layer[..layer.len() / 2].to_vec();
     let error = lab.refused(&Parts::of(&[half]));
     assert!(error.contains("sha256:"), "{error}");
-    // No temporary file is left.
+    // No temporary file is left over.
     let entries = fs::read_dir(lab.cache.temporary()).unwrap().count();
     assert_eq!(entries, 0);
 }
@@ -502,13 +503,13 @@ fn several_images_need_a_name() {
 }
 
 mod random {
-    //! Layers of random entries.
+    //! Tests with layers of random entries.
 
     use proptest::prelude::*;
 
     use super::*;
 
-    /// Paths that often coincide, lead out of the root, or are whiteouts.
+    /// Strategy for paths that often coincide, lead out of the root, or are whiteouts.
     fn path() -> impl Strategy<Value = String> {
         let part = prop_oneof![
             4 => "[ab]",
@@ -537,7 +538,7 @@ mod random {
                 EntryType::Char,
             ][usize::from(*kind)];
             let mut header = Layer::header(kind, 0o644, 0);
-            // The paths are written into the header directly, because the tar crate would refuse some of them.
+            // The test writes paths directly into the header, because the tar crate would refuse some of them.
             header.as_mut_bytes()[..path.len()].copy_from_slice(path.as_bytes());
             if matches!(kind, EntryType::Symlink | EntryType::Link) {
                 header.as_mut_bytes()[157..157 + target.len()].copy_from_slice(target.as_bytes());

@@ -1,28 +1,28 @@
-//! File contents, in blocks.
+//! The data of an image: the contents of files, in blocks.
 
 use super::{BLOCK_BYTES, Blocks, Error, InodeLayout, Inserted};
 use crate::tree::{Content, Kind, Tree};
 use std::io::{self, Read as _, Write};
 
-/// Flag in a block's size: the block is not compressed.
+/// Flag in a block's size field: the block is not compressed.
 pub(super) const NOT_PACKED: u32 = 1 << 24;
-/// Size of a block of zeros, which is not stored.
+/// Size field of a block of zeros. The format does not store these blocks.
 pub(super) const HOLE: u32 = 0;
 
-/// Location of a file's content in the image.
+/// Location of a file's content in an image.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FileBlocks {
-    /// Start of the first block in the image.
+    /// Offset of the first block in the image, in bytes.
     pub(super) start: u64,
     /// Length of the file in bytes.
     pub(super) length: u64,
-    /// Sizes of the blocks, as the format encodes them.
+    /// Size fields of the blocks, in the format's encoding.
     pub(super) sizes: Vec<u32>,
-    /// Number of bytes of the file in blocks that are not stored because they are zero.
+    /// Number of the file's bytes in blocks of zeros, which are not stored.
     pub(super) sparse: u64,
 }
 
-/// Writes the content of every file, in order.
+/// Writes the content of every file, in the order of the inodes.
 pub(super) fn write(
     tree: &Tree,
     layout: &InodeLayout,
@@ -44,11 +44,11 @@ pub(super) fn write(
     Ok(all)
 }
 
-/// Returns the blocks of a content that is in the image already, at `start`. Blocks of zeros are not looked for.
+/// Returns the location of a content that the image already has at `start`. Blocks of zeros are treated as data.
 fn in_place(start: u64, length: u64) -> FileBlocks {
     let full = usize::try_from(length / u64::from(BLOCK_BYTES)).unwrap_or(usize::MAX);
     let mut sizes = vec![NOT_PACKED | BLOCK_BYTES; full];
-    // Less than a block.
+    // The remainder is less than a block, so the cast is exact.
     let rest = (length % u64::from(BLOCK_BYTES)) as u32;
     if rest > 0 {
         sizes.push(NOT_PACKED | rest);
@@ -56,7 +56,7 @@ fn in_place(start: u64, length: u64) -> FileBlocks {
     FileBlocks { start, length, sizes, sparse: 0 }
 }
 
-/// A failure, by the side that caused it.
+/// An I/O error of the source or of the image.
 enum Failure {
     Read(io::Error),
     Write(io::Error),
@@ -83,7 +83,7 @@ fn file(
     while left > 0 {
         let length = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
         let block = &mut buffer[..length];
-        // A file that has become shorter is an error: its length was already recorded.
+        // If a file has become shorter, this fails: the length was already recorded.
         reader.read_exact(block).map_err(Failure::Read)?;
         left -= length as u64;
         if block.iter().all(|&byte| byte == 0) {
@@ -93,7 +93,7 @@ fn file(
         }
         out.write_all(block).map_err(Failure::Write)?;
         *position += length as u64;
-        // A block is at most 128 KiB.
+        // A block has at most 128 KiB, so the conversion cannot fail.
         blocks.sizes.push(NOT_PACKED | u32::try_from(length).unwrap_or(BLOCK_BYTES));
     }
     Ok(blocks)

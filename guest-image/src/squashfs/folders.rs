@@ -1,40 +1,43 @@
-//! The directory table: the entries of each folder in byte order, in runs that share a header.
+//! The directory table: the listing of each folder.
+//!
+//! A listing has the folder's entries in byte order. Consecutive entries form a run, and the entries of a run share a
+//! header.
 
 use super::metadata::{MetadataLocation, MetadataWriter};
 
 /// Maximum number of entries in a run.
 const RUN_ENTRIES_MAX: usize = 256;
 
-/// An entry in a folder's listing.
+/// An entry of a folder.
 pub(super) struct Entry<'a> {
     pub(super) name: &'a [u8],
-    /// Location of its inode.
+    /// Location of the entry's inode.
     pub(super) inode: MetadataLocation,
     pub(super) number: u32,
-    /// Number of the basic type; listings never contain extended types.
+    /// Number of the entry's basic type. Listings never contain the numbers of extended types.
     pub(super) kind: u16,
 }
 
 /// A folder's listing in the table.
 pub(super) struct Listing {
     pub(super) place: MetadataLocation,
-    /// Length in bytes, without block headers.
+    /// Length of the listing in bytes, without block headers.
     pub(super) bytes: usize,
-    /// Starts of the table's blocks within a long listing, so that a look-up can skip to a block.
+    /// Index of the blocks of the table in which the listing continues. With the index, a look-up can skip blocks.
     pub(super) index: Vec<IndexEntry>,
 }
 
-/// An entry in the index of a long listing.
+/// An entry of the index of a long listing.
 pub(super) struct IndexEntry {
-    /// Offset of a run's header in the listing.
+    /// Offset of a run's header in the listing, in bytes.
     pub(super) offset: u32,
-    /// Start of the table's block that contains the header.
+    /// Start of the block that contains the run's header, in bytes from the start of the table.
     pub(super) block: u32,
-    /// First name of the run.
+    /// Name of the run's first entry.
     pub(super) name: Vec<u8>,
 }
 
-/// Writes the listing of one folder.
+/// Writes the listing of one folder. Returns its location.
 pub(super) fn write(table: &mut MetadataWriter, entries: &[Entry<'_>]) -> Listing {
     let place = table.place();
     let start = table.length();
@@ -68,9 +71,9 @@ pub(super) fn write(table: &mut MetadataWriter, entries: &[Entry<'_>]) -> Listin
     Listing { place, bytes: table.length() - start, index }
 }
 
-/// Returns the number of entries that can share a header. Their inodes must lie in one block of the inode table and
-/// have numbers close to the first one's. A run ends with the first entry that reaches the end of this table's block,
-/// so that the index has an entry for each block.
+/// Returns the number of entries that can share a header. Their inodes must be in one block of the inode table, and
+/// their inode numbers must be close to the first entry's number. A run ends when it reaches the end of the table's
+/// block, so that the index has an entry for each block.
 fn run_length(entries: &[Entry<'_>], here: MetadataLocation) -> usize {
     const HEADER_BYTES: usize = 12;
     const ENTRY_BYTES: usize = 8;
@@ -89,7 +92,7 @@ fn run_length(entries: &[Entry<'_>], here: MetadataLocation) -> usize {
     count
 }
 
-/// Returns the difference of two inode numbers if it fits the format.
+/// Returns the difference of two inode numbers if it fits the 16 bits that the format has for it.
 fn difference(entry: &Entry<'_>, first: &Entry<'_>) -> Option<i16> {
     i16::try_from(i64::from(entry.number) - i64::from(first.number)).ok()
 }

@@ -1,5 +1,7 @@
-//! The inode table and the directory table. A folder's listing refers to the inodes of its entries, and the folder's
-//! inode refers to the listing, so children are written before their folder.
+//! The inode table and the directory table.
+//!
+//! A folder's listing refers to the inodes of its entries, and the folder's inode refers to the listing. Therefore the
+//! files and folders in a folder are written before the folder itself.
 
 use super::folders::{self, Entry, IndexEntry, Listing};
 use super::metadata::{MetadataLocation, MetadataWriter};
@@ -7,7 +9,7 @@ use super::{Blocks, Error, InodeLayout, xattrs};
 use crate::tree::{Inode, InodeId, Kind, Tree};
 use std::collections::BTreeMap;
 
-/// Numbers of the basic types; an extended type's number is seven higher.
+/// Numbers of the basic types. The number of the extended type is higher by seven.
 pub(super) const FOLDER: u16 = 1;
 pub(super) const FILE: u16 = 2;
 const LINK: u16 = 3;
@@ -16,18 +18,18 @@ const CHARACTER_DEVICE: u16 = 5;
 const FIFO: u16 = 6;
 pub(super) const EXTENDED: u16 = 7;
 
-/// Fragment index of a file without a fragment.
+/// Fragment index of a file that has no fragment.
 pub(super) const NO_FRAGMENT: u32 = u32::MAX;
 
-/// The two tables.
+/// The inode table and the directory table.
 pub(super) struct Tables {
     pub(super) inodes: MetadataWriter,
     pub(super) folders: MetadataWriter,
-    /// Reference to the root's inode.
+    /// The format's reference to the inode of the root folder.
     pub(super) root: u64,
 }
 
-/// Writes all inodes and listings.
+/// Writes all inodes and all listings.
 pub(super) fn write(
     tree: &Tree,
     layout: &InodeLayout,
@@ -49,8 +51,8 @@ pub(super) fn write(
             writer.parents.extend(entries.values().map(|&child| (child, *id)));
         }
     }
-    // Entries are written before their folder. A file may be in several folders, so all files come first. In the
-    // layout, a folder comes before the folders in it, so the reverse order writes inner folders first.
+    // Entries must be written before their folder. A file may be in several folders, so all files come first. `order`
+    // has each folder before the folders in it, so the reverse order writes inner folders first.
     let is_folder = |id: InodeId| matches!(tree.inode(id).kind, Kind::Folder(_));
     for (id, _) in layout.order.iter().filter(|(id, _)| !is_folder(*id)) {
         writer.inode(*id)?;
@@ -70,7 +72,7 @@ struct Writer<'a> {
     inodes: MetadataWriter,
     folders: MetadataWriter,
     places: BTreeMap<InodeId, MetadataLocation>,
-    /// Parent folder of each inode. Used only for folders, which have exactly one.
+    /// Parent folder of each inode. Used only for folders, because each folder has exactly one parent.
     parents: BTreeMap<InodeId, InodeId>,
 }
 
@@ -102,10 +104,10 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Writes the header that all inodes share.
+    /// Writes the header that inodes of all types share.
     fn header(&mut self, id: InodeId, inode: &Inode, kind: u16) {
         let attributes = &inode.attributes;
-        // Modes have 12 bits. Times after 2106 do not fit the format.
+        // Modes have 12 bits. The format cannot express times after 2106.
         let mode = u16::try_from(attributes.mode & 0o7777).unwrap_or(0);
         let mtime = u32::try_from(attributes.mtime_s).unwrap_or(u32::MAX);
         for field in [kind, mode, self.layout.id_index(attributes.uid), self.layout.id_index(attributes.gid)]
@@ -133,11 +135,11 @@ impl Writer<'_> {
             })
             .collect();
         let Listing { place, bytes, index } = folders::write(&mut self.folders, &entries);
-        // The root's parent number is one more than the last number, as mksquashfs does it.
+        // The root has no parent. Its parent number is one more than the highest inode number, as mksquashfs writes it.
         let outside = self.layout.count()?.wrapping_add(1);
         let parent = self.parents.get(&id).map_or(outside, |parent| self.layout.numbers[parent].number);
         let block = u32::try_from(place.block).map_err(|_| Error::TooMany("folders"))?;
-        // The format counts three bytes for `.` and `..`, which it does not store.
+        // The format adds three bytes to the length, for the entries `.` and `..`, which it does not store.
         let size = u32::try_from(bytes + 3).map_err(|_| Error::TooMany("entries in a folder"))?;
         let mut body = Body::new(FOLDER, xattr);
         match u16::try_from(size) {
@@ -178,7 +180,8 @@ impl Writer<'_> {
 }
 
 fn device(kind: u16, major: u32, minor: u32, links: u32, xattr: u32) -> Body {
-    // The kernel's new_encode_dev: eight low bits of minor, twelve of major, the rest of minor.
+    // Encoding of a device number as the kernel's new_encode_dev does it: low eight bits of minor, 12 bits of major,
+    // high bits of minor.
     let number = (minor & 0xff) | (major & 0xfff) << 8 | (minor & !0xff) << 12;
     let mut body = Body::new(kind, xattr);
     body.u32(links).u32(number);
@@ -196,7 +199,7 @@ fn basic_kind(kind: &Kind) -> u16 {
     }
 }
 
-/// The part of an inode that depends on its kind.
+/// The part of an inode after the header. It depends on the inode's type.
 struct Body {
     kind: u16,
     xattr: u32,
@@ -225,8 +228,8 @@ impl Body {
         self
     }
 
-    /// Appends the number of the attribute set if there is one, for kinds whose extended form differs from the basic
-    /// one only in that.
+    /// Appends the number of the inode's attribute set, if it has one. Only for types whose extended form has just this
+    /// one additional field.
     fn end_with_xattr(mut self) -> Self {
         if self.xattr != xattrs::NONE {
             self.kind += EXTENDED;

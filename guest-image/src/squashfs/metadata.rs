@@ -1,13 +1,13 @@
-//! Tables: streams of bytes in blocks of 8 KiB, each with a two-byte header.
+//! Tables of an image: streams of bytes in blocks of 8 KiB. Each block has a header of two bytes.
 
 use std::io::{self, Write};
 
-/// Bytes of a full block.
+/// Length of a full block in bytes, without its header.
 pub(super) const BLOCK_BYTES: usize = 8192;
 /// Flag in a block's header: the block is not compressed.
 pub(super) const NOT_PACKED: u16 = 0x8000;
 
-/// A location in a table: the start of the block in the written table, and the offset in the uncompressed block.
+/// A location in a table: the start of the block, counted in bytes with headers, and the offset in the block's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MetadataLocation {
     pub(super) block: u64,
@@ -15,13 +15,13 @@ pub(super) struct MetadataLocation {
 }
 
 impl MetadataLocation {
-    /// Encodes the location as the format's reference to an inode or an attribute set.
+    /// Encodes the location in the format's form of a reference to an inode or to an attribute set.
     pub(super) fn reference(self) -> u64 {
         self.block << 16 | u64::from(self.offset)
     }
 }
 
-/// A table under construction.
+/// A table while it is built.
 #[derive(Debug, Default)]
 pub(super) struct MetadataWriter {
     bytes: Vec<u8>,
@@ -35,21 +35,21 @@ impl MetadataWriter {
     /// Returns the location of the next byte.
     pub(super) fn place(&self) -> MetadataLocation {
         let (block, offset) = (self.bytes.len() / BLOCK_BYTES, self.bytes.len() % BLOCK_BYTES);
-        // An offset is less than 8192.
+        // The offset is less than 8192, so the conversion cannot fail.
         MetadataLocation { block: written_start(block), offset: u16::try_from(offset).unwrap_or(0) }
     }
 
-    /// Returns the length without block headers.
+    /// Returns the length of the content so far, in bytes, without block headers.
     pub(super) fn length(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Returns the start of each block in the written table.
+    /// Returns the start of each block, in bytes from the start of the written table.
     pub(super) fn block_starts(&self) -> impl Iterator<Item = u64> + use<> {
         (0..self.bytes.len().div_ceil(BLOCK_BYTES)).map(written_start)
     }
 
-    /// Writes the blocks and returns the number of bytes written.
+    /// Writes the blocks. Returns the number of bytes written.
     pub(super) fn copy_to(&self, out: &mut impl Write) -> io::Result<u64> {
         let mut written = 0;
         for block in self.bytes.chunks(BLOCK_BYTES) {

@@ -1,12 +1,12 @@
 //! Writer and reader of SquashFS 4.0 images (Linux, Documentation/filesystems/squashfs.rst), without compression.
 //!
-//! Images are not compressed, because the guest would spend instructions on decompression, and because the host maps
-//! the file and shares its pages. They have no fragments, which would only add copies. Equal trees make equal bytes:
-//! everything is written in the order of names, the only time in the superblock is the caller's, and tables are sorted.
+//! An image is not compressed, for two reasons: a guest would spend instructions on decompression, and the host maps
+//! the file and shares its pages. An image has no fragments, because they would only add copies. Equal trees make equal
+//! bytes: files are in the order of their names, tables are sorted, and the superblock's time comes from the caller.
 //!
-//! The file consists of the superblock, the files' data ([`data`]), the inode table ([`inodes`]), the directory table
-//! ([`folders`]), the table of users and groups, and the extended attributes ([`xattrs`]), in this order. Tables are
-//! streams of 8 KiB blocks ([`metadata`]). [`read`] reads them back.
+//! The file starts with the superblock and the files' data ([`data`]). Then come the inode table ([`inodes`]), the
+//! directory table ([`folders`]), the table of users and groups, and the extended attributes ([`xattrs`]). Tables are
+//! streams of 8 KiB blocks ([`metadata`]). [`read`] is the reader of images.
 
 mod data;
 mod folders;
@@ -23,24 +23,24 @@ use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::sync::Arc;
 
-/// Size of a full data block. Reading any byte of a file reads its whole block, and each block costs the guest's kernel
-/// a request.
+/// Size of a full data block in bytes. To read any byte of a file, the guest's kernel reads the whole block, with one
+/// disk request.
 const BLOCK_BYTES: u32 = 128 << 10;
 const BLOCK_LOG: u16 = 17;
 
 const MAGIC: u32 = 0x7371_7368;
 const SUPERBLOCK_BYTES: u64 = 96;
-/// `gzip`, the default: the format requires a compression, although nothing is compressed.
+/// Number of gzip, the default. The format requires a compression method, although nothing is compressed.
 const COMPRESSION: u16 = 1;
-/// Inodes, data, fragments, attributes and ids are not compressed; there are no fragments.
+/// Flags: inodes, data, fragments, attributes and ids are not compressed, and there are no fragments.
 const FLAGS: u16 = 0x0001 | 0x0002 | 0x0008 | 0x0010 | 0x0100 | 0x0800;
 const NO_XATTRS: u16 = 0x0200;
 const ABSENT: u64 = u64::MAX;
 
-/// The image's length is a multiple of this, so that it is a disk of whole sectors and whole pages.
+/// Unit of an image's length in bytes. As a multiple of it, an image is a disk of whole sectors and whole pages.
 pub const PADDING_BYTES: u64 = 4096;
 
-/// Maximum number of distinct users and groups (the format counts them with 16 bits).
+/// Maximum number of distinct users and groups. The format counts them with 16 bits.
 const IDS_MAX: usize = 65_535;
 
 /// Reason why an image cannot be written.
@@ -70,23 +70,22 @@ pub enum Error {
     },
 }
 
-/// Writes a tree as an image with the time `time_s` (seconds since 1970), and returns the image's length in bytes.
+/// Writes a tree as an image. `time_s` is the image's time in seconds since 1970. Returns the image's length in bytes.
 ///
 /// # Errors
-/// Returns an error if the image cannot be written, a file's content cannot be read, or the tree does not fit the
-/// format.
+/// Returns an error if the image cannot be written, a file cannot be read, or the tree exceeds a bound of the format.
 pub fn write(tree: &Tree, time_s: u32, out: &mut (impl Write + Seek)) -> Result<u64, Error> {
     write_around(tree, time_s, &Inserted::default(), out)
 }
 
-/// Length of the first part of an image with inserted files: the superblock, padded. The files follow, then the rest.
+/// Length in bytes of the first part of an image with inserted files. It is the superblock, padded.
 pub const HEAD_BYTES: u64 = 4096;
 
-/// Files that are parts of an image, unchanged, between its first [`HEAD_BYTES`] and the rest. A content that lies in
-/// one of them is used where it is.
+/// Files that are inserted into an image unchanged, after its first [`HEAD_BYTES`]. If a file's content is a part of an
+/// inserted file, the image refers to that part.
 #[derive(Debug, Default)]
 pub struct Inserted {
-    /// The files in their order, each with its length in bytes, a multiple of [`PADDING_BYTES`].
+    /// The inserted files in order, each with its length in bytes, which is a multiple of [`PADDING_BYTES`].
     pub files: Vec<(Arc<File>, u64)>,
 }
 
@@ -97,7 +96,7 @@ impl Inserted {
         self.files.iter().map(|(_, bytes)| bytes).sum()
     }
 
-    /// Returns the position in the image of a content that lies in one of the files.
+    /// Returns the offset in the image of a content, in bytes. `None` if the content is not a part of an inserted file.
     fn place(&self, content: &Content) -> Option<u64> {
         let Content::Span { file, offset, .. } = content else { return None };
         let mut start = HEAD_BYTES;
@@ -111,8 +110,9 @@ impl Inserted {
     }
 }
 
-/// Writes an image as [`write()`](fn@write) does, without the inserted files: the output has the image's first
-/// [`HEAD_BYTES`], directly followed by what comes after the files. Returns the length of the output in bytes.
+/// Writes an image as [`write()`](fn@write) does, but leaves the inserted files out of `out`. The output has the first
+/// [`HEAD_BYTES`] of the image, directly followed by the parts after the inserted files. Returns the output's length in
+/// bytes.
 ///
 /// # Errors
 /// See [`write()`](fn@write).
@@ -123,7 +123,7 @@ pub fn write_around(
     out: &mut (impl Write + Seek),
 ) -> Result<u64, Error> {
     let layout = InodeLayout::of(tree)?;
-    // An image without inserted files begins its data directly after the superblock.
+    // If no files are inserted, the data starts directly after the superblock.
     let skipped = inserted.bytes();
     let start = if inserted.files.is_empty() { SUPERBLOCK_BYTES } else { HEAD_BYTES };
     out.seek(SeekFrom::Start(start))?;
@@ -173,7 +173,7 @@ pub fn write_around(
     Ok(bytes_used + padding - skipped)
 }
 
-/// Writes a table's blocks and then the list of their starts. Returns the start of that list.
+/// Writes a table's blocks and then a list of the blocks' starts. Returns the offset of the list in the image.
 fn write_indexed(table: &MetadataWriter, out: &mut impl Write, position: &mut u64) -> Result<u64, Error> {
     let starts: Vec<u64> = table.block_starts().map(|start| *position + start).collect();
     *position += table.copy_to(out)?;
@@ -185,13 +185,14 @@ fn write_indexed(table: &MetadataWriter, out: &mut impl Write, position: &mut u6
     Ok(index)
 }
 
-/// The order of inodes, their numbers and their links, all determined before anything is written.
+/// Order, numbers and link counts of the inodes. They are determined before anything is written.
 struct InodeLayout {
-    /// All inodes that have a name, with a path for messages; folders before their content, in the order of names.
+    /// All inodes that have a name, each with a path for messages. Folders come before their content, and names are in
+    /// byte order.
     order: Vec<(InodeId, Vec<u8>)>,
-    /// Number in the image and count of names of each inode.
+    /// Inode number and number of names of each inode.
     numbers: BTreeMap<InodeId, Numbered>,
-    /// Users and groups, sorted.
+    /// Numbers of all users and groups, sorted.
     ids: Vec<u32>,
 }
 
@@ -204,7 +205,7 @@ struct Numbered {
 impl InodeLayout {
     fn of(tree: &Tree) -> Result<Self, Error> {
         let mut layout = InodeLayout { order: Vec::new(), numbers: BTreeMap::new(), ids: Vec::new() };
-        // Folders and files still to be visited. The tree's own bound keeps paths short.
+        // Files and folders that remain to be visited. The tree bounds the length of paths.
         let mut stack = vec![(Tree::ROOT, Vec::new())];
         while let Some((id, path)) = stack.pop() {
             if let Some(known) = layout.numbers.get_mut(&id) {
@@ -214,7 +215,7 @@ impl InodeLayout {
             let number = u32::try_from(layout.order.len() + 1).map_err(|_| Error::TooMany("inodes"))?;
             let mut links = 1;
             if let Kind::Folder(entries) = &tree.inode(id).kind {
-                // The folder's name, its own `.`, and the `..` of each folder in it.
+                // The links of a folder: its name, its own `.`, and the `..` of each folder in it.
                 let folder = |id: &&InodeId| matches!(tree.inode(**id).kind, Kind::Folder(_));
                 let folders = entries.values().filter(folder).count();
                 links = 2 + u32::try_from(folders).map_err(|_| Error::TooMany("folders"))?;
@@ -242,9 +243,9 @@ impl InodeLayout {
         u16::try_from(self.ids.len()).map_err(|_| Error::TooMany("users and groups"))
     }
 
-    /// Returns the index of a user or group in the table.
+    /// Returns the index of a user or group in the table of users and groups.
     fn id_index(&self, id: u32) -> u16 {
-        // Every id of the tree is in the table, and `id_count` bounds it.
+        // The table has every id of the tree, and `id_count` has checked that an index fits 16 bits.
         self.ids.binary_search(&id).ok().and_then(|index| u16::try_from(index).ok()).unwrap_or(0)
     }
 

@@ -1,6 +1,6 @@
-//! Reader of the images that this module writes: without compression and without fragments. Other images are refused.
+//! Reader of the images that this module writes. It refuses images with compression or fragments.
 //!
-//! Every offset and count is checked: a damaged image ends in an error.
+//! The reader checks every offset and count, so a damaged image causes an error.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -11,23 +11,24 @@ use super::inodes::{EXTENDED, FILE, FOLDER, NO_FRAGMENT};
 use super::metadata;
 use super::{BLOCK_BYTES, MAGIC, SUPERBLOCK_BYTES};
 
-/// Maximum number of entries of all folders. The format counts inodes with 32 bits.
+/// Maximum number of entries in all folders together. The format itself would allow 2^32 inodes.
 const ENTRIES_MAX: u64 = 1 << 24;
-/// Maximum number of folders within one another: Linux's `PATH_MAX` leaves no room for more.
+/// Maximum depth of nested folders. Paths within Linux's `PATH_MAX` cannot be deeper.
 const DEPTH_MAX: usize = 2048;
-/// Maximum length of a listing in bytes.
+/// Maximum length of a folder's listing, in bytes.
 const LISTING_BYTES_MAX: usize = 64 << 20;
-/// Maximum length of a file that is read, in bytes. A file of zeros needs no room in the image.
+/// Maximum length of a file that is read, in bytes. The image's length is no bound, because zeros take no room in an
+/// image.
 const FILE_BYTES_MAX: u64 = 4 << 30;
-/// Maximum length of a name in bytes (the format).
+/// Maximum length of a name, in bytes. The format sets this bound.
 const NAME_BYTES_MAX: usize = 256;
 
-/// An image's bytes.
+/// A source of an image's bytes.
 pub(crate) trait Source {
-    /// Fills `buffer` with the bytes at `offset`.
+    /// Fills `buffer` with the image's bytes from `offset` on.
     ///
     /// # Errors
-    /// Returns an error if the bytes cannot be read, or if the image ends before.
+    /// Returns an error if the bytes cannot be read, or if the image ends before the buffer is full.
     fn read(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
 }
 
@@ -42,14 +43,14 @@ pub(crate) struct Reader<'a> {
 /// A regular file of an image.
 #[derive(Debug)]
 pub(crate) struct File {
-    /// Length in bytes.
+    /// Length of the file in bytes.
     pub(crate) length: u64,
     start: u64,
-    /// Sizes of the blocks, as the format encodes them.
+    /// Size fields of the blocks, in the format's encoding.
     sizes: Vec<u32>,
 }
 
-/// A folder's listing in the table.
+/// Location and length of a folder's listing.
 struct Folder {
     block: u32,
     offset: u16,
@@ -61,7 +62,7 @@ enum Inode {
     File(File),
 }
 
-/// An entry of a listing, if it is a folder or a file.
+/// An entry of a listing that is a folder or a regular file.
 struct Entry {
     name: Vec<u8>,
     reference: u64,
@@ -71,7 +72,7 @@ impl<'a> Reader<'a> {
     /// Reads an image's superblock.
     ///
     /// # Errors
-    /// Returns an error if the image cannot be read, or is none that this module writes.
+    /// Returns an error if the image cannot be read, or if this module cannot have written it.
     pub(crate) fn new(source: &'a dyn Source) -> io::Result<Reader<'a>> {
         let mut block = [0; SUPERBLOCK_BYTES as usize];
         source.read(&mut block, 0)?;
@@ -79,24 +80,24 @@ impl<'a> Reader<'a> {
         if fields.u32()? != MAGIC {
             return Err(damaged("it is no SquashFS image"));
         }
-        // The number of inodes and the time.
+        // Skips the number of inodes and the time.
         fields.take(8)?;
         if fields.u32()? != BLOCK_BYTES {
             return Err(damaged("its blocks have another size than those that Everett writes"));
         }
-        // Fragments, compression, the block size's logarithm, flags, the number of owners, and the version.
+        // Skips fragments, compression, the logarithm of the block size, flags, the number of owners, and the version.
         fields.take(16)?;
         let root = fields.u64()?;
-        // The length, owners and attributes.
+        // Skips the length, the owners and the attributes.
         fields.take(24)?;
         Ok(Reader { source, root, inodes: fields.u64()?, folders: fields.u64()? })
     }
 
-    /// Passes all regular files to `visit`, in the order of their paths: by name within each folder, folders with their
-    /// contents. A file with several names is passed for each.
+    /// Calls `visit` for each regular file, in the order of paths. A file with several names is visited once for each
+    /// name.
     ///
     /// # Errors
-    /// Returns an error if the image is damaged, and the errors of `visit`.
+    /// Returns an error if the image is damaged or `visit` returns an error.
     pub(crate) fn files(&self, visit: &mut dyn FnMut(&Path, &File) -> io::Result<()>) -> io::Result<()> {
         let Inode::Folder(root) = self.inode(self.root)? else { return Err(damaged("its root is a file")) };
         let mut left = ENTRIES_MAX;
@@ -123,10 +124,10 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Appends the first `length` bytes of a file, or the whole file if it is shorter.
+    /// Appends the first `length` bytes of a file to `content`. If the file is shorter, appends the whole file.
     ///
     /// # Errors
-    /// Returns an error if the image is damaged, or if the file is longer than [`FILE_BYTES_MAX`].
+    /// Returns an error if the image is damaged, or if more than [`FILE_BYTES_MAX`] bytes would be read.
     pub(crate) fn read(&self, file: &File, length: u64, content: &mut Vec<u8>) -> io::Result<()> {
         let mut left = length.min(file.length);
         if left > FILE_BYTES_MAX {
@@ -137,7 +138,7 @@ impl<'a> Reader<'a> {
             let whole = end.min(BLOCK_BYTES.into());
             end -= whole;
             let wanted = left.min(whole);
-            // At most a block.
+            // One piece is at most a block.
             let filled = content.len();
             content.resize(filled + wanted as usize, 0);
             if size != HOLE {
@@ -192,14 +193,15 @@ impl<'a> Reader<'a> {
             return Err(damaged("a file has a fragment"));
         }
         let blocks = length.div_ceil(BLOCK_BYTES.into());
-        // The sizes are read as far as a file may be read; `read` refuses a longer file.
+        // The number of size fields is bounded, because `read` refuses to read more of a file.
         let blocks = blocks.min(FILE_BYTES_MAX / u64::from(BLOCK_BYTES));
         let sizes = table.take(blocks as usize * 4)?;
         let sizes = sizes.chunks_exact(4).map(|size| Fields(size).u32()).collect::<io::Result<_>>()?;
         Ok(Inode::File(File { length, start, sizes }))
     }
 
-    /// Returns the folders and regular files of a listing. `left` is the number of entries that may still be read.
+    /// Returns the folders and regular files of a listing. `left` is the number of entries that the image may still
+    /// have.
     fn listing(&self, folder: &Folder, left: &mut u64) -> io::Result<Vec<Entry>> {
         let mut entries = Vec::new();
         if folder.bytes == 0 {
@@ -236,25 +238,26 @@ impl<'a> Reader<'a> {
 }
 
 impl Folder {
-    /// `bytes` is three more than the listing's length.
+    /// Returns a folder, given the length field of its inode, which is three more than the listing's length.
     fn new(block: u32, offset: u16, bytes: usize) -> io::Result<Folder> {
         let bytes = bytes.checked_sub(3).ok_or_else(|| damaged("a folder's length is below 3"))?;
         Ok(Folder { block, offset, bytes })
     }
 }
 
-/// Position in a table: a stream of blocks of up to 8 KiB, each behind a header of two bytes.
+/// Reader of a table: a stream of blocks of up to 8 KiB, each after a header of two bytes.
 struct Table<'a> {
     source: &'a dyn Source,
-    /// Position of the next block's header in the image.
+    /// Offset of the next block's header in the image.
     next: u64,
-    /// Contents of the current block, and how much of them has been read.
+    /// Content of the current block. `read` is the number of its bytes that were already read.
     block: Vec<u8>,
     read: usize,
 }
 
 impl<'a> Table<'a> {
-    /// Returns the position `offset` in the contents of the block that is at `block` in the table at `start`.
+    /// Returns a reader that starts at `offset` in a block's content. The block is at `block` in the table, and the
+    /// table is at `start` in the image.
     fn at(source: &'a dyn Source, start: u64, block: u64, offset: u16) -> io::Result<Table<'a>> {
         let next = start.checked_add(block).ok_or_else(|| damaged("a table's position"))?;
         let mut table = Table { source, next, block: Vec::new(), read: 0 };
@@ -281,7 +284,7 @@ impl<'a> Table<'a> {
         Ok(())
     }
 
-    /// Returns the next `length` bytes.
+    /// Returns the next `length` bytes of the table's content.
     fn take(&mut self, length: usize) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         while bytes.len() < length {
@@ -296,7 +299,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Little-endian fields that follow one another.
+/// Reader of consecutive little-endian fields.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {

@@ -1,4 +1,4 @@
-//! Reads images back, with our reader and with another implementation of the format.
+//! Tests that read images back, with Everett's reader and with another implementation of the format.
 
 use super::read::{Reader, Source};
 use super::write;
@@ -25,7 +25,7 @@ impl Source for Vec<u8> {
     }
 }
 
-/// Returns the regular files of an image with a description of each, as our own reader sees them.
+/// Returns the regular files of an image with a description of each, as Everett's reader sees them.
 fn files(image: &Vec<u8>) -> io::Result<Vec<(String, String)>> {
     let reader = Reader::new(image)?;
     let mut files = Vec::new();
@@ -39,7 +39,7 @@ fn files(image: &Vec<u8>) -> io::Result<Vec<(String, String)>> {
     Ok(files)
 }
 
-/// Reads an image back with both readers, and returns a complete description of each file, by path.
+/// Reads an image with both readers. Returns a complete description of each file, by path.
 fn read(image: Vec<u8>) -> BTreeMap<String, String> {
     let ours = files(&image).unwrap();
     let reader = FilesystemReader::from_reader(Cursor::new(image)).unwrap();
@@ -95,7 +95,7 @@ fn every_kind_owner_mode_and_time_is_read_back() {
     assert_eq!(seen["/usr/bin/sudo"], format!("{line} 4755 0:70000 @1600000000"));
     assert_eq!(seen["/link"], "link usr/bin/sudo 777 5:6 @3");
     assert_eq!(seen["/dev/null"], "character 259 666 0:0 @1");
-    // new_encode_dev(259, 300)
+    // The number is new_encode_dev(259, 300).
     assert_eq!(seen["/dev/big"], format!("block {} 660 0:6 @1", 0x2c | 259 << 8 | 0x100 << 12));
     assert_eq!(seen["/pipe"], "fifo 600 1:1 @1");
     assert!(seen["/empty"].starts_with("file 0 "));
@@ -112,7 +112,7 @@ fn contents_of_every_length_around_a_block_are_read_back() {
         tree.put(format!("f{length}").as_bytes(), attributes(0o644, 0, 0, 0), kind).unwrap();
         lines.insert(format!("/f{length}"), line);
     }
-    // Holes at the start, in the middle, at the end, and everywhere.
+    // The files have holes at the start, in the middle, at the end, and everywhere.
     for (name, holes) in [("start", vec![0]), ("middle", vec![1]), ("end", vec![2]), ("all", vec![0, 1, 2])] {
         let mut bytes = vec![9; (128 << 10) * 2 + 100];
         for hole in holes {
@@ -170,7 +170,7 @@ proptest! {
         mut files in prop::collection::btree_map("[a-d]{1,2}(/[a-d]{1,2}){0,4}", (0..0o7777u32, 0..9u32, 0..500_000usize), 1..40),
         shift in 0..40usize,
     ) {
-        // Removes files whose path another entry needs as a folder.
+        // Removes a file if another entry needs its path as a folder.
         let names: Vec<String> = files.keys().cloned().collect();
         files.retain(|name, _| !names.iter().any(|other| other.starts_with(&format!("{name}/"))));
         let mut list: Vec<_> = files.iter().collect();
@@ -207,7 +207,7 @@ proptest! {
         let used = usize::try_from(u64::from_le_bytes(whole[40..48].try_into().unwrap())).unwrap();
         let mut image = whole.clone();
         for (from_end, byte) in changes {
-            // The tables are at the end; the superblock is at the start.
+            // The superblock is at the start of the image, and the tables are at the end.
             let at = if from_end < 96 { from_end } else { used - from_end };
             image[at] = byte;
         }

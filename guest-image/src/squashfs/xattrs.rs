@@ -1,4 +1,4 @@
-//! Extended attributes. Each distinct set is stored once, and inodes refer to it by number.
+//! Extended attributes of an image. Each distinct set of attributes is stored once, and inodes refer to it by number.
 
 use super::metadata::MetadataWriter;
 use super::{Error, InodeLayout};
@@ -6,13 +6,13 @@ use crate::tree::{InodeId, Tree};
 use std::collections::BTreeMap;
 use std::io::Write;
 
-/// Number that marks an inode without a set.
+/// Number in an inode that has no attributes.
 pub(super) const NONE: u32 = u32::MAX;
 
 /// Namespaces that the format supports, with their numbers.
 const PREFIXES: [(&[u8], u16); 3] = [(b"user.", 0), (b"trusted.", 1), (b"security.", 2)];
 
-/// The attribute sets of a tree.
+/// All attribute sets of a tree.
 pub(super) struct Table {
     numbers: BTreeMap<InodeId, u32>,
     pairs: MetadataWriter,
@@ -47,7 +47,7 @@ impl Table {
         Ok(table)
     }
 
-    /// Returns the number of an inode's set, or [`NONE`].
+    /// Returns the number of an inode's attribute set, or [`NONE`].
     pub(super) fn number(&self, id: InodeId) -> u32 {
         self.numbers.get(&id).copied().unwrap_or(NONE)
     }
@@ -75,7 +75,7 @@ impl Table {
         Ok(self.count - 1)
     }
 
-    /// Writes the sets. Returns the position of their table, or `None` if there are no sets.
+    /// Writes the sets. Returns the offset of their table in the image, or `None` if there are no sets.
     pub(super) fn write(&self, out: &mut impl Write, position: &mut u64) -> Result<Option<u64>, Error> {
         if self.count == 0 {
             return Ok(None);

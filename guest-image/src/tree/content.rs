@@ -11,7 +11,7 @@ use crate::space::Metered;
 /// The bytes of a regular file.
 #[derive(Debug, Clone)]
 pub enum Content {
-    /// Bytes in memory, for small files that are made here.
+    /// Bytes in memory, for small files that Everett makes.
     Bytes(Arc<[u8]>),
     /// A part of an open file.
     Span {
@@ -22,11 +22,11 @@ pub enum Content {
         /// Length of the part in bytes.
         length: u64,
     },
-    /// A whole file, opened when it is read.
+    /// A whole file, which is opened when it is read.
     Path {
         /// Path of the file.
         path: PathBuf,
-        /// Length in bytes when it was added.
+        /// Length of the file in bytes when it was added to the tree.
         length: u64,
     },
 }
@@ -47,7 +47,7 @@ impl Content {
         }
     }
 
-    /// Returns a reader of the bytes.
+    /// Opens the content and returns a reader of its bytes.
     ///
     /// # Errors
     /// Returns an error if the file cannot be opened.
@@ -61,7 +61,7 @@ impl Content {
         })
     }
 
-    /// Returns all bytes, for small files.
+    /// Returns all bytes of a small file.
     ///
     /// # Errors
     /// Returns an error if the content cannot be read or has more than `bytes_max` bytes.
@@ -91,8 +91,8 @@ impl Read for SpanReader<'_> {
     }
 }
 
-/// A nameless temporary file for contents whose source is compressed or temporary. It keeps them out of memory, so that
-/// a tree of any size takes little memory.
+/// A nameless temporary file for contents whose source is compressed or temporary. The spool keeps the contents out of
+/// memory, so that a large tree takes little memory.
 #[derive(Debug)]
 pub struct Spool {
     file: Arc<File>,
@@ -105,18 +105,18 @@ impl Spool {
     /// Creates a spool in this folder, for at most `bytes_max` bytes.
     ///
     /// # Errors
-    /// Returns an error if no file can be created there.
+    /// Returns an error if no file can be created in the folder.
     pub fn new(folder: &Path, bytes_max: u64) -> io::Result<Self> {
         let file = tempfile::tempfile_in(folder)?;
         let writer = BufWriter::with_capacity(1 << 20, Metered::new(file.try_clone()?));
         Ok(Spool { file: Arc::new(file), writer, length: 0, bytes_max })
     }
 
-    /// Stores all bytes of a reader. They can be read back after [`Self::flush`].
+    /// Appends all bytes of a reader. The returned content can be read after [`Self::flush`].
     ///
     /// # Errors
-    /// Returns an error if the bytes cannot be read or written, if they exceed the spool's bound, or if the disk is almost
-    /// full.
+    /// Returns an error if the bytes cannot be read or written, if the spool exceeds its bound, or if the disk is
+    /// almost full.
     pub fn store(&mut self, reader: impl Read) -> io::Result<Content> {
         let offset = self.length;
         let left = self.bytes_max - offset;

@@ -1,8 +1,8 @@
-//! A root filesystem in memory: names, owners, modes, links. File contents stay on disk, at their origin.
+//! A root filesystem in memory: names, owners, modes, links. The contents of files stay where they were read from.
 //!
-//! Paths are bytes relative to the root, as in archives (`./usr/bin`, `usr/bin/` and `/usr/bin` are the same). Symbolic
-//! links among a path's parents are followed as if the tree were the root filesystem: `lib/x` goes into `usr/lib` if
-//! `lib` is a link to it.
+//! Paths are bytes relative to the root, as in archives (`./usr/bin`, `usr/bin/` and `/usr/bin` are the same). A path's
+//! parents may be symbolic links. They are resolved within the tree: if `lib` is a link to `usr/lib`, the path `lib/x`
+//! is the file `usr/lib/x`.
 
 mod content;
 
@@ -19,17 +19,18 @@ pub const NAME_BYTES_MAX: usize = 255;
 /// Maximum number of symbolic links followed to resolve a path: the kernel's bound (path_resolution(7)).
 const LINKS_FOLLOWED_MAX: usize = 40;
 
-/// Maximum number of names in the targets of the links followed to resolve a path. The kernel's bounds would allow
-/// 80,000.
+/// Maximum number of names in the targets of all links that are followed to resolve one path. The kernel's own bounds
+/// would allow 80,000.
 const LINK_NAMES_MAX: usize = 1024;
 
-/// Maximum number of inodes of a tree, which are kept in memory.
+/// Maximum number of inodes of a tree. All inodes are in memory.
 pub const INODES_MAX: usize = 2_000_000;
 
-/// Maximum total length of a tree's names, link targets and extended attributes, in bytes. They are kept in memory.
+/// Maximum total length of a tree's names, link targets and extended attributes, in bytes. All of them are in memory.
 pub const NAMES_BYTES_MAX: usize = 512 << 20;
 
-/// Memory in bytes for an extended attribute besides its name and value: at worst a map node of its own.
+/// Memory for an extended attribute besides its name and value, in bytes. In the worst case each attribute has a map
+/// node of its own.
 pub const ATTRIBUTE_BYTES: usize = 640;
 
 /// Maximum total length of a tree's file contents, in bytes, holes included.
@@ -41,7 +42,7 @@ pub const CONTENT_BYTES_MAX: u64 = 16 << 30;
 pub struct Error {
     /// The path, escaped.
     pub path: String,
-    /// Description of the violation.
+    /// Description of the problem.
     pub problem: String,
 }
 
@@ -53,7 +54,7 @@ fn fail<T>(path: &[u8], problem: impl Into<String>) -> Result<T, Error> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct InodeId(pub(crate) usize);
 
-/// Attributes of an inode, whatever its kind.
+/// Attributes that inodes of all kinds have.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Attributes {
     /// Permission bits, 0 to 0o7777.
@@ -75,7 +76,7 @@ impl Attributes {
         Attributes { mode, ..Self::default() }
     }
 
-    /// Returns the memory in bytes that the extended attributes need, for [`Tree::charge`].
+    /// Returns the memory that the extended attributes need, in bytes. [`Tree::charge`] counts it.
     #[must_use]
     pub fn xattrs_bytes(&self) -> usize {
         self.xattrs.iter().map(|(name, value)| ATTRIBUTE_BYTES + name.len() + value.len()).sum()
@@ -108,7 +109,7 @@ pub enum Kind {
     Fifo,
 }
 
-/// Treatment of an existing folder when a folder is put at its path.
+/// What happens to an existing folder when a folder is put at its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnFolder {
     /// The existing folder keeps its attributes, as in dpkg.
@@ -136,7 +137,7 @@ impl Tree {
     /// The root folder.
     pub const ROOT: InodeId = InodeId(0);
 
-    /// Charges the tree for bytes that this path will keep in memory. Call it before they are stored.
+    /// Counts `bytes` bytes of memory that `path` will need against the tree's bound. Call it before they are stored.
     ///
     /// # Errors
     /// Returns an error if the sum exceeds [`NAMES_BYTES_MAX`].
@@ -152,19 +153,19 @@ impl Tree {
         Ok(())
     }
 
-    /// Returns an inode of this tree.
+    /// Returns an inode of this tree. `id` must be a number that this tree gave out.
     #[must_use]
     pub fn inode(&self, id: InodeId) -> &Inode {
         &self.inodes[id.0]
     }
 
-    /// Returns the number of inodes, including those that no longer have a name.
+    /// Returns the number of inodes, including inodes that no longer have a name.
     #[must_use]
     pub fn inodes(&self) -> usize {
         self.inodes.len()
     }
 
-    /// Returns the inode at this path. Follows links among the parents, but not at the end of the path.
+    /// Returns the inode at this path. Follows links among the parents, but does not follow a link at the path itself.
     #[must_use]
     pub fn find(&self, path: &[u8]) -> Option<InodeId> {
         let parts = parts(path).ok()?;
@@ -173,7 +174,7 @@ impl Tree {
         self.entry(parent, name)
     }
 
-    /// Returns the content of the file at this path. Follows links at the end of the path as well.
+    /// Returns the content of the file at this path. Follows links among the parents and at the path itself.
     #[must_use]
     pub fn file(&self, path: &[u8]) -> Option<&Content> {
         let id = self.walk(&parts(path).ok()?)?;
@@ -183,23 +184,23 @@ impl Tree {
         }
     }
 
-    /// Returns true if a folder is at this path, rather than a link to one.
+    /// Returns true if a folder is at this path. A link to a folder gives false.
     #[must_use]
     pub fn is_real_folder(&self, path: &[u8]) -> bool {
         self.find(path).is_some_and(|id| matches!(self.inode(id).kind, Kind::Folder(_)))
     }
 
-    /// Returns true if this path leads to a folder, following links.
+    /// Returns true if a folder, or a link to a folder, is at this path.
     #[must_use]
     pub fn leads_to_folder(&self, path: &[u8]) -> bool {
         let folder = parts(path).ok().and_then(|parts| self.walk(&parts));
         folder.is_some_and(|id| matches!(self.inode(id).kind, Kind::Folder(_)))
     }
 
-    /// Puts a folder at this path.
+    /// Puts a folder at this path, and makes missing parents.
     ///
     /// # Errors
-    /// Returns an error if the path is not allowed, or if something other than a folder is there.
+    /// Returns an error if the path is not allowed, or if the path exists and does not lead to a folder.
     pub fn put_folder(&mut self, path: &[u8], attributes: Attributes, on: OnFolder) -> Result<(), Error> {
         let parts = parts(path)?;
         let Some((name, parents)) = parts.split_last() else {
@@ -210,7 +211,7 @@ impl Tree {
         };
         let parent = self.make_parents(path, parents)?;
         if let Some(id) = self.entry(parent, name) {
-            // A link to a folder stays a link, and the folder's attributes stay as they are.
+            // If a link to a folder is here, the link stays, and the folder behind it keeps its attributes.
             let behind = self.walk(&parts);
             if !behind.is_some_and(|id| matches!(self.inode(id).kind, Kind::Folder(_))) {
                 return fail(path, "cannot put a folder here: something else exists at this path");
@@ -223,7 +224,7 @@ impl Tree {
         self.attach(path, parent, name, Inode { attributes, kind: Kind::Folder(BTreeMap::new()) })
     }
 
-    /// Puts an inode other than a folder at this path and replaces any other inode there.
+    /// Puts an inode that is not a folder at this path. Replaces an existing inode that is not a folder.
     ///
     /// # Errors
     /// Returns an error if the path is not allowed, or if a folder is there.
@@ -249,7 +250,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Removes the inode at this path with all its content. Does nothing if the path does not exist.
+    /// Removes the inode at this path and everything below it. Does nothing if the path does not exist.
     pub fn remove(&mut self, path: &[u8]) {
         let Ok(parts) = parts(path) else { return };
         let Some((name, parents)) = parts.split_last() else { return };
@@ -260,7 +261,7 @@ impl Tree {
         }
     }
 
-    /// Removes the content of the folder at this path, and keeps the folder.
+    /// Removes everything in the folder at this path. The folder itself stays.
     pub fn empty(&mut self, path: &[u8]) {
         if let Some(id) = self.find(path)
             && let Kind::Folder(entries) = &mut self.inodes[id.0].kind
@@ -269,15 +270,15 @@ impl Tree {
         }
     }
 
-    /// Limits all modification times to `latest_s`. Files that were made during the build are newer, and their times
-    /// are meaningless.
+    /// Sets all modification times later than `latest_s` to `latest_s`. Files made during the build have times that
+    /// mean nothing.
     pub fn clamp_times(&mut self, latest_s: u64) {
         for inode in &mut self.inodes {
             inode.attributes.mtime_s = inode.attributes.mtime_s.min(latest_s);
         }
     }
 
-    /// Returns the parent and the name for an inode other than a folder; makes missing parents.
+    /// Returns the parent folder and the name for an inode that is not a folder. Makes missing parents.
     fn place(&mut self, path: &[u8]) -> Result<(InodeId, Vec<u8>), Error> {
         let parts = parts(path)?;
         let Some((name, parents)) = parts.split_last() else {
@@ -307,7 +308,7 @@ impl Tree {
         }
     }
 
-    /// Returns the entries of an inode that the caller has found to be a folder.
+    /// Returns the entries of an inode. The caller has checked that the inode is a folder.
     fn entries_mut(&mut self, folder: InodeId) -> &mut BTreeMap<Vec<u8>, InodeId> {
         match &mut self.inodes[folder.0].kind {
             Kind::Folder(entries) => entries,
@@ -315,7 +316,7 @@ impl Tree {
         }
     }
 
-    /// Returns the folder at the end of these names; makes missing folders.
+    /// Returns the folder at the end of these names. Makes missing folders.
     fn make_parents(&mut self, path: &[u8], names: &[Vec<u8>]) -> Result<InodeId, Error> {
         let (there, mut parent) = self.reach(names);
         if !matches!(self.inode(parent).kind, Kind::Folder(_)) {
@@ -332,21 +333,23 @@ impl Tree {
         Ok(parent)
     }
 
-    /// Returns the inode at the end of these names, following links.
+    /// Returns the inode at the end of these names, if it exists. Follows links.
     fn walk(&self, names: &[Vec<u8>]) -> Option<InodeId> {
         let (there, id) = self.reach(names);
         (there == names.len()).then_some(id)
     }
 
-    /// Follows names from the root, and all links among them, until one does not exist. Returns the number of names
-    /// that exist, and the inode at the last of these.
+    /// Follows names from the root, and all links among them, until a name does not exist. Returns the number of names
+    /// that exist, and the inode at the last existing name.
     fn reach<'a>(&'a self, names: &'a [Vec<u8>]) -> (usize, InodeId) {
-        // `ahead`: names still to follow, the next one last. `trail`: folders from the root to the current one.
+        // `ahead` has the names still to follow, with the next one last. `trail` has the folders from the root to the
+        // current one.
         let mut ahead: Vec<&[u8]> = names.iter().rev().map(Vec::as_slice).collect();
         let mut trail = vec![Self::ROOT];
         let (mut followed, mut of_links) = (0, 0);
         let (mut there, mut reached) = (0, Self::ROOT);
-        // Number of `names` taken from `ahead`. Names of link targets are pushed on top of the remaining ones.
+        // Number of `names` taken from `ahead`. The names of a link's target are pushed on top of the names that
+        // remain.
         let mut taken = 0;
         loop {
             let Some(&here) = trail.last() else { return (there, reached) };
@@ -384,7 +387,7 @@ impl Tree {
     }
 }
 
-/// Splits a path into its names, without empty ones and `.`.
+/// Splits a path into its names. Leaves out empty names and `.`.
 fn parts(path: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
     let mut parts = Vec::new();
     for part in path.split(|&byte| byte == b'/') {

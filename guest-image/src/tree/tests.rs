@@ -35,7 +35,7 @@ fn links_among_the_parents_are_followed() {
     tree.put(b"usr/lib/absolute", plain(), Kind::Link(b"/lib/up".to_vec())).unwrap();
     assert_eq!(read(&tree, "usr/lib/x").as_deref(), Some("x"));
     assert_eq!(read(&tree, "lib/absolute").as_deref(), Some("x"));
-    // A package that ships `lib/` as a folder does not replace the link.
+    // If a package ships `lib/` as a folder, the link stays.
     tree.put_folder(b"lib", Attributes::of_root(0o700), OnFolder::Update).unwrap();
     assert!(matches!(tree.inode(tree.find(b"lib").unwrap()).kind, Kind::Link(_)));
 }
@@ -60,7 +60,7 @@ fn the_number_of_names_in_followed_links_is_bounded() {
     tree.put(b"end/file", plain(), file("x")).unwrap();
     tree.put(b"short", plain(), link(1000, "end")).unwrap();
     assert_eq!(read(&tree, "short/file").as_deref(), Some("x"));
-    // Forty links of four kilobytes each would be eighty thousand names.
+    // Forty links with targets of four kilobytes each would be eighty thousand names.
     tree.put(b"l0", plain(), link(2000, "end")).unwrap();
     for number in 1..40 {
         tree.put(format!("l{number}").as_bytes(), plain(), link(2000, &format!("l{}", number - 1))).unwrap();
@@ -92,7 +92,7 @@ fn paths_that_leave_the_root_or_exceed_a_bound_are_refused() {
     }
     assert!(tree.put(&[b'a'; 256], plain(), file("x")).is_err());
     assert!(tree.put(&b"a/".repeat(300), plain(), file("x")).is_err());
-    // A link may point anywhere; it is followed only inside the tree.
+    // A link may point anywhere. It is resolved only inside the tree.
     tree.put(b"out", plain(), Kind::Link(b"../../../etc".to_vec())).unwrap();
     tree.put_folder(b"etc", Attributes::of_root(0o755), OnFolder::Keep).unwrap();
     tree.put(b"out/x", plain(), file("x")).unwrap();

@@ -1,6 +1,6 @@
-//! Runs the host's apt with sources that are expired, badly signed, or missing.
+//! Tests that run the host's apt with sources that are expired, badly signed, or missing.
 //!
-//! The sources are a repository of one package, signed with a key that has no other use (`tests/apt`).
+//! The source is a repository with one package (`tests/apt`). The key that signs it has no other use.
 
 use everett_guest_image::apt::sources::{Source, Sources};
 use everett_guest_image::apt::{Apt, Error};
@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// A repository, and the folder of an apt that uses it.
+/// A folder with a repository and with the state of an apt that uses it.
 struct Lab(TempDir);
 
 impl Lab {
@@ -22,7 +22,7 @@ impl Lab {
         lab
     }
 
-    /// Replaces the suite's signed index by `InRelease.{how}`.
+    /// Replaces the suite's signed index with `InRelease.{how}`.
     fn signed(&self, how: &str) {
         let to = self.0.path().join("repo/dists/test/InRelease");
         fs::copy(fixture(&format!("InRelease.{how}")), to).unwrap();
@@ -33,7 +33,8 @@ impl Lab {
         Source { uri: uri.to_owned(), suites: vec!["test".to_owned()], signed_by: Some(key) }
     }
 
-    /// Updates the lists of the repository, and of another source if given, and resolves the repository's package.
+    /// Updates the lists of the repository, and of the source `other` if it is given. Then resolves the repository's
+    /// package.
     fn resolve(&self, other: Option<&str>) -> Result<String, Error> {
         let uri = format!("file:{}", self.0.path().join("repo").display());
         let sources = [Some(uri.as_str()), other].into_iter().flatten().map(|uri| self.source(uri)).collect();
@@ -63,7 +64,7 @@ fn older_lists_are_never_used() {
     assert_eq!(lab.resolve(None).unwrap(), "tool 1.0-1");
 
     lab.signed("altered");
-    // Every form of the message names the signed file; the rest is in the words of gpgv or sqv.
+    // Every form of the message names the signed file. The other words come from gpgv or sqv.
     let error = refused(lab.resolve(None));
     assert!(error.contains("InRelease"), "{error}");
     lab.signed("expired");
@@ -71,7 +72,7 @@ fn older_lists_are_never_used() {
     lab.signed("good");
     assert_eq!(lab.resolve(None).unwrap(), "tool 1.0-1");
 
-    // Port 9 of this host: no program listens there, and tests never get a reserved port.
+    // No program listens on port 9 of this host, because tests never get a reserved port.
     assert!(refused(lab.resolve(Some("http://127.0.0.1:9/debian"))).contains("127.0.0.1:9"));
     fs::remove_dir_all(lab.0.path().join("repo/dists")).unwrap();
     refused(lab.resolve(None));

@@ -1,4 +1,4 @@
-//! Builds whole images from inputs that need neither a network nor a machine.
+//! Tests that build whole images from inputs that need neither a network nor a machine.
 
 use everett_guest_image::configure::{Configure, Configured, Error as ConfigureError, Job, NoMachine};
 use everett_guest_image::image::{DEFAULT_TIME_S, Error};
@@ -51,7 +51,7 @@ impl Lab {
         build(&self.spec(root), &self.cache, &Online, &mut NoMachine, &mut Silent)
     }
 
-    /// Makes a tar archive with one program.
+    /// Makes a tar archive of a root filesystem with one program.
     fn tar(&self, name: &str, content: &str) -> PathBuf {
         let mut builder = tar::Builder::new(Vec::new());
         let mut header = header();
@@ -96,7 +96,7 @@ fn built_in_modules_are_an_input_of_the_cache_key() {
         build(&spec, &lab.cache, &Online, &mut NoMachine, &mut Silent)
     };
     assert!(built_in(&DEFAULT_MODULES).is_ok());
-    // The same kernel with one module less: the cached entry must not be used.
+    // Another kernel has one module less, so the cached entry must not be used.
     let error = built_in(&DEFAULT_MODULES[1..]).unwrap_err();
     let error = std::error::Error::source(&error).map_or(error.to_string(), ToString::to_string);
     assert!(error.contains("has no module virtio_mmio"), "{error}");
@@ -110,7 +110,7 @@ fn equal_roots_make_equal_bytes_compressed_or_not() {
     let other = lab.build(RootSource::Tar(lab.tar("other.tar", "different"))).unwrap();
     assert_eq!(plain.digest, packed.digest);
     assert_ne!(plain.digest, other.digest);
-    // An empty cache in another folder.
+    // The second cache is empty and in another folder.
     let again = Lab::new();
     assert_eq!(again.build(RootSource::Tar(again.tar("root.tar", "content"))).unwrap().digest, plain.digest);
 }
@@ -212,7 +212,7 @@ fn options_and_extra_lines_for_apt_are_refused() {
     }
 }
 
-/// A machine that counts its jobs and returns a change of one file.
+/// A machine that counts its jobs and returns one changed file.
 struct Pretend<'a> {
     folder: &'a Path,
     asked: u32,
@@ -243,8 +243,8 @@ impl Configure for Pretend<'_> {
     }
 }
 
-/// Puts packages (name, further control fields) into the cache, and writes a lock that lists them, so that no mirror is
-/// needed. Returns the specification of an image that requests the last one.
+/// Puts packages (name, further control fields) into the cache, and writes a lock with all of them, so that no mirror
+/// is needed. Returns the specification of an image that requests the last package.
 fn locked_packages(lab: &Lab, packages: &[(&str, &str)]) -> ImageSpec {
     let tar = |path: &str, content: &str| {
         let mut builder = tar::Builder::new(Vec::new());

@@ -1,6 +1,6 @@
-//! The smallest file that passes for a kernel.
+//! The smallest file that Everett accepts as a kernel.
 
-/// Returns an ELF header and one empty segment to load.
+/// Returns an ELF header and one empty loadable segment.
 pub(crate) fn vmlinux() -> Vec<u8> {
     let mut elf = vec![0u8; 64 + 56];
     elf[..6].copy_from_slice(b"\x7fELF\x02\x01");

@@ -1,4 +1,4 @@
-//! Images, built by a whole program: what the host's apt refuses, and inputs that need neither a network nor a machine.
+//! Tests of images: errors of the host's apt, and builds that need neither a network nor a machine.
 
 mod apt;
 mod build;

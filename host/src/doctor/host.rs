@@ -1,4 +1,4 @@
-//! Checks of cores, memory, disk space, and the tools that building images needs.
+//! Checks of cores, memory and disk space, and of the tools with which Everett builds images.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use everett_input::units::show_bytes;
 
 use super::{Finding, Verdict};
 
-/// Memory that a run of an example needs, in bytes. With less available, the finding is a note.
+/// Memory that a run of an example needs, in bytes. If less is available, the operator gets a note.
 const MEMORY_BYTES_WANTED: u64 = 1 << 30;
 const DISK_BYTES_WANTED: u64 = 4 << 30;
 
@@ -25,7 +25,7 @@ fn processor() -> Finding {
     let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = info.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("unknown model");
     let model = model.trim_start_matches([' ', '\t', ':']);
-    // The soft engine executes SSE arithmetic with the host's own instructions, so that it is exact.
+    // The soft engine executes SSE arithmetic with the host's own instructions, because their results are exact.
     #[cfg(target_arch = "x86_64")]
     if !std::arch::is_x86_feature_detected!("sse4.2") {
         return Finding::new("processor", Verdict::Bad, format!("{model} lacks SSE4.2"));
@@ -60,7 +60,7 @@ fn cache() -> Vec<Finding> {
         let what = "no folder for it: set EVERETT_CACHE, XDG_CACHE_HOME or HOME";
         return vec![Finding::new("cache", Verdict::Bad, what)];
     };
-    // The cache folder need not exist yet, so the nearest existing folder above it is checked.
+    // The cache's folder may not exist yet, so the nearest existing folder above it is checked.
     let existing = folder.ancestors().find(|path| path.is_dir()).unwrap_or(Path::new("/"));
     let writable = rustix::fs::access(existing, rustix::fs::Access::WRITE_OK).is_ok();
     let mut findings = vec![if writable {
@@ -80,7 +80,8 @@ fn cache() -> Vec<Finding> {
     findings
 }
 
-/// Returns the folder of cached images: `$EVERETT_CACHE`, else `everett` in `$XDG_CACHE_HOME` or in `~/.cache`.
+/// Returns the folder of the cache: `$EVERETT_CACHE`, or else `everett` in `$XDG_CACHE_HOME` or `~/.cache`. `None` if
+/// none of the variables is set.
 #[must_use]
 pub fn cache_folder() -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);

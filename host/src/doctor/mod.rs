@@ -1,9 +1,11 @@
 //! Checks of what this host can do.
 //!
-//! * [`examine`] checks everything and changes nothing. [`host`] checks cores, memory, disk and tools, [`kvm`] checks
-//!   `/dev/kvm` with small guests, [`perf`] checks the performance counters.
+//! - [`examine`] makes all checks. It changes nothing on the host.
+//! - [`host`] checks cores, memory, disk and tools. [`kvm`] checks `/dev/kvm` with small guests. [`perf`] checks the
+//!   performance counters.
 //!
-//! **Invariant.** A capability counts only if the host showed it here and now; nothing is inferred from a name.
+//! **Invariant.** A capability counts only if the host has shown it in this examination. Nothing is inferred from a
+//! name.
 
 pub mod host;
 pub mod kvm;
@@ -12,15 +14,15 @@ pub mod perf;
 use kvm::probes::{Effort, Undefined};
 use serde::Serialize;
 
-/// Effect of a finding on what Everett can do here.
+/// What a finding means for Everett on this host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// As it should be.
+    /// The finding is as it should be.
     Ok,
-    /// Worth knowing; nothing fails because of it.
+    /// The operator should know the finding, but nothing fails because of it.
     Note,
-    /// A function of this version cannot work here.
+    /// A function of this version cannot work on this host.
     Bad,
 }
 
@@ -29,14 +31,14 @@ pub enum Verdict {
 pub struct Finding {
     /// Name of the check.
     pub name: &'static str,
-    /// Verdict on the observation.
+    /// What the observation means for Everett.
     pub verdict: Verdict,
-    /// Observation, in words.
+    /// Observation in words.
     pub detail: String,
-    /// Purpose or consequence of the observation, where it is not obvious; else empty.
+    /// Purpose or consequence of the observation. Empty if it is obvious.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub means: &'static str,
-    /// Undefined status flags one by one, if this finding is about them.
+    /// Comparisons of undefined status flags, for the finding about them. Empty for other findings.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub undefined: Vec<Undefined>,
 }
@@ -47,16 +49,16 @@ impl Finding {
     }
 }
 
-/// All findings, and the properties that an exact kvm engine needs and this host did not show.
+/// Result of all checks of a host.
 #[derive(Debug)]
 pub struct Examination {
-    /// One finding for each check.
+    /// Findings, one for each check.
     pub findings: Vec<Finding>,
-    /// Names of the findings that an exact kvm engine needs and this host did not show.
+    /// Names of the properties that an exact kvm engine needs and that this host did not show.
     pub unproven: Vec<&'static str>,
 }
 
-/// Examines this host.
+/// Makes all checks of this host, each property once.
 #[must_use]
 pub fn examine() -> Examination {
     let mut findings = host::examine();
@@ -66,7 +68,7 @@ pub fn examine() -> Examination {
     Examination { findings, unproven: kvm.unproven }
 }
 
-/// Examines only `/dev/kvm`, with enough repetitions to catch a property that holds only most of the time.
+/// Checks only `/dev/kvm`, each property many times, to notice a property that holds only most of the time.
 #[must_use]
 pub fn prove() -> Examination {
     let kvm::Report { findings, unproven, .. } = kvm::examine(Effort::Proof);

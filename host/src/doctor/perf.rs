@@ -1,4 +1,4 @@
-//! Check of the performance counters: retired instructions are counted on a loop of known length.
+//! Check of the performance counters: they count the instructions and branches of a loop of known length.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -11,9 +11,9 @@ use super::{Finding, Verdict};
 const PERF_TYPE_HARDWARE: u32 = 0;
 const PERF_COUNT_HW_INSTRUCTIONS: u64 = 1;
 const PERF_COUNT_HW_BRANCH_INSTRUCTIONS: u64 = 4;
-/// Bit of `flags`: do not count the kernel.
+/// Bit of `flags`: events in the kernel are not counted.
 const EXCLUDE_KERNEL: u64 = 1 << 5;
-/// Rounds of the loop. Each round has at least one branch.
+/// Number of rounds of the loop. Each round has at least one branch.
 const ROUNDS: u64 = 100_000;
 
 pub(super) fn examine() -> Finding {
@@ -32,7 +32,7 @@ pub(super) fn examine() -> Finding {
     }
 }
 
-/// Explains why a counter cannot be opened.
+/// Explains in words why a counter cannot be opened.
 pub(super) fn explain(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP) => "this host has none".to_owned(),
@@ -44,7 +44,7 @@ pub(super) fn explain(error: &io::Error) -> String {
     }
 }
 
-/// Counts one hardware event of this thread over the loop.
+/// Runs the loop and returns how often this thread caused one hardware event.
 fn count(event: u64) -> io::Result<u64> {
     let mut counter = Counter(perf::open(Attributes {
         type_: PERF_TYPE_HARDWARE,
@@ -59,7 +59,7 @@ fn count(event: u64) -> io::Result<u64> {
     Ok(counter.value()?.saturating_sub(before))
 }
 
-/// A counter of this thread, which counts from its creation on.
+/// A counter for this thread. It counts from its creation on.
 struct Counter(File);
 
 impl Counter {

@@ -1,6 +1,6 @@
-//! Durations and sizes, read from text and shown as text.
+//! Parsing and formatting of durations and sizes.
 //!
-//! - `read`: parses text as nanoseconds or bytes, for world files and the command line
+//! - `read`: parses text to nanoseconds or bytes, for world files and the command line
 //! - `show`: formats nanoseconds and bytes as text
 
 mod read;

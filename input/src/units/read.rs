@@ -1,14 +1,14 @@
 //! Parsing of durations and sizes in world files and on the command line.
 //!
-//! A number always carries its unit: `20` alone could be seconds or nanoseconds, and a timeline is too expensive to be
-//! run for the wrong duration. All arithmetic uses integers, so that `0.1s` is exactly 100,000,000 ns.
+//! A number must have a unit, because `20` alone could be seconds or nanoseconds, and a run of the wrong duration
+//! wastes much time. All arithmetic uses integers, so `0.1s` is exactly 100,000,000 ns.
 
 use std::fmt;
 
 use serde::de::{Error as DeError, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A size in bytes, written with its unit: `"64K"`.
+/// A size in bytes. In a file it is written with a unit: `"64K"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size(pub u64);
 
@@ -24,15 +24,15 @@ impl<'de> Deserialize<'de> for Size {
     }
 }
 
-/// Deserializes a duration with its unit, as nanoseconds.
+/// Deserializes a duration with a unit. Returns nanoseconds.
 ///
 /// # Errors
-/// Returns an error if the value is a bare number or [`parse_duration_ns`] refuses it.
+/// Returns an error if the value is a bare number, or if [`parse_duration_ns`] refuses it.
 pub fn deserialize_duration_ns<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
     TIME.read(from)
 }
 
-/// Serde visitor that parses text with a unit. For a bare number, its error suggests a unit.
+/// Serde visitor that parses a text with a unit. For a bare number, its error suggests a unit.
 struct Quantity(&'static Units);
 
 impl Visitor<'_> for Quantity {
@@ -62,46 +62,46 @@ impl Visitor<'_> for Quantity {
 /// Error from parsing a quantity. Its message lists the valid units.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
-    /// The text does not begin with a number.
+    /// The text does not start with a number.
     #[error("\"{0}\" does not begin with a number")]
     NoNumber(String),
     /// The number has no unit.
     #[error("\"{text}\" has no unit; write one of {units}, as in \"{text}{example}\"")]
     NoUnit {
-        /// The text that was given.
+        /// The text of the user.
         text: String,
-        /// The valid units.
+        /// List of the valid units.
         units: &'static str,
-        /// A likely unit.
+        /// A unit that the user may have meant.
         example: &'static str,
     },
-    /// A bare number instead of text.
+    /// The value is a number, not a text with a unit.
     #[error("{number} needs a unit, e.g. \"{number}{example}\"")]
     Bare {
-        /// The number that was given.
+        /// The number of the user.
         number: String,
-        /// A likely unit.
+        /// A unit that the user may have meant.
         example: &'static str,
     },
-    /// The unit does not exist.
+    /// There is no such unit.
     #[error("\"{text}\" has the unknown unit \"{unit}\"; the units are {units}")]
     UnknownUnit {
-        /// The text that was given.
+        /// The text of the user.
         text: String,
-        /// The unit in it.
+        /// The unknown unit in the text.
         unit: String,
-        /// The valid units.
+        /// List of the valid units.
         units: &'static str,
     },
     /// The value does not fit into 64 bits.
     #[error("\"{0}\" is too large")]
     TooLarge(String),
-    /// The value has a fraction finer than the base unit.
+    /// The value is not a whole number of the smallest unit.
     #[error("\"{text}\" is not a whole number of {base}")]
     TooFine {
-        /// The text that was given.
+        /// The text of the user.
         text: String,
-        /// The base unit.
+        /// Name of the smallest unit.
         base: &'static str,
     },
 }
@@ -115,8 +115,8 @@ struct Units {
 
 impl Units {
     fn read<'de, D: Deserializer<'de>>(&'static self, from: D) -> Result<u64, D::Error> {
-        // Self-describing formats tell the type of a value, so a bare number gets a helpful error. Binary formats do
-        // not describe their values and must be asked for a string.
+        // Self-describing formats tell the type of a value, so the error for a bare number can suggest a unit. Binary
+        // formats do not, so they are asked for a string.
         if from.is_human_readable() {
             from.deserialize_any(Quantity(self))
         } else {
@@ -163,25 +163,25 @@ const SIZE: Units = Units {
 /// Parses a duration such as `20s`, `1.5ms` or `2m`. Returns nanoseconds.
 ///
 /// # Errors
-/// Returns an error if the unit is missing or unknown, or the value is not a whole number of nanoseconds below 2^64.
+/// Returns an error if the unit is missing or unknown, or if the value is not a whole number of nanoseconds below 2^64.
 pub fn parse_duration_ns(text: &str) -> Result<u64, UnitError> {
     parse(text, &TIME)
 }
 
-/// Parses a size such as `128M` or `4K`, where K is 1024 bytes. Returns bytes.
+/// Parses a size such as `128M` or `4K`. A K is 1024 bytes. Returns bytes.
 ///
 /// # Errors
-/// Returns an error if the unit is missing or unknown, or the value is not a whole number of bytes below 2^64.
+/// Returns an error if the unit is missing or unknown, or if the value is not a whole number of bytes below 2^64.
 pub fn parse_size_bytes(text: &str) -> Result<u64, UnitError> {
     parse(text, &SIZE)
 }
 
-/// Returns the error for a duration that is a bare number.
+/// Returns the error for a duration without a unit.
 pub fn bare_duration(number: impl fmt::Display) -> UnitError {
     TIME.bare(number)
 }
 
-/// Returns the error for a size that is a bare number.
+/// Returns the error for a size without a unit.
 pub fn bare_size(number: impl fmt::Display) -> UnitError {
     SIZE.bare(number)
 }
@@ -206,7 +206,7 @@ fn parse(text: &str, units: &Units) -> Result<u64, UnitError> {
     let whole: u64 = whole.parse().map_err(|_| too_large())?;
     let mut value = u128::from(whole) * u128::from(factor);
     if !fraction.is_empty() {
-        // A fraction that does not fit into 64 bits is refused as too fine, even if its last digits are zeros.
+        // A fraction that does not fit 64 bits is refused as too fine, even if its last digits are zeros.
         let too_fine = || UnitError::TooFine { text: trimmed.to_owned(), base: units.base };
         let digits: u128 = fraction.parse::<u64>().map_err(|_| too_fine())?.into();
         let scale =
@@ -220,8 +220,8 @@ fn parse(text: &str, units: &Units) -> Result<u64, UnitError> {
     u64::try_from(value).map_err(|_| too_large())
 }
 
-/// Formats a duration so that [`parse_duration_ns`] reads exactly `ns`: `1.5s`, `200ms`. The unit is the largest one,
-/// up to seconds, in which the value is at least one.
+/// Formats a duration so that [`parse_duration_ns`] returns exactly `ns`: `1.5s`, `200ms`. Uses the largest unit up to
+/// seconds in which the value is at least one.
 #[must_use]
 pub fn write_duration_ns(ns: u64) -> String {
     let (unit, factor, digits) = match ns {

@@ -1,7 +1,7 @@
-//! OpenPGP certificates, and the check of a signed text.
+//! OpenPGP certificates, and the check that a certificate has signed a text.
 //!
-//! The crate `pgp` reads packets and verifies signatures. The rules are here: which key of a certificate may sign, and
-//! until when.
+//! The crate `pgp` parses packets and verifies signatures. This file has the rules which key of a certificate may sign,
+//! and until when.
 
 use everett_remote::signed::Signed;
 use pgp::composed::{CleartextSignedMessage, Deserializable as _, SignedPublicKey, SignedPublicSubKey};
@@ -9,27 +9,28 @@ use pgp::crypto::hash::HashAlgorithm;
 use pgp::packet::{Signature, SignatureType};
 use pgp::types::{Duration, KeyDetails, Tag, Timestamp};
 
-/// Maximum number of certificates in a file. Debian's has nine.
+/// Maximum number of certificates in a file. Debian's file has nine.
 const CERTIFICATES_MAX: usize = 200;
-/// Maximum number of signatures of a text. Debian's have two or three.
+/// Maximum number of signatures of a text. Debian's texts have two or three.
 const SIGNATURES_MAX: usize = 16;
-/// Maximum number of lines of a signed text. Debian's have 2,000. The reader of signed texts takes time that grows with
-/// the product of length and lines.
+/// Maximum number of lines of a signed text. Debian's texts have 2,000. The parser's time grows with the product of
+/// length and number of lines.
 const LINES_MAX: usize = 8_000;
-/// How far in the future a signature may have been made, in seconds, because clocks differ.
+/// Maximum time by which a signature may have been made in the future, in seconds, because clocks differ.
 const CLOCKS_DIFFER_S: u64 = 3_600;
 
-/// Certificates of one file, or those of them that have given fingerprints.
+/// Certificates of a file, all of them or those with given fingerprints.
 pub(super) struct Certificates(Vec<SignedPublicKey>);
 
 impl Certificates {
-    /// Reads certificates, in ASCII armor or not. Keeps those whose primary keys have the fingerprints `only`, if given.
+    /// Parses certificates, with or without ASCII armor. With `only`, keeps certificates whose primary keys have these
+    /// fingerprints.
     pub(super) fn parse(bytes: &[u8], only: Option<&[&str]>) -> Result<Certificates, String> {
         let (certificates, _) =
             SignedPublicKey::from_reader_many(bytes).map_err(|error| format!("no OpenPGP keys: {error}"))?;
         let mut found = Vec::new();
         for certificate in certificates {
-            // A certificate that cannot be read signs nothing, and others may.
+            // A certificate that cannot be parsed ends the loop. Certificates before it can still verify signatures.
             let Ok(certificate) = certificate else { break };
             found.push(certificate);
             if found.len() > CERTIFICATES_MAX {
@@ -49,7 +50,7 @@ impl Certificates {
         self.0.len()
     }
 
-    /// Verifies that one of these certificates has signed the text. `now_s` is the host's clock.
+    /// Verifies that one of these certificates has signed the text. `now_s` is the host's clock in seconds since 1970.
     fn verify(&self, signed: &SignedText, now_s: u64) -> Result<(), String> {
         let mut refusals = Vec::new();
         for signature in signed.0.signatures() {
@@ -77,11 +78,11 @@ impl Certificates {
     }
 }
 
-/// A text in the cleartext signature framework (RFC 9580, 7).
+/// A text with signatures in the cleartext signature framework (RFC 9580, 7).
 pub(super) struct SignedText(CleartextSignedMessage);
 
 impl SignedText {
-    /// Reads a signed text; verifies nothing.
+    /// Parses a signed text. Does not verify its signatures.
     pub(super) fn parse(bytes: &[u8]) -> Result<SignedText, String> {
         let text = std::str::from_utf8(bytes).map_err(|_| "it is not text".to_owned())?;
         if text.lines().nth(LINES_MAX).is_some() {
@@ -106,13 +107,13 @@ impl Signed for SignedText {
     }
 }
 
-/// Key of a certificate.
+/// The key of a certificate that has made a signature.
 enum Signer<'k> {
     Primary,
     Subkey(&'k SignedPublicSubKey),
 }
 
-/// Returns the key of this certificate that claims to have made the signature.
+/// Returns the key of this certificate by which the signature claims to be made. `None` if it names another key.
 fn signer_of<'k>(certificate: &'k SignedPublicKey, signature: &Signature) -> Option<Signer<'k>> {
     let made_by = |key: &dyn KeyDetails| {
         signature.issuer_fingerprint().iter().any(|known| **known == key.fingerprint())
@@ -162,7 +163,7 @@ fn verify_with(
     verified.map_err(|_| "its signature does not match the text".to_owned())
 }
 
-/// Checks that the primary key has bound the subkey for signing, and that this holds now.
+/// Checks that the primary key and the subkey have agreed that the subkey signs, and that the agreement is valid now.
 fn check_subkey(
     certificate: &SignedPublicKey,
     subkey: &SignedPublicSubKey,
@@ -193,7 +194,7 @@ fn check_subkey(
     Ok(())
 }
 
-/// Returns the newest valid signature of a certificate over itself, which holds its flags and its expiry.
+/// Returns the newest valid signature of a certificate over itself. It has the certificate's flags and expiry.
 fn own_signature(certificate: &SignedPublicKey, now_s: u64) -> Option<&Signature> {
     use SignatureType::{CertCasual, CertGeneric, CertPersona, CertPositive, Key};
     let primary = &certificate.primary_key;
@@ -208,26 +209,26 @@ fn own_signature(certificate: &SignedPublicKey, now_s: u64) -> Option<&Signature
     newest(direct.chain(of_users).filter(|one| is_strong(one)), now_s)
 }
 
-/// Returns the newest of these signatures that was not made in the future.
+/// Returns the newest of these signatures, without signatures made in the future.
 fn newest<'s>(signatures: impl Iterator<Item = &'s Signature>, now_s: u64) -> Option<&'s Signature> {
     signatures
         .filter(|one| made_s(one) <= now_s.saturating_add(CLOCKS_DIFFER_S))
         .max_by_key(|one| made_s(one))
 }
 
-/// True if no collisions are known for the signature's hash.
+/// True if the signature's hash algorithm has no known collisions.
 fn is_strong(signature: &Signature) -> bool {
     use HashAlgorithm::{Sha3_256, Sha3_512, Sha256, Sha384, Sha512};
     matches!(signature.hash_alg(), Some(Sha256 | Sha384 | Sha512 | Sha3_256 | Sha3_512))
 }
 
-/// True if the time of `lasts` after `from_s` has passed; a length of 0 or none lasts for ever.
+/// True if the duration `lasts` after `from_s` has passed at `now_s`. A duration of 0 or `None` is endless.
 fn is_over(from_s: u64, lasts: Option<Duration>, now_s: u64) -> bool {
     let lasts_s = lasts.map_or(0, |lasts| u64::from(lasts.as_secs()));
     lasts_s != 0 && from_s.saturating_add(lasts_s) <= now_s
 }
 
-/// Returns when a signature was made; a signature without a time is of no use, and never was.
+/// Returns the time of a signature in seconds since 1970. A signature without a time counts as made in the far future.
 fn made_s(signature: &Signature) -> u64 {
     signature.created().map_or(u64::MAX, seconds)
 }
@@ -236,12 +237,11 @@ fn seconds(time: Timestamp) -> u64 {
     u64::from(time.as_secs())
 }
 
-/// Returns a key's fingerprint in hexadecimal.
 fn fingerprint(key: &dyn KeyDetails) -> String {
     hex(key.fingerprint().as_bytes())
 }
 
-/// Returns the fingerprint or the identifier of the key that claims to have made a signature.
+/// Returns the fingerprint of the key by which a signature claims to be made, or else the key's identifier.
 fn issuer(signature: &Signature) -> String {
     let fingerprint = signature.issuer_fingerprint().first().map(|known| hex(known.as_bytes()));
     let id = || signature.issuer_key_id().first().map(|known| hex(known.as_ref()));

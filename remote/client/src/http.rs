@@ -1,12 +1,12 @@
-//! Requests over http and https.
+//! Requests over http and https with the crate `ureq`.
 
 use everett_remote::http::{Answer, Client, Fields, Request, Rules, Status};
 use ureq::{Agent, Proxy, RequestBuilder};
 
-/// Name of the program, for the header `User-Agent`.
+/// Value of the header `User-Agent`.
 const USER_AGENT: &str = "everett";
 
-/// Client of the crate `ureq`, with its open connections.
+/// A client of the crate `ureq`, with its open connections.
 struct UreqClient(Agent);
 
 /// Returns a client that follows these rules.
@@ -25,7 +25,7 @@ pub(super) fn client(rules: Rules) -> impl Client {
     UreqClient(config.into())
 }
 
-/// True if a request to this address goes through a proxy.
+/// True if requests to this address go through a proxy.
 pub(super) fn is_proxied(address: &str) -> bool {
     let uri = address.parse::<ureq::http::Uri>();
     Proxy::try_from_env().is_some_and(|proxy| uri.is_ok_and(|uri| !proxy.is_no_proxy(&uri)))

@@ -1,6 +1,7 @@
-//! The implementation of `everett-remote`: the crate `ureq` sends requests, and the crate `pgp` reads signatures.
+//! The implementation of `everett-remote` with the crate `ureq` for requests and the crate `pgp` for signatures.
 //!
-//! - [`Online`] implements the interface. `http` sends requests. `certificates` has the rules by which a signature is accepted.
+//! - [`Online`] implements the interface. `http` sends requests. `certificates` has the rules for accepting a
+//!   signature.
 
 mod certificates;
 mod http;
@@ -10,7 +11,7 @@ use everett_remote::Access;
 use everett_remote::http::{Client, Rules};
 use everett_remote::signed::Signed;
 
-/// Access to other hosts over the host's network.
+/// Access to other hosts through the host's network.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Online;
 

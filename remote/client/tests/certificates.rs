@@ -1,4 +1,4 @@
-//! Tests of the keys that may sign, and of the times at which they may.
+//! Tests of the rules which keys may sign, and at which times.
 
 mod signing;
 
@@ -35,7 +35,7 @@ fn primary_keys_and_subkeys_sign() {
         let text = by(Recipe { has_subkey, ..Recipe::new(1) }).unwrap();
         assert_eq!(text.replace("\r\n", "\n").trim_end(), TEXT.trim_end());
     }
-    // A subkey signs for a primary key that may not.
+    // The primary key may not sign, but its subkey may.
     by(Recipe { has_subkey: true, may_sign: false, ..Recipe::new(1) }).unwrap();
     assert!(refusal(Recipe { may_sign: false, ..Recipe::new(1) }).contains("it may not sign"));
 }
@@ -60,7 +60,7 @@ fn a_subkey_is_bound_by_its_primary_key() {
     let keys = other.file();
     let refused = verify(&keys, &signer.sign(TEXT, NOW_S)).unwrap_err();
     assert!(refused.contains("it is bound to no primary key"), "{refused}");
-    // It even binds the subkey, which has not agreed.
+    // The other certificate even binds the subkey, but the subkey has not agreed.
     other.claim_subkey(&signer);
     let keys = other.file();
     let refused = verify(&keys, &signer.sign(TEXT, NOW_S)).unwrap_err();
@@ -108,7 +108,7 @@ fn weak_hashes_are_refused() {
     let with = |hash| verify(&keys, &signer.sign_with(TEXT, hash, NOW_S, Vec::new()));
     with(HashAlgorithm::Sha256).unwrap();
     assert!(with(HashAlgorithm::Sha1).unwrap_err().contains("not accepted"));
-    // The same key with a weak signature over itself.
+    // The key is the same, but its signature over itself has a weak hash.
     let keys = Signer::new(Recipe { hash: HashAlgorithm::Sha1, ..recipe }).file();
     let refused = verify(&keys, &signer.sign(TEXT, NOW_S)).unwrap_err();
     assert!(refused.contains("no valid signature of its own"), "{refused}");
@@ -126,7 +126,7 @@ fn keys_in_armor_are_read() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// A signed text that was altered anywhere is refused, unless what it says is the same.
+    /// A signed text with any alteration is refused, except if the signed text itself stays the same.
     #[test]
     fn no_altered_text_is_trusted(at in any::<prop::sample::Index>(), byte: u8, cut: bool) {
         let signer = Signer::new(Recipe::new(1));

@@ -7,12 +7,15 @@ use super::svg::{Scale, line};
 use super::text::{code as code_text, count, counted, foreign, percent, plain};
 use crate::data::{Code, CoverageData, Data, Growth};
 
-/// Size of a growth curve, in pixels.
+/// Width of a growth curve, in pixels.
 const WIDTH: f64 = 300.0;
+/// Height of a growth curve, in pixels.
 const HEIGHT: f64 = 90.0;
-/// Number of rows that are shown before the rest is folded.
+/// Maximum number of orders of events that are shown before the rest is folded.
 const ORDERS_SHOWN_MAX: usize = 12;
+/// Maximum number of binaries that are shown before the rest is folded.
 const BINARIES_SHOWN_MAX: usize = 40;
+/// Maximum number of functions of a binary that are shown before the rest is folded.
 const FUNCTIONS_SHOWN_MAX: usize = 60;
 
 pub(super) fn section(data: &Data) -> Markup {

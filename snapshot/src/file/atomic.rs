@@ -1,10 +1,11 @@
-//! Atomic file writes: a file is complete under its name or does not exist. A writer writes it under another name in
-//! the same folder, syncs it, renames it, and syncs the folder. If a step fails, the temporary file is removed and any
-//! earlier file under the target name stays.
+//! Atomic file writes: a file is complete under its name, or does not exist.
 //!
-//! A killed process leaves its temporary file behind, but the kernel releases the lock on it. [`sweep_temporaries`]
-//! removes temporary files whose lock it can get. Between creation and locking, a writer's new file can be mistaken
-//! for such a leftover; the writer then notices that its file is gone and creates another.
+//! A writer writes the file under a temporary name in the same folder, syncs it, renames it, and syncs the folder. If a
+//! step fails, it removes the temporary file. An earlier file under the target name then stays.
+//!
+//! A killed process leaves its temporary file behind, but the kernel releases its lock on the file.
+//! [`sweep_temporaries`] removes temporary files whose lock is free. It may also hit a new file that its writer has not
+//! locked yet. That writer notices that its file is gone, and creates another one.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -19,11 +20,11 @@ use super::FileError;
 
 /// Prefix of the names of temporary files.
 pub const TEMPORARY_PREFIX: &str = ".everett-temporary-";
-/// Maximum number of names that a writer tries. It tries the next one if a file with the name exists, or if a sweeper
-/// takes the new file.
+/// Maximum number of temporary names that a writer tries. It tries the next name if a file with the name exists, or if
+/// [`sweep_temporaries`] has removed the new file.
 const ATTEMPTS_MAX: u32 = 1000;
 
-/// A file that is being written.
+/// A file under its temporary name, until it is renamed.
 pub(crate) struct Temporary<'a> {
     file: File,
     path: PathBuf,
@@ -32,7 +33,7 @@ pub(crate) struct Temporary<'a> {
     renamed: bool,
 }
 
-/// Writes a file through `write`. On success, the file exists under `target` and is durable.
+/// Writes a file through `write`. On success, the file exists as `target` and is durable.
 pub(crate) fn write_atomically<T>(
     target: &Path,
     write: impl FnOnce(&Temporary<'_>) -> Result<T, FileError>,
@@ -68,7 +69,7 @@ impl<'a> Temporary<'a> {
         Err(FileError::io(target, "create")(taken))
     }
 
-    /// Locks the file. Returns false if a sweeper was faster.
+    /// Locks the file. Returns false if [`sweep_temporaries`] has removed or locked it before.
     fn lock(&self) -> io::Result<bool> {
         if !try_lock(&self.file)? {
             return Ok(false);
@@ -80,11 +81,11 @@ impl<'a> Temporary<'a> {
     pub(crate) fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), FileError> {
         self.file.write_all_at(bytes, offset).map_err(FileError::io(self.target, "write"))
     }
-    /// Sets the length in bytes. Ranges that are never written are holes.
+    /// Sets the length in bytes. Parts of the file that are not written are holes.
     pub(crate) fn set_len(&self, bytes: u64) -> Result<(), FileError> {
         self.file.set_len(bytes).map_err(FileError::io(self.target, "write"))
     }
-    /// Returns the final path, for errors.
+    /// Returns the final path, for error messages.
     pub(crate) fn target(&self) -> &'a Path {
         self.target
     }
@@ -93,17 +94,17 @@ impl<'a> Temporary<'a> {
 impl Drop for Temporary<'_> {
     fn drop(&mut self) {
         if !self.renamed {
-            // The cause of the failure is already reported. A file that cannot be removed now is swept later.
+            // The failure has already been reported. If the file cannot be removed now, a later sweep removes it.
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// Removes the temporary files of killed writers from a folder and returns their number. Files of running writers are
-/// kept.
+/// Removes the temporary files of killed writers from a folder. Returns the number of removed files. Files of running
+/// writers stay.
 ///
 /// # Errors
-/// Returns an error if the folder cannot be read or a leftover cannot be removed.
+/// Returns an error if the folder cannot be read or a file cannot be removed.
 pub fn sweep_temporaries(folder: &Path) -> Result<usize, FileError> {
     let mut removed = 0;
     for entry in fs::read_dir(folder).map_err(FileError::io(folder, "list"))? {
@@ -120,7 +121,7 @@ pub fn sweep_temporaries(folder: &Path) -> Result<usize, FileError> {
 }
 
 fn remove_if_left_over(path: &Path) -> io::Result<bool> {
-    // Only regular files are opened, and links are not followed: the name alone does not show what the path is.
+    // Only regular files are opened, and links are not followed, because the name does not show what it stands for.
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_file() => {}
         Ok(_) => return Ok(false),
@@ -133,7 +134,7 @@ fn remove_if_left_over(path: &Path) -> io::Result<bool> {
     if !try_lock(&file)? {
         return Ok(false);
     }
-    // The writer may have finished since the file was opened. The path is then missing or names another file.
+    // The writer may have finished after the file was opened. The path is then missing or names another file.
     let (opened, named) = match fs::symlink_metadata(path) {
         Ok(named) => (file.metadata()?, named),
         Err(error) => return gone(error),
@@ -147,7 +148,7 @@ fn remove_if_left_over(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Returns `Ok(false)` for a file that no longer exists, and the error otherwise.
+/// Returns `Ok(false)` if the error says that the file does not exist. Otherwise returns the error.
 fn gone(error: io::Error) -> io::Result<bool> {
     if error.kind() == io::ErrorKind::NotFound { Ok(false) } else { Err(error) }
 }
@@ -210,7 +211,7 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"old");
     }
 
-    /// Only regular files with the prefix are swept, and only if their lock is free.
+    /// The sweep removes only regular files with the prefix whose lock is free.
     #[test]
     fn leftovers_are_swept() {
         let folder = tempfile::tempdir().unwrap();
@@ -229,7 +230,7 @@ mod tests {
         assert_eq!(names(folder.path()).len(), 3);
     }
 
-    /// Names that are already taken are skipped.
+    /// A writer skips temporary names that exist already.
     #[test]
     fn a_taken_name_is_passed_over() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! Base files: the raw pages of an image, laid out to be mapped as guest RAM. The parent module describes the layout.
+//! Base files: the pages of an image, uncompressed, so that they can be mapped as guest RAM. The parent module
+//! describes the format.
 
 use std::fmt;
 use std::fs::File;
@@ -22,15 +23,16 @@ pub const BASE_PAGES_MAX: u64 = 1 << 28;
 
 const MAGIC: [u8; 8] = *b"EVERBASE";
 const KIND: &str = "base";
-/// Offset of the digest. The bitmap begins at `HEAD_BYTES`.
+/// Offset of the digest in the file. The bitmap of pages begins at `HEAD_BYTES`.
 const DIGEST_AT: usize = 40;
 const HEAD_BYTES: usize = 72;
-/// Maximum size of the compressed bitmap in bytes. Incompressible data grows by far less than this allows.
+/// Maximum size of the compressed bitmap in bytes. Even for incompressible data, zstd's output is far smaller than
+/// this.
 const PRESENCE_STORED_MAX: usize = 2 * (BASE_PAGES_MAX / 8) as usize;
-/// Maximum number of pages that are written with one call.
+/// Maximum number of pages per write call.
 const RUN_PAGES: usize = 256;
 
-/// A mapped base file. While it is open, the file must not be changed or truncated. It may be unlinked.
+/// A mapped base file. While it is open, no program may change or truncate the file. Unlinking it is allowed.
 pub struct BaseFile {
     path: PathBuf,
     map: MappedFile,
@@ -41,11 +43,11 @@ pub struct BaseFile {
 }
 
 impl BaseFile {
-    /// Writes all pages of an image, atomically and durably, and returns the digest.
+    /// Writes all pages of an image, atomically and durably. Returns the digest of the base.
     ///
     /// # Errors
-    /// Returns an error if the image has more than [`BASE_PAGES_MAX`] pages or the host refuses (for example because
-    /// the disk is full). An earlier file under this name then still exists, and no other file is left.
+    /// Returns an error if the image has more than [`BASE_PAGES_MAX`] pages, or if the host refuses, for example
+    /// because the disk is full. An earlier file under this name then still exists, and there is no other new file.
     pub fn write(path: &Path, image: &impl PageSource) -> Result<BaseDigest, FileError> {
         let Encoded { head, digest } = Encoded::of(path, image)?;
         write_atomically(path, |file| {
@@ -54,9 +56,9 @@ impl BaseFile {
         Ok(digest)
     }
 
-    /// Makes a base of all pages of an image in the host's memory, outside of any folder. `path` is the name for errors,
-    /// that of the file from which the image came. The base equals the one that [`BaseFile::write`] writes, and has its
-    /// digest. Its memory is freed with its last mapping.
+    /// Creates a base of all pages of an image in the host's memory, outside of any folder. `path` is only a name for
+    /// errors: the path of the file from which the image came. The base has the same bytes and digest as a file that
+    /// [`BaseFile::write`] writes. Its memory is freed with its last mapping.
     ///
     /// # Errors
     /// Returns an error if the image has more than [`BASE_PAGES_MAX`] pages, or if the host has too little memory.
@@ -68,19 +70,19 @@ impl BaseFile {
         BaseFile::of_map(path, map.map_err(FileError::io(path, "make room in memory for"))?)
     }
 
-    /// Maps a base and verifies all of it. The caller promises that the file is not changed or truncated while it is
-    /// open.
+    /// Maps a base file and verifies all of it. The caller promises that no program changes or truncates the file while
+    /// it is open.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be opened, is not a base of this format, or is damaged in any bit.
+    /// Returns an error if the file cannot be opened, is not a base file of this format, or is damaged in any bit.
     pub fn open(path: &Path) -> Result<BaseFile, FileError> {
         let base = BaseFile::open_unverified(path)?;
         base.verify_all()?;
         Ok(base)
     }
 
-    /// Maps a base and verifies its head, index and length, but not its pages. The caller must call
-    /// [`BaseFile::verify_all`] before using a page, and makes the same promise as for [`BaseFile::open`].
+    /// Maps a base file and verifies its head, index and length, but not its pages. The caller must call
+    /// [`BaseFile::verify_all`] before it uses a page, and makes the same promise as for [`BaseFile::open`].
     ///
     /// # Errors
     /// Returns the errors of [`BaseFile::open`], except for damaged pages.
@@ -88,7 +90,7 @@ impl BaseFile {
         BaseFile::of_map(path, MappedFile::open(path).map_err(FileError::io(path, "open"))?)
     }
 
-    /// Verifies the head, the index and the length of a mapped base.
+    /// Verifies the head, the index and the length of a mapped base file.
     fn of_map(path: &Path, map: MappedFile) -> Result<BaseFile, FileError> {
         let bytes = map.bytes();
         check_kind(path, bytes, KIND, MAGIC, BASE_FORMAT)?;
@@ -121,11 +123,11 @@ impl BaseFile {
         Ok(BaseFile { path: path.to_owned(), map, presence, digest, hashes_at, data_at })
     }
 
-    /// Verifies the hash of every page in the index, and that all other pages are zero. Ranges that the file system
-    /// reports as holes are not read.
+    /// Verifies the hash of every page in the index, and that all other pages are zero. Does not read ranges that the
+    /// file system reports as holes.
     ///
     /// # Errors
-    /// Returns [`FileError::Damaged`] naming the first bad page.
+    /// Returns [`FileError::Damaged`], which names the first damaged page.
     pub fn verify_all(&self) -> Result<(), FileError> {
         let zero = PageHash::of(ZEROES);
         let verify = |page: u64| -> Result<(), FileError> {
@@ -138,7 +140,7 @@ impl BaseFile {
                 _ => Ok(()),
             }
         };
-        // Verify all pages that have data in the file, and all pages in the index.
+        // Verifies all pages that have data in the file, and all pages in the index.
         let extents = self.data_extents().map_err(FileError::io(&self.path, "read"))?;
         let mut next = 0;
         for extent in extents {
@@ -149,12 +151,12 @@ impl BaseFile {
         self.presence.iter_from(next).try_for_each(verify)
     }
 
-    /// Returns the ranges of pages that have data in the file, ascending and disjoint. All other pages are holes.
+    /// Returns the ranges of pages that have data in the file, in ascending order. All other pages are holes.
     fn data_extents(&self) -> std::io::Result<Vec<std::ops::Range<u64>>> {
         let (data_at, pages) = (self.data_at as u64, self.presence.pages());
         let end = data_at + pages * PAGE as u64;
         let mut extents = Vec::new();
-        // This moves the position of the file handle, which is not used elsewhere.
+        // Seeking moves the position of the file handle. Nothing else uses the position.
         let file = self.map.file();
         let mut at = data_at;
         while at < end {
@@ -181,16 +183,16 @@ impl BaseFile {
     pub fn digest(&self) -> BaseDigest {
         self.digest
     }
-    /// Returns the path under which the file was opened.
+    /// Returns the path of the file. A base in memory has the path that its creator gave.
     pub fn path(&self) -> &Path {
         &self.path
     }
-    /// Returns the file, to be mapped privately as guest RAM from [`BaseFile::data_offset`] on. Its position is
-    /// undefined.
+    /// Returns the file, which a machine maps privately as guest RAM from [`BaseFile::data_offset`] on. The position of
+    /// the file handle is undefined.
     pub fn file(&self) -> &Arc<File> {
         self.map.file()
     }
-    /// Returns the offset of page 0 in the file, in bytes: a multiple of 4096.
+    /// Returns the offset of page 0 in the file, in bytes. It is a multiple of 4096.
     pub fn data_offset(&self) -> u64 {
         self.data_at as u64
     }
@@ -203,24 +205,24 @@ impl BaseFile {
         self.presence.present()
     }
 
-    /// Returns the content of a page, or `None` if it is all zeroes.
+    /// Returns the content of page number `index`, or `None` if the page is all zeroes.
     #[inline]
     pub fn page(&self, index: u64) -> Option<&PageBytes> {
         self.presence.rank(index)?;
         self.content(index)
     }
-    /// Returns the hash of a page, or `None` if it is all zeroes.
+    /// Returns the hash of page number `index`, or `None` if the page is all zeroes.
     #[inline]
     pub fn hash(&self, index: u64) -> Option<PageHash> {
         let at = self.hashes_at + self.presence.rank(index)? * 32;
         self.map.bytes().get(at..)?.first_chunk().map(|hash| PageHash(*hash))
     }
-    /// Iterates over the numbers of pages that are not all zeroes, ascending.
+    /// Iterates over the numbers of pages that are not all zeroes, in ascending order.
     pub fn present(&self) -> impl Iterator<Item = u64> + '_ {
         self.presence.iter_from(0)
     }
 
-    /// Returns the bytes that the file holds for a page within the image.
+    /// Returns the bytes in the file for page number `index`.
     fn content(&self, index: u64) -> Option<&PageBytes> {
         self.map.bytes().get(self.data_at + index as usize * PAGE..)?.first_chunk()
     }
@@ -233,7 +235,7 @@ impl fmt::Debug for BaseFile {
     }
 }
 
-/// Bytes before the pages of a base, and its digest.
+/// Bytes of a base file before its pages, and the base's digest.
 struct Encoded {
     head: Vec<u8>,
     digest: BaseDigest,
@@ -266,7 +268,7 @@ impl Encoded {
     }
 }
 
-/// Puts the head and the pages of a base into a file of their length.
+/// Writes the head and the pages of a base to a file and sets the file's length.
 fn put<E>(
     head: &[u8],
     image: &impl PageSource,
@@ -289,7 +291,7 @@ fn put<E>(
     write_at(&run, offset(first))
 }
 
-/// Numbers at the beginning of the file.
+/// Numbers in the head of the file.
 struct Head {
     stored: usize,
     pages: u64,
@@ -312,7 +314,7 @@ impl Head {
     }
 }
 
-/// Returns the offset of the data, which follows a bitmap of `stored` bytes and `present` hashes.
+/// Returns the offset of the pages, which come after a bitmap of `stored` bytes and `present` hashes.
 fn data_offset(stored: usize, present: u64) -> usize {
     (HEAD_BYTES + stored + present as usize * 32).next_multiple_of(PAGE)
 }

@@ -1,4 +1,4 @@
-//! Files mapped read-only. All `unsafe` code of this crate is here.
+//! Read-only mappings of files. All `unsafe` code of this crate is here.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use memmap2::Mmap;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
-/// A mapped file, which stays open. An empty file has no mapping.
+/// A mapped file, with its open handle. An empty file has no mapping.
 #[derive(Debug)]
 pub(crate) struct MappedFile {
     file: Arc<File>,
@@ -17,7 +17,7 @@ pub(crate) struct MappedFile {
 }
 
 impl MappedFile {
-    /// Maps a whole file. The caller promises that the file is not truncated or changed while it is mapped (see the
+    /// Maps a whole file. The caller promises that no program truncates or changes the file while it is mapped (see the
     /// parent module).
     pub(crate) fn open(path: &Path) -> io::Result<MappedFile> {
         let file = File::open(path)?;
@@ -27,22 +27,21 @@ impl MappedFile {
         }
         let map = match metadata.len() {
             0 => None,
-            // SAFETY: files of this crate are written under another name, renamed, and never written in place. They
-            // may be unlinked while they are mapped, which leaves the mapping intact. The callers of `BaseFile::open`
-            // and `MomentFile::open` promise, as documented there, that no other program changes or truncates the
-            // file.
+            // SAFETY: this crate writes files under another name, renames them, and never writes them in place.
+            // Unlinking a mapped file leaves the mapping intact. The callers of `BaseFile::open` and `MomentFile::open`
+            // promise that no other program changes or truncates the file.
             _ => Some(unsafe { Mmap::map(&file)? }),
         };
         Ok(MappedFile { file: Arc::new(file), map })
     }
-    /// Creates a file in the host's memory, which no folder has, writes it, and maps it. Nothing can change or truncate it
-    /// after that.
+    /// Creates a file in the host's memory that is in no folder, writes it, and maps it. After that, nothing can change
+    /// or truncate it.
     pub(crate) fn in_memory(write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<MappedFile> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = File::from(memfd_create("everett-base", flags)?);
         write(&file)?;
         fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE | SealFlags::SEAL)?;
-        // SAFETY: the file is sealed, so its bytes and its length cannot change, and this process created it.
+        // SAFETY: this process created the file. The file is sealed, so its bytes and its length cannot change.
         let map = unsafe { Mmap::map(&file)? };
         Ok(MappedFile { file: Arc::new(file), map: Some(map) })
     }

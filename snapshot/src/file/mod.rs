@@ -1,11 +1,11 @@
-//! Files that hold pages: writing, checking and mapping them, and the format of base files.
+//! Files that hold pages: how they are written, verified and mapped, and the format of base files.
 //!
-//! - `base_file`: [`BaseFile`], the raw pages of an image, to be mapped, on disk or in memory; `presence`: the bitmap of
-//!   its nonzero pages
+//! - `base_file`: [`BaseFile`], the pages of an image for mapping, on disk or in memory; `presence`: the bitmap of its
+//!   nonzero pages
 //! - `atomic`: atomic file writes; [`sweep_temporaries`]
-//! - `map`: mapping files (`unsafe`); `wire`: little-endian numbers
+//! - `map`: mapping of files (`unsafe`); `wire`: little-endian numbers
 //!
-//! All numbers are little-endian. The layout of a base file (offset, length, content):
+//! All numbers are little-endian. The format of a base file (offset, length, content):
 //!
 //! ```text
 //!          0   8  magic "EVERBASE"
@@ -22,12 +22,12 @@
 //! ```
 //!
 //! **Invariants.**
-//! - Every byte either must be zero or is covered by a blake3 that is checked before the byte is used.
-//! - No memory is allocated for a length or count beyond its named maximum.
-//! - Files are written once, under another name, and never in place. **A caller that opens a file promises that it is
-//!   not truncated or changed while it is mapped.** Unlinking it is allowed.
+//! - Every byte either must be zero, or is covered by a BLAKE3 hash that is verified before the byte is used.
+//! - No length or count beyond its named maximum makes Everett allocate memory.
+//! - Files are written once, under another name, and never in place. **A caller that opens a file promises that no
+//!   program truncates or changes it while it is mapped.** Unlinking the file is allowed.
 //!
-//! Not here: files of moments ([`crate::moment`]), the choice of files, their locations, and when they are deleted.
+//! Elsewhere: files of moments ([`crate::moment`]). Callers choose which files exist, where, and when they are deleted.
 
 pub(crate) mod atomic;
 mod base_file;
@@ -42,7 +42,7 @@ use std::path::{Path, PathBuf};
 pub use atomic::{TEMPORARY_PREFIX, sweep_temporaries};
 pub use base_file::{BASE_FORMAT, BASE_PAGES_MAX, BaseFile};
 
-/// Digest of a base file, which identifies the base. `{}` shows the first eight bytes, `{:#}` all.
+/// Digest of a base, by which files refer to it. `{}` shows its first eight bytes, `{:#}` all.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BaseDigest(pub [u8; 32]);
 
@@ -58,17 +58,17 @@ impl fmt::Debug for BaseDigest {
     }
 }
 
-/// Error from reading or writing a file.
+/// Error of reading or writing a file.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// The operating system returned an error.
     #[error("cannot {what} {}", path.display())]
     Io {
-        /// File or folder.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// Attempted operation: a verb.
+        /// Operation that failed, as a verb.
         what: &'static str,
-        /// Cause.
+        /// The operating system's error.
         #[source]
         source: io::Error,
     },
@@ -80,7 +80,7 @@ pub enum FileError {
         /// Expected kind of file.
         kind: &'static str,
     },
-    /// The file has another format version.
+    /// The file has a format version that this program cannot read.
     #[error("{}: {kind} file of format {found}, this version reads {reads}", path.display())]
     Format {
         /// Path of the file.
@@ -92,7 +92,7 @@ pub enum FileError {
         /// Format version that this program reads.
         reads: u32,
     },
-    /// The file was changed after writing, or was not written by this program.
+    /// The file was changed after it was written, or this program did not write it.
     #[error("{}: damaged: {what}", path.display())]
     Damaged {
         /// Path of the file.
@@ -100,22 +100,22 @@ pub enum FileError {
         /// Description of the damage.
         what: String,
     },
-    /// The base of an image is missing.
+    /// The moment's image needs a base that the caller does not have.
     #[error("{}: image {image} needs base {base:#}, which is missing", path.display())]
     MissingBase {
         /// Path of the file.
         path: PathBuf,
-        /// Name of the image in it.
+        /// Name of the image in the file.
         image: String,
-        /// Digest of the base.
+        /// Digest of the missing base.
         base: BaseDigest,
     },
-    /// The data to write exceeds a limit of the format.
+    /// The caller's data exceeds a maximum of the format.
     #[error("{}: {count} {what}, at most {max} can be stored", path.display())]
     TooMany {
         /// Path of the file.
         path: PathBuf,
-        /// Description of the counted items.
+        /// What is counted, in the plural.
         what: &'static str,
         /// Number of items.
         count: u64,
@@ -139,11 +139,12 @@ impl FileError {
     }
 }
 
-/// zstd level for all compressed data. Restoring must be fast, and writing must not be slow. Levels above 3 use compressors
-/// that `.cargo/config.toml` leaves out; zstd then takes the compressor of level 3, and says nothing.
+/// zstd level for all compressed data. Restoring must be fast, and writing must not be slow. Levels above 3 need
+/// compressors that `.cargo/config.toml` leaves out; zstd would then silently use the compressor of level 3.
 pub(crate) const ZSTD_LEVEL: i32 = 3;
 
-/// Returns the blake3 of two pieces of a file: the bytes before its stored checksum, and the bytes after it.
+/// Returns the BLAKE3 hash of a file without its stored checksum: the bytes before the checksum, then the bytes after
+/// it.
 pub(crate) fn checksum(before: &[u8], after: &[u8]) -> [u8; 32] {
     *blake3::Hasher::new().update(before).update(after).finalize().as_bytes()
 }

@@ -1,6 +1,6 @@
-//! The set of nonzero pages of a base, with constant-time ranks.
+//! The set of nonzero pages of a base. Finding a page's position in the set takes constant time.
 
-/// A bitmap with the number of set bits before each word.
+/// A bitmap, with the number of set bits before each word.
 #[derive(Debug, Default)]
 pub(super) struct Presence {
     words: Vec<u64>,
@@ -10,7 +10,7 @@ pub(super) struct Presence {
 }
 
 impl Presence {
-    /// Creates the set from ascending page numbers below `pages`.
+    /// Creates the set from page numbers below `pages`, in ascending order.
     pub(super) fn new(pages: u64, present: impl Iterator<Item = u64>) -> Presence {
         let mut words = vec![0u64; pages.div_ceil(64) as usize];
         for page in present {
@@ -32,13 +32,13 @@ impl Presence {
         Presence { words, before, pages, present }
     }
 
-    /// Returns the size in bytes of a bitmap of `pages` pages.
+    /// Returns the size in bytes of a bitmap for `pages` pages.
     pub(super) fn bytes_for(pages: u64) -> usize {
         pages.div_ceil(8) as usize
     }
 
-    /// Creates the set from a bitmap of [`Presence::bytes_for`] bytes. Returns `None` if a bit beyond the last page
-    /// is set.
+    /// Creates the set from a bitmap of [`Presence::bytes_for`] bytes. Returns `None` if the bitmap has a bit beyond
+    /// the last page.
     pub(super) fn from_bytes(pages: u64, bytes: &[u8]) -> Option<Presence> {
         let words = bytes.chunks(8).map(|chunk| {
             let mut word = [0; 8];
@@ -61,7 +61,7 @@ impl Presence {
         bytes
     }
 
-    /// Returns the number of pages of the image.
+    /// Returns the number of pages of the image, whether in the set or not.
     pub(super) fn pages(&self) -> u64 {
         self.pages
     }
@@ -69,7 +69,7 @@ impl Presence {
     pub(super) fn present(&self) -> u64 {
         self.present
     }
-    /// Returns the number of pages in the set before `page`, or `None` if `page` is not in the set.
+    /// Returns how many pages in the set come before `page`. Returns `None` if `page` is not in the set.
     #[inline]
     pub(super) fn rank(&self, page: u64) -> Option<usize> {
         let at = (page / 64) as usize;
@@ -77,7 +77,7 @@ impl Presence {
         let bit = 1u64 << (page % 64);
         (word & bit != 0).then(|| self.before[at] as usize + (word & (bit - 1)).count_ones() as usize)
     }
-    /// Iterates over the pages in the set from `from` on, ascending.
+    /// Iterates over the pages in the set from page number `from` on, in ascending order.
     pub(super) fn iter_from(&self, from: u64) -> impl Iterator<Item = u64> + '_ {
         let first = (from / 64) as usize;
         self.words.iter().enumerate().skip(first).flat_map(move |(at, &word)| {

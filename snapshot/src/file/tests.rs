@@ -1,4 +1,4 @@
-//! Tests of both kinds of files: data is read back as it was written, and all damage is detected.
+//! Tests of base files and moment files: data is read back as it was written, and all damage is detected.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
@@ -14,7 +14,7 @@ use crate::moment::{IMAGE_PAGES_MAX, MomentFile, MomentInfo, MomentParts};
 use crate::page::{PAGE, PageBytes, Pool};
 use crate::tree::{Entry, Tree};
 
-/// Returns one of a few page contents (kind 0 is zeroes). Kinds from 4 on hardly compress.
+/// Returns one of a few page contents. Kind 0 is zeroes. Kinds from 4 on hardly compress.
 fn content(kind: u8) -> PageBytes {
     let mut content = [kind; PAGE];
     if kind >= 4 {
@@ -54,7 +54,7 @@ fn read(path: &Path, bases: &[Arc<Base>]) -> Result<MomentParts, FileError> {
     MomentFile::open(path)?.read(&Pool::default(), find)
 }
 
-/// Calls `check` with the file in each damaged form: each bit flipped, each truncation, one byte appended.
+/// Calls `check` for each damaged form of the file: each bit flipped, each truncation, and one byte appended.
 fn damage(path: &Path, mut check: impl FnMut(&str)) {
     let whole = fs::read(path).unwrap();
     let file = OpenOptions::new().write(true).open(path).unwrap();
@@ -97,7 +97,7 @@ proptest! {
         let on = PageImage::on(Arc::new(Base::File(file)));
         prop_assert!(same(&on, &written));
 
-        // The same content written in another order gives the same file, and other content gives another digest.
+        // The same content in another order of writes makes the same file. Different content has a different digest.
         let changed = image(&pool, on, &over);
         let again = folder.path().join("again");
         let other = BaseFile::write(&again, &changed).unwrap();
@@ -106,7 +106,7 @@ proptest! {
         prop_assert!(same(&PageImage::on(Arc::new(Base::File(BaseFile::open(&again).unwrap()))), &changed));
     }
 
-    /// A base in memory is the base that would be written, and an image moves from one base to another.
+    /// A base in memory equals the base file that would be written. An image can move from one base to another.
     #[test]
     fn bases_in_memory_equal_files(below in writes(), above in writes(), other in writes(), pages in 250u64..310) {
         let folder = tempfile::tempdir().unwrap();
@@ -122,7 +122,7 @@ proptest! {
             bytes
         };
         prop_assert_eq!(bytes(&made), fs::read(&path).unwrap());
-        // Nothing can change what machines map.
+        // Nothing can change the bytes that machines map.
         prop_assert!(made.file().write_all_at(&[1], 0).is_err() && made.file().set_len(0).is_err());
 
         let changed = image(&pool, PageImage::on(Arc::new(Base::File(made))), &above);
@@ -179,7 +179,8 @@ proptest! {
         }
         prop_assert_eq!(entries(&back.trees["blocks"]), entries(&parts.trees["blocks"]));
 
-        // Writing what was read gives the same file. Without the base, reading fails and names the base.
+        // Writing the parts that were read makes the same file. Without the base, reading fails with an error that
+        // names the base.
         let again = folder.path().join("again");
         MomentFile::write(&again, &info, &back).unwrap();
         prop_assert_eq!(fs::read(&again).unwrap(), fs::read(&path).unwrap());
@@ -188,7 +189,7 @@ proptest! {
         prop_assert_eq!(error, format!("{}: image one needs base {digest:#}, which is missing", path.display()));
     }
 
-    /// Opening a file with arbitrary content, or with arbitrary content after a valid beginning, returns an error.
+    /// Opening a file of arbitrary bytes returns an error, even if the bytes follow a valid beginning.
     #[test]
     fn garbage_is_refused(bytes in proptest::collection::vec(any::<u8>(), 0..9000), version in 0u32..3, kind in 0..3) {
         let folder = tempfile::tempdir().unwrap();
@@ -201,7 +202,7 @@ proptest! {
     }
 }
 
-/// Returns the number of distinct page contents in the parts.
+/// Returns the number of different page contents in the parts.
 fn distinct(parts: &MomentParts) -> u64 {
     let trees = parts.images.values().map(PageImage::delta).chain(parts.trees.values());
     let pages: BTreeSet<PageBytes> = trees.flat_map(entries).filter_map(|(_, content)| content).collect();
@@ -241,7 +242,8 @@ fn every_damage_to_a_moment_is_found() {
     assert_eq!(read(&path, &[]).unwrap().states, parts.states);
 }
 
-/// A moment of many chunks is unpacked by several threads. Pages stay in their order, and the first damage is reported.
+/// Several threads unpack a moment of many chunks. The pages keep their order, and the error names the first damaged
+/// chunk.
 #[test]
 fn large_moments_come_back() {
     let folder = tempfile::tempdir().unwrap();
@@ -258,7 +260,7 @@ fn large_moments_come_back() {
     MomentFile::write(&path, &MomentInfo::default(), &parts).unwrap();
     assert!(same(&read(&path, &[]).unwrap().images["memory"], &memory));
     let whole = fs::read(&path).unwrap();
-    // The chunks are in the middle of the file; the first of two damaged ones is named.
+    // The chunks are in the middle of the file. If two are damaged, the error names the first.
     let mut damaged = whole.clone();
     for part in [4, 2] {
         damaged[whole.len() / part] ^= 1;
@@ -296,7 +298,7 @@ fn other_kinds_and_formats_are_refused_by_name() {
     assert_eq!(error, format!("cannot open {}", folder.path().display()));
 }
 
-/// Open files may be unlinked or replaced: open handles keep the old content.
+/// Open files may be unlinked or replaced. Open handles keep the old content.
 #[test]
 fn open_files_survive_their_names() {
     let folder = tempfile::tempdir().unwrap();
@@ -311,7 +313,7 @@ fn open_files_survive_their_names() {
     assert!(same(&PageImage::on(Arc::new(Base::File(first))), &written));
 }
 
-/// A base is sparse: zero pages take no disk space, and verification does not read them.
+/// A base file is sparse: zero pages use no disk space, and verification does not read them.
 #[test]
 fn zeroes_take_no_room() {
     use std::os::unix::fs::MetadataExt;
@@ -326,7 +328,7 @@ fn zeroes_take_no_room() {
     assert!(same(&PageImage::on(Arc::new(Base::File(BaseFile::open(&path).unwrap()))), &written));
 }
 
-/// A page replaced by a hole is not among the ranges with data, so the damage is found through the index.
+/// If a hole replaces a page, the page is outside the ranges with data. The index still reveals the damage.
 #[test]
 fn missing_pages_are_found() {
     let folder = tempfile::tempdir().unwrap();
@@ -357,7 +359,7 @@ fn bases_beyond_the_format_are_not_written() {
     assert!(!path.exists());
 }
 
-/// A forged base has a correct digest, but its counts, index and pages must also be consistent.
+/// A base may be forged with a correct digest. Its counts, index and pages must be consistent, too.
 #[test]
 fn hostile_bases_are_refused() {
     let folder = tempfile::tempdir().unwrap();

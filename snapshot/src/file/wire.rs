@@ -1,9 +1,9 @@
-//! Little-endian numbers in byte strings. Reading never panics: missing bytes give `None`.
+//! Little-endian numbers in byte strings. Reading never panics, and returns `None` if bytes are missing.
 
-/// Maximum size of a varint in bytes.
+/// Maximum length of a varint (LEB128) in bytes.
 const VARINT_BYTES_MAX: u32 = 10;
 
-/// Reads a byte string from the front.
+/// Reads numbers and strings from the front of a byte string.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a>(&'a [u8]);
 
@@ -36,7 +36,7 @@ impl<'a> Reader<'a> {
     pub(crate) fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_le_bytes)
     }
-    /// Reads a LEB128 number that fits into a `u64`.
+    /// Reads a varint that fits into a `u64`.
     pub(crate) fn varint(&mut self) -> Option<u64> {
         let mut value = 0;
         for i in 0..VARINT_BYTES_MAX {
@@ -59,7 +59,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Appends a varint.
+/// Appends a number as a varint.
 pub(crate) fn put_varint(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);
@@ -84,8 +84,8 @@ mod tests {
             }
             prop_assert!(reader.is_empty());
         }
-        /// Numbers read from arbitrary bytes survive a round trip, and their encoding is no longer than the bytes
-        /// they were read from.
+        /// A number that is read from arbitrary bytes survives encoding and decoding. Its encoding is no longer than
+        /// these bytes.
         #[test]
         fn garbage_does_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..20)) {
             let mut reader = Reader::new(&bytes);

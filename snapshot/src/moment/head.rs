@@ -1,4 +1,4 @@
-//! The head of a moment file: the data shown in lists, and the location of the directory.
+//! The head of a moment file: the description of the moment for lists, and the location of the directory.
 
 use std::path::Path;
 
@@ -9,10 +9,11 @@ use super::{
 use crate::file::wire::Reader;
 use crate::file::{FileError, check_kind, checksum};
 
-/// Offset of the head's checksum, which covers the bytes before it and those from `FIELDS_AT` to the end of the head.
+/// Offset of the head's checksum. The checksum covers the bytes before it, and the bytes from `FIELDS_AT` to the end of
+/// the head.
 const CHECKSUM_AT: usize = 16;
 const FIELDS_AT: usize = 48;
-/// Size of a head without its label, in bytes.
+/// Size of a head with an empty label, in bytes.
 const FIXED_BYTES: usize = FIELDS_AT + 4 + 8 + 8 + 32 + 8 + 8 + 8 + 8 + 8 + 8 + 32 + 4;
 
 /// Decoded head of a moment file.
@@ -22,7 +23,7 @@ pub(super) struct Head {
     pub(super) bytes: u64,
 }
 
-/// Sizes and hash of the stored directory.
+/// Sizes and hash of the compressed directory.
 #[derive(Clone, Copy)]
 pub(super) struct Directory {
     pub(super) stored: u64,
@@ -58,7 +59,7 @@ pub(super) fn encode(header: &MomentHeader, directory: &Directory) -> Vec<u8> {
     bytes
 }
 
-/// Reads and verifies the head, and checks the length of the file against it.
+/// Reads and verifies the head, and verifies the length of the file.
 pub(super) fn read(path: &Path, file: &[u8]) -> Result<Head, FileError> {
     check_kind(path, file, KIND, MAGIC, MOMENT_FORMAT)?;
     let damaged = |what: &str| FileError::damaged(path, what);

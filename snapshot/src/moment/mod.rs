@@ -1,9 +1,9 @@
-//! Moments on disk: states, which are bytes that the caller interprets, and the differences of images from their
+//! Moments on disk: states, which are bytes that only the caller understands, and images as differences from their
 //! bases.
 //!
-//! - `head`: the data that is available without decoding the rest; `write`, `read`: the whole file
+//! - `head`: the description that can be read without the file's other parts; `write`, `read`: the whole file
 //!
-//! The layout of a moment file (offset, length, content):
+//! The format of a moment file (offset, length, content):
 //!
 //! ```text
 //!          0   8  magic "EVERMMNT"
@@ -18,7 +18,7 @@
 //!        end      directory, zstd
 //! ```
 //!
-//! The layout of its directory (varint: LEB128):
+//! The format of its directory (varint: LEB128):
 //!
 //! ```text
 //! each chunk:  stored bytes (4), blake3 as stored (32)
@@ -30,7 +30,7 @@
 //!              varint: 0 for a page of zeroes, n + 1 for distinct page n
 //! ```
 //!
-//! Not here: the contents of bases, which are separate files ([`crate::file`]), and the meaning of the states.
+//! Elsewhere: the contents of bases, which are separate files ([`crate::file`]), and the meaning of the states.
 
 mod head;
 mod read;
@@ -51,70 +51,71 @@ use head::Head;
 
 /// Version of the format.
 pub const MOMENT_FORMAT: u32 = 1;
-/// Maximum size of a label in bytes.
+/// Maximum length of a label in bytes.
 pub const LABEL_BYTES_MAX: usize = 4096;
-/// Maximum size of a part's name in bytes.
+/// Maximum length of a part's name in bytes.
 pub const NAME_BYTES_MAX: usize = 255;
-/// Maximum number of parts of a kind (states, images, trees).
+/// Maximum number of parts of each kind (states, images, trees).
 pub const PARTS_MAX: usize = 4096;
 /// Maximum size of all states together, in bytes.
 pub const STATE_BYTES_MAX: u64 = 1 << 30;
 /// Maximum number of entries of all images and trees: 64 GiB of pages.
 pub const ENTRIES_MAX: u64 = 1 << 24;
 
-/// Maximum number of pages of an image or under a tree: 16 TiB.
+/// Maximum number of pages in an image or tree: 16 TiB.
 pub const IMAGE_PAGES_MAX: u64 = 1 << 32;
-/// Maximum size of a directory in bytes: enough for [`ENTRIES_MAX`] entries of at most 14 bytes and their chunks.
+/// Maximum size of a directory in bytes. It suffices for [`ENTRIES_MAX`] entries of at most 14 bytes, and their chunks.
 const DIRECTORY_BYTES_MAX: u64 = 1 << 28;
-/// Size of a chunk in bytes before compression. The last chunk of states and the last chunk of pages may be smaller.
+/// Size of a chunk in bytes before compression. The last chunk of the states and the last chunk of the pages may be
+/// smaller.
 const CHUNK_BYTES: usize = CHUNK_PAGES * PAGE;
 const CHUNK_PAGES: usize = 64;
 const MAGIC: [u8; 8] = *b"EVERMMNT";
 const KIND: &str = "moment";
 
-/// Description of a moment, provided by the caller.
+/// Description of a moment, which the caller provides.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MomentInfo {
-    /// Text for lists. At most [`LABEL_BYTES_MAX`] bytes.
+    /// Text for lists, at most [`LABEL_BYTES_MAX`] bytes.
     pub label: String,
-    /// vtime since boot, in nanoseconds.
+    /// vtime of the moment, in nanoseconds since boot.
     pub vtime: u64,
     /// Seed of the timeline.
     pub seed: u64,
-    /// Identifier of the machines that the moment was taken of. The caller makes and compares it.
+    /// Identifies the machines of the moment. The caller computes and compares it.
     pub key: [u8; 32],
     /// Version of the states. The caller sets and compares it.
     pub state_version: u32,
 }
 
-/// Description of a moment file, stored in its head.
+/// Description of a moment and its file, stored in the file's head.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MomentHeader {
-    /// Description provided by the caller.
+    /// The caller's description.
     pub info: MomentInfo,
     /// Size of all states together, in bytes.
     pub state_bytes: u64,
     /// Number of entries of all images and trees.
     pub delta_pages: u64,
-    /// Number of distinct page contents among these entries.
+    /// Number of different page contents in these entries.
     pub distinct_pages: u64,
     /// Size of the file in bytes.
     pub file_bytes: u64,
 }
 
-/// Parts of a moment, by name. Names have at most [`NAME_BYTES_MAX`] bytes, and each kind has at most [`PARTS_MAX`]
-/// parts.
+/// Parts of a moment, each with a name. Names have at most [`NAME_BYTES_MAX`] bytes. There are at most [`PARTS_MAX`]
+/// parts of each kind.
 #[derive(Debug, Clone, Default)]
 pub struct MomentParts {
-    /// States: bytes that the caller interprets, at most [`STATE_BYTES_MAX`] in all.
+    /// States, whose bytes only the caller understands. At most [`STATE_BYTES_MAX`] in total.
     pub states: BTreeMap<String, Arc<[u8]>>,
-    /// Images. Only the digests of their bases are stored.
+    /// Images. Their bases are not stored, only the digests of the bases.
     pub images: BTreeMap<String, PageImage>,
-    /// Trees over content that only the caller knows.
+    /// Trees above content that only the caller knows.
     pub trees: BTreeMap<String, Tree>,
 }
 
-/// A mapped moment file. While it is open, the file must not be changed or truncated. It may be unlinked.
+/// A mapped moment file. While it is open, no program may change or truncate the file. Unlinking it is allowed.
 pub struct MomentFile {
     path: PathBuf,
     map: MappedFile,
@@ -122,20 +123,20 @@ pub struct MomentFile {
 }
 
 impl MomentFile {
-    /// Writes a moment, atomically and durably.
+    /// Writes a moment file, atomically and durably.
     ///
     /// # Errors
-    /// Returns an error if a part exceeds its maximum or the host refuses (for example because the disk is full). An
-    /// earlier file under this name then still exists, and no other file is left.
+    /// Returns an error if a part exceeds its maximum, or if the host refuses, for example because the disk is full. An
+    /// earlier file under this name then still exists, and there is no other new file.
     pub fn write(path: &Path, info: &MomentInfo, parts: &MomentParts) -> Result<MomentHeader, FileError> {
         write::write(path, info, parts)
     }
 
-    /// Maps a moment and verifies its head and its length. The caller promises that the file is not changed or
-    /// truncated while it is open.
+    /// Maps a moment file, and verifies its head and its length. The caller promises that no program changes or
+    /// truncates the file while it is open.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be opened, is not a moment of this format, or has a damaged head or a
+    /// Returns an error if the file cannot be opened, is not a moment file of this format, or has a damaged head or a
     /// wrong length.
     pub fn open(path: &Path) -> Result<MomentFile, FileError> {
         let map = MappedFile::open(path).map_err(FileError::io(path, "open"))?;
@@ -143,13 +144,13 @@ impl MomentFile {
         Ok(MomentFile { path: path.to_owned(), map, head })
     }
 
-    /// Returns the description from the head.
+    /// Returns the description of the moment and its file.
     pub fn header(&self) -> &MomentHeader {
         &self.head.header
     }
 
-    /// Reads all parts. Pages are interned in `pool`; `bases` returns the base with the given digest, or `None` if it
-    /// is missing.
+    /// Reads all parts and adds their pages to `pool`. `bases` returns the base with a given digest, or `None` if it is
+    /// missing.
     ///
     /// # Errors
     /// Returns an error if the file is damaged in any bit or a base is missing.
@@ -168,7 +169,7 @@ impl fmt::Debug for MomentFile {
     }
 }
 
-/// Returns the numbers of chunks for the states and for the pages.
+/// Returns the number of chunks of states, and the number of chunks of pages.
 fn chunks(state_bytes: u64, distinct_pages: u64) -> (u64, u64) {
     (state_bytes.div_ceil(CHUNK_BYTES as u64), distinct_pages.div_ceil(CHUNK_PAGES as u64))
 }

@@ -1,5 +1,5 @@
-//! Reading of a moment: the directory, then the chunks, then the parts. All data is untrusted until its blake3 is
-//! checked. Even then the file may have been forged, so every count and name is checked.
+//! Reading of a moment: the directory, then the chunks, then the parts. No data is trusted before its BLAKE3 hash is
+//! verified. Even then the file may be forged, so every count and name is checked.
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -59,7 +59,7 @@ pub(super) fn read(
     Ok(parts)
 }
 
-/// Sequential reader of the chunks.
+/// Reads the chunks one after the other.
 struct Chunks<'a> {
     path: &'a Path,
     body: Reader<'a>,
@@ -96,14 +96,14 @@ impl<'a> Chunks<'a> {
         let mut all = Vec::new();
         for number in 0..chunks(0, count).1 {
             let left = count - number * CHUNK_PAGES as u64;
-            // A chunk has at most `CHUNK_PAGES` pages, so its length fits.
+            // The cast loses nothing, because a chunk has at most `CHUNK_PAGES` pages.
             let len = left.min(CHUNK_PAGES as u64) as usize * PAGE;
             all.push(self.next(directory, len)?);
         }
         let cores = thread::available_parallelism().map_or(1, NonZero::get);
         let threads = (all.len() / CHUNKS_OF_THREAD).clamp(1, cores.min(THREADS_MAX));
         let parts: Vec<&[Chunk<'_>]> = all.chunks(all.len().div_ceil(threads).max(1)).collect();
-        // The pages are in the order of the file, whichever thread is first.
+        // The pages stay in the order of the file, whichever thread finishes first.
         let parts: Vec<Result<Vec<PageRef>, FileError>> = match parts.as_slice() {
             [] => Vec::new(),
             [only] => vec![pages_of(only, pool)],
@@ -122,18 +122,18 @@ impl<'a> Chunks<'a> {
     }
 }
 
-/// Smallest number of chunks for which a thread is worth its start.
+/// Minimum number of chunks per thread. For fewer chunks, starting a thread would take longer than it saves.
 const CHUNKS_OF_THREAD: usize = 16;
-/// Maximum number of threads that unpack chunks.
+/// Maximum number of threads that decompress chunks.
 const THREADS_MAX: usize = 8;
 
-/// Chunk as it is stored.
+/// A chunk in its stored form.
 struct Chunk<'a> {
     path: &'a Path,
     number: u64,
     stored: &'a [u8],
     hash: [u8; 32],
-    /// Length after decompression, in bytes.
+    /// Length in bytes after decompression.
     len: usize,
 }
 
@@ -147,7 +147,7 @@ impl Chunk<'_> {
     }
 }
 
-/// Returns the pages of chunks, in their order.
+/// Returns the pages of some chunks, in order.
 fn pages_of(chunks: &[Chunk<'_>], pool: &Pool) -> Result<Vec<PageRef>, FileError> {
     let mut pages = Vec::new();
     for chunk in chunks {
@@ -159,14 +159,14 @@ fn pages_of(chunks: &[Chunk<'_>], pool: &Pool) -> Result<Vec<PageRef>, FileError
     Ok(pages)
 }
 
-/// Reader of the part of the directory after the chunk list.
+/// Reads the directory after its list of chunks.
 struct List<'a> {
     path: &'a Path,
     reader: Reader<'a>,
     pages: &'a [PageRef],
     /// Number of distinct pages that the entries read so far refer to.
     named: u64,
-    /// Number of entries read so far, and the maximum according to the head.
+    /// Number of entries read so far. `entries_max` is the maximum from the head.
     entries: u64,
     entries_max: u64,
 }
@@ -176,7 +176,7 @@ impl List<'_> {
         FileError::damaged(self.path, what)
     }
 
-    /// Reads the parts of one kind, each with `one`.
+    /// Reads all parts of one kind by calling `one` for each part.
     fn parts<T>(
         &mut self,
         kind: &str,
@@ -244,7 +244,7 @@ impl List<'_> {
         })
     }
 
-    /// Reads entries with page numbers below `pages`.
+    /// Reads entries. Their page numbers must be below `pages`.
     fn entries(&mut self, pages: u64) -> Result<Tree, FileError> {
         let mut tree = Tree::new();
         let count = self.reader.u64().filter(|&count| count <= self.entries_max - self.entries);
@@ -266,7 +266,7 @@ impl List<'_> {
 
     fn entry(&mut self, content: u64) -> Result<Entry, FileError> {
         let Some(number) = content.checked_sub(1) else { return Ok(Entry::Zero) };
-        // The first references to distinct pages must be in ascending order, so that a moment has only one encoding.
+        // The first references to distinct pages must be in ascending order, so that each moment has only one encoding.
         let page = if number <= self.named { self.pages.get(number as usize) } else { None };
         let page = page.ok_or_else(|| self.damaged("it names a page out of order"))?;
         self.named = self.named.max(number + 1);

@@ -1,4 +1,4 @@
-//! Tests with forged moments: every checksum is correct, but the covered data is not.
+//! Tests with forged moment files: every checksum is correct, but the data is invalid.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use super::*;
 use crate::file::decompress;
 use crate::page::PageBytes;
 
-/// A moment split into its parts, to be changed and reassembled.
+/// A moment file split into its parts, so that a test can change and reassemble them.
 #[derive(Clone)]
 struct Forged {
     header: MomentHeader,
@@ -40,7 +40,7 @@ impl Forged {
         Forged { header, chunks: rest[head.bytes as usize..].to_vec(), directory }
     }
 
-    /// Reassembles the moment with correct checksums and lengths, and reads it.
+    /// Reassembles the file with correct checksums and lengths, and reads it.
     fn read(&self, folder: &Path) -> Result<MomentParts, FileError> {
         let path = folder.join("forged");
         let stored = zstd::bulk::compress(&self.directory, 3).unwrap();
@@ -79,7 +79,7 @@ fn counts_that_do_not_fit_are_refused() {
     }
 }
 
-/// Decompression bombs: directories that claim too much are refused before memory of that size is allocated.
+/// Decompression bombs: a directory that claims too much is refused before memory of that size is allocated.
 #[test]
 fn bombs_are_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -88,7 +88,7 @@ fn bombs_are_refused() {
     let error = forged.read(folder.path()).unwrap_err().to_string();
     assert!(error.ends_with("damaged: its head has impossible counts"), "{error}");
     let mut forged = Forged::new(folder.path());
-    // The first chunk, of 310 bytes, is replaced by one of 1 MiB.
+    // A chunk of 1 MiB replaces the first chunk, which has 310 bytes.
     let chunk = zstd::bulk::compress(&vec![0; 1 << 20], 3).unwrap();
     let stored = u32::from_le_bytes(forged.directory[..4].try_into().unwrap()) as usize;
     forged.chunks.splice(..stored, chunk.iter().copied());
@@ -122,13 +122,12 @@ fn parts_beyond_the_limits_are_not_written() {
     assert_eq!(error, "4097 parts of a kind, at most 4096 can be stored");
 }
 
-/// Any change to the directory is refused, or results in a directory that a writer could have made. Reading never
-/// panics.
+/// A changed directory is refused, unless a writer could have made it. Reading it never panics.
 #[test]
 fn hostile_directories_are_harmless() {
     let folder = tempfile::tempdir().unwrap();
     let whole = Forged::new(folder.path());
-    // Size of the chunk list. Hashes catch changes to it, so most changes are made after it.
+    // Size of the list of chunks. Their hashes catch changes to the list, so most changes are made after it.
     let lines = 2 * 36;
     let change = (any::<prop::sample::Index>(), any::<u8>(), 0u8..4, prop::bool::weighted(0.05));
     let changes = proptest::collection::vec(change, 1..6);

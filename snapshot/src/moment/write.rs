@@ -1,5 +1,5 @@
-//! Writing of a moment: leaves space for the head, then writes each chunk as it is compressed, the directory, and the
-//! head last.
+//! Writing of a moment: leaves space for the head, writes each chunk when it is full, then the directory, and the head
+//! last.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map;
@@ -85,7 +85,7 @@ fn delta_pages(parts: &MomentParts) -> u64 {
     images.chain(parts.trees.values().map(Tree::len)).sum()
 }
 
-/// Distinct pages, numbered in the order of their first occurrence.
+/// Distinct pages, numbered in the order in which they first occur.
 #[derive(Default)]
 struct Pages<'a> {
     numbers: BTreeMap<PageHash, u64>,
@@ -104,7 +104,7 @@ impl<'a> Pages<'a> {
     }
 }
 
-/// Encodes the directory without its chunk list.
+/// Encodes the directory without its list of chunks.
 fn list<'a>(parts: &'a MomentParts, pages: &mut Pages<'a>) -> Vec<u8> {
     let mut bytes = Vec::new();
     put_count(&mut bytes, parts.states.len());
@@ -152,11 +152,11 @@ fn put_entries<'a>(bytes: &mut Vec<u8>, tree: &'a Tree, pages: &mut Pages<'a>) {
     }
 }
 
-/// Writer of the file after its head.
+/// Writes the file's chunks and directory, which follow the head.
 struct Out<'a> {
     file: &'a Temporary<'a>,
     at: u64,
-    /// Encoded chunk list of the directory.
+    /// Encoded list of chunks, with which the directory begins.
     chunks: Vec<u8>,
     zstd: zstd::bulk::Compressor<'static>,
 }
@@ -174,7 +174,7 @@ impl Out<'_> {
         self.at += stored.len() as u64;
         Ok(())
     }
-    /// Writes the bytes as a chunk, if there are any, and clears them.
+    /// Writes `bytes` as a chunk and clears them. Does nothing if there are none.
     fn chunk(&mut self, bytes: &mut Vec<u8>) -> Result<(), FileError> {
         if bytes.is_empty() {
             return Ok(());

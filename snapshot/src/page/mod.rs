@@ -1,11 +1,11 @@
 //! Immutable pages and their hashes.
 //!
-//! A page is 4 KiB of content with its blake3, behind a counted reference ([`PageRef`]). Pages are made by a
-//! [`Pool`], which stores each content once. A page of zeroes has no [`PageRef`] and no hash.
+//! A page is 4 KiB of content with its BLAKE3 hash, behind a counted reference ([`PageRef`]). A [`Pool`] creates pages
+//! and stores each content once. A page of zeroes has no [`PageRef`] and no hash.
 //!
 //! - `pool`: the table of live pages
 //!
-//! Not here: page numbers.
+//! Pages do not know their page numbers: images and trees do.
 
 mod pool;
 
@@ -13,32 +13,31 @@ use std::fmt;
 
 pub use pool::{PageRef, Pool, PoolStats};
 
-/// Size in bytes of a page and of a disk block.
+/// Size of a page and of a disk block, in bytes.
 pub const PAGE: usize = 4096;
 
 /// Content of a page.
 pub type PageBytes = [u8; PAGE];
 
-/// Content of a zero page.
+/// Content of a page of zeroes.
 pub(crate) const ZEROES: &PageBytes = &[0; PAGE];
 
-/// True if all bytes are zero.
 #[inline]
 pub(crate) fn is_zero(content: &PageBytes) -> bool {
-    // Most nonzero pages differ in their first bytes, which avoids the call to memcmp.
+    // Most nonzero pages have a nonzero byte near the beginning, so this avoids a call to memcmp.
     content[..16] == [0; 16] && content == ZEROES
 }
 
-/// The blake3 of a page's content. `{}` shows the first eight bytes, `{:#}` all.
+/// BLAKE3 hash of a page's content. `{}` shows its first eight bytes, `{:#}` all.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PageHash(pub [u8; 32]);
 
 impl PageHash {
-    /// Returns the hash of this content, including for zeroes.
+    /// Returns the hash of this content, even if it is all zeroes.
     pub fn of(content: &PageBytes) -> PageHash {
         PageHash(*blake3::hash(content).as_bytes())
     }
-    /// Returns the hash of this content, or `None` for zeroes.
+    /// Returns the hash of this content, or `None` if it is all zeroes.
     pub fn of_nonzero(content: &PageBytes) -> Option<PageHash> {
         (!is_zero(content)).then(|| PageHash::of(content))
     }
@@ -55,10 +54,10 @@ impl fmt::Debug for PageHash {
         write!(f, "PageHash({self})")
     }
 }
-/// Numbered pages, many of which may be zeroes.
+/// Numbered pages, for a base or image. Many of them may be zeroes.
 pub trait PageSource {
-    /// Returns the number of pages.
+    /// Returns the number of pages, including pages of zeroes.
     fn pages(&self) -> u64;
-    /// Iterates over the nonzero pages, ascending by number, each with its hash.
+    /// Iterates over the nonzero pages in ascending order, with number, hash and content.
     fn present(&self) -> impl Iterator<Item = (u64, PageHash, &PageBytes)>;
 }

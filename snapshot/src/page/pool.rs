@@ -1,14 +1,14 @@
-//! The table of live pages: equal contents share one page for as long as a reference to it exists.
+//! The table of live pages. Equal contents share one page as long as a reference to the page exists.
 //!
-//! The table is split into shards by hash. Each shard has a lock that is held only for a lookup, an insertion or a
-//! removal. Its entries are weak references, and dropping the last [`PageRef`] of a page removes the entry. The table
-//! is never iterated, so its order cannot affect results.
+//! The table is split into shards by hash. Each shard has a lock, which is held only for a lookup, an insertion or a
+//! removal. The entries of a shard are weak references. Dropping the last [`PageRef`] of a page removes its entry.
+//! Nothing iterates over the table, so its order cannot affect results.
 //!
 //! **Invariants.**
-//! - No strong reference is dropped while a shard is locked: dropping the last one would lock the shard again.
-//! - An entry's page may be dying: its last reference is gone, and its removal waits for the lock. Lookups skip such
-//!   an entry, a new page of that content gets a new entry, and the dying page removes only the entry that points to
-//!   itself.
+//! - No strong reference is dropped while a shard is locked, because dropping the last reference would lock the shard
+//!   again.
+//! - An entry's page may be dying: its last reference is gone, and its removal waits for the lock. A lookup skips this
+//!   entry, and a new page of the same content gets a new entry. The dying page removes only its own entry.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,19 +18,19 @@ use hashbrown::HashTable;
 
 use super::{PAGE, PageBytes, PageHash, is_zero};
 
-/// Number of shards: enough that workers on all cores of a large host seldom contend.
+/// Number of shards, large enough that workers on all cores of a large host seldom wait for each other.
 const SHARDS: usize = 64;
 
-/// Store of pages that keeps each content once. Clones share the pool, which lives as long as any of its pages.
+/// Store of pages that stores each content once. Clones share the pool, which exists as long as any of its pages.
 #[derive(Clone, Default)]
 pub struct Pool(Arc<Table>);
 
-/// Size of a pool.
+/// Number and size of a pool's pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolStats {
     /// Number of live pages.
     pub pages: u64,
-    /// Size of their contents in bytes, without overhead.
+    /// Total size of the contents in bytes, without overhead.
     pub bytes: u64,
 }
 
@@ -45,7 +45,7 @@ impl Default for Table {
     }
 }
 
-/// Entry of the table. It has a copy of the hash prefix because the hash of a dying page is no longer accessible.
+/// Entry of the table. It has a copy of the hash prefix, because the hash of a dying page is no longer accessible.
 struct Slot {
     prefix: u64,
     page: Weak<Page>,
@@ -62,12 +62,12 @@ struct Page {
 pub struct PageRef(Arc<Page>);
 
 impl Pool {
-    /// Returns the page with this content, or `None` if it is all zeroes.
+    /// Returns the page with this content, or `None` if the content is all zeroes.
     pub fn intern(&self, content: &PageBytes) -> Option<PageRef> {
         self.intern_hashed(PageHash::of_nonzero(content)?, content)
     }
 
-    /// Returns the page with this content and this hash, which is trusted, or `None` if the content is all zeroes.
+    /// Returns the page with this content and hash, or `None` if the content is all zeroes. The hash is not verified.
     pub fn intern_hashed(&self, hash: PageHash, content: &PageBytes) -> Option<PageRef> {
         if is_zero(content) {
             return None;
@@ -76,12 +76,12 @@ impl Pool {
         if page.0.content == *content {
             return Some(page);
         }
-        // Two contents with the same hash: the caller's hash is wrong. The requested content is stored outside the
-        // table.
+        // Another content is in the table under this hash, so the caller's hash is wrong. The new page stays outside
+        // the table.
         Some(PageRef(Arc::new(Page::new(&self.0, hash, content))))
     }
 
-    /// Returns the number and the size of live pages.
+    /// Returns the number and total size of the live pages.
     pub fn stats(&self) -> PoolStats {
         let pages = self.0.alive.load(Ordering::Relaxed);
         PoolStats { pages, bytes: pages * PAGE as u64 }
@@ -91,13 +91,14 @@ impl Pool {
 impl Table {
     fn shard(&self, hash: &PageHash) -> MutexGuard<'_, HashTable<Slot>> {
         let shard = &self.shards[usize::from(hash.0[8]) % SHARDS];
-        // Every table operation leaves the table consistent, so a panic elsewhere under the lock has not damaged it.
+        // A panic while the lock was held left no inconsistent table, because every operation on the table is complete
+        // in itself.
         shard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn find_or_insert(self: &Arc<Table>, hash: PageHash, content: &PageBytes) -> PageRef {
         let prefix = prefix(&hash);
-        // Declared before the lock guard, so that these references are dropped after it.
+        // Declared before the lock guard, so that these references are dropped after the lock is released.
         let (mut found, mut others) = (None, Vec::new());
         let mut shard = self.shard(&hash);
         shard.find(prefix, |slot| {
@@ -122,7 +123,7 @@ impl Table {
     }
 }
 
-/// Returns the part of a page hash that serves as the table's hash value.
+/// Returns the first part of a page hash, by which the table finds its entries.
 fn prefix(hash: &PageHash) -> u64 {
     let [a, b, c, d, e, f, g, h, ..] = hash.0;
     u64::from_le_bytes([a, b, c, d, e, f, g, h])
@@ -147,17 +148,17 @@ impl Drop for Page {
 }
 
 impl PageRef {
-    /// Returns the content.
     #[inline]
+    /// Returns the page's content.
     pub fn bytes(&self) -> &PageBytes {
         &self.0.content
     }
-    /// Returns the hash.
     #[inline]
+    /// Returns the BLAKE3 hash of the page's content.
     pub fn hash(&self) -> PageHash {
         self.0.hash
     }
-    /// True if both refer to the same page. Equal pages of one pool do.
+    /// True if both refer to the same page. In one pool, equal contents share one page.
     #[inline]
     pub fn ptr_eq(&self, other: &PageRef) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -214,7 +215,7 @@ mod tests {
         assert_eq!(entries(&pool), 0);
     }
 
-    /// A wrong hash never returns another page's content, and leaves nothing in the table.
+    /// A wrong hash never returns the page of another content, and leaves nothing in the table.
     #[test]
     fn hashes_are_confirmed() {
         let pool = Pool::default();
@@ -228,7 +229,7 @@ mod tests {
         assert_eq!((pool.stats().pages, entries(&pool)), (0, 0));
     }
 
-    /// Hashes with the same prefix are distinguished.
+    /// The table distinguishes hashes with the same prefix.
     #[test]
     fn prefixes_may_collide() {
         let pool = Pool::default();
@@ -240,7 +241,7 @@ mod tests {
         assert_eq!(entries(&pool), 2);
     }
 
-    /// Threads that create and drop the same few pages see correct contents and leave nothing behind.
+    /// Several threads create and drop the same few pages. They see correct contents and leave nothing behind.
     #[test]
     fn hammer() {
         let pool = Pool::default();

@@ -1,46 +1,49 @@
-//! Keys, parents, costs and values of a store, and the queue of values that can be evicted.
+//! The tree of a store's keys (the lineage) with costs and values, and the queue of values that can be evicted.
 //!
-//! The values form a tree of their own: *above* a value is its nearest ancestor that has a value, and *below* it are
-//! the values that it is above. A value knows its bytes beyond the one above, and how many more it would count if that
-//! one were evicted.
+//! Only some keys have a value. The value *above* a value belongs to the nearest ancestor that has one. The values
+//! *below* a value are the values that have it above them. Each value stores how many bytes it has beyond the value
+//! above it, and how many more it would count if the value above were evicted.
 //!
-//! **Invariants.** The queue holds exactly the values whose eviction frees something, each with the bytes that it frees
-//! and the cost of deriving it from the value above. When a value is added or removed, these figures change for it, for
-//! the one above, and for two levels below; nothing else is compared. To find the values below quickly, each key knows
-//! its *live* children, which have a value or a live child themselves; all other subtrees are skipped. No function here
-//! is recursive, because lineages may be long chains.
+//! **Invariants.**
+//! - The queue holds exactly the values whose eviction frees bytes, each with the freed bytes and the cost of deriving
+//!   it from the value above.
+//! - Adding or removing a value changes these numbers only for this value, the value above it, and two levels of values
+//!   below it. Only these values are compared.
+//! - Each key knows its *live* children, which have a value or a live child themselves. The search for the values below
+//!   skips all other subtrees.
+//! - No function here is recursive, because a lineage may be a long chain.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Layered;
 use super::rank::Rank;
 
-/// A known key.
+/// A key of the tree.
 #[derive(Debug, Clone)]
 struct Node<K, V> {
-    /// `None` for the root.
+    /// Parent of the key; `None` for the root.
     parent: Option<K>,
-    /// Cost of the derivation from the parent.
+    /// Cost of deriving the key's value from its parent's value.
     cost: u64,
     kept: Option<Kept<K, V>>,
     /// Children that have a value or a live child.
     live: BTreeSet<K>,
 }
 
-/// The value of a key.
+/// Value of a key, with its bytes and its rank for eviction.
 #[derive(Debug, Clone)]
 struct Kept<K, V> {
     value: V,
-    /// Bytes beyond the value above. 0 for the root.
+    /// Bytes that the value has and the value above lacks. 0 for the root.
     bytes: u64,
-    /// Bytes that this value would count in addition if the one above were evicted. Negative if it has pages of the
-    /// value above that one, which that one does not have.
+    /// Bytes that this value would count in addition if the value above were evicted. Negative if this value shares
+    /// pages with the next value above that the evicted one lacks.
     inherited: i128,
-    /// Its place in the queue.
+    /// Position in the queue; `None` if eviction would free nothing.
     rank: Option<Rank<K>>,
 }
 
-/// Tree of known keys; see the module's documentation.
+/// Tree of keys with costs and values (see the module).
 #[derive(Debug, Clone)]
 pub(super) struct Lineage<K: Ord, V> {
     nodes: BTreeMap<K, Node<K, V>>,
@@ -65,25 +68,25 @@ impl<K: Ord + Clone, V: Layered> Lineage<K, V> {
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
-    /// Returns the parent of a known key, and the cost of the derivation from it.
+    /// Returns the parent of a key, and the cost of deriving the key's value from the parent's.
     pub(super) fn edge(&self, key: &K) -> Option<(Option<&K>, u64)> {
         self.nodes.get(key).map(|node| (node.parent.as_ref(), node.cost))
     }
     pub(super) fn value(&self, key: &K) -> Option<&V> {
         self.kept(key).map(|kept| &kept.value)
     }
-    /// Returns the key to evict next, other than `except`.
+    /// Returns the key whose value to evict next. Skips `except`.
     pub(super) fn cheapest(&self, except: &K) -> Option<K> {
         self.queue.iter().map(|rank| &rank.key).find(|key| *key != except).cloned()
     }
 
-    /// Adds an unknown key. Its parent must be known.
+    /// Adds a new key. Its parent must be in the tree.
     pub(super) fn add(&mut self, key: K, parent: K, cost: u64) {
         let parent = Some(parent);
         self.nodes.insert(key, Node { parent, cost, kept: None, live: BTreeSet::new() });
     }
 
-    /// Gives a known key a value, unless it has one.
+    /// Gives a key its value. Does nothing if the key has one.
     pub(super) fn put(&mut self, key: &K, value: V) {
         let Some(node) = self.nodes.get_mut(key) else { return };
         if node.kept.is_some() {
@@ -96,7 +99,7 @@ impl<K: Ord + Clone, V: Layered> Lineage<K, V> {
         self.update_around(key);
     }
 
-    /// Drops the value of a key other than the root.
+    /// Drops the value of a key, which must not be the root.
     pub(super) fn take(&mut self, key: &K) {
         let Some(kept) = self.nodes.get_mut(key).and_then(|node| node.kept.take()) else { return };
         if let Some(rank) = &kept.rank {
@@ -115,7 +118,8 @@ impl<K: Ord + Clone, V: Layered> Lineage<K, V> {
         self.nodes.get_mut(key)?.kept.as_mut()
     }
 
-    /// Returns the nearest ancestor that has a value, and the cost of deriving `key` from it. Only the root has none.
+    /// Returns the nearest ancestor that has a value, and the cost of deriving `key` from it. Returns `None` for the
+    /// root.
     fn above(&self, key: &K) -> Option<(&K, u64)> {
         let mut at = self.nodes.get(key)?;
         let mut cost = at.cost;
@@ -142,8 +146,8 @@ impl<K: Ord + Clone, V: Layered> Lineage<K, V> {
         found
     }
 
-    /// Updates the live children of the ancestors after a change to `key`. Stops at the first ancestor that is not
-    /// affected.
+    /// Updates the live children of the ancestors after a change to `key`. Stops at the first ancestor without a
+    /// change.
     fn update_live(&mut self, key: &K) {
         let mut child = key.clone();
         while let Some(node) = self.nodes.get(&child) {
@@ -158,7 +162,7 @@ impl<K: Ord + Clone, V: Layered> Lineage<K, V> {
         }
     }
 
-    /// Updates the figures of all values that a new or dropped value of `key` affects.
+    /// Updates the numbers of all values that a new or dropped value of `key` affects.
     fn update_around(&mut self, key: &K) {
         let below = self.below(key);
         for key in &below {
@@ -173,7 +177,7 @@ impl<K: Ord + Clone, V: Layered> Lineage<K, V> {
         }
     }
 
-    /// Compares a value with the two above it.
+    /// Compares a value with the two values above it, and stores its numbers.
     fn measure(&mut self, key: &K) {
         let Some((value, (above, _))) = self.value(key).zip(self.above(key)) else { return };
         let beyond = |ancestor: &K| self.value(ancestor).map(|ancestor| value.bytes_beyond(ancestor));
@@ -185,7 +189,7 @@ impl<K: Ord + Clone, V: Layered> Lineage<K, V> {
         self.bytes = self.bytes.saturating_sub(before).saturating_add(bytes);
     }
 
-    /// Puts a value where it belongs in the queue.
+    /// Moves a value to its position in the queue.
     fn queue(&mut self, key: &K) {
         let Some(kept) = self.kept(key) else { return };
         let left: i128 = self.below(key).iter().filter_map(|key| Some(self.kept(key)?.inherited)).sum();

@@ -1,25 +1,26 @@
-//! Values that can be derived again, kept within a budget of bytes.
+//! A cache of values that can be derived again, with a budget of bytes.
 //!
-//! Moments form a tree: each except the root was derived from its parent by work of a known cost. A store keeps this
-//! tree (the *lineage*) permanently, and the values of some of its keys. When the values exceed the budget, the store
-//! evicts first those that cost least to derive again, per freed byte. A caller that needs an evicted value derives
-//! it again from the nearest ancestor that has one.
+//! Moments form a tree: each moment except the root was derived from its parent by work of a known cost. A store keeps
+//! this tree (the *lineage*) forever, but only some of the values. When the values exceed the budget, the store evicts
+//! the values that cost least to derive again per freed byte. A caller that needs an evicted value derives it again
+//! from the nearest ancestor that has a value.
 //!
-//! Values share memory with their ancestors, so a value counts with the bytes in which it differs from the nearest
-//! kept ancestor ([`Layered`]). An evicted value leaves its share to those below it, which are counted anew; it frees
-//! only the rest. The sum is therefore never less than the memory of all values beyond the root. It is more where
-//! several values share what they have from an ancestor that is evicted.
+//! Values share memory with their ancestors. A value therefore counts with the bytes that it does not share with the
+//! nearest ancestor that has a value ([`Layered`]). When a value is evicted, the values below it are counted anew,
+//! because they may still hold parts of it. The eviction frees only the remaining bytes. The sum of the counts is never
+//! less than the memory that all values need beyond the root. The sum is larger than that memory if several values
+//! share memory with an evicted ancestor.
 //!
 //! - `lineage`: keys, parents, costs and values; `rank`: the order of eviction
 //!
 //! **Invariants.**
-//! - Evictions are a function of the calls: the caller states costs (for example in instructions), no time is measured,
-//!   and ties are broken by key. Nevertheless **no result may depend on which values are present**, because the host
-//!   decides the order in which workers call. A store is a cache: a value derived again must equal the evicted one, and
+//! - Evictions are a function of the calls. The caller states costs (for example in instructions), the store measures
+//!   no time, and it breaks ties by key. Nevertheless, **no result may depend on which values are present**, because
+//!   the host decides the order in which workers call. A value that is derived again must equal the evicted one, and
 //!   the budget must affect nothing but time.
-//! - The root and the value of the current call are not evicted, so these alone may exceed the budget.
+//! - The store does not evict the root's value and the value of the current call, so these may exceed the budget.
 //!
-//! Not here: locks (put the store into one), and the derivation of values.
+//! The store has no lock, so put it into one if threads share it. The caller derives values.
 
 mod lineage;
 mod rank;
@@ -35,7 +36,7 @@ use crate::tree::{Entry, Tree};
 
 /// A value that shares memory with its ancestors.
 pub trait Layered {
-    /// Returns the number of bytes of this value that `ancestor` does not hold.
+    /// Returns the number of bytes that this value holds and `ancestor` does not.
     fn bytes_beyond(&self, ancestor: &Self) -> u64;
 }
 
@@ -52,7 +53,7 @@ impl Layered for Tree {
 }
 
 impl Layered for PageImage {
-    /// The base is not counted. Images over different bases share nothing.
+    /// The bases do not count. Images above different bases share nothing.
     fn bytes_beyond(&self, ancestor: &PageImage) -> u64 {
         match Arc::ptr_eq(self.base(), ancestor.base()) {
             true => self.delta().bytes_beyond(ancestor.delta()),
@@ -61,36 +62,36 @@ impl Layered for PageImage {
     }
 }
 
-/// Error from adding a value.
+/// Error of adding a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError<K: Debug> {
-    /// The parent of a new key is unknown.
+    /// The new key's parent is not in the store.
     #[error("{key:?} has the parent {parent:?}, which is not in the store")]
     Parent {
         /// The new key.
         key: K,
-        /// Its parent.
+        /// Parent that the caller gave.
         parent: K,
     },
-    /// The key is known with another parent or cost.
+    /// The store has the key with a different parent or cost.
     #[error("{0:?} is in the store with another parent or another cost")]
     Lineage(K),
 }
 
-/// Size of a store, and its counters.
+/// Size of a store, and number of evictions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreStats {
-    /// Number of known keys.
+    /// Number of keys, with or without a value.
     pub known: usize,
     /// Number of values that are present.
     pub present: usize,
-    /// Bytes of these values beyond the root's.
+    /// Sum of the bytes for which the values count, without the root's value.
     pub bytes: u64,
     /// Number of values evicted so far.
     pub evicted: u64,
 }
 
-/// Cache of values under a budget, with their lineage.
+/// Cache of values with a budget, and the tree of their keys.
 #[derive(Debug, Clone)]
 pub struct Store<K: Ord + Clone, V> {
     lineage: Lineage<K, V>,
@@ -99,15 +100,17 @@ pub struct Store<K: Ord + Clone, V> {
 }
 
 impl<K: Ord + Clone + Debug, V: Layered> Store<K, V> {
-    /// Creates a store that keeps the root's value, and others of at most `budget` bytes beyond it.
+    /// Creates a store with the root's value. All other values may use `budget` bytes in addition.
     pub fn new(budget: u64, root: K, value: V) -> Store<K, V> {
         Store { lineage: Lineage::new(root, value), budget, evicted: 0 }
     }
 
-    /// Adds a value, unless the key has one. `cost` is the cost of deriving it from `parent`.
+    /// Adds a value with the cost of deriving it from the value of `parent`. Keeps an existing value. May evict other
+    /// values.
     ///
     /// # Errors
-    /// Returns an error if the parent is unknown, or if the key is known with another parent or another cost.
+    /// Returns an error if the parent is not in the store, or if the key is in the store with a different parent or
+    /// cost.
     pub fn insert(&mut self, key: K, parent: K, cost: u64, value: V) -> Result<(), StoreError<K>> {
         match self.lineage.edge(&key) {
             Some(edge) if edge != (Some(&parent), cost) => return Err(StoreError::Lineage(key)),
@@ -125,7 +128,7 @@ impl<K: Ord + Clone + Debug, V: Layered> Store<K, V> {
         Ok(())
     }
 
-    /// Returns the value of a key if it is present. Does not affect evictions.
+    /// Returns the value of a key, if it is present. Does not affect evictions.
     pub fn get(&self, key: &K) -> Option<&V> {
         self.lineage.value(key)
     }

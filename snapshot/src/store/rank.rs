@@ -1,20 +1,20 @@
-//! Order of eviction.
+//! Order in which a store evicts values.
 
 use std::cmp::Ordering;
 
-/// Position of a value in the queue: by exact derivation cost per byte, then by key.
+/// Position of a value in the eviction queue: by derivation cost per byte, then by key. The comparison is exact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Rank<K> {
     /// Cost of deriving the value from the nearest ancestor that has one.
     pub(super) cost: u64,
-    /// Bytes that its eviction frees. Never 0.
+    /// Bytes that evicting the value frees. Never 0.
     pub(super) bytes: u64,
     pub(super) key: K,
 }
 
 impl<K: Ord> Ord for Rank<K> {
     fn cmp(&self, other: &Rank<K>) -> Ordering {
-        // a / b < c / d if and only if a * d < c * b; products of two u64 are exact here.
+        // a / b < c / d if and only if a * d < c * b. Products of two u64 are exact in u128.
         let mine = u128::from(self.cost) * u128::from(other.bytes);
         let theirs = u128::from(other.cost) * u128::from(self.bytes);
         mine.cmp(&theirs).then_with(|| self.key.cmp(&other.key))

@@ -1,4 +1,4 @@
-//! Comparison of the store with a naive implementation.
+//! Comparison of the store with a simple implementation.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A memory whose pages have one byte: contents by page number.
+/// A memory whose pages have one byte: the content by page number.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Pages(BTreeMap<u8, u8>);
 
@@ -24,7 +24,7 @@ impl Layered for Pages {
     }
 }
 
-/// Store with the same rules but without incremental bookkeeping: it computes everything when it is needed.
+/// A store with the same rules that computes everything anew whenever it is needed.
 struct Naive {
     nodes: BTreeMap<u8, NaiveNode>,
     budget: u64,
@@ -60,7 +60,7 @@ impl Naive {
         };
         self.present().into_iter().filter_map(beyond).sum()
     }
-    /// Bytes by which an eviction makes the sum smaller.
+    /// Returns the bytes by which evicting this value reduces the sum.
     fn freed(&mut self, key: u8) -> u64 {
         let before = self.bytes();
         self.nodes.get_mut(&key).unwrap().present = false;
@@ -85,7 +85,8 @@ impl Naive {
             self.nodes.get_mut(&victim).unwrap().present = false;
         }
     }
-    /// The memory that the present values really need: each content of each page once, those of the root left out.
+    /// Returns the memory that the present values need: each different content of each page once, without the root's
+    /// contents.
     fn needed(&self) -> u64 {
         let root = &self.nodes[&0].pages;
         let contents =
@@ -94,7 +95,7 @@ impl Naive {
     }
 }
 
-/// A known key, by its distance from the newest known key. Most distances are small, so that lineages get deep.
+/// Refers to a key by its distance from the newest key. Most distances are small, so that the tree gets deep.
 #[derive(Debug, Clone, Copy)]
 struct Back(u8);
 
@@ -107,9 +108,9 @@ impl Back {
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// A new key with a value.
+    /// Inserts a new key with a value.
     Insert { parent: Back, cost: u64, writes: Vec<(u8, u8)> },
-    /// The value of a known key, derived again or by two workers at once.
+    /// Inserts the value of an existing key again, as a caller does after deriving it anew.
     Again(Back),
 }
 
@@ -128,7 +129,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// After each step the same values are present as in the naive store, and their memory is within what is counted.
+    /// After each step, the same values are present as in the simple store, and they need no more memory than is
+    /// counted.
     #[test]
     fn equals_the_naive_store(budget in 0u64..60, root in writes(), steps in steps()) {
         let root = Pages::default().with(&root);
@@ -164,7 +166,7 @@ proptest! {
     }
 }
 
-/// A chain of 5,000 keys, of which two are kept.
+/// A chain of 5,000 keys, two of which have a value at the end.
 #[test]
 fn long_chains() {
     let page = |key: u32| Pages(BTreeMap::from([((key % 200) as u8, (key / 200) as u8)]));
@@ -177,7 +179,8 @@ fn long_chains() {
     assert_eq!((store.stats().bytes, store.stats().known), (2, 5_000));
 }
 
-/// Keys "root", "parent" and "child", where the child has written `rewritten` of its parent's 10 pages and one more.
+/// Returns a store with the keys "root", "parent" and "child". The child has written `rewritten` of its parent's 10
+/// pages, and one more page.
 fn family(budget: u64, rewritten: u8) -> Store<&'static str, Pages> {
     let mut store = Store::new(budget, "root", Pages::default());
     let parent = Pages((0..10).map(|page| (page, 1)).collect());
@@ -191,11 +194,13 @@ fn family(budget: u64, rewritten: u8) -> Store<&'static str, Pages> {
 fn an_evicted_value_leaves_what_others_share_with_it() {
     let store = family(15, 4);
     assert_eq!(store.stats().bytes, 10 + 5);
-    // The parent alone holds 4 pages, the child alone 5. The parent costs 10 / 4 a page, the child 20 / 5.
+    // Only the parent has 4 of its pages; only the child has 5 of its pages. The parent costs 10 / 4 per page, the
+    // child 20 / 5.
     let store = family(14, 4);
     assert!(store.get(&"parent").is_none() && store.get(&"child").is_some());
     assert_eq!(store.stats().bytes, 11, "the child holds 6 pages of its parent");
-    // The parent alone holds 1 page, which is not enough. The value of the current call stays.
+    // Only 1 page belongs to the parent alone, so evicting the parent is not enough. The value of the current call
+    // stays.
     let store = family(10, 1);
     assert!(store.get(&"parent").is_none() && store.get(&"child").is_some());
     assert_eq!(store.stats().bytes, 11);
@@ -207,12 +212,13 @@ fn a_value_that_others_share_is_not_evicted() {
     let other = store.get(&"parent").unwrap().with(&[(21, 3)]);
     store.insert("other", "parent", 20, other.clone()).unwrap();
     assert_eq!(store.stats().bytes, 10 + 1 + 1);
-    // Dropping the parent would free nothing: it costs less than the others, but they go first.
+    // Evicting the parent would free nothing. It costs less to derive than other values, but those are evicted before
+    // it.
     let dear = Pages((30..54).map(|page| (page, 4)).collect());
     store.insert("dear", "root", 1000, dear).unwrap();
     assert!(store.get(&"child").is_none() && store.get(&"other").is_none());
     assert!(store.get(&"parent").is_none(), "with nothing below it, the parent can go");
-    // A parent that is derived again takes back what the child shares with it.
+    // When the parent is derived again, the pages that the child shares with it count for the parent again.
     let mut store = family(14, 4);
     let parent = Pages((0..10).map(|page| (page, 1)).collect());
     store.insert("parent", "root", 10, parent).unwrap();
@@ -236,7 +242,7 @@ fn values_with_the_cheapest_bytes_are_evicted_first() {
     assert_eq!(present(&store), ["cheap", "child", "dear", "root"]);
     store.insert("other", "root", 25, pages(90)).unwrap();
     assert_eq!(present(&store), ["child", "dear", "other", "root"]);
-    // With its parent evicted, the child costs 30 to derive, more than "other", which costs 25 by itself.
+    // After the eviction of its parent, the child costs 30 to derive. That is more than "other", which costs 25.
     store.insert("last", "root", 2000, pages(120)).unwrap();
     assert_eq!(present(&store), ["child", "dear", "root"]);
 }

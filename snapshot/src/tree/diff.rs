@@ -1,15 +1,15 @@
-//! Differences between two trees. Shared subtrees are skipped by pointer comparison.
+//! Differences between two trees. A comparison of pointers skips subtrees that both share.
 
 use std::sync::Arc;
 
 use super::node::{FAN_OUT, LEVEL_BITS, Node};
 use super::{Entry, Tree};
 
-/// Callback for a difference: page number, entry of the first tree, entry of the second.
+/// Callback for a difference: page number, entry of the first tree, entry of the second tree.
 type Found<'a, 'f> = dyn FnMut(u64, Option<&'a Entry>, Option<&'a Entry>) + 'f;
 
-/// The content of a place in one tree: a node, or nothing. The node's own `height` may be lower than that of the place,
-/// because the other tree may be higher. The node is then at the leftmost position below the place.
+/// Part of a tree below some position: a node, or nothing. The node's `height` may be lower than the position's,
+/// because the other tree may be higher. The node is then the leftmost part below the position.
 #[derive(Clone, Copy)]
 struct Part<'a> {
     node: Option<&'a Arc<Node>>,
@@ -21,7 +21,7 @@ pub(super) fn trees<'a>(a: &'a Tree, b: &'a Tree, f: &mut Found<'a, '_>) {
     parts(part(a), part(b), a.height.max(b.height), 0, f);
 }
 
-/// Compares two parts at a place of `height` levels whose first page number is `first`.
+/// Compares two parts at a position of `height` levels whose first page number is `first`.
 fn parts<'a>(a: Part<'a>, b: Part<'a>, height: u32, first: u64, f: &mut Found<'a, '_>) {
     match (a.node, b.node) {
         (None, None) => return,
@@ -44,7 +44,7 @@ fn parts<'a>(a: Part<'a>, b: Part<'a>, height: u32, first: u64, f: &mut Found<'a
 }
 
 impl<'a> Part<'a> {
-    /// Returns the child in a slot of a place of `height` levels.
+    /// Returns the part in slot `slot` of a position of `height` levels.
     fn child(self, height: u32, slot: usize) -> Part<'a> {
         if self.height < height {
             return Part { node: self.node.filter(|_| slot == 0), height: self.height };

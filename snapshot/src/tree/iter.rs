@@ -1,12 +1,12 @@
-//! Iteration over all entries of a tree in order, with a stack as deep as the tree.
+//! Iteration over all entries of a tree in order. The iterator's stack has one element per level.
 
 use super::node::{FAN_OUT, LEVEL_BITS, Node};
 use super::{Entry, Tree};
 
-/// Iterator over entries by ascending page number.
+/// Iterator over entries in ascending order of page numbers.
 #[derive(Clone)]
 pub struct Iter<'a> {
-    /// Path to the next entry. Each element has a node, its first page number, and its next slot.
+    /// Path to the next entry. Each element has a node, the node's first page number, and the next slot to visit.
     path: Vec<(&'a Node, u64, usize)>,
     height: usize,
 }

@@ -1,22 +1,22 @@
-//! A persistent map from page number to page. Cloning is O(1). A map and its clone share all nodes that neither of them
-//! changes afterwards.
+//! A persistent map from page numbers to pages. Cloning takes constant time. A map and its clone share all nodes that
+//! neither of them changes afterwards.
 //!
-//! It is a radix tree of fan-out 8. Changing an entry copies the nodes on its path that are shared with another tree,
-//! and changes unshared nodes in place. A fan-out of eight keeps many sparse versions small: if a version changes
-//! a hundred entries spread over 65,536 pages, each change copies about 2.8 nodes of 96 bytes; with a fan-out of 16 it
-//! would be 2.3 nodes of 160 bytes. To keep nodes small, they have no hashes. Equal subtrees that are not shared are
-//! therefore compared entry by entry.
+//! The map is a radix tree with a fan-out of 8. A change copies the nodes on its path that another tree shares, and
+//! changes other nodes in place. The small fan-out keeps many similar versions small. If a version changes a hundred
+//! entries spread over 65,536 pages, each change copies about 2.8 nodes of 96 bytes. With a fan-out of 16, a change
+//! would copy 2.3 nodes of 160 bytes. Nodes have no hashes, which keeps them small. Equal subtrees that are not shared
+//! are therefore compared entry by entry.
 //!
-//! An entry may state that a page is zero ([`Entry::Zero`]). This differs from having no entry, because the base
-//! under the tree ([`crate::base`](mod@crate::base)) may have other content there.
+//! An entry may say that a page is zero ([`Entry::Zero`]). This differs from having no entry, because the base below
+//! the tree ([`crate::base`](mod@crate::base)) may have other content there.
 //!
 //! - `node`: one level; `iter`: all entries in order; `diff`: differences between two trees
 //!
 //! **Invariants.**
-//! - The height grows with the largest number that was ever set, so that small maps are shallow. No tree is higher
-//!   than 22, which bounds every recursion, including that of dropping.
-//! - No node is empty: a tree without entries has no nodes.
-//! - Results depend on the entries only, never on the height or on sharing.
+//! - The height grows with the largest page number that was ever set, so small maps are shallow. No tree is higher than
+//!   22 levels. This bounds every recursion, including the one of dropping a tree.
+//! - No node is empty, and a tree without entries has no nodes.
+//! - Results depend only on the entries, never on the height or on sharing.
 
 mod diff;
 mod iter;
@@ -30,20 +30,20 @@ use node::{LEVEL_BITS, Node};
 
 use crate::page::PageRef;
 
-/// Entry of a map for a page number.
+/// Entry of a map: the content of one page.
 #[derive(Debug, Clone)]
 pub enum Entry {
     /// A page of zeroes.
     Zero,
-    /// A page with content.
+    /// A page that is not all zeroes.
     Page(PageRef),
 }
 
-// A node with its two reference counts and the allocator's header takes exactly 96 bytes.
+// A node, its two reference counts and the allocator's header together take exactly 96 bytes.
 const _: () = assert!(size_of::<Entry>() == 8 && size_of::<Node>() == 72);
 
 impl Entry {
-    /// True if both are zero, or refer to the same page.
+    /// True if both are zero or refer to the same page.
     #[inline]
     pub fn ptr_eq(&self, other: &Entry) -> bool {
         match (self, other) {
@@ -54,11 +54,11 @@ impl Entry {
     }
 }
 
-/// Persistent map from page numbers to entries. Any `u64` is a page number.
+/// Persistent map from page numbers to entries. Page numbers may be any `u64`.
 #[derive(Clone, Default)]
 pub struct Tree {
     root: Option<Arc<Node>>,
-    /// Number of levels, including that of `root`.
+    /// Number of levels, including the level of `root`.
     height: u32,
     len: u64,
 }
@@ -76,7 +76,8 @@ impl Tree {
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
-    /// True if both trees share their root node and so are equal. Equal trees may have different nodes.
+    /// True if both trees share their root node, and are therefore equal. Equal trees may still have different root
+    /// nodes.
     pub fn ptr_eq(&self, other: &Tree) -> bool {
         match (&self.root, &other.root) {
             (Some(a), Some(b)) => Arc::ptr_eq(a, b),
@@ -85,7 +86,7 @@ impl Tree {
         }
     }
 
-    /// Returns the entry of a page number.
+    /// Returns the entry of page number `index`, if any.
     #[inline]
     pub fn get(&self, index: u64) -> Option<&Entry> {
         if !fits(index, self.height) {
@@ -102,7 +103,7 @@ impl Tree {
         }
     }
 
-    /// Sets an entry, replacing an existing one.
+    /// Sets the entry of page number `index`, and replaces an existing one.
     pub fn set(&mut self, index: u64, entry: Entry) {
         while !fits(index, self.height) {
             self.grow();
@@ -113,7 +114,7 @@ impl Tree {
         }
     }
 
-    /// Removes an entry. If it does not exist, no node is copied.
+    /// Removes the entry of page number `index`. Copies no node if there is no entry.
     pub fn remove(&mut self, index: u64) {
         if self.get(index).is_none() {
             return;
@@ -144,13 +145,13 @@ impl Tree {
         }
     }
 
-    /// Iterates over all entries by ascending page number.
+    /// Iterates over all entries in ascending order of page numbers.
     pub fn iter(&self) -> Iter<'_> {
         Iter::new(self)
     }
 
-    /// Calls `f(index, mine, theirs)` for each page number whose entries differ, ascending. Pages are compared by
-    /// pointer, so equal pages from different pools count as different. Shared subtrees are skipped, so the cost is
+    /// Calls `f(index, mine, theirs)` for each page number whose entries differ, in ascending order. Compares pages by
+    /// pointer, so equal pages from different pools count as different. Skips shared subtrees, so the cost is
     /// proportional to the changes in either tree since they diverged.
     pub fn diff<'a>(&'a self, other: &'a Tree, mut f: impl FnMut(u64, Option<&'a Entry>, Option<&'a Entry>)) {
         diff::trees(self, other, &mut f);
@@ -167,7 +168,7 @@ impl Tree {
     }
 }
 
-/// True if a tree of this height has a place for `index`.
+/// True if a tree of this height can have an entry for `index`.
 #[inline]
 fn fits(index: u64, height: u32) -> bool {
     match height {

@@ -1,16 +1,17 @@
-//! Nodes of a tree: eight children or eight entries. Unshared nodes are changed in place, shared ones are copied.
+//! Nodes of a tree: each has eight children or eight entries. Nodes that only one tree uses are changed in place;
+//! shared nodes are copied first.
 
 use std::sync::Arc;
 
 use super::Entry;
 
-/// Number of page-number bits that one level consumes.
+/// Number of bits of a page number that one level uses.
 pub(super) const LEVEL_BITS: u32 = 3;
 /// Number of children or entries of a node.
 pub(super) const FAN_OUT: usize = 1 << LEVEL_BITS;
 
-/// A node: a leaf on level 0, an inner node on all others. The mask `present` marks the existing entries, because an
-/// `Entry` has no spare value for a missing one. Slots of missing entries hold `Zero`.
+/// A node: a leaf on level 0, an inner node on all other levels. The mask `present` of a leaf marks its existing
+/// entries, because an `Entry` has no spare value for "missing". Slots of missing entries hold `Zero`.
 #[derive(Clone)]
 pub(super) enum Node {
     Inner([Option<Arc<Node>>; FAN_OUT]),
@@ -18,14 +19,14 @@ pub(super) enum Node {
 }
 
 impl Node {
-    /// Creates an empty node of this level, into which the caller must insert.
+    /// Creates an empty node of this level. The caller must insert an entry, because no node of a tree is empty.
     pub(super) fn empty(level: u32) -> Node {
         if level > 0 {
             return Node::Inner(Default::default());
         }
         Node::Leaf { present: 0, entries: [const { Entry::Zero }; FAN_OUT] }
     }
-    /// Returns the entry in a slot of a leaf.
+    /// Returns the entry in a slot of a leaf, if any.
     #[inline]
     pub(super) fn entry(&self, slot: usize) -> Option<&Entry> {
         match self {
@@ -35,13 +36,13 @@ impl Node {
     }
 }
 
-/// Returns the slot of a page number in a node of this level.
+/// Returns the slot for a page number in a node of this level.
 #[inline]
 pub(super) fn slot(index: u64, level: u32) -> usize {
     (index >> (level * LEVEL_BITS)) as usize % FAN_OUT
 }
 
-/// Sets an entry below `node`, which is of this level. Returns true if the entry is new.
+/// Sets an entry below `node`, which is on level `level`. Returns true if the entry is new.
 pub(super) fn set(node: &mut Arc<Node>, level: u32, index: u64, entry: Entry) -> bool {
     let slot = slot(index, level);
     match Arc::make_mut(node) {
@@ -58,7 +59,7 @@ pub(super) fn set(node: &mut Arc<Node>, level: u32, index: u64, entry: Entry) ->
     }
 }
 
-/// Removes an existing entry. Returns true if the node is now empty, in which case its parent drops it.
+/// Removes an entry, which must exist. Returns true if the node is now empty; its parent must then drop it.
 pub(super) fn remove(node: &mut Arc<Node>, level: u32, index: u64) -> bool {
     let slot = slot(index, level);
     match Arc::make_mut(node) {

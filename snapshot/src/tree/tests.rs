@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::page::{PAGE, Pool};
 
-/// Page numbers: small and dense ones, sparser ones, and arbitrary ones.
+/// Page numbers: dense small ones, sparser larger ones, and arbitrary ones.
 fn indices() -> impl Strategy<Value = u64> {
     prop_oneof![4 => 0u64..40, 2 => 0u64..5000, 1 => any::<u64>(), 1 => Just(u64::MAX)]
 }
@@ -16,7 +16,7 @@ fn entries() -> impl Strategy<Value = Option<u8>> {
     prop_oneof![2 => Just(None), 5 => (0u8..6).prop_map(Some)]
 }
 
-/// Returns an explicit zero for byte 0, and a page filled with the byte otherwise.
+/// Returns an explicit zero for byte 0, otherwise a page filled with the byte.
 fn entry(pool: &Pool, byte: u8) -> Entry {
     pool.intern(&[byte; PAGE]).map_or(Entry::Zero, Entry::Page)
 }
@@ -53,8 +53,8 @@ fn no_node_is_empty(node: &Node) -> bool {
 }
 
 proptest! {
-    /// A change to one of several versions affects only that version. `diff` reports exactly the differences between
-    /// the maps.
+    /// A change to one of several versions of a tree affects no other version. `diff` reports exactly the differences
+    /// between the maps.
     #[test]
     fn equals_a_map_and_versions_are_independent(
         steps in proptest::collection::vec((0usize..4, 0usize..4, indices(), entries(), 0u8..8), 0..250),
@@ -92,7 +92,7 @@ proptest! {
     }
 }
 
-/// When one of two versions changes, the nodes that are not on the path to the change stay shared (equal pointers).
+/// When one of two versions changes, nodes outside the path to the change stay shared (equal pointers).
 #[test]
 fn changes_copy_only_their_path() {
     let pool = Pool::default();

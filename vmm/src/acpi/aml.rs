@@ -1,5 +1,5 @@
-//! AML, the code of definition blocks (ACPI 6.5, section 20.2), as far as the DSDT needs it. A function returns the bytes
-//! of one term.
+//! Encoder of AML, the byte code of ACPI definition blocks (ACPI 6.5, section 20.2), with the parts that the DSDT
+//! needs. Each function returns the bytes of one term.
 
 const NAME: u8 = 0x08;
 const BYTE: u8 = 0x0a;
@@ -15,7 +15,7 @@ const EXTENDED: u8 = 0x5b;
 const DEVICE: u8 = 0x82;
 const NOTIFY: u8 = 0x86;
 
-/// Returns an integer, in the shortest form. 0 and 1 are operators of their own.
+/// Returns an integer in its shortest form. 0 and 1 have operators of their own.
 pub(super) fn integer(value: u32) -> Vec<u8> {
     match value.to_le_bytes() {
         [low @ (0 | 1), 0, 0, 0] => vec![low],
@@ -25,44 +25,44 @@ pub(super) fn integer(value: u32) -> Vec<u8> {
     }
 }
 
-/// Returns a string. `text` is ASCII.
+/// Returns a string constant. `text` must be ASCII.
 pub(super) fn string(text: &str) -> Vec<u8> {
     [&[STRING], text.as_bytes(), &[0]].concat()
 }
 
-/// Returns the ID of a Plug and Play device: three letters, each in 5 bits, and four hexadecimal digits, with the most
+/// Returns the ID of a Plug and Play device: three letters of 5 bits each, then four hexadecimal digits, most
 /// significant byte first (ACPI 19.3.4).
 pub(super) fn eisa_id(letters: [u8; 3], digits: u16) -> Vec<u8> {
     let letters = letters.iter().fold(0, |id: u32, letter| id << 5 | u32::from(letter - b'@'));
     integer((letters << 16 | u32::from(digits)).swap_bytes())
 }
 
-/// Returns a name string of one or two segments, each of four characters; a leading backslash is the root.
+/// Returns a name string of one or two segments of four characters each. A leading backslash means the root.
 pub(super) fn path(path: &str) -> Vec<u8> {
     let (root, segments) = path.strip_prefix('\\').map_or(("", path), |rest| ("\\", rest));
     let dual: &[u8] = if segments.contains('.') { &[DUAL_NAME] } else { &[] };
     [root.as_bytes(), dual, segments.replace('.', "").as_bytes()].concat()
 }
 
-/// Returns the declaration of a name with its value.
+/// Returns the declaration of a name with a value.
 pub(super) fn name(name: &str, value: &[u8]) -> Vec<u8> {
     [&[NAME], &path(name)[..], value].concat()
 }
 
 /// Returns a package of integers.
 pub(super) fn package(values: &[u32]) -> Vec<u8> {
-    // The DSDT has packages of a few elements.
+    // The count fits into a byte, because the DSDT's packages have a few elements.
     let count = values.len() as u8;
     let values: Vec<u8> = values.iter().flat_map(|&value| integer(value)).collect();
     sized(&[PACKAGE], &[&[count], &values[..]].concat())
 }
 
-/// Returns the declaration of a device with the terms in it.
+/// Returns the declaration of a device that contains `terms`.
 pub(super) fn device(name: &str, terms: &[Vec<u8>]) -> Vec<u8> {
     sized(&[EXTENDED, DEVICE], &[path(name), terms.concat()].concat())
 }
 
-/// Returns a scope with the terms in it.
+/// Returns a scope that contains `terms`.
 pub(super) fn scope(name: &str, terms: &[Vec<u8>]) -> Vec<u8> {
     sized(&[SCOPE], &[path(name), terms.concat()].concat())
 }
@@ -73,20 +73,20 @@ pub(super) fn serialized_method(name: &str, arguments: u8, terms: &[Vec<u8>]) ->
     sized(&[METHOD], &[path(name), vec![arguments | SERIALIZED], terms.concat()].concat())
 }
 
-/// Returns the notification of an object.
+/// Returns the notification of an object with a value.
 pub(super) fn notify(object: &str, value: u32) -> Vec<u8> {
     [vec![NOTIFY], path(object), integer(value)].concat()
 }
 
-/// Returns a buffer with resource descriptors and the end tag (ACPI 6.4).
+/// Returns a buffer of resource descriptors, with the end tag (ACPI 6.4).
 pub(super) fn resources(descriptors: &[Vec<u8>]) -> Vec<u8> {
-    // A checksum of 0 is not compared.
+    // A checksum of 0 tells the guest not to verify it.
     const END: [u8; 2] = [0x79, 0];
     let content = [&descriptors.concat()[..], &END].concat();
     sized(&[BUFFER], &[&integer(content.len() as u32)[..], &content].concat())
 }
 
-/// Returns the descriptor of `length` I/O ports, decoded in 16 bits (ACPI 6.4.2.5).
+/// Returns the descriptor of `length` I/O ports from `first` on, decoded in 16 bits (ACPI 6.4.2.5).
 pub(super) fn ports(first: u16, length: u8) -> Vec<u8> {
     let [low, high] = first.to_le_bytes();
     vec![0x47, 1, low, high, low, high, 1, length]
@@ -97,16 +97,16 @@ pub(super) fn memory(base: u32, length: u32) -> Vec<u8> {
     [&[0x86, 9, 0, 1][..], &base.to_le_bytes(), &length.to_le_bytes()].concat()
 }
 
-/// Returns the descriptor of an active-high, exclusive interrupt (ACPI 6.4.3.6).
+/// Returns the descriptor of an active-high, exclusive interrupt at pin `gsi` (ACPI 6.4.3.6).
 pub(super) fn interrupt(gsi: u8, is_edge: bool) -> Vec<u8> {
     const CONSUMER: u8 = 1;
     vec![0x89, 6, 0, CONSUMER | u8::from(is_edge) << 1, 1, gsi, 0, 0, 0]
 }
 
-/// Returns an operator with its package length and content (ACPI 20.2.4).
+/// Returns an operator, the length of its package, and its content (ACPI 20.2.4).
 fn sized(operator: &[u8], content: &[u8]) -> Vec<u8> {
-    // The length counts its own bytes, of which the first has 6 bits if it is alone, or 4. The masks and shifts keep the
-    // bits of a length below 2^20; a DSDT has some kilobytes.
+    // The length includes its own bytes. Its first byte holds 6 bits if it is the only one, otherwise 4. The masks and
+    // shifts are exact for lengths below 2^20; a DSDT has some kilobytes.
     let length = match content.len() {
         n @ 0..=62 => vec![n as u8 + 1],
         n @ 63..=4093 => vec![1 << 6 | (n + 2) as u8 & 0xf, ((n + 2) >> 4) as u8],

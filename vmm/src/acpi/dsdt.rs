@@ -1,5 +1,5 @@
-//! The differentiated definition block: devices with their resources, `\_S5`, and the generation ID with its event
-//! device.
+//! The DSDT (differentiated system description table): devices with their resources, `\_S5`, and the VM generation ID
+//! with its event device.
 
 use super::aml::{
     device, eisa_id, integer, interrupt, memory, name, notify, package, ports, resources, scope,
@@ -41,7 +41,7 @@ fn rtc() -> Vec<u8> {
 
 fn virtio(slot: usize) -> Vec<u8> {
     let base = VIRTIO + slot as u64 * VIRTIO_STRIDE;
-    // The window lies below 4 GiB.
+    // The registers lie below 4 GiB, so the casts lose nothing.
     let registers = memory(base as u32, VIRTIO_STRIDE as u32);
     let resources = resources(&[registers, interrupt(VIRTIO_GSI[slot], false)]);
     let terms = [
@@ -53,7 +53,7 @@ fn virtio(slot: usize) -> Vec<u8> {
     device(&format!("VR{slot:02}"), &terms)
 }
 
-/// Returns the generation ID.
+/// Returns the device for the VM generation ID.
 fn generation() -> Vec<u8> {
     let terms = [
         name("_HID", &string("VMGENCTR")),
@@ -64,7 +64,7 @@ fn generation() -> Vec<u8> {
     device("VGEN", &terms)
 }
 
-/// Returns the generic event device, which signals changes of the generation ID (ACPI 5.6.9).
+/// Returns the generic event device, which tells the guest that the generation ID has changed (ACPI 5.6.9).
 fn events() -> Vec<u8> {
     const CHANGED: u32 = 0x80;
     let terms = [

@@ -1,4 +1,5 @@
-//! The fixed description table: ports of power management, and what the platform lacks (ACPI 6.5, section 5.2.9).
+//! The FADT (fixed ACPI description table): power management ports, and features that the platform lacks (ACPI 6.5,
+//! section 5.2.9).
 
 use super::table::Table;
 use crate::devices::rtc::CENTURY;
@@ -11,7 +12,7 @@ const REVISION: u8 = 6;
 const MINOR_REVISION: u8 = 5;
 const LENGTH: usize = 276;
 
-/// Offsets of the fields that are not 0 (ACPI 5.2.9, table 5.9).
+/// Offsets of the non-zero fields (ACPI 5.2.9, table 5.9).
 mod offset {
     pub(super) const SCI_INT: usize = 46;
     pub(super) const PM1A_EVT_BLK: usize = 56;
@@ -89,7 +90,7 @@ pub(super) fn table(dsdt: u64, legacy: bool) -> Vec<u8> {
     fadt.finish()
 }
 
-/// Returns the generic address of a register at a port (ACPI 5.2.3.2).
+/// Returns the generic address structure of a register at a port (ACPI 5.2.3.2).
 fn port(address: u16, bits: u8, access: Access) -> [u8; 12] {
     const SYSTEM_IO: u8 = 1;
     let mut register = [0; 12];

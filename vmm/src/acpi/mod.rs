@@ -1,18 +1,18 @@
-//! ACPI tables, by which the guest finds its devices (ACPI 6.5). Hardware-reduced: no SCI, no fixed events, no PIC, no
-//! PIT.
+//! ACPI tables, which tell the guest its devices (ACPI 6.5). The platform is hardware-reduced: no SCI, no fixed events,
+//! no PIC, no PIT.
 //!
 //! RSDP, XSDT, FADT, MADT and DSDT lie in one block at [`ACPI`]. The FADT still announces the PM timer by its extended
-//! address, which Linux honours on hardware-reduced platforms, too.
+//! address, which Linux also uses on hardware-reduced platforms.
 //!
-//! With *legacy* devices (`crate::devices::legacy`) the platform is not hardware-reduced: it has PM1 blocks and an SCI
-//! that never occurs, two PICs, and an HPET with its table.
+//! With *legacy* devices (`crate::devices::legacy`), the platform is not hardware-reduced. It then has PM1 blocks, an
+//! SCI that never occurs, two PICs, and an HPET with its table.
 //!
 //! - this file: the block, and its small tables
 //! - [`table`]: header and checksum of any table
 //! - [`fadt`]: the FADT
-//! - [`dsdt`], [`aml`]: the DSDT, and the code that it consists of
+//! - [`dsdt`], [`aml`]: the DSDT and its byte code
 //!
-//! Everett writes these bytes itself: guests read them, so they are part of a machine version.
+//! Everett writes these bytes itself, because guests read them: a change requires a new machine version.
 
 mod aml;
 mod dsdt;
@@ -26,13 +26,14 @@ use crate::layout::{ACPI, ACPI_BYTES, HPET, IOAPIC, LAPIC, SCI_GSI, TIMER_GSI};
 
 const RSDP_LENGTH: usize = 36;
 
-/// Returns all tables of a machine with `virtio_slots` virtio devices, as they lie at [`ACPI`]; the RSDP is first.
+/// Returns all tables of a machine with `virtio_slots` virtio devices, as one block for address [`ACPI`]. The RSDP is
+/// first.
 ///
 /// # Panics
-/// Panics if the tables do not fit into [`ACPI_BYTES`]. Everett, not the guest, chooses the number of slots.
+/// Panics if the tables do not fit into [`ACPI_BYTES`]. The guest has no influence on their size.
 pub(crate) fn tables(virtio_slots: usize, legacy: bool) -> Vec<u8> {
     let mut block = Block { bytes: Vec::new() };
-    // The RSDP is first and points to the XSDT, so it is written last, when the XSDT's address is known.
+    // The RSDP comes first but is written last, because it contains the XSDT's address.
     block.bytes.resize(RSDP_LENGTH, 0);
 
     let dsdt = block.append(&dsdt::table(virtio_slots));
@@ -53,7 +54,7 @@ struct Block {
 }
 
 impl Block {
-    /// Appends a table, aligned to 16 bytes. Returns its guest-physical address.
+    /// Appends a table at the next multiple of 16 bytes. Returns its guest-physical address.
     fn append(&mut self, table: &[u8]) -> u64 {
         self.bytes.resize(self.bytes.len().next_multiple_of(16), 0);
         let gpa = ACPI + self.bytes.len() as u64;
@@ -62,7 +63,7 @@ impl Block {
     }
 }
 
-/// Returns the root pointer (ACPI 5.2.5.3), which has two checksums: over the fields of ACPI 1.0, and over all.
+/// Returns the RSDP (ACPI 5.2.5.3). It has two checksums: one of the ACPI 1.0 fields, one of all fields.
 fn rsdp(xsdt: u64) -> [u8; RSDP_LENGTH] {
     const REVISION: u8 = 2;
     let mut rsdp = [0; RSDP_LENGTH];
@@ -78,23 +79,23 @@ fn rsdp(xsdt: u64) -> [u8; RSDP_LENGTH] {
 
 /// Returns the MADT (ACPI 5.2.12): one processor and one I/O APIC.
 ///
-/// With legacy devices it has two PICs and interrupt source overrides for the timer and the SCI. ISA's IRQ 0 is at the
-/// pin at which the HPET replaces the PIT. The override makes the SCI active high: its line is never driven, and an
-/// undriven active-low line would interrupt without end.
+/// With legacy devices it also announces two PICs, and has interrupt source overrides for the timer and the SCI. ISA's
+/// IRQ 0 is at the pin of the HPET, which replaces the PIT. The override makes the SCI active high. No device drives
+/// the SCI's line, and an active-low line would then interrupt without end.
 fn madt(legacy: bool) -> Vec<u8> {
     /// Local APIC (type 0, 8 bytes) of processor 0, enabled.
     const PROCESSOR: [u8; 8] = [0, 8, 0, 0, 1, 0, 0, 0];
-    /// Interrupt source override (type 2, 10 bytes): bus ISA, IRQ 0, its pin, polarity and trigger as on ISA.
+    /// Interrupt source override (type 2, 10 bytes): bus ISA, IRQ 0, its pin, ISA's polarity and trigger mode.
     const TIMER: [u8; 10] = [2, 10, 0, 0, TIMER_GSI, 0, 0, 0, 0, 0];
-    /// Interrupt source override: active high, level-triggered.
+    /// Interrupt source override for the SCI: active high, level-triggered.
     const SCI: [u8; 10] = [2, 10, 0, SCI_GSI, SCI_GSI, 0, 0, 0, 0b1101, 0];
-    // The flag PCAT_COMPAT. The addresses are below 4 GiB, so their casts lose nothing.
+    // The flag is PCAT_COMPAT. The addresses below are under 4 GiB, so their casts lose nothing.
     let flags = u32::from(legacy);
     let madt = Table::new(*b"APIC", 1)
         .bytes(&(LAPIC as u32).to_le_bytes())
         .bytes(&flags.to_le_bytes())
         .bytes(&PROCESSOR)
-        // I/O APIC (type 1, 12 bytes) 0, for interrupts from 0.
+        // I/O APIC number 0 (type 1, 12 bytes), whose pins begin at interrupt 0.
         .bytes(&[1, 12, 0, 0])
         .bytes(&(IOAPIC as u32).to_le_bytes())
         .bytes(&[0; 4]);
@@ -104,12 +105,12 @@ fn madt(legacy: bool) -> Vec<u8> {
 /// Returns the HPET's table (IA-PC HPET specification 1.0a, 3.2.4).
 fn hpet() -> Vec<u8> {
     Table::new(*b"HPET", 1)
-        // Event timer block ID: the lower half of the capabilities register.
+        // Event timer block ID: the lower half of the HPET's capabilities register.
         .bytes(&(CAPABILITIES as u32).to_le_bytes())
         // Address: memory, 64 bits wide.
         .bytes(&[0, 64, 0, 0])
         .bytes(&HPET.to_le_bytes())
-        // HPET number, minimum period in ticks without lost interrupts, no page protection.
+        // HPET number; minimum period in ticks at which no interrupt is lost; no page protection.
         .bytes(&[0, 100, 0, 0])
         .finish()
 }

@@ -13,7 +13,7 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
 }
-/// Returns the table at a guest-physical address, as long as its own length field says.
+/// Returns the table at a guest-physical address. Its length field says where it ends.
 fn table_at(block: &[u8], gpa: u64) -> &[u8] {
     let start = (gpa - ACPI) as usize;
     &block[start..start + u32_at(block, start + 4) as usize]
@@ -84,7 +84,7 @@ fn legacy_devices_have_tables_and_the_platform_is_not_reduced() {
     assert_eq!(u64_at(hpet, 44), HPET);
 }
 
-/// Guests read these bytes, so a change of one changes all trails.
+/// Guests read these bytes, so a changed byte changes all trails.
 #[test]
 fn the_bytes_are_those_of_this_machine_version() {
     let digest = |slots, legacy| blake3::hash(&tables(slots, legacy)).to_hex().to_string();

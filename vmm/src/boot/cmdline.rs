@@ -1,40 +1,41 @@
-//! The kernel's command line.
+//! Command lines of the guest kernel.
 
 use super::BootError;
 use crate::layout::CMDLINE_BYTES_MAX;
 
-/// The default command line.
+/// Default command line.
 ///
-/// - `console=ttyS0`: the UART is the only console. `8250.nr_uarts=1`: no probing of ports that do not exist.
-/// - `reboot=acpi panic=-1`: a reboot or a panic ends in the ACPI reset register at once, which is an exit of its own;
+/// - `console=ttyS0`: the UART is the only console. `8250.nr_uarts=1`: do not probe ports that do not exist.
+/// - `reboot=acpi panic=-1`: a reboot or a panic writes to the ACPI reset register at once, which Everett recognises.
 ///   `reboot=t` would look like a real triple fault.
-/// - `tsc=reliable no_timer_check`: neither the TSC nor the timer pin is checked against a PIT, which does not exist.
-///   Timekeeping needs nothing else: CPUID leaves 0x15 and 0x16 state the frequencies, so nothing is calibrated, and
-///   loops per jiffy follow from the TSC's frequency for any HZ of the kernel (a fixed `lpj=` would be wrong for
-///   another HZ).
-/// - `mitigations=off cryptomgr.notests=1`: these cost time and have no effect in a simulated CPU; most instructions
-///   of a stock boot are crypto self-tests. A later argument can switch both back on.
-/// - `random.trust_bootloader=on`: the boot seed comes from the world's entropy stream and initialises the kernel's
-///   generator.
-/// - `pci=off`: this machine has no PCI, so configuration ports are not probed for it.
+/// - `tsc=reliable no_timer_check`: do not check the TSC and the timer pin against a PIT, which does not exist. The
+///   kernel calibrates nothing: CPUID leaves 0x15 and 0x16 state the frequencies, and loops per jiffy follow from the
+///   TSC's frequency. A fixed `lpj=` would be wrong for kernels with another HZ.
+/// - `mitigations=off cryptomgr.notests=1`: mitigations have no use in a simulated CPU, and crypto self-tests are most
+///   instructions of a stock boot. A later argument can switch both back on.
+/// - `random.trust_bootloader=on`: the boot seed, which comes from the world's entropy stream, initialises the kernel's
+///   random generator.
+/// - `pci=off`: the machine has no PCI, so the kernel need not probe its configuration ports.
 pub const DEFAULT_CMDLINE: &str = "console=ttyS0 8250.nr_uarts=1 reboot=acpi panic=-1 tsc=reliable no_timer_check \
      mitigations=off cryptomgr.notests=1 random.trust_bootloader=on pci=off";
 
 /// Addition to the command line in clock modes `exit` and `branch`.
-/// In these modes a kernel that waits for the TSC would wait forever, or until some other event is due.
 ///
-/// - `clearcpuid=4`: do not use the TSC (bit 4 of CPUID's first feature word). Time then comes from the HPET, and
+/// In these modes the TSC stands still while the guest computes. A kernel that waits for the TSC would wait forever, or
+/// until some other event is due.
+///
+/// - `clearcpuid=4`: do not use the TSC (bit 4 of CPUID's first feature word). The HPET then supplies the time, and
 ///   delays are loops;
 /// - `lpj=`: number of delay loops per tick. Devices are ready at once, so a small number suffices;
-/// - `nolapic_timer`: ticks come from the HPET. Without a TSC the kernel would measure the LAPIC timer against ticks
-///   in a loop without exits: ticks would come late in clock mode `branch`, and never in `exit`.
+/// - `nolapic_timer`: the HPET supplies the ticks. Without a TSC the kernel would measure the LAPIC timer against ticks
+///   in a loop without exits. The ticks would come late in clock mode `branch`, and never in `exit`.
 pub const EXIT_CMDLINE: &str = "clearcpuid=4 lpj=4096 nolapic_timer";
 
-/// Returns a command line as the kernel reads it, with its terminator.
+/// Returns a command line in the kernel's form: zero-terminated.
 ///
 /// # Errors
-/// Returns an error if the text does not fit into the kernel's buffer, or holds control characters, which would end or
-/// split it.
+/// Returns an error if the text does not fit into the kernel's buffer, or contains control characters. These would end
+/// or split the command line.
 pub fn checked_cmdline(text: &str) -> Result<Vec<u8>, BootError> {
     if text.len() >= CMDLINE_BYTES_MAX {
         return Err(BootError::Cmdline("longer than 2047 bytes"));

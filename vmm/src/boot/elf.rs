@@ -1,5 +1,5 @@
-//! Loader of an uncompressed Linux kernel: checks an ELF64 executable and copies it to the physical addresses it asks
-//! for.
+//! Loader of an uncompressed Linux kernel. It checks an ELF64 executable and copies its segments to their physical
+//! addresses.
 
 use std::fmt;
 
@@ -13,17 +13,17 @@ use crate::ram::Ram;
 pub enum ElfError {
     /// The file has no ELF header.
     NotElf,
-    /// The file is a bzImage: a valid kernel, but compressed.
+    /// The file is a bzImage, i.e. a compressed kernel.
     BzImage,
     /// The ELF file is not for 64-bit little-endian x86.
     WrongMachine,
-    /// The ELF file is not an executable, but an object file or a core, for example.
+    /// The ELF file is not an executable; it is an object file or a core, for example.
     NotExecutable,
     /// Headers or contents lie beyond the end of the file.
     Truncated,
     /// The file has no loadable segment.
     NoSegments,
-    /// A segment lies outside RAM or below 1 MiB, in the area of the boot data.
+    /// A segment is not between 1 MiB and the end of RAM. Boot data is below 1 MiB.
     OutsideRam {
         /// Physical address of the segment.
         start: u64,
@@ -32,7 +32,7 @@ pub enum ElfError {
         /// Bytes of RAM.
         ram_bytes: u64,
     },
-    /// The entry point lies in no loaded segment.
+    /// The entry point lies outside all loaded segments.
     Entry {
         /// Address of the entry point.
         entry: u64,
@@ -58,7 +58,7 @@ impl fmt::Display for ElfError {
     }
 }
 
-/// Maximum number of program headers that are read. Kernels have four or five.
+/// Maximum number of program headers. Kernels have four or five.
 const SEGMENTS_MAX: u16 = 64;
 /// Bytes of the ELF64 file header.
 const HEADER_BYTES: usize = 64;
@@ -81,10 +81,11 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// Checks a kernel file.
+    /// Checks a kernel file and finds its segments.
     ///
     /// # Errors
-    /// Returns an error if the file is not an executable ELF64 file for x86-64, or if a part of it lies beyond its end.
+    /// Returns an error if the file is not an executable ELF64 file for x86-64, or if its headers or segments extend
+    /// beyond its end.
     pub fn parse(file: Vec<u8>) -> Result<Kernel, ElfError> {
         if file.get(..4) != Some(b"\x7fELF") {
             let bzimage = file.get(0x202..0x206) == Some(b"HdrS");
@@ -97,7 +98,7 @@ impl Kernel {
         if file.get(4..6) != Some(&[2, 1]) || u16_at(&file, 0x12)? != 62 {
             return Err(ElfError::WrongMachine);
         }
-        // ET_EXEC, or ET_DYN for a relocatable kernel.
+        // ET_EXEC, or ET_DYN of a relocatable kernel.
         if !(2..=3).contains(&u16_at(&file, 0x10)?) {
             return Err(ElfError::NotExecutable);
         }
@@ -136,10 +137,10 @@ impl Kernel {
         Ok(Kernel { file, segments, entry })
     }
 
-    /// Copies the segments into RAM, which is zero before, so `.bss` is zero, too.
+    /// Copies the segments into RAM. The RAM must be zero before, so `.bss` is zero.
     ///
     /// # Errors
-    /// Returns an error if a segment does not lie between 1 MiB and the end of RAM.
+    /// Returns an error if a segment is not between 1 MiB and the end of RAM.
     pub fn load(&self, ram: &Ram) -> Result<(), ElfError> {
         for s in &self.segments {
             let outside =

@@ -1,8 +1,8 @@
-//! Boot of a machine: from files to the kernel's first instruction.
+//! Boot of a machine: loads files into RAM and sets the CPU to the kernel's first instruction.
 //!
-//! Follows Linux's 64-bit boot protocol (Documentation/arch/x86/boot.rst and zero-page.rst): no firmware, no real mode.
-//! The kernel is an uncompressed ELF64 `vmlinux`; the image builder unpacks bzImages. All files come from the user and
-//! may be malformed: each error names the file.
+//! The loader follows Linux's 64-bit boot protocol (Documentation/arch/x86/boot.rst and zero-page.rst), without
+//! firmware and real mode. The kernel is an uncompressed ELF64 `vmlinux`; the image builder unpacks bzImages. Users
+//! supply the files, which may be malformed, so each error names its file.
 
 mod cmdline;
 mod elf;
@@ -32,7 +32,7 @@ pub enum BootError {
     /// A file cannot be read.
     #[error("cannot read {0}")]
     Read(#[from] everett_input::file::Error),
-    /// The kernel file is not a valid kernel.
+    /// The kernel file is not a kernel that can be loaded.
     #[error("{}: {reason}", path.display())]
     Kernel {
         /// Path of the kernel.
@@ -40,7 +40,7 @@ pub enum BootError {
         /// Defect of the file.
         reason: elf::ElfError,
     },
-    /// The initramfs and the kernel do not fit into RAM together.
+    /// RAM is too small for the initramfs and the kernel together.
     #[error(
         "{}: an initramfs of {bytes} bytes does not fit between the kernel's end at {kernel_end:#x} and the end of \
          memory at {ram_bytes:#x}; give the machine more memory",
@@ -62,18 +62,18 @@ pub enum BootError {
         /// Path of the initramfs.
         path: PathBuf,
     },
-    /// The kernel would cut or misread the command line.
+    /// The command line is too long, or contains control characters.
     #[error("kernel command line: {0}")]
     Cmdline(&'static str),
-    /// A structure does not fit into its place in the layout, for example because of more devices than the tables can
-    /// name.
+    /// A structure does not fit into its area of the memory layout. The ACPI tables of too many devices, for example,
+    /// are too long.
     #[error("{what} of {bytes} bytes do not fit at {gpa:#x}")]
     Placement {
         /// Name of the structure.
         what: &'static str,
         /// Length of the structure in bytes.
         bytes: u64,
-        /// Its guest-physical address.
+        /// Guest-physical address of the area.
         gpa: u64,
     },
 }
@@ -89,21 +89,21 @@ pub struct BootFiles<'a> {
     pub cmdline: &'a str,
 }
 
-/// Data that is put into RAM besides the files.
+/// Data to put into RAM besides the files.
 #[derive(Debug, Clone, Copy)]
 pub struct BootData<'a> {
-    /// ACPI tables; the RSDP is first.
+    /// ACPI tables, beginning with the RSDP.
     pub acpi: &'a [u8],
     /// Seed of the guest's random generator.
     pub seed: &'a [u8; BOOT_SEED_BYTES],
-    /// The VM generation ID.
+    /// VM generation ID.
     pub generation: &'a [u8; 16],
 }
 
-/// Puts files and data into RAM. Returns the CPU's state at the kernel's entry.
+/// Copies files and data into RAM. Returns the CPU state at the kernel's entry.
 ///
 /// # Errors
-/// Returns an error if a file cannot be read or is malformed, or if something does not fit into RAM.
+/// Returns an error if a file cannot be read or is malformed, or if RAM is too small.
 pub fn load(ram: &Ram, files: &BootFiles<'_>, data: &BootData<'_>) -> Result<CpuState, BootError> {
     let bad_kernel = |reason| BootError::Kernel { path: files.kernel.to_owned(), reason };
     let kernel = Kernel::parse(read(files.kernel)?).map_err(bad_kernel)?;
@@ -124,7 +124,7 @@ fn read(path: &Path) -> Result<Vec<u8>, BootError> {
     Ok(everett_input::file::read(path, RAM_BYTES_MAX)?)
 }
 
-/// Puts the initramfs at the top of RAM. Returns its address and its length in bytes.
+/// Copies the initramfs to the top of RAM. Returns its address and its length in bytes.
 fn load_initramfs(ram: &Ram, path: &Path, kernel_end: u64) -> Result<(u64, u64), BootError> {
     let content = read(path)?;
     let bytes = content.len() as u64;

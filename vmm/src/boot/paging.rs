@@ -14,10 +14,10 @@ const TABLE: u64 = 3;
 const LARGE: u64 = 0x83;
 /// Number of page directories. Each maps 1 GiB.
 const DIRECTORIES: u64 = 4;
-/// GDT: null, unused, code at 0x10 (`__BOOT_CS`), data at 0x18 (`__BOOT_DS`).
+/// GDT entries: null, unused, code at 0x10 (`__BOOT_CS`), data at 0x18 (`__BOOT_DS`).
 const GDT_ENTRIES: [u64; 4] = [0, 0, 0x00af_9b00_0000_ffff, 0x00cf_9300_0000_ffff];
 
-/// Writes page tables and GDT. Returns a CPU state that uses them.
+/// Writes page tables and a GDT. Returns a CPU state that uses them.
 pub(super) fn write(ram: &Ram) -> Result<CpuState, BootError> {
     let set = |gpa: u64, value: u64| {
         ram.memory().write_obj(value, GuestAddress(gpa)).map_err(|_| BootError::Placement {

@@ -1,4 +1,4 @@
-//! A kernel file of one segment, for guests of a few instructions, which tests and benches run instead of Linux.
+//! Builds kernel files of one segment. Tests and benches boot such guests of a few instructions in place of Linux.
 
 /// Guest-physical address at which the code is loaded and entered.
 pub const SMALL_KERNEL_ENTRY: u64 = 0x100_0000;

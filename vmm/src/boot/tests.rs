@@ -104,7 +104,7 @@ fn command_lines_are_checked() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// A kernel that loads lies in RAM, and so does its entry point.
+    /// If a damaged kernel file loads, its segments and its entry point lie in RAM.
     #[test]
     fn damaged_kernels_never_panic(at in 0usize..184, value in any::<u8>(), cut in 0usize..184) {
         let mut file = small_kernel(&[0x90; 64], 4096);

@@ -39,12 +39,12 @@ const E820_ACPI: u32 = 3;
 const SETUP_RNG_SEED: u32 = 9;
 /// Version of the boot protocol: 2.15.
 const PROTOCOL: u16 = 0x20f;
-/// Loader type of a loader without an assigned number.
+/// Loader type for loaders without an assigned number.
 const LOADER_UNDEFINED: u8 = 0xff;
-/// LOADED_HIGH, a bit of the load flags.
+/// Load flags: LOADED_HIGH.
 const LOADFLAGS: u8 = 1;
 
-/// Writes the zero page and the structures that it points to. `initramfs` is its address and length.
+/// Writes the zero page and the structures that it points to. `initramfs` is the initramfs' address and length.
 pub(super) fn write(
     ram: &Ram,
     cmdline: &[u8],
@@ -73,7 +73,7 @@ pub(super) fn write(
     page.set(offset::MAX_INITRD_ADDR, (ram.len() - 1) as u32)?;
     page.set(offset::SETUP_DATA, SETUP_DATA)?;
     if let Some((gpa, bytes)) = initramfs {
-        // Both fit into 32 bits: RAM ends below 4 GiB.
+        // Address and length fit into 32 bits, because RAM ends below 4 GiB.
         page.set(offset::RAMDISK_IMAGE, gpa as u32)?;
         page.set(offset::RAMDISK_SIZE, bytes as u32)?;
     }

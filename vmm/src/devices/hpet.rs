@@ -1,18 +1,18 @@
-//! The high precision event timer (IA-PC HPET specification 1.0a): a 10 MHz counter and three 32-bit comparators.
-//! The first comparator interrupts in place of the PIT (legacy replacement); the others never interrupt.
+//! The HPET (IA-PC HPET specification 1.0a): a 10 MHz counter and three 32-bit comparators. The first comparator
+//! interrupts in place of the PIT (legacy replacement). The other comparators never interrupt.
 //!
-//! Nothing ticks: the counter is a function of vtime, and the next match is scheduled. Each read of the counter is an
-//! access to a device. That is the purpose of this timer: in clock mode `exit`, time advances while a guest polls the
-//! HPET, but not while it polls the TSC.
+//! Everett executes no ticks. The counter is a function of vtime, and the next match is a scheduled event. Each read of
+//! the counter is a device access. That is why machines in clock mode `exit` have an HPET: vtime advances while a guest
+//! polls the HPET, but not while it polls the TSC.
 
 use serde::{Deserialize, Serialize};
 
 use crate::events::{Event, EventId, EventQueue};
 
-/// Nanoseconds per tick, the slowest rate that the specification permits.
+/// Nanoseconds per tick. The specification permits no slower rate.
 const TICK_NS: u64 = 100;
-/// Capabilities register: revision, three timers, 64-bit counter, legacy replacement, vendor; the tick's period in
-/// femtoseconds in the upper half.
+/// Capabilities register. Lower half: revision, three timers, 64-bit counter, legacy replacement, vendor. Upper half:
+/// the tick's period in femtoseconds.
 pub const CAPABILITIES: u64 = 0x8086_a201 | (TICK_NS * 1_000_000) << 32;
 const ENABLED: u32 = 1;
 const REPLACES_LEGACY: u32 = 1 << 1;
@@ -21,12 +21,11 @@ const TIMERS: usize = 3;
 const INTERRUPTS: u32 = 1 << 2;
 const PERIODIC: u32 = 1 << 3;
 const SETS_VALUE: u32 = 1 << 6;
-/// Bits of a timer's configuration that software can write: trigger type, interrupt enable, periodic, value set, 32-bit
-/// mode.
+/// Writable bits of a timer's configuration: trigger type, interrupt enable, periodic, value set, 32-bit mode.
 const TIMER_WRITABLE: u32 = 1 << 1 | INTERRUPTS | PERIODIC | SETS_VALUE | 1 << 8;
-/// Capability bit of the first timer: it can be periodic.
+/// Capability bit of a timer: it can be periodic. Only the first timer has it.
 const CAN_BE_PERIODIC: u32 = 1 << 4;
-/// Minimum period, in ticks. With a shorter one, an idle machine would do nothing but handle ticks.
+/// Minimum period, in ticks. With a shorter period, an idle machine would spend all its time on ticks.
 const PERIOD_MIN: u32 = 100;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,11 +35,11 @@ struct Timer {
     period: u32,
 }
 
-/// The timer's registers, and the vtime at which the counter was set.
+/// Registers of the HPET, and the vtime at which the counter was last set.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hpet {
     config: u32,
-    /// Counter value at `since_ns`, from which it counts while it is enabled.
+    /// Counter value at `since_ns`. While the counter is enabled, it counts from there.
     count: u64,
     since_ns: u64,
     timers: [Timer; TIMERS],
@@ -83,7 +82,7 @@ impl Hpet {
         (number < TIMERS).then_some(number)
     }
 
-    /// Writes a register. Only the lower half of an 8-byte access is used, except for the counter.
+    /// Writes a register. Of an 8-byte write, only the lower half has an effect, except for the counter.
     pub fn write(&mut self, offset: u64, size: u8, value: u64, now: u64, events: &mut EventQueue) {
         if !matches!((size, offset % 8), (8, 0) | (4, 0 | 4)) {
             return;
@@ -94,7 +93,7 @@ impl Hpet {
                 self.restart(self.counter(now), now);
                 self.config = low & (ENABLED | REPLACES_LEGACY);
             }
-            // Software may set the counter while it is stopped.
+            // Software may set the counter only while it is stopped, but the HPET always accepts the write.
             0xf0 if size == 8 => self.restart(value, now),
             0xf0 => self.restart(self.counter(now) & !0xffff_ffff | u64::from(low), now),
             0xf4 => self.restart(self.counter(now) & 0xffff_ffff | u64::from(low) << 32, now),
@@ -117,7 +116,7 @@ impl Hpet {
         (self.count, self.since_ns) = (count, now);
     }
 
-    /// Handles the first timer's match, which is due. Only a match that interrupts is scheduled.
+    /// Handles a due match of the first timer. Only matches that interrupt are scheduled.
     pub fn expired(&mut self, now: u64, events: &mut EventQueue) {
         self.armed = None;
         let counter = self.counter(now) as u32;
@@ -125,7 +124,7 @@ impl Hpet {
         self.arm(now, events);
     }
 
-    /// Schedules the first timer's next match, if it interrupts.
+    /// Schedules the first timer's next match, if that match interrupts.
     fn arm(&mut self, now: u64, events: &mut EventQueue) {
         if let Some(id) = self.armed.take() {
             events.cancel(id);
@@ -140,7 +139,7 @@ impl Hpet {
             0 => 1 << 32,
             ticks => u64::from(ticks),
         };
-        // The tick of the match, relative to the counter value at `since_ns`.
+        // Ticks from `since_ns` to the match.
         let ticks = counter.wrapping_sub(self.count).saturating_add(ahead);
         let at = self.since_ns.saturating_add(ticks.saturating_mul(TICK_NS));
         self.armed = Some(events.schedule(at, Event::Hpet));
@@ -156,7 +155,7 @@ impl Timer {
             self.period = value.max(PERIOD_MIN);
         }
     }
-    /// Moves a periodic comparator past `counter`, in whole periods. Called after a match.
+    /// Moves a periodic comparator past `counter` by whole periods, after a match.
     fn advance(&mut self, counter: u32) {
         if self.config & PERIODIC != 0 && self.period != 0 {
             let missed = counter.wrapping_sub(self.comparator) / self.period;

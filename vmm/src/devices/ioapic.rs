@@ -1,8 +1,8 @@
-//! The I/O APIC (82093AA data sheet): 24 pins, and an index and a data register.
+//! The I/O APIC (82093AA data sheet): 24 pins, with an index register and a data register.
 //!
-//! A pin has a level. An edge-triggered pin sends a message when its line becomes active; an edge that comes while the
-//! pin is masked is lost. A level-triggered pin sends while its line is active and its remote IRR is clear; the end of
-//! interrupt clears remote IRR.
+//! Each pin has a line. An edge-triggered pin sends a message when its line becomes active. If the pin is masked at
+//! that time, the edge is lost. A level-triggered pin sends a message while its line is active and its remote IRR bit
+//! is clear. Sending sets remote IRR, and the end of interrupt clears it.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use super::lapic::Message;
 
 /// Number of interrupt pins.
 pub const PINS: usize = 24;
-/// Version register: version 0x11, and the index of the last redirection entry in bits 16-23.
+/// Version register: version 0x11 in bits 0-7, and the index of the last redirection entry in bits 16-23.
 const VERSION: u32 = ((PINS as u32 - 1) << 16) | 0x11;
 
 const REMOTE_IRR: u64 = 1 << 14;
@@ -18,7 +18,7 @@ const LEVEL: u64 = 1 << 15;
 const MASKED: u64 = 1 << 16;
 const ACTIVE_LOW: u64 = 1 << 13;
 const LOGICAL: u64 = 1 << 11;
-/// Writable bits of a redirection entry: bits 0-16 and the destination, except delivery status and remote IRR.
+/// Writable bits of a redirection entry: the destination and bits 0-16, except delivery status and remote IRR.
 const WRITABLE: u64 = 0xff00_0000_0001_afff;
 
 /// The I/O APIC.
@@ -27,7 +27,7 @@ pub struct IoApic {
     id: u32,
     index: u32,
     entries: [u64; PINS],
-    /// Line levels: bit i is set if the line of pin i is high.
+    /// Levels of the lines: bit i is set if the line of pin i is high.
     lines: u32,
 }
 
@@ -38,7 +38,7 @@ impl Default for IoApic {
 }
 
 impl IoApic {
-    /// Reads a register: a doubleword at offset 0 (index) or 0x10 (data). Any other access reads zero.
+    /// Reads a register: a doubleword at offset 0 (index) or 0x10 (data). Any other access returns zero.
     pub fn read(&self, offset: u64, size: u8) -> u32 {
         match (offset, size) {
             (0, 4) => self.index,
@@ -55,7 +55,7 @@ impl IoApic {
         }
     }
 
-    /// Writes a register. Returns the message that a pin sends because of the write.
+    /// Writes a register. Returns the message that a pin sends due to the write, if any.
     pub fn write(&mut self, offset: u64, size: u8, value: u32) -> Option<Message> {
         match (offset, size) {
             (0, 4) => self.index = value & 0xff,
@@ -69,10 +69,10 @@ impl IoApic {
         None
     }
 
-    /// Sets the line of a pin high or low. Returns the message that the pin sends because of it.
+    /// Sets the line of a pin high or low. Returns the message that the pin sends due to the change, if any.
     ///
     /// # Panics
-    /// Panics if `pin` is not below [`PINS`]. Everett's code, not the guest, chooses the pins.
+    /// Panics if `pin` is not below [`PINS`]. The guest cannot cause this, because Everett chooses the pins.
     pub fn set_line(&mut self, pin: u8, high: bool) -> Option<Message> {
         let pin = usize::from(pin);
         let before = self.active(pin);
@@ -110,7 +110,8 @@ impl IoApic {
         };
         self.entries[pin] = new & WRITABLE | old & REMOTE_IRR;
         if self.entries[pin] & LEVEL == 0 {
-            // An edge-triggered pin has no remote IRR. Linux switches to edge and back to clear a stuck one.
+            // An edge-triggered pin has no remote IRR. Linux switches a pin to edge and back to clear a stuck remote
+            // IRR.
             self.entries[pin] &= !REMOTE_IRR;
             return None;
         }

@@ -1,10 +1,10 @@
-//! Older PC devices of machines in clock modes `exit` and `branch`, for kernels that must not use the TSC.
+//! Older PC devices, for machines in clock modes `exit` and `branch`, where kernels must not use the TSC.
 //!
-//! A kernel without a TSC takes its time from the HPET; every read of the HPET is an exit. It takes its ticks from the
-//! HPET, too, because it has no way to find out the LAPIC timer's frequency. Linux uses HPET ticks only on platforms
-//! that are not hardware-reduced and have a PIC, so these machines have ACPI's fixed PM1 registers and the masks of two
-//! PICs; neither ever interrupts. A kernel without a TSC also uses a PIT's count to randomise its address space. The
-//! PIT exists and stands still; the kernel mixes in the boot seed as well.
+//! A kernel without a TSC reads the time from the HPET, and every read is an exit. The HPET also supplies its ticks,
+//! because the kernel cannot find out the LAPIC timer's frequency. Linux uses HPET ticks only on platforms that are not
+//! hardware-reduced and have a PIC. So these machines have ACPI's fixed PM1 registers and the mask registers of two
+//! PICs, neither of which ever interrupts. A kernel without a TSC also randomises its address space by a PIT's count.
+//! The PIT of these machines stands still, but the kernel mixes in the boot seed as well.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,16 +12,16 @@ use super::hpet::Hpet;
 use super::power::SLEEP_TYPE_S5;
 use crate::layout::{PIC_PORTS, PIT_PORT, PM1_CONTROL_PORT, PM1_EVENT_PORT};
 
-/// Last port of the PIT, its control port.
+/// Last of the PIT's ports, its control port.
 const PIT_LAST_PORT: u16 = PIT_PORT + 3;
-/// SCI_EN of PM1 control, always set: the platform is in ACPI mode from the start.
+/// SCI_EN bit of PM1 control. It is always set, because the platform is in ACPI mode from power-on.
 const SCI_ENABLED: u16 = 1;
 const SLEEP_ENABLE: u16 = 1 << 13;
 
-/// The legacy devices' state.
+/// Registers of the legacy devices.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Legacy {
-    /// The high precision event timer.
+    /// HPET with its counter and comparators.
     pub hpet: Hpet,
     /// Interrupt masks of the two PICs.
     masks: [u8; 2],
@@ -30,15 +30,15 @@ pub struct Legacy {
 }
 
 impl Legacy {
-    /// Reads a port. Returns `None` if the port does not belong to these devices.
+    /// Reads a port. Returns `None` if none of these devices has the port.
     pub fn read(&self, port: u16, size: u8) -> Option<u64> {
         Some(match (port, size) {
-            // No interrupt is requested and none is in service.
+            // PIC command port: no interrupt is requested, and none is in service.
             (port, 1) if port == PIC_PORTS[0] || port == PIC_PORTS[1] => 0,
             (port, 1) if port == PIC_PORTS[0] + 1 => self.masks[0].into(),
             (port, 1) if port == PIC_PORTS[1] + 1 => self.masks[1].into(),
             (PIT_PORT..=PIT_LAST_PORT, 1) => 0,
-            // Status: no event happened.
+            // PM1 status: no event has happened.
             (PM1_EVENT_PORT, 2) => 0,
             (PM1_EVENT_PORT, 4) => u64::from(self.pm1_enable) << 16,
             (port, 2) if port == PM1_EVENT_PORT + 2 => self.pm1_enable.into(),
@@ -47,8 +47,8 @@ impl Legacy {
         })
     }
 
-    /// Writes a port. Returns `None` if the port does not belong to these devices, otherwise true if the guest
-    /// switches itself off.
+    /// Writes a port. Returns `None` if none of these devices has the port. Otherwise returns true if the guest powers
+    /// off.
     pub fn write(&mut self, port: u16, size: u8, value: u32) -> Option<bool> {
         match (port, size) {
             (port, 1) if port == PIC_PORTS[0] || port == PIC_PORTS[1] => {}

@@ -1,11 +1,12 @@
-//! The machine's own devices: interrupt controllers, UART, RTC and ACPI's fixed registers.
-//! In clock modes `exit` and `branch` there are also the devices of an older PC ([`legacy`]). Virtio devices are in
-//! `crate::virtio`.
+//! Devices of a machine except the virtio devices: interrupt controllers, UART, RTC and ACPI's fixed registers.
 //!
-//! A device is plain state (serde) with functions on it. It knows its registers, gets vtime as an argument, and does
-//! not know the CPU. `power` and `legacy` are accessed by port, all others by an offset from an address that they do
-//! not know. Devices schedule their future events in the machine's event queue. UART and RTC expose an interrupt line,
-//! which the machine samples after each access, event and input.
+//! In clock modes `exit` and `branch`, machines also have the devices of an older PC ([`legacy`]). Virtio devices are
+//! in `crate::virtio`.
+//!
+//! A device is plain state (serde) with functions on it. It gets vtime as an argument and does not know the CPU.
+//! `power` and `legacy` are accessed by port number. All other devices are accessed by an offset and do not know their
+//! base address. Devices schedule future events in the machine's event queue. UART and RTC have an interrupt line,
+//! which the machine reads after each access, event and input.
 //!
 //! **Invariant.** No guest input makes a device panic or exceed the documented bounds of its memory.
 

@@ -1,38 +1,38 @@
-//! ACPI's fixed registers: sleep control and status (hardware-reduced), reset, and the PM timer.
+//! ACPI's fixed registers: sleep control and status of a hardware-reduced platform, reset, and the PM timer.
 
 use serde::{Deserialize, Serialize};
 
 use crate::clock::NANOS;
 use crate::layout::{PM_TIMER_PORT, RESET_PORT, RESET_VALUE, SLEEP_CONTROL_PORT, SLEEP_STATUS_PORT};
 
-/// Sleep type of `\_S5` (soft off), as the DSDT states it.
+/// Sleep type of `\_S5` (soft off), which the DSDT declares.
 pub const SLEEP_TYPE_S5: u8 = 5;
-/// SLP_EN, a bit of the sleep control register.
+/// SLP_EN bit of the sleep control register.
 const SLEEP_ENABLE: u8 = 1 << 5;
-/// WAK_STS, a bit of the sleep status register.
+/// WAK_STS bit of the sleep status register.
 const WAKE_STATUS: u8 = 1 << 7;
 /// Frequency of the PM timer in Hz (ACPI 4.8.2.1).
 const PM_TIMER_HZ: u128 = 3_579_545;
-/// Mask of the PM timer's 24 bits: TMR_VAL_EXT is clear.
+/// Mask of the PM timer, which has 24 bits because TMR_VAL_EXT is clear.
 const PM_TIMER_MASK: u128 = 0xff_ffff;
 
-/// Request of the guest to the platform.
+/// Request of the guest to power off or to reset the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PowerRequest {
-    /// Switch the machine off (S5).
+    /// Power off (S5).
     Off,
-    /// Reset the machine.
+    /// Reset.
     Reset,
 }
 
-/// The fixed registers' state.
+/// State of the fixed registers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Power {
     sleep_control: u8,
 }
 
 impl Power {
-    /// Reads a port of this block; `now` is the vtime in nanoseconds.
+    /// Reads a port of the fixed registers. `now` is the vtime in nanoseconds.
     pub fn read(&self, port: u16, now: u64) -> u32 {
         match port {
             SLEEP_CONTROL_PORT => u32::from(self.sleep_control),
@@ -42,7 +42,7 @@ impl Power {
         }
     }
 
-    /// Writes a port of this block. Returns the request that the write makes, if any.
+    /// Writes a port of the fixed registers. Returns the request that the guest makes by the write, if any.
     pub fn write(&mut self, port: u16, value: u8) -> Option<PowerRequest> {
         match port {
             SLEEP_CONTROL_PORT => {
@@ -51,7 +51,7 @@ impl Power {
                 (value & SLEEP_ENABLE != 0 && s5).then_some(PowerRequest::Off)
             }
             RESET_PORT => (value == RESET_VALUE).then_some(PowerRequest::Reset),
-            // Writing WAK_STS clears a bit that is never set: the machine never wakes from a sleep.
+            // Writing WAK_STS clears the bit, which is never set, because the machine never wakes from a sleep.
             SLEEP_STATUS_PORT if value & WAKE_STATUS != 0 => None,
             _ => None,
         }

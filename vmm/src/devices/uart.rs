@@ -1,7 +1,7 @@
-//! A 16550A UART (ttyS0). Transmission takes no time: the transmit holding register is always empty.
+//! A 16550A UART (ttyS0). Transmission takes no time, so the transmit holding register is always empty.
 //!
-//! Output goes to the caller byte by byte. Input waits in a bounded queue; the guest reads it through the receive
-//! register in order.
+//! The UART returns each byte of output to its caller at once. Input waits in a bounded queue until the guest reads it
+//! from the receive register.
 
 use std::collections::VecDeque;
 
@@ -24,10 +24,10 @@ const MCR_LOOP: u8 = 0x10;
 const LSR_DATA: u8 = 1;
 const LSR_OVERRUN: u8 = 2;
 const LSR_EMPTY: u8 = 0x60;
-/// Modem status with carrier detect, data set ready and clear to send.
+/// Modem status: carrier detect, data set ready and clear to send are set.
 const MSR_CONNECTED: u8 = 0xb0;
 
-/// The UART's registers and its unread input.
+/// Registers of the UART, and input that the guest has not read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Uart {
     divisor: u16,
@@ -37,7 +37,7 @@ pub struct Uart {
     scratch: u8,
     fifo: bool,
     overrun: bool,
-    /// True if the transmit holding register became empty and the interrupt for it was not yet acknowledged.
+    /// True if the transmit holding register became empty and the guest has not acknowledged the interrupt for it.
     transmit_pending: bool,
     input: VecDeque<u8>,
 }
@@ -83,7 +83,7 @@ impl Uart {
                     | if overrun { LSR_OVERRUN } else { 0 }
             }
             6 if self.mcr & MCR_LOOP != 0 => {
-                // In loopback mode RTS, DTR, OUT1 and OUT2 come back as CTS, DSR, RI and DCD.
+                // In loopback mode, RTS, DTR, OUT1 and OUT2 read back as CTS, DSR, RI and DCD.
                 (self.mcr & 2) << 3 | (self.mcr & 1) << 5 | (self.mcr & 4) << 4 | (self.mcr & 8) << 4
             }
             6 => MSR_CONNECTED,
@@ -92,7 +92,7 @@ impl Uart {
         }
     }
 
-    /// Writes register 0-7. Returns a byte that goes out on the line, if any.
+    /// Writes register 0-7. Returns the byte that goes out on the serial line, if any.
     pub fn write(&mut self, register: u16, value: u8) -> Option<u8> {
         let dlab = self.lcr & LCR_DLAB != 0;
         match register {
@@ -125,7 +125,7 @@ impl Uart {
         None
     }
 
-    /// Queues input. Returns the number of bytes taken; the rest did not fit.
+    /// Queues input for the guest. Returns the number of bytes accepted; the queue had no room for further bytes.
     pub fn input(&mut self, bytes: &[u8]) -> usize {
         let room = INPUT_BYTES_MAX - self.input.len().min(INPUT_BYTES_MAX);
         let taken = room.min(bytes.len());
@@ -133,7 +133,7 @@ impl Uart {
         taken
     }
 
-    /// True if the interrupt line is high. OUT2 gates it, as on a PC.
+    /// True if the interrupt line is high. The modem control bit OUT2 gates the line, as on a PC.
     pub fn line(&self) -> bool {
         self.mcr & MCR_OUT2 != 0 && self.mcr & MCR_LOOP == 0 && self.cause() != IIR_NONE
     }
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn linux_finds_a_16550a() {
         let mut uart = Uart::default();
-        // The 8250 driver tells models apart by the scratch register, the loopback test and the FIFO bits.
+        // Linux's 8250 driver distinguishes UART models by the scratch register, the loopback test and the FIFO bits.
         uart.write(7, 0xa5);
         assert_eq!(uart.read(7), 0xa5);
         uart.write(4, MCR_LOOP | 0x0a);

@@ -1,11 +1,12 @@
 //! Incremental hash of a set of numbered leaves (pages or blocks), most of which are absent.
 //!
-//! The hash is a sum. Each present leaf contributes a 512-bit term, which is BLAKE3 of its number and its content's
-//! hash, and the terms are added lane by lane (Bellare and Micciancio's AdHash, EUROCRYPT 1997). So the cost of an
-//! update is proportional to the change, the order of changes does not matter, and a return to an earlier set only
-//! needs that set's sum, which a tree of hashes could not offer. Two different sets collide by chance with
-//! probability 2^-512. An attacker who chooses the pages of a guest could construct two states with the same hash,
-//! with work that is feasible in principle, but would gain nothing by it.
+//! The hash is a sum. Each present leaf contributes a 512-bit term: the BLAKE3 hash of its number and the hash of its
+//! content. The terms are added lane by lane (Bellare and Micciancio's AdHash, EUROCRYPT 1997). The cost of an update
+//! is thus proportional to the change, and the order of changes does not matter. Returning to an earlier set takes only
+//! its sum; a tree of hashes would have to be rebuilt.
+//!
+//! Two different sets collide by chance with probability 2^-512. An attacker who chooses the pages of a guest could in
+//! principle construct two states with the same hash, but would gain nothing by it.
 
 use std::collections::BTreeMap;
 
@@ -17,12 +18,12 @@ use super::Digest;
 /// Number of 64-bit words of a sum.
 const LANES: usize = 8;
 
-/// Sum of the terms of all leaves.
+/// Sum of the terms of all present leaves.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeafSum([u64; LANES]);
 
 impl LeafSum {
-    /// Returns the sum of these leaves.
+    /// Returns the sum of the terms of these leaves.
     pub fn of(leaves: impl IntoIterator<Item = (u64, PageHash)>) -> LeafSum {
         let mut sum = LeafSum::default();
         leaves.into_iter().for_each(|(index, hash)| sum.add(index, hash));
@@ -38,7 +39,7 @@ impl LeafSum {
             *lane = lane.wrapping_sub(term);
         }
     }
-    /// Returns the digest of the set.
+    /// Returns the sum as a [`Digest`].
     pub(crate) fn digest(&self) -> Digest {
         let mut hasher = blake3::Hasher::new();
         for lane in self.0 {
@@ -48,15 +49,15 @@ impl LeafSum {
     }
 }
 
-/// Returns the term of one leaf.
+/// Returns the term that one leaf contributes.
 fn term(index: u64, hash: PageHash) -> [u64; LANES] {
     let mut bytes = [0; 8 * LANES];
     blake3::Hasher::new().update(&index.to_le_bytes()).update(&hash.0).finalize_xof().fill(&mut bytes);
     std::array::from_fn(|lane| u64::from_le_bytes(std::array::from_fn(|i| bytes[8 * lane + i])))
 }
 
-/// A sum, with the hashes of the leaves that changed since the last moment. The hashes of all other leaves are in the
-/// moment's image.
+/// Sum of all leaves, with the hashes of the leaves that changed since the last moment. The moment's image has the
+/// hashes of all other leaves.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Leaves {
     sum: LeafSum,
@@ -64,7 +65,7 @@ pub(crate) struct Leaves {
 }
 
 impl Leaves {
-    /// Sets the content of a leaf (`None`: absent). `stored` is the leaf's hash in the last moment's image.
+    /// Sets the content hash of a leaf; `None` means absent. `stored` is the leaf's hash in the last moment's image.
     pub(crate) fn set(&mut self, index: u64, leaf: Option<PageHash>, stored: Option<PageHash>) {
         let before = self.recent.insert(index, leaf).unwrap_or(stored);
         if before != leaf {
@@ -72,16 +73,16 @@ impl Leaves {
             leaf.into_iter().for_each(|hash| self.sum.add(index, hash));
         }
     }
-    /// Returns the last value of a leaf since the last moment, or `None` if it was not set since then.
+    /// Returns the hash that the leaf was set to since the last moment. The outer `None` means that it was not set
+    /// since then.
     pub(crate) fn recent(&self, index: u64) -> Option<Option<PageHash>> {
         self.recent.get(&index).copied()
     }
-    /// Notes that a moment with this sum was taken or restored. Its image has the hashes of all leaves.
+    /// Records that a moment with this sum was taken or restored. The moment's image has the hashes of all leaves.
     pub(crate) fn moment(&mut self, sum: LeafSum) {
         self.sum = sum;
         self.recent.clear();
     }
-    /// Returns the sum.
     pub(crate) fn sum(&self) -> LeafSum {
         self.sum
     }
@@ -93,7 +94,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// The sum is a function of the present leaves, whatever the history, and different sets have different sums.
+        /// The sum depends only on the present leaves, not on the history. Different sets have different sums.
         #[test]
         fn depends_on_content_only(
             steps in proptest::collection::vec((0u64..500, proptest::option::of(1u8..4), 0u8..9), 0..200)

@@ -1,13 +1,13 @@
 //! Digests: 256-bit hashes of states.
 //!
 //! The digest of a machine covers everything that determines its further execution: registers, RAM, devices, timers,
-//! streams, clock and disks (`machine/digest.rs`). It is incremental: only pages and blocks written since the last
-//! one are hashed. It changes nothing in the machine.
+//! streams, clock and disks (`machine/digest.rs`). It is incremental: only pages and blocks that were written since the
+//! last digest are hashed. Computing it changes nothing in the machine.
 //!
 //! - `leaves`: the hash of a set of pages or blocks
-//! - `registers`: the registers that are covered and compared
+//! - `registers`: the registers that digests and comparisons cover
 //!
-//! Not here: trails of digests and the search for the first difference ([`crate::divergence`]).
+//! Elsewhere: trails of digests and the search for the first difference ([`crate::divergence`]).
 
 pub(crate) mod leaves;
 pub mod registers;
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use leaves::Leaves;
 
-/// A BLAKE3 digest. Displayed as its first eight bytes in hex; `{:#}` shows all.
+/// A BLAKE3 digest. It is displayed as its first eight bytes in hex; `{:#}` shows all 32 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Digest(pub [u8; 32]);
 
@@ -36,21 +36,21 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// Hashes that remain valid from one digest to the next.
+/// Hashes that later digests reuse.
 #[derive(Debug, Default)]
 pub(crate) struct DigestCache {
     pub(crate) memory: Leaves,
 }
 
-/// Digests of the parts of a machine, by name, in a fixed order.
+/// Digests of the parts of a machine or world, each with its name, in a fixed order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Breakdown {
-    /// "cpu", "devices", "memory", "disk 0" and so on.
+    /// Names and digests. Names are "cpu", "devices", "memory", "disk 0" and so on.
     pub parts: Vec<(String, Digest)>,
 }
 
 impl Breakdown {
-    /// Returns the digest of all parts.
+    /// Returns the digest of all parts together.
     pub fn total(&self) -> Digest {
         let mut hasher = blake3::Hasher::new();
         for (name, digest) in &self.parts {
@@ -60,9 +60,10 @@ impl Breakdown {
     }
 }
 
-/// Returns the digest of a value's serialised form. The form is unique, because all maps of the state are ordered.
+/// Returns the digest of a value's serialised form. Equal values have equal forms, because all maps in them are
+/// ordered.
 pub(crate) fn serialized<T: Serialize>(value: &T) -> Digest {
-    // Moments use the same form, so the serialisation of each type is compiled once.
+    // Moments use the same serialisation, so it is compiled once per type.
     let bytes = postcard::to_stdvec(value).expect("a state is plain data, which postcard can always write");
     Digest(*blake3::hash(&bytes).as_bytes())
 }

@@ -1,35 +1,35 @@
-//! The part of a CPU's registers that digests and comparisons cover.
+//! The registers of a CPU that digests and comparisons cover.
 //!
 //! In clock mode `insn` these are all registers. In clock modes `exit` and `branch` the engine may be the host's
-//! processor, and makes of processors differ in registers that the manual leaves undefined. [`compared`] is the only
-//! rule for them; digests, the search for the first difference of two runs, and tests use it.
+//! processor, and vendors' processors differ in registers that the manual leaves undefined. [`compared`] is the only
+//! rule about them. Digests, the search for the first difference of two runs, and tests all use it.
 //!
 //! # Undefined status flags
 //!
-//! Many instructions leave some of the six status flags undefined: shifts leave AF undefined, shifts by more than one
-//! bit also OF, IMUL leaves SF, ZF, AF and PF undefined, and DIV all six. Intel's and AMD's processors and the soft
-//! CPU leave different values there, and compiled programs contain these instructions everywhere. An engine on the
-//! processor does not see instructions, so it cannot say which flags are undefined where it stops. Therefore the rule
-//! covers no status flag at all.
+//! Many instructions leave some of the six status flags undefined. Shifts leave AF undefined, and shifts by more than
+//! one bit also OF. IMUL leaves SF, ZF, AF and PF undefined; DIV leaves all six undefined. Intel's processors, AMD's
+//! processors and the soft CPU leave different values there, and such instructions are everywhere in compiled programs.
+//! The KVM engine does not see single instructions, so it cannot know which flags are undefined when the processor
+//! stops. Therefore the rule covers no status flag at all.
 //!
-//! Kernels copy them: `PUSHF; POP` begins each region without interrupts (`local_irq_save`). Many of these regions
-//! access a device, so the copy is in a register after an exit. R11 holds another copy after SYSCALL. So the rule
-//! extends to copies: a general register that looks like RFLAGS of a kernel or a program ([`IMAGE_ONES`],
-//! [`IMAGE_ZEROES`]) is covered without its status flags, too.
+//! Kernels copy the flags: `PUSHF; POP` begins each region without interrupts (`local_irq_save`). Many of these regions
+//! access a device, so the copy is in a register after an exit. SYSCALL puts another copy into R11. So the rule applies
+//! to copies, too. It ignores the status flags in any general register that looks like the RFLAGS of a kernel or a
+//! program ([`IMAGE_ONES`], [`IMAGE_ZEROES`]).
 //!
-//! - *What is lost.* If a defined flag is wrong, the next digest does not show it. A later one does, after the guest
-//!   has branched on the flag or computed with it; a flag that the guest never reads has no consequence. The same
-//!   applies to six bits of a register whose value looks like RFLAGS by chance: 2048 of the numbers below 2^22 do, none
-//!   of the larger ones.
-//! - *What can still show.* A guest that extracts undefined flags copies the host's values into registers that are
-//!   covered: by LAHF, by SETcc and CMOVcc on an undefined flag, or by shifting or masking a copy. Compiled programs
-//!   hardly ever do this: a stock kernel with all undefined flags inverted had such a bit in a register after 4 of
-//!   60,000 exits (`docs/kvm.md`), and still took the same course. The frames that exceptions and interrupts push are
-//!   in RAM, which no digest of these clock modes covers; IRET and POPF load them back into the status flags, which
-//!   are not covered.
-//! - *Moments* store the flags as the engine left them. They cannot be made canonical, since some may be defined and
-//!   read by the next instruction. Two moments of the same point can therefore differ in these six bits, and nothing
-//!   compares their bytes.
+//! - *What the rule misses.* If a defined flag is wrong, the next digest does not show it. A later digest does, once
+//!   the guest has branched on the flag or computed with it. A flag that the guest never reads has no consequence. The
+//!   rule also misses these six bits in registers that look like RFLAGS by chance: 2048 of the numbers below 2^22 do,
+//!   and no larger number.
+//! - *What can still differ.* A guest that extracts undefined flags copies the host's values into covered registers. It
+//!   can do this by LAHF, by SETcc and CMOVcc on an undefined flag, or by shifting or masking a copy. Compiled programs
+//!   hardly ever do. A stock kernel with all undefined flags inverted had such a bit in a register after 4 of 60,000
+//!   exits (`docs/kvm.md`), and still executed in the same way. Exceptions and interrupts push flags to RAM, which
+//!   digests in these clock modes do not cover. IRET and POPF load them into the status flags, which digests do not
+//!   cover either.
+//! - *Moments* store the flags as the engine left them. Everett cannot make them canonical, because some may be defined
+//!   and the next instruction may read them. Two moments of the same point can therefore differ in these six bits.
+//!   Nothing compares the bytes of moments.
 
 use everett_cpu::CpuState;
 
@@ -40,21 +40,21 @@ pub const STATUS_FLAGS: u64 = 0x8d5;
 
 /// Bits that are set in every image of RFLAGS.
 pub const IMAGE_ONES: u64 = 1 << 1;
-/// Bits that are clear in the RFLAGS images of kernels and programs: all but the status flags, bit 1, IF, DF, RF, AC
+/// Bits that are clear in the RFLAGS images of kernels and programs: all except the status flags, bit 1, IF, DF, RF, AC
 /// and ID. RF can be set, because faults push an image with RF and handlers load it.
 pub const IMAGE_ZEROES: u64 = !(IMAGE_ONES | STATUS_FLAGS | 1 << 9 | 1 << 10 | 1 << 16 | 1 << 18 | 1 << 21);
 
-/// Returns a general register without the status flags, if it looks like a copy of RFLAGS.
+/// Returns a general register. If it looks like a copy of RFLAGS, its status flags are cleared.
 fn without_copied_flags(register: u64) -> u64 {
     let is_image = register & (IMAGE_ONES | IMAGE_ZEROES) == IMAGE_ONES;
     if is_image { register & !STATUS_FLAGS } else { register }
 }
 
-/// Returns the registers that are equal on all engines of this clock mode. The other registers are zero.
+/// Returns the registers that are equal on all engines of this clock mode. All other registers are zero.
 ///
-/// In clock modes `exit` and `branch` this leaves out the status flags, in RFLAGS and in its copies (see the module).
-/// It also leaves out the addresses and the opcode of the last x87 instruction, since processors differ in which
-/// instructions update them.
+/// In clock modes `exit` and `branch`, the status flags are zero in RFLAGS and in its copies (see the module). The
+/// addresses and the opcode of the last x87 instruction are zero, too, because processors differ in which instructions
+/// update them.
 #[must_use]
 pub fn compared(clock: ClockMode, mut cpu: CpuState) -> CpuState {
     match clock {
@@ -77,7 +77,8 @@ mod tests {
         for copy in [0x46, 0x56, 0x202, 0x246, 0x8d7, 0x1_0246, 0x40602, 0x20_0292, 0x21_0a97] {
             assert_eq!(without_copied_flags(copy), copy & !STATUS_FLAGS, "{copy:#x}");
         }
-        // Bit 1 is clear, or a bit is set that kernels and programs do not have.
+        // None of these values is an image of RFLAGS: bit 1 is clear, or a bit is set that kernels and programs never
+        // set.
         for other in [0, 1, 0x45, 0x14a, 0x1246, 0x8002, 0x40_0046, 0xffff_8880_0000_0046, u64::MAX] {
             assert_eq!(without_copied_flags(other), other, "{other:#x}");
         }

@@ -1,23 +1,23 @@
-//! Base of a disk: immutable content under the written blocks, shared by all machines that use it.
+//! Base of a disk: immutable content below the written blocks. All machines that use the base share it.
 
 use std::sync::Arc;
 
 use super::map::MappedFile;
 
-/// Content of a base.
+/// Content of a base. Bytes beyond it are zero.
 #[derive(Debug, Clone)]
 pub(super) enum Base {
-    /// Zeroes, for the whole disk.
+    /// Zeroes only.
     Zero,
     /// Bytes in memory.
     Bytes(Arc<[u8]>),
-    /// Content of a file, then zeroes up to a whole sector.
+    /// A mapped file.
     File(Arc<MappedFile>),
-    /// Parts of files, one after the other, in the order of their places on the disk.
+    /// Parts of mapped files, sorted by their offset on the disk.
     Parts(Arc<[MappedPart]>),
 }
 
-/// A part of a mapped file, at a place on the disk.
+/// Part of a mapped file, and its offset on the disk.
 #[derive(Debug, Clone)]
 pub(super) struct MappedPart {
     /// The file.
@@ -31,7 +31,7 @@ pub(super) struct MappedPart {
 }
 
 impl MappedPart {
-    /// Returns the content. A file that is shorter than it was has less content.
+    /// Returns the content. If the file has become shorter than the part, the content is shorter, too.
     fn content(&self) -> &[u8] {
         let file = self.file.bytes();
         let start = self.from.min(file.len());
@@ -41,14 +41,14 @@ impl MappedPart {
 }
 
 impl Base {
-    /// Calls `visit` for each piece of content in a range, with its offset within the range. Bytes between pieces are
-    /// zero.
+    /// Calls `visit` for each piece of content in a range, with the piece's offset in the range. Bytes between pieces
+    /// are zero.
     fn pieces<'a>(&'a self, offset: u64, len: usize, mut visit: impl FnMut(usize, &'a [u8])) {
         let mut piece = |at: u64, content: &'a [u8]| {
             let end = offset.saturating_add(len as u64);
             let (from, to) = (offset.max(at), end.min(at.saturating_add(content.len() as u64)));
             if from < to {
-                // Both are within the content and the range, which are in memory.
+                // The casts lose nothing, because content and range are in memory.
                 visit((from - offset) as usize, &content[(from - at) as usize..(to - at) as usize]);
             }
         };
@@ -66,7 +66,7 @@ impl Base {
         }
     }
 
-    /// Reads. Bytes beyond the end are zero.
+    /// Reads at an offset. Bytes beyond the end of the content are zero.
     pub(super) fn read(&self, offset: u64, buf: &mut [u8]) {
         let mut zero_from = 0;
         let buf_len = buf.len();
@@ -78,7 +78,7 @@ impl Base {
         buf[zero_from..].fill(0);
     }
 
-    /// True if a range holds a byte other than zero.
+    /// True if a range holds a non-zero byte.
     pub(super) fn has_content(&self, offset: u64, len: u64) -> bool {
         let mut found = false;
         let len = usize::try_from(len).unwrap_or(usize::MAX);
@@ -86,7 +86,7 @@ impl Base {
         found
     }
 
-    /// Returns the blake3 digest of the base of a disk of `disk_bytes` bytes. For files this reads them whole.
+    /// Returns the BLAKE3 digest of the base of a disk of `disk_bytes` bytes. Reads all of the base's files.
     pub(super) fn digest(&self, disk_bytes: u64) -> [u8; 32] {
         let hash = match self {
             Base::Zero => blake3::hash(&disk_bytes.to_le_bytes()),

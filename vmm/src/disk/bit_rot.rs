@@ -1,4 +1,4 @@
-//! Bit rot: bits of written blocks flip, durably and at once.
+//! Bit rot: bits of written blocks flip, durably and immediately.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,21 @@ use super::{BLOCK, Disk, draw};
 /// Maximum number of bits that flip at a time.
 pub const ROT_BITS_MAX: u32 = 1 << 16;
 
-/// Bit that flipped.
+/// A bit that flipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FlippedBit {
-    /// Offset of its byte on the disk.
+    /// Offset of the bit's byte on the disk.
     pub offset: u64,
     /// Number of the bit within the byte, 0-7.
     pub bit: u8,
 }
 
 impl Disk {
-    /// Flips `bits` random bits (at most [`ROT_BITS_MAX`]) in random 4 KiB blocks that were ever written.
-    /// A bit that is drawn twice flips once. The medium itself is damaged, so a bit flips in every version that its
-    /// sector may hold after a loss of power. Later writes to it are stored correctly.
+    /// Flips up to `bits` random bits (at most [`ROT_BITS_MAX`]) in random 4 KiB blocks that were ever written. A bit
+    /// that is drawn twice flips once.
+    ///
+    /// The medium itself is damaged, so a bit flips in every version that its sector may hold after a power loss. Later
+    /// writes to the sector are stored correctly.
     pub fn rot(&mut self, bits: u32, rng: &mut impl Rng) -> Vec<FlippedBit> {
         let blocks: Vec<u64> = self.content.written_blocks().into_iter().collect();
         let mut masks: BTreeMap<u64, u8> = BTreeMap::new();
@@ -49,7 +51,7 @@ impl Disk {
     }
 }
 
-/// Returns a record with the flipped bits of its sectors.
+/// Returns a copy of `record` in which the bits of its sectors are flipped.
 fn flipped(record: &Record, size: u64, masks: &BTreeMap<u64, u8>) -> Record {
     let (start, len) = (record.sector * size, u64::from(record.sectors) * size);
     let mut range = masks.range(start..start + len).peekable();

@@ -1,12 +1,11 @@
-//! The content that reads see: the base, and over it the written blocks.
+//! Content of a disk as reads return it: written blocks above the base.
 //!
 //! The blocks of the last moment are a persistent tree of immutable pages, which moments share. Blocks written since
-//! belong to the disk alone until [`Content::moment`] adds them to the tree. Their hashes are kept up to date for the
-//! digest.
+//! then belong to the disk alone until [`Content::moment`] adds them to the tree. The digest uses the blocks' hashes,
+//! which are updated only when needed.
 //!
-//! **Invariant.** The set of written blocks depends only on the writes, never on when moments were taken. A block
-//! still counts as written after it was overwritten with zeroes, because on a thin-provisioned device it keeps its
-//! room.
+//! **Invariant.** The set of written blocks depends only on the writes, never on when moments were taken. A block that
+//! was overwritten with zeroes still counts as written, because it keeps its space on a thin-provisioned device.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
@@ -25,11 +24,11 @@ pub(super) struct Content {
     base: Base,
     base_digest: Option<[u8; 32]>,
     bytes: u64,
-    /// Blocks written up to the last moment.
+    /// Blocks written before the last moment.
     stored: Tree,
-    /// Blocks written since the last moment; `None` for a block of zeroes.
+    /// Blocks written since the last moment. `None` is a block of zeroes.
     recent: BTreeMap<u64, Option<Arc<Block>>>,
-    /// Blocks written since the hashes were last updated.
+    /// Blocks written since the last update of the hashes.
     dirty: BTreeSet<u64>,
     leaves: Leaves,
 }
@@ -54,7 +53,7 @@ impl Content {
         self.bytes
     }
 
-    /// Reads. Bytes beyond the end are zero.
+    /// Reads at an offset. Bytes beyond the end of the disk are zero.
     pub(super) fn read(&self, offset: u64, buf: &mut [u8]) {
         for_blocks(offset, buf.len() as u64, |block, at, range| {
             let part = &mut buf[range];
@@ -65,13 +64,13 @@ impl Content {
         });
     }
 
-    /// Writes. Bytes beyond the end are dropped.
+    /// Writes at an offset. Bytes beyond the end of the disk are dropped.
     pub(super) fn write(&mut self, offset: u64, content: &[u8]) {
         let len = (content.len() as u64).min(self.bytes.saturating_sub(offset));
         for_blocks(offset, len, |block, at, range| self.write_block(block, at, &content[range]));
     }
 
-    /// Writes to one block. The part must fit into it.
+    /// Writes to a part of one block. The part must fit into the block.
     pub(super) fn write_block(&mut self, block: u64, at: usize, part: &[u8]) {
         match <&Block>::try_from(part) {
             Ok(whole) => {
@@ -82,7 +81,7 @@ impl Content {
         }
     }
 
-    /// Zeroes a part of one block. A whole block of zeroes costs no memory.
+    /// Zeroes a part of one block. A whole block of zeroes uses no memory.
     pub(super) fn zero_block(&mut self, block: u64, at: usize, len: usize) {
         if len < BLOCK as usize {
             self.block_mut(block)[at..at + len].fill(0);
@@ -92,7 +91,7 @@ impl Content {
         self.recent.insert(block, None);
     }
 
-    /// Returns the content of a block that was ever written, else `None`.
+    /// Returns the content of a block if it was ever written.
     pub(super) fn written(&self, block: u64) -> Option<&Block> {
         match self.recent.get(&block) {
             Some(Some(content)) => Some(content),
@@ -104,7 +103,8 @@ impl Content {
         }
     }
 
-    /// True if a thin-provisioned device has room for a block: it was written, or the base has content there.
+    /// True if a thin-provisioned device has space for a block, i.e. if the block was written or the base has content
+    /// there.
     pub(super) fn allocated(&self, block: u64) -> bool {
         self.written(block).is_some() || self.base.has_content(block * BLOCK, BLOCK)
     }
@@ -114,8 +114,8 @@ impl Content {
         self.stored.iter().map(|(block, _)| block).chain(self.recent.keys().copied()).collect()
     }
 
-    /// Returns the present content of a part of a block, to be kept while the block changes. Whole blocks are shared,
-    /// parts copied.
+    /// Returns the current content of a part of a block. Later writes do not change the returned content. A whole block
+    /// is shared and not copied.
     pub(super) fn before(&self, block: u64, at: usize, len: usize) -> Before {
         if len == BLOCK as usize {
             match (self.recent.get(&block), self.stored.get(block)) {
@@ -131,7 +131,7 @@ impl Content {
         Before::of(buf)
     }
 
-    /// Updates the hashes of the blocks that were written since the last call.
+    /// Hashes the blocks that were written since the last call.
     pub(super) fn update_hashes(&mut self) {
         for block in std::mem::take(&mut self.dirty) {
             let hash_now = match self.recent.get(&block) {
@@ -149,7 +149,7 @@ impl Content {
         self.leaves.sum()
     }
 
-    /// Returns the written blocks for a moment, and the sum of their hashes. Recent blocks are added to `pool`.
+    /// Returns the written blocks for a moment, and the sum of their hashes. Adds recent blocks to `pool`.
     pub(super) fn moment(&mut self, pool: &Pool) -> (Tree, LeafSum) {
         self.update_hashes();
         for (block, content) in std::mem::take(&mut self.recent) {
@@ -164,7 +164,7 @@ impl Content {
         (self.stored.clone(), sum)
     }
 
-    /// Restores the content to a moment of this disk.
+    /// Restores the content to a moment of the same disk.
     pub(super) fn restore(&mut self, stored: &Tree, sum: LeafSum) {
         self.stored = stored.clone();
         self.recent.clear();
@@ -172,15 +172,15 @@ impl Content {
         self.leaves.moment(sum);
     }
 
-    /// Returns the digest of the base if it is known without reading the base.
+    /// Returns the digest of the base, unless computing it would require reading the base.
     pub(super) fn known_base_digest(&self) -> Option<[u8; 32]> {
         self.base_digest
     }
-    /// Sets the digest of the base.
+    /// Sets the digest of the base, which the caller knows.
     pub(super) fn base_digest_is(&mut self, digest: Option<[u8; 32]>) {
         self.base_digest = digest;
     }
-    /// Returns the digest of the base, which the first call computes.
+    /// Returns the digest of the base. The first call may have to read the base.
     pub(super) fn base_digest(&mut self) -> [u8; 32] {
         *self.base_digest.get_or_insert_with(|| self.base.digest(self.bytes))
     }
@@ -195,13 +195,13 @@ impl Content {
             }
             self.recent.insert(block, Some(Arc::new(content)));
         }
-        // The block is in `recent` by now. If another clone shares it, it is copied here.
+        // The block is in `recent` now. If another clone shares it, `make_mut` copies it.
         let content = self.recent.entry(block).or_default().get_or_insert_with(|| Arc::new(*ZEROES));
         Arc::make_mut(content)
     }
 }
 
-/// Returns the hash of a written block of a moment.
+/// Returns the hash of a block in a moment. A block of zeroes has a hash, too.
 pub(super) fn hash(entry: &Entry) -> PageHash {
     match entry {
         Entry::Zero => *HASH_OF_ZEROES,

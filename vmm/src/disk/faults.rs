@@ -1,9 +1,9 @@
-//! Faults of a disk: requests fail, take longer, or find no room.
+//! Active faults of a disk: requests fail, take longer, or find no space.
 //!
-//! Faults belong to the drive, not to its machine: they persist when the machine loses power. Bit rot is not part of
-//! this state, since it happens at once ([`super::Disk::rot`]).
+//! Faults belong to the drive and not to its machine, so they persist when the machine loses power. Bit rot is not an
+//! active fault, because it happens at once ([`super::Disk::rot`]).
 //!
-//! **Invariant.** No number is drawn for a request to which no fault applies; the stream is not even opened.
+//! **Invariant.** A request to which no fault applies draws no random number. It does not even open the random stream.
 
 use std::collections::BTreeMap;
 
@@ -14,24 +14,24 @@ use serde::{Deserialize, Serialize};
 
 use super::draw;
 
-/// Maximum number of faults that a disk has at a time.
+/// Maximum number of active faults of a disk.
 pub const FAULTS_MAX: usize = 64;
 
 /// Error of applying a fault to a disk.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DiskFaultError {
-    /// The probability exceeds a million.
+    /// The probability is above a million ppm.
     #[error("{0} ppm of requests: at most {PPM}")]
     Ppm(Ppm),
     /// The distribution of latencies is invalid.
     #[error("latency: {0}")]
     Latency(#[from] DistributionError),
-    /// The disk has [`FAULTS_MAX`] faults.
+    /// The disk already has [`FAULTS_MAX`] faults.
     #[error("more than {FAULTS_MAX} faults of one disk at a time")]
     TooMany,
 }
 
-/// Checks a fault's parameters.
+/// Checks the parameters of a fault.
 fn check(fault: &DiskFault) -> Result<(), DiskFaultError> {
     match fault {
         DiskFault::Error { ppm, .. } if *ppm > PPM => Err(DiskFaultError::Ppm(*ppm)),
@@ -40,7 +40,7 @@ fn check(fault: &DiskFault) -> Result<(), DiskFaultError> {
     }
 }
 
-/// Active faults of a disk, by the names that the callers gave them.
+/// Active faults of a disk, by the IDs that the callers gave them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Faults {
     active: BTreeMap<u64, DiskFault>,
@@ -64,7 +64,7 @@ impl Faults {
     pub(super) fn active(&self) -> &BTreeMap<u64, DiskFault> {
         &self.active
     }
-    /// Checks the parameters of all faults, and their number.
+    /// Checks the number of faults and the parameters of each fault.
     pub(super) fn check(&self) -> Result<(), DiskFaultError> {
         if self.active.len() > FAULTS_MAX {
             return Err(DiskFaultError::TooMany);
@@ -72,8 +72,8 @@ impl Faults {
         self.active.values().try_for_each(check)
     }
 
-    /// True if a request of this kind to the machine's disk number `disk` fails. Draws once for each fault that
-    /// applies, even if an earlier one has already made the request fail.
+    /// True if a request of this kind fails on the machine's disk number `disk`. Draws once for each fault that
+    /// applies, even if an earlier fault already makes the request fail.
     pub(super) fn fails(&self, kind: Requests, disk: u8, streams: &mut Streams) -> bool {
         let mut fails = false;
         for fault in self.active.values() {
@@ -94,7 +94,7 @@ impl Faults {
             DiskFault::Error { .. } | DiskFault::Full => sum,
         })
     }
-    /// True if blocks that were never written have no room.
+    /// True if a fault leaves no space for blocks that were never written.
     pub(super) fn full(&self) -> bool {
         self.active.values().any(|fault| *fault == DiskFault::Full)
     }

@@ -1,23 +1,23 @@
-//! Disks: their contents, the writes that would not survive a loss of power, and their faults.
+//! Disks: their contents, the writes that a power loss could lose, and their faults.
 //!
-//! The base of a disk is immutable and shared by all machines that use it; the 4 KiB blocks that were written belong
-//! to the disk. A guest's writes are volatile until a flush covers them: reads return the newest version of each
-//! sector, and after a loss of power a sector holds one of its versions since the last covering flush. A disk is a
-//! value: it outlives its machine, and the cost of a clone is proportional to what was written since the last moment.
+//! The base of a disk is immutable, and all machines that use it share it. The 4 KiB blocks that were written belong to
+//! the disk. A guest's writes are volatile until a flush covers them. Reads return the newest version of each sector.
+//! After a power loss, a sector holds one of its versions since the last covering flush. A disk is a value that
+//! outlives its machine. Cloning it costs time in proportion to the blocks written since the last moment.
 //!
-//! - `base`, `map`: the content under the written blocks; `content`: the content that reads see
+//! - `base`, `map`: the content below the written blocks; `content`: the content that reads return
 //! - `write`: changes that requests make; `cache`: the versions that are not durable yet
-//! - `loss`: the effect of a loss of power on these versions and on requests in flight
-//! - `faults`: errors, latency, no room; `bit_rot`: bits that flip; `draw`: draws
-//! - `moment`: a disk at a stop
+//! - `loss`: the effect of a power loss on these versions and on requests in flight
+//! - `faults`: errors, latency, no space; `bit_rot`: bits that flip; `draw`: random draws
+//! - `moment`: moments of a disk
 //!
-//! Not here: requests, their bounds and their latency (`virtio::blk`); when a fault begins and ends.
+//! Elsewhere: requests, their bounds and their latency (`virtio::blk`); when a fault begins and ends.
 //!
 //! **Invariants.**
-//! - Logical sectors are atomic, except in a loss of power with [`PowerLossOptions::tear_sectors`].
-//! - A flush makes durable exactly the writes that had completed when it was submitted (virtio 1.2, 5.2.6). Other
-//!   writes become durable only when the cache has no room.
-//! - Random numbers are drawn only for an active fault, for bit rot, at a loss of power and at a reset of the machine.
+//! - Logical sectors are atomic, except in a power loss with [`PowerLossOptions::tear_sectors`].
+//! - A flush makes durable exactly the writes that had completed when the flush was submitted (virtio 1.2, 5.2.6).
+//!   Other writes become durable only when the cache is full.
+//! - Random numbers are drawn only for an active fault, for bit rot, at a power loss and at a reset of the machine.
 
 mod base;
 mod bit_rot;
@@ -53,9 +53,10 @@ pub use loss::{Aborted, LANDING_BYTES_MAX, LossMode, PowerLoss, PowerLossOptions
 pub use moment::{DiskMoment, DiskMomentError, DiskParts};
 pub(crate) use write::Change;
 
-/// Bytes of a block, the unit of copy-on-write.
+/// Size of a block in bytes, the unit of copy-on-write.
 pub const BLOCK: u64 = 4096;
-/// Bytes of a sector, the unit in which requests count (virtio 1.2, 5.2.6). The atomic unit is [`SectorSize`].
+/// Size of a virtio sector in bytes, the unit of offsets in requests (virtio 1.2, 5.2.6). Drives write sectors of
+/// [`SectorSize`] atomically.
 pub const SECTOR: u64 = 512;
 /// Maximum size of a disk, in bytes: 16 TiB.
 pub const DISK_BYTES_MAX: u64 = 1 << 44;
@@ -72,7 +73,7 @@ pub enum DiskError {
         #[source]
         source: std::io::Error,
     },
-    /// The size is zero, too large, or not whole sectors.
+    /// The size is zero, above the maximum, or not a multiple of [`SECTOR`].
     #[error(
         "disk {name}: {bytes} bytes: a disk has whole sectors of {SECTOR} bytes, at least one and at most 16 TiB"
     )]
@@ -83,29 +84,29 @@ pub enum DiskError {
         bytes: u64,
     },
     /// The size is not a multiple of the logical sector size.
-    #[error("a disk of {bytes} bytes has no whole sectors of {sector} bytes")]
+    #[error("a disk of {bytes} bytes is not a whole number of sectors of {sector} bytes")]
     Sectors {
         /// Size of the disk in bytes.
         bytes: u64,
-        /// Bytes of a logical sector.
+        /// Size of a logical sector in bytes.
         sector: u64,
     },
-    /// The serial is too long or not printable ASCII.
+    /// The serial number is too long or not printable ASCII.
     #[error("disk serial \"{0}\": at most 20 bytes of printable ASCII")]
     Serial(String),
-    /// The given disks differ from the machine's disks in a fixed property.
+    /// The given disks and the machine's disks differ in a property that must not change.
     #[error("{what}: {given} given, {machine} in the machine")]
     Other {
         /// Property that differs.
         what: &'static str,
-        /// The property in the given disks.
+        /// Value for the given disks.
         given: String,
-        /// The property in the machine's disks.
+        /// Value for the machine's disks.
         machine: String,
     },
 }
 
-/// Size of a logical sector, which a drive writes as a whole or not at all.
+/// Size of a logical sector. A drive writes a logical sector as a whole or not at all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SectorSize {
     /// 512 bytes.
@@ -126,7 +127,7 @@ impl SectorSize {
     }
 }
 
-/// Part of a file that is a part of a disk's base.
+/// Part of a file that becomes a part of a disk's base.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilePart {
     /// Path of the file.
@@ -137,7 +138,7 @@ pub struct FilePart {
     pub bytes: u64,
 }
 
-/// Disk: content, volatile write cache and faults.
+/// A disk: content, volatile write cache and faults.
 #[derive(Clone)]
 pub struct Disk {
     content: Content,
@@ -150,29 +151,29 @@ type Block = [u8; BLOCK as usize];
 const ZEROES: &Block = &[0; BLOCK as usize];
 
 impl Disk {
-    /// Creates an empty disk, which holds zeroes.
+    /// Creates a disk of zeroes.
     ///
     /// # Errors
-    /// Returns an error if a disk cannot have this size.
+    /// Returns an error if the size is not a valid size of a disk.
     pub fn zeroed(bytes: u64) -> Result<Disk, DiskError> {
         Disk::new(Base::Zero, bytes, "zeroed")
     }
 
-    /// Creates a disk with this content.
+    /// Creates a disk whose base is `content`.
     ///
     /// # Errors
-    /// Returns an error if a disk cannot have the content's length.
+    /// Returns an error if the content's length is not a valid size of a disk.
     pub fn from_bytes(content: Arc<[u8]>) -> Result<Disk, DiskError> {
         let bytes = content.len() as u64;
         Disk::new(Base::Bytes(content), bytes, "in memory")
     }
 
-    /// Creates a disk whose base is a file, rounded up to whole sectors.
-    /// The file is mapped, never written, and must not change while the disk lives. `digest` is its blake3; if it is
-    /// not given, it is computed when it is first needed.
+    /// Creates a disk whose base is a file, rounded up to whole sectors. The file is mapped, never written, and must
+    /// not change while the disk exists. `digest` is the file's BLAKE3 digest. If it is `None`, the disk computes it
+    /// when it first needs it.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be mapped or a disk cannot have its size.
+    /// Returns an error if the file cannot be mapped or its size is not a valid size of a disk.
     pub fn open(path: &Path, digest: Option<[u8; 32]>) -> Result<Disk, DiskError> {
         let file =
             MappedFile::open(path).map_err(|source| DiskError::Open { path: path.to_owned(), source })?;
@@ -182,11 +183,11 @@ impl Disk {
         Ok(disk)
     }
 
-    /// Creates a disk whose base consists of parts of files, one after the other. The files are mapped, as for
-    /// [`Disk::open`]; several disks can share them. `digest` identifies the content.
+    /// Creates a disk whose base consists of parts of files, one after the other. The files are mapped as in
+    /// [`Disk::open`], and several disks can share them. `digest` identifies the content.
     ///
     /// # Errors
-    /// Returns an error if a file cannot be mapped, or if a part has no whole sectors.
+    /// Returns an error if a file cannot be mapped, or if the length of a part is not a multiple of [`SECTOR`].
     pub fn open_parts(parts: &[FilePart], digest: [u8; 32]) -> Result<Disk, DiskError> {
         let mut files: BTreeMap<&Path, Arc<MappedFile>> = BTreeMap::new();
         let mut mapped = Vec::new();
@@ -223,7 +224,7 @@ impl Disk {
         Ok(Disk { content, sector, cache: Cache::default(), faults: Faults::default() })
     }
 
-    /// Returns the disk with logical sectors of this size. The content of its cache becomes durable.
+    /// Returns the disk with logical sectors of this size. Content of its cache becomes durable.
     ///
     /// # Errors
     /// Returns an error if the disk's size is not a multiple of this sector size.
@@ -240,7 +241,7 @@ impl Disk {
     pub fn len(&self) -> u64 {
         self.content.bytes()
     }
-    /// Returns false: a disk has at least one sector.
+    /// Returns false, because a disk has at least one sector.
     pub fn is_empty(&self) -> bool {
         false
     }
@@ -248,17 +249,17 @@ impl Disk {
     pub fn sector_size(&self) -> SectorSize {
         self.sector
     }
-    /// True if `len` bytes at `offset` are on the disk.
+    /// True if the disk contains `len` bytes at `offset`.
     pub fn contains(&self, offset: u64, len: u64) -> bool {
         offset.checked_add(len).is_some_and(|end| end <= self.len())
     }
 
-    /// Reads the newest versions. Bytes beyond the end are zero.
+    /// Reads the newest versions of sectors. Bytes beyond the end are zero.
     pub fn read(&self, offset: u64, buf: &mut [u8]) {
         self.content.read(offset, buf);
     }
 
-    /// Writes on behalf of the host. This write and all earlier ones become durable. Bytes beyond the end are dropped.
+    /// Writes on behalf of Everett. This write and all earlier writes become durable. Bytes beyond the end are dropped.
     pub fn write(&mut self, offset: u64, content: &[u8]) {
         self.cache.clear();
         self.content.write(offset, content);
@@ -269,13 +270,13 @@ impl Disk {
         self.content.written_blocks()
     }
 
-    /// Returns the bytes of old versions in the cache, i.e. of sectors as they were before writes that no flush has
-    /// covered.
+    /// Returns the bytes of old versions in the cache. Old versions are the contents of sectors before writes that no
+    /// flush has covered.
     pub fn cached_bytes(&self) -> u64 {
         self.cache.bytes()
     }
 
-    /// Begins a fault with the name `id`, which replaces the fault of that name, if any.
+    /// Begins a fault with ID `id`. Replaces an active fault with the same ID.
     ///
     /// # Errors
     /// Returns an error if the fault's parameters are invalid, or if the disk would have more than [`FAULTS_MAX`]
@@ -283,19 +284,19 @@ impl Disk {
     pub fn apply(&mut self, id: u64, fault: DiskFault) -> Result<(), DiskFaultError> {
         self.faults.apply(id, fault)
     }
-    /// Ends the fault with this name. Returns false if there is none.
+    /// Ends the fault with this ID. Returns false if there is none.
     pub fn heal(&mut self, id: u64) -> bool {
         self.faults.heal(id)
     }
-    /// Ends all faults. Their past effects remain.
+    /// Ends all faults. Their effects on the content remain.
     pub fn heal_all(&mut self) {
         self.faults.heal_all();
     }
-    /// Returns the active faults by name.
+    /// Returns the active faults by ID.
     pub fn faults(&self) -> &BTreeMap<u64, DiskFault> {
         self.faults.active()
     }
-    /// True if a fault makes a request of this kind fail.
+    /// True if a fault makes this request fail. `kind` is the request's category.
     pub(crate) fn fails(&self, kind: Requests, disk: u8, streams: &mut Streams) -> bool {
         self.faults.fails(kind, disk, streams)
     }
@@ -304,22 +305,22 @@ impl Disk {
         self.faults.extra_ns(disk, streams)
     }
 
-    /// Returns the blake3 digest of the base.
+    /// Returns the BLAKE3 digest of the base.
     pub fn base_digest(&mut self) -> [u8; 32] {
         self.content.base_digest()
     }
 
-    /// Returns the digest of the whole disk. The cost is proportional to the changes since the last call.
+    /// Returns the digest of the whole disk. Costs time in proportion to the changes since the last call.
     pub(crate) fn digest(&mut self) -> Digest {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&self.base_digest()).update(&self.content.sum().digest().0);
         hasher.update(&self.sector.bytes().to_le_bytes()).update(&self.cache.digest().0);
-        // Plain data, which postcard can always encode.
+        // The faults are plain data, which postcard can always encode.
         hasher.update(&postcard::to_stdvec(&self.faults).unwrap_or_default());
         Digest(*hasher.finalize().as_bytes())
     }
 
-    /// Describes the unflushed writes, for people who compare two runs.
+    /// Returns a text about the unflushed writes, for people who compare two runs.
     pub(crate) fn cache_text(&mut self) -> String {
         let digest = self.cache.digest();
         format!("{:?}, digest {digest}", self.cache)

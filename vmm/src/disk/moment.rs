@@ -1,7 +1,7 @@
-//! A moment of a disk: blocks, cache and faults, and the properties that identify the disk.
+//! Moments of a disk: blocks, cache and faults, and the properties that identify the disk.
 //!
-//! The cost of taking a moment is proportional to what was written since the last moment; the cache is shared, not
-//! copied. In a file the blocks are a tree of pages, and the rest is one string of bytes.
+//! Taking a moment costs time in proportion to the blocks written since the last moment. The moment shares the cache
+//! without a copy. In a file, the blocks are a tree of pages, and everything else is one byte string.
 
 use std::fmt;
 
@@ -14,20 +14,20 @@ use super::faults::{DiskFaultError, Faults};
 use super::{BLOCK, DISK_BYTES_MAX, Disk, SectorSize};
 use crate::digest::LeafSum;
 
-/// Fixed properties of a disk, independent of its content.
+/// Properties of a disk that do not depend on its content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Make {
     pub(crate) bytes: u64,
     pub(crate) sector: SectorSize,
-    /// blake3 of the base, if it was already known. Taking a moment does not compute it, since hashing a large image is
+    /// BLAKE3 digest of the base, if it is known. Taking a moment does not compute it, because hashing a large image is
     /// slow.
     pub(crate) base: Option<[u8; 32]>,
 }
 
-/// State of a disk at a stop.
+/// Snapshot of a disk, taken at a stop.
 #[derive(Debug, Clone)]
 pub struct DiskMoment {
-    /// Written blocks, i.e. the difference from the base.
+    /// Written blocks, i.e. the differences from the base.
     pub blocks: Tree,
     /// Sum of the blocks' hashes.
     pub sum: LeafSum,
@@ -36,7 +36,7 @@ pub struct DiskMoment {
     faults: Faults,
 }
 
-/// Moment of a disk in the form of a file.
+/// Moment of a disk in the form that a file stores.
 #[derive(Debug, Clone)]
 pub struct DiskParts {
     /// Written blocks.
@@ -45,7 +45,7 @@ pub struct DiskParts {
     pub state: Vec<u8>,
 }
 
-/// Head of [`DiskParts::state`]; the contents of the cache follow it.
+/// Head of [`DiskParts::state`]. The contents of the cache follow it.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     make: Make,
@@ -59,12 +59,12 @@ pub enum DiskMomentError {
     /// The bytes cannot be decoded.
     #[error("its state cannot be read: {0}")]
     Encoding(String),
-    /// A disk cannot have this size.
+    /// The size is not a valid size of a disk.
     #[error("a disk cannot have {bytes} bytes in sectors of {sector} bytes")]
     Make {
         /// Size of the disk in bytes.
         bytes: u64,
-        /// Size of its sectors in bytes.
+        /// Size of the disk's sectors in bytes.
         sector: u64,
     },
     /// A block lies beyond the end of the disk.
@@ -72,7 +72,7 @@ pub enum DiskMomentError {
     Block {
         /// Number of the block.
         block: u64,
-        /// Number of blocks of the disk.
+        /// Number of blocks that the disk has.
         blocks: u64,
     },
     /// The stored cache is invalid.
@@ -84,32 +84,32 @@ pub enum DiskMomentError {
 }
 
 impl DiskMoment {
-    /// Returns the bytes of versions in the cache that no flush has covered.
+    /// Returns the bytes of old versions in the cache.
     pub fn cached_bytes(&self) -> u64 {
         self.cache.bytes()
     }
 
-    /// True if both moments share one cache object.
+    /// True if both moments share the same cache.
     #[cfg(test)]
     pub(super) fn shares_cache_with(&self, other: &DiskMoment) -> bool {
         self.cache.shares(&other.cache)
     }
 
-    /// Returns the form that is stored in a file.
+    /// Returns the parts that a file stores.
     #[must_use]
     pub fn to_parts(&self) -> DiskParts {
         let (cache, contents) = self.cache.to_parts(self.make.sector);
         let stored = Stored { make: self.make.clone(), faults: self.faults.clone(), cache };
-        // Plain data, which postcard can always encode.
+        // The state is plain data, which postcard can always encode.
         let mut state = postcard::to_stdvec(&stored).unwrap_or_default();
         state.extend(contents);
         DiskParts { blocks: self.blocks.clone(), state }
     }
 
-    /// Restores a moment from a file, which is not trusted.
+    /// Decodes a moment from a file, which may be hostile.
     ///
     /// # Errors
-    /// Returns an error if the parts are not a valid moment of some disk.
+    /// Returns an error if the parts are not a valid moment of a disk.
     pub fn from_parts(parts: &DiskParts) -> Result<DiskMoment, DiskMomentError> {
         let encoding = |error: postcard::Error| DiskMomentError::Encoding(error.to_string());
         let (stored, contents): (Stored, _) = postcard::take_from_bytes(&parts.state).map_err(encoding)?;
@@ -130,12 +130,11 @@ impl DiskMoment {
 }
 
 impl Disk {
-    /// Returns the disk's fixed properties.
     pub(crate) fn make(&self) -> Make {
         Make { bytes: self.len(), sector: self.sector, base: self.content.known_base_digest() }
     }
 
-    /// Takes a moment of the disk. Blocks that were written since the last one are added to `pool`.
+    /// Takes a moment of the disk. Adds blocks that were written since the last moment to `pool`.
     pub(crate) fn moment(&mut self, pool: &Pool) -> DiskMoment {
         let (blocks, sum) = self.content.moment(pool);
         let (cache, faults) = (self.cache.clone(), self.faults.clone());
@@ -151,7 +150,8 @@ impl Disk {
 }
 
 impl Make {
-    /// Returns the first property that differs, with both values. Bases are compared only if both digests are known.
+    /// Returns the name and both values of the first property that differs. Compares the bases only if both digests are
+    /// known.
     pub(crate) fn difference(&self, other: &Make) -> Option<(&'static str, String, String)> {
         let differ =
             |what, a: &dyn fmt::Display, b: &dyn fmt::Display| Some((what, a.to_string(), b.to_string()));

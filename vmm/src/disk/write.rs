@@ -1,34 +1,34 @@
-//! Writes of requests: each request changes some ranges and keeps their old content in the cache.
+//! Writes of requests: each request changes some ranges, and the cache keeps their old content.
 
 use super::cache::Record;
 use super::content::for_blocks;
 use super::{BLOCK, Disk, ZEROES};
 
-/// Change that a request makes to one range. Offset and length are multiples of the logical sector size, within the
-/// disk.
+/// Change that a request makes to one range of the disk. Offset and length are multiples of the logical sector size,
+/// and the range is within the disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// Content is written.
+    /// Writes `content`.
     Write {
         /// Offset in bytes.
         offset: u64,
         /// Bytes to write.
         content: Vec<u8>,
     },
-    /// Zeroes are written.
+    /// Writes zeroes.
     Zero {
         /// Offset in bytes.
         offset: u64,
         /// Length in bytes.
         len: u64,
-        /// True if the zeroes take room on a thin-provisioned device. If false, blocks that were never written remain
-        /// so.
+        /// True if the zeroes use space on a thin-provisioned device. If false, blocks that were never written stay
+        /// unwritten.
         takes_room: bool,
     },
 }
 
 impl Change {
-    /// Returns the number of bytes that it changes.
+    /// Returns the number of bytes that the change covers.
     pub(crate) fn bytes(&self) -> u64 {
         self.range().1
     }
@@ -41,7 +41,7 @@ impl Change {
 }
 
 impl Disk {
-    /// True if the disk has room for these changes.
+    /// True if the disk has space for these changes.
     pub(crate) fn has_room(&self, changes: &[Change]) -> bool {
         let fits = |change: &Change| {
             let (offset, len) = change.range();
@@ -52,7 +52,7 @@ impl Disk {
         !self.faults.full() || changes.iter().all(fits)
     }
 
-    /// Applies a request that writes and completes now. The changes are volatile. Returns the number of the write.
+    /// Applies the changes of a write that completes now. They are volatile. Returns the number of the write.
     pub(crate) fn complete(&mut self, changes: &[Change]) -> u64 {
         let write = self.cache.number();
         for change in changes {
@@ -64,13 +64,13 @@ impl Disk {
     pub(crate) fn completed(&self) -> u64 {
         self.cache.completed()
     }
-    /// Completes a flush, which makes writes with numbers below `covers` durable.
+    /// Completes a flush, which makes all writes with numbers below `covers` durable.
     pub(crate) fn flush(&mut self, covers: u64) {
         self.cache.flush(covers, self.sector);
     }
 
-    /// Applies one change of a write and keeps the old content in the cache. If `bounded`, the cache is destaged to its
-    /// bound.
+    /// Applies one change of a write and keeps the old content in the cache. If `bounded` is true, destages the cache
+    /// to its maximum size.
     pub(super) fn change(&mut self, write: u64, change: &Change, bounded: bool) {
         let size = self.sector.bytes();
         let (offset, len) = change.range();
@@ -84,8 +84,8 @@ impl Disk {
             if !takes_room && before.part(0, range.len()) == new && self.content.written(block).is_none() {
                 return;
             }
-            // Recorded even if the bytes are equal: this write may survive where an older write of the same bytes is
-            // lost.
+            // The old content is kept even if the bytes are equal, because a power loss may lose an older write of the
+            // same bytes and keep this one.
             let sector = (block * BLOCK + at as u64) / size;
             let sectors = (range.len() as u64 / size) as u8;
             self.cache.push(Record { write, sector, sectors, before }, self.sector);

@@ -1,16 +1,21 @@
-//! Search for the first instruction at which two runs of the same construction differ.
+//! Search for the first instruction at which two runs of the same machine or world differ.
 //!
-//! Both runs execute side by side and are compared at each point of a trail. At the first difference there are two
-//! cases. If the journals since the last equal point first differ at an *input* (a value loaded from a device, an
-//! interrupt, a skip of idle time), the leak (a source of nondeterminism) is in the machine. The journal then names
-//! the instruction, even if the leak never occurs again. Otherwise the CPU computed different results from the same
-//! inputs. Then both runs are repeated from their start and compared more and more densely between the last equal
-//! point and the first different one, until these are one instruction apart. In a world, the state between the
-//! machines (the wire, clocks, the round) may differ first; then this state and its vtime are reported.
+//! Both runs execute side by side and are compared at each point of a trail. At the first point that differs, the
+//! search looks at the journals since the last equal point. There are two cases:
 //!
-//! A digest is invisible to a correct engine. But a defect of the engine's caches may appear or disappear with
-//! digests, because dirty tracking touches the TLB. So a repeated run takes its digests at the same places as the
-//! first one. Between them, registers, devices and RAM of both runs are compared directly.
+//! - The journals first differ at an *input*: a value loaded from a device, an interrupt, a skip of idle time. The leak
+//!   (a source of nondeterminism) is then in the machine, and the journal names the instruction, even if the leak never
+//!   occurs again.
+//! - Otherwise the CPU computed different results from the same inputs. The search repeats both runs from their start
+//!   and compares them at more points in the interval. It repeats this until the last equal point and the first
+//!   different point are one instruction apart.
+//!
+//! In a world, the state between the machines (the wire, clocks, the round) may differ first. The search then reports
+//! that state and its vtime.
+//!
+//! A correct engine is not affected by digests. But dirty tracking touches the TLB, so digests may hide or reveal a
+//! defect of the engine's caches. A repeated run therefore takes its digests at the same points as the first run.
+//! Between those points, the search compares registers, devices and RAM directly.
 
 use std::fmt;
 
@@ -22,9 +27,9 @@ use crate::machine::journal::{Entry, EntryKind};
 use crate::machine::{Machine, Stop, Until};
 use crate::ram::Ram;
 
-/// Number of points in one refinement of an interval.
+/// Number of comparisons in one pass over an interval.
 const POINTS: u64 = 64;
-/// Number of attempts to reproduce a difference.
+/// Number of times that the search tries to reproduce a difference.
 const ATTEMPTS: u32 = 3;
 
 /// Identifies one of the two runs.
@@ -36,14 +41,14 @@ pub enum Side {
     B,
 }
 
-/// A system that runs machines: a machine itself, or a session that also answers the guests. It stops where `until`
-/// says or at the machines' end, and a stop has no effect on the execution.
+/// A machine, or a session that runs machines and also answers the guests. It stops as `until` says or when its
+/// machines end. A stop has no effect on the execution.
 pub trait Subject {
-    /// Runs to a vtime, or to a count of this node's retired instructions.
+    /// Runs to a vtime, or to a count of the node's retired instructions.
     fn run(&mut self, node: usize, until: &Until<'_>) -> Stop;
-    /// Returns the number of instructions that this node has retired, over all of its machines.
+    /// Returns the number of instructions that the node has retired, over all of its machines.
     fn retired(&self, node: usize) -> u64;
-    /// Returns the world's vtime at which this node's current machine shows `vtime`.
+    /// Returns the world's vtime at which the node's current machine shows `vtime`.
     fn world_ns(&self, node: usize, vtime: u64) -> u64;
     /// Returns the number of nodes.
     fn nodes(&self) -> usize;
@@ -51,7 +56,7 @@ pub trait Subject {
     fn machine(&mut self, node: usize) -> &mut Machine;
     /// Returns the digest of everything that determines the further execution.
     fn digest(&mut self) -> Digest;
-    /// Returns the digests of the state between the machines, by name. No engine is involved.
+    /// Returns the digests of the state between the machines, with names. Does not query the engine.
     fn between(&self) -> Vec<(String, Digest)> {
         Vec::new()
     }
@@ -61,7 +66,7 @@ impl Subject for Machine {
     fn run(&mut self, _: usize, until: &Until<'_>) -> Stop {
         loop {
             match Machine::run(self, until) {
-                // The output has no reader.
+                // Nobody reads the output.
                 Stop::OutputFull(port) => drop(self.output().take_port(port)),
                 stop => return stop,
             }
@@ -84,44 +89,43 @@ impl Subject for Machine {
     }
 }
 
-/// Cause of a difference.
+/// Cause of a difference between two runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cause {
     /// The machines differed before the first instruction.
     Construction,
     /// The machines gave the CPUs different inputs.
     Input {
-        /// Input of the first run; `None` if it got no further input in the interval.
+        /// Input of the first run; `None` if the first run got no further input in the interval.
         a: Option<Entry>,
-        /// Input of the second run; `None` if it got no further input in the interval.
+        /// Input of the second run; `None` if the second run got no further input in the interval.
         b: Option<Entry>,
     },
     /// The CPUs computed different results from the same inputs.
     Execution,
-    /// All machines were equal, but the state between them was not. `differences` lists the parts of that state that
-    /// differ, `vtime` is the world's when the difference was found, and `icount` and `rip` are the node's at that
-    /// time.
+    /// All machines were equal, but the state between them was not. `differences` then lists the differing parts of
+    /// that state. `vtime` is the world's vtime at which the search found them. `icount` and `rip` are the node's at
+    /// that vtime.
     Between,
-    /// The difference did not occur again when the runs were repeated. The reported count is the start of the
-    /// interval.
+    /// The difference did not occur again when the runs were repeated. `icount` is then the start of the interval.
     NotRepeatable,
 }
 
 /// The first difference between two runs.
 #[derive(Debug, Clone)]
 pub struct Divergence {
-    /// Number of the node.
+    /// Number of the node that differs.
     pub node: usize,
     /// Number of instructions that the node retired before the instruction at which the runs differ.
     pub icount: u64,
-    /// The node's vtime at that instruction, in nanoseconds since it was last switched on.
+    /// The node's vtime at that instruction, in nanoseconds since its last power-on.
     pub vtime: u64,
     /// Address of the instruction in the first and in the second run.
     pub rip: (u64, u64),
     /// Cause of the difference.
     pub cause: Cause,
-    /// Differences between the states after the instruction; if the runs could not be repeated, at the next point of
-    /// the trail.
+    /// Differences between the states after the instruction. If the difference did not occur again, these are the
+    /// differences at the next point of the trail.
     pub differences: Vec<Difference>,
 }
 
@@ -152,12 +156,12 @@ impl fmt::Display for Divergence {
     }
 }
 
-/// Finds the first instruction at which two runs differ within `horizon_ns` of vtime, comparing them each
-/// `interval_ns`. `make` returns a new subject of the same construction at each call. Returns `None` if they do not
+/// Finds the first instruction at which two runs differ within `horizon_ns` of vtime. Compares them every
+/// `interval_ns`. Each call of `make` returns a new subject, made in the same way. Returns `None` if the runs do not
 /// differ.
 ///
 /// # Errors
-/// Returns an error if `make` does.
+/// Returns the errors of `make`.
 pub fn first_difference<S: Subject, X>(
     make: &mut dyn FnMut(Side) -> Result<S, X>,
     horizon_ns: u64,
@@ -174,7 +178,7 @@ pub fn first_difference<S: Subject, X>(
         let at = horizon_ns.min(equal.vtime.saturating_add(equal.interval_ns));
         equal.end_ns = at;
         pair.run(&Until::vtime(at));
-        // Different inputs without a lasting effect are a difference, too.
+        // Different inputs count as a difference even if the states are equal again.
         if !pair.equal() || pair.first_input().is_some() {
             break;
         }
@@ -190,7 +194,7 @@ pub fn first_difference<S: Subject, X>(
             Some(pair.world_ns(node, a.into_iter().chain(b).min_by_key(|e| e.vtime)?))
         });
         match first_part(make, equal)? {
-            // An input of a node may differ as a consequence of this difference.
+            // The different state between the machines may have caused the node's different input.
             Some(Part::Between(divergence)) if seen.is_none_or(|seen| divergence.vtime <= seen) => {
                 return Ok(Some(divergence));
             }
@@ -212,20 +216,19 @@ pub fn first_difference<S: Subject, X>(
 struct Equal {
     interval_ns: u64,
     vtime: u64,
-    /// vtime of the next point, at which they differed.
+    /// vtime of the next point, at which the runs differed.
     end_ns: u64,
 }
 
 impl Equal {
-    /// Returns the condition to run to a count between this point and the next. A run that is idle there stops at the
-    /// next point.
+    /// Returns the condition to run to a count between this point and the next. An idle run stops at the next point.
     fn until(&self, icount: u64) -> Until<'static> {
         Until { vtime: self.end_ns, ..Until::icount(icount) }
     }
 }
 
-/// Builds the result for an input that the journal names. Reports the states after the instruction if the leak occurs
-/// again.
+/// Builds the result for an input that the journal names. If the leak occurs again in a repeated run, the result has
+/// the states after the instruction.
 fn locate_input<S: Subject, X>(
     make: &mut dyn FnMut(Side) -> Result<S, X>,
     mut found: Pair<S>,
@@ -250,16 +253,16 @@ fn locate_input<S: Subject, X>(
     Ok(divergence)
 }
 
-/// Part of a world that differed first.
+/// Part of a world that differs first.
 enum Part {
     /// A node's machine.
     Node(usize),
-    /// The state between the machines. It is the complete result.
+    /// The state between the machines. The result needs no further search.
     Between(Divergence),
 }
 
-/// Finds the part of a world that differed first, by narrowing the interval in vtime. `None` if the difference did not
-/// occur again.
+/// Finds the part of a world that differs first, by narrowing the interval in vtime. Returns `None` if the difference
+/// did not occur again.
 fn first_part<S: Subject, X>(
     make: &mut dyn FnMut(Side) -> Result<S, X>,
     equal: Equal,
@@ -291,7 +294,7 @@ fn first_part<S: Subject, X>(
     }
 }
 
-/// Narrows the interval until it is one instruction.
+/// Narrows the interval to one instruction.
 fn locate_execution<S: Subject, X>(
     make: &mut dyn FnMut(Side) -> Result<S, X>,
     mut found: Pair<S>,
@@ -320,7 +323,7 @@ fn locate_execution<S: Subject, X>(
         };
         match parted {
             Some((next, rip, vtime)) if next - last <= 1 => {
-                // If the node restarted in the interval, the first pair's journals did not contain this input.
+                // If the node restarted in the interval, the first runs' journals did not contain this input.
                 let cause = match pair.first_input_of(node) {
                     Some((a, b)) => Cause::Input { a, b },
                     None => Cause::Execution,
@@ -339,11 +342,11 @@ fn locate_execution<S: Subject, X>(
     }
 }
 
-/// Two runs that are executed side by side.
+/// Two runs that execute side by side.
 struct Pair<S> {
     a: S,
     b: S,
-    /// The node that is examined.
+    /// Number of the node to examine.
     node: usize,
 }
 
@@ -355,7 +358,7 @@ impl<S: Subject> Pair<S> {
         }
         Ok(Pair { a, b, node: 0 })
     }
-    /// Returns a new pair at a point of the trail, with digests at the same places as in the first pair.
+    /// Repeats both runs up to a point of the trail, with digests at the same points as in the first pair.
     fn at<X>(make: &mut dyn FnMut(Side) -> Result<S, X>, point: Equal, node: usize) -> Result<Pair<S>, X> {
         let mut pair = Pair::new(make)?;
         pair.node = node;
@@ -380,7 +383,7 @@ impl<S: Subject> Pair<S> {
     fn equal(&mut self) -> bool {
         self.a.digest() == self.b.digest()
     }
-    /// True if the node is equal in both runs. The comparison has no effect on an engine.
+    /// True if the node is equal in both runs. The comparison does not affect the engines.
     fn looks_equal(&mut self) -> bool {
         let (a, b) = self.machines();
         a.compared_registers() == b.compared_registers()
@@ -388,8 +391,8 @@ impl<S: Subject> Pair<S> {
             && same_memory(a.ram(), b.ram())
             && a.disk_digests() == b.disk_digests()
     }
-    /// Returns the first node that differs, or else the state between the machines if that differs, when the world is
-    /// at `vtime`.
+    /// Returns the first node that differs. If no node differs, returns the state between the machines if that differs.
+    /// The world is at `vtime`.
     fn unlike_part(&mut self, vtime: u64) -> Option<Part> {
         if let Some(node) = self.unlike_node() {
             return Some(Part::Node(node));
@@ -400,13 +403,13 @@ impl<S: Subject> Pair<S> {
             Part::Between(Divergence { differences, ..divergence })
         })
     }
-    /// Returns the parts of the state between the machines that differ.
+    /// Returns the differences of the state between the machines.
     fn differences_between(&self) -> Vec<Difference> {
         let (a, b) = (self.a.between(), self.b.between());
         let pairs = a.into_iter().zip(b).filter(|(a, b)| a != b);
         pairs.map(|((name, a), (_, b))| Difference { name, a: a.to_string(), b: b.to_string() }).collect()
     }
-    /// Returns the first node that differs.
+    /// Returns the number of the first node that differs.
     fn unlike_node(&mut self) -> Option<usize> {
         let looked_at = self.node;
         let unlike = (0..self.a.nodes()).find(|&node| {
@@ -416,7 +419,7 @@ impl<S: Subject> Pair<S> {
         self.node = looked_at;
         unlike
     }
-    /// Returns the number of instructions that the node retired in the run that is further ahead.
+    /// Returns the number of instructions that the node has retired, in the run that is further ahead.
     fn retired(&self) -> u64 {
         self.a.retired(self.node).max(self.b.retired(self.node))
     }
@@ -448,13 +451,14 @@ impl<S: Subject> Pair<S> {
         }
     }
 
-    /// Returns the first inputs that differ, and their node, if they show that the leak is in a machine. A node's
-    /// input may differ because another node sent something different, so the earliest one counts.
+    /// Returns the first inputs that differ, and their node, if they show that a machine leaked. Another node may have
+    /// caused a node's different input by sending something different, so the input with the earliest vtime is
+    /// returned.
     fn first_input(&mut self) -> Option<(usize, Option<Entry>, Option<Entry>)> {
         let found = (0..self.a.nodes()).filter_map(|node| {
             let (a, b) = self.first_input_of(node)?;
-            // The journals hold the inputs since the last equal point. If a node's clock was changed since then, the
-            // conversion uses its current setting.
+            // The journals hold the inputs since the last equal point. The conversion uses the node's current clock,
+            // even if the clock was changed since that point.
             let vtime = a.iter().chain(&b).map(|entry| entry.vtime).min()?;
             Some((self.a.world_ns(node, vtime), node, a, b))
         });
@@ -467,16 +471,17 @@ impl<S: Subject> Pair<S> {
         let at = (0..a.len().max(b.len())).find(|&i| a.get(i) != b.get(i))?;
         let (a, b) = (a.get(at).copied(), b.get(at).copied());
         let from_machine = match (a.map(|e| e.kind), b.map(|e| e.kind)) {
-            // The same access returned another value.
+            // The same access returned different values.
             (Some(EntryKind::Mmio { gpa: x, .. }), Some(EntryKind::Mmio { gpa: y, .. })) => {
                 x == y && same_place(a, b)
             }
             (Some(EntryKind::Pio { port: x, .. }), Some(EntryKind::Pio { port: y, .. })) => {
                 x == y && same_place(a, b)
             }
-            // The same entry at the same count, but at different instructions: the CPUs had differed before.
+            // The entries and their counts are equal, but the instructions are not: the CPUs had differed before.
             (x, y) if x == y && a.map(|e| e.icount) == b.map(|e| e.icount) => false,
-            // The entries differ in kind or in count. The earlier one shows a leak only if the machine caused it.
+            // The entries differ in kind or in count. The earlier entry shows a leak only if the machine caused that
+            // entry.
             (x, y) => {
                 let first = match (a, b) {
                     (Some(a), Some(b)) if a.icount <= b.icount => x,
@@ -495,7 +500,7 @@ impl<S: Subject> Pair<S> {
     }
 }
 
-/// Number of bytes that are compared at a time.
+/// Number of bytes per comparison step.
 const CHUNK: usize = 1 << 20;
 
 fn same_memory(a: &Ram, b: &Ram) -> bool {
@@ -503,7 +508,7 @@ fn same_memory(a: &Ram, b: &Ram) -> bool {
     a.len() == b.len()
         && (0..a.len()).step_by(CHUNK).all(|at| {
             let len = CHUNK.min((a.len() - at) as usize);
-            // Both ranges are RAM.
+            // Both ranges are RAM, so the reads succeed.
             a.memory().read_slice(&mut x[..len], GuestAddress(at)).is_ok()
                 && b.memory().read_slice(&mut y[..len], GuestAddress(at)).is_ok()
                 && x[..len] == y[..len]

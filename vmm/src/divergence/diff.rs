@@ -1,4 +1,4 @@
-//! Differences between the states of two machines: registers, pages, device fields and blocks.
+//! Lists the differences between the states of two machines: registers, pages, device fields and blocks.
 
 use std::fmt;
 
@@ -6,13 +6,14 @@ use crate::disk::{BLOCK, Disk};
 use crate::layout::PAGE;
 use crate::machine::Machine;
 
-/// Maximum number of pages or blocks that are listed individually.
+/// Maximum number of differing pages or blocks that are listed.
 const NAMED_MAX: usize = 32;
 
 /// A difference between two machines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// Name of the part: "cpu.gpr.3 (rbx)", "memory page 0x1234 byte 0x10", "devices.interrupts.lapic.irr" and so on.
+    /// Name of what differs: "cpu.gpr.3 (rbx)", "memory page 0x1234 byte 0x10", "devices.interrupts.lapic.irr" and so
+    /// on.
     pub name: String,
     /// Value in the first machine.
     pub a: String,
@@ -26,14 +27,14 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Names of general registers in the order of `CpuState::gpr`.
+/// Names of the general registers, in the order of `CpuState::gpr`.
 const GPR: [&str; 16] = [
     "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14",
     "r15",
 ];
 
-/// Returns all differences between two machines. Of pages and blocks, the first [`NAMED_MAX`] are listed, followed by
-/// their number.
+/// Returns the differences between two machines. If more than [`NAMED_MAX`] pages or blocks differ, lists the first
+/// ones and the total number.
 pub fn differences(a: &mut Machine, b: &mut Machine) -> Vec<Difference> {
     let mut found = Vec::new();
     let (cpu_a, cpu_b) = (a.compared_registers(), b.compared_registers());
@@ -44,10 +45,10 @@ pub fn differences(a: &mut Machine, b: &mut Machine) -> Vec<Difference> {
     found
 }
 
-/// Compares pretty-printed values field by field.
+/// Compares two pretty-printed values field by field.
 fn text_differences(root: &str, a: &str, b: &str, found: &mut Vec<Difference>) {
     let (mut a, mut b) = (fields(root, a), fields(root, b));
-    // A field that only one of them has (an event, a frame) is compared with "(none)".
+    // A field that only one value has (an event, a frame) is compared with "(none)".
     let missing = || "(none)".to_owned();
     let names: Vec<String> = {
         let mut names: Vec<String> = a.iter().chain(&b).map(|(name, _)| name.clone()).collect();
@@ -70,7 +71,7 @@ fn text_differences(root: &str, a: &str, b: &str, found: &mut Vec<Difference>) {
     }
 }
 
-/// Returns the leaves of a pretty-printed value, each with its path. Elements of lists are numbered.
+/// Returns each innermost field of a pretty-printed value with its path. Elements of lists are numbered.
 fn fields(root: &str, text: &str) -> Vec<(String, String)> {
     let mut leaves = Vec::new();
     let mut path = vec![(root.to_owned(), 0usize)];
@@ -84,7 +85,7 @@ fn fields(root: &str, text: &str) -> Vec<(String, String)> {
             if path.is_empty() {
                 break;
             }
-            // `}: value` ends the key of a map and starts its value.
+            // `}: value` ends the key of a map entry and starts its value.
             if let Some((_, value)) = content.split_once(": ") {
                 if opens {
                     path.push((format!("{name}=>"), 0));
@@ -124,7 +125,7 @@ fn join(path: &[(String, usize)], name: &str) -> String {
 }
 
 fn memory_differences(a: &mut Machine, b: &mut Machine, found: &mut Vec<Difference>) {
-    // Pages beyond the RAM of the smaller machine read as zero.
+    // Pages beyond the end of the smaller machine's RAM count as zero.
     let content = |machine: &Machine, page| machine.ram().page(page).copied().unwrap_or([0; PAGE as usize]);
     let pages = a.ram().len().max(b.ram().len()) / PAGE;
     let differ: Vec<u64> = (0..pages).filter(|&page| a.ram().page(page) != b.ram().page(page)).collect();
@@ -169,7 +170,7 @@ fn more(what: &str, count: usize, found: &mut Vec<Difference>) {
     }
 }
 
-/// Returns the first byte that differs, with the 16 bytes from there on.
+/// Returns the offset of the first byte that differs, with the 16 bytes from that offset on.
 fn byte_difference(name: &str, a: &[u8], b: &[u8]) -> Difference {
     let at = a.iter().zip(b).position(|(a, b)| a != b).unwrap_or(0);
     let show = |bytes: &[u8]| {

@@ -77,7 +77,7 @@ fn a_defect_of_the_engine_is_found_to_the_instruction() {
     }
 }
 
-/// Stands for host time: returns a new number at each call, whichever machine calls.
+/// Simulates host time: each call returns a new number, whichever machine calls.
 fn noise() -> u32 {
     static ASKED: AtomicU32 = AtomicU32::new(1);
     let number = ASKED.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9);
@@ -103,7 +103,7 @@ fn a_lost_lapic_bit_is_found_to_the_instruction() {
     main.extend([Op::Sti, Op::Work(10_000_000), Op::Jump(5)]);
     let leak = Leak { lapic_bit: Some(noise), ..Leak::default() };
     let make = |_| Script::new(&main, &HANDLER).machine_with(|c| c.leak = leak);
-    // With one interrupt in 64 lost at random in each run, the probability that both agree for 10,000 interrupts is
+    // Each run loses one interrupt in 64 at random. The probability that two runs agree on 10,000 interrupts is
     // negligible.
     let found = search(make, NANOS / 20, 1_000_000).unwrap();
     let Cause::Input { a, b } = &found.cause else { panic!("{found}") };

@@ -1,4 +1,4 @@
-//! A trail: the chain of digests at fixed vtimes.
+//! A trail: digests of a machine at fixed vtimes, hashed into a chain.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,10 +6,10 @@ use crate::clock::VTIME_MAX;
 use crate::digest::Digest;
 use crate::machine::{Machine, Stop, Until};
 
-/// Default distance between points, in nanoseconds of vtime: 100 ms.
+/// Default distance between two points of a trail, in nanoseconds of vtime: 100 ms.
 pub const TRAIL_INTERVAL_NS: u64 = 100_000_000;
 
-/// Digests at the multiples of an interval, and one at the machine's end.
+/// Digests at the multiples of an interval, and one at the end of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trail {
     interval_ns: u64,
@@ -17,7 +17,7 @@ pub struct Trail {
 }
 
 impl Trail {
-    /// Returns an empty trail.
+    /// Creates an empty trail.
     ///
     /// # Panics
     /// Panics if the interval is zero.
@@ -26,16 +26,16 @@ impl Trail {
         Trail { interval_ns, points: Vec::new() }
     }
 
-    /// Returns the points in order: vtimes and digests.
+    /// Returns the vtime in nanoseconds and the digest of each point, in ascending order.
     pub fn points(&self) -> &[(u64, Digest)] {
         &self.points
     }
-    /// Returns the distance between points, in nanoseconds of vtime.
+    /// Returns the distance between two points, in nanoseconds of vtime.
     pub fn interval_ns(&self) -> u64 {
         self.interval_ns
     }
 
-    /// Returns a digest of the whole chain.
+    /// Returns a digest of all points.
     pub fn digest(&self) -> Digest {
         let mut chain = [0; 32];
         for (vtime, digest) in &self.points {
@@ -46,8 +46,8 @@ impl Trail {
         Digest(chain)
     }
 
-    /// Returns the index of the first point at which two trails differ. If one trail is a prefix of the other, they
-    /// differ at its end.
+    /// Returns the index of the first point at which two trails differ. If one trail is a prefix of the other, returns
+    /// the length of the shorter one.
     pub fn first_difference(&self, other: &Trail) -> Option<usize> {
         let common = self.points.len().min(other.points.len());
         (0..common)
@@ -55,7 +55,7 @@ impl Trail {
             .or((self.points.len() != other.points.len()).then_some(common))
     }
 
-    /// Runs a machine as [`Machine::run`] does, and adds a digest at each multiple of the interval.
+    /// Runs a machine as [`Machine::run`] does, and adds its digest at each multiple of the interval.
     pub fn run(&mut self, machine: &mut Machine, until: &Until<'_>) -> Stop {
         loop {
             let next = self.next_point();
@@ -63,7 +63,7 @@ impl Trail {
             let now = machine.vtime();
             let ended = matches!(stop, Stop::End(_)) && self.points.last().is_none_or(|&(at, _)| at < now);
             if now >= next || ended {
-                // `now` can be slightly later than the multiple if one instruction takes several nanoseconds.
+                // `now` can be slightly later than the multiple, if one instruction takes several nanoseconds.
                 self.points.push((now, machine.digest()));
             }
             let short = matches!(stop, Stop::Time | Stop::Idle) && now < until.vtime.min(VTIME_MAX);
@@ -74,7 +74,7 @@ impl Trail {
         }
     }
 
-    /// Adds a digest.
+    /// Adds a point.
     ///
     /// # Panics
     /// Panics if the trail already has a point at `vtime` or later.
@@ -86,8 +86,8 @@ impl Trail {
         self.points.push((vtime, digest));
     }
 
-    /// Returns the vtime of the next point: the first multiple after the last point. The first point is the boot
-    /// state, at vtime 0.
+    /// Returns the vtime of the next point: the first multiple of the interval after the last point. A new trail begins
+    /// with the boot state at vtime 0.
     pub fn next_point(&self) -> u64 {
         self.points.last().map_or(0, |&(at, _)| (at / self.interval_ns + 1).saturating_mul(self.interval_ns))
     }

@@ -1,7 +1,7 @@
-//! A machine's engine, chosen at run time.
+//! An engine whose kind is chosen at run time.
 //!
-//! [`Machine`](crate::Machine) has this enum and no type parameter. With a parameter, each crate that uses machines would
-//! compile the run loop, the devices and the digests again, at its own level of optimisation.
+//! [`Machine`](crate::Machine) uses this enum and has no type parameter. With a type parameter, each crate that uses
+//! machines would compile the run loop, the devices and the digests again, at its own level of optimisation.
 
 use everett_cpu::{CpuState, Edge, Hit, Watchpoint};
 
@@ -12,13 +12,13 @@ use super::{Capabilities, Engine, Exit, Failure, TscAnchor, Until};
 
 /// An engine of any kind.
 pub enum AnyEngine {
-    /// The soft CPU, counting instructions.
+    /// Soft CPU that counts instructions.
     Soft(Box<SoftEngine>),
-    /// The soft CPU, counting exits or branches.
+    /// Soft CPU that counts exits or branches.
     Counting(Box<CountingEngine>),
-    /// The kvm engine, which uses the host's processor.
+    /// KVM engine, which uses the host's processor.
     Kvm(Box<KvmEngine>),
-    /// Any other engine. Tests run scripted ones.
+    /// Any other engine, for example a scripted one in tests.
     Other(Box<dyn Engine + Send>),
 }
 
@@ -41,7 +41,7 @@ impl From<KvmEngine> for AnyEngine {
 }
 
 impl AnyEngine {
-    /// Returns the soft CPU, if the engine has one, for settings of its own.
+    /// Returns the soft CPU's engine, to change its settings. Returns `None` for other kinds.
     pub fn soft_mut(&mut self) -> Option<&mut SoftEngine> {
         match self {
             AnyEngine::Soft(engine) => Some(engine),
@@ -49,7 +49,7 @@ impl AnyEngine {
             AnyEngine::Kvm(_) | AnyEngine::Other(_) => None,
         }
     }
-    /// Returns the kvm engine, if the machine has it.
+    /// Returns the KVM engine. Returns `None` for other kinds.
     pub fn kvm(&self) -> Option<&KvmEngine> {
         match self {
             AnyEngine::Kvm(engine) => Some(engine),
@@ -58,7 +58,7 @@ impl AnyEngine {
     }
 }
 
-/// Evaluates the same expression for any of the engines.
+/// Evaluates the same expression for whichever engine the enum holds.
 macro_rules! each {
     ($any:expr, $engine:ident => $body:expr) => {
         match $any {

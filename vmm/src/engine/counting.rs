@@ -1,19 +1,19 @@
-//! The soft engine in clock modes `exit` and `branch`. It counts finished exits or retired conditional branches, as
-//! the kvm engine does, so that either engine can continue where the other stopped.
+//! The soft CPU as an engine of clock modes `exit` and `branch`. It counts finished exits or retired conditional
+//! branches in the same way as the KVM engine, so that either engine can continue where the other stopped.
 //!
-//! In both modes, the next run finishes an instruction that accesses a device, whatever `Until::icount` says. It also
-//! finishes a repeated string instruction that follows directly or has iterations left (`repeat`).
+//! In both modes, `run` first finishes an instruction that accesses a device, whatever `Until::icount` is. It also
+//! finishes a repeated string instruction (`repeat`) that comes next or has iterations left.
 //!
-//! In mode `exit` a run ends at the guest's next exit, however large `Until::icount` is. An exit is counted when its
-//! instruction is finished, or when the exception in which it ends is delivered. At most one interrupt is taken after
-//! an exit, and none elsewhere. The TSC changes only after exits.
+//! In mode `exit`, a run ends at the guest's next exit, even if `Until::icount` is larger. An exit is counted when its
+//! instruction is finished, or when the exception that ends the instruction is delivered. The CPU takes at most one
+//! interrupt after an exit, and none elsewhere. The TSC changes only after exits.
 //!
-//! Watchpoints may stop a run anywhere. Such a stop is for an observer: no interrupt is taken, and the next run
-//! continues to the place where this one would have stopped. Breakpoints need an engine that counts instructions.
+//! Watchpoints may stop a run anywhere. Only observers use them: the CPU takes no interrupt at this stop, and the next
+//! run continues to where this run would have stopped. Breakpoints need an engine that counts instructions.
 //!
-//! **Invariant.** The CPU's own count of instructions is visible neither in states nor in the TSC. It bounds how long
-//! a guest may run without a counted exit or branch. The bound is measured from the last counted event, so the place
-//! where a run was stopped does not matter.
+//! **Invariant.** The CPU's own count of instructions is visible neither in states nor in the TSC. It only bounds how
+//! long a guest may run without a counted exit or branch. The bound starts at the last counted event, so stops in
+//! between do not matter.
 
 use everett_cpu::{CpuState, Edge, Hit, Watchpoint};
 
@@ -22,20 +22,20 @@ use super::soft::SoftEngine;
 use super::{Capabilities, Engine, Exit, Failure, TscAnchor, Until};
 use crate::clock::ClockMode;
 
-/// Maximum number of instructions without an exit or a counted branch. A guest that reaches it is ended, because its
-/// time stands still and nothing can interrupt it. This many instructions take about ten seconds of host time;
-/// hashing 144 MiB takes half of them.
+/// Maximum number of instructions without a counted exit or branch. The engine then ends the guest, because its vtime
+/// stands still and nothing can interrupt it. Executing this many instructions takes about ten seconds of host time.
+/// Hashing 144 MiB takes half as many instructions.
 pub const INSTRUCTIONS_MAX: u64 = 20_000_000_000;
-/// Maximum number of instructions that are executed at a time in mode `branch`. The place of the last branch is known
-/// with this precision.
+/// Maximum number of instructions per call of the CPU in mode `branch`. The position of the last branch is known with
+/// this precision.
 const PIECE: u64 = 1 << 20;
 
-/// Kind of events that are counted, with the state that only this mode needs.
+/// What the engine counts, with the state that only this clock mode needs.
 #[derive(Debug)]
 enum Counted {
     Exits {
         count: u64,
-        /// True directly after an exit, where an interrupt can be taken. Executing an instruction or taking an
+        /// True directly after an exit, where the CPU may take an interrupt. Executing an instruction or taking an
         /// interrupt clears it.
         open: bool,
         tsc: TscAnchor,
@@ -46,33 +46,34 @@ enum Counted {
     },
 }
 
-/// A soft CPU that counts exits or branches.
+/// Soft CPU that counts exits or branches.
 #[derive(Debug)]
 pub struct CountingEngine {
     soft: SoftEngine,
     counted: Counted,
-    /// True while an instruction waits for a device, or continues with its next iteration.
+    /// True while an instruction waits for a device, or has iterations left.
     unfinished: bool,
-    /// True while an instruction waits for a device.
+    /// True while an instruction waits for a device's answer.
     asking: bool,
-    /// True if an observer's stop within an unfinished instruction is to be reported when it is finished.
+    /// True if a watchpoint was hit within an unfinished instruction. The stop is reported when the instruction is
+    /// finished.
     watched: bool,
-    /// The CPU's count of instructions at the last exit or branch.
+    /// The CPU's count of instructions at the last counted exit or branch.
     progress: u64,
     instructions_max: u64,
 }
 
 impl CountingEngine {
-    /// Returns an engine that counts the exits of this CPU's guest from here on.
+    /// Creates an engine that counts the exits of the guest from now on.
     pub fn exits(soft: SoftEngine) -> CountingEngine {
         let tsc = TscAnchor { icount: 0, tsc: 0, num: 0, den: 1 };
         CountingEngine::new(soft, Counted::Exits { count: 0, open: true, tsc })
     }
 
-    /// Returns an engine that counts the branches of this CPU's guest from here on.
+    /// Creates an engine that counts the conditional branches of the guest from now on.
     ///
     /// # Panics
-    /// Panics if the CPU was not made to count branches ([`everett_cpu::CacheConfig::branches`]).
+    /// Panics unless the CPU was created to count branches ([`everett_cpu::CacheConfig::branches`]).
     pub fn branches(soft: SoftEngine) -> CountingEngine {
         assert!(soft.counts_branches(), "the CPU must count branches");
         CountingEngine::new(soft, Counted::Branches { base: 0 })
@@ -91,23 +92,23 @@ impl CountingEngine {
         }
     }
 
-    /// Sets the number of instructions without a counted event after which the guest is ended. For tests; it changes
-    /// the guest's execution.
+    /// Sets the number of instructions without a counted event after which the engine ends the guest. For tests,
+    /// because it changes the guest's execution.
     pub fn give_up_after(&mut self, instructions: u64) {
         self.instructions_max = instructions;
     }
 
-    /// Returns the CPU, for settings that do not change the guest's execution.
+    /// Returns the CPU's engine. Change only settings that do not affect the guest's execution.
     pub fn soft_mut(&mut self) -> &mut SoftEngine {
         &mut self.soft
     }
 
-    /// Returns the number of instructions executed so far, for display.
+    /// Returns the number of instructions executed so far. Only for display.
     pub fn instructions(&self) -> u64 {
         self.soft.icount()
     }
 
-    /// Executes at most `instructions` instructions. In mode `exit` the TSC stands still meanwhile.
+    /// Executes at most `instructions` instructions. In mode `exit`, the TSC stands still during these.
     fn execute(&mut self, instructions: u64, window: bool) -> Exit {
         let (from, branches) = (self.soft.icount(), self.soft.branches());
         if let Counted::Exits { count, tsc: TscAnchor { icount, tsc, num, den }, .. } = self.counted {
@@ -123,7 +124,7 @@ impl CountingEngine {
         exit
     }
 
-    /// Handles a stop of the CPU other than at its count. Returns the exit.
+    /// Handles a stop of the CPU for a reason other than its count. Returns the exit for the machine.
     fn stopped(&mut self, exit: Exit) -> Exit {
         match exit {
             Exit::Device(_) => {
@@ -136,7 +137,7 @@ impl CountingEngine {
         exit
     }
 
-    /// Counts an exit, in mode `exit`, and restarts the bound on instructions.
+    /// Counts a finished exit in mode `exit`, and restarts the bound on instructions.
     fn exit_is_finished(&mut self) {
         if let Counted::Exits { count, open, .. } = &mut self.counted {
             *count += 1;
@@ -146,11 +147,11 @@ impl CountingEngine {
         self.unfinished = false;
     }
 
-    /// Continues the unfinished instruction until it is finished or accesses a device.
+    /// Continues the unfinished instruction until it finishes or accesses a device.
     fn finish(&mut self) -> Option<Exit> {
         loop {
-            // An instruction that waits for a device is finished whatever the count is, and no other instruction is
-            // begun after it.
+            // An instruction that waits for a device is finished whatever the count is. No other instruction follows in
+            // this call.
             let iteration = u64::from(!self.asking);
             let exit = self.execute(iteration, false);
             self.asking = false;
@@ -169,7 +170,7 @@ impl CountingEngine {
         }
     }
 
-    /// True if the guest has run too long without a counted event.
+    /// True if the guest has reached the bound on instructions without a counted event.
     fn is_given_up(&self) -> bool {
         self.soft.icount() - self.progress >= self.instructions_max
     }
@@ -209,7 +210,7 @@ impl CountingEngine {
         }
     }
 
-    /// Forbids interrupts up to the next exit, in mode `exit`.
+    /// In mode `exit`, forbids interrupts up to the next exit.
     fn close(&mut self) {
         if let Counted::Exits { open, .. } = &mut self.counted {
             *open = false;
@@ -269,7 +270,8 @@ impl Engine for CountingEngine {
         }
     }
     fn state(&self) -> CpuState {
-        // The soft CPU counts consecutive exceptions between instructions. The kvm engine cannot see them.
+        // The soft CPU counts exceptions that follow each other without an instruction between them. The KVM engine
+        // cannot see this count, so it is zero here, too.
         CpuState { icount: self.icount(), exceptions: 0, ..self.soft.state() }
     }
     fn set_state(&mut self, state: &CpuState) {

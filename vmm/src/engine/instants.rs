@@ -1,6 +1,6 @@
-//! Random instants at which an engine flushes its caches or compares two CPUs, without effect on the guest.
+//! Random instants at which an engine flushes its caches or compares two CPUs. The guest does not notice them.
 
-/// A sequence of instants at short and long distances.
+/// Pseudo-random sequence of instants. Short and long distances alternate at random.
 #[derive(Debug)]
 pub(super) struct Instants {
     interval: u64,
@@ -9,9 +9,9 @@ pub(super) struct Instants {
 }
 
 impl Instants {
-    /// Returns a sequence whose first instant is after `now`. `interval`, which is not zero, is the scale of the
-    /// distances: they are up to twice the interval, divided by a random power of two down to about a thousandth. So
-    /// long stretches and quick successions both occur.
+    /// Returns a sequence whose first instant is after `now`. `interval` is the scale of the distances and must not be
+    /// zero. A distance is a random number of up to twice the interval, divided by a random power of two of up to about
+    /// a thousand.
     pub(super) fn new(interval: u64, seed: u64, now: u64) -> Instants {
         let mut instants = Instants { interval, state: seed, next: 0 };
         instants.advance(now);
@@ -21,7 +21,7 @@ impl Instants {
     pub(super) fn next(&self) -> u64 {
         self.next
     }
-    /// Moves to the next instant after `now` (splitmix64).
+    /// Moves to the next instant after `now`. The random generator is splitmix64.
     pub(super) fn advance(&mut self, now: u64) {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;

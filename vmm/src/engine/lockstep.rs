@@ -1,8 +1,9 @@
-//! Second CPU that interprets everything that the first one executes, on its own memory, and is compared with it.
+//! Lockstep: a second CPU interprets everything that the first one executes, on its own memory, and the two are
+//! compared.
 //!
-//! Both run to the same counts, at most a few thousand instructions apart and often only a few. At each count their
-//! exits, their registers, and the bytes of the written pages must be equal. Writes of devices to the first CPU's
-//! memory are copied.
+//! Both CPUs run to the same counts, at most a few thousand instructions apart and often only a few. At each count they
+//! must agree in their exits, registers and the content of the pages that they wrote. Writes of devices to the first
+//! CPU's memory are copied to the second CPU's memory.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeSet;
@@ -14,29 +15,29 @@ use super::instants::Instants;
 use crate::ram;
 
 const PAGE: u64 = 4096;
-/// Scale of the distances between comparisons, in instructions. The guest does not notice comparisons.
+/// Scale of the random distances between comparisons, in instructions. The guest does not notice comparisons.
 const PIECE: u64 = 2048;
 
-/// Reason for which the two CPUs cannot continue together.
+/// Reason why the two CPUs cannot continue together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Parting {
-    /// They differ in the way that the text describes.
+    /// The CPUs differ in the way that the text describes.
     Differs(String),
-    /// The interpreting CPU has panicked ([`Lockstep::failure`]), so the two cannot be compared.
+    /// The interpreting CPU has panicked ([`Lockstep::failure`]), so no comparison is possible.
     Failed,
 }
 
-/// Interpreting CPU and its memory; see the module.
+/// Interpreting CPU with its memory.
 #[derive(Debug)]
 pub(super) struct Lockstep {
     cpu: Cpu,
-    /// Memory of the CPU that is compared with this one.
+    /// Memory of the first CPU.
     theirs: Ram,
     ours: Ram,
     pieces: Instants,
-    /// Pages that the CPU or a device wrote since the other CPU's dirty pages were last taken.
+    /// Pages that the interpreting CPU or a device wrote since the first CPU's dirty pages were last taken.
     written: BTreeSet<u64>,
-    /// True if all of memory is still to be copied.
+    /// True if all of the memory must still be copied.
     fresh: bool,
     /// Keeps the mapping of `ours` alive.
     _memory: GuestMemoryMmap<()>,
@@ -49,7 +50,7 @@ impl Lockstep {
             GuestMemoryMmap::<()>::from_ranges(&[(vm_memory::GuestAddress(0), theirs.len() as usize)])
                 .ok()?;
         let (base, len) = ram::whole(&memory)?;
-        // SAFETY: the mapping has this length and lives as long as `_memory`; no other code has access to it.
+        // SAFETY: the mapping has this length and lives as long as `_memory`. No other code has access to it.
         let ours = unsafe { Ram::new(base, len) };
         // SAFETY: as above; `ours` is used only while the CPU does not run.
         let cpus = unsafe { ours.another() };
@@ -57,29 +58,29 @@ impl Lockstep {
         let (cpu, written, pieces) = (Cpu::new(cpus, caches), BTreeSet::new(), Instants::new(PIECE, 0, 0));
         Some(Lockstep { cpu, theirs, ours, pieces, written, fresh: true, _memory: memory })
     }
-    /// Returns the count up to which to execute before the two are compared.
+    /// Returns the count at which the two CPUs are compared next.
     pub(super) fn piece(&mut self, now: u64) -> u64 {
         self.pieces.advance(now);
         self.pieces.next()
     }
-    /// Copies the other CPU's memory before the first run.
+    /// Copies the first CPU's memory, before the first run only.
     pub(super) fn begin(&mut self) {
         if std::mem::take(&mut self.fresh) {
             self.copy(0, self.theirs.len());
         }
     }
-    /// Returns the message of the interpreting CPU's panic, if it has panicked.
+    /// Returns the message of the interpreting CPU's panic, if any.
     pub(super) fn failure(&self) -> Option<&str> {
         self.cpu.failure()
     }
-    /// Plants a defect: the interpreting CPU's first CPUID at or after this count panics.
+    /// Plants a defect: the interpreting CPU panics at its first CPUID at or after this count.
     pub(super) fn leak_panic(&mut self, from: Option<u64>) {
         self.cpu.leak_panic(from);
     }
-    /// Executes what the other CPU has just executed, and compares the two.
+    /// Makes the interpreting CPU execute what the first CPU has just executed, and compares the two.
     ///
     /// # Errors
-    /// Returns an error if the two differ, or the interpreting CPU panicked.
+    /// Returns an error if the CPUs differ or the interpreting CPU panicked.
     pub(super) fn follow(&mut self, other: &Cpu, until: Until<'_>, ended: Exit) -> Result<(), Parting> {
         let before = self.cpu.icount();
         let exit = self.cpu.run(until);
@@ -109,29 +110,29 @@ impl Lockstep {
         }
         Ok(())
     }
-    /// Compares the written pages with `pages`, those that the other CPU wrote.
+    /// Compares the pages that the interpreting CPU wrote with `pages`, which the first CPU wrote.
     pub(super) fn dirty(&mut self, pages: &[u64]) -> Result<(), String> {
         let mut written = std::mem::take(&mut self.written);
         written.extend(self.cpu.take_dirty_pages());
         if !written.iter().eq(pages) {
-            return Err("translated code wrote other pages than interpreted code".to_owned());
+            return Err("translated and interpreted code wrote different pages".to_owned());
         }
         Ok(())
     }
     pub(super) fn set_watchpoints(&mut self, points: &[Watchpoint]) {
         self.cpu.set_watchpoints(points);
     }
-    /// Compares the watchpoint hits with those of the other CPU.
+    /// Compares the watchpoint hits of both CPUs.
     pub(super) fn hits(&mut self, theirs: &[Hit]) -> Result<(), String> {
         if self.cpu.take_hits() != theirs {
-            return Err("translated code hit other watchpoints than interpreted code".to_owned());
+            return Err("translated and interpreted code hit different watchpoints".to_owned());
         }
         Ok(())
     }
-    /// Compares the new edges with those of the other CPU.
+    /// Compares the new branch edges of both CPUs.
     pub(super) fn edges(&mut self, theirs: &[Edge]) -> Result<(), String> {
         if self.cpu.take_edges() != theirs {
-            return Err("translated code recorded other edges than interpreted code".to_owned());
+            return Err("translated and interpreted code recorded different edges".to_owned());
         }
         Ok(())
     }
@@ -157,14 +158,14 @@ impl Lockstep {
         self.written.clear();
         self.cpu.memory_replaced(pages);
     }
-    /// Copies a range of the other CPU's memory, up to its end.
+    /// Copies a range of the first CPU's memory. The part of the range beyond the end of RAM is ignored.
     fn copy(&mut self, gpa: u64, len: u64) {
         let len = len.min(self.theirs.len().saturating_sub(gpa));
         self.ours.copy_from(gpa, &self.theirs, len);
     }
 }
 
-/// Returns the fields that differ.
+/// Returns the lines in which the two states differ.
 fn difference(translated: &CpuState, interpreted: &CpuState) -> String {
     let (a, b) = (format!("{translated:#x?}"), format!("{interpreted:#x?}"));
     let lines = a.lines().zip(b.lines()).filter(|(a, b)| a != b);

@@ -1,27 +1,27 @@
-//! Repeated string instructions after an exit. Such an instruction belongs to the exit: no boundary lies between the
-//! two.
+//! Repeated string instructions after an exit. They belong to the exit: there is no boundary between the exit and such
+//! an instruction.
 //!
-//! A repeated string instruction may access devices, iteration by iteration. KVM executes some iterations in one go
-//! and returns between others. It may also return after the last iteration, before the next instruction. It does not
-//! report which instruction made an access. So the rule depends only on the next instruction: after an exit, a
-//! repeated string instruction that is about to start or to continue belongs to that exit. The rule is the same on
-//! all engines, whatever was executed before.
+//! A repeated string instruction may access devices in each iteration. KVM executes some iterations in one go and
+//! returns between others. It may also return after the last iteration, before the next instruction, and does not
+//! report which instruction made an access. So the rule depends only on the next instruction. If, after an exit, a
+//! repeated string instruction is about to start or to continue, it belongs to that exit. The rule is the same on all
+//! engines, whatever was executed before.
 
 use super::Engine;
 use super::soft::SoftEngine;
 
-/// Length of the longest x86 instruction, in bytes.
+/// Maximum length of an x86 instruction, in bytes.
 pub(super) const INSTRUCTION_BYTES_MAX: usize = 15;
 
-/// True if these bytes, which come next, start with a repeated string instruction.
+/// True if `bytes`, which the CPU executes next, start with a repeated string instruction.
 pub(super) fn repeats(bytes: &[u8]) -> bool {
     let mut repeated = false;
     for byte in bytes {
         match byte {
             0xf2 | 0xf3 => repeated = true,
-            // Sizes, segments, lock, and REX. A REX prefix has no effect if another prefix follows it.
+            // Prefixes: sizes, segments, LOCK, and REX. A REX prefix has no effect if another prefix follows it.
             0x66 | 0x67 | 0x26 | 0x2e | 0x36 | 0x3e | 0x64 | 0x65 | 0xf0 | 0x40..=0x4f => {}
-            // INS, OUTS; MOVS, CMPS; STOS, LODS, SCAS.
+            // Opcodes: INS, OUTS; MOVS, CMPS; STOS, LODS, SCAS.
             opcode => return repeated && matches!(opcode, 0x6c..=0x6f | 0xa4..=0xa7 | 0xaa..=0xaf),
         }
     }
@@ -33,7 +33,7 @@ pub(super) fn goes_on(soft: &SoftEngine) -> bool {
     let state = soft.state();
     let mut bytes = [0; INSTRUCTION_BYTES_MAX];
     let known = soft.read_virtual(state.rip, &mut bytes);
-    // An exception that was just delivered has ended the instruction.
+    // If an exception was just delivered, it has ended the instruction.
     state.exceptions == 0 && repeats(&bytes[..known])
 }
 
@@ -47,7 +47,7 @@ mod tests {
         assert!(repeats(&[0x66, 0xf3, 0x48, 0xab, 0x90]));
         assert!(repeats(&[0xf2, 0xae]) && repeats(&[0xf3, 0x6e]) && repeats(&[0x67, 0xf3, 0xa4]));
         assert!(!repeats(&[0xa4]) && !repeats(&[0xf3, 0x90]) && !repeats(&[0xf3]) && !repeats(&[]));
-        // TEST AL, whose opcode lies between those of string instructions.
+        // TEST AL, whose opcode lies between the opcodes of string instructions.
         assert!(!repeats(&[0xf3, 0xa8, 1]));
     }
 }

@@ -1,4 +1,4 @@
-//! Soft engine: Everett's own CPU behind the engine trait.
+//! The soft engine: Everett's own CPU behind the engine trait.
 #![allow(unsafe_code)]
 
 use std::sync::Arc;
@@ -13,34 +13,33 @@ use super::{Capabilities, Engine, Exit, Failure, TscAnchor, Until};
 use crate::clock::ClockMode;
 use crate::ram;
 
-/// Schedule of additional flushes of the CPU's caches. Tests use it to check that caches are invisible.
+/// Schedule of additional flushes of the CPU's caches. Tests use it to show that caches do not affect the guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlushSchedule {
-    /// Scale of the distances between flushes, in instructions. Not zero.
+    /// Scale of the random distances between flushes, in instructions. Must not be zero.
     pub interval: u64,
     /// Seed of the random distances.
     pub seed: u64,
 }
 
-/// A soft CPU on a machine's RAM.
+/// Soft CPU on a machine's RAM.
 #[derive(Debug)]
 pub struct SoftEngine {
     cpu: Cpu,
     flushes: Option<Instants>,
     lockstep: Option<Box<Lockstep>>,
-    /// Reason why lockstep ended: a difference, or no memory for the second copy of RAM. If set, the engine executes
-    /// nothing more.
+    /// Reason why lockstep ended: the CPUs differed, or the host had no memory for the second copy of RAM. If set, the
+    /// engine executes nothing more.
     diverged: Option<&'static str>,
     ram: Ram,
-    /// Keeps the mapping alive that `cpu` points into.
+    /// Owns the guest memory to which `cpu` points, so that it stays mapped.
     _memory: Arc<dyn std::any::Any + Send + Sync>,
 }
 
 impl SoftEngine {
     /// Creates a CPU on guest memory that is one region from address 0.
     ///
-    /// # Panics
-    /// Panics if the memory is not one region from address 0. The machine creates it that way.
+    /// # Panics Panics if the memory is not one region from address 0. Machines always create one region.
     pub fn new<B>(memory: Arc<GuestMemoryMmap<B>>, caches: CacheConfig) -> SoftEngine
     where
         B: Bitmap + Send + Sync + 'static,
@@ -49,10 +48,10 @@ impl SoftEngine {
         SoftEngine::sharing(memory, &Code::new(caches))
     }
 
-    /// Creates a CPU that shares decoded and translated code with others. Only one of them runs at a time.
+    /// Creates a CPU that shares decoded and translated code with other CPUs. The caller must run only one of them at a
+    /// time.
     ///
-    /// # Panics
-    /// Panics if the memory is not one region from address 0. The machine creates it that way.
+    /// # Panics Panics if the memory is not one region from address 0. Machines always create one region.
     pub fn sharing<B>(memory: Arc<GuestMemoryMmap<B>>, code: &Code) -> SoftEngine
     where
         B: Bitmap + Send + Sync + 'static,
@@ -67,16 +66,16 @@ impl SoftEngine {
         SoftEngine { cpu, flushes: None, lockstep: None, diverged: None, ram, _memory: memory }
     }
 
-    /// Interprets everything on a second CPU as well, and ends the machine at the first difference between the two.
-    /// If the host has no memory for a second copy of guest RAM, the machine ends at once. The guest's execution does
-    /// not change.
+    /// Starts lockstep: a second CPU interprets everything as well, and the machine ends at the first difference
+    /// between the two. If the host has no memory for a second copy of guest RAM, the machine ends at once. The guest's
+    /// execution does not change.
     ///
     /// # Panics
-    /// Panics if the CPU has executed anything.
+    /// Panics if the CPU has already executed an instruction.
     pub fn run_in_lockstep(&mut self, caches: CacheConfig) {
         assert_eq!(self.cpu.icount(), 0, "lockstep must begin before the CPU executes anything");
-        // SAFETY: the engine keeps the mapping alive for its own lockstep, which accesses it only while `cpu` does
-        // not run.
+        // SAFETY: the engine keeps the mapping alive for its own lockstep. Lockstep accesses the mapping only while
+        // `cpu` does not run.
         match Lockstep::new(unsafe { self.ram.another() }, caches) {
             Some(lockstep) => self.lockstep = Some(Box::new(lockstep)),
             None => self.diverged = Some("the host has no memory for a second machine in lockstep"),
@@ -88,7 +87,7 @@ impl SoftEngine {
         self.flushes = Some(Instants::new(schedule.interval, schedule.seed, self.cpu.icount()));
     }
 
-    /// Ends random flushes: caches are flushed only where necessary.
+    /// Ends random flushes. The CPU then flushes its caches only when necessary.
     pub fn flush_when_needed(&mut self) {
         self.flushes = None;
     }
@@ -103,11 +102,12 @@ impl SoftEngine {
         self.cpu.blocks_decoded()
     }
 
-    /// Returns the number of conditional branches that retired since the state was last replaced, if they are counted.
+    /// Returns the number of conditional branches that retired since the state was last replaced. Valid only if the CPU
+    /// counts branches.
     pub fn branches(&self) -> u64 {
         self.cpu.branches()
     }
-    /// Returns true if branches are counted.
+    /// True if the CPU counts branches.
     pub fn counts_branches(&self) -> bool {
         self.cpu.counts_branches()
     }
@@ -118,13 +118,13 @@ impl SoftEngine {
         self.cpu.leak_stale_translations(on);
     }
 
-    /// Plants a defect, for tests of panics: the first CPUID at or after this count panics.
+    /// Plants a defect, for tests of panics: the CPU panics at its first CPUID at or after this count.
     #[doc(hidden)]
     pub fn leak_panic(&mut self, from: Option<u64>) {
         self.cpu.leak_panic(from);
     }
 
-    /// Plants the same defect in the interpreting CPU of lockstep, if there is one.
+    /// Plants the same defect in the interpreting CPU of lockstep. Does nothing without lockstep.
     #[doc(hidden)]
     pub fn leak_panic_in_lockstep(&mut self, from: Option<u64>) {
         if let Some(lockstep) = &mut self.lockstep {
@@ -132,7 +132,7 @@ impl SoftEngine {
         }
     }
 
-    /// Returns the message of a panic of either CPU.
+    /// Returns the message of a panic of the CPU or of the interpreting CPU.
     fn panicked(&self) -> Option<&str> {
         let lockstep = self.lockstep.as_ref().and_then(|lockstep| lockstep.failure());
         self.cpu.failure().or(lockstep)
@@ -168,7 +168,7 @@ impl SoftEngine {
     }
 }
 
-/// Records the first difference and returns it. Leaks its text, at most once in the life of an engine.
+/// Records the first difference and returns its text. Leaks the text's memory, at most once per engine.
 #[cold]
 fn diverged(place: &mut Option<&'static str>, what: String) -> &'static str {
     place.get_or_insert_with(|| Box::leak(what.into_boxed_str()))
@@ -193,7 +193,7 @@ impl Engine for SoftEngine {
             }
         };
         if let Exit::Device(Request::MmioWrite { .. } | Request::PioWrite { .. }) = exit {
-            // A store needs no answer; the next run finishes its instruction.
+            // A store needs no answer. The next run finishes its instruction.
             self.complete_read(0);
         }
         exit

@@ -1,12 +1,11 @@
-//! A counter of the conditional branches that a guest retires, which signals at a given count, behind a narrow trait so
-//! that tests can replace it.
+//! Counter of the conditional branches that a guest retires on KVM. It signals the thread near a requested count.
 //!
-//! The signal comes late, by an amount that depends on the host, or not at all. It only takes control back, and nothing
-//! else is concluded from it. The count is read after each exit.
+//! The signal only takes control back from the guest. The host may deliver it late or lose it, so the engine reads the
+//! exact count after each exit.
 //!
-//! The event depends on the processor: 0x01c4 on Intel up to Comet Lake, 0x11c4 from Ice Lake on, 0xd1 on AMD Zen
-//! (whose counts are exact only if bit 54 of MSR 0xc0011020 is set, which the host's administrator does). `everett
-//! doctor` runs guests to find out which event counts on this host; the processor's name is not used.
+//! The counted perf event depends on the processor: 0x01c4 on Intel up to Comet Lake, 0x11c4 from Ice Lake on, 0xd1 on
+//! AMD Zen. Zen counts exactly only after the host's administrator has set bit 54 of MSR 0xc0011020. `everett doctor`
+//! runs guests to find the event that counts exactly on this host; it does not look at the processor's name.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -19,28 +18,29 @@ use std::thread::{self, ThreadId};
 use super::error::KvmError;
 use super::perf::{self, Attributes, EXCLUDE_HV};
 
-/// Counter of the branches that the guest retires.
+/// Counter of the conditional branches that the guest retires. Tests replace it by a simulated one.
 pub trait Counter: Debug + Send {
     /// Restarts the count at 0, and signals this thread some time after `after` branches.
     ///
     /// # Errors
-    /// Returns an error if the host has no counter, or has taken it away.
+    /// Returns an error if the host has no counter or has taken it away.
     fn arm(&mut self, after: u64) -> Result<(), KvmError>;
-    /// Returns the number of branches since [`Counter::arm`], each counted once.
+    /// Returns the number of branches since [`Counter::arm`].
     ///
     /// # Errors
-    /// Returns [`KvmError::Disturbed`] if some branches were not counted.
+    /// Returns [`KvmError::Disturbed`] if the counter missed some branches.
     fn read(&mut self) -> Result<u64, KvmError>;
 }
 
 const PERF_TYPE_RAW: u32 = 4;
-/// Bits of `read_format`: the time for which the event was enabled, and for which it was on a counter.
+/// Bits of `read_format`: also return the time for which the event was enabled, and the time for which the processor
+/// counted it.
 const TIMES: u64 = 0b11;
-/// Bit of `flags`: begin stopped.
+/// Bit of `flags`: the counter starts disabled.
 const DISABLED: u64 = 1;
-/// Bit of `flags`: always on a counter, or not at all.
+/// Bit of `flags`: the event is always on a hardware counter, or fails.
 const PINNED: u64 = 1 << 2;
-/// Bit of `flags`: do not count the host.
+/// Bit of `flags`: count the guest only.
 const EXCLUDE_HOST: u64 = 1 << 19;
 /// PERF_EVENT_IOC_ENABLE.
 const ENABLE: libc::c_ulong = 0x2400;
@@ -54,18 +54,18 @@ const PERIOD: libc::c_ulong = 0x4008_2404;
 const F_SETSIG: libc::c_int = 10;
 /// Command of `fcntl` that sets the receiver of the signal.
 const F_SETOWN_EX: libc::c_int = 15;
-/// Type of a receiver that is a thread.
+/// F_SETOWN_EX owner type: a thread.
 const F_OWNER_TID: libc::c_int = 0;
-/// Maximum period: a count that is never reached.
+/// Maximum sampling period. No run reaches it, so a counter with this period never signals.
 const PERIOD_MAX: u64 = 1 << 40;
 
-/// Counter of the processor, for guests that this thread runs.
+/// Counter of the processor's performance unit for the guests that one thread runs.
 #[derive(Debug)]
 pub struct PerfCounter {
     event: u64,
     file: File,
-    /// Thread whose guests it counts. On another thread a new counter is opened. The kernel's thread number would not
-    /// tell threads apart, because it is reused after a thread has ended.
+    /// Thread whose guests the counter counts. On another thread, [`PerfCounter::start`] opens a new counter. A kernel
+    /// thread ID could not tell threads apart, because the kernel reuses it after a thread has ended.
     thread: ThreadId,
 }
 
@@ -74,10 +74,10 @@ fn done(answer: libc::c_int) -> io::Result<()> {
 }
 
 impl PerfCounter {
-    /// Opens a counter of a raw event in guests that this thread runs, and nowhere else.
+    /// Opens a counter of raw event number `event` in the guests that the calling thread runs.
     ///
     /// # Errors
-    /// Returns an error if the host has no such counter, or does not allow it.
+    /// Returns an error if the host lacks this counter or does not permit it.
     pub fn open(event: u64) -> io::Result<PerfCounter> {
         let file = perf::open(Attributes {
             type_: PERF_TYPE_RAW,
@@ -93,7 +93,7 @@ impl PerfCounter {
         Ok(counter)
     }
 
-    /// True if a signal of this thread's counters has come since the last call.
+    /// True if a counter of this thread has signalled since the last call.
     pub fn has_overflowed() -> bool {
         OVERFLOWED.replace(false)
     }
@@ -106,7 +106,7 @@ impl PerfCounter {
         if self.thread != thread::current().id() {
             *self = PerfCounter::open(self.event)?;
         }
-        // A signal of the previous stretch must not count for this one.
+        // A late signal of the previous run must not be taken for one of this run.
         OVERFLOWED.set(false);
         let period = after.clamp(1, PERIOD_MAX);
         let fd = self.file.as_raw_fd();
@@ -119,7 +119,7 @@ impl PerfCounter {
         }
     }
 
-    /// Returns the number of events since the counter was started; `None` if some were not counted.
+    /// Returns the number of events since [`PerfCounter::start`], or `None` if the counter missed some.
     ///
     /// # Errors
     /// Returns an error if the host cannot read the counter.
@@ -127,7 +127,7 @@ impl PerfCounter {
         let mut bytes = [0; 24];
         match self.file.read_exact(&mut bytes) {
             Ok(()) => {}
-            // A pinned counter reports in this way that it lost its place on the processor.
+            // The kernel returns end-of-file for a pinned counter that lost its hardware counter.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
             Err(error) => return Err(error),
         }

@@ -1,17 +1,17 @@
-//! The CPU model's CPUID in the form that KVM takes.
+//! CPUID table of the CPU model, in KVM's format.
 //!
-//! The table is the soft CPU's. A leaf beyond the last one shows the last basic leaf; KVM does the same for a CPU of this
-//! vendor. KVM sets the APIC bit by IA32_APIC_BASE as the soft CPU does.
+//! The rows are the soft CPU's. A query beyond the last leaf returns the last basic leaf, on KVM and on the soft CPU.
+//! Both derive the APIC bit from IA32_APIC_BASE.
 
 use everett_cpu::cpuid::leaves;
 use kvm_bindings::{CpuId, KVM_CPUID_FLAG_SIGNIFCANT_INDEX, kvm_cpuid_entry2};
 
 use super::error::KvmError;
 
-/// Returns the table for a vCPU.
+/// Returns the CPUID table for a vCPU whose IA32_APIC_BASE is `apic_base`.
 ///
 /// # Errors
-/// Returns an error if it has more rows than KVM takes.
+/// Returns an error if KVM cannot hold so many rows.
 pub fn table(apic_base: u64) -> Result<CpuId, KvmError> {
     let entries: Vec<kvm_cpuid_entry2> = leaves(apic_base)
         .into_iter()
@@ -38,7 +38,7 @@ mod tests {
         let table = table(0xfee0_0900).unwrap();
         let row =
             |leaf| table.as_slice().iter().find(|row| row.function == leaf).copied().unwrap_or_default();
-        // Bits of x2APIC and the TSC deadline.
+        // Bits of x2APIC and of the TSC-deadline timer.
         assert_eq!(row(1).ecx & (1 << 21 | 1 << 24), 0);
         // Bits of RDRAND, RDSEED, TSC_ADJUST.
         assert_eq!((row(1).ecx & 1 << 30, row(7).ebx & (1 << 18 | 1 << 1)), (0, 0));

@@ -4,7 +4,7 @@ use std::io;
 
 use vmm_sys_util::errno;
 
-/// Reason for which KVM did not do what it was asked for.
+/// Reason why a KVM request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum KvmError {
     /// The device does not exist.
@@ -14,7 +14,7 @@ pub enum KvmError {
     #[error("/dev/kvm: permission denied; membership in the group that owns it (often kvm) is needed")]
     Denied,
     /// The interface is not version 12, the only one since 2007.
-    #[error("/dev/kvm has API version {0}, and 12 is the only one known")]
+    #[error("/dev/kvm has API version {0}; Everett needs version 12")]
     Version(i32),
     /// A required capability is missing.
     #[error("this host's KVM lacks {0}")]
@@ -28,13 +28,13 @@ pub enum KvmError {
     /// KVM has no such MSR.
     #[error("this host's KVM cannot read the guest's MSR {0:#x}")]
     MsrRead(u32),
-    /// The host disturbed the guest, so the result of the run is discarded. Another attempt may succeed.
+    /// The host disturbed the guest, so the engine discards the run. Another attempt may succeed.
     #[error("the host disturbed the guest: {0}")]
     Disturbed(String),
-    /// The soft CPU beside KVM has panicked with this message: a defect of Everett, not of the host.
+    /// The soft CPU that works beside KVM panicked with this message, which is a defect of Everett.
     #[error("{0}")]
     Panic(String),
-    /// KVM returned an exit that is neither known nor asked for.
+    /// KVM returned an exit that the engine does not expect.
     #[error("KVM ended a run in an unexpected way: {0}")]
     Exit(String),
     /// A request failed.
@@ -48,13 +48,12 @@ pub enum KvmError {
 }
 
 impl KvmError {
-    /// Returns the error of the request `what`.
     pub(crate) fn request(what: &'static str, error: errno::Error) -> KvmError {
         KvmError::Request { what, source: io::Error::from_raw_os_error(error.errno()) }
     }
 }
 
-/// Explains the usual error numbers in terms of KVM, others in the system's words.
+/// Returns KVM's meaning of the usual error numbers, and the system's text for all others.
 fn explain(error: &io::Error) -> String {
     let known = match error.raw_os_error() {
         Some(libc::ENOMEM) => "the host is out of memory, or has no room for another virtual machine",
@@ -70,11 +69,11 @@ fn explain(error: &io::Error) -> String {
     known.to_owned()
 }
 
-/// Maximum number of attempts of a request that signals interrupt.
-/// Signals that come faster than the kernel creates a virtual machine would otherwise interrupt it forever.
+/// Maximum number of attempts at a request that signals interrupt. Without a bound, signals that arrive faster than the
+/// kernel creates a virtual machine would interrupt the request forever.
 const TRIES_MAX: u32 = 1000;
 
-/// Makes a request that may wait in the kernel, and repeats it if a signal interrupts it.
+/// Makes a request that may wait in the kernel. Repeats it if a signal interrupts it, at most [`TRIES_MAX`] times.
 pub(crate) fn uninterrupted<T>(
     what: &'static str,
     mut request: impl FnMut() -> Result<T, errno::Error>,
@@ -88,9 +87,9 @@ pub(crate) fn uninterrupted<T>(
     }
 }
 
-/// Result of a request whose error can be given the request's name.
+/// Adds the name of a KVM request to its error.
 pub(crate) trait Wanted<T> {
-    /// Names the request in the error.
+    /// Turns the error into a [`KvmError`] that names the request `what`.
     fn wanted(self, what: &'static str) -> Result<T, KvmError>;
 }
 

@@ -1,4 +1,4 @@
-//! Exits of a vCPU, read from the page that KVM shares, and the answers that are written there.
+//! Reads the reason of a vCPU's exit from the page that KVM shares, and writes the answers into that page.
 #![allow(unsafe_code)]
 
 use kvm_bindings::{
@@ -12,17 +12,18 @@ use super::error::KvmError;
 
 /// Maximum length of an instruction, in bytes.
 const INSTRUCTION_BYTES_MAX: usize = 15;
-/// Offset of the data of port accesses in the shared pages: the second page, by definition of the interface.
+/// Offset of the data of port accesses in the shared pages. KVM puts it into the second page.
 const DATA_PAGE: u64 = 4096;
 
 /// Instruction that KVM cannot execute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Failure {
-    /// Kind of failure, `KVM_INTERNAL_ERROR_*`. The soft CPU can replace only emulation.
+    /// Kind of failure, `KVM_INTERNAL_ERROR_*`. The soft CPU can execute the instruction only if the kind is
+    /// `EMULATION`.
     pub suberror: u32,
-    /// Bytes of the instruction, if KVM tells them.
+    /// Bytes of the instruction, if KVM reports them.
     pub bytes: [u8; INSTRUCTION_BYTES_MAX],
-    /// Number of bytes that KVM tells.
+    /// Number of bytes that KVM reports.
     pub len: u8,
 }
 
@@ -33,7 +34,7 @@ impl Failure {
     }
 }
 
-/// Reason for which a vCPU stopped.
+/// Reason why a vCPU stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KvmExit {
     /// A load from an address that is not RAM.
@@ -49,7 +50,7 @@ pub enum KvmExit {
         gpa: u64,
         /// Bytes, 1 to 8.
         size: u8,
-        /// Zero-extended.
+        /// Value, zero-extended.
         value: u64,
     },
     /// IN, or `count` iterations of INS.
@@ -70,12 +71,12 @@ pub enum KvmExit {
         /// Number of values written.
         count: u32,
     },
-    /// RDMSR of an MSR that the filter denies or that KVM does not have.
+    /// RDMSR of an MSR that the filter denies or that KVM does not know.
     MsrRead {
         /// Number of the MSR.
         index: u32,
     },
-    /// WRMSR of an MSR that the filter denies or that KVM does not have, or of a value that KVM refuses.
+    /// WRMSR that the filter denies, or whose MSR or value KVM refuses.
     MsrWrite {
         /// Number of the MSR.
         index: u32,
@@ -84,22 +85,22 @@ pub enum KvmExit {
     },
     /// HLT.
     Halt,
-    /// An interrupt can be injected.
+    /// The guest can take an interrupt now; the engine had requested this exit.
     Window,
     /// A triple fault.
     Shutdown,
-    /// MOV to CR8 lowered the priority.
+    /// MOV to CR8 lowered the task priority.
     Priority,
-    /// A signal came.
+    /// A signal to the thread interrupted the run.
     Interrupted,
-    /// A debug exception that the host asked for.
+    /// A debug exception that the engine requested.
     Debug,
     /// KVM failed to execute an instruction.
     Failure(Failure),
 }
 
 impl KvmExit {
-    /// True if the instruction is finished only by the next entry.
+    /// True if KVM finishes the instruction only at the next entry.
     pub fn is_unfinished(&self) -> bool {
         use KvmExit::*;
         matches!(
@@ -114,7 +115,7 @@ impl KvmExit {
     }
 }
 
-/// Returns the exit of the last run.
+/// Returns the reason of the last exit.
 pub(super) fn read(run: &kvm_run) -> Result<KvmExit, KvmError> {
     let exit = &run.__bindgen_anon_1;
     Ok(match run.exit_reason {
@@ -173,13 +174,12 @@ pub(super) fn read(run: &kvm_run) -> Result<KvmExit, KvmError> {
 }
 
 fn failure(run: &kvm_run) -> Failure {
-    // SAFETY: the exit reason is an internal error, of which this variant is the longer form: the fields up to `ndata`
-    // are common to all forms, and the fields after them are read only if `ndata` and the flags say that they are
-    // present.
+    // SAFETY: the exit reason is an internal error, and this variant is its longest form. All forms share the fields up
+    // to `ndata`. The fields after `ndata` are read only if `ndata` and the flags say that they are present.
     let failed = unsafe { run.__bindgen_anon_1.emulation_failure };
     let mut failure = Failure { suberror: failed.suberror, bytes: [0; INSTRUCTION_BYTES_MAX], len: 0 };
     let flag = u64::from(KVM_INTERNAL_ERROR_EMULATION_FLAG_INSTRUCTION_BYTES);
-    // The flags take one word, the instruction's length and bytes take two.
+    // `ndata` counts 64-bit words: one for the flags, two for the instruction's length and bytes.
     if failure.is_emulation() && failed.ndata >= 3 && failed.flags & flag != 0 {
         // SAFETY: the flag says that the instruction's bytes are present.
         let instruction = unsafe { failed.__bindgen_anon_1.__bindgen_anon_1 };
@@ -198,20 +198,20 @@ pub(super) fn port_data(run: &mut kvm_run, size: u8, count: u32) -> &mut [u8] {
     let len = usize::from(size) * count as usize;
     assert!(len as u64 <= DATA_PAGE);
     let start = std::ptr::from_mut(run).cast::<u8>();
-    // SAFETY: `read` has checked that the data lies in the page after the one that `run` begins. KVM shares that page,
-    // too (the mapping has KVM_GET_VCPU_MMAP_SIZE bytes, at least three pages on x86), and it is not written until the
-    // next entry.
+    // SAFETY: `read` has checked that the data lies in the page after the one where `run` begins. KVM maps that page
+    // too: the mapping has KVM_GET_VCPU_MMAP_SIZE bytes, at least three pages on x86. KVM does not write to it before
+    // the next entry.
     unsafe { std::slice::from_raw_parts_mut(start.add(DATA_PAGE as usize), len) }
 }
 
-/// Answers a load.
+/// Sets the value that a load from a device returns.
 pub(super) fn answer_mmio(run: &mut kvm_run, value: u64) {
     if run.exit_reason == KVM_EXIT_MMIO {
         run.__bindgen_anon_1.mmio.data = value.to_le_bytes();
     }
 }
 
-/// Answers RDMSR with a value, and RDMSR or WRMSR with #GP for `None`.
+/// Answers RDMSR with a value. `None` makes RDMSR or WRMSR raise #GP.
 pub(super) fn answer_msr(run: &mut kvm_run, value: Option<u64>) {
     if matches!(run.exit_reason, KVM_EXIT_X86_RDMSR | KVM_EXIT_X86_WRMSR) {
         // SAFETY: the exit reason names this variant.

@@ -1,24 +1,24 @@
-//! A vCPU with closed gates: exceptions, INT and SYSCALL end its run with a triple fault before they happen, and the soft
-//! CPU executes them.
+//! A vCPU with closed gates: exceptions, INT and SYSCALL end its run with a triple fault before they take effect, and
+//! the soft CPU executes them.
 //!
-//! For hosts that execute some of these wrongly: there is a software KVM on which SYSCALL stays in ring 3. KVM is shown
-//! an interrupt descriptor table that is too short for a gate, and a SYSCALL target where nothing is mapped. The use of
-//! either causes a fault that cannot be delivered, and the resulting double fault cannot be delivered either (SDM
-//! volume 3, 6.15), so the guest shuts down. For a fault, its registers are then as before the instruction, with RF
-//! set; for a trap, they are as after it, with RF clear. The registers that SYSCALL changes are where SYSCALL saves
-//! them.
+//! The engine uses closed gates on hosts that execute some of these events wrongly. On one software KVM, for example,
+//! SYSCALL stays in ring 3. KVM gets an interrupt descriptor table that is too short for any gate, and a SYSCALL target
+//! in an unmapped page. Using either causes a fault that the CPU cannot deliver, then a double fault that it cannot
+//! deliver (SDM volume 3, 6.15), so the guest shuts down. If the event was a fault, the guest's registers are those
+//! before the instruction, and RF is set. If it was a trap, they are those after the instruction, and RF is clear.
+//! SYSCALL has already saved RIP and RFLAGS to RCX and R11.
 //!
-//! Not hidden from the guest:
-//! - SIDT shows the short table. LIDT opens the gates until registers are next loaded, and SYSCALL is a page fault until
-//!   then.
-//! - A program that jumps to [`NOWHERE`] is taken for one that makes a system call, with flags of its choice.
-//! - The guest's own breakpoints are lost. So are INT1 and single steps on kvm-intel, which intercepts #DB and delivers it
-//!   itself: the state is then like that after a fault of the next instruction.
-//! - AMD's processors lose the guest's registers when it shuts down (APM volume 2, 15.14.3).
+//! The guest can notice closed gates in these ways:
+//! - SIDT returns the short table. LIDT opens the gates until the engine next loads the registers. Until then, SYSCALL
+//!   is a page fault.
+//! - A jump to [`NOWHERE`] looks like a system call with arbitrary flags.
+//! - The guest's own breakpoints are lost. On kvm-intel, INT1 and single steps are lost, too. kvm-intel intercepts #DB
+//!   and delivers it itself, which leaves the registers as after a fault of the next instruction.
+//! - AMD processors lose the guest's registers at a shutdown (APM volume 2, 15.14.3).
 //!
-//! So closed gates are only for hosts that are not exact without them, either.
+//! Closed gates are therefore only for hosts that are not exact with open gates either.
 //!
-//! **Invariant.** Saved states have the guest's table and SYSCALL target, never those that KVM was shown.
+//! **Invariant.** Saved states hold the guest's own table and SYSCALL target, never the values that KVM got.
 
 use everett_cpu::CpuState;
 use everett_cpu::state::{Segment, TableRegister, seg};
@@ -28,9 +28,10 @@ use super::exit::KvmExit;
 use super::processor::Processor;
 use super::state::{Queued, Saved};
 
-/// Limit of the shown table: too short for the first gate, and one that no real table has.
+/// Limit of the interrupt descriptor table that KVM gets. It is too short for the first gate, and no real table has it.
 const CLOSED: u16 = 6;
-/// Shown target of SYSCALL: the last page, which kernels leave unmapped because error codes look like pointers into it.
+/// SYSCALL target that KVM gets: the last page. Kernels leave it unmapped, because error codes look like pointers into
+/// it.
 const NOWHERE: u64 = 0xffff_ffff_ffff_f000;
 /// Length of SYSCALL in bytes.
 const SYSCALL_BYTES: u64 = 2;
@@ -39,18 +40,18 @@ pub const RESUME: u64 = 1 << 16;
 const RCX: usize = 1;
 const R11: usize = 11;
 
-/// Guest values that KVM is not shown.
+/// Guest values that KVM gets replacements for.
 #[derive(Debug, Clone, Copy, Default)]
 struct Gates {
     idtr: TableRegister,
     lstar: u64,
-    /// CR2 as it was loaded: the page fault at [`NOWHERE`] overwrites it.
+    /// CR2 at the last load, because the page fault at [`NOWHERE`] overwrites CR2.
     cr2: u64,
     star: u64,
 }
 
 impl Gates {
-    /// Stores the hidden values of a state and returns the state that KVM is shown.
+    /// Stores the guest's values of `state` and returns the state to load into KVM.
     fn close(&mut self, state: &CpuState) -> CpuState {
         let msrs = &state.msrs;
         *self = Gates { idtr: state.idtr, lstar: msrs.lstar, star: msrs.star, cr2: state.cr2 };
@@ -60,9 +61,9 @@ impl Gates {
         shown
     }
 
-    /// Returns the guest's own state from one that KVM has saved.
+    /// Returns the guest's state, computed from a state that KVM has saved.
     fn open(&self, mut state: CpuState) -> CpuState {
-        // If the table differs from the shown one, the guest has loaded another.
+        // A table that differs from the replacement was loaded by the guest.
         if state.idtr == (TableRegister { limit: CLOSED, ..self.idtr }) {
             state.idtr = self.idtr;
         }
@@ -73,8 +74,8 @@ impl Gates {
             state.rip = state.gpr[RCX].wrapping_sub(SYSCALL_BYTES);
             state.rflags = state.gpr[R11] | RESUME;
             state.cr2 = self.cr2;
-            // On a processor that executes SYSCALL correctly, CS is the kernel's by now. Kernels make no system calls, so
-            // it was a program's.
+            // A processor that executes SYSCALL correctly has loaded the kernel's CS. Kernels make no system calls, so
+            // a program made this one and its CS must be restored.
             if state.seg[seg::CS].selector & 3 == 0 {
                 let of_programs = |from_star, access| {
                     let selector = (self.star >> 48) as u16;
@@ -93,7 +94,7 @@ impl Gates {
     }
 }
 
-/// Processor with closed gates.
+/// Processor whose gates are closed.
 #[derive(Debug)]
 pub struct Closed {
     cpu: Box<dyn Processor>,
@@ -101,7 +102,7 @@ pub struct Closed {
 }
 
 impl Closed {
-    /// Closes this processor's gates.
+    /// Closes the gates of `cpu`.
     pub fn new(cpu: Box<dyn Processor>) -> Closed {
         Closed { cpu, gates: Gates::default() }
     }
@@ -199,7 +200,8 @@ mod tests {
         let mut gates = Gates::default();
         let mut state = gates.close(&guest());
         state.seg[seg::CS].selector = 0x10;
-        // As the processor leaves it: after SYSCALL, with masked flags, and with the address of the failed fetch in CR2.
+        // Registers as the processor leaves them: after SYSCALL, with masked flags, and with the address of the failed
+        // fetch in CR2.
         (state.gpr[RCX], state.gpr[R11]) = (0x1002, 0x246);
         (state.rip, state.rflags, state.cr2) = (NOWHERE, RESUME | 2, NOWHERE);
         let saved = gates.open(state);

@@ -10,7 +10,7 @@ use vmm_sys_util::errno;
 
 use super::error::{KvmError, uninterrupted};
 
-/// Capabilities that are required. Linux has had all of them since 4.13.
+/// Capabilities of KVM that the engine requires. Linux has had all of them since 4.13.
 const NEEDED: [(u32, &str); 6] = [
     (KVM_CAP_USER_MEMORY, "user memory"),
     (KVM_CAP_EXT_CPUID, "CPUID tables"),
@@ -20,7 +20,7 @@ const NEEDED: [(u32, &str); 6] = [
     (KVM_CAP_IMMEDIATE_EXIT, "immediate exits"),
 ];
 
-/// The open device.
+/// Open handle of `/dev/kvm`.
 #[derive(Debug)]
 pub struct Host {
     kvm: Kvm,
@@ -51,7 +51,7 @@ impl Host {
         Ok(host)
     }
 
-    /// Returns KVM's answer about a capability (`KVM_CAP_*`); zero means no.
+    /// Returns KVM's answer to a capability query (`KVM_CAP_*`); zero means that KVM lacks the capability.
     ///
     /// # Errors
     /// Returns an error if KVM does not answer.

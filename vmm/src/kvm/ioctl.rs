@@ -1,4 +1,4 @@
-//! Requests for which `kvm-ioctls` has no method, or whose error number it loses.
+//! KVM requests for which `kvm-ioctls` has no method, or whose error number `kvm-ioctls` loses.
 #![allow(unsafe_code)]
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -24,7 +24,7 @@ fn done(answer: i32) -> Result<(), errno::Error> {
     if answer < 0 { Err(errno::Error::last()) } else { Ok(()) }
 }
 
-/// Queues an external interrupt. The vCPU must be ready for one.
+/// Queues an external interrupt. The vCPU must be able to take one.
 pub(super) fn interrupt(vcpu: &VcpuFd, vector: u8) -> Result<(), errno::Error> {
     let interrupt = kvm_interrupt { irq: u32::from(vector) };
     // SAFETY: the descriptor is a vCPU's, and the kernel reads one `kvm_interrupt` at the address of a valid one.
@@ -55,12 +55,12 @@ struct OneMsr {
     entry: kvm_msr_entry,
 }
 
-/// Returns the present value of the guest's TSC.
+/// Returns the current value of the guest's TSC.
 pub(super) fn read_tsc(vcpu: &OwnedFd) -> Result<u64, errno::Error> {
     let entry = kvm_msr_entry { index: TSC, ..Default::default() };
     let mut one = OneMsr { nmsrs: 1, pad: 0, entry };
-    // SAFETY: the descriptor is a vCPU's. The kernel reads a `kvm_msrs`, with which `OneMsr` begins, and reads and writes
-    // as many entries after it as `nmsrs` says, which is one.
+    // SAFETY: the descriptor is a vCPU's. The kernel reads the `kvm_msrs` at the start of `OneMsr`. It reads and writes
+    // `nmsrs` entries after it, which is one.
     let answer = unsafe { ioctl_with_mut_ref(&vcpu.as_raw_fd(), KVM_GET_MSRS(), &mut one) };
     match answer {
         1 => Ok(one.entry.data),
@@ -69,7 +69,7 @@ pub(super) fn read_tsc(vcpu: &OwnedFd) -> Result<u64, errno::Error> {
     }
 }
 
-/// Returns the attribute for the TSC's offset, which is read or written at this address.
+/// Returns the request's argument for the TSC offset at address `offset`, which the kernel reads or writes.
 fn offset_at(offset: *const u64) -> kvm_device_attr {
     kvm_device_attr {
         flags: 0,
@@ -79,7 +79,7 @@ fn offset_at(offset: *const u64) -> kvm_device_attr {
     }
 }
 
-/// Returns the offset that is added to the guest's TSC.
+/// Returns the offset that KVM adds to the TSC for the guest.
 pub(super) fn tsc_offset(vcpu: &OwnedFd) -> Result<u64, errno::Error> {
     let mut offset = 0u64;
     let attribute = offset_at(&raw mut offset);
@@ -89,7 +89,7 @@ pub(super) fn tsc_offset(vcpu: &OwnedFd) -> Result<u64, errno::Error> {
     Ok(offset)
 }
 
-/// Sets the offset that is added to the guest's TSC.
+/// Sets the offset that KVM adds to the TSC for the guest.
 pub(super) fn set_tsc_offset(vcpu: &OwnedFd, offset: u64) -> Result<(), errno::Error> {
     let attribute = offset_at(&raw const offset);
     // SAFETY: the descriptor is a vCPU's. The kernel reads an attribute and eight bytes at its address, which is our

@@ -1,21 +1,21 @@
-//! `/dev/kvm`: one virtual machine with one vCPU, for the kvm engine and the probes of a host.
+//! Building blocks on `/dev/kvm`: one virtual machine with one vCPU, for the KVM engine and for the checks of a host.
 //!
 //! - [`host`]: the device and its capabilities; [`vm`]: a machine, its memory, its log of written pages
 //! - [`vcpu`]: a vCPU that runs; [`exit`]: its exits and their answers; [`state`]: its registers
-//! - [`cpuid`]: the CPU model as KVM takes it; [`ticker`]: a signal that takes control back from a guest that does not
-//!   exit
-//! - [`processor`]: a vCPU as the kvm engine uses it; [`counter`]: a counter of its branches; [`tsc`]: its TSC, which is
-//!   held still. All three are traits, because few hosts have all three
+//! - [`cpuid`]: the CPU model's CPUID table for KVM; [`ticker`]: a signal that takes control back from a guest that
+//!   does not exit
+//! - [`processor`]: trait for a vCPU and its memory; [`counter`]: trait for a counter of its branches; [`tsc`]: trait
+//!   for a TSC that is held still. Tests implement all three traits, because few hosts support all three
 //! - [`gates`]: a vCPU that leaves exceptions and system calls to the soft CPU
 //! - [`perf`]: performance counters of the host's kernel
-//! - `ioctl`: requests for which `kvm-ioctls` has no method; [`error`]: errors, one line each
+//! - `ioctl`: requests for which `kvm-ioctls` has no method; [`error`]: errors of one line each
 //!
-//! Not here: the meaning of an exit for a machine (`engine::kvm`), checks of a host (`everett doctor`).
+//! Elsewhere: `engine::kvm` decides what a machine does at an exit, and `everett doctor` checks hosts.
 //!
 //! **Invariants.**
 //! - No request fails silently: each error number becomes a [`KvmError`] that names the request.
-//! - KVM has no interrupt controller and no timer: interrupts, HLT and time are handled by the machine.
-//! - Memory that KVM knows is kept alive by the [`Vm`] that uses it.
+//! - KVM emulates no interrupt controller and no timer. The machine handles interrupts, HLT and time.
+//! - A [`Vm`] shares ownership of the guest memory that KVM uses.
 
 pub mod counter;
 pub mod cpuid;

@@ -8,7 +8,7 @@ use std::os::fd::FromRawFd;
 /// Beginning of `struct perf_event_attr` (PERF_ATTR_SIZE_VER0 of include/uapi/linux/perf_event.h).
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
-#[allow(missing_docs, reason = "they are the kernel's")]
+#[allow(missing_docs, reason = "the kernel documents these fields")]
 pub struct Attributes {
     pub type_: u32,
     /// Filled in by [`open`].
@@ -23,15 +23,15 @@ pub struct Attributes {
     pub config1: u64,
 }
 
-/// Bit of `flags`: do not count the hypervisor.
+/// Bit of `flags`: do not count while the hypervisor runs.
 pub const EXCLUDE_HV: u64 = 1 << 6;
 /// PERF_FLAG_FD_CLOEXEC.
 const FD_CLOEXEC: libc::c_ulong = 1 << 3;
 
-/// Opens a counter of the calling thread, on any CPU on which it runs.
+/// Opens a counter for the calling thread, which counts on every CPU.
 ///
 /// # Errors
-/// Returns an error if the host has no such counter, or does not allow it.
+/// Returns an error if the host lacks this counter or does not permit it.
 pub fn open(attributes: Attributes) -> io::Result<File> {
     let attributes = Attributes { size: size_of::<Attributes>() as u32, ..attributes };
     // SAFETY: the kernel reads `size` bytes of `attributes`, which live until the call returns, and returns a new

@@ -1,7 +1,7 @@
-//! The vCPU as the kvm engine uses it: a narrow trait for `/dev/kvm`, so that tests can replace the host.
+//! Trait for a vCPU and its memory, as the KVM engine uses them, so that tests can replace `/dev/kvm`.
 //!
-//! The contract is [`Vcpu`]'s: an exit whose instruction is unfinished is finished by [`Processor::finish`], before
-//! registers are saved or replaced.
+//! As with [`Vcpu`], an exit may leave its instruction unfinished. The engine calls [`Processor::finish`] before it
+//! saves or replaces registers.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use super::state::{Queued, Saved};
 use super::vcpu::Vcpu;
 use super::vm::Vm;
 
-/// Virtual CPU and its memory, with the functions of [`Vcpu`] and [`Vm`].
-#[allow(clippy::missing_errors_doc, reason = "the host refuses, in each case")]
+/// Virtual CPU and its memory, with functions of [`Vcpu`] and [`Vm`].
+#[allow(clippy::missing_errors_doc, reason = "each function returns an error if the host refuses")]
 pub trait Processor: Debug + Send {
-    /// True if it delivers exceptions, interrupts and system calls itself. If false, exceptions and system calls end a
-    /// run with [`KvmExit::Shutdown`] before they happen, and [`Processor::interrupt`] is an error.
+    /// True if the CPU itself delivers exceptions, interrupts and system calls. If false, exceptions and system calls
+    /// end a run with [`KvmExit::Shutdown`] before they take effect, and [`Processor::interrupt`] is an error.
     fn delivers(&self) -> bool {
         true
     }
@@ -52,8 +52,8 @@ pub trait Processor: Debug + Send {
     fn queued(&mut self) -> Result<Queued, KvmError>;
     /// See [`Vm::take_dirty_pages`].
     fn take_dirty_pages(&mut self) -> Result<Vec<u64>, KvmError>;
-    /// Ensures that the guest sees memory that was replaced from outside, page tables included. Dirty pages that were not
-    /// taken may be lost.
+    /// Ensures that the guest sees memory that Everett replaced, page tables included. Dirty pages that the engine has
+    /// not taken may be lost.
     fn forget_memory(&mut self) -> Result<(), KvmError>;
 }
 
@@ -69,9 +69,9 @@ pub struct Real {
 impl Real {
     /// Combines a machine and its vCPU.
     ///
-    /// `coherent`: the guest sees what this process stores to its page tables as soon as the TLB is flushed, as with
-    /// nested paging. Without it KVM may keep shadow page tables, so its memory is removed and added again, which takes
-    /// longer and makes the guest fault on each page once more.
+    /// `coherent`: true if the guest sees stores of this process to its page tables after a TLB flush, as with nested
+    /// paging. If false, KVM may keep shadow page tables. [`Processor::forget_memory`] then removes the memory and adds
+    /// it again, which takes longer and makes the guest fault on each page once more.
     pub fn new(vm: Arc<Vm>, vcpu: Vcpu, coherent: bool) -> Real {
         Real { vcpu, vm, coherent }
     }

@@ -1,7 +1,8 @@
-//! Signals that take control back from a guest that does not exit: a repeating one, and one that is set for each use.
+//! Signals that take control back from a guest that does not exit: a [`Ticker`] that repeats, and an [`Alarm`] that is
+//! set for each use.
 //!
-//! A signal that comes just before KVM is entered is lost. The signal repeats, so the next one takes control back. The
-//! number of ticks bounds how long something runs by the host's clock; no guest's state may depend on it.
+//! A signal that arrives just before the thread enters KVM is lost. The signal repeats, so the next one takes control
+//! back. The number of ticks bounds host time only; no guest's state may depend on it.
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, OnceCell};
@@ -20,7 +21,7 @@ extern "C" fn tick(_: libc::c_int) {
     TICKS.set(TICKS.get().wrapping_add(1));
 }
 
-/// Returns the number of a signal that is otherwise unused.
+/// Returns the number of the signal, which nothing else in Everett uses.
 fn signal() -> libc::c_int {
     libc::SIGRTMIN() + 5
 }
@@ -28,8 +29,8 @@ fn signal() -> libc::c_int {
 fn install() -> Result<(), i32> {
     static INSTALLED: OnceLock<Result<(), i32>> = OnceLock::new();
     *INSTALLED.get_or_init(|| {
-        // SAFETY: all zeroes is a valid `sigaction`; the handler touches a thread-local integer and nothing else. System
-        // calls of other libraries are restarted (SA_RESTART), KVM_RUN is not.
+        // SAFETY: all zeroes is a valid `sigaction`. The handler touches a thread-local integer and nothing else. The
+        // kernel restarts interrupted system calls of other libraries (SA_RESTART), but not KVM_RUN.
         let answer = unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = tick as extern "C" fn(libc::c_int) as usize;
@@ -40,12 +41,12 @@ fn install() -> Result<(), i32> {
     })
 }
 
-/// Repeating signal to the thread that created it, until it is dropped.
+/// Repeating signal to the thread that created the ticker. It ends when the ticker is dropped.
 #[derive(Debug)]
 pub struct Ticker {
     _timer: Timer,
     before: u64,
-    /// Not `Send`: ticks are counted by thread.
+    /// Makes the type `!Send`, because ticks are counted per thread.
     _here: PhantomData<*const ()>,
 }
 
@@ -54,35 +55,36 @@ thread_local! {
 }
 
 impl Ticker {
-    /// Ensures that this thread has a ticker for as long as it lives. The first call determines the interval.
+    /// Starts a ticker that lives as long as this thread. Only the first call on a thread has an effect; it sets the
+    /// interval.
     ///
     /// # Errors
-    /// Returns an error if the host has no timer for it.
+    /// Returns an error if the host has no timer left.
     pub fn of_this_thread(interval: Duration) -> io::Result<()> {
         OWN.with(|own| {
             if own.get().is_none() {
-                // Only this thread can set it, so it is still empty.
+                // The cell belongs to this thread, so it is still empty.
                 let _ = own.set(Ticker::start(interval)?);
             }
             Ok(())
         })
     }
-    /// Starts to tick.
+    /// Starts a ticker with this interval.
     ///
     /// # Errors
-    /// Returns an error if the host has no timer for it.
+    /// Returns an error if the host has no timer left.
     pub fn start(interval: Duration) -> io::Result<Ticker> {
         let timer = Timer::new()?;
         timer.set(interval.max(LEAST), interval.max(LEAST))?;
         Ok(Ticker { _timer: timer, before: TICKS.get(), _here: PhantomData })
     }
-    /// Returns the number of ticks so far.
+    /// Returns the number of ticks since the start.
     pub fn ticks(&self) -> u64 {
         TICKS.get().wrapping_sub(self.before)
     }
 }
 
-/// Signal to the thread that created it, once it is set.
+/// Signal to the thread that created the alarm. Each use sets the times of the signal.
 #[derive(Debug)]
 pub struct Alarm {
     timer: Timer,
@@ -93,36 +95,37 @@ impl Alarm {
     /// Creates an alarm that is not set.
     ///
     /// # Errors
-    /// Returns an error if the host has no timer for it.
+    /// Returns an error if the host has no timer left.
     pub fn new() -> io::Result<Alarm> {
         Ok(Alarm { timer: Timer::new()?, thread: thread::current().id() })
     }
-    /// True if it would signal the calling thread.
+    /// True if the alarm signals the calling thread.
     pub fn is_of_this_thread(&self) -> bool {
         self.thread == thread::current().id()
     }
-    /// Sets it to signal after the time `first`, and then repeatedly after each `again`.
+    /// Sets the alarm: the first signal comes after `first`, the next ones after each `again`.
     ///
     /// # Errors
     /// Returns an error if the host refuses.
     pub fn set(&mut self, first: Duration, again: Duration) -> io::Result<()> {
         self.timer.set(first.max(LEAST), again.max(LEAST))
     }
-    /// Clears it, so that it does not signal.
+    /// Clears the alarm.
     pub fn clear(&mut self) {
-        // A timer that was set can be cleared. A signal that comes all the same only takes control back too early.
+        // Clearing a timer that was set cannot fail. If a signal came all the same, it would only take control back too
+        // early.
         let _ = self.timer.set(Duration::ZERO, Duration::ZERO);
     }
 }
 
-/// Minimum time of a timer, because zero would switch it off.
+/// Minimum time that is passed to a timer, because zero would disarm it.
 const LEAST: Duration = Duration::from_nanos(1);
 
-/// Timer of the kernel that sends the signal to the thread that created it.
+/// Kernel timer that sends the signal to the thread that created it.
 #[derive(Debug)]
 struct Timer(libc::timer_t);
 
-// SAFETY: a timer is a number that belongs to the process; every thread can set and delete it.
+// SAFETY: a timer is a number that belongs to the process. Every thread may set and delete it.
 unsafe impl Send for Timer {}
 
 impl Timer {
@@ -139,7 +142,7 @@ impl Timer {
         };
         if made == 0 { Ok(Timer(timer)) } else { Err(io::Error::last_os_error()) }
     }
-    /// Signals after `first`, and then repeatedly after each `again`; never if `first` is zero.
+    /// Signals after `first` and then after each `again`. If `first` is zero, the timer never signals.
     fn set(&self, first: Duration, again: Duration) -> io::Result<()> {
         let spec = |time: Duration| libc::timespec {
             tv_sec: time.as_secs() as libc::time_t,
@@ -154,7 +157,7 @@ impl Timer {
 
 impl Drop for Timer {
     fn drop(&mut self) {
-        // SAFETY: the timer is ours and is not used again. A signal that is pending still finds its handler.
+        // SAFETY: the timer is ours and is not used again. A pending signal still finds its handler.
         unsafe { libc::timer_delete(self.0) };
     }
 }
@@ -164,8 +167,8 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    // These tests wait for signals without a limit: on a slow host they are slow, and a signal that never comes is a
-    // hang.
+    // These tests wait for signals without a time limit. They are slow on a slow host, and hang if a signal never
+    // comes.
 
     fn wait_for(ticks: u64) {
         while TICKS.get() < ticks {
@@ -176,7 +179,7 @@ mod tests {
     #[test]
     fn it_ticks() {
         let ticker = Ticker::start(Duration::from_millis(1)).unwrap();
-        // The other thread runs all the time, and receives no signal.
+        // The other thread computes without pause and must receive no signal.
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let other = scope.spawn(|| {
@@ -205,7 +208,8 @@ mod tests {
         alarm.set(interval, interval).unwrap();
         wait_for(before + 3);
         alarm.clear();
-        // Pending signals were delivered when that call returned. These steps take a hundred intervals on any processor:
+        // The kernel delivered pending signals before that call returned. These steps take a hundred intervals on any
+        // processor:
         let before = TICKS.get();
         (0..10_000_000).for_each(|step| {
             std::hint::black_box(step);

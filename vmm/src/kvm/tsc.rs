@@ -1,11 +1,11 @@
-//! Holding a guest's TSC still, behind a narrow trait so that tests can replace it.
+//! Holds a guest's TSC at a fixed value.
 //!
-//! KVM cannot trap RDTSC. But a TSC of 1 kHz ticks only once per millisecond, and its offset can be set at each entry, so
-//! that it shows the required value until the next tick. A signal takes control back before that. If a tick came all the
-//! same, this is detected afterwards, and the result of the run is discarded.
+//! KVM cannot trap RDTSC, but it can slow a guest's TSC down to 1 kHz, i.e. one tick per millisecond. At each entry the
+//! engine sets the TSC's offset so that the guest reads the required value until the next tick. A signal takes control
+//! back before that tick. If the TSC ticked all the same, the engine detects this afterwards and discards the run.
 //!
-//! This module reads host time to find out when the next tick comes. That decides how long the guest runs before the
-//! engine checks, and nothing that a guest can see.
+//! This module reads host time to predict the next tick. The prediction decides how long the guest runs before the
+//! engine checks; the guest cannot see it.
 #![allow(unsafe_code)]
 
 use std::fmt::Debug;
@@ -17,10 +17,10 @@ use super::ioctl;
 use super::ticker::Alarm;
 use super::vcpu::Vcpu;
 
-/// Holds a guest's TSC at a value.
+/// Holds a guest's TSC at a value. Tests replace it by a simulated one.
 pub trait HeldTsc: Debug + Send {
-    /// Sets the value that the TSC shows from the next entry on. The guest must be entered now, and left at the next
-    /// signal.
+    /// Sets the value that the TSC shows from the next entry on. The caller must enter the guest at once, and stop it
+    /// at the next signal.
     ///
     /// # Errors
     /// Returns an error if the host refuses.
@@ -33,28 +33,28 @@ pub trait HeldTsc: Debug + Send {
 }
 
 const KHZ: u32 = 1;
-/// Time between two ticks.
+/// Time between two ticks of the slowed-down TSC.
 const TICK: Duration = Duration::from_millis(1);
-/// Time before a tick at which the signal comes, if the host is quick. A lost signal is repeated after a third of it.
+/// Time from the signal to the predicted tick. The signal repeats after a third of this time, in case it was lost.
 const EARLY: Duration = Duration::from_micros(90);
-/// Number of ticks after which the time of the next tick is measured again.
+/// Number of ticks after which the phase of the ticks is measured again.
 const TICKS_KNOWN: u64 = 500;
-/// Maximum number of readings while waiting for a tick. After them the TSC counts as one that never ticks. The quickest
-/// host reads some ten thousand times in a tick. On a slow host this many readings must take less time than the
-/// doctor's time limit.
+/// Maximum number of TSC readings while waiting for a tick. After so many readings, the host counts as one whose TSC
+/// never ticks. The fastest host makes some ten thousand readings per tick. On a slow host, all of them must take less
+/// time than the doctor's time limit.
 const READINGS_MAX: u32 = 500_000;
 
-/// TSC of a vCPU, slowed down to 1 kHz.
+/// TSC of a vCPU that was slowed down to 1 kHz.
 #[derive(Debug)]
 pub struct SlowTsc {
     vcpu: OwnedFd,
     held: u64,
-    /// Offset of the guest's TSC, which only [`HeldTsc::hold`] sets. A kernel that does not trust the host's TSC may
-    /// change it. The guest's TSC then counts as moved.
+    /// Offset of the guest's TSC as [`HeldTsc::hold`] last set it. A kernel that does not trust the host's TSC may
+    /// change the offset, so [`HeldTsc::has_moved`] reads it again when the TSC has moved.
     offset: u64,
-    /// Reading of the host's TSC at a past tick.
+    /// Value of the host's TSC at some past tick.
     ticked: u64,
-    /// Cycles of the host's TSC between two ticks.
+    /// Cycles of the host's TSC per tick.
     cycles: u64,
     alarm: Option<Alarm>,
 }
@@ -66,10 +66,10 @@ fn cycles() -> u64 {
 }
 
 impl SlowTsc {
-    /// Slows this vCPU's TSC down.
+    /// Slows the TSC of `vcpu` down.
     ///
     /// # Errors
-    /// Returns an error if the host has no TSC control or no timers.
+    /// Returns an error if the host cannot scale the TSC or has no timers.
     pub fn new(vcpu: &Vcpu) -> Result<SlowTsc, KvmError> {
         vcpu.set_tsc_khz(KHZ)?;
         let vcpu = ioctl::duplicate(&vcpu.fd).wanted("hold a second descriptor of the virtual CPU")?;
@@ -84,7 +84,7 @@ impl SlowTsc {
     fn shown(&self) -> Result<u64, KvmError> {
         ioctl::read_tsc(&self.vcpu).wanted("read the guest's TSC")
     }
-    /// Waits for a tick. Returns the host's TSC at that time.
+    /// Waits for a tick and returns the host's TSC at that tick.
     fn next_tick(&self) -> Result<u64, KvmError> {
         let before = self.shown()?;
         for _ in 0..READINGS_MAX {

@@ -1,10 +1,10 @@
-//! A vCPU that runs until it needs an answer.
+//! A vCPU of KVM.
 //!
 //! **Invariants.**
-//! - An exit whose instruction is unfinished ([`KvmExit::is_unfinished`]) is finished by [`Vcpu::finish`], which executes
-//!   nothing else, before registers are read, saved or replaced. Reading them earlier shows the state before or within
-//!   the instruction.
-//! - A signal does not change the guest: [`KvmExit::Interrupted`] is an exit that the host causes.
+//! - An exit may leave its instruction unfinished ([`KvmExit::is_unfinished`]). [`Vcpu::finish`] finishes it and
+//!   executes nothing else. The caller must do this before it reads, saves or replaces registers; registers read
+//!   earlier are those before or within the instruction.
+//! - A signal does not change the guest: the host causes [`KvmExit::Interrupted`], not the guest.
 
 use std::sync::Arc;
 
@@ -17,24 +17,24 @@ use super::vm::Vm;
 use super::{cpuid, ioctl};
 use crate::layout::PAGE;
 
-/// Maximum number of retries for a vCPU that is "not ready yet" (EAGAIN), which ours never are.
+/// Maximum number of retries for a vCPU that is "not ready yet" (EAGAIN). KVM does not report this for our vCPUs.
 const RETRIES_MAX: u32 = 100;
 
-/// Registers and events that KVM copies into the shared page when an instruction is finished.
+/// Registers and events that KVM copies into the shared page in [`Vcpu::finish`].
 const SHARED: [SyncReg; 3] = [SyncReg::Register, SyncReg::SystemRegister, SyncReg::VcpuEvents];
 
 /// Virtual CPU of KVM.
 #[derive(Debug)]
 pub struct Vcpu {
-    // Before the machine, which keeps the memory alive.
+    // Declared before the machine, so that it is dropped before the memory.
     pub(super) fd: VcpuFd,
     pub(super) vm: Arc<Vm>,
-    /// True if the shared page has the present general and control registers, and the present events.
+    /// True if the shared page has the vCPU's current general and control registers and its pending events.
     pub(super) is_shared: bool,
 }
 
 impl Vcpu {
-    /// Creates the machine's only vCPU, with our model's CPUID.
+    /// Creates the machine's only vCPU, with the CPU model's CPUID.
     ///
     /// # Errors
     /// Returns an error if KVM refuses a request.
@@ -44,10 +44,10 @@ impl Vcpu {
         Ok(Vcpu { fd, vm: Arc::clone(vm), is_shared: false })
     }
 
-    /// Enters the guest until an exit.
+    /// Executes the guest up to its next exit.
     ///
     /// # Errors
-    /// Returns an error if KVM cannot run it, or ends the run with an unknown exit.
+    /// Returns an error if KVM cannot run the vCPU or returns an unknown exit.
     pub fn run(&mut self) -> Result<KvmExit, KvmError> {
         self.is_shared = false;
         let mut tries = 0;
@@ -62,13 +62,13 @@ impl Vcpu {
         }
     }
 
-    /// Finishes the instruction of the last exit and executes nothing else. Returns a further exit of that instruction,
-    /// if any.
+    /// Finishes the instruction of the last exit and executes nothing else. Returns the next exit if that instruction
+    /// has several.
     ///
     /// # Errors
     /// Returns the errors of [`Vcpu::run`].
     pub fn finish(&mut self) -> Result<Option<KvmExit>, KvmError> {
-        // The engine reads these registers after each exit. Copied here, they cost no further requests.
+        // The engine reads these registers after each exit. KVM copies them into the shared page, which saves requests.
         let shares = self.vm.shares_registers();
         if shares {
             SHARED.into_iter().for_each(|registers| self.fd.set_sync_valid_reg(registers));
@@ -88,11 +88,12 @@ impl Vcpu {
     pub fn answer_mmio(&mut self, value: u64) {
         exit::answer_mmio(self.fd.get_kvm_run(), value);
     }
-    /// Answers the access of [`KvmExit::MsrRead`] or [`KvmExit::MsrWrite`]; `None` is #GP.
+    /// Answers the access of [`KvmExit::MsrRead`] or [`KvmExit::MsrWrite`]; `None` raises #GP.
     pub fn answer_msr(&mut self, value: Option<u64>) {
         exit::answer_msr(self.fd.get_kvm_run(), value);
     }
-    /// Returns the data of [`KvmExit::PioRead`], which the caller fills in, or of [`KvmExit::PioWrite`].
+    /// Returns the data of a port access. The caller fills it in for [`KvmExit::PioRead`] and reads it for
+    /// [`KvmExit::PioWrite`].
     ///
     /// # Panics
     /// Panics if the last exit was not a port access with this size and count.
@@ -112,11 +113,12 @@ impl Vcpu {
         self.is_shared = false;
         ioctl::interrupt(&self.fd, vector).wanted("queue an interrupt")
     }
-    /// True if the guest could take an interrupt when the last run ended. Not valid after registers were replaced.
+    /// True if the guest could take an interrupt when the last run ended. Invalid after the caller has replaced
+    /// registers.
     pub fn ready_for_interrupt(&mut self) -> bool {
         self.fd.get_kvm_run().ready_for_interrupt_injection != 0
     }
-    /// Requests [`KvmExit::Window`] as soon as an interrupt can be taken, or cancels the request.
+    /// Requests [`KvmExit::Window`], an exit as soon as the guest can take an interrupt, or cancels the request.
     pub fn request_window(&mut self, on: bool) {
         self.fd.get_kvm_run().request_interrupt_window = u8::from(on);
     }
@@ -125,8 +127,9 @@ impl Vcpu {
         (self.fd.get_kvm_run().cr8 & 0xf) as u8
     }
 
-    /// Drops the translations that the processor has cached for the guest. KVM does so when CR3 changes; here it changes and
-    /// changes back. KVM's own tables stay: with nested paging they do not depend on the guest's page tables.
+    /// Drops the translations that the processor has cached for the guest. KVM does this when CR3 changes, so this
+    /// function changes CR3 and changes it back. KVM's own tables stay: with nested paging they do not depend on the
+    /// guest's page tables.
     ///
     /// # Errors
     /// Returns an error if KVM refuses it.
@@ -138,7 +141,7 @@ impl Vcpu {
         self.fd.set_sregs(&present).wanted("set control registers")
     }
 
-    /// Sets the frequency of the guest's TSC in kHz, for which the host needs TSC control.
+    /// Sets the frequency of the guest's TSC in kHz. The host must be able to scale the TSC.
     ///
     /// # Errors
     /// Returns an error if KVM refuses it.

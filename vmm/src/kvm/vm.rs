@@ -1,4 +1,4 @@
-//! A virtual machine: its memory, the log of the pages that its guest wrote, and the filter of MSRs.
+//! A virtual machine of KVM: its memory, the log of the pages that its guest wrote, and the MSR filter.
 #![allow(unsafe_code)]
 
 use std::any::Any;
@@ -20,12 +20,11 @@ use super::error::{KvmError, uninterrupted};
 use super::host::Host;
 use crate::ram;
 
-/// Address of three pages that some Intel processors need for real mode, between the devices and the end of the first 4
-/// GiB.
+/// Address of three pages that some Intel processors need for real mode. They lie above the devices and below 4 GiB.
 const TSS_ADDRESS: usize = 0xfffb_d000;
-/// Quirks of KVM that are switched off where it allows that: without them MONITOR and MWAIT of a guest whose CPUID has
-/// neither, and the other make's VMCALL, raise #UD as in the model. With them the first two do nothing, and KVM replaces
-/// the third in the guest's memory.
+/// KVM quirks that are switched off if the host's KVM allows it. Without the quirks, MONITOR, MWAIT and the other
+/// vendor's VMCALL raise #UD, as in the CPU model. With the quirks, MONITOR and MWAIT do nothing although CPUID lacks
+/// them, and KVM rewrites that VMCALL in guest memory.
 const QUIRKS: u32 = KVM_X86_QUIRK_MWAIT_NEVER_UD_FAULTS | KVM_X86_QUIRK_FIX_HYPERCALL_INSN;
 const SLOT: u32 = 0;
 const PAGE: u64 = 4096;
@@ -33,7 +32,7 @@ const PAGE: u64 = 4096;
 /// Virtual machine of KVM.
 #[derive(Debug)]
 pub struct Vm {
-    // Before the memory, so that KVM releases the memory first.
+    // Declared before the memory, so that KVM releases the memory first.
     fd: VmFd,
     /// Address of guest memory in this process.
     base: u64,
@@ -45,10 +44,11 @@ pub struct Vm {
 }
 
 impl Vm {
-    /// Creates a machine on guest memory, which must be one region from address 0. Its written pages are logged.
+    /// Creates a machine on guest memory, which must be one region from address 0. KVM logs the pages that the guest
+    /// writes.
     ///
     /// # Errors
-    /// Returns an error if the memory has another shape or KVM refuses a request.
+    /// Returns an error if the memory is not one region from address 0, or if KVM refuses a request.
     pub fn new<B>(host: &Host, memory: Arc<GuestMemoryMmap<B>>) -> Result<Vm, KvmError>
     where
         B: Bitmap + Send + Sync + 'static,
@@ -67,10 +67,11 @@ impl Vm {
             uninterrupted("enable a capability", || fd.enable_cap(&request))?;
             Ok::<bool, KvmError>(true)
         };
-        // Emulation failures in ring 3 are for the soft CPU, too. Without this capability they are #UD to the guest.
+        // The soft CPU executes what KVM fails to emulate, in ring 3, too. Without this capability such an instruction
+        // raises #UD in the guest.
         enable(KVM_CAP_EXIT_ON_EMULATION_FAILURE, 1)?;
         let triple_fault_events = enable(KVM_CAP_X86_TRIPLE_FAULT_EVENT, 1)?;
-        // Enabled before a filter is installed; otherwise a refused access is #GP to the guest.
+        // This comes before the installation of a filter; otherwise a denied access raises #GP in the guest.
         let reasons = KVM_MSR_EXIT_REASON_FILTER | KVM_MSR_EXIT_REASON_INVAL | KVM_MSR_EXIT_REASON_UNKNOWN;
         let filters_msrs = enable(KVM_CAP_X86_USER_SPACE_MSR, u64::from(reasons))?
             && host.capability(KVM_CAP_X86_MSR_FILTER)? != 0;
@@ -86,8 +87,8 @@ impl Vm {
         Ok(vm)
     }
 
-    /// Makes KVM forget everything that it derived from the guest's page tables, and the log of written pages. Called
-    /// after memory was replaced from outside the guest.
+    /// Makes KVM forget the log of written pages and everything that it derived from the guest's page tables. The
+    /// engine calls this after Everett has replaced guest memory.
     ///
     /// # Errors
     /// Returns an error if KVM refuses to remove the memory or to add it again.
@@ -105,17 +106,16 @@ impl Vm {
             userspace_addr: self.base,
         };
         uninterrupted("set the guest's memory", || {
-            // SAFETY: the mapping has this length (or the length is zero, which removes it) and outlives the machine:
-            // `Vm` owns both, and each vCPU owns the `Vm`. While the guest writes there, no other code does, as for
-            // `everett_cpu::Ram`.
+            // SAFETY: the mapping has this length; length zero removes it. It outlives the machine: `Vm` owns both, and
+            // each vCPU owns the `Vm`. While the guest writes there, no other code does, as for `everett_cpu::Ram`.
             unsafe { self.fd.set_user_memory_region(region) }
         })
     }
 
-    /// Denies the guest direct access to all MSRs except `allowed`, which must not be empty. KVM must keep these as our
-    /// model does.
+    /// Denies the guest direct access to all MSRs except `allowed`, which must not be empty. KVM must handle the
+    /// allowed MSRs as the CPU model does.
     ///
-    /// Returns false if this host has no filter: then KVM's own model of MSRs is visible to the guest.
+    /// Returns false if the host's KVM has no filter. The guest then sees KVM's own MSRs.
     ///
     /// # Errors
     /// Returns an error if KVM refuses the filter.
@@ -138,8 +138,8 @@ impl Vm {
         Ok(true)
     }
 
-    /// Takes the pages that the guest wrote since the last call, in ascending order. Writes of this process are not
-    /// included.
+    /// Takes the numbers of the pages that the guest wrote since the last call, in ascending order. Writes by this
+    /// process are not included.
     ///
     /// # Errors
     /// Returns an error if KVM fails to return the log.
@@ -154,7 +154,7 @@ impl Vm {
                 word &= word - 1;
             }
         }
-        // The bitmap consists of whole words, so it may extend beyond the end.
+        // The bitmap consists of whole words, so its last bits may lie beyond the end of memory.
         pages.retain(|page| page * PAGE < self.bytes);
         Ok(pages)
     }
@@ -162,11 +162,11 @@ impl Vm {
     pub(super) fn create_vcpu(&self) -> Result<VcpuFd, KvmError> {
         uninterrupted("create a virtual CPU", || self.fd.create_vcpu(0))
     }
-    /// True if a pending triple fault is part of the events that are read and set.
+    /// True if the events that this KVM reads and sets include a pending triple fault.
     pub(super) fn has_triple_fault_events(&self) -> bool {
         self.triple_fault_events
     }
-    /// True if KVM can copy general and control registers and events into the page that it shares, at the end of a run.
+    /// True if KVM can copy registers and events into the shared page at the end of a run.
     pub(super) fn shares_registers(&self) -> bool {
         self.shares_registers
     }

@@ -1,5 +1,5 @@
-//! Dispatches accesses to devices, at the exact vtime of the instruction. At addresses without a device, reads return
-//! all ones and writes are ignored.
+//! Passes the CPU's accesses to devices, at the exact vtime of the instruction. Reads of addresses without a device
+//! return all ones; writes to them are ignored.
 
 use super::stop::End;
 use super::{Machine, State};
@@ -10,7 +10,7 @@ use crate::layout::{
     SLEEP_CONTROL_PORT, SLEEP_STATUS_PORT, UART_GSI, UART_PORT, VIRTIO, VIRTIO_STRIDE,
 };
 
-/// Offset of virtio-mmio's interrupt status register, where a planted leak shows host time.
+/// Offset of virtio-mmio's interrupt status register, into which a planted leak puts noise.
 const LEAKY_STATUS: u64 = virtio_bindings::virtio_mmio::VIRTIO_MMIO_INTERRUPT_STATUS as u64;
 
 /// End of the port range of the PM timer.
@@ -24,7 +24,7 @@ enum Target {
     Nothing,
 }
 
-/// Returns all ones in `size` bytes.
+/// Returns a value of `size` bytes in which all bits are one.
 fn ones(size: u8) -> u64 {
     match size {
         1 => 0xff,
@@ -61,7 +61,7 @@ impl Machine {
             }
             Target::IoApic(offset) => u64::from(self.state.interrupts.ioapic.read(offset, size)),
             Target::Virtio(slot, offset) => {
-                // Only the bit for a configuration change is altered, so that the guest keeps running.
+                // The leak alters only the bit for a configuration change, so that the guest keeps running.
                 let noisy = offset == LEAKY_STATUS && self.leak.mmio_noise() & 0x10 != 0;
                 self.state.virtio[slot].read(offset, size) | if noisy { 2 } else { 0 }
             }
@@ -116,7 +116,7 @@ impl Machine {
             (PM_TIMER_PORT, 4) | (SLEEP_CONTROL_PORT | SLEEP_STATUS_PORT | RESET_PORT, 1) => {
                 u64::from(state.power.read(port, now))
             }
-            // The PM timer, read by bytes or words.
+            // The guest reads the PM timer in bytes or words.
             (PM_TIMER_PORT..PM_TIMER_END, _) => {
                 u64::from(state.power.read(PM_TIMER_PORT, now)) >> (8 * (port - PM_TIMER_PORT)) & ones(size)
             }
@@ -153,7 +153,7 @@ impl Machine {
                     None => {}
                 }
             }
-            // The ports for POST codes and for delays. Linux writes to both, and neither needs a device.
+            // Ports for POST codes and for delays. Linux writes to both; Everett ignores the writes.
             (0x80 | 0xed, _) => {}
             _ => self.output.unknown_access(now, true, u64::from(port), size, Some(u64::from(value))),
         }

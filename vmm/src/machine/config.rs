@@ -13,42 +13,42 @@ use crate::ram::RamError;
 use crate::virtio::blk::Latency;
 use crate::virtio::net::Wire;
 
-/// Everything that a machine's behaviour depends on, besides operations on it while it runs.
+/// Inputs that determine a machine's behaviour, except operations on it while it runs.
 #[derive(Debug)]
 pub struct MachineConfig {
-    /// Name of the node; keys its random streams.
+    /// Name of the node. The node's random streams depend on it.
     pub name: String,
     /// Size of RAM in bytes: whole pages, 32 MiB to 3 GiB.
     pub memory_bytes: u64,
-    /// Clock mode: the unit that moves vtime.
+    /// Unit that advances vtime.
     pub clock: ClockMode,
     /// Speed of the CPU, in instructions per second of vtime.
     pub cpu_hz: u64,
-    /// Boot seed. All random values of the machine follow [`Lineage::boot`](everett_streams::Lineage::boot) of it
-    /// until the streams are restarted.
+    /// Boot seed. The machine draws from [`Lineage::boot`](everett_streams::Lineage::boot) of this seed until its
+    /// streams are restarted.
     pub seed: u64,
-    /// Time of the real-time clock at vtime 0, in seconds since 1970.
+    /// Time that the real-time clock shows at vtime 0, in seconds since 1970.
     pub epoch_unix_s: i64,
-    /// Kernel: uncompressed `vmlinux`.
+    /// Path of the kernel, an uncompressed `vmlinux`.
     pub kernel: PathBuf,
-    /// Initramfs: uncompressed cpio archive.
+    /// Path of the initramfs, an uncompressed cpio archive.
     pub initramfs: Option<PathBuf>,
     /// Kernel command line.
     pub cmdline: String,
-    /// Block devices, in slot order after console and entropy source.
+    /// Block devices. Their slots come after those of the console and the entropy source.
     pub disks: Vec<DiskConfig>,
-    /// Network cards, after the disks.
+    /// Network cards. Their slots come after those of the disks.
     pub cards: Vec<CardConfig>,
     /// Planted leaks.
     pub leak: Leak,
 }
 
-/// A block device.
+/// Configuration of a block device.
 #[derive(Debug)]
 pub struct DiskConfig {
-    /// Disk with its content.
+    /// The disk and its content.
     pub disk: Disk,
-    /// Serial number that the guest reads (GET_ID): at most 20 bytes.
+    /// Serial number that the guest reads (VIRTIO_BLK_T_GET_ID): at most 20 bytes.
     pub serial: String,
     /// True if the guest may not write.
     pub read_only: bool,
@@ -56,18 +56,18 @@ pub struct DiskConfig {
     pub latency: Latency,
 }
 
-/// A network card.
+/// Configuration of a network card.
 #[derive(Debug, Clone)]
 pub struct CardConfig {
     /// Hardware address.
     pub mac: [u8; 6],
-    /// Other end of the card's cable.
+    /// What is at the other end of the card's cable.
     pub wire: Wire,
 }
 
 impl MachineConfig {
-    /// Creates a configuration with this kernel and defaults for the rest: 256 MiB, 1 GHz, seed 0, 2026-01-01, no
-    /// disks, no card.
+    /// Creates a configuration with this kernel and these defaults: 256 MiB, 1 GHz, seed 0, 2026-01-01, no disks, no
+    /// card.
     pub fn new(kernel: impl Into<PathBuf>) -> MachineConfig {
         MachineConfig {
             name: "node".into(),
@@ -89,10 +89,10 @@ impl MachineConfig {
 /// Error of creating a machine.
 #[derive(Debug, thiserror::Error)]
 pub enum MachineError {
-    /// The RAM cannot be created.
+    /// The host cannot provide the RAM.
     #[error(transparent)]
     Ram(#[from] RamError),
-    /// Kernel, initramfs or command line is invalid.
+    /// The kernel, the initramfs or the command line is invalid.
     #[error(transparent)]
     Boot(#[from] BootError),
     /// The clock's parameters are invalid.
@@ -101,7 +101,7 @@ pub enum MachineError {
     /// The host cannot provide the engine.
     #[error(transparent)]
     Engine(#[from] KvmError),
-    /// The engine counts another unit than the clock.
+    /// The engine counts a different unit from the one of the clock.
     #[error("clock mode \"{clock}\" needs an engine that counts each {}; this one counts each {}", clock.unit(), engine.unit())]
     Mode {
         /// Mode of the clock.
@@ -112,7 +112,7 @@ pub enum MachineError {
     /// A disk is invalid.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// The machine cannot start from the given moment.
+    /// The machine cannot start from this moment.
     #[error(transparent)]
     Moment(#[from] MomentError),
     /// The machine has more devices than slots.

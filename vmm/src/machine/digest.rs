@@ -1,9 +1,9 @@
-//! The machine's digest: the parts that it covers, and the hashes that are kept from one digest to the next.
+//! Digest of a machine, with a cache of hashes that later digests reuse.
 //!
-//! In clock modes `exit` and `branch` a digest is the same on all engines. Three things are therefore left out: RAM,
-//! because processors set accessed bits in page tables at different times, and some set more than others; registers
-//! in which makes of processors differ ([`registers`](crate::digest::registers)); and the registers of a CPU that
-//! ended within an instruction.
+//! In clock modes `exit` and `branch`, a digest is the same on all engines. It therefore leaves out:
+//! - RAM, because processors set accessed bits in page tables at different times, and some processors set more of them;
+//! - registers in which vendors' processors differ ([`registers`](crate::digest::registers));
+//! - all registers of a CPU that ended within an instruction.
 
 use everett_cpu::CpuState;
 use everett_snapshot::PageHash;
@@ -24,7 +24,7 @@ impl Machine {
         self.breakdown().total()
     }
 
-    /// Returns the digests of the machine's parts.
+    /// Returns the digest of each part of the machine.
     pub fn breakdown(&mut self) -> Breakdown {
         let cpu = self.compared_registers();
         let memory = match self.clock_mode() {
@@ -43,7 +43,7 @@ impl Machine {
         Breakdown { parts }
     }
 
-    /// Returns the digests of the disks. The engine is not involved.
+    /// Returns the digests of the disks, without a query to the engine.
     pub(crate) fn disk_digests(&mut self) -> Vec<Digest> {
         self.disks.iter_mut().map(Disk::digest).collect()
     }
@@ -53,13 +53,13 @@ impl Machine {
         for page in self.take_written_pages() {
             // An engine reports only pages of RAM.
             let Some(content) = self.ram.page(page) else { continue };
-            // A page of zeroes has no hash, so a page that was never written equals one that is zero again.
+            // A page of zeroes has no hash. A page that is zero again thus equals one that was never written.
             self.digest.memory.set(page, PageHash::of_nonzero(content), self.memory.hash(page));
         }
     }
 
-    /// Returns the registers that digests cover: [`compared`]. If the CPU ended within an instruction, only the count
-    /// and the end remain, except in clock mode `insn`.
+    /// Returns the registers that digests cover ([`compared`]). If the CPU ended within an instruction, modes `exit`
+    /// and `branch` keep only the count and the CPU's end.
     #[must_use]
     pub fn compared_registers(&self) -> CpuState {
         let clock = self.clock_mode();

@@ -1,8 +1,9 @@
 //! Operations on a machine's disks from outside: power loss, reset of the machine, and replacement.
 //!
 //! A disk outlives its machine. After [`Machine::power_loss`] or [`Machine::reset_disks`], [`Machine::disks`] returns
-//! the disks with their surviving content. Their clones become the disks of the machine that starts next: a new one
-//! ([`super::DiskConfig`]), or one that is restored to a moment and then gets them ([`Machine::put_disks`]).
+//! the disks with their surviving content. The next machine gets clones of them. If that machine is new, they are part
+//! of its configuration ([`super::DiskConfig`]). If it is restored to a moment, [`Machine::put_disks`] gives it the
+//! disks afterwards.
 
 use everett_streams::{Purpose, Streams};
 
@@ -19,20 +20,20 @@ impl Machine {
         &self.disks
     }
 
-    /// Returns a disk for operations from outside.
+    /// Returns disk number `index` for operations from outside, or `None` if there are fewer disks.
     pub fn disk_mut(&mut self, index: usize) -> Option<&mut Disk> {
         self.disks.get_mut(index)
     }
 
-    /// Returns the number of disk requests that have not completed.
+    /// Returns the number of disk requests that the guest has submitted and the disks have not completed.
     pub fn disk_requests(&self) -> usize {
         let of = |device: &Device| if let Device::Blk(blk) = device { blk.in_flight() } else { 0 };
         self.state.virtio.iter().map(|transport| of(transport.device())).sum()
     }
 
-    /// Cuts the power of all disks. For each disk, the stream in `streams` for node number `node` and the disk
-    /// decides which unflushed writes are lost. Requests in flight never complete, so the machine must not run on: it
-    /// must end, or be restored to a moment.
+    /// Cuts the power of all disks. The stream of `streams` for node number `node` and the disk decides which unflushed
+    /// writes the disk loses. Requests in flight never complete, so the caller must end the machine or restore it to a
+    /// moment.
     pub fn power_loss(
         &mut self,
         streams: &mut Streams,
@@ -45,9 +46,9 @@ impl Machine {
         })
     }
 
-    /// Resets the machine's disks. For each request in flight, the stream in `streams` for node number `node` and the
-    /// disk decides whether it is executed completely, in part or not at all. None of these requests completes. The
-    /// disks keep power and their caches.
+    /// Resets the machine's disks, which keep their power and caches. The stream of `streams` for node number `node`
+    /// and the disk decides whether the disk executes a request in flight completely, in part or not at all. None of
+    /// these requests completes.
     pub fn reset_disks(&mut self, streams: &mut Streams, node: u16) -> Vec<Aborted> {
         self.each_drive(|blk, disk, ram, events| {
             let rng = streams.get(Purpose::Reset { node, disk: blk.number() });
@@ -55,11 +56,11 @@ impl Machine {
         })
     }
 
-    /// Replaces all disks. The new disks must have the same makes as the old ones, as they do after a machine was
-    /// switched off and on.
+    /// Replaces all disks. The new disks must agree with the old ones in size, sector size and base, as they do after a
+    /// power cycle.
     ///
     /// # Errors
-    /// Returns an error if the number of disks or a disk's make differs. Nothing has changed then.
+    /// Returns an error if the number of disks or one of these properties differs. The machine is then unchanged.
     pub fn put_disks(&mut self, disks: Vec<Disk>) -> Result<(), DiskError> {
         let other = |what, given, machine| Err(DiskError::Other { what, given, machine });
         if disks.len() != self.disks.len() {

@@ -1,8 +1,7 @@
-//! A scripted engine for tests of the code above the engine trait: a CPU whose program is a list of [`Op`]s.
+//! A scripted engine for tests of the code above the engine trait. Its CPU executes a list of [`Op`]s.
 //!
-//! Its state is an ordinary `CpuState`. RIP counts operations from the kernel's entry, RAX accumulates everything
-//! that the program has seen, R13 counts down [`Op::Work`], and R12, R14 and R15 hold the state of the interrupted
-//! program.
+//! RIP is the kernel's entry plus the number of the operation. RAX accumulates everything that the program has seen.
+//! R13 counts down [`Op::Work`]. R12, R14 and R15 hold the state of the interrupted program.
 
 use everett_cpu::CpuState;
 use everett_cpu::Request;
@@ -16,7 +15,7 @@ use crate::engine::{Capabilities, Engine, Exit, Failure, TscAnchor, Until};
 use crate::layout::PAGE;
 use crate::ram::Ram;
 
-/// Address where programs start: the entry of the small kernel.
+/// Address at which programs start: the entry of the small kernel.
 const ENTRY: u64 = 0x100_0000;
 const INTERRUPTS_ON: u64 = 1 << 9;
 
@@ -28,7 +27,7 @@ pub(crate) enum Op {
     Out(u16, u32),
     Load(u64),
     Store(u64, u32),
-    /// Writes RAX to RAM.
+    /// Writes RAX to this address of RAM.
     Save(u64),
     /// Mixes the TSC into RAX.
     Tsc,
@@ -40,11 +39,11 @@ pub(crate) enum Op {
     Jump(u64),
     /// Causes a triple fault.
     Crash,
-    /// Accesses a device without end.
+    /// Accesses a device again and again within one instruction.
     Stuck,
 }
 
-/// Simulated defect of the engine: at this count, RAX gets another value.
+/// Simulated defect of the engine: at this count, RAX changes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Defect(pub(crate) Option<u64>);
 
@@ -53,11 +52,11 @@ pub(crate) struct Defect(pub(crate) Option<u64>);
 pub(crate) enum HostFails {
     #[default]
     Never,
-    /// Execution fails from this count on.
+    /// Execution fails when this count is reached.
     Running(u64),
-    /// Reading the list of written pages fails.
+    /// The query for written pages fails.
     Looking,
-    /// Asking whether the CPU is interruptible fails once it is halted.
+    /// The query whether the CPU is interruptible fails once the CPU is halted.
     Asking,
 }
 
@@ -65,12 +64,12 @@ pub(crate) struct FakeEngine {
     cpu: CpuState,
     ram: Ram,
     program: Vec<Op>,
-    /// Index of the operation where every interrupt starts.
+    /// Index of the operation at which interrupt handlers start.
     handler: u64,
     tsc: TscAnchor,
-    /// True if a device access is unfinished.
+    /// True while an instruction waits for a device access.
     pending: bool,
-    /// Result of the unfinished read, if the device has answered.
+    /// Value for the unfinished read, once the device has answered.
     answer: Option<u64>,
     dirty: Vec<u64>,
     defect: Defect,
@@ -268,7 +267,7 @@ impl Engine for FakeEngine {
     }
 }
 
-/// Parts of a fake machine.
+/// Program of a fake machine and its simulated failures.
 #[derive(Debug, Clone)]
 pub(crate) struct Script {
     pub(crate) main: Vec<Op>,
@@ -297,7 +296,7 @@ impl Script {
         config.memory_bytes = 32 << 20;
         change(&mut config);
         let mut program = self.main.clone();
-        // A main program that runs past its end crashes.
+        // Running past the end of the main program is a crash.
         program.push(Op::Crash);
         let handler = program.len() as u64;
         program.extend(&self.handler);

@@ -1,27 +1,26 @@
-//! Guards against guests that keep the machine busy without progress.
+//! Guards that end guests which keep the machine busy without progress.
 
 use serde::{Deserialize, Serialize};
 
 use super::stop::End;
 use crate::clock::{BRANCH_INSTRUCTIONS, ClockMode};
 
-/// Number of interrupts in a row, each within [`STORM_GAP`] instructions of the one before, that make a storm. Linux
-/// gives up on a stuck line after the same number.
+/// Number of interrupts in a row that make an interrupt storm. Each comes within [`STORM_GAP`] instructions of the one
+/// before. Linux gives up on a stuck interrupt line after the same number.
 pub const STORM_INTERRUPTS: u64 = 100_000;
-/// Distance between two interrupts, in instructions, below which the guest did nothing but handle the first one. An
-/// interrupt entry, its handler and the return take Linux several hundred.
+/// Number of instructions between two interrupts below which the guest only handled the first one. Linux takes several
+/// hundred instructions to enter, run and leave a handler.
 pub const STORM_GAP: u64 = 200;
-/// [`STORM_GAP`] for clock mode `exit`, in exits. A handler that does nothing has one exit, its EOI.
+/// [`STORM_GAP`] for clock mode `exit`, in exits. A handler that does nothing else causes one exit, its EOI.
 const STORM_GAP_EXITS: u64 = 2;
 /// [`STORM_GAP`] for clock mode `branch`, in branches.
 const STORM_GAP_BRANCHES: u64 = STORM_GAP / BRANCH_INSTRUCTIONS;
-/// Maximum number of device accesses of one instruction. FXSAVE to a device makes 64.
+/// Maximum number of device accesses by one instruction. FXSAVE to a device makes 64.
 pub const ACCESSES_MAX: u32 = 4096;
-/// Maximum number of device accesses between two branches in clock mode `branch`, over all instructions. No time
-/// passes between two branches.
+/// Maximum number of device accesses between two branches in clock mode `branch`. Many instructions may share this
+/// bound, because vtime stands still between two branches.
 const ACCESSES_MAX_BRANCHES: u32 = 1 << 20;
 
-/// Counters of the guards.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Guard {
     last_interrupt: u64,
@@ -31,7 +30,7 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// Counts an interrupt that is taken at this count of the clock mode.
+    /// Counts an interrupt that the CPU takes at count `icount`.
     pub(super) fn interrupt(&mut self, mode: ClockMode, icount: u64, vector: u8) -> Result<(), End> {
         let gap = match mode {
             ClockMode::Insn => STORM_GAP,
@@ -47,12 +46,12 @@ impl Guard {
         Ok(())
     }
 
-    /// Ends the row of interrupts, because the CPU was idle.
+    /// Restarts the count of interrupts in a row, because the CPU was idle.
     pub(super) fn idle(&mut self) {
         self.streak = 0;
     }
 
-    /// Counts a device access at this count of the clock mode.
+    /// Counts a device access at count `icount`.
     pub(super) fn access(&mut self, mode: ClockMode, icount: u64) -> Result<(), End> {
         let most = if mode == ClockMode::Branch { ACCESSES_MAX_BRANCHES } else { ACCESSES_MAX };
         if self.access_icount != icount {

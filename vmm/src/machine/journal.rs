@@ -1,20 +1,20 @@
-//! Journal of everything that passed between a CPU and its machine. Comparing the journals of two runs shows where a
-//! leak entered one of them.
+//! Journal of everything that a CPU and its machine exchange. Comparing the journals of two runs shows where
+//! nondeterminism entered one of them.
 //!
-//! A CPU is a function of its state and its inputs, and the devices are a function of the CPU's writes. So the first
-//! entry that differs shows whether the leak is in the CPU or in the machine. An input points to the machine. A
-//! write, or an access to another address, points to the CPU, some instructions earlier.
+//! The CPU is a function of its state and its inputs; the devices are a function of the CPU's writes. So the first
+//! entry that differs shows which side leaked. If it is an input with a different value, the machine leaked. If it is a
+//! write, or an access to a different address, the CPU leaked some instructions earlier.
 
 use std::fmt;
 
 /// An event between the CPU and its machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
-    /// Instructions retired before the event.
+    /// Number of instructions retired before the event.
     pub icount: u64,
     /// Time of the event, in nanoseconds of vtime.
     pub vtime: u64,
-    /// Address of the instruction.
+    /// Address of the instruction that caused the event.
     pub rip: u64,
     /// Kind of the event.
     pub kind: EntryKind,
@@ -37,12 +37,12 @@ pub enum EntryKind {
         /// Value that was read.
         value: u64,
     },
-    /// An interrupt was taken.
+    /// The CPU took an interrupt.
     Interrupt {
         /// Vector.
         vector: u8,
     },
-    /// Idle time was skipped.
+    /// The machine skipped idle time.
     Skip {
         /// vtime at the end of the skip, in nanoseconds.
         to: u64,
@@ -65,7 +65,7 @@ pub enum EntryKind {
     DeviceWrite {
         /// Number of pages.
         pages: u64,
-        /// First eight bytes of a BLAKE3 hash over page numbers and contents.
+        /// First eight bytes of a BLAKE3 hash of the page numbers and contents.
         digest: u64,
     },
 }
@@ -87,8 +87,8 @@ impl fmt::Display for Entry {
     }
 }
 
-/// Maximum number of entries of a journal. A comparison clears the journal at each equal digest, so this bounds one
-/// interval.
+/// Maximum number of entries of a journal. A comparison clears the journal at each equal digest, so this bounds the
+/// entries between two digests.
 pub const ENTRIES_MAX: usize = 1 << 22;
 
 /// Entries since the journal was last cleared.
@@ -98,7 +98,7 @@ pub struct Journal {
     lost: bool,
 }
 
-/// Length of a journal at some time.
+/// Length of a journal at an earlier time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mark {
     entries: usize,
@@ -109,7 +109,7 @@ impl Journal {
     pub(super) fn mark(&self) -> Mark {
         Mark { entries: self.entries.len(), lost: self.lost }
     }
-    /// Removes all entries after a mark.
+    /// Removes all entries after `mark`.
     pub(super) fn go_back(&mut self, mark: Mark) {
         self.entries.truncate(mark.entries);
         self.lost = mark.lost;
@@ -121,11 +121,11 @@ impl Journal {
             self.lost = true;
         }
     }
-    /// Returns the entries in order.
+    /// Returns the entries, oldest first.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
-    /// True if entries were dropped because there were more than [`ENTRIES_MAX`].
+    /// True if the journal dropped entries because there were more than [`ENTRIES_MAX`].
     pub fn overflowed(&self) -> bool {
         self.lost
     }

@@ -1,18 +1,19 @@
 //! A machine: an engine, RAM, devices, disks, and the loop that runs them in vtime.
 //!
 //! - `config`: configuration of a machine
-//! - `run`: the loop; `rerun`: repetition of runs that the host disturbed; `bus`: routing of accesses to devices;
-//!   `guard`: bounds on guests that make no progress
-//! - `digest`: scope of a digest; `streams`: random streams of a machine
-//! - `stop`: reasons for the end of a run; `slice`: places where due events are dispatched, in clock mode `branch`
+//! - `run`: the loop; `rerun`: repeats runs that the host disturbed; `bus`: passes accesses to devices; `guard`: bounds
+//!   on guests that make no progress
+//! - `digest`: digest of a machine; `streams`: its random streams
+//! - `stop`: reasons for the end of a run; `slice`: when due events are dispatched in clock mode `branch`
 //! - `journal`: inputs of a CPU, for comparing two runs
-//! - `moment`: taking and restoring a whole machine at a stop
-//! - `drives`: operations of the host on disks: power loss, reset, replacement
+//! - `moment`: taking and restoring a moment of a machine
+//! - `drives`: operations of Everett on disks: power loss, reset, replacement
 //!
-//! **Invariants.** Only [`State`], CPU, RAM and disks determine the further execution; `Output`, digests and the
-//! journal are observers. Every stop is between two instructions, except when the machine has ended. A stop
-//! directly follows an exit in clock mode `exit`, and an exit or a branch in clock mode `branch`, unless an observer such
-//! as a breakpoint asked for it.
+//! **Invariants.**
+//! - Only [`State`], CPU, RAM and disks determine the further execution. Output, digests and the journal are observers.
+//! - Every stop is between two instructions, unless the machine has ended.
+//! - In clock mode `exit`, a stop directly follows an exit; in `branch`, an exit or a branch. Only observers such as a
+//!   breakpoint can stop a machine elsewhere.
 
 mod bus;
 pub mod config;
@@ -73,12 +74,12 @@ pub use rerun::TRIES_MAX;
 pub use slice::LATE_NS;
 pub use stop::{End, Stop, Until};
 
-/// Slot of the console.
+/// Slot of the virtio console.
 pub const CONSOLE_SLOT: usize = 0;
-/// Slot of the entropy source. Disks follow, then network cards.
+/// Slot of the entropy source. The disks' slots follow, then those of the network cards.
 pub const RNG_SLOT: usize = 1;
 
-/// Everything that determines a machine's further execution, besides CPU, RAM and disk contents.
+/// Devices and everything else that determines a machine's further execution, except CPU, RAM and disk contents.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
     pub(crate) clock: Clock,
@@ -90,17 +91,17 @@ pub struct State {
     pub(crate) power: Power,
     pub(crate) virtio: Vec<Transport>,
     guard: Guard,
-    /// True if HLT retired and no interrupt has been taken since.
+    /// True after HLT, until the CPU takes an interrupt.
     halted: bool,
     end: Option<End>,
-    /// Devices of an older PC; `None` in clock mode `insn`.
+    /// Devices of an older PC, which machines in clock modes `exit` and `branch` have. `None` in mode `insn`.
     pub(crate) legacy: Option<Legacy>,
-    /// State that decides where due events are dispatched; `None` outside of clock mode `branch`.
+    /// Decides when due events are dispatched in clock mode `branch`. `None` in other modes.
     pub(crate) slice: Option<Slice>,
 }
 
 impl State {
-    /// Returns the devices as after a power cycle, and the disks, which are moved out of the configuration.
+    /// Returns the devices as after a power cycle. Moves the disks out of the configuration and returns them, too.
     fn new(config: &mut MachineConfig) -> Result<(State, Vec<Disk>), MachineError> {
         let devices = config.disks.len() + config.cards.len();
         if devices + 2 > VIRTIO_SLOTS_MAX {
@@ -110,8 +111,8 @@ impl State {
         let mut disks = Vec::new();
         for mut d in config.disks.drain(..) {
             if !d.read_only {
-                // Moments contain the digest of a disk's base, if it is known. Reading the base of a writable disk is
-                // cheap. The base of a read-only disk can be a large root image, so it is not read here.
+                // Moments contain the digest of a disk's base if it is known. Reading the base of a writable disk is
+                // cheap. The base of a read-only disk may be a large root image, so its digest is not computed here.
                 d.disk.base_digest();
             }
             virtio.push(Device::Blk(Blk::new(disks.len(), &d.disk, &d.serial, d.read_only, d.latency)?));
@@ -136,16 +137,16 @@ impl State {
         Ok((state, disks))
     }
 
-    /// Returns the current anchor of the TSC.
+    /// Returns the anchor from which the CPU computes the TSC.
     fn tsc(&self) -> TscAnchor {
         self.slice.as_ref().map_or_else(|| self.clock.tsc(), Slice::tsc)
     }
 }
 
-/// Creates an engine on a machine's RAM.
+/// Function that creates an engine on a machine's RAM.
 type MakeEngine<'e> = dyn FnOnce(&Ram) -> Result<AnyEngine, MachineError> + 'e;
 
-/// A machine.
+/// A machine that runs.
 pub struct Machine {
     name: String,
     pub(crate) engine: AnyEngine,
@@ -153,9 +154,9 @@ pub struct Machine {
     pub(crate) disks: Vec<Disk>,
     pub(crate) state: State,
     output: Output,
-    /// Guest memory at the last moment that was taken or restored.
+    /// Guest memory at the last moment that the machine took or was restored to.
     pub(crate) memory: PageImage,
-    /// Pages written since `memory` was taken.
+    /// Pages that were written since that moment.
     changed: PageSet,
     pub(crate) digest: DigestCache,
     journal: Option<Journal>,
@@ -163,11 +164,11 @@ pub struct Machine {
     /// Count at which the last run stopped at a breakpoint.
     stopped_at: Option<u64>,
     stats: Stats,
-    /// Pool for the pages of the moments that `rerun` takes at the start of a run.
+    /// Page pool of the moments that `rerun` takes at the start of a run.
     pool: Pool,
 }
 
-/// Statistics for people; nothing depends on them.
+/// Statistics for people. No decision in Everett depends on them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Number of device accesses by MMIO.
@@ -180,9 +181,9 @@ pub struct Stats {
     pub halts: u64,
     /// Number of events dispatched.
     pub events: u64,
-    /// Number of times that the engine was entered.
+    /// Number of calls that made the engine execute.
     pub entries: u64,
-    /// Number of runs that were repeated because the host disturbed them.
+    /// Number of runs that the machine repeated because the host had disturbed them.
     pub disturbed: u64,
 }
 
@@ -207,12 +208,12 @@ impl Machine {
         Machine::from_moment(config, moment, |ram| Ok(SoftEngine::new(ram.shared(), caches)))
     }
 
-    /// Creates a machine that is about to execute its kernel's first instruction. `engine` creates the engine on the
-    /// RAM.
+    /// Creates a machine that is about to execute its kernel's first instruction. `engine` is called with the RAM and
+    /// creates the engine.
     ///
     /// # Errors
-    /// Returns an error if the configuration is out of bounds, a file is invalid, the engine cannot be created, or
-    /// the engine counts another unit than the clock.
+    /// Returns an error if the configuration is out of bounds, a file is invalid, the engine cannot be created, or the
+    /// engine and the clock count different units.
     pub fn new<E: Into<AnyEngine>>(
         config: MachineConfig,
         engine: impl FnOnce(&Ram) -> Result<E, MachineError>,
@@ -220,7 +221,7 @@ impl Machine {
         Machine::powered_on(config, Box::new(|ram| engine(ram).map(Into::into)))
     }
 
-    /// Creates a machine as [`Machine::new`] does. It is not generic, so it is compiled once.
+    /// Body of [`Machine::new`], not generic so that it is compiled once.
     fn powered_on(mut config: MachineConfig, engine: Box<MakeEngine<'_>>) -> Result<Machine, MachineError> {
         let ram = Ram::new(config.memory_bytes)?;
         let memory = PageImage::zero(config.memory_bytes / PAGE);
@@ -246,11 +247,12 @@ impl Machine {
         Ok(machine)
     }
 
-    /// Creates a machine from a moment. If the base of the moment's memory is a file, guest memory maps it: pages
-    /// that the guest does not write are never copied. Kernel and initramfs of the configuration are ignored.
+    /// Creates a machine from a moment. If the moment's memory is based on a file, guest memory maps the file, and only
+    /// pages that the guest writes are copied. The configuration's kernel and initramfs are ignored.
     ///
     /// # Errors
-    /// Returns an error if the moment is not of a machine of this configuration, or the engine cannot be created.
+    /// Returns an error if the moment belongs to a machine with a different configuration, or if the engine cannot be
+    /// created.
     pub fn from_moment<E: Into<AnyEngine>>(
         config: MachineConfig,
         moment: &Moment,
@@ -259,7 +261,7 @@ impl Machine {
         Machine::continued(config, moment, Box::new(|ram| engine(ram).map(Into::into)))
     }
 
-    /// Creates a machine as [`Machine::from_moment`] does. It is not generic, so it is compiled once.
+    /// Body of [`Machine::from_moment`], not generic so that it is compiled once.
     fn continued(
         mut config: MachineConfig,
         moment: &Moment,
@@ -278,7 +280,7 @@ impl Machine {
         Ok(machine)
     }
 
-    /// Creates a machine whose RAM has the content of `memory` and whose CPU has no state yet.
+    /// Creates a machine with the RAM content `memory`. The caller must still set the CPU's registers.
     fn assemble(
         config: MachineConfig,
         engine: AnyEngine,
@@ -317,11 +319,11 @@ impl Machine {
     pub fn vtime(&self) -> u64 {
         self.state.clock.vtime(self.engine.icount())
     }
-    /// Returns the clock's count: of retired instructions, finished exits or retired branches, by clock mode.
+    /// Returns the clock's count: retired instructions, exits or branches, by clock mode.
     pub fn icount(&self) -> u64 {
         self.engine.icount()
     }
-    /// Returns the machine's end, if it has ended.
+    /// Returns the way in which the machine ended, or `None` while it can run.
     pub fn end(&self) -> Option<&End> {
         self.state.end.as_ref()
     }
@@ -337,15 +339,15 @@ impl Machine {
     pub fn clock_mode(&self) -> ClockMode {
         self.state.clock.mode()
     }
-    /// Returns the engine, for inspection.
+    /// Returns the engine, for queries.
     pub fn engine(&self) -> &AnyEngine {
         &self.engine
     }
-    /// Returns the engine, for settings of its own.
+    /// Returns the engine, to change its settings.
     pub fn engine_mut(&mut self) -> &mut AnyEngine {
         &mut self.engine
     }
-    /// Returns devices, clock, timers and streams.
+    /// Returns the devices, clock, timers and streams.
     pub fn state(&self) -> &State {
         &self.state
     }
@@ -357,7 +359,7 @@ impl Machine {
     pub fn disk(&self, index: usize) -> Option<&Disk> {
         self.disks.get(index)
     }
-    /// Returns the output (console, ports, frames and notes), from which the caller can take it.
+    /// Returns the output (console, ports, frames and notes). The caller takes from it.
     pub fn output(&mut self) -> &mut Output {
         &mut self.output
     }
@@ -365,30 +367,32 @@ impl Machine {
     pub fn stats(&self) -> Stats {
         self.stats
     }
-    /// Reads guest memory through the guest's page tables. Returns the number of bytes that could be read.
+    /// Reads guest memory at a linear address, through the guest's page tables. Returns the number of bytes that were
+    /// readable.
     pub fn read_virtual(&self, gva: u64, buf: &mut [u8]) -> usize {
         self.engine.read_virtual(gva, buf)
     }
 
-    /// Notes accesses to these bytes ([`NoteEvent::Access`](crate::output::NoteEvent::Access)), in place of those
-    /// watched before. The guest's execution does not change. Returns true if the engine supports it.
+    /// Sets the watchpoints, whose accesses become notes ([`NoteEvent::Access`](crate::output::NoteEvent::Access)).
+    /// Replaces earlier watchpoints. The guest's execution does not change. Returns false if the engine has no
+    /// watchpoints.
     pub fn watch(&mut self, points: &[Watchpoint]) -> bool {
         self.engine.set_watchpoints(points)
     }
-    /// Takes the edges of code that were executed for the first time since the last call. Empty unless the engine was
-    /// created to record them.
+    /// Takes the branch edges that were executed for the first time since the last call. Empty unless the engine was
+    /// created to record edges.
     pub fn take_edges(&mut self) -> Vec<Edge> {
         self.engine.take_edges()
     }
 
-    /// Sends input to the serial console. Returns the number of bytes that were accepted.
+    /// Sends input to the serial console. Returns the number of bytes that the UART accepted.
     pub fn console_input(&mut self, bytes: &[u8]) -> usize {
         let taken = self.state.uart.input(bytes);
         self.state.interrupts.set_line(UART_GSI, self.state.uart.line());
         taken
     }
 
-    /// Writes to a console port, for the guest to read. Returns the number of bytes that were accepted.
+    /// Sends bytes to the guest through a console port. Returns the number of bytes that the port accepted.
     pub fn port_input(&mut self, port: usize, bytes: &[u8]) -> usize {
         let mut taken = 0;
         if let Some(Device::Console(console)) =
@@ -400,7 +404,7 @@ impl Machine {
         taken
     }
 
-    /// Returns true if a program in the guest has the console port open.
+    /// True if a program in the guest has the console port open.
     pub fn port_open(&self, port: usize) -> bool {
         match self.state.virtio.get(CONSOLE_SLOT).map(Transport::device) {
             Some(Device::Console(console)) => console.is_open(port),
@@ -408,8 +412,8 @@ impl Machine {
         }
     }
 
-    /// Delivers a frame to the card in `slot` at vtime `at`. Returns false if there is no such card or it refuses the
-    /// frame.
+    /// Delivers a frame to the card in `slot` at vtime `at`. Returns false if the slot has no card or the card refuses
+    /// the frame.
     pub fn frame_input(&mut self, slot: usize, at: u64, frame: Vec<u8>) -> bool {
         let now = self.vtime();
         let State { virtio, events, streams, .. } = &mut self.state;
@@ -426,12 +430,12 @@ impl Machine {
         card.deliver(at, frame, &mut cx)
     }
 
-    /// Advances the battery-backed clock by this number of seconds, which passed while the machine was not running.
+    /// Advances the battery-backed clock by the seconds that passed while the machine was not running.
     pub fn shift_clock(&mut self, seconds: u64) {
         self.state.rtc.shift(i64::try_from(seconds).unwrap_or(i64::MAX));
     }
 
-    /// Delivers a frame to the machine's first card at vtime `at`. Returns false if there is no such card or it
+    /// Delivers a frame to the machine's first card at vtime `at`. Returns false if the machine has no card or the card
     /// refuses the frame.
     pub fn frame_arrives(&mut self, at: u64, frame: Vec<u8>) -> bool {
         let card = |transport: &Transport| matches!(transport.device(), Device::Net(_));
@@ -446,7 +450,7 @@ impl Machine {
         })
     }
 
-    /// Returns the vtime of the next event, in nanoseconds, if the CPU is halted; `None` if it executes.
+    /// Returns the vtime of the next event, in nanoseconds, if the CPU is halted. Returns `None` if the CPU executes.
     pub fn idle_until(&self) -> Option<u64> {
         let idle = self.state.halted
             && self.state.interrupts.lapic.pending().is_none()
@@ -454,27 +458,27 @@ impl Machine {
         idle.then(|| self.next_event().unwrap_or(VTIME_MAX))
     }
 
-    /// Sets the CPU's speed from here on, in instructions per second of vtime.
+    /// Sets the CPU's speed from now on, in instructions per second of vtime.
     pub fn set_speed(&mut self, hz: u64) {
         self.state.clock.set_speed(self.engine.icount(), hz);
         self.engine.set_tsc(self.state.tsc());
     }
 
-    /// Ends the machine from outside, by a power loss or a reset.
+    /// Ends the machine from outside, as a power loss or a reset.
     pub fn end_by_host(&mut self, end: End) {
         self.state.end = Some(end);
     }
 
-    /// Advances vtime without executing the guest.
+    /// Advances vtime by `ns` while the guest executes nothing.
     pub fn stall(&mut self, ns: u64) {
         self.state.clock.stall(ns);
         self.engine.set_tsc(self.state.tsc());
     }
 
-    /// Sets a new generation ID and notifies the guest, which takes this as a sign that the machine is now a copy of
-    /// another one.
+    /// Sets a new VM generation ID and notifies the guest. The ID tells the guest that it now runs in a copy of its
+    /// machine.
     pub fn new_generation(&mut self, id: [u8; 16]) {
-        // The page is in RAM by the memory layout, so the write succeeds.
+        // The memory layout puts the page into RAM, so the write succeeds.
         let _ = self.ram.memory().write_slice(&id, GuestAddress(GENERATION_ID));
         self.state.interrupts.pulse(EVENT_GSI);
     }
@@ -483,12 +487,12 @@ impl Machine {
     pub fn keep_journal(&mut self, on: bool) {
         self.journal = on.then(Journal::default);
     }
-    /// Returns the journal, if one is kept.
+    /// Returns the journal, if [`Machine::keep_journal`] started one.
     pub fn journal(&mut self) -> Option<&mut Journal> {
         self.journal.as_mut()
     }
 
-    /// Handles a due event of a virtio device, or lets the device process input that the host added.
+    /// Handles a due event of a virtio device, or makes the device process input that Everett added.
     fn virtio_event(&mut self, slot: usize, token: u64) {
         self.with_virtio(slot, |transport, cx| transport.event(token, cx));
     }

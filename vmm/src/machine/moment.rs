@@ -1,16 +1,15 @@
-//! Moments of a machine: everything that determines its further execution, taken at a stop. A moment is restored
-//! later, in this machine or in another one of the same make.
+//! Moments of a machine: everything that determines its further execution, stored at a stop. A moment can be restored
+//! later, in the same machine or in one with the same configuration.
 //!
-//! Registers, devices, timers and streams are one string of bytes in a versioned format. Memory and disks are images
-//! that share unchanged pages with other moments (`everett-snapshot`). The cost of taking a moment is proportional to
-//! the number of pages written since the last one; the cost of restoring, to the number of pages in which the machine
-//! differs from the moment.
+//! Registers, devices, timers and streams become one byte string in a versioned format. Memory and disks are images
+//! that share unchanged pages with other moments (`everett-snapshot`). Taking a moment costs time in proportion to the
+//! pages written since the last moment. Restoring costs time in proportion to the pages that differ from the moment.
 //!
-//! Output that was not taken yet (console bytes, port writes, frames, notes) is not part of a moment, so take it
-//! first. The only output in a moment is the unfinished console line, because its end comes later.
+//! A moment does not contain output that waits for an observer (console bytes, port writes, frames, notes), so the
+//! caller takes output first. The only output in a moment is the unfinished console line, whose end comes later.
 //!
-//! **Invariants.** Taking a moment changes nothing. After a restore the machine continues exactly as it did when the
-//! moment was taken, whatever it did in between, and its digest is that of the moment.
+//! **Invariants.** Taking a moment changes nothing. After a restore, the machine continues exactly as it did when the
+//! moment was taken, and has the digest of the moment.
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,19 +25,19 @@ use crate::disk::{DiskMoment, DiskParts};
 use crate::engine::Engine;
 use crate::layout::PAGE;
 
-/// Version of the stored state. Any change of a field of a device, of the CPU or of the machine needs a new version.
+/// Version of the stored state. Any change to a field of a device, of the CPU or of the machine requires a new version.
 pub const STATE_VERSION: u32 = 5;
 
 /// Reason why a moment cannot be restored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MomentError {
-    /// The state has another version.
+    /// Another version of Everett stored the state.
     #[error("its state has version {0}, this program reads version {STATE_VERSION}")]
     Version(u32),
-    /// The state cannot be decoded, or is no valid state of a machine.
+    /// The state cannot be decoded, or no machine can have it.
     #[error("its state is damaged: {0}")]
     Damaged(String),
-    /// The moment was taken on another make of machine.
+    /// The moment belongs to a machine with a different configuration.
     #[error("it was taken on another kind of machine: {what}: {moment} there, {machine} here")]
     Other {
         /// Property that differs.
@@ -66,7 +65,7 @@ impl Moment {
     pub fn vtime(&self) -> u64 {
         self.vtime
     }
-    /// Returns the count of the clock mode: retired instructions, exits or branches.
+    /// Returns the count of the clock: retired instructions, exits or branches, by clock mode.
     pub fn icount(&self) -> u64 {
         self.icount
     }
@@ -82,13 +81,13 @@ impl Moment {
     pub fn disks(&self) -> &[DiskMoment] {
         &self.disks
     }
-    /// Returns the same moment with its memory on another base. `memory` must have the same content.
+    /// Returns this moment with `memory` as its memory, which may have a different base but must have the same content.
     #[must_use]
     pub fn on(&self, memory: PageImage) -> Moment {
         Moment { memory, ..self.clone() }
     }
 
-    /// Returns a moment made of the parts that a file stores. The sums are computed from the images.
+    /// Returns a moment made of the parts that a file stores. Computes the sums of the page hashes from the images.
     ///
     /// # Errors
     /// Returns an error if the state has another version or is damaged, or if a disk is damaged.
@@ -110,7 +109,7 @@ impl Moment {
     }
 }
 
-/// Stored state of a machine, except memory and disks. The list of CPUs has one element.
+/// State of a machine without memory and disks, decoded. The list of CPUs has one element.
 #[derive(Deserialize)]
 struct Stored {
     cpus: Vec<CpuState>,
@@ -119,7 +118,7 @@ struct Stored {
     stopped_at: Option<u64>,
 }
 
-/// The same as [`Stored`], borrowed. Both have the same serialised form.
+/// The same state as [`Stored`], borrowed, for encoding. Both structs must have the same serialised form.
 #[derive(Serialize)]
 struct StoredRef<'a> {
     cpus: &'a [CpuState],
@@ -158,11 +157,11 @@ impl Stored {
 }
 
 impl Machine {
-    /// Takes a moment. Pages written since the last one are added to `pool`.
+    /// Takes a moment. Adds the pages written since the last moment to `pool`.
     pub fn moment(&mut self, pool: &Pool) -> Moment {
         self.update_memory_hashes();
         for &page in self.changed.pages() {
-            // Pages of RAM are within the image, and the hash of each of these was just updated.
+            // Written pages lie within the image, and the update above has hashed each of them.
             if let (Some(content), Some(hash)) = (self.ram.page(page), self.digest.memory.recent(page)) {
                 self.memory.set_hashed(pool, page, hash, content);
             }
@@ -173,8 +172,8 @@ impl Machine {
 
         let disks = self.disks.iter_mut().map(|disk| disk.moment(pool)).collect();
         let cpu = self.engine.state();
-        // If reading the engine's state failed, the moment contains this end, so it is never continued as a state of
-        // the guest.
+        // If reading the engine's state failed, the moment must contain that end, so that nothing continues from an
+        // invalid state.
         self.note_failure();
         let stored = StoredRef {
             cpus: &[cpu],
@@ -182,18 +181,18 @@ impl Machine {
             partial_line: self.output.partial_line(),
             stopped_at: self.stopped_at,
         };
-        // The state is plain data, and its serialisation cannot fail.
+        // The state is plain data, so its serialisation cannot fail.
         let state = postcard::to_stdvec(&stored).unwrap_or_default();
         let state = state.into();
         let (vtime, icount) = (self.vtime(), self.icount());
         Moment { vtime, icount, state, memory: self.memory.clone(), memory_sum, disks }
     }
 
-    /// Restores `moment`. Output that was not taken is dropped.
+    /// Restores the machine to `moment`. Drops output that no observer has taken.
     ///
     /// # Errors
-    /// Returns an error if the moment's state is invalid or belongs to another make of machine; then nothing has
-    /// changed.
+    /// Returns an error if the moment's state is invalid or belongs to a machine with a different configuration. The
+    /// machine is then unchanged.
     pub fn restore(&mut self, moment: &Moment) -> Result<(), MomentError> {
         let stored = Stored::decode(STATE_VERSION, &moment.state)?;
         self.check(&stored.state, moment)?;
@@ -216,14 +215,14 @@ impl Machine {
         Ok(())
     }
 
-    /// Returns the first page of memory whose content differs from `moment`, by a comparison of all contents.
+    /// Compares the whole memory with that of `moment`. Returns the number of the first page that differs.
     pub fn differing_page(&self, moment: &Moment) -> Option<u64> {
         let zeroes = [0; PAGE as usize];
         let same = |page: u64| self.ram.page(page) == Some(moment.memory.page(page).unwrap_or(&zeroes));
         (0..self.ram.len() / PAGE).find(|&page| !same(page))
     }
 
-    /// Installs registers, devices and everything else but memory and disks.
+    /// Sets registers, devices and everything else except memory and disks.
     fn install(&mut self, stored: Stored) {
         self.engine.set_state(&stored.cpus[0]);
         self.state = stored.state;
@@ -235,7 +234,7 @@ impl Machine {
         }
     }
 
-    /// Checks that `moment` was taken on a machine of the same make.
+    /// Checks that `moment` belongs to a machine with the same configuration.
     fn check(&self, state: &State, moment: &Moment) -> Result<(), MomentError> {
         fn same<T: PartialEq + fmt::Debug>(
             what: &'static str,
@@ -262,7 +261,7 @@ impl Machine {
         same("instructions a second", state.clock.cpu_hz(), self.state.clock.cpu_hz())
     }
 
-    /// Returns all pages that the CPU or devices wrote since the last call.
+    /// Takes the numbers of all pages that the CPU or devices wrote since the last call.
     pub(crate) fn take_written_pages(&mut self) -> Vec<u64> {
         self.hand_over_device_writes();
         let pages = self.engine.take_dirty_pages();

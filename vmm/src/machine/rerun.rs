@@ -1,11 +1,11 @@
-//! Repetition of runs that the host disturbed, on an engine that notices disturbances only afterwards.
+//! Repeats runs that the host disturbed, for engines that notice a disturbance only afterwards.
 //!
-//! Everything that was executed since the disturbance must be discarded, and so must the devices' reactions to it.
-//! The unit of repetition is a run: it begins at a stop, where a moment can be taken, and its effects are invisible
-//! outside before it ends. So the machine returns to the start of the run, discards the run's output, and runs again.
-//! Runs are short: a world's round is a millisecond at most.
+//! The machine must discard everything that it executed since the disturbance, including what its devices did. It
+//! therefore repeats whole runs. A run begins at a stop, where the machine can take a moment. Nothing outside sees a
+//! run's effects before the run ends. After a disturbance the machine returns to that moment, discards the run's
+//! output, and runs again. Runs are short: a world's round takes at most a millisecond of vtime.
 //!
-//! **Invariant.** A run that does not end with a failure of the host was undisturbed from start to end.
+//! **Invariant.** If a run ends without a failure of the host, the host did not disturb it.
 
 use super::journal::Mark;
 use super::stop::End;
@@ -13,11 +13,12 @@ use super::{Machine, Moment};
 use crate::engine::Engine;
 use crate::output::Output;
 
-/// Number of attempts at a run. If all are disturbed, the run fails. A busy host disturbs a run whenever its scheduler takes
-/// the processor away for more than a tick, so a few in a row are no sign of a broken one.
+/// Number of attempts at a run. If the host disturbs all of them, the run fails. A busy host disturbs a run whenever
+/// its scheduler takes the processor away for more than a tick. A few disturbed attempts in a row are therefore no sign
+/// of a broken host.
 pub const TRIES_MAX: u32 = 100;
 
-/// State at the start of a run.
+/// Machine, output and journal at the start of a run.
 pub(super) struct Beginning {
     moment: Moment,
     output: Output,
@@ -25,7 +26,8 @@ pub(super) struct Beginning {
 }
 
 impl Machine {
-    /// Returns the state at the start of a run, if the run may have to be repeated.
+    /// Returns the state at the start of a run. Returns `None` if the engine cannot be disturbed or the machine has
+    /// ended.
     pub(super) fn beginning(&mut self) -> Option<Beginning> {
         if !self.engine.capabilities().disturbed || self.state.end.is_some() {
             return None;
@@ -36,7 +38,7 @@ impl Machine {
         Some(Beginning { moment, output: self.output.clone(), journal })
     }
 
-    /// Returns the machine to the start of the run.
+    /// Returns the machine to the start of the run and counts the disturbance.
     pub(super) fn begin_again(&mut self, beginning: &Beginning) -> Result<(), End> {
         let journal = self.journal.take();
         let restored = self.restore(&beginning.moment);
@@ -46,7 +48,7 @@ impl Machine {
         }
         self.output = beginning.output.clone();
         self.stats.disturbed += 1;
-        // An error is not expected, because the moment was taken on this machine.
+        // No error is expected, because this machine took the moment.
         restored.map_err(|error| End::Host(format!("a run cannot be repeated: {error}")))
     }
 }

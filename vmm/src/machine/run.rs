@@ -1,11 +1,17 @@
-//! The run loop.
+//! The run loop of a machine.
 //!
-//! A boundary is a place where the loop acts. In clock mode `insn` boundaries lie between instructions, in the other
-//! modes after exits; in mode `branch` also where the caller requests a stop, or where an event has been due for long
-//! (see `slice`). At each boundary, in this order: stop if the caller requested this place; dispatch the due events;
-//! offer the LAPIC's interrupt to the CPU; if the CPU is halted, skip to the next event; else execute up to the next
-//! event. An access to a device interrupts an instruction. It is served at the vtime of that instruction, which is
-//! then finished before the next boundary.
+//! The loop acts only at boundaries. In clock mode `insn`, a boundary lies between any two instructions; in the other
+//! modes, after each exit. Mode `branch` has further boundaries: where the caller requests a stop, and where an event
+//! has been due for long (see `slice`).
+//!
+//! At each boundary, the loop takes these steps in order:
+//! 1. Stop if the caller requested a stop here.
+//! 2. Dispatch the due events.
+//! 3. Offer the LAPIC's interrupt to the CPU.
+//! 4. If the CPU is halted, skip to the next event; otherwise execute up to the next event.
+//!
+//! A device access interrupts an instruction. The device serves it at the vtime of the instruction, which the engine
+//! then finishes before the next boundary.
 
 use everett_cpu::Request;
 use vm_memory::{Bytes, GuestAddress};
@@ -32,7 +38,7 @@ impl Machine {
                 stopped = self.begin_again(beginning).and_then(|()| self.run_to_stop(until));
             }
         }
-        // An engine that failed during a query has returned an invalid answer.
+        // If the engine failed during a query, its answer to the query was invalid.
         if self.engine.failure().is_some() && !stopped.as_ref().is_err_and(End::is_failure) {
             stopped = Err(self.failed_end());
         }
@@ -40,7 +46,7 @@ impl Machine {
             && let Some(Failure::Disturbed(_)) = self.engine.failure()
             && let Err(End::Host(why)) = &mut stopped
         {
-            why.push_str(&format!(", {TRIES_MAX} times in a row from one place"));
+            why.push_str(&format!(", in all {TRIES_MAX} attempts"));
         }
         match stopped {
             Ok(stop) => stop,
@@ -59,7 +65,7 @@ impl Machine {
             return Ok(Stop::NoBreakpoints);
         }
         let until_vtime = until.vtime.min(VTIME_MAX);
-        // Lines written before this call do not end this run.
+        // Lines that ended before this call must not stop this run.
         self.output.take_port_lines();
         loop {
             let icount = self.engine.icount();
@@ -78,7 +84,7 @@ impl Machine {
                 return Ok(Stop::Count);
             }
             self.dispatch(now);
-            // Before the interrupt: its delivery reads tables that a device may have written.
+            // This comes before the interrupt, because delivering it reads tables that a device may have written.
             self.hand_over_device_writes();
             let window = self.offer_interrupt(icount, now)?;
             if self.state.halted {
@@ -93,8 +99,8 @@ impl Machine {
         }
     }
 
-    /// Returns the end of a machine that the guest has ended by a device access. If exits or branches are counted, the
-    /// instruction is finished first like any other, because engines differ in how far they are within an instruction.
+    /// Returns the end of a machine that the guest ended with a device access. If the clock counts exits or branches,
+    /// the engine first finishes the instruction, because engines differ in how much of it they have executed.
     fn ended_by_exit(&mut self, end: End) -> End {
         let icount = match self.clock_mode() {
             ClockMode::Insn => return end,
@@ -116,15 +122,15 @@ impl Machine {
         }
     }
 
-    /// Ends the machine if its engine has failed. Observers query the engine, which may fail during that; its answer is
-    /// then invalid.
+    /// Ends the machine if its engine has failed. An observer's query can make the engine fail; the answer to the query
+    /// is then invalid.
     pub(crate) fn note_failure(&mut self) {
         if self.engine.failure().is_some() && !self.state.end.as_ref().is_some_and(End::is_failure) {
             self.state.end = Some(self.failed_end());
         }
     }
 
-    /// Executes up to the next boundary that needs attention. Returns true if it is a breakpoint.
+    /// Executes up to the next boundary at which the loop must act. Returns true if this is a breakpoint.
     fn execute(&mut self, until: &Until<'_>, until_vtime: u64, window: bool) -> Result<bool, End> {
         let mut in_flight = false;
         let mut window = window;
@@ -139,19 +145,21 @@ impl Machine {
             }
             let mut limit = self.state.clock.icount_at(until_vtime.min(next_event)).min(until.icount);
             if in_flight {
-                // The instruction is finished whatever became due during it. Its write may end the run.
+                // Even if an event becomes due during the instruction, it is finished first. Its write may also end the
+                // run.
                 limit = limit.max(icount + 1);
                 if self.output.has_port_lines(until.port_lines) || self.output.full_port().is_some() {
                     limit = icount + 1;
                 }
                 if self.state.slice.is_some() {
-                    // Up to the boundary after the exit.
+                    // Execute up to the boundary after the exit.
                     limit = icount;
                 }
                 window = self.state.interrupts.lapic.pending().is_some();
             }
-            // Executing one instruction without breakpoints prevents a second stop at the same place. Engines need
-            // not check breakpoints before the first instruction of a run, so it is done here.
+            // After a stop at a breakpoint, the next run executes one instruction without breakpoints, so that it does
+            // not stop there again. Engines need not check breakpoints before the first instruction of a run, so the
+            // loop checks here.
             let resumed = self.stopped_at == Some(icount);
             if !in_flight && !resumed && self.at_breakpoint(until) {
                 self.stopped_at = Some(icount);
@@ -222,7 +230,7 @@ impl Machine {
         !until.breakpoints.is_empty() && until.breakpoints.contains(&self.engine.state().rip)
     }
 
-    /// Returns the end of a machine whose guest does nothing that its clock counts.
+    /// Returns the end of a machine whose guest executes without causing what its clock counts.
     fn no_progress(&self) -> End {
         if self.clock_mode() == ClockMode::Branch { End::NoBranch } else { End::NoExit }
     }
@@ -230,8 +238,8 @@ impl Machine {
     /// Dispatches due events, unless clock mode `branch` defers them to a later boundary.
     fn dispatch(&mut self, now: u64) {
         if let Some(slice) = &self.state.slice {
-            // A halted CPU is directly after the exit of its HLT. Its TSC was set there, and the guest cannot read it
-            // again before an interrupt. So the number of stops in the meantime has no influence.
+            // A halted CPU has just executed HLT, an exit that set the TSC. The guest cannot read the TSC before the
+            // next interrupt, so the number of stops until then has no influence.
             if !self.state.halted {
                 if !slice.dispatches(now, self.state.events.next_vtime()) {
                     return;
@@ -242,7 +250,7 @@ impl Machine {
         self.dispatch_due(now);
     }
 
-    /// In clock mode `branch`: sets the TSC to this vtime from here on.
+    /// In clock mode `branch`, sets the TSC to vtime `now`. It keeps this value up to the next dispatch.
     fn hold_tsc(&mut self, now: u64) {
         if let Some(slice) = &mut self.state.slice {
             slice.set_tsc(now);
@@ -278,7 +286,8 @@ impl Machine {
         }
     }
 
-    /// Delivers the LAPIC's interrupt if the CPU can take it now. Returns true if an interrupt waits for a window.
+    /// Delivers the LAPIC's interrupt if the CPU can take it now. Returns true if an interrupt must wait for an
+    /// interrupt window.
     fn offer_interrupt(&mut self, icount: u64, now: u64) -> Result<bool, End> {
         let Some(vector) = self.state.interrupts.lapic.pending() else { return Ok(false) };
         if !self.engine.interruptible() {
@@ -293,7 +302,7 @@ impl Machine {
         self.state.halted = false;
         self.stopped_at = None;
         self.stats.interrupts += 1;
-        // An interrupt of a higher class may be pending already; it waits until the handler allows it.
+        // An interrupt of a higher class may already be pending. It waits until the handler allows interrupts.
         Ok(self.state.interrupts.lapic.pending().is_some())
     }
 
@@ -311,14 +320,14 @@ impl Machine {
         self.state.clock.skip_to(icount, to);
         self.engine.set_tsc(self.state.tsc());
         let now = self.state.clock.vtime(icount);
-        // Only a skip that reaches an event is an input; a skip to the end of the run is not.
+        // The journal records only skips that reach an event. A skip to the end of a run is not an input of the CPU.
         if next.is_some_and(|next| next <= now) {
             self.record(icount, now, EntryKind::Skip { to });
         }
         Ok(next.is_none().then_some(Stop::Idle))
     }
 
-    /// Reports to the engine which pages devices wrote.
+    /// Tells the engine which pages devices wrote.
     pub(crate) fn hand_over_device_writes(&mut self) {
         if !self.ram.has_device_writes() {
             return;
@@ -332,7 +341,7 @@ impl Machine {
             let mut content = [0; PAGE as usize];
             for &page in &pages {
                 hasher.update(&page.to_le_bytes());
-                // The pages are RAM, because devices just wrote them.
+                // Devices have just written these pages, so they are RAM and the read succeeds.
                 let _ = self.ram.memory().read_slice(&mut content, GuestAddress(page * PAGE));
                 hasher.update(&content);
             }

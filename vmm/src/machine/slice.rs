@@ -1,12 +1,13 @@
-//! Clock mode `branch`: the boundaries at which a machine dispatches due events, and the TSC values between them.
+//! Decides in clock mode `branch` at which boundaries a machine dispatches due events, and which TSC value the guest
+//! reads between them.
 //!
-//! Stopping a processor at an exact place is expensive: each such stop costs a signal and a stretch on the soft CPU.
-//! So due events wait for the guest's next exit, and the guest is stopped only if it computes for [`LATE_NS`] without
-//! one. A stop that the caller requests (a horizon, a digest, a moment) is at an exact place too, but dispatches no
-//! events there, because it must change nothing.
+//! Stopping a processor at an exact branch is expensive: each stop costs a signal and some execution on the soft CPU.
+//! Due events therefore wait for the guest's next exit. If the guest computes for [`LATE_NS`] without an exit, the
+//! machine stops it for the event. A stop that the caller requests (a horizon, a digest, a moment) is at an exact
+//! branch, too. The machine dispatches no events there, because the stop must not change the execution.
 //!
-//! **Invariant.** The places where a machine dispatches events are a function of its state, of which this is a part.
-//! Where and how often its runs stopped has no influence.
+//! **Invariant.** The machine's state, which includes [`Slice`], determines when the machine dispatches events. The
+//! stops of its runs have no influence.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,39 +17,39 @@ use crate::engine::TscAnchor;
 // The TSC counts nanoseconds.
 const _: () = assert!(TSC_HZ == NANOS);
 
-/// Time for which a guest may compute past a due event without an exit, in nanoseconds of vtime. Then it is stopped
-/// for the event.
+/// Maximum time that a guest may compute past a due event without an exit, in nanoseconds of vtime. Then the machine
+/// stops the guest for the event.
 pub const LATE_NS: u64 = 10_000_000;
 
-/// State between two places where events are dispatched.
+/// State between two boundaries at which events are dispatched.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Slice {
-    /// True if nothing was executed since the guest's last exit.
+    /// True if the guest has executed nothing since its last exit.
     after_exit: bool,
-    /// Value of the TSC, without the offset that the guest added.
+    /// TSC value, without the offset that the guest added.
     tsc: u64,
 }
 
 impl Slice {
-    /// True if due events are dispatched here, at `now`. `next` is the time of the first one.
+    /// True if due events are dispatched at vtime `now`. `next` is the vtime of the first event.
     pub(crate) fn dispatches(&self, now: u64, next: Option<u64>) -> bool {
         self.after_exit || next.is_some_and(|next| now >= latest(next))
     }
-    /// Sets the value of the TSC from here on, at a place where events are dispatched.
+    /// Sets the TSC value from now on. Called when events are dispatched.
     pub(crate) fn set_tsc(&mut self, tsc: u64) {
         self.tsc = tsc;
     }
-    /// Notes that the guest has finished an exit (true), or continues (false).
+    /// Notes that the guest has finished an exit (true) or has executed further (false).
     pub(crate) fn set_after_exit(&mut self, after: bool) {
         self.after_exit = after;
     }
-    /// Returns the TSC's anchor: a constant value.
+    /// Returns an anchor that makes the TSC constant.
     pub(crate) fn tsc(&self) -> TscAnchor {
         TscAnchor { icount: 0, tsc: self.tsc, num: 0, den: 1 }
     }
 }
 
-/// Returns the vtime at which the guest is stopped for an event that is due at `next`, unless it has an exit before.
+/// Returns the vtime at which the machine stops the guest for an event that is due at `next`, if no exit comes before.
 pub(crate) fn latest(next: u64) -> u64 {
     next.saturating_add(LATE_NS)
 }

@@ -1,36 +1,37 @@
-//! Ends of a run.
+//! Conditions that stop a run, and the ways in which runs and machines end.
 
 use std::fmt;
 
 use crate::clock::VTIME_MAX;
 
-/// Conditions that end a run, besides the guest's own ends. A stop lies between two instructions, before anything that
-/// is due there happens, so stopping changes nothing: a run to a place has the same result as a thousand shorter runs
-/// up to it.
+/// Conditions that stop a run. The end of the machine stops it, too.
+///
+/// A stop lies between two instructions, before events that are due at that time are dispatched. So stopping changes
+/// nothing: one long run has the same result as a thousand shorter runs.
 #[derive(Debug, Clone, Copy)]
 pub struct Until<'a> {
-    /// Stop at the first boundary at or after this vtime, in nanoseconds. Boundaries lie between instructions, or
-    /// after each branch or exit if those are counted.
+    /// Stop at the first boundary at or after this vtime, in nanoseconds. Boundaries lie between instructions, or after
+    /// each branch or exit if the clock counts these.
     pub vtime: u64,
-    /// Stop at the first boundary with exactly this count, in the unit of the clock mode.
+    /// Stop at the first boundary with this count, in the unit of the clock mode.
     pub icount: u64,
     /// Bit i: stop after the instruction with which the guest ends a line on console port i. Lines that ended before
-    /// the run do not count: take them first.
+    /// the run do not stop it: take them first.
     pub port_lines: u8,
-    /// Stop before an instruction at one of these linear addresses. Sorted.
+    /// Stop before an instruction at one of these linear addresses. The list is sorted.
     pub breakpoints: &'a [u64],
 }
 
 impl Until<'static> {
-    /// Returns the condition to run to a vtime.
+    /// Returns conditions that stop a run at a vtime in nanoseconds.
     pub fn vtime(vtime: u64) -> Until<'static> {
         Until { vtime, icount: u64::MAX, port_lines: 0, breakpoints: &[] }
     }
-    /// Returns the condition to run to a count.
+    /// Returns conditions that stop a run at a count.
     pub fn icount(icount: u64) -> Until<'static> {
         Until { vtime: VTIME_MAX, icount, port_lines: 0, breakpoints: &[] }
     }
-    /// Returns the same condition, extended: also stop when the guest ends a line on one of these console ports (bits).
+    /// Returns these conditions, extended: also stop when the guest ends a line on one of these console ports (bits).
     pub fn or_port_lines(self, port_lines: u8) -> Until<'static> {
         Until { port_lines, ..self }
     }
@@ -43,17 +44,17 @@ pub enum Stop {
     Time,
     /// The count was reached.
     Count,
-    /// The vtime was reached with the CPU halted and no event scheduled: only input from outside can wake it.
+    /// The run reached the vtime with a halted CPU and no scheduled event. Only input from outside can wake the CPU.
     Idle,
     /// The guest ended a line on these console ports (bits).
     PortLines(u8),
-    /// A port holds `PORT_BYTES_MAX` bytes that were not taken. Take them and run again.
+    /// A port holds [`PORT_BYTES_MAX`](crate::output::PORT_BYTES_MAX) bytes. The caller must take them and run again.
     OutputFull(usize),
     /// A breakpoint was reached.
     Breakpoint,
-    /// The engine does not support breakpoints; nothing was executed.
+    /// The engine does not support breakpoints. Nothing was executed.
     NoBreakpoints,
-    /// The machine has ended; running it again returns the same.
+    /// The machine has ended. Every further run returns the same end.
     End(End),
 }
 
@@ -64,29 +65,29 @@ pub enum End {
     PowerOff,
     /// The guest asked for a reset.
     Reset,
-    /// The machine's power was cut from outside the guest.
+    /// Power was cut from outside the guest.
     PowerLoss,
     /// The CPU had a triple fault.
     TripleFault,
-    /// The CPU executed HLT with interrupts off: nothing can wake it.
+    /// The CPU executed HLT with interrupts off, so nothing can wake it.
     HaltedForever,
-    /// The guest takes interrupt after interrupt and does nothing in between.
+    /// The guest takes one interrupt after another and does nothing in between.
     InterruptStorm {
-        /// Vector of the last one.
+        /// Vector of the last interrupt.
         vector: u8,
         /// Number of interrupts in a row.
         count: u64,
     },
-    /// An instruction accesses devices without ever finishing.
+    /// An instruction accesses devices again and again without finishing.
     NoProgress,
-    /// The CPU cannot continue: the guest used a feature that it does not model, or takes exceptions without end.
+    /// The CPU cannot continue: the guest used a feature that the CPU model lacks, or causes exceptions without end.
     Unsupported(String),
-    /// In clock mode `exit`: the guest computes without an exit, and nothing interrupts it there.
+    /// In clock mode `exit`: the guest computes without an exit, and no interrupt can reach it.
     NoExit,
-    /// The host failed. This says nothing about the guest and is not part of its timeline: on another host it
-    /// continues.
+    /// The host failed. The failure says nothing about the guest and is not part of its timeline; on another host the
+    /// timeline continues.
     Host(String),
-    /// In clock mode `branch`: the guest executes without a conditional branch, so no time passes.
+    /// In clock mode `branch`: the guest executes without a conditional branch, so vtime stands still.
     NoBranch,
     /// The engine's own code panicked with this message: a defect of Everett.
     Engine(String),
@@ -103,8 +104,8 @@ impl End {
         matches!(self, End::Host(_) | End::Engine(_))
     }
 
-    /// True if the CPU may have ended within an instruction, between an instruction and its exception, or where a
-    /// bound was reached. Different engines may stop at different places there.
+    /// True if the CPU may have ended within an instruction, between an instruction and its exception, or at a bound.
+    /// Engines may differ in how far they have executed then.
     pub(crate) fn is_within_an_instruction(&self) -> bool {
         matches!(
             self,

@@ -6,17 +6,17 @@ use everett_streams::{Lineage, Owner, Purpose, Streams};
 use super::Machine;
 
 impl Machine {
-    /// Returns the machine's streams, read-only.
+    /// Returns the machine's random streams.
     pub fn streams(&self) -> &Streams {
         &self.state.streams
     }
 
-    /// Returns the machine's stream for a purpose, for draws of faults.
+    /// Returns the machine's stream for `purpose`. Faults draw from it.
     pub fn stream(&mut self, purpose: Purpose) -> &mut ChaCha20Rng {
         self.state.streams.get(purpose)
     }
 
-    /// Restarts all streams of this machine: from here on every draw follows `lineage`, from its start.
+    /// Restarts all streams of this machine: every later draw depends on `lineage`.
     pub fn restart_streams(&mut self, lineage: &Lineage) {
         self.state.streams = Streams::new(lineage, Owner::Node(self.name()));
     }

@@ -1,11 +1,11 @@
-//! Guest RAM: one host mapping from guest-physical address 0, shared by engine, devices and loader.
+//! Guest RAM: one host mapping from guest-physical address 0. The engine, devices and loader share it.
 //!
-//! Devices and the loader write through [`Ram::memory`], which logs the written pages ([`PageLog`]); the machine hands
-//! these to the engine before it runs again. The engine tracks its own writes. Only a restore replaces pages without
-//! logging them ([`Ram::replace`]); the machine tells the engine about those separately.
+//! Devices and the loader write through [`Ram::memory`], which logs the written pages ([`PageLog`]). The machine tells
+//! the engine about these pages before it runs again. The engine tracks its own writes. Only a restore replaces pages
+//! without logging them ([`Ram::replace`]); the machine tells the engine about those pages separately.
 //!
 //! - `page_log`: log of the pages that were written through `vm-memory`
-//! - `page_set`: a set of pages whose cost depends on its content, not on the size of RAM
+//! - `page_set`: set of pages whose cost depends on its content and not on the size of RAM
 //! - `raw`: access to whole pages by pointer (`unsafe`)
 
 mod page_log;
@@ -37,13 +37,13 @@ pub enum RamError {
         RAM_BYTES_MAX >> 20
     )]
     Size {
-        /// Size that was asked for, in bytes.
+        /// Requested size in bytes.
         bytes: u64,
     },
-    /// The file to be mapped is too short, or the offset is not a multiple of the page size.
+    /// The file is too short, or the offset is not a multiple of the page size.
     #[error("{bytes} bytes of guest memory are not in the file at offset {offset}")]
     File {
-        /// Size that was asked for, in bytes.
+        /// Requested size in bytes.
         bytes: u64,
         /// Offset in the file.
         offset: u64,
@@ -51,7 +51,7 @@ pub enum RamError {
     /// The host refused the mapping.
     #[error("the host cannot map {bytes} bytes of guest memory")]
     Map {
-        /// Size that was asked for, in bytes.
+        /// Requested size in bytes.
         bytes: u64,
         /// The host's error.
         #[source]
@@ -68,7 +68,7 @@ pub struct Ram {
 }
 
 impl Ram {
-    /// Maps `bytes` of zeroed RAM.
+    /// Creates `bytes` of zeroed RAM.
     ///
     /// # Errors
     /// Returns an error if the size is outside the bounds of [`crate::layout`] or not whole pages, or if the host
@@ -77,9 +77,8 @@ impl Ram {
         Ram::map(bytes, None)
     }
 
-    /// Maps `bytes` of a file, from `offset` on, as private RAM.
-    /// The guest's writes never reach the file. Pages that it only reads are the host's page cache, shared by all
-    /// mappings of the file.
+    /// Maps `bytes` of a file from `offset` on as private RAM. The guest's writes never reach the file. Pages that the
+    /// guest only reads stay in the host's page cache, which all mappings of the file share.
     ///
     /// # Errors
     /// Returns the errors of [`Ram::new`], and an error if the file is too short or `offset` is not a multiple of the
@@ -114,33 +113,33 @@ impl Ram {
         Ok(Ram { memory: Arc::new(memory), log, bytes })
     }
 
-    /// Returns the memory for checked reads and writes by address.
+    /// Returns the memory for checked reads and writes by guest-physical address.
     pub fn memory(&self) -> &Memory {
         &self.memory
     }
-    /// Returns the bytes of RAM.
+    /// Returns the size of RAM in bytes.
     pub fn len(&self) -> u64 {
         self.bytes
     }
-    /// Returns false: RAM has at least [`RAM_BYTES_MIN`] bytes.
+    /// Returns false, because RAM has at least [`RAM_BYTES_MIN`] bytes.
     pub fn is_empty(&self) -> bool {
         false
     }
-    /// Returns the same memory for an engine, which keeps it alive.
+    /// Returns a reference to the memory for an engine, which thereby keeps the memory alive.
     pub fn shared(&self) -> Arc<Memory> {
         Arc::clone(&self.memory)
     }
-    /// Takes the pages that devices or the loader wrote since the last call, in ascending order.
+    /// Takes the numbers of the pages that devices or the loader wrote since the last call, in ascending order.
     pub fn take_device_writes(&self) -> Vec<u64> {
         self.log.take()
     }
-    /// True if devices or the loader wrote pages since [`Ram::take_device_writes`]. Costs one load.
+    /// True if devices or the loader wrote pages since the last [`Ram::take_device_writes`]. Costs one load.
     pub fn has_device_writes(&self) -> bool {
         self.log.any()
     }
 }
 
-/// Flags of a private mapping whose untouched pages cost the host nothing.
+/// Flags of a private mapping for which the host reserves no memory in advance.
 const PRIVATE: i32 = libc::MAP_PRIVATE | libc::MAP_NORESERVE;
 const ANONYMOUS: i32 = libc::MAP_ANONYMOUS;
 

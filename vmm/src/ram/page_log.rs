@@ -1,5 +1,5 @@
-//! Log of pages written through `vm-memory`: a bitmap with a summary, so that the cost of draining is proportional to
-//! the number of pages written.
+//! Log of pages written through `vm-memory`: a bitmap with a summary. The cost of taking the log is proportional to the
+//! number of pages written.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -8,7 +8,8 @@ use vm_memory::bitmap::{Bitmap, RefSlice, WithBitmapSlice};
 
 use crate::layout::PAGE;
 
-/// Log of written pages. Clones share it. Relaxed ordering suffices: a machine belongs to one thread at a time.
+/// Log of written pages. Clones share the same log. Relaxed ordering suffices, because a machine belongs to one thread
+/// at a time.
 #[derive(Debug, Clone, Default)]
 pub struct PageLog {
     shared: Arc<Shared>,
@@ -25,7 +26,7 @@ struct Shared {
 }
 
 impl PageLog {
-    /// Creates a log for `bytes` of memory.
+    /// Creates an empty log for `bytes` of memory.
     pub fn new(bytes: u64) -> PageLog {
         let count = bytes.div_ceil(PAGE);
         let words = |n: u64| (0..n.div_ceil(64)).map(|_| AtomicU64::new(0)).collect::<Vec<_>>();
@@ -39,7 +40,7 @@ impl PageLog {
         self.shared.any.load(Relaxed)
     }
 
-    /// Takes the pages written since the last call, in ascending order.
+    /// Takes the numbers of the pages written since the last call, in ascending order.
     pub fn take(&self) -> Vec<u64> {
         let mut taken = Vec::new();
         if !self.shared.any.swap(false, Relaxed) {

@@ -1,4 +1,4 @@
-//! A set of page numbers: the cost of adding and clearing depends on the set's content, not on the size of RAM.
+//! A set of page numbers. Adding and clearing cost time in proportion to the pages in the set, not to the size of RAM.
 
 /// Set of page numbers that remembers the order of insertion.
 #[derive(Debug, Clone, Default)]
@@ -12,7 +12,7 @@ impl PageSet {
     pub fn new(pages: u64) -> PageSet {
         PageSet { bits: vec![0; pages.div_ceil(64) as usize], pages: Vec::new() }
     }
-    /// Adds a page. A page beyond the bound is ignored.
+    /// Adds a page. Ignores a page beyond the bound.
     pub fn insert(&mut self, page: u64) {
         if let Some(word) = self.bits.get_mut((page / 64) as usize)
             && *word & 1 << (page % 64) == 0
@@ -21,11 +21,11 @@ impl PageSet {
             self.pages.push(page);
         }
     }
-    /// Returns the pages in the order of insertion.
+    /// Returns the page numbers in the order of insertion.
     pub fn pages(&self) -> &[u64] {
         &self.pages
     }
-    /// Removes all pages.
+    /// Removes all page numbers.
     pub fn clear(&mut self) {
         for page in self.pages.drain(..) {
             self.bits[(page / 64) as usize] = 0;

@@ -1,7 +1,8 @@
-//! virtio-console with multiport (virtio 1.2, section 5.3): six named ports, none of which is a console.
+//! virtio-console with multiport (virtio 1.2, section 5.3): six named ports for bytes. None of them is a console of the
+//! guest.
 //!
-//! The guest's writes to a port are taken at once, so a write returns when the host has it. The host's writes wait in a
-//! bounded buffer until the guest has opened the port and supplied buffers.
+//! The device takes the guest's writes to a port at once, so when a write returns, Everett has the bytes. Bytes for the
+//! guest wait in a bounded buffer until the guest has opened the port and supplied buffers.
 
 use std::collections::VecDeque;
 
@@ -11,15 +12,15 @@ use super::queue::{self, VirtQueue, total};
 use super::{Cx, DeviceError, on_queue};
 use crate::output::PORTS;
 
-/// Names of the ports, by number: `/dev/virtio-ports/NAME` in the guest. Fixed, as part of the machine version.
+/// Names of the ports, by number: `/dev/virtio-ports/NAME` in the guest. A change requires a new machine version.
 pub const PORT_NAMES: [&str; PORTS] =
     ["everett.log", "everett.control", "everett.history", "everett.sdk", "everett.debug", "everett.spare"];
-/// Maximum bytes from the host that wait in a port. Further bytes are refused.
+/// Maximum bytes that wait for the guest in one port. Further bytes are refused.
 pub const INPUT_BYTES_MAX: usize = 4 << 20;
-/// Maximum number of control messages that wait for the guest's buffers. A guest that causes more does not follow the
+/// Maximum number of control messages that wait for the guest's buffers. A guest that causes more of them violates the
 /// protocol.
 const CONTROL_MESSAGES_MAX: usize = 1024;
-/// Maximum bytes in one buffer that the guest writes to a port.
+/// Maximum length of a single write of the guest to a port, in bytes.
 const WRITE_BYTES_MAX: u64 = 1 << 20;
 
 const RECEIVE_SIZE: u16 = 32;
@@ -28,10 +29,10 @@ const CONTROL_SIZE: u16 = 64;
 const CONTROL_RECEIVE: u16 = 2;
 const CONTROL_TRANSMIT: u16 = 3;
 
-/// VIRTIO_CONSOLE_F_MULTIPORT.
+/// VIRTIO_CONSOLE_F_MULTIPORT, as a feature bit.
 const F_MULTIPORT: u64 = 1 << 1;
 
-/// Events of `struct virtio_console_control`.
+/// Event numbers of `struct virtio_console_control`.
 mod control {
     pub(super) const DEVICE_READY: u16 = 0;
     pub(super) const DEVICE_ADD: u16 = 1;
@@ -40,7 +41,8 @@ mod control {
     pub(super) const PORT_NAME: u16 = 7;
 }
 
-/// Returns the sizes of the queues: port 0, control, ports 1 to 5; receive before transmit.
+/// Returns the sizes of the queues, in the order port 0, control, ports 1 to 5. Each has a receive queue and then a
+/// transmit queue.
 pub(super) fn queue_sizes() -> Vec<u16> {
     let mut sizes = vec![RECEIVE_SIZE, TRANSMIT_SIZE, CONTROL_SIZE, CONTROL_SIZE];
     for _ in 1..PORTS {
@@ -49,12 +51,12 @@ pub(super) fn queue_sizes() -> Vec<u16> {
     sizes
 }
 
-/// Returns the receive queue of a port.
+/// Returns the number of a port's receive queue.
 fn receive_queue(port: usize) -> u16 {
     if port == 0 { 0 } else { 2 + 2 * port as u16 }
 }
 
-/// Returns the port of a queue, and true if it transmits; `None` for the control queues.
+/// Returns the port of a queue, and true if the queue transmits. Returns `None` for the control queues.
 fn port_of(queue: u16) -> Option<(usize, bool)> {
     let transmit = queue & 1 == 1;
     match queue / 2 {
@@ -66,12 +68,12 @@ fn port_of(queue: u16) -> Option<(usize, bool)> {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Port {
-    /// True if the guest has opened its side.
+    /// True if a program in the guest has opened the port.
     open: bool,
     input: VecDeque<u8>,
 }
 
-/// The console device.
+/// The console device and its ports.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Console {
     ports: [Port; PORTS],
@@ -80,7 +82,8 @@ pub struct Console {
 }
 
 impl Console {
-    /// Queues bytes for a port. Returns the number of bytes accepted: all, or as many as fit.
+    /// Queues bytes for the guest in a port. Returns the number of bytes accepted, which is less than all if the buffer
+    /// is full.
     pub(crate) fn input(&mut self, port: usize, bytes: &[u8]) -> usize {
         let Some(port) = self.ports.get_mut(port) else { return 0 };
         let taken = bytes.len().min(INPUT_BYTES_MAX.saturating_sub(port.input.len()));
@@ -109,7 +112,8 @@ impl Console {
         config
     }
 
-    /// Closes the ports and drops control messages. Input that the host queued stays, for the next reader of the port.
+    /// Closes the ports and drops control messages. Keeps bytes that wait for the guest, for the next reader of the
+    /// port.
     pub(super) fn reset(&mut self) {
         self.owed.clear();
         for port in &mut self.ports {
@@ -128,14 +132,14 @@ impl Console {
             Some((_, false)) => self.flush_input(queues, cx),
             None if queue == CONTROL_TRANSMIT => {
                 let used = self.take_control(queues, cx)?;
-                // Sends the answers, and the input of ports that were opened.
+                // Sends the answers to these messages, and the waiting bytes of ports that were opened.
                 Ok(self.flush_input(queues, cx)? | used)
             }
             None => self.flush_input(queues, cx),
         }
     }
 
-    /// Hands control messages and input to the guest while it has buffers.
+    /// Passes control messages and waiting bytes to the guest as long as the guest has supplied buffers.
     pub(super) fn flush_input(
         &mut self,
         queues: &mut [VirtQueue],
@@ -179,7 +183,7 @@ impl Console {
         Ok(interrupt)
     }
 
-    /// Reads the guest's messages: `struct virtio_console_control { le32 id; le16 event; le16 value; }`.
+    /// Handles the guest's messages: `struct virtio_console_control { le32 id; le16 event; le16 value; }`.
     fn take_control(&mut self, queues: &mut [VirtQueue], cx: &mut Cx<'_>) -> Result<bool, DeviceError> {
         let Some(buffers) = queues.get_mut(usize::from(CONTROL_TRANSMIT)) else { return Ok(false) };
         let mut interrupt = false;

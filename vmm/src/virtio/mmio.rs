@@ -1,7 +1,7 @@
 //! The virtio-mmio transport, version 2 (virtio 1.2, section 4.2).
 //!
-//! Registers are doublewords at their own offsets. Other widths and offsets read zero and ignore writes, except in the
-//! configuration space, which can be read as bytes, words and doublewords.
+//! Each register is a doubleword. Accesses of other widths or offsets read zero and ignore writes. The driver can read
+//! the configuration space as bytes, words and doublewords.
 
 use serde::{Deserialize, Serialize};
 use virtio_bindings::virtio_config::{
@@ -17,15 +17,15 @@ use super::{Cx, Device, DeviceError};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"virt");
 const VERSION: u32 = 2;
-/// Vendor ID, "EVRT".
+/// Vendor ID: "EVRT".
 const VENDOR: u32 = u32::from_le_bytes(*b"EVRT");
-/// Interrupt status bit: buffers were used.
+/// Interrupt status bit: the device has used buffers.
 const INTERRUPT_USED: u32 = 1;
-/// Interrupt status bit: the configuration changed, or the device needs a reset.
+/// Interrupt status bit: the configuration has changed, or the device needs a reset.
 const INTERRUPT_CONFIG: u32 = 2;
 /// Offset of the configuration space.
 const CONFIG: u64 = reg::VIRTIO_MMIO_CONFIG as u64;
-/// Length of a shared memory region that does not exist (4.2.2).
+/// Length that the driver reads for a shared memory region that does not exist (4.2.2).
 const NO_REGION: u32 = u32::MAX;
 
 const STATUS_WRITABLE: u32 = VIRTIO_CONFIG_S_ACKNOWLEDGE
@@ -34,7 +34,7 @@ const STATUS_WRITABLE: u32 = VIRTIO_CONFIG_S_ACKNOWLEDGE
     | VIRTIO_CONFIG_S_DRIVER_OK
     | VIRTIO_CONFIG_S_FAILED;
 
-/// One virtio-mmio slot.
+/// A virtio-mmio slot: registers, queues and a device.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transport {
     device: Device,
@@ -49,7 +49,7 @@ pub struct Transport {
 }
 
 impl Transport {
-    /// Creates a slot with this device.
+    /// Creates a slot with this device, as after reset.
     pub fn new(device: Device) -> Transport {
         let queues = device.queue_sizes().into_iter().map(VirtQueue::new).collect();
         Transport {
@@ -69,16 +69,16 @@ impl Transport {
     pub fn device(&self) -> &Device {
         &self.device
     }
-    /// True if the interrupt line is high.
+    /// True if the slot's interrupt line is high.
     pub fn line(&self) -> bool {
         self.interrupt_status != 0
     }
-    /// True if the driver has finished setting the device up and the device needs no reset.
+    /// True if the driver has set the device up and the device needs no reset.
     pub fn running(&self) -> bool {
         self.status & (VIRTIO_CONFIG_S_DRIVER_OK | VIRTIO_CONFIG_S_NEEDS_RESET) == VIRTIO_CONFIG_S_DRIVER_OK
     }
 
-    /// Reads a register.
+    /// Reads `size` bytes of a register at `offset` within the slot.
     pub fn read(&self, offset: u64, size: u8) -> u64 {
         if offset >= CONFIG {
             return self.read_config(offset - CONFIG, size);
@@ -103,10 +103,10 @@ impl Transport {
         })
     }
 
-    /// Writes a register.
+    /// Writes `size` bytes of a register at `offset` within the slot.
     pub fn write(&mut self, offset: u64, size: u8, value: u64, cx: &mut Cx<'_>) {
         if size != 4 || offset >= CONFIG {
-            // No configuration field of these devices is writable.
+            // The configuration spaces of these devices have no writable field.
             return;
         }
         let value = value as u32;
@@ -122,7 +122,7 @@ impl Transport {
         }
     }
 
-    /// Handles a due event of the device.
+    /// Handles a due event of the device. `token` identifies the event to the device.
     pub fn event(&mut self, token: u64, cx: &mut Cx<'_>) {
         if self.running() {
             let result = self.device.event(token, &mut self.queues, cx);
@@ -132,7 +132,7 @@ impl Transport {
         }
     }
 
-    /// Returns the device for changes by the host. Input that the host adds takes effect at [`Transport::event`].
+    /// Returns the device, so that Everett can change it. Input that Everett adds takes effect at [`Transport::event`].
     pub(crate) fn device_mut(&mut self) -> &mut Device {
         &mut self.device
     }
@@ -156,7 +156,7 @@ impl Transport {
         }
     }
 
-    /// Adds status bits. The driver cannot clear single bits; writing zero resets the device (2.1 and 3.1).
+    /// Sets status bits. The driver cannot clear single bits, but writing zero resets the device (2.1 and 3.1).
     fn set_status(&mut self, value: u32, cx: &mut Cx<'_>) {
         if value == 0 {
             self.reset(cx);
@@ -254,7 +254,8 @@ impl Transport {
     }
 }
 
-/// Returns the half of a feature word that a select register names.
+/// Returns the 32-bit half of a feature word that a select register chooses: 0 for the lower half, 1 for the upper
+/// half.
 fn half(word: u64, select: u32) -> u32 {
     match select {
         0 => word as u32,

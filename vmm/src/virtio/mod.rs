@@ -1,13 +1,13 @@
 //! Virtio 1.2 over MMIO: the transport, queues, and the devices blk, net, rng and console.
 //!
-//! [`mmio::Transport`] owns the registers, the queues and one [`Device`]. A device is plain state; its queues and
-//! everything else that it accesses (a [`Cx`]) come as arguments. A driver's request starts at a queue notification and
-//! completes at once or, with a latency, at an event.
+//! [`mmio::Transport`] owns the registers, the queues and one [`Device`]. A device is plain state. It gets its queues
+//! and everything else that it accesses (a [`Cx`]) as arguments. A request starts when the driver notifies a queue. It
+//! completes at once or, if it has a latency, at a scheduled event.
 //!
-//! **Invariant.** The guest is an attacker. A queue outside RAM, or a descriptor chain that loops, lies about its
-//! length or lacks what its device needs, ends in an error status where the device has one, else in
-//! DEVICE_NEEDS_RESET: never in a panic, an unbounded loop or unbounded memory. The network card instead drops a frame
-//! of a bad length, or for which a valid chain lacks room.
+//! **Invariant.** The guest is an attacker. It may supply a queue outside RAM, or a descriptor chain that loops, lies
+//! about its length or lacks what its device needs. The result is an error status if the device has one, otherwise
+//! DEVICE_NEEDS_RESET. It is never a panic, an unbounded loop or unbounded memory. The network card instead drops
+//! frames of a bad length, and received frames for which a valid chain is too short.
 
 pub mod blk;
 pub mod console;
@@ -25,11 +25,11 @@ use crate::output::Output;
 use crate::ram::Ram;
 use queue::{QueueError, VirtQueue};
 
-/// Everything that a device may access besides its own state and its queues.
+/// Everything that a device may access except its own state and its queues.
 pub struct Cx<'a> {
     /// Current vtime, in nanoseconds.
     pub now: u64,
-    /// Slot of the device, for its events.
+    /// Slot of the device, which its events contain.
     pub slot: u8,
     /// Guest memory.
     pub ram: &'a Ram,
@@ -39,18 +39,18 @@ pub struct Cx<'a> {
     pub events: &'a mut EventQueue,
     /// Random streams of the machine.
     pub streams: &'a mut Streams,
-    /// Output to the host.
+    /// Output of the machine, for observers.
     pub output: &'a mut Output,
 }
 
 impl Cx<'_> {
-    /// Schedules this device's event `token` at a vtime.
+    /// Schedules an event of this device at a vtime. `token` identifies the event to the device.
     pub fn schedule(&mut self, vtime: u64, token: u64) -> EventId {
         self.events.schedule(vtime, Event::Virtio { slot: self.slot, token })
     }
 }
 
-/// Error that stops a device until the driver resets it.
+/// Error of a driver. It stops the device until the driver resets it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeviceError {
     /// A queue is malformed.
@@ -62,22 +62,22 @@ pub enum DeviceError {
         #[source]
         source: QueueError,
     },
-    /// A request lacks what the device needs to answer it.
+    /// A request is malformed, so the device cannot answer it.
     #[error("queue {queue}: a request {reason}")]
     Request {
         /// Number of the queue.
         queue: u16,
-        /// Defect of the request, as the rest of a sentence.
+        /// Defect of the request, as the words that follow "a request".
         reason: &'static str,
     },
 }
 
-/// Attaches the queue's number to an error.
+/// Adds the queue's number to an error.
 pub(crate) fn on_queue<T>(queue: u16, result: Result<T, QueueError>) -> Result<T, DeviceError> {
     result.map_err(|source| DeviceError::Queue { queue, source })
 }
 
-/// Device behind a transport. An enum rather than a trait object, because state is stored and compared as a value.
+/// Device behind a transport. It is an enum and not a trait object, because moments store and compare it as a value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Device {
     /// Block device.
@@ -100,7 +100,7 @@ impl Device {
             Device::Rng(_) => 4,
         }
     }
-    /// Returns the device's name for logs and digests.
+    /// Returns the device's name, which logs and digests contain.
     pub fn name(&self) -> &'static str {
         match self {
             Device::Net(_) => "net",
@@ -109,7 +109,8 @@ impl Device {
             Device::Rng(_) => "rng",
         }
     }
-    /// Returns the properties that a driver cannot change. Devices with equal ones may take each other's state.
+    /// Returns the properties that a driver cannot change. Devices with equal properties can restore each other's
+    /// state.
     pub(crate) fn make(&self) -> (&'static str, Vec<u8>) {
         let own = match self {
             Device::Blk(d) => d.make(),
@@ -143,7 +144,7 @@ impl Device {
             Device::Console(_) => console::queue_sizes(),
         }
     }
-    /// Returns the configuration space.
+    /// Returns the bytes of the configuration space.
     pub(crate) fn config(&self) -> Vec<u8> {
         match self {
             Device::Blk(d) => d.config(),
@@ -161,7 +162,7 @@ impl Device {
             Device::Console(d) => d.reset(),
         }
     }
-    /// Handles buffers that the driver made available on a queue. Returns true if used buffers need an interrupt.
+    /// Handles buffers that the driver made available on a queue. Returns true if the device must interrupt the driver.
     pub(crate) fn notify(
         &mut self,
         queue: u16,
@@ -175,7 +176,7 @@ impl Device {
             Device::Console(d) => d.notify(queue, queues, cx),
         }
     }
-    /// Handles an event that the device scheduled and that is due. Returns true if used buffers need an interrupt.
+    /// Handles a due event that the device had scheduled. Returns true if the device must interrupt the driver.
     pub(crate) fn event(
         &mut self,
         token: u64,

@@ -1,9 +1,9 @@
-//! virtio-net (virtio 1.2, section 5.1): one receive and one transmit queue, no offloads.
+//! virtio-net (virtio 1.2, section 5.1): a network card with one receive and one transmit queue, without offloads.
 //!
-//! Frames that the guest sends go to the attached wire, with their vtime. Frames for the guest arrive at a vtime that
-//! the wire chose.
+//! The card puts frames of the guest on the attached wire, with their vtime. The wire chooses the vtime at which frames
+//! for the guest arrive.
 //!
-//! Not here: what the wire does in between (`crate::wire`).
+//! Elsewhere: what the wire does with frames (`crate::wire`).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -16,55 +16,56 @@ use super::queue::{self, VirtQueue, part, total};
 use super::{Cx, DeviceError, on_queue};
 use crate::output::Frame;
 
-/// Maximum size of each queue.
+/// Maximum number of entries of each queue.
 pub const QUEUE_SIZE: u16 = 256;
-/// Maximum bytes of a frame: an Ethernet frame with a VLAN tag, without its checksum.
+/// Maximum length of a frame in bytes: an Ethernet frame with a VLAN tag, without its checksum.
 pub const FRAME_BYTES_MAX: usize = 1518;
 /// MTU that the card announces to the driver.
 const MTU: u16 = 1500;
 /// Bytes of `struct virtio_net_hdr_v1`.
 const HEADER_BYTES: u64 = 12;
-/// Maximum number of received frames that wait for the driver's buffers. More are dropped, as a card's FIFO would do.
+/// Maximum number of received frames that wait for the driver's buffers. Further frames are dropped, as by a real
+/// card's FIFO.
 pub const BACKLOG_FRAMES_MAX: usize = 256;
-/// Maximum number of frames that are due to arrive at this card. They can pile up while its machine is stalled or
-/// paused. More are dropped.
+/// Maximum number of frames on their way to this card. They can accumulate while its machine is stalled or paused.
+/// Further frames are dropped.
 pub const ARRIVING_FRAMES_MAX: usize = 65_536;
-/// Maximum number of frames that the card sends in one millisecond of its machine's vtime: one per 61 ns. More are
-/// dropped.
+/// Maximum number of frames that the card sends in one millisecond of its machine's vtime, i.e. one per 61 ns. Further
+/// frames are dropped.
 pub const FRAMES_PER_MS_MAX: u32 = 16_384;
 const NS_PER_MS: u64 = 1_000_000;
 
 const RECEIVE: u16 = 0;
 const TRANSMIT: u16 = 1;
 
-/// Destination of the frames that the guest sends.
+/// Where frames of the guest go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Wire {
-    /// None: a cable whose other end is not plugged in.
+    /// Nowhere: the card's cable is not plugged in.
     Unplugged,
-    /// The owner of the machine, through `Output`.
+    /// To the owner of the machine, through `Output`.
     Attached,
 }
 
-/// A network card.
+/// Virtio network card.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Net {
     mac: [u8; 6],
     wire: Wire,
     next_token: u64,
-    /// Frames on the wire, by event token.
+    /// Frames on their way to the card, by event token.
     arriving: BTreeMap<u64, Vec<u8>>,
-    /// Frames that arrived and wait for a buffer.
+    /// Frames that have arrived and wait for a buffer of the driver.
     backlog: VecDeque<Vec<u8>>,
-    /// Millisecond in which the card sent last, and the number of frames sent in it.
+    /// Millisecond in which the card last sent, and the number of frames that it sent in that millisecond.
     sending: (u64, u32),
-    /// Number of frames lost because of missing room, buffers or driver, a reset by the driver, a bad length, or
-    /// sending too fast.
+    /// Number of dropped frames. Reasons are: too many frames waiting, no buffers, no driver, a reset by the driver, a
+    /// bad length, and sending too fast.
     dropped: u64,
 }
 
 impl Net {
-    /// Creates a card.
+    /// Creates a card that no driver uses yet.
     pub fn new(mac: [u8; 6], wire: Wire) -> Net {
         let (arriving, backlog) = (BTreeMap::new(), VecDeque::new());
         Net { mac, wire, next_token: 0, arriving, backlog, sending: (0, 0), dropped: 0 }
@@ -82,14 +83,14 @@ impl Net {
         make
     }
 
-    /// Returns the number of frames lost because of missing room, buffers or driver, a reset by the driver, a bad
-    /// length, or sending too fast.
+    /// Returns the number of dropped frames. Reasons are: too many frames waiting, no buffers, no driver, a reset by
+    /// the driver, a bad length, and sending too fast.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// Schedules the arrival of a frame at vtime `at`. Returns false if it is too long or too many frames are on the
-    /// way.
+    /// Schedules the arrival of a frame at vtime `at`. Returns false if the frame is too long or too many frames are on
+    /// their way.
     pub(crate) fn deliver(&mut self, at: u64, bytes: Vec<u8>, cx: &mut Cx<'_>) -> bool {
         if bytes.len() > FRAME_BYTES_MAX || self.arriving.len() >= ARRIVING_FRAMES_MAX {
             self.dropped = self.dropped.saturating_add(1);
@@ -115,7 +116,7 @@ impl Net {
         config
     }
 
-    /// Drops the frames that waited for the old driver's buffers. Frames on the wire keep arriving.
+    /// Drops the frames that waited for the old driver's buffers. Frames on their way still arrive.
     pub(super) fn reset(&mut self, _: &mut Cx<'_>) {
         self.dropped = self.dropped.saturating_add(self.backlog.len() as u64);
         self.backlog.clear();
@@ -146,7 +147,7 @@ impl Net {
         self.receive(queues, cx)
     }
 
-    /// Drops the frame with this token, which arrives while no driver is running.
+    /// Drops the frame with this token, because it arrives while no driver is running.
     pub(super) fn lose(&mut self, token: u64) {
         if self.arriving.remove(&token).is_some() {
             self.dropped = self.dropped.saturating_add(1);
@@ -160,7 +161,7 @@ impl Net {
             let Some(chain) = on_queue(RECEIVE, buffers.pop(cx.ram))? else { break };
             let Some(frame) = self.backlog.pop_front() else { break };
             let mut content = vec![0; HEADER_BYTES as usize];
-            // num_buffers, the header's last field: the frame lies in one chain.
+            // num_buffers, the last field of the header: the frame lies in one chain.
             content[10] = 1;
             content.extend(frame);
             let fits = total(&chain.writable) >= content.len() as u64;
@@ -176,7 +177,7 @@ impl Net {
         Ok(interrupt)
     }
 
-    /// True if one more frame can be sent in this millisecond. Counts it.
+    /// True if the card may send one more frame in this millisecond. Counts that frame.
     fn has_time(&mut self, now: u64) -> bool {
         let (ms, sent) = &mut self.sending;
         if *ms != now / NS_PER_MS {

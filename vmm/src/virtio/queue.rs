@@ -1,7 +1,8 @@
-//! A split virtqueue (virtio 1.2, section 2.7): `virtio-queue` for the rings, and strict parsing of descriptor chains.
+//! A split virtqueue (virtio 1.2, section 2.7). The crate `virtio-queue` handles the rings; this module parses
+//! descriptor chains strictly.
 //!
-//! The crate silently ends a chain where it is malformed. Here a chain is collected whole, bounded, and refused if it
-//! does not end properly. A device gets a list of segments, all of which lie in RAM.
+//! The crate silently ends a chain at a malformed descriptor. This module collects the whole chain, up to a bound, and
+//! refuses it if it does not end properly. A device gets a list of segments, all of which lie in RAM.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use virtio_queue::{Queue, QueueOwnedT, QueueState, QueueT};
@@ -9,31 +10,32 @@ use vm_memory::{Bytes, GuestAddress};
 
 use crate::ram::Ram;
 
-/// Maximum number of descriptors in a chain, including indirect ones. Linux uses at most a queue's size.
+/// Maximum number of descriptors in a chain, including indirect ones. Linux uses at most as many as a queue has
+/// entries.
 pub const CHAIN_SEGMENTS_MAX: usize = 1024;
 
 /// Defect of a queue.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QueueError {
-    /// The rings do not lie in RAM.
+    /// The rings are not in RAM.
     #[error("its rings are outside memory")]
     OutsideRam,
     /// The available index moved by more than the queue's size.
     #[error("more buffers are available than it has entries")]
     AvailableIndex,
-    /// A chain does not end, or leaves its table.
+    /// A chain does not end, or refers to a descriptor outside its table.
     #[error("descriptor chain {head} does not end properly")]
     Chain {
-        /// Index of its first descriptor.
+        /// Index of the chain's first descriptor.
         head: u16,
     },
     /// A chain is longer than [`CHAIN_SEGMENTS_MAX`].
     #[error("descriptor chain {head} has more than {CHAIN_SEGMENTS_MAX} descriptors")]
     ChainTooLong {
-        /// Index of its first descriptor.
+        /// Index of the chain's first descriptor.
         head: u16,
     },
-    /// A buffer does not lie in RAM.
+    /// A buffer is not in RAM.
     #[error("{len} bytes at {addr:#x} are outside memory")]
     Segment {
         /// Guest-physical address.
@@ -44,12 +46,12 @@ pub enum QueueError {
     /// A device-readable buffer follows a device-writable one.
     #[error("descriptor chain {head} has a readable part after a writable one")]
     Order {
-        /// Index of its first descriptor.
+        /// Index of the chain's first descriptor.
         head: u16,
     },
 }
 
-/// One buffer of a chain. It lies in RAM.
+/// One buffer of a chain. It lies within RAM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segment {
     /// Guest-physical address.
@@ -58,7 +60,7 @@ pub struct Segment {
     pub len: u32,
 }
 
-/// Descriptor chain: the parts that the device reads, then the parts that it writes.
+/// Descriptor chain: segments that the device reads, then segments that it writes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chain {
     /// Index of the first descriptor, which identifies the chain in the used ring.
@@ -69,12 +71,12 @@ pub struct Chain {
     pub writable: Vec<Segment>,
 }
 
-/// Returns the total bytes of some segments.
+/// Returns the total length of some segments, in bytes.
 pub fn total(segments: &[Segment]) -> u64 {
     segments.iter().map(|s| u64::from(s.len)).sum()
 }
 
-/// Returns the part of `segments` from byte `skip` on, at most `bytes` long.
+/// Returns the bytes of `segments` from byte `skip` on, at most `bytes` of them, as shorter segments.
 pub fn part(segments: &[Segment], mut skip: u64, mut bytes: u64) -> Vec<Segment> {
     let mut taken = Vec::new();
     for segment in segments {
@@ -93,7 +95,7 @@ pub fn part(segments: &[Segment], mut skip: u64, mut bytes: u64) -> Vec<Segment>
     taken
 }
 
-/// Copies up to `bytes` bytes out of segments.
+/// Copies the first `bytes` bytes out of segments, or all if the segments are shorter.
 pub fn read(ram: &Ram, segments: &[Segment], bytes: u64) -> Result<Vec<u8>, QueueError> {
     let parts = part(segments, 0, bytes);
     let mut buf = vec![0; total(&parts) as usize];
@@ -108,7 +110,8 @@ pub fn read(ram: &Ram, segments: &[Segment], bytes: u64) -> Result<Vec<u8>, Queu
     Ok(buf)
 }
 
-/// Copies `content` into segments from their beginning. Returns the number of bytes that fitted.
+/// Copies `content` into segments from their beginning. Returns the number of bytes copied, which is less than all if
+/// the segments are too short.
 pub fn write(ram: &Ram, segments: &[Segment], content: &[u8]) -> Result<u32, QueueError> {
     let mut at = 0;
     for &Segment { addr, len } in segments {
@@ -121,7 +124,7 @@ pub fn write(ram: &Ram, segments: &[Segment], content: &[u8]) -> Result<u32, Que
     Ok(at as u32)
 }
 
-/// One queue of a device.
+/// A queue of a device.
 #[derive(Debug, PartialEq, Eq)]
 pub struct VirtQueue {
     ring: Queue,
@@ -136,7 +139,7 @@ impl VirtQueue {
         VirtQueue { ring: Queue::new(max_size).unwrap_or_else(|e| panic!("queue size {max_size}: {e}")) }
     }
 
-    /// Returns the crate's queue, for the transport's registers.
+    /// Returns the queue of the crate `virtio-queue`, for the transport's registers.
     pub(crate) fn ring(&mut self) -> &mut Queue {
         &mut self.ring
     }
@@ -144,16 +147,16 @@ impl VirtQueue {
     pub fn ready(&self) -> bool {
         self.ring.ready()
     }
-    /// Returns the size that the driver chose.
+    /// Returns the number of entries that the driver chose.
     pub fn size(&self) -> u16 {
         self.ring.size()
     }
-    /// Returns the maximum size.
+    /// Returns the maximum number of entries.
     pub fn max_size(&self) -> u16 {
         self.ring.max_size()
     }
 
-    /// Makes the queue ready if its rings lie in RAM.
+    /// Makes the queue ready. Returns an error unless its rings lie in RAM.
     pub(crate) fn enable(&mut self, ram: &Ram, event_idx: bool) -> Result<(), QueueError> {
         self.ring.set_event_idx(event_idx);
         self.ring.set_ready(true);
@@ -164,7 +167,7 @@ impl VirtQueue {
         Err(QueueError::OutsideRam)
     }
 
-    /// Takes the next available chain, if any.
+    /// Takes the next chain that the driver has made available, if any.
     pub fn pop(&mut self, ram: &Ram) -> Result<Option<Chain>, QueueError> {
         if !self.ring.ready() {
             return Ok(None);
@@ -201,20 +204,20 @@ impl VirtQueue {
         if ended { Ok(Some(chain)) } else { Err(QueueError::Chain { head }) }
     }
 
-    /// Gives a chain back to the driver with `len` bytes written. Returns true if the driver wants an interrupt.
+    /// Returns a chain to the driver, with `len` bytes written. Returns true if the driver wants an interrupt.
     pub fn push_used(&mut self, ram: &Ram, head: u16, len: u32) -> Result<bool, QueueError> {
         if !self.ring.ready() {
             return Ok(false);
         }
         let memory = ram.memory();
         self.ring.add_used(memory, head, len).map_err(|_| QueueError::Chain { head })?;
-        // Called after each chain, so that the crate's count of chains since the last call is always zero and need
-        // not be stored.
+        // This call follows each chain. The crate's count of chains since the last call is thus always zero, and
+        // moments need not store it.
         self.ring.needs_notification(memory).map_err(|_| QueueError::OutsideRam)
     }
 
-    /// Asks the driver for a notification when more buffers become available.
-    /// The guest does not run meanwhile, so no buffer can be missed.
+    /// Asks the driver to notify the device when more buffers become available. The guest does not run during this
+    /// call, so the device misses no buffer.
     pub fn want_notification(&mut self, ram: &Ram) -> Result<(), QueueError> {
         if !self.ring.ready() {
             return Ok(());
@@ -224,7 +227,7 @@ impl VirtQueue {
     }
 }
 
-/// Stored form of a queue: the rings' configuration and positions.
+/// Serialised form of a queue: the configuration of its rings and the positions in them.
 #[derive(Serialize, Deserialize)]
 struct Image {
     max_size: u16,

@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 use super::queue::{self, VirtQueue, part, total};
 use super::{Cx, DeviceError, on_queue};
 
-/// Maximum size of the queue.
+/// Maximum number of entries of the queue.
 pub const QUEUE_SIZE: u16 = 64;
-/// Maximum bytes per request; a driver that asks for more gets fewer.
+/// Maximum bytes per request. A driver that requests more gets this many.
 pub const REQUEST_BYTES_MAX: u64 = 4096;
 
-/// Entropy source. The position in its random stream is part of the stream, not of this device.
+/// Entropy source. The position in its random stream is stored with the stream and not here.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rng {
-    /// Number of bytes given so far.
+    /// Number of bytes that the device has given to the guest.
     given: u64,
 }
 

@@ -1,5 +1,4 @@
-//! The driver's side of a transport, for tests: sets up queues in RAM and makes well-formed or malformed chains
-//! available.
+//! Driver of a virtio device, for tests. It sets up queues in RAM and submits well-formed or malformed chains.
 
 use everett_streams::{Lineage, Owner, Streams};
 use virtio_bindings::virtio_mmio as reg;
@@ -12,7 +11,7 @@ use crate::events::{Event, EventQueue};
 use crate::output::{Note, Output};
 use crate::ram::Ram;
 
-/// Address of the rings of queue 0; each further queue is `RING_BYTES` above.
+/// Address of the rings of queue 0. The rings of each further queue are `RING_BYTES` higher.
 const RINGS: u64 = 0x10_0000;
 const RING_BYTES: u64 = 0x1_0000;
 /// Address of the first buffer.
@@ -22,12 +21,12 @@ pub(super) const NEXT: u16 = 1;
 pub(super) const WRITE: u16 = 2;
 pub(super) const INDIRECT: u16 = 4;
 
-/// Returns the random streams with which a rig starts.
+/// Returns the random streams of a new rig.
 pub(super) fn streams() -> Streams {
     Streams::new(&Lineage::new(1), Owner::Node("test"))
 }
 
-/// Machine around one transport.
+/// Test rig: a transport with the RAM, disks, events and streams that it needs.
 pub(super) struct Rig {
     pub(super) transport: Transport,
     pub(super) ram: Ram,
@@ -36,7 +35,7 @@ pub(super) struct Rig {
     pub(super) streams: Streams,
     pub(super) output: Output,
     pub(super) now: u64,
-    /// Features that the driver declines. By default these are event indices, because the tests count interrupts.
+    /// Features that the driver declines. By default it declines event indices, because the tests count interrupts.
     pub(super) declined: u64,
     size: u16,
     /// For each queue: the next available index, and the used index up to which the driver has read.
@@ -45,7 +44,7 @@ pub(super) struct Rig {
 }
 
 impl Rig {
-    /// Creates a rig with a transport after reset.
+    /// Creates a rig whose transport is in its reset state.
     pub(super) fn new(device: Device, disks: Vec<Disk>) -> Rig {
         Rig {
             transport: Transport::new(device),
@@ -62,7 +61,7 @@ impl Rig {
         }
     }
 
-    /// Creates a rig with a running driver that has `queues` queues of `size` entries.
+    /// Creates a rig with a running driver that has `queues` queues of `size` entries each.
     pub(super) fn running(device: Device, disks: Vec<Disk>, queues: u16, size: u16) -> Rig {
         let mut rig = Rig::new(device, disks);
         rig.start(queues, size);
@@ -133,7 +132,7 @@ impl Rig {
         act(&mut self.transport, &mut cx)
     }
 
-    /// Advances time to `to`, event by event.
+    /// Advances time to `to` and handles each event that becomes due.
     pub(super) fn advance(&mut self, to: u64) {
         while let Some((id, event)) = self.events.pop_due(to) {
             self.now = id.vtime;
@@ -143,7 +142,7 @@ impl Rig {
         self.now = to;
     }
 
-    /// Puts `content` into a new buffer. Returns its address.
+    /// Copies `content` into a new buffer. Returns the buffer's address.
     pub(super) fn buffer(&mut self, content: &[u8]) -> u64 {
         let at = self.next_buffer;
         self.next_buffer += (content.len() as u64).next_multiple_of(4096);
@@ -172,7 +171,7 @@ impl Rig {
         memory.write_obj(next, GuestAddress(at + 14)).unwrap();
     }
 
-    /// Makes the chain with first descriptor `head` available and notifies the device.
+    /// Makes the chain that begins with descriptor `head` available, and notifies the device.
     pub(super) fn submit(&mut self, queue: u16, head: u16) {
         let (next, _) = self.positions[usize::from(queue)];
         let available = Rig::rings(queue) + 0x8000;
@@ -183,7 +182,7 @@ impl Rig {
         self.set(reg::VIRTIO_MMIO_QUEUE_NOTIFY, queue.into());
     }
 
-    /// Submits a chain of these parts (address, length, writable), which uses the descriptors from `head` on.
+    /// Submits a chain of parts (address, length, writable). It uses the descriptors from `head` on.
     pub(super) fn chain(&mut self, queue: u16, head: u16, parts: &[(u64, u32, bool)]) {
         for (i, &(addr, len, writable)) in parts.iter().enumerate() {
             let last = i + 1 == parts.len();
@@ -194,7 +193,7 @@ impl Rig {
         self.submit(queue, head);
     }
 
-    /// Takes the used elements since the last call: head and length.
+    /// Takes the elements (head and length) of the used ring since the last call.
     pub(super) fn used(&mut self, queue: u16) -> Vec<(u32, u32)> {
         let ring = Rig::rings(queue) + 0xc000;
         let memory = self.ram.memory();
@@ -216,7 +215,7 @@ impl Rig {
     pub(super) fn notes(&mut self) -> Vec<Note> {
         self.output.take_notes()
     }
-    /// Reads and acknowledges the interrupt status.
+    /// Reads the interrupt status and acknowledges it.
     pub(super) fn interrupt(&mut self) -> u32 {
         let status = self.get(reg::VIRTIO_MMIO_INTERRUPT_STATUS);
         self.set(reg::VIRTIO_MMIO_INTERRUPT_ACK, status);

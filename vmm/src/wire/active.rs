@@ -1,4 +1,4 @@
-//! Faults that are active on a wire, with ports in place of names.
+//! Active faults of a wire, with port numbers in place of node names.
 
 use std::collections::BTreeMap;
 
@@ -13,30 +13,30 @@ use super::pairs::Pairs;
 /// Latency that a slow partition adds to each frame, in nanoseconds.
 pub const SLOW_NS: u64 = 1_000_000_000;
 
-/// Error of applying a fault to a wire.
+/// Error of beginning a fault on a wire.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FaultError {
-    /// No port has this node name.
+    /// The wire has no node with this name.
     #[error("there is no node called {0}")]
     UnknownNode(String),
-    /// The probability exceeds a million.
+    /// The probability is above a million ppm.
     #[error("{0} parts per million: at most {PPM}")]
     Ppm(Ppm),
-    /// The distribution is invalid.
+    /// The distribution of a latency is invalid.
     #[error(transparent)]
     Distribution(#[from] DistributionError),
     /// The bandwidth is out of bounds.
     #[error("{0} bits a second; from {BITS_PER_S_MIN} to {BITS_PER_S_MAX}")]
     Bandwidth(u64),
-    /// The fault's number is in use.
+    /// An active fault already has this number.
     #[error("fault {0} is active already")]
     Active(u64),
-    /// Too many faults are active.
+    /// The wire already has [`NETWORK_FAULTS_MAX`] active faults.
     #[error("at most {NETWORK_FAULTS_MAX} faults at a time")]
     TooMany,
 }
 
-/// Effect of a fault on a frame.
+/// What a fault does to frames.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Effect {
     Latency(Distribution),
@@ -51,7 +51,7 @@ pub(super) enum Effect {
     Clog(u8),
 }
 
-/// Active fault: its effect, and the directions to which it applies.
+/// Active fault: what it does, and the directions (pairs of sender and receiver) to which it applies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Active {
     pub(super) pairs: Pairs,
@@ -59,7 +59,7 @@ pub(super) struct Active {
 }
 
 impl Active {
-    /// Converts a fault of the catalogue to an effect on directions between these ports.
+    /// Converts a fault of the catalogue to its effect on directions between ports.
     pub(super) fn resolve(fault: &NetworkFault, topology: &Topology) -> Result<Active, FaultError> {
         let (links, effect) = match fault {
             NetworkFault::Latency { links, extra } => (links, Effect::Latency(extra.clone())),
@@ -83,7 +83,7 @@ impl Active {
         Ok(Active { pairs: resolve(links, topology)?, effect })
     }
 
-    /// True if this can be a fault of a wire with `ports` ports.
+    /// True if a wire with `ports` ports can have this fault.
     pub(super) fn is_sound(&self, ports: usize) -> bool {
         let clogged = match self.effect {
             Effect::Clog(port) => usize::from(port) < ports,
@@ -124,17 +124,17 @@ fn resolve(links: &Links, topology: &Topology) -> Result<Pairs, FaultError> {
     Ok(Pairs::choose(topology.ports().len(), |from, to| links.contains(name(from), name(to))))
 }
 
-/// Active faults of a wire, by number.
+/// Active faults of a wire, by fault number.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Faults(pub(super) BTreeMap<u64, Active>);
 
 impl Faults {
-    /// Iterates over the effects on frames of one direction, in the order of the faults' numbers.
+    /// Iterates over the effects on frames of one direction, in ascending order of fault numbers.
     pub(super) fn of(&self, from: u8, to: u8) -> impl Iterator<Item = &Effect> {
         self.0.values().filter(move |active| active.pairs.contains(from, to)).map(|active| &active.effect)
     }
 
-    /// True if frames of this direction wait at their sender's end.
+    /// True if a fault holds frames of this direction at the sender's end.
     pub(super) fn holds(&self, from: u8, to: u8) -> bool {
         self.of(from, to).any(|effect| matches!(effect, Effect::Hold | Effect::Clog(_)))
     }
@@ -144,12 +144,13 @@ impl Faults {
         self.of(from, to).any(|effect| matches!(effect, Effect::Drop))
     }
 
-    /// True if this port's card is clogged: it neither sends nor receives.
+    /// True if a fault clogs this port's card: the card then neither sends nor receives.
     pub(super) fn clogs(&self, port: u8) -> bool {
         self.0.values().any(|active| active.effect == Effect::Clog(port))
     }
 
-    /// Returns the bandwidth of a link under the active faults, in bits per second.
+    /// Returns the bandwidth of a direction under the active faults, in bits per second. `link` is its bandwidth
+    /// without faults.
     pub(super) fn bandwidth(&self, from: u8, to: u8, link: u64) -> u64 {
         let faults = self.of(from, to).filter_map(|effect| match effect {
             Effect::Bandwidth(rate) => Some(*rate),

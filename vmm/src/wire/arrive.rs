@@ -1,10 +1,10 @@
-//! Arrival of frames: from a link into a card.
+//! Arrival of frames: from the end of a link into a card.
 
 use super::log::{StepKind, Why};
 use super::{Delivery, READY_FRAMES_MAX, Wire, is_late, step};
 
 impl Wire {
-    /// Returns the vtime of the next arrival, in nanoseconds, if nothing else happens to the wire.
+    /// Returns the vtime of the next arrival, in nanoseconds. Later calls to the wire may add an earlier arrival.
     #[must_use]
     pub fn next_delivery(&self) -> Option<u64> {
         let state = &self.state;
@@ -13,15 +13,15 @@ impl Wire {
         state.flight.ready.front().map(|delivery| delivery.at).or_else(on_way)
     }
 
-    /// Takes the next frame that arrives at `now` or before, in the order of (vtime, sending). Call it until it returns
-    /// `None`.
+    /// Takes the next frame that arrives at `now` or before, in the order of (vtime, sending). The caller repeats this
+    /// until it returns `None`.
     pub fn pop_due(&mut self, now: u64) -> Option<Delivery> {
         self.advance(now);
         let ready = &mut self.state.flight.ready;
         if ready.front()?.at > now { None } else { ready.pop_front() }
     }
 
-    /// Decides all arrivals up to the vtime `to`.
+    /// Decides all arrivals up to vtime `to`.
     pub(super) fn advance(&mut self, to: u64) {
         while let Some((due, item)) = self.state.flight.arrive(to) {
             if !self.is_attached(item.to) {

@@ -1,8 +1,8 @@
-//! Changes of a wire: faults begin and end, nodes lose power and get it back.
+//! Changes of a wire: faults begin and end, nodes lose and regain power.
 //!
-//! A change takes effect after the arrivals of its vtime. A fault applies to frames that are sent while it lasts.
-//! Partitions, clogs and bandwidth also apply to frames that are in a queue when they begin, and a clogged node
-//! receives no frame, regardless of when the frame was sent. All other frames that have left their queue arrive.
+//! A change takes effect after the arrivals of the same vtime. A fault applies to frames that are sent while it is
+//! active. Partitions, clogs and bandwidth limits also apply to frames that are in a queue when the fault begins. A
+//! clogged node receives no frame, whenever the frame was sent. All other frames that have left their queue arrive.
 
 use std::collections::BTreeSet;
 
@@ -14,11 +14,12 @@ use super::log::Why;
 use super::{PORTS_MAX, Wire};
 
 impl Wire {
-    /// Begins a fault under a number that the caller chooses. Faults act in the order of their numbers.
+    /// Begins a fault at vtime `at`, with a number that the caller chooses. Faults act in ascending order of their
+    /// numbers.
     ///
     /// # Errors
-    /// Returns an error, and changes nothing, if the fault is invalid for this wire, the number is in use, or too many
-    /// faults are active.
+    /// Returns an error if the fault is invalid for this wire, the number is in use, or too many faults are active. The
+    /// wire is then unchanged.
     pub fn apply(&mut self, id: u64, fault: &NetworkFault, at: u64) -> Result<(), FaultError> {
         let active = Active::resolve(fault, &self.state.topology)?;
         let faults = &self.state.faults.0;
@@ -38,7 +39,7 @@ impl Wire {
         Ok(())
     }
 
-    /// Ends a fault. Frames that only this fault held continue. Returns false if no fault has this number.
+    /// Ends a fault. Frames that only this fault held move on. Returns false if no active fault has this number.
     pub fn heal(&mut self, id: u64, at: u64) -> bool {
         let at = self.change(at);
         let Some(gone) = self.state.faults.0.remove(&id) else { return false };
@@ -46,21 +47,22 @@ impl Wire {
         true
     }
 
-    /// Ends all faults.
+    /// Ends all faults. Frames that they held move on.
     pub fn heal_all(&mut self, at: u64) {
         let at = self.change(at);
         let gone: Vec<Active> = std::mem::take(&mut self.state.faults.0).into_values().collect();
         self.ended(&gone, at);
     }
 
-    /// Iterates over the numbers of the active faults.
+    /// Iterates over the numbers of the active faults, in ascending order.
     pub fn faults(&self) -> impl Iterator<Item = u64> {
         self.state.faults.0.keys().copied()
     }
 
-    /// Takes the power from the node at `port`.
-    /// Frames in its card are lost; frames on their way continue. From now on it sends nothing, frames that arrive
-    /// for it are lost, and the switch forgets its addresses.
+    /// Cuts the power of the node at `port`.
+    ///
+    /// Frames in the node's card are lost; frames on their way continue. From now on the node sends nothing, frames
+    /// that arrive for it are lost, and the switch forgets the addresses behind its port.
     pub fn detach(&mut self, port: u8, at: u64) {
         let at = self.change(at);
         self.state.attached &= !(1 << (port % PORTS_MAX as u8));
@@ -80,7 +82,7 @@ impl Wire {
         self.state.attached |= 1 << (port % PORTS_MAX as u8);
     }
 
-    /// Advances the wire to a change at `at`: all arrivals until then are decided. Returns the vtime of the change.
+    /// Advances the wire to a change at `at` by deciding all arrivals up to it. Returns the vtime of the change.
     fn change(&mut self, at: u64) -> u64 {
         debug_assert!(at >= self.state.now.max(self.state.last.0), "{at} after {}", self.state.now);
         let at = at.max(self.state.now).max(self.state.last.0);
@@ -90,8 +92,8 @@ impl Wire {
         at
     }
 
-    /// Stops the directions of a fault: frames in their queues wait before the queue, or are lost in a partition that
-    /// drops.
+    /// Stops the directions of a fault. A partition that drops loses the frames in their queues. Other faults make
+    /// these frames wait before the queue.
     fn cut(&mut self, active: &Active, at: u64) {
         let state = &mut self.state;
         let queues =
@@ -108,7 +110,7 @@ impl Wire {
         }
     }
 
-    /// Releases and requeues the frames of faults that have ended.
+    /// Releases the frames that ended faults have held, and adapts queues to the new bandwidth.
     fn ended(&mut self, gone: &[Active], at: u64) {
         self.requeue(gone, at);
         if gone.iter().any(|active| matches!(active.effect, Effect::Hold | Effect::Clog(_))) {
@@ -117,7 +119,7 @@ impl Wire {
         }
     }
 
-    /// Sends the frames in queues at a new bandwidth from now on, if any of these faults limits bandwidth.
+    /// If one of these faults limits bandwidth, sends the frames in its queues at the new bandwidth from now on.
     fn requeue(&mut self, changed: &[Active], at: u64) {
         let bandwidths: Vec<&Active> =
             changed.iter().filter(|active| matches!(active.effect, Effect::Bandwidth(_))).collect();
@@ -131,7 +133,7 @@ impl Wire {
         }
     }
 
-    /// Lets frames that waited at formerly clogged receivers arrive, after the lookahead. Frames behind them in their
+    /// Lets frames that waited at formerly clogged receivers arrive one lookahead from now. Later frames of the same
     /// directions arrive no earlier.
     fn release_up(&mut self, at: u64) {
         let state = &mut self.state;
@@ -147,7 +149,7 @@ impl Wire {
     }
 
     /// Moves frames that no fault holds any more from their senders' ends into the queues. The queues have room for
-    /// these frames.
+    /// them.
     fn release_back(&mut self, at: u64) {
         let faults = &self.state.faults;
         self.state.flight.held_back.leave_cards(|port| faults.clogs(port));

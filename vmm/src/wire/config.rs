@@ -8,48 +8,49 @@ use serde::{Deserialize, Serialize};
 
 use crate::virtio::net::FRAME_BYTES_MAX;
 
-/// Maximum number of ports of a wire. Sets of ports are bits of a 64-bit word.
+/// Maximum number of ports of a wire. A set of ports must fit into the bits of a 64-bit word.
 pub const PORTS_MAX: usize = everett_fault::limits::NODES_MAX;
-/// Maximum bytes of a node's name.
+/// Maximum length of a node's name in bytes.
 pub const NAME_BYTES_MAX: usize = 64;
-/// Minimum latency of a link, in nanoseconds. Nodes run for at least this time without a message from each other.
+/// Minimum latency of a link, in nanoseconds. In a round, nodes execute at least this long without messages from each
+/// other.
 pub const LATENCY_NS_MIN: u64 = 1_000;
 /// Minimum bandwidth of a link, in bits per second.
 pub const BITS_PER_S_MIN: u64 = 1_000;
 /// Maximum bandwidth of a link, in bits per second.
 pub const BITS_PER_S_MAX: u64 = 1_000_000_000_000;
-/// Minimum queue length of a link's direction, in bytes: one frame.
+/// Minimum size of a direction's queue in bytes: one frame.
 pub const QUEUE_BYTES_MIN: u32 = FRAME_BYTES_MAX as u32;
-/// Maximum queue length of a link's direction, in bytes.
+/// Maximum size of a direction's queue in bytes.
 pub const QUEUE_BYTES_MAX: u32 = 16 << 20;
 
-/// Node that is plugged into a port.
+/// Node that is plugged into a port of the switch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortConfig {
     /// The node's name: letters, digits, dots, dashes and underscores.
     pub name: String,
-    /// Address of its card, for captures and to check that cards differ. The switch learns addresses from frames
-    /// instead.
+    /// MAC address of the node's card. Captures show this address, and no two cards may share one. The switch does not
+    /// use it: the switch learns addresses from frames.
     pub mac: [u8; 6],
 }
 
-/// Properties of each direction of a link.
+/// Properties of one direction of a link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkConfig {
-    /// Time from the sending of a frame's last bit to its arrival, in nanoseconds.
+    /// Time from sending a frame's last bit to its arrival, in nanoseconds.
     pub latency: Distribution,
-    /// Bandwidth in bits per second. Only a frame's own bytes count, without preamble, checksum and gap.
+    /// Bandwidth in bits per second. Preamble, checksum and gap between frames take no time.
     pub bits_per_s: u64,
-    /// Maximum bytes in the queue, including the frame that is being sent. A frame that does not fit is dropped. With
-    /// [`NO_LINK`] the two nodes have no link.
+    /// Maximum bytes in the queue, including the frame that is being sent. A frame that does not fit is dropped.
+    /// [`NO_LINK`] means that the direction does not exist.
     pub queue_bytes: u32,
 }
 
-/// Queue length of a link that does not exist: no frame takes it.
+/// Value of [`LinkConfig::queue_bytes`] for a direction that does not exist.
 pub const NO_LINK: u32 = 0;
 
 impl Default for LinkConfig {
-    /// Returns a link between two machines in one data centre.
+    /// Returns a link such as between two machines in one data centre.
     fn default() -> LinkConfig {
         LinkConfig {
             latency: Distribution::Uniform(100_000, 150_000),
@@ -59,7 +60,7 @@ impl Default for LinkConfig {
     }
 }
 
-/// Link that differs from the default one.
+/// A link with properties of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkOverride {
     /// Name of the sending node.
@@ -68,18 +69,18 @@ pub struct LinkOverride {
     pub to: String,
     /// True if the opposite direction has these properties, too.
     pub both_ways: bool,
-    /// Properties of the link.
+    /// Properties of the direction.
     pub link: LinkConfig,
 }
 
-/// Ports and links of a wire.
+/// Configuration of a wire: its ports and links.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WireConfig {
     /// Ports, in the order of their numbers.
     pub ports: Vec<PortConfig>,
-    /// Default properties of links.
+    /// Properties of all links without an override.
     pub link: LinkConfig,
-    /// Links that differ.
+    /// Links with other properties.
     pub overrides: Vec<LinkOverride>,
 }
 
@@ -124,12 +125,12 @@ pub enum ConfigError {
     Queue(String, u32),
 }
 
-/// Validated configuration, with derived tables.
+/// Validated configuration, with tables that are computed from it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "WireConfig", into = "WireConfig")]
 pub(super) struct Topology {
     config: WireConfig,
-    /// Link of each direction: 0 for the default link, i for override i - 1.
+    /// Properties of each direction: 0 for the default, i for override i - 1.
     table: Vec<u16>,
     lookahead: u64,
 }
@@ -147,17 +148,16 @@ impl Topology {
         self.config.ports.iter().position(|port| port.name == name).map(|port| port as u8)
     }
 
-    /// Returns the number of directions, including those from nodes to themselves.
+    /// Returns the number of directions, including those from a node to itself.
     pub(super) fn directions(&self) -> usize {
         self.table.len()
     }
 
-    /// Returns the number of a direction.
+    /// Returns the number of a direction, which indexes per-direction tables.
     pub(super) fn direction(&self, from: u8, to: u8) -> usize {
         usize::from(from) * self.config.ports.len() + usize::from(to)
     }
 
-    /// Returns the properties of a direction.
     pub(super) fn link(&self, direction: usize) -> &LinkConfig {
         let number = self.table.get(direction).map_or(0, |&number| usize::from(number));
         match number.checked_sub(1).and_then(|other| self.config.overrides.get(other)) {
@@ -166,12 +166,12 @@ impl Topology {
         }
     }
 
-    /// Returns true if there is a link from one node to another.
+    /// True if there is a link from one node to another.
     pub(super) fn is_linked(&self, from: u8, to: u8) -> bool {
         self.link(self.direction(from, to)).queue_bytes != NO_LINK
     }
 
-    /// Returns the least latency of all links, in nanoseconds.
+    /// Returns the minimum latency of all links, in nanoseconds.
     pub(super) fn lookahead(&self) -> u64 {
         self.lookahead
     }

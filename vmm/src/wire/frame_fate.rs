@@ -1,14 +1,14 @@
-//! Draws for a frame that the switch sends down a link.
+//! Random draws for a frame that the switch sends on a direction (from one port to another).
 //!
-//! Each direction has streams of its own, keyed by the ports of its ends and by the kind of draw ([`LinkDraw`]):
-//! `Base` for the link's latency, one for each kind of fault, and `Copy` for extra copies. Each frame of a direction
-//! takes one draw from `Base`. For each fault that is active on the direction, in the order of the faults' numbers,
-//! it takes a fixed count of draws from the stream of the fault's kind: one for latency, loss and duplication, two
-//! for reordering (whether it happens, and for how long) and corruption (whether it happens, and which bit). These
-//! draws are taken even if the frame is lost, held or finds the queue full.
+//! Each direction has its own streams, one for each kind of draw ([`LinkDraw`]): `Base` for the link's latency, one for
+//! each kind of fault, and `Copy` for extra copies. Each frame takes one draw from `Base`. It then takes a fixed number
+//! of draws for each active fault on the direction, from the stream of the fault's kind. Faults come in ascending order
+//! of their numbers. Latency, loss and duplication take one draw. Reordering takes two (whether it happens, and for how
+//! long), and so does corruption (whether it happens, and which bit). The frame takes these draws even if it is lost,
+//! held or finds the queue full.
 //!
-//! **Invariant.** The draws for a direction depend only on the number of its frames and on the faults that were
-//! active on it, never on other directions. The draws from `Base` do not depend on faults at all.
+//! **Invariant.** The draws for a direction depend only on the number of its frames and on the faults that were active
+//! on it, never on other directions. The draws from `Base` do not depend on faults at all.
 
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::Rng;
@@ -19,20 +19,21 @@ use super::active::{Effect, Faults, SLOW_NS};
 use super::config::Topology;
 use super::log::Why;
 
-/// Drawn outcome of a frame on one direction.
+/// What becomes of a frame on one direction, as drawn.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct FrameFate {
-    /// Reason for which it is lost, if it is.
+    /// Reason of the loss, if the frame is lost.
     pub(super) lost: Option<Why>,
     /// Latency of the link, in nanoseconds.
     pub(super) transit: u64,
     /// Latency that faults add, in nanoseconds. `None` if no fault adds latency.
     pub(super) late: Option<u64>,
-    /// Additional time, in nanoseconds, of a frame that leaves the order of the others and may be overtaken.
+    /// Additional time, in nanoseconds, by which the frame is delayed outside of the order of frames. Other frames may
+    /// overtake it.
     pub(super) aside: Option<u64>,
-    /// Numbers of the bits that flip, counted from the frame's first.
+    /// Numbers of the bits that flip, counted from the first bit of the frame.
     pub(super) flips: Vec<u64>,
-    /// Outcomes of extra copies.
+    /// What becomes of extra copies of the frame.
     pub(super) copies: Vec<FrameFate>,
 }
 
@@ -61,7 +62,7 @@ impl Draws<'_> {
         ((u128::from(self.stream(draw).next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// Draws whether a frame is held back, and for how long. Takes two draws in any case.
+    /// Draws whether a frame is delayed for reordering, and for how long. Always takes two draws.
     fn reorder(&mut self, draw: LinkDraw, fate: &mut FrameFate, ppm: Ppm, hold: &Distribution) {
         let happens = self.happens(draw, ppm);
         let time = self.time(draw, hold);
@@ -70,7 +71,7 @@ impl Draws<'_> {
         }
     }
 
-    /// Draws whether a bit of a frame flips, and which one. Takes two draws in any case.
+    /// Draws whether a bit of a frame flips, and which bit. Always takes two draws.
     fn corrupt(&mut self, draw: LinkDraw, fate: &mut FrameFate, ppm: Ppm, bits: u64) {
         let happens = self.happens(draw, ppm);
         let bit = self.below(draw, bits);
@@ -80,7 +81,7 @@ impl Draws<'_> {
     }
 }
 
-/// Draws the outcome of the next frame, of `bits` bits, from one port to another.
+/// Draws what becomes of the next frame from one port to another. The frame has `bits` bits.
 pub(super) fn draw(
     streams: &mut Streams,
     topology: &Topology,
@@ -104,11 +105,11 @@ pub(super) fn draw(
             Effect::Drop => fate.lost = Some(Why::Partition),
             Effect::Hold => held = true,
             Effect::Slow => slow = true,
-            // The effect of these depends on the time and is not drawn.
+            // The effects of these faults depend on the time and are not drawn.
             Effect::Bandwidth(_) | Effect::Clog(_) => (),
         }
     }
-    // Several slow partitions act as one, and a partition that holds takes precedence over them.
+    // Several slow partitions act as one. If a partition also holds the frame, the slow partitions have no effect.
     if slow && !held {
         later(&mut fate, SLOW_NS);
     }
@@ -116,7 +117,8 @@ pub(super) fn draw(
         fate.lost = Some(Why::Loss);
     }
     for _ in 0..copies {
-        // The copy travels the link once more, out of order: it arrives after its original, regardless of other frames.
+        // The copy travels the link a second time, outside of the order of frames. It arrives after its original,
+        // regardless of other frames.
         let again = draws.time(LinkDraw::Copy, latency);
         let mut copy =
             FrameFate { transit: fate.transit, late: fate.late, aside: Some(again), ..FrameFate::default() };

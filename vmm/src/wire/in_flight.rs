@@ -1,7 +1,8 @@
-//! Frames on their way: in a card's queue, on a link, held by a fault, or arrived and not yet fetched.
+//! Frames on their way: in a card's queue, on a link, held by a fault, or arrived and not yet taken by the wire's
+//! owner.
 //!
-//! The counts against the bounds and the queues follow the vtimes of calls to the wire, never the times of fetching:
-//! only `settle` discounts frames that have left a queue or arrived.
+//! The counts for bounds and queues follow the vtimes of calls to the wire, never the times at which the owner takes
+//! frames. Only `settle` subtracts frames that have left a queue or arrived.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -13,17 +14,17 @@ use super::link::{Direction, Item};
 use super::switch::HEADER_BYTES;
 use crate::virtio::net::FRAME_BYTES_MAX;
 
-/// Maximum number of frames on their way, including those held at their sender's end. More are dropped. Frames held at
-/// their receiver's end have a bound of their own, of the same size.
+/// Maximum number of frames on their way, including frames that faults hold at their sender's end. Further frames are
+/// dropped. A separate bound of the same size applies to frames that faults hold at their receiver's end.
 pub const FRAMES_MAX: usize = 65_536;
-/// Maximum bytes of frames on their way. As for [`FRAMES_MAX`], frames held at their receiver's end have a bound of
-/// their own, of the same size. More are dropped.
+/// Maximum bytes of frames on their way. As for [`FRAMES_MAX`], a separate bound of the same size applies to frames
+/// that faults hold at their receiver's end. Further frames are dropped.
 pub const BYTES_MAX: u64 = 64 << 20;
-/// Maximum number of arrived frames that were not fetched. More are dropped, but the wire's owner normally fetches
-/// them.
+/// Maximum number of arrived frames that the wire's owner has not taken. Further frames are dropped. The bound matters
+/// only if the owner stops taking frames.
 pub const READY_FRAMES_MAX: usize = 1 << 20;
 
-/// Frames that a fault holds, in the order in which they were put on their way.
+/// Frames that a fault holds, in the order in which they were sent on their way.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Held {
     items: BTreeMap<u64, Item>,
@@ -31,7 +32,7 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Holds an item. Returns it as the error if there is no room.
+    /// Holds an item. If there is no room, returns the item as the error.
     pub(super) fn push(&mut self, item: Item) -> Result<(), Item> {
         let bytes = self.bytes.saturating_add(item.bytes.len() as u64);
         if self.items.len() >= FRAMES_MAX || bytes > BYTES_MAX {
@@ -50,8 +51,8 @@ impl Held {
         taken
     }
 
-    /// Marks items as having left their cards unless the cards are clogged. Other faults may hold them further, after
-    /// the card.
+    /// Marks items as having left their cards, unless the card is clogged. Other faults may still hold them behind the
+    /// card.
     pub(super) fn leave_cards(&mut self, clogged: impl Fn(u8) -> bool) {
         for item in self.items.values_mut() {
             item.in_card &= clogged(item.from);
@@ -70,29 +71,30 @@ impl Held {
     }
 }
 
-/// Frame that will leave a queue.
+/// A frame that will leave a queue, with its direction and length.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Departure {
     direction: u16,
     bytes: u32,
 }
 
-/// All frames on their way (see the module).
+/// All frames on their way.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct InFlight {
     directions: Vec<Direction>,
-    /// Items on their way, by arrival vtime and sequence number.
+    /// Items on their way. The key is the vtime of arrival and the sequence number.
     way: BTreeMap<(u64, u64), Item>,
-    /// Bytes of each item that counts against the bounds, by arrival vtime and sequence number.
+    /// Length of each item that counts for the bounds. The key is the vtime of arrival and the sequence number.
     counted: BTreeMap<(u64, u64), u32>,
     counted_bytes: u64,
-    /// Frames that count against the queues, by the vtime at which they leave, and sequence number.
+    /// Frames that still occupy a queue. The key is the vtime at which the frame leaves the queue, and its sequence
+    /// number.
     departures: BTreeMap<(u64, u64), Departure>,
-    /// Items held at their sender's end.
+    /// Items that faults hold at their sender's end.
     pub(super) held_back: Held,
-    /// Items held at their receiver's end.
+    /// Items that faults hold at their receiver's end.
     pub(super) held_up: Held,
-    /// Arrived frames that were not fetched, in order.
+    /// Arrived frames that the owner has not taken, in the order of arrival.
     pub(super) ready: VecDeque<Delivery>,
 }
 
@@ -101,18 +103,17 @@ impl InFlight {
         InFlight { directions: vec![Direction::default(); directions], ..InFlight::default() }
     }
 
-    /// Returns the bytes in a direction's queue.
     pub(super) fn queued(&self, direction: usize) -> u64 {
         self.directions.get(direction).map_or(0, |direction| direction.queued)
     }
 
-    /// True if one more frame of `bytes` bytes may be put on its way.
+    /// True if the bounds allow one more frame of `bytes` bytes.
     pub(super) fn has_room(&self, bytes: usize) -> bool {
         let total = self.counted_bytes.saturating_add(self.held_back.bytes).saturating_add(bytes as u64);
         self.counted.len() + self.held_back.items.len() < FRAMES_MAX && total <= BYTES_MAX
     }
 
-    /// Discounts the frames that have left a queue or arrived by `at`.
+    /// Subtracts the frames that have left a queue or arrived by `at` from the counts.
     pub(super) fn settle(&mut self, at: u64) {
         while let Some(first) = self.counted.first_entry()
             && first.key().0 <= at
@@ -133,7 +134,7 @@ impl InFlight {
         }
     }
 
-    /// Puts an item into its direction's queue at `at`.
+    /// Puts an item into its direction's queue at vtime `at`. It arrives later by itself.
     pub(super) fn launch(&mut self, mut item: Item, at: u64, direction: usize, bits_per_s: u64) {
         if let Some(state) = self.directions.get_mut(direction) {
             let depart = state.sent(&item, at, bits_per_s);
@@ -148,7 +149,7 @@ impl InFlight {
         self.departures.insert((item.depart, item.seq), departure);
     }
 
-    /// Puts an item on its way, to arrive at `due`.
+    /// Puts an item on its way. It arrives at `due`.
     pub(super) fn put(&mut self, due: u64, item: Item) {
         self.counted.insert((due, item.seq), item.bytes.len() as u32);
         self.counted_bytes = self.counted_bytes.saturating_add(item.bytes.len() as u64);
@@ -162,7 +163,7 @@ impl InFlight {
         Some((due, item))
     }
 
-    /// Iterates over the items on their way, by their vtimes of arrival.
+    /// Iterates over the items on their way, in the order of arrival, with their vtimes of arrival.
     pub(super) fn way(&self) -> impl Iterator<Item = (u64, &Item)> {
         self.way.iter().map(|(&(due, _), item)| (due, item))
     }
@@ -178,8 +179,8 @@ impl InFlight {
         taken
     }
 
-    /// Takes the items that are still in the queues of these directions at `at`, in each queue's order, and empties the
-    /// queues.
+    /// Takes the items that are still in the queues of these directions at `at`, in the order of each queue. The queues
+    /// are then empty.
     pub(super) fn take_queued(
         &mut self,
         topology: &Topology,
@@ -204,7 +205,7 @@ impl InFlight {
                 *state = Direction { free_at: at, queued: state.queued, ..Direction::default() };
             }
         }
-        // Items that have already left a queue remain ahead of those that leave it from now on.
+        // Items that have already left a queue must stay ahead of items that leave it later.
         for (&(due, _), item) in &self.way {
             let direction = topology.direction(item.from, item.to);
             if queues.contains_key(&direction)
@@ -216,8 +217,8 @@ impl InFlight {
         queues
     }
 
-    /// Refills a direction's empty queue with these items, in this order, at another bandwidth.
-    /// The first item was being sent: it leaves no later than it would have.
+    /// Refills a direction's empty queue with these items, in this order, at another bandwidth. The first item was
+    /// already being sent. It leaves no later than it would have left before.
     pub(super) fn requeue(&mut self, direction: usize, items: Vec<Item>, at: u64, bits_per_s: u64) {
         for (i, mut item) in items.into_iter().enumerate() {
             let Some(state) = self.directions.get_mut(direction) else { continue };
@@ -229,7 +230,7 @@ impl InFlight {
         }
     }
 
-    /// Delays the items in order on these directions so that they arrive no earlier than `floor`.
+    /// Delays items on these directions so that they arrive at `floor` or later. Keeps their order.
     pub(super) fn not_before(&mut self, topology: &Topology, directions: &BTreeSet<usize>, floor: u64) {
         let meant = |item: &Item| directions.contains(&topology.direction(item.from, item.to));
         for (_, mut item) in self.take(|due, item| due < floor && item.aside.is_none() && meant(item)) {
@@ -244,8 +245,8 @@ impl InFlight {
         }
     }
 
-    /// True if a wire with this topology can be in this state. Its sequence numbers are below `items`, its frames below
-    /// `frames`.
+    /// True if a wire with this topology can be in this state. Its sequence numbers must be below `items`, and its
+    /// frame numbers below `frames`.
     pub(super) fn is_sound(&self, topology: &Topology, items: u64, frames: u64) -> bool {
         let ports = topology.ports().len();
         let bytes = |items: &mut dyn Iterator<Item = usize>| items.sum::<usize>() as u64;

@@ -1,18 +1,18 @@
-//! One direction of a link: a card's queue, the order of frames after the queue, and their arrival times.
+//! One direction of a link: the sending card's queue, the order of frames after the queue, and their arrival times.
 //!
-//! A frame waits in the queue for those before it, takes the time of its bits to be sent, and is then on its way for
-//! its drawn latency. Frames do not overtake each other: one that would arrive before an earlier frame arrives
+//! A frame waits in the queue for the frames before it. It then takes the time of sending its bits, and arrives after
+//! its drawn latency. Frames do not overtake each other: a frame that would arrive before an earlier frame arrives
 //! together with it. Frames that faults delay form a second order of this kind, so that frames sent after the fault
-//! has ended need not wait for them. Reordered frames and extra copies belong to neither order.
+//! need not wait for them. Reordered frames and extra copies belong to neither order.
 
 use serde::{Deserialize, Serialize};
 
 const NS_PER_S: u128 = 1_000_000_000;
 
-/// Frame on its way from one port to another.
+/// A frame on its way from one port to another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Item {
-    /// Sequence number: the position in the order of everything that was ever put on its way.
+    /// Sequence number among all frames and copies that were ever sent on their way.
     pub(super) seq: u64,
     /// Number of the frame.
     pub(super) frame: u64,
@@ -20,43 +20,43 @@ pub(super) struct Item {
     pub(super) to: u8,
     /// Vtime of sending.
     pub(super) sent_at: u64,
-    /// True for an extra copy.
+    /// True if this is an extra copy of the frame.
     pub(super) copy: bool,
-    /// True if bits of it were flipped.
+    /// True if a fault flipped bits of the frame.
     pub(super) flipped: bool,
-    /// True while it waits in its sender's card, which is clogged.
+    /// True while the frame waits in its sender's clogged card.
     pub(super) in_card: bool,
-    /// Drawn latencies: see `FrameFate`.
+    /// Latencies that were drawn for the frame: see `FrameFate`.
     pub(super) transit: u64,
     pub(super) late: Option<u64>,
     pub(super) aside: Option<u64>,
-    /// Vtime at which its last bit was sent.
+    /// Vtime at which the frame's last bit was sent.
     pub(super) depart: u64,
-    /// Vtime at which it would arrive without the latency that faults add.
+    /// Vtime at which the frame would arrive without the latency that faults add.
     pub(super) on_time: u64,
     pub(super) bytes: Vec<u8>,
 }
 
-/// Queue state of a direction.
+/// State of a direction's queue.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Direction {
     /// Vtime at which the last bit in the queue will have been sent.
     pub(super) free_at: u64,
     /// Bytes in the queue, including the frame that is being sent.
     pub(super) queued: u64,
-    /// Arrival of the last frame in order, without latency that faults add.
+    /// Vtime of arrival of the last frame in order, without latency that faults add.
     pub(super) line: u64,
-    /// Arrival of the last frame in order that faults delayed.
+    /// Vtime of arrival of the last frame in order that faults delayed.
     pub(super) late_line: u64,
 }
 
 impl Direction {
-    /// Returns the vtime at which the item's last bit is sent if it enters the queue at `at`.
+    /// Returns the vtime at which the item's last bit will be sent if the item enters the queue at `at`.
     pub(super) fn sent(&self, item: &Item, at: u64, bits_per_s: u64) -> u64 {
         self.free_at.max(at).saturating_add(sending_ns(item.bytes.len(), bits_per_s))
     }
 
-    /// Puts the item into the queue; its last bit is sent at `depart`. Returns its vtime of arrival.
+    /// Puts an item into the queue. Its last bit is sent at `depart`. Returns its vtime of arrival.
     pub(super) fn depart(&mut self, item: &mut Item, depart: u64) -> u64 {
         self.queued = self.queued.saturating_add(item.bytes.len() as u64);
         self.free_at = depart;
@@ -75,7 +75,7 @@ impl Direction {
         }
     }
 
-    /// Records an item of this direction that arrives at `due`, so that later items cannot overtake it.
+    /// Records that an item of this direction arrives at `due`, so that later items do not overtake it.
     pub(super) fn pass(&mut self, item: &Item, due: u64) {
         if item.aside.is_none() {
             self.line = self.line.max(item.on_time);

@@ -1,91 +1,92 @@
-//! Outcomes of frames, for observers. They correspond to the moves of network models in model checking.
+//! Log of what became of frames, for observers. The outcomes are the moves of network models in model checking.
 //!
-//! A frame that the switch sends down a link is one message from one node to another. It has one of four outcomes:
+//! A frame that the switch sends on a link is one message from one node to another. It has one of four outcomes:
 //!
-//! - DELIVER: it arrives;
-//! - DUPLICATE: an extra copy of it arrives;
-//! - DROP: it never arrives, for the reason in [`Why`];
-//! - TIMEOUT: it arrives so late that its receiver has stopped waiting, or has not arrived when the log is closed. A
-//!   frame is late [`TIMEOUT_NS`] after it was sent, which is Linux's minimum retransmission timeout.
+//! - DELIVER: the frame arrives;
+//! - DUPLICATE: an extra copy of the frame arrives;
+//! - DROP: the frame never arrives, for the reason in [`Why`];
+//! - TIMEOUT: the frame arrives so late that its receiver has stopped waiting, or has not arrived when the log is
+//!   closed. A frame is late [`TIMEOUT_NS`] after it was sent, which is Linux's minimum retransmission timeout.
 //!
-//! An extra copy is a DUPLICATE even if it is late; the loss of an extra copy is not logged. A frame that waits at a
-//! partition makes no move until it continues.
+//! An extra copy is a DUPLICATE even if it is late. The loss of an extra copy is not logged. A frame that a partition
+//! holds has no outcome until it moves on.
 //!
-//! **Invariant.** The log is not state: it is neither stored nor compared, and the wire's behaviour does not depend on
-//! it.
+//! **Invariant.** The log is not part of the wire's state: moments and digests do not contain it, and the wire's
+//! behaviour does not depend on it.
 
 use serde::Serialize;
 
 use super::summary::Summary;
 
-/// Latency from which a frame counts as TIMEOUT, in nanoseconds: TCP_RTO_MIN.
+/// Latency from which a frame is a TIMEOUT, in nanoseconds. It is Linux's TCP_RTO_MIN.
 pub const TIMEOUT_NS: u64 = 200_000_000;
-/// Maximum number of steps that are kept until they are taken. Later ones are lost and counted.
+/// Maximum number of logged steps that wait for an observer. Later steps are lost and counted.
 pub const STEPS_MAX: usize = 100_000;
 
 /// Outcome of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepKind {
-    /// It arrived.
+    /// The frame arrived.
     Deliver,
-    /// An extra copy of it arrived.
+    /// An extra copy of the frame arrived.
     Duplicate,
-    /// It never arrives.
+    /// The frame never arrives.
     Drop {
         /// Reason of the loss.
         why: Why,
     },
-    /// It arrived too late, or had not arrived when the log was closed.
+    /// The frame arrived too late, or had not arrived when the log was closed.
     Timeout,
 }
 
-/// Reason for which a frame never arrives.
+/// Reason why a frame never arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
-    /// A fault lost it.
+    /// A fault lost the frame.
     Loss,
-    /// A partition dropped it.
+    /// A partition dropped the frame.
     Partition,
     /// The link's queue was full.
     QueueFull,
-    /// Its sender and its receiver have no link.
+    /// There is no link from the sender to the receiver.
     NoLink,
-    /// Its receiver had no power when it arrived, or its sender lost power before the frame had left the card.
+    /// The receiver had no power when the frame arrived, or the sender lost power before the frame had left its card.
     Detached,
-    /// It is too short or too long for an Ethernet frame.
+    /// The frame is too short or too long for Ethernet.
     Length,
-    /// Its destination is behind the port from which it came.
+    /// The frame's destination is behind the port from which the frame came.
     Own,
-    /// The wire already holds its maximum of frames or bytes.
+    /// The wire already holds the maximum number of frames or bytes.
     Bound,
 }
 
-/// One move: the outcome of one frame for one receiver.
+/// The outcome of one frame for one receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Step {
-    /// Outcome.
+    /// Kind of the outcome.
     pub kind: StepKind,
     /// Time of the outcome, in nanoseconds of vtime.
     pub vtime: u64,
     /// Time at which the frame was sent, in nanoseconds of vtime.
     pub sent_at: u64,
-    /// Port that sent it.
+    /// Port that sent the frame.
     pub from: u8,
-    /// Port to which it was sent; `None` for a frame that the switch sent nowhere.
+    /// Port to which the frame was sent; `None` if the switch sent it nowhere.
     pub to: Option<u8>,
-    /// Number of the frame, in the order of sending. A flooded frame makes one move for each receiver.
+    /// Number of the frame, in the order of sending. If the switch floods a frame, each receiver has an outcome of its
+    /// own.
     pub frame: u64,
     /// Length of the frame in bytes.
     pub len: u32,
-    /// True if a fault flipped bits of it.
+    /// True if a fault flipped bits of the frame.
     pub flipped: bool,
-    /// Summary of its content.
+    /// Summary of the frame's content.
     pub summary: Summary,
 }
 
-/// Steps that have not been taken.
+/// Steps that no observer has taken.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Log {
     steps: Vec<Step>,
@@ -103,7 +104,8 @@ impl Log {
 
     pub(super) fn take(&mut self) -> Vec<Step> {
         let mut steps = std::mem::take(&mut self.steps);
-        // Arrivals are logged in advance, before frames that are sent in the meantime.
+        // Arrivals are logged in advance, i.e. before frames that are sent in the meantime. So the steps must be
+        // sorted.
         steps.sort_by_key(|step| step.vtime);
         steps
     }

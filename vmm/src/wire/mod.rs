@@ -1,34 +1,36 @@
-//! The wire: an Ethernet switch and the links between it and each node's card.
-//! It knows no machines: frames go in with port and vtime, deliveries come out with port and vtime.
+//! The wire: an Ethernet switch and the links between nodes.
 //!
-//! A link joins two nodes, through the switch. The frames from one of the two to the other are one *direction*, which
-//! is selected by a [`Links`](everett_fault::Links). The switch decides at once which directions a frame takes. Each
-//! direction has a queue with a bandwidth, a latency, and the faults that are active on it.
+//! The wire does not know machines: frames and deliveries have a port number and a vtime.
+//!
+//! A link leads from one node through the switch to another. The frames from one of the two nodes to the other form a
+//! *direction*, by which faults select frames ([`Links`](everett_fault::Links)). The switch decides at once which
+//! directions a frame takes. Each direction has a queue with a bandwidth, a latency, and active faults.
 //!
 //! Map:
 //! - `config`: ports and links; `switch`: choice of the port that gets a frame
 //! - `link`: one direction, its queue and its order; `in_flight`: all frames on their way, and bounds
-//! - `active`: active faults, with ports in place of names (`pairs`: sets of directions); `frame_fate`: the draws for a
-//!   frame
-//! - `send`: from a card into the queues; `arrive`: out of a link; `change`: faults and power begin and end
-//! - [`log`]: outcomes of frames; [`summary`]: their content in a line; [`pcapng`]: captures
-//! - [`endpoint`]: the host's own TCP/IP stack at a port
+//! - `active`: active faults, with port numbers in place of node names (`pairs`: sets of directions); `frame_fate`: the
+//!   random draws for a frame
+//! - `send`: from a card into the queues; `arrive`: out of a link; `change`: faults begin and end, nodes lose and
+//!   regain power
+//! - [`log`]: outcomes of frames; [`summary`]: the content of a frame in one line; [`pcapng`]: captures
+//! - [`endpoint`]: Everett's own TCP/IP stack at a port
 //! - `stored`: validation of a wire that comes from a file
 //!
-//! Not here: cards ([`crate::virtio::net`]), the order in which nodes run, when faults begin and end.
+//! Elsewhere: cards ([`crate::virtio::net`]), the order in which nodes execute, and when faults begin and end.
 //!
-//! **Calls** come in the order of their vtimes: frames by (vtime, port), and a change after the frames that were sent
-//! earlier at the same vtime. [`Wire::pop_due`] may be ahead of frames by [`Wire::lookahead_ns`], up to the next
-//! change: arrivals until then are already decided.
+//! **Calls** must come in the order of their vtimes: frames by (vtime, port), and a change after the frames of the same
+//! vtime that were sent before it. [`Wire::pop_due`] decides all arrivals up to its vtime. This vtime may be ahead of
+//! later calls to [`Wire::send`] by [`Wire::lookahead_ns`], but must not be beyond the next change.
 //!
 //! **Invariants.**
-//! - A delivery is never earlier than its frame's sending plus [`Wire::lookahead_ns`], since faults only add latency.
-//!   Frames that faults held arrive no earlier than the faults' end plus the same time.
+//! - A frame arrives [`Wire::lookahead_ns`] after it was sent, or later, because faults only add latency. A frame that
+//!   a fault held arrives at least as long after the fault's end.
 //! - Frames of one direction arrive in the order in which they were sent, unless a fault reorders them.
-//! - Arrivals and their times are a function of configuration, seed, and the calls with their vtimes. They do not
-//!   depend on when deliveries are fetched, nor on the log.
-//! - Faults on one direction do not change the draws of another (`frame_fate`).
-//! - Everything is bounded. A frame beyond a bound is dropped, and the log says so.
+//! - Arrivals and their vtimes are a function of configuration, seed, and the calls with their vtimes. They do not
+//!   depend on when the owner takes deliveries, or on the log.
+//! - Faults on one direction do not change the draws of another direction (`frame_fate`).
+//! - Everything is bounded. A frame beyond a bound is dropped and logged.
 
 mod active;
 mod arrive;
@@ -66,16 +68,16 @@ use summary::Summary;
 use switch::Table;
 pub use switch::{HEADER_BYTES, MACS_PER_PORT_MAX};
 
-/// Frame that arrives.
+/// A frame that arrives at a port.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivery {
     /// Time of arrival, in nanoseconds of vtime.
     pub at: u64,
-    /// Port at which it arrives.
+    /// Port at which the frame arrives.
     pub port: u8,
     /// Number of the frame.
     pub frame: u64,
-    /// Content from the destination address on, without the checksum.
+    /// Bytes of the frame from the destination address on, without the checksum.
     pub bytes: Vec<u8>,
 }
 
@@ -84,9 +86,9 @@ pub struct Delivery {
 struct State {
     topology: Topology,
     streams: Streams,
-    /// Vtime and port of the last frame.
+    /// Vtime and port of the last frame that was sent.
     last: (u64, u8),
-    /// Vtime up to which deliveries are decided.
+    /// Vtime up to which arrivals are decided.
     now: u64,
     next_frame: u64,
     next_seq: u64,
@@ -97,8 +99,8 @@ struct State {
     flight: InFlight,
 }
 
-/// Switch with its links. Its stored form is its state without the log; two wires are equal if they will behave
-/// equally.
+/// A switch with its links. Its stored form is its state without the log. Two wires are equal if they will behave in
+/// the same way.
 #[derive(Debug, Clone)]
 pub struct Wire {
     state: State,
@@ -114,7 +116,7 @@ impl PartialEq for Wire {
 impl Eq for Wire {}
 
 impl Wire {
-    /// Creates a wire on which nothing has happened. All ports have power. `seed` is the boot seed.
+    /// Creates a wire without frames and faults. All ports have power. `seed` is the boot seed.
     ///
     /// # Errors
     /// Returns an error if the configuration is invalid.
@@ -142,26 +144,27 @@ impl Wire {
         self.state.topology.ports()
     }
 
-    /// Returns the port of a node.
+    /// Returns the port of the node with this name.
     #[must_use]
     pub fn port(&self, node: &str) -> Option<u8> {
         self.state.topology.port(node)
     }
 
-    /// Returns the minimum time from a frame's sending to its arrival, in nanoseconds: the least latency of all links.
+    /// Returns the minimum time from a frame's sending to its arrival, in nanoseconds, i.e. the minimum latency of all
+    /// links.
     #[must_use]
     pub fn lookahead_ns(&self) -> u64 {
         self.state.topology.lookahead()
     }
 
-    /// Returns the vtime, in nanoseconds, up to which the wire was used. A world that restores a wire must not be at
-    /// an earlier vtime.
+    /// Returns the latest vtime of the wire, in nanoseconds. A world that restores a wire must not be at an earlier
+    /// vtime.
     #[must_use]
     pub fn vtime(&self) -> u64 {
         self.state.now.max(self.state.last.0)
     }
 
-    /// Restarts the wire's random streams under `lineage`.
+    /// Restarts the wire's random streams with keys of `lineage`.
     pub fn restart_streams(&mut self, lineage: &Lineage) {
         self.state.streams = Streams::new(lineage, Owner::Wire);
     }
@@ -172,18 +175,19 @@ impl Wire {
         &self.state.streams
     }
 
-    /// Takes the steps of the log since the last call, in the order of vtime.
+    /// Takes the steps logged since the last call, in the order of vtime.
     pub fn take_steps(&mut self) -> Vec<Step> {
         self.log.take()
     }
 
-    /// Returns the number of steps that were lost because earlier ones were not taken.
+    /// Returns the number of steps that were not logged because the observer had not taken earlier ones.
     #[must_use]
     pub fn steps_lost(&self) -> u64 {
         self.log.lost()
     }
 
-    /// Closes the log at `at`: frames that are held by a fault, or are on their way and late, make the move TIMEOUT.
+    /// Closes the log at `at`. Frames that a fault holds, and frames on their way that are late, get the outcome
+    /// TIMEOUT.
     pub fn close_log(&mut self, at: u64) {
         let flight = &self.state.flight;
         let late = flight.way().map(|(_, item)| item).filter(|item| is_late(item.sent_at, at));
@@ -193,7 +197,8 @@ impl Wire {
         }
     }
 
-    /// Returns the number of frames on their way, including those that faults hold and those that were not fetched.
+    /// Returns the number of frames on their way, including frames that faults hold and frames that the owner has not
+    /// taken.
     #[must_use]
     pub fn frames_on_way(&self) -> usize {
         let flight = &self.state.flight;
@@ -209,7 +214,7 @@ impl Wire {
         self.state.attached >> (port % PORTS_MAX as u8) & 1 != 0
     }
 
-    /// Logs that an item never arrives. The loss of an extra copy is not logged.
+    /// Logs that an item never arrives. Does not log the loss of an extra copy.
     fn lose(&mut self, item: &Item, at: u64, why: Why) {
         if !item.copy {
             self.log.push(step(item, at, StepKind::Drop { why }));

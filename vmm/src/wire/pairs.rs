@@ -1,16 +1,16 @@
-//! A set of directions, i.e. of (sender, receiver) pairs.
+//! A set of directions, i.e. of pairs (sender, receiver).
 
 use serde::{Deserialize, Serialize};
 
 use super::config::PORTS_MAX;
 
-/// Set of directions: bit `to` of word `from`.
+/// Set of directions: bit `to` of word `from` is set for a direction in the set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Pairs(Vec<u64>);
 
 impl Pairs {
-    /// Returns the directions among `ports` ports for which `chosen(sender, receiver)` is true. No port sends to
-    /// itself.
+    /// Returns the directions among `ports` ports for which `chosen(sender, receiver)` is true. Excludes directions
+    /// from a port to itself.
     pub(super) fn choose(ports: usize, chosen: impl Fn(u8, u8) -> bool) -> Pairs {
         let row = |from: u8| {
             (0..ports as u8).filter(|&to| to != from && chosen(from, to)).fold(0, |row, to| row | 1 << to)
@@ -22,7 +22,7 @@ impl Pairs {
         self.0.get(usize::from(from)).is_some_and(|row| row >> (to % PORTS_MAX as u8) & 1 != 0)
     }
 
-    /// True if all directions are between different ports among `ports` ports.
+    /// True if all directions are between different ports below `ports`.
     pub(super) fn is_sound(&self, ports: usize) -> bool {
         let beyond = if ports < PORTS_MAX { u64::MAX << ports } else { 0 };
         self.0.len() == ports

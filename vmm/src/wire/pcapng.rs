@@ -1,6 +1,7 @@
-//! Captures in pcap-ng (draft-ietf-opsawg-pcapng), for Wireshark and similar tools.
-//! Each node is an interface; the frames that it sent are outbound, those that it received inbound. Packets are in the
-//! order in which they are written.
+//! Captures in the format pcap-ng (draft-ietf-opsawg-pcapng), for Wireshark and similar tools.
+//!
+//! Each node is an interface. Frames that the node sent are outbound, and frames that it received are inbound. Packets
+//! are in the order in which the caller writes them.
 
 use std::io::{self, Write};
 
@@ -8,36 +9,36 @@ use super::log::{Step, StepKind};
 use super::{Delivery, PortConfig};
 use crate::virtio::net::FRAME_BYTES_MAX;
 
-/// Type of the block that begins a capture.
+/// Block type: section header, with which a capture begins.
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
-/// Type of a block that describes an interface.
+/// Block type: description of an interface.
 const INTERFACE: u32 = 1;
-/// Type of a block that has a packet.
+/// Block type: a packet.
 const PACKET: u32 = 6;
-/// Mark of the byte order, in a section header.
+/// Value in a section header that shows the byte order.
 const BYTE_ORDER: u32 = 0x1a2b_3c4d;
 /// Link type of Ethernet.
 const ETHERNET: u16 = 1;
 
-/// Option of every block: a text.
+/// Option of any block: a comment.
 const COMMENT: u16 = 1;
-/// Option of an interface: its name.
+/// Option of an interface: name.
 const IF_NAME: u16 = 2;
-/// Option of an interface: its MAC address.
+/// Option of an interface: MAC address.
 const IF_MAC_ADDRESS: u16 = 6;
-/// Option of an interface: the resolution of times, as a negative power of 10.
+/// Option of an interface: resolution of times, as a negative power of 10.
 const IF_RESOLUTION: u16 = 9;
-/// Option of a packet: its direction, in bits 0 and 1.
+/// Option of a packet: direction, in bits 0 and 1.
 const PACKET_FLAGS: u16 = 2;
 
-/// Times are in 10^-9 seconds.
+/// Resolution of times: 10^-9 seconds.
 const NANOSECONDS: u8 = 9;
 /// Direction of a received packet.
 const INBOUND: u32 = 1;
 /// Direction of a sent packet.
 const OUTBOUND: u32 = 2;
 
-/// Writer of a capture.
+/// Writer of a pcap-ng capture.
 pub struct PcapNg<W: Write> {
     out: W,
     /// Start of the world, in nanoseconds since 1970.
@@ -53,13 +54,13 @@ impl<W: Write> PcapNg<W> {
     pub fn new(mut out: W, ports: &[PortConfig], epoch_s: u64) -> io::Result<PcapNg<W>> {
         let mut header = Block::new(SECTION_HEADER);
         header.put(&BYTE_ORDER.to_le_bytes());
-        // Version 1.0, and a section of unspecified length.
+        // Version 1.0. The length of the section is unspecified.
         header.put(&[1, 0, 0, 0]);
         header.put(&u64::MAX.to_le_bytes());
         header.write(&mut out)?;
         for port in ports {
             let mut interface = Block::new(INTERFACE);
-            // The link type, two reserved bytes, and the longest packet.
+            // Link type, two reserved bytes, and the maximum length of a packet.
             interface.put(&u32::from(ETHERNET).to_le_bytes());
             interface.put(&(FRAME_BYTES_MAX as u32).to_le_bytes());
             interface.option(IF_NAME, port.name.as_bytes());
@@ -71,7 +72,7 @@ impl<W: Write> PcapNg<W> {
         Ok(PcapNg { out, epoch_ns: epoch_s.saturating_mul(1_000_000_000), interfaces: ports.len() })
     }
 
-    /// Writes frame number `frame`, which the card at `port` sent. Its losses in `steps` become comments.
+    /// Writes frame number `frame`, which the card at `port` sent. Losses of this frame in `steps` become comments.
     ///
     /// # Errors
     /// Returns the errors of the writer, and an error if no port has this number.
@@ -91,8 +92,8 @@ impl<W: Write> PcapNg<W> {
         self.packet(*port, *at, bytes, bytes.len(), INBOUND, &[])
     }
 
-    /// Writes a frame that was lost after it had been sent, at the port where it should have arrived: without its
-    /// bytes, and with the reason as a comment.
+    /// Writes a frame that was lost after it had been sent, at the port where it should have arrived. The packet has no
+    /// bytes, and the reason is a comment.
     ///
     /// # Errors
     /// Returns the errors of the writer, and an error if no port has this number.
@@ -101,7 +102,7 @@ impl<W: Write> PcapNg<W> {
         self.packet(port, step.vtime, &[], step.len as usize, INBOUND, &[comment(step)])
     }
 
-    /// Returns the output of the writer.
+    /// Returns the writer that [`PcapNg::new`] got.
     pub fn into_inner(self) -> W {
         self.out
     }
@@ -118,7 +119,7 @@ impl<W: Write> PcapNg<W> {
         if usize::from(port) >= self.interfaces {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("there is no port {port}")));
         }
-        // A guest may send more bytes than a frame holds.
+        // A guest may send more bytes than an Ethernet frame may have.
         let bytes = bytes.get(..FRAME_BYTES_MAX).unwrap_or(bytes);
         let time = self.epoch_ns.saturating_add(at);
         let mut packet = Block::new(PACKET);
@@ -151,7 +152,7 @@ impl Block {
         self.0.resize(self.0.len().next_multiple_of(4), 0);
     }
 
-    /// Appends an option. A value that is longer than options can be is cut.
+    /// Appends an option. Cuts a value that is longer than an option may be.
     fn option(&mut self, code: u16, value: &[u8]) {
         let value = value.get(..usize::from(u16::MAX)).unwrap_or(value);
         self.0.extend(code.to_le_bytes());
@@ -171,7 +172,7 @@ impl Block {
     }
 }
 
-/// Returns the reason of a loss, as text.
+/// Returns the reason of a loss as a comment.
 fn comment(step: &Step) -> String {
     let why = match step.kind {
         StepKind::Drop { why } => format!("{why:?}"),

@@ -1,4 +1,4 @@
-//! Sending of frames: from a card into the queues.
+//! Sending of frames: from a card into the queues of directions.
 
 use super::Wire;
 use super::frame_fate::{self, FrameFate};
@@ -8,7 +8,7 @@ use super::summary::Summary;
 use super::switch::{self, Route};
 use crate::virtio::net::FRAME_BYTES_MAX;
 
-/// Frame as it was sent.
+/// A frame that a card sent.
 struct Sent {
     frame: u64,
     port: u8,
@@ -16,7 +16,8 @@ struct Sent {
 }
 
 impl Wire {
-    /// Sends a frame from the card at `port`. Calls come in the order of (vtime, port). Returns the frame's number.
+    /// Sends a frame from the card at `port`. Calls must come in the order of (vtime, port). Returns the frame's
+    /// number.
     pub fn send(&mut self, port: u8, at: u64, bytes: Vec<u8>) -> u64 {
         let state = &mut self.state;
         debug_assert!((at, port) >= state.last, "{:?} after {:?}", (at, port), state.last);
@@ -76,7 +77,7 @@ impl Wire {
         }
     }
 
-    /// Puts the item into its direction's queue, or holds it before the queue. Returns false if it is lost.
+    /// Puts an item into its direction's queue, or holds it before the queue. Returns false if the item is lost.
     fn enter(&mut self, mut item: Item, at: u64) -> bool {
         let state = &mut self.state;
         if !state.flight.has_room(item.bytes.len()) {
@@ -106,7 +107,6 @@ impl Wire {
         true
     }
 
-    /// Puts the item into its direction's queue.
     pub(super) fn launch(&mut self, item: Item, at: u64) {
         let state = &mut self.state;
         let direction = state.topology.direction(item.from, item.to);
@@ -115,7 +115,7 @@ impl Wire {
         state.flight.launch(item, at, direction, bits_per_s);
     }
 
-    /// Logs a frame that the switch sends nowhere.
+    /// Logs the loss of a frame that the switch sends nowhere.
     fn lose_sent(&mut self, sent: &Sent, bytes: &[u8], why: Why) {
         self.log.push(Step {
             kind: StepKind::Drop { why },
@@ -131,7 +131,7 @@ impl Wire {
     }
 }
 
-/// Builds an item from a frame and its drawn outcome. It has no sequence number yet.
+/// Builds an item from a frame and its drawn fate. The item has no sequence number yet.
 fn item(sent: &Sent, to: u8, fate: &FrameFate, mut bytes: Vec<u8>) -> Item {
     for &bit in &fate.flips {
         link::flip(&mut bytes, bit);

@@ -1,4 +1,4 @@
-//! Validation of a wire that comes from a file, which is not trusted.
+//! Encoding of a wire, and validation of a wire from a file. Files may be hostile.
 
 use everett_fault::limits::NETWORK_FAULTS_MAX;
 use serde::de::Error as _;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::log::Log;
 use super::{State, Wire};
 
-/// Upper bound of numbers and vtimes in a file, so that later additions never overflow.
+/// Bound of numbers and vtimes in a file. Below it, later additions cannot overflow.
 const NUMBERS_MAX: u64 = 1 << 62;
 
 impl Serialize for Wire {

@@ -1,7 +1,7 @@
-//! A node's own clock: the map between the world's vtime and the machine's.
+//! A node's own clock: converts between the world's vtime and the machine's vtime.
 //!
-//! A machine counts its time from its power-on, and its crystal may be fast or slow. Both are one map from the world's
-//! vtime to the machine's: linear, exact in integers, and changed only where both sides are whole nanoseconds.
+//! A machine counts its vtime from its power-on, and its crystal may be fast or slow. One linear map covers both. It is
+//! exact in integers, and it changes only where both times are whole nanoseconds.
 
 use everett_fault::CLOCK_DRIFT_PPM_MAX as DRIFT_PPM_MAX;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use crate::clock::VTIME_MAX;
 
 const PPM: u128 = 1_000_000;
 
-/// Node's clock relative to the world's.
+/// Clock of a node, relative to the world's vtime.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeClock {
     world_ns: u64,
@@ -19,13 +19,13 @@ pub struct NodeClock {
 }
 
 impl NodeClock {
-    /// Creates a clock that shows 0 at this vtime of the world.
+    /// Creates a clock that shows 0 at the world's vtime `world_ns`.
     #[must_use]
     pub fn started(world_ns: u64) -> NodeClock {
         NodeClock { world_ns, local_ns: 0, drift_ppm: 0 }
     }
 
-    /// Returns the local nanoseconds per million of the world's nanoseconds.
+    /// Returns the node's nanoseconds per million nanoseconds of the world.
     fn rate(&self) -> u128 {
         u128::from(1_000_000u32.saturating_add_signed(self.drift_ppm.clamp(-DRIFT_PPM_MAX, DRIFT_PPM_MAX)))
     }
@@ -40,7 +40,7 @@ impl NodeClock {
         saturated(local * PPM / self.rate()).saturating_add(self.world_ns).min(VTIME_MAX)
     }
 
-    /// Returns the least time that the clock shows at the world's vtime `world_ns` or later.
+    /// Returns the first time on this clock at which the world's vtime is `world_ns` or later.
     #[must_use]
     pub fn local(&self, world_ns: u64) -> u64 {
         if self.drift_ppm == 0 {
@@ -50,14 +50,13 @@ impl NodeClock {
         saturated((world * self.rate()).div_ceil(PPM)).saturating_add(self.local_ns).min(VTIME_MAX)
     }
 
-    /// Sets the drift from the local time `local_ns` on, in parts per million, clamped to [`DRIFT_PPM_MAX`] in both
-    /// directions.
+    /// Sets the drift from the local time `local_ns` on, in parts per million. Clamps it to +/- [`DRIFT_PPM_MAX`].
     pub fn drift(&mut self, local_ns: u64, ppm: i32) {
         let world_ns = self.world(local_ns);
         *self = NodeClock { world_ns, local_ns, drift_ppm: ppm.clamp(-DRIFT_PPM_MAX, DRIFT_PPM_MAX) };
     }
 
-    /// True if a stored clock is valid.
+    /// True if a decoded clock is valid.
     pub(super) fn is_sound(&self) -> bool {
         self.drift_ppm.unsigned_abs() <= DRIFT_PPM_MAX.unsigned_abs()
             && self.world_ns.max(self.local_ns) <= VTIME_MAX
@@ -84,7 +83,7 @@ mod tests {
     }
 
     proptest! {
-        /// `local` returns the first time of the node's clock at which the world has reached a vtime.
+        /// `local` returns the first local time at which the world has reached a given vtime.
         #[test]
         fn local_is_the_first_time_at_a_vtime(start in 0u64..1 << 50, local in 0u64..1 << 50, ppm: i32, at in 0u64..1 << 50) {
             let mut clock = NodeClock::started(start);
@@ -96,7 +95,7 @@ mod tests {
             prop_assert!(first <= local || clock.world(first - 1) < world);
         }
 
-        /// A new anchor with the same drift changes times by at most a nanosecond.
+        /// Setting the same drift again changes times by at most a nanosecond.
         #[test]
         fn a_new_anchor_changes_times_by_at_most_a_nanosecond(ppm in -DRIFT_PPM_MAX..DRIFT_PPM_MAX, a in 0u64..1 << 40, b in 0u64..1 << 40) {
             let mut clock = NodeClock::started(0);

@@ -4,12 +4,13 @@ use super::{Node, World};
 use crate::digest::{Breakdown, Digest, serialized};
 
 impl World {
-    /// Returns the digest of all state that decides the world's further behaviour.
+    /// Returns the digest of everything that decides the world's further behaviour.
     pub fn digest(&mut self) -> Digest {
         self.breakdown().total()
     }
 
-    /// Returns the digests of the parts: each node's machine and its clock and power, then wire, round and host.
+    /// Returns two digests per node (its machine; its clock and power), then the digests of the wire, the round and
+    /// Everett's endpoint.
     pub fn breakdown(&mut self) -> Breakdown {
         let mut between = self.between().into_iter();
         let mut parts = Vec::new();
@@ -20,7 +21,7 @@ impl World {
         Breakdown { parts }
     }
 
-    /// Returns the digests of everything but the machines: the nodes' clocks first, in their order.
+    /// Returns the digests of everything except the machines: first each node's clock and power, in node order.
     pub fn between(&self) -> Vec<(String, Digest)> {
         let nodes = self.nodes.iter();
         let of_node =

@@ -1,6 +1,6 @@
-//! The host's own endpoint on a world's wire, which is plugged in while the session or a test talks to nodes.
+//! Everett's own endpoint on a world's wire. It is plugged in while the session or a test talks to nodes.
 //!
-//! Its port comes after those of the nodes, and is unplugged while there is no endpoint.
+//! The endpoint's port comes after the ports of the nodes. The port is unplugged while there is no endpoint.
 
 use super::World;
 use crate::wire::endpoint::Endpoint;
@@ -8,36 +8,37 @@ use crate::wire::endpoint::Endpoint;
 /// Error of plugging in an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PlugError {
-    /// The port belongs to a node or does not exist.
+    /// The port belongs to a node, or there is no such port.
     #[error("port {0} of the wire is not the host's")]
     Port(u8),
     /// An endpoint is already plugged in.
     #[error("the host is plugged in already")]
     Taken,
-    /// No endpoint was plugged in when the wire's moment was taken.
+    /// The moment was taken while no endpoint was plugged in.
     #[error("the host was not plugged in")]
     Out,
 }
 
 impl World {
-    /// Plugs an endpoint into its port; its time begins now. It is not part of moments: see [`World::plug_again`].
+    /// Plugs an endpoint into its port; its time begins now. Moments do not contain the endpoint (see
+    /// [`World::plug_again`]).
     ///
     /// # Errors
-    /// Returns an error if its port is not the host's, or an endpoint is already plugged in.
+    /// Returns an error if the port is not the one for endpoints, or if an endpoint is already plugged in.
     pub fn plug(&mut self, mut endpoint: Endpoint) -> Result<(), PlugError> {
         self.check_plug(&endpoint)?;
-        // From here on, calls to it take effect now.
+        // This sets the endpoint's clock, so that later calls to the endpoint take effect now.
         endpoint.poll(self.round.now.saturating_sub(1), &mut |_, _| {});
         self.wire.attach(endpoint.port(), self.round.now);
         self.host = Some(endpoint);
         Ok(())
     }
 
-    /// Plugs in a rebuilt endpoint ([`Endpoint::hear_again`]) after the restore of a moment at which one was plugged
-    /// in.
+    /// Plugs in an endpoint that the caller rebuilt with [`Endpoint::hear_again`]. The caller has just restored a
+    /// moment at which an endpoint was plugged in.
     ///
     /// # Errors
-    /// Returns the errors of [`World::plug`], and an error if the moment had no endpoint.
+    /// Returns the errors of [`World::plug`], and an error if no endpoint was plugged in at the moment.
     pub fn plug_again(&mut self, endpoint: Endpoint) -> Result<(), PlugError> {
         self.check_plug(&endpoint)?;
         if !self.wire.is_attached(endpoint.port()) {
@@ -55,12 +56,12 @@ impl World {
         if self.host.is_some() { Err(PlugError::Taken) } else { Ok(()) }
     }
 
-    /// Returns the endpoint that is plugged in. Call its functions only at a stop at a vtime.
+    /// Returns the endpoint, if one is plugged in. Call its functions only while the world is stopped at a vtime.
     pub fn host(&mut self) -> Option<&mut Endpoint> {
         self.host.as_mut()
     }
 
-    /// Unplugs the endpoint and returns it. Frames that it had not sent yet are dropped.
+    /// Unplugs the endpoint and returns it. Drops frames that it has not sent yet.
     pub fn unplug(&mut self) -> Option<Endpoint> {
         let endpoint = self.host.take()?;
         self.round.sent.retain(|&(_, port, _)| port != endpoint.port());
@@ -68,7 +69,7 @@ impl World {
         Some(endpoint)
     }
 
-    /// Runs the endpoint up to `target`, exclusively.
+    /// Runs the endpoint up to vtime `target`, exclusively.
     pub(super) fn run_host(&mut self, target: u64) {
         let (Some(host), Some(last)) = (&mut self.host, target.checked_sub(1)) else { return };
         let (port, sent) = (host.port(), &mut self.round.sent);

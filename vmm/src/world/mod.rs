@@ -1,25 +1,27 @@
-//! A world: machines on a wire, interleaved exactly.
+//! A world: machines on a wire, executed in an exact order.
 //!
 //! - `node`: a machine with its clock and its power; `clock`: conversion between the world's vtime and a node's
-//! - `rounds`: conservative discrete-event simulation: how far each node runs, and when frames change hands
-//! - `actions`: the owner's actions on nodes: power, pauses, speed, drift, stalls; `host`: the endpoint that talks to
-//!   nodes
-//! - `moment`: the whole world stored at a stop and restored; `digest`: the whole world in one hash
+//! - `rounds`: conservative discrete-event simulation: how far each node runs, and when frames are exchanged
+//! - `actions`: actions on nodes: power, pauses, speed, drift, stalls; `host`: the endpoint through which Everett talks
+//!   to nodes
+//! - `moment`: moments of the whole world; `digest`: digest of the whole world
 //!
-//! **Rounds.** Nodes run one after the other in the order of their numbers, each up to the round's *horizon*. The
-//! horizon is so near that no frame that a node sends in the round can reach another node within it: it is the first
-//! vtime at which any node acts or a frame arrives, plus the wire's least latency. Frames that arrive before it are
-//! given to the nodes first; each node takes a frame when its time reaches the frame's arrival. At the end of the
-//! round, the frames that were sent before the horizon are put on the wire, in the order of (vtime, node, order of
-//! sending). The owner acts between rounds.
+//! **Rounds.** In each round, the nodes run one after the other in the order of their numbers, up to the round's
+//! *horizon*. The horizon is the first vtime at which any node acts or a frame arrives, plus the wire's minimum
+//! latency. A frame that a node sends in the round therefore cannot reach another node before the horizon.
+//!
+//! At the start of a round, the world gives each node the frames that arrive before the horizon. A node takes a frame
+//! when the node's time reaches the frame's arrival. At the end of the round, the frames that were sent before the
+//! horizon go onto the wire. They are sorted by vtime, then node, then order of sending. The owner of the world (a
+//! session or a test) acts between rounds.
 //!
 //! **Invariants.**
-//! - Rounds are invisible. A run may be cut anywhere, which adds rounds: every frame is still sent and taken at the
-//!   same place in the same order. At a stop at a vtime, the state of a world does not depend on how it got there.
-//! - At a stop at a vtime, every running node is at the first boundary at or after that vtime. Frames that were sent
-//!   before it are on the wire, and frames that arrived before it are at their nodes.
-//! - Between two runs, the owner acts on a world at [`World::vtime`], or on one node at that node's own place. An
-//!   owner that reacts to one node by acting on several nodes does so at least a lookahead later.
+//! - Rounds are invisible. A stop adds a round, but every frame is still sent and taken at the same vtime in the same
+//!   order. The state of a world at a stop does not depend on earlier stops.
+//! - At a stop at a vtime, every running node is at its first boundary at or after that vtime. Frames that were sent
+//!   before that vtime are on the wire, and frames that arrived before it are at their nodes.
+//! - Between two runs, the owner acts on the whole world at [`World::vtime`], or on one node at that node's own vtime.
+//!   If the owner reacts to one node by acting on several nodes, it does so at least a lookahead later.
 
 mod actions;
 mod clock;
@@ -40,32 +42,32 @@ pub use host::PlugError;
 pub use moment::{WORLD_VERSION, WorldMoment};
 pub use node::{Node, NodeState};
 
-/// State of a world besides its nodes and its wire.
+/// State of a world except its nodes and its wire.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Round {
-    /// Vtime that every running node has reached.
+    /// World's vtime that every running node has reached.
     now: u64,
-    /// Frames that were sent and are not on the wire yet: the world's vtime, the node's number and the bytes, in the
-    /// order of the first two.
-    /// The sending rate of a card ([`FRAMES_PER_MS_MAX`](crate::virtio::net::FRAMES_PER_MS_MAX)) bounds them.
+    /// Frames that are sent and not on the wire yet, sorted by vtime and node. Each has the world's vtime of sending,
+    /// the node's number and the bytes. The maximum sending rate of a card
+    /// ([`FRAMES_PER_MS_MAX`](crate::virtio::net::FRAMES_PER_MS_MAX)) bounds them.
     sent: Vec<(u64, u8, Vec<u8>)>,
 }
 
-/// Machines on a wire.
+/// Machines that a wire connects.
 pub struct World {
     nodes: Vec<Node>,
     wire: Wire,
     round: Round,
-    /// The host's own machine, while it is plugged in.
+    /// Everett's own endpoint, while it is plugged in.
     host: Option<Endpoint>,
-    /// Frames for an observer, if frames are captured.
+    /// Captured frames, if capture is switched on.
     capture: Option<Capture>,
 }
 
-/// Maximum bytes of frames that are kept until an observer takes them. Later frames are lost to it.
+/// Maximum bytes of captured frames that wait for an observer. Later frames are lost to the observer.
 pub const CAPTURE_BYTES_MAX: usize = 256 << 20;
 
-/// Frames that an observer has not taken.
+/// Captured frames that no observer has taken.
 #[derive(Debug, Default)]
 struct Capture {
     frames: Vec<Captured>,
@@ -85,10 +87,10 @@ impl Capture {
     }
 }
 
-/// Frame at a node's card, with its number on the wire.
+/// Captured frame at a node's card, with its number on the wire.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Captured {
-    /// A card sent it.
+    /// A card sent the frame.
     Sent {
         /// Port that sent it.
         port: u8,
@@ -99,7 +101,7 @@ pub enum Captured {
         /// Content from the destination address on.
         bytes: Vec<u8>,
     },
-    /// It arrived at a card.
+    /// The frame arrived at a card.
     Delivered(Delivery),
 }
 
@@ -114,29 +116,28 @@ impl Captured {
     }
 }
 
-/// Conditions at which a run of a world ends.
+/// Conditions that stop a run of a world.
 #[derive(Debug, Clone, Copy)]
 pub struct WorldUntil<'a> {
-    /// Vtime at which it ends, in nanoseconds.
+    /// Vtime at which the run stops, in nanoseconds.
     pub vtime: u64,
-    /// Ports whose lines end the run: bit i stops it after the instruction with which a guest ended a line on console
-    /// port i.
+    /// Bit i: stop after the instruction with which any guest ends a line on console port i.
     pub port_lines: u8,
-    /// Node to which the remaining conditions apply.
+    /// Node to which `icount` and `breakpoints` apply.
     pub node: usize,
-    /// Count of that node's retired instructions at which the run ends, exactly; restarts of its machine do not reset
-    /// this count.
+    /// Count of instructions retired by that node at which the run stops, exactly. The count includes the node's
+    /// earlier machines.
     pub icount: u64,
-    /// Linear addresses, sorted: the run ends before an instruction of that node at one of them.
+    /// Linear addresses, sorted: the run stops before that node executes an instruction at one of them.
     pub breakpoints: &'a [u64],
 }
 
-/// Reason for which a run of a world ended.
+/// Reason why a run of a world stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorldStop {
     /// The vtime was reached.
     Time,
-    /// A node stopped before the vtime. Other nodes are at other places within the round.
+    /// A node stopped before the vtime. Other nodes may be anywhere within the round.
     Node {
         /// Number of the node.
         node: usize,
@@ -146,9 +147,9 @@ pub enum WorldStop {
 }
 
 impl World {
-    /// Creates a world at vtime 0 of machines that have just been switched on.
-    /// Their cards are in the wire's first ports, in this order. The ports that `wire` already has come after them, for
-    /// [`World::plug`]. `seed` is the boot seed.
+    /// Creates a world at vtime 0 of machines that have just been switched on. The machines' cards get the wire's first
+    /// ports, in this order. The ports that `wire` already has come after them, for [`World::plug`]. `seed` is the boot
+    /// seed.
     ///
     /// # Errors
     /// Returns an error if the wire's configuration is invalid.
@@ -163,11 +164,11 @@ impl World {
         Ok(World { nodes, wire, round, host: None, capture: None })
     }
 
-    /// Returns the vtime, in nanoseconds, that every running node has reached.
+    /// Returns the world's vtime, in nanoseconds. Every running node has reached it.
     pub fn vtime(&self) -> u64 {
         self.round.now
     }
-    /// Returns the nodes, by number.
+    /// Returns the nodes, indexed by number.
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
     }
@@ -178,11 +179,11 @@ impl World {
     pub fn node_mut(&mut self, node: usize) -> &mut Node {
         &mut self.nodes[node]
     }
-    /// Iterates over all nodes, by number.
+    /// Iterates over all nodes in the order of their numbers.
     pub fn nodes_mut(&mut self) -> impl Iterator<Item = &mut Node> {
         self.nodes.iter_mut()
     }
-    /// Returns the wire, for its log and its faults.
+    /// Returns the wire, for access to its log and its faults.
     pub fn wire(&mut self) -> &mut Wire {
         &mut self.wire
     }
@@ -191,16 +192,16 @@ impl World {
         self.capture = on.then(Capture::default);
     }
     /// Takes the frames captured since the last call, in the order of their vtimes: at most [`CAPTURE_BYTES_MAX`]
-    /// bytes. After a stop at a vtime, all frames before it are captured.
+    /// bytes. After a stop at a vtime, these include all frames before that vtime.
     pub fn take_captured(&mut self) -> Vec<Captured> {
         let Some(capture) = &mut self.capture else { return Vec::new() };
         capture.bytes = 0;
         let mut frames = std::mem::take(&mut capture.frames);
-        // Within a round, arrivals are captured before frames that are sent.
+        // Within a round, all arrivals are captured before any sending, so the frames must be sorted.
         frames.sort_by_key(Captured::at);
         frames
     }
-    /// Returns the number of frames that the observer lost because earlier ones were not taken.
+    /// Returns the number of frames that were not captured because the observer had not taken earlier ones.
     pub fn captured_lost(&self) -> u64 {
         self.capture.as_ref().map_or(0, |capture| capture.lost)
     }

@@ -1,4 +1,4 @@
-//! Moments of a world: a moment of each machine, and the state between the machines.
+//! Moments of a world: the moments of its machines, and the state between the machines.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,15 +9,15 @@ use crate::clock::VTIME_MAX;
 use crate::machine::{Machine, Moment, MomentError};
 use crate::wire::Wire;
 
-/// Version of the stored form of the state between machines.
+/// Version of the stored form of the state between machines (clocks, power, wire, round).
 pub const WORLD_VERSION: u32 = 3;
 
-/// State of a world at a stop.
+/// Snapshot of a world, taken at a stop.
 #[derive(Debug, Clone)]
 pub struct WorldMoment {
-    /// Moments of the machines, by number.
+    /// Moments of the machines, indexed by node number.
     pub machines: Vec<Moment>,
-    /// State of nodes, wire and round.
+    /// State of the nodes, the wire and the round.
     between: Between,
 }
 
@@ -29,8 +29,8 @@ struct Between {
 }
 
 impl WorldMoment {
-    /// Returns the vtime, in nanoseconds, that every running node had reached. A world of one node may have stopped
-    /// within a round.
+    /// Returns the vtime, in nanoseconds, that every running node had reached. If the world has one node, it may have
+    /// stopped within a round.
     pub fn vtime(&self) -> u64 {
         let now = self.between.round.now;
         match (&*self.machines, &*self.between.nodes) {
@@ -39,16 +39,16 @@ impl WorldMoment {
         }
     }
 
-    /// Returns the state between the machines, in the form of [`WORLD_VERSION`].
+    /// Returns the state between the machines, in the format of [`WORLD_VERSION`].
     pub fn state(&self) -> Vec<u8> {
-        // Plain data, which postcard can always encode.
+        // The state is plain data, which postcard can always encode.
         postcard::to_stdvec(&self.between).unwrap_or_default()
     }
 
-    /// Restores a moment from its parts in a file.
+    /// Builds a moment from its parts in a file.
     ///
     /// # Errors
-    /// Returns an error if the state is of another version, or invalid for these machines.
+    /// Returns an error if the state has another version or is invalid for these machines.
     pub fn from_parts(version: u32, state: &[u8], machines: Vec<Moment>) -> Result<WorldMoment, MomentError> {
         if version != WORLD_VERSION {
             return Err(MomentError::Version(version));
@@ -97,7 +97,8 @@ impl WorldMoment {
 }
 
 impl World {
-    /// Creates a world at `moment`. Each machine must already be restored to its own moment in `moment.machines`.
+    /// Creates a world at `moment`. The caller has already restored each machine to its own moment in
+    /// `moment.machines`.
     ///
     /// # Errors
     /// Returns an error if the machines' names differ from the moment's.
@@ -110,14 +111,15 @@ impl World {
         Ok(World { nodes: nodes.collect(), wire, round, host: None, capture: None })
     }
 
-    /// Takes a moment. Pages that were written since the last one are added to `pool`.
-    /// The moment does not include the host's endpoint, whose owner rebuilds it after a restore
+    /// Takes a moment. Adds pages that were written since the last moment to `pool`.
+    ///
+    /// The moment does not contain Everett's endpoint. The endpoint's owner rebuilds it after a restore
     /// ([`World::plug_again`]).
     pub fn moment(&mut self, pool: &Pool) -> WorldMoment {
         let machines = self.nodes.iter_mut().map(|node| node.machine.moment(pool)).collect();
         let nodes = self.nodes.iter().map(|node| node.state.clone()).collect();
         let mut wire = self.wire.clone();
-        // The moment does not include steps of the wire's log that observers have not taken.
+        // The moment does not contain log steps of the wire that observers have not taken.
         wire.take_steps();
         WorldMoment { machines, between: Between { nodes, wire, round: self.round.clone() } }
     }
@@ -125,8 +127,8 @@ impl World {
     /// Restores the world to `moment`.
     ///
     /// # Errors
-    /// Returns an error if the moment is not of a world like this one. In that case, the machines before the one that
-    /// fails have already been restored.
+    /// Returns an error if the moment does not fit this world. The machines before the one that fails have then already
+    /// been restored.
     pub fn restore(&mut self, moment: &WorldMoment) -> Result<(), MomentError> {
         moment.check_names(self.nodes.iter().map(|node| node.machine.name()))?;
         for (node, then) in self.nodes.iter_mut().zip(&moment.machines) {
@@ -138,7 +140,7 @@ impl World {
         self.host = None;
         self.wire = moment.between.wire.clone();
         self.round = moment.between.round.clone();
-        // Captured frames belong to the timeline that is abandoned here.
+        // Captured frames belong to the timeline that this restore abandons.
         self.take_captured();
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! A machine in a world: its clock, its power, and faults of its CPU.
+//! A node of a world: a machine with its clock, its power, and faults of its CPU.
 
 use std::collections::VecDeque;
 
@@ -12,21 +12,21 @@ use crate::clock::VTIME_MAX;
 use crate::machine::{End, Machine, Stop, Until};
 use crate::wire::READY_FRAMES_MAX;
 
-/// State of a node besides its machine.
+/// State of a node except its machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeState {
     pub(super) clock: NodeClock,
     pub(super) paused: bool,
     pub(super) stalls: Option<Stalls>,
-    /// Frames that arrive in this round, with the world's vtime, in the order of arrival.
+    /// Frames that arrive in this round, each with the world's vtime of arrival, in the order of arrival.
     pub(super) arriving: VecDeque<(u64, Vec<u8>)>,
-    /// Instructions retired by its earlier machines.
+    /// Number of instructions retired by the node's earlier machines.
     retired_before: u64,
-    /// Count of the present machine when it started.
+    /// Count of the current machine when it started.
     started_at: u64,
 }
 
-/// Stalls: time is stolen at drawn instructions.
+/// Fault that stalls the node at random instructions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Stalls {
     every: u64,
@@ -42,7 +42,7 @@ pub struct Node {
 }
 
 impl NodeState {
-    /// True if a stored state is valid.
+    /// True if a decoded state is valid.
     pub(super) fn is_sound(&self) -> bool {
         let stalls = self.stalls.as_ref();
         stalls.is_none_or(|stalls| stalls.every > 0 && stalls.stall.check().is_ok())
@@ -63,7 +63,7 @@ impl Node {
     pub fn machine(&self) -> &Machine {
         &self.machine
     }
-    /// Returns the machine, for its output and for actions of the host.
+    /// Returns the machine, to take its output or to act on it.
     pub fn machine_mut(&mut self) -> &mut Machine {
         &mut self.machine
     }
@@ -75,8 +75,8 @@ impl Node {
     pub fn vtime(&self) -> u64 {
         self.state.clock.world(self.machine.vtime())
     }
-    /// Returns the number of instructions retired by this node's machines. Instructions that a restored machine had
-    /// retired before its moment are not counted again.
+    /// Returns the number of instructions retired by this node's machines. For a restored machine, only instructions
+    /// after its moment count.
     pub fn retired(&self) -> u64 {
         let now = self.machine.icount().saturating_sub(self.state.started_at);
         self.state.retired_before.saturating_add(now)
@@ -86,21 +86,21 @@ impl Node {
         let more = retired.saturating_sub(self.state.retired_before);
         if retired == u64::MAX { u64::MAX } else { self.state.started_at.saturating_add(more) }
     }
-    /// True if it has power and its machine has not ended by itself.
+    /// True if the node has power and its machine has not ended by itself.
     pub fn is_on(&self) -> bool {
         self.machine.end().is_none()
     }
-    /// True if it is paused.
+    /// True if the node is paused.
     pub fn is_paused(&self) -> bool {
         self.state.paused
     }
 
-    /// True if the node executes, so that the world must wait for it.
+    /// True if the node executes. The world must then wait for it.
     pub(super) fn runs(&self) -> bool {
         self.is_on() && !self.state.paused
     }
 
-    /// Returns the world's vtime before which the node does nothing that other nodes can notice.
+    /// Returns the world's vtime before which the node cannot affect other nodes.
     pub(super) fn next_activity(&self) -> u64 {
         if !self.runs() {
             return VTIME_MAX;
@@ -111,8 +111,8 @@ impl Node {
         own.min(arrives)
     }
 
-    /// Runs to the world's vtime `world_ns` or to a stop of `until`, whose count is that of [`Node::retired`].
-    /// Returns `None` if the node is at that vtime or does not run.
+    /// Runs to the world's vtime `world_ns` or to a stop of `until`, whose count is one of [`Node::retired`]. Returns
+    /// `None` if the node is at that vtime or does not execute.
     pub(super) fn run_to(&mut self, world_ns: u64, until: &Until<'_>) -> Option<Stop> {
         let last = self.count_of(until.icount);
         loop {
@@ -121,19 +121,19 @@ impl Node {
                 return None;
             }
             if self.stall_if_due() {
-                // The stall moved the machine in time: frames that arrived meanwhile come first.
+                // The stall advanced the machine's time, so frames that arrived meanwhile come first.
                 continue;
             }
             let next = self.state.stalls.as_ref().map_or(u64::MAX, |stalls| stalls.next);
             let arrives = self.state.arriving.front().map_or(VTIME_MAX, |&(at, _)| at);
             let vtime = self.state.clock.local(world_ns.min(arrives));
             if self.machine.vtime() >= vtime {
-                // A clock at its maximum does not advance any more.
+                // The clock is at its maximum and does not advance any more.
                 return None;
             }
             let stop = self.machine.run(&Until { vtime, icount: next.min(last), ..*until });
             match stop {
-                // Idle at the greatest vtime: nothing happens any more.
+                // An idle machine at the greatest vtime does nothing any more.
                 Stop::Idle if vtime == VTIME_MAX => return None,
                 Stop::Time | Stop::Idle => {}
                 Stop::Count if self.machine.icount() < last => {}
@@ -142,8 +142,8 @@ impl Node {
         }
     }
 
-    /// Gives the card the frames that arrived up to the machine's present place, and no later ones.
-    /// The machine's order of events thus does not depend on when the world knew of the frames. A paused node's card
+    /// Gives the card the frames that have arrived by the machine's current vtime. The order of the machine's events
+    /// thus does not depend on when the world learned of the frames. A paused node's card gets all frames, because it
     /// keeps working.
     fn take_arrived(&mut self) {
         let here = self.machine.vtime();
@@ -157,7 +157,7 @@ impl Node {
         }
     }
 
-    /// Applies a stall that is due. Returns true if the machine stalled.
+    /// Applies a stall that is due. Returns true if there was one.
     fn stall_if_due(&mut self) -> bool {
         let icount = self.machine.icount();
         let Some(stalls) = self.state.stalls.as_mut().filter(|stalls| stalls.next <= icount) else {
@@ -169,7 +169,7 @@ impl Node {
         true
     }
 
-    /// Begins to steal time at drawn instructions; `None` ends this.
+    /// Starts stalls at random instructions; `None` ends them.
     pub(super) fn set_stalls(&mut self, stalls: Option<(u64, Distribution)>) {
         let icount = self.machine.icount();
         self.state.stalls = stalls.map(|(every, stall)| {
@@ -189,7 +189,8 @@ impl Node {
         self.state.paused = true;
     }
 
-    /// Continues at the world's vtime `world_ns`. For the guest, the time since the pause passes at once.
+    /// Resumes execution at the world's vtime `world_ns`. The guest sees its time jump ahead by the length of the
+    /// pause.
     pub(super) fn resume(&mut self, world_ns: u64) {
         if std::mem::take(&mut self.state.paused) {
             let missed = self.state.clock.local(world_ns).saturating_sub(self.machine.vtime());
@@ -197,7 +198,7 @@ impl Node {
         }
     }
 
-    /// Ends the machine because its power was cut. Faults of the CPU and the clock end with it.
+    /// Ends the machine because its power was cut. The power cut also ends pauses and stalls.
     pub(super) fn power_off(&mut self, end: End) {
         self.state.retired_before = self.retired();
         self.state.started_at = self.machine.icount();
@@ -207,14 +208,14 @@ impl Node {
         self.state.arriving.clear();
     }
 
-    /// Replaces the machine by another one, which is observed in the same way.
+    /// Replaces the machine. The new machine keeps a journal if the old one did.
     pub fn replace(&mut self, machine: Machine) {
         let observed = self.machine.journal().is_some();
         self.machine = machine;
         self.machine.keep_journal(observed);
     }
 
-    /// Starts the time of a new or restored machine at the world's vtime `world_ns`.
+    /// Starts the clock of a new or restored machine at the world's vtime `world_ns`.
     pub(super) fn started(&mut self, world_ns: u64) {
         self.state.clock = NodeClock::started(world_ns);
         self.state.started_at = self.machine.icount();
@@ -223,7 +224,7 @@ impl Node {
     }
 }
 
-/// Returns the count at which the next stall comes: 1 to 2 * `every` instructions from now.
+/// Returns the count of the next stall, which is 1 to 2 * `every` instructions from now.
 fn next_stall(icount: u64, every: u64, rng: &mut impl Rng) -> u64 {
     let span = every.clamp(1, u64::MAX / 2) * 2;
     let drawn = ((u128::from(rng.next_u64()) * u128::from(span)) >> 64) as u64;

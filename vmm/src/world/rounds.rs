@@ -1,4 +1,4 @@
-//! Rounds: how far each node runs, and when frames change hands.
+//! Rounds of a world: how far each node runs, and when frames are exchanged.
 
 use super::{Captured, World, WorldStop, WorldUntil};
 use crate::clock::VTIME_MAX;
@@ -6,13 +6,13 @@ use crate::machine::Until;
 use crate::wire::Delivery;
 use crate::wire::endpoint::Endpoint;
 
-/// Maximum length of a round, in nanoseconds, however large the lookahead is, since the frames sent in a round are kept
-/// until its end.
+/// Maximum length of a round, in nanoseconds. It bounds the frames that are kept until the end of a round, however
+/// large the lookahead is.
 const ROUND_NS_MAX: u64 = 1_000_000;
 
 impl World {
-    /// Runs until a condition in `until` holds, or until a node stops for a reason of its own.
-    /// A node that has ended is reported once, and the world continues without it.
+    /// Runs until a condition in `until` holds or a node stops. Reports the end of a machine once; the world then
+    /// continues without that node.
     pub fn run(&mut self, until: &WorldUntil<'_>) -> WorldStop {
         let end = until.vtime.min(VTIME_MAX);
         let all = Until::vtime(VTIME_MAX).or_port_lines(until.port_lines);
@@ -30,7 +30,7 @@ impl World {
             }
             self.run_host(target);
             self.round.now = self.round.now.max(target);
-            // This comes before the owner acts at this vtime, because its actions must not affect frames that were
+            // Frames go out before the owner acts at this vtime, because its actions must not affect frames that were
             // already sent.
             self.send();
             self.unplug_ended();
@@ -40,7 +40,7 @@ impl World {
         }
     }
 
-    /// Returns the vtime up to which nodes can run before an action of one of them can reach another.
+    /// Returns the vtime up to which nodes can run before an action of one node can reach another.
     fn horizon(&mut self) -> u64 {
         let now = self.round.now;
         let active = self.nodes.iter().map(|node| node.next_activity()).min().unwrap_or(VTIME_MAX);
@@ -53,7 +53,7 @@ impl World {
         first.saturating_add(round).min(unplugged.unwrap_or(VTIME_MAX)).max(now)
     }
 
-    /// Gives the frames that arrive before `target` to the nodes. No later change can affect these arrivals.
+    /// Gives the frames that arrive before `target` to the nodes. Nothing can change these arrivals any more.
     fn hand_over(&mut self, target: u64) {
         let Some(last) = target.checked_sub(1) else { return };
         while let Some(delivery) = self.wire.pop_due(last) {
@@ -69,7 +69,7 @@ impl World {
         }
     }
 
-    /// Takes the frames that a node has sent.
+    /// Takes the frames that a node has sent from its machine.
     fn collect(&mut self, number: usize) {
         let node = &mut self.nodes[number];
         let frames = node.machine.output().take_frames();
@@ -83,8 +83,8 @@ impl World {
         sent.sort_by_key(|&(at, node, _)| (at, node));
     }
 
-    /// Puts the frames that were sent before now on the wire. No node can send anything earlier any more.
-    /// A node may be an instruction ahead of now; frames that it sent there wait.
+    /// Puts the frames that were sent before the world's vtime on the wire, because no node can send an earlier frame
+    /// any more. A node may be an instruction ahead; frames that it sent later than the world's vtime wait.
     fn send(&mut self) {
         let now = self.round.now;
         let later = self.round.sent.partition_point(|&(at, ..)| at < now);
@@ -97,15 +97,15 @@ impl World {
         }
     }
 
-    /// Returns the vtime at which the wire notices that a node has ended by itself: a lookahead after its last
-    /// action.
+    /// Returns the vtime at which the wire unplugs a node that has ended by itself: a lookahead after the node's end.
+    /// Returns `None` for other nodes.
     fn unplugged_at(&self, number: usize) -> Option<u64> {
         let node = &self.nodes[number];
         let ended = !node.is_on() && self.wire.is_attached(number as u8);
         ended.then(|| node.vtime().saturating_add(self.wire.lookahead_ns()))
     }
 
-    /// Unplugs the nodes that have ended by themselves, so that no frame reaches them any more.
+    /// Unplugs the nodes that have ended by themselves, so that no further frame reaches them.
     fn unplug_ended(&mut self) {
         let now = self.round.now;
         for number in 0..self.nodes.len() {

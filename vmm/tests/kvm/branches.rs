@@ -382,7 +382,7 @@ fn what_goes_wrong_in_each_attempt_is_the_hosts_failure() {
         let plan = move |entry| if entry < sound { Trouble::Late(0) } else { trouble };
         let mut machine = bench.machine(&On::Host(Shared::new(plan)));
         let (_, stop, _) = finish(&mut machine);
-        let why = format!("{says}, {TRIES_MAX} times in a row from one place");
+        let why = format!("{says}, in all {TRIES_MAX} attempts");
         assert_eq!(stop, Stop::End(End::Host(why)));
         assert_eq!(machine.stats().disturbed, u64::from(TRIES_MAX) - 1);
         assert_eq!(machine.run(&Until::vtime(u64::MAX)), stop, "the machine must stay ended");

@@ -1,5 +1,5 @@
-//! A compose file with its variables replaced, its services' `extends` carried out, later files merged over it, and its
-//! profiles applied.
+//! A compose file after four steps: variables are replaced, `extends` is resolved, later files are merged over it, and
+//! services in inactive profiles are removed.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,48 +17,48 @@ use crate::error::Error;
 use crate::folder::folder_of;
 use crate::{FILE_BYTES_MAX, confinement, seal};
 
-/// Maximum length of a chain of `extends`.
+/// Maximum number of services in a chain of `extends`.
 const EXTENDS_MAX: usize = 16;
-/// Maximum length of a file of variables, in bytes.
+/// Maximum length of a file that sets variables, in bytes.
 const VARIABLES_BYTES_MAX: u64 = 1 << 20;
-/// Variable with the names of the profiles that are on.
+/// Name of the variable that lists the active profiles.
 const PROFILES: &str = "COMPOSE_PROFILES";
-/// Everett's own block.
+/// Key of the block with Everett's own settings.
 const OWN: &str = "x-everett";
-/// Keys of a file in whose values variables are replaced.
+/// Top-level keys of a compose file. Variables are replaced only in their values.
 const PARTS: [&str; 6] = ["name", "services", "volumes", "networks", "configs", "secrets"];
 
-/// A compose file's text.
+/// Path and text of a compose file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Text<'t> {
     pub(crate) file: &'t Path,
     pub(crate) text: &'t str,
 }
 
-/// A compose file, or several as one.
+/// A compose file, or several compose files merged into one.
 pub(super) struct Document<'p> {
-    /// The first file. Its folder is that of the project.
+    /// Path of the first file. The file's folder is the project's folder.
     pub(super) file: Rc<Path>,
-    /// Name of the project: that of the file's folder unless the file has another.
+    /// Name of the project: the value of `name`, or else derived from the folder's name.
     pub(super) project: String,
     pub(super) variables: Variables<'p>,
-    /// Services that are on, in the file's order.
+    /// Services without a profile or in an active profile, in the order of the file.
     pub(super) services: Vec<(String, Value)>,
-    /// Names of all services, also of those that are off.
+    /// Names of all services, including services in inactive profiles.
     pub(super) all: Vec<String>,
-    /// The mappings `volumes`, `networks`, `configs` and `secrets`.
+    /// The mapping `volumes`. The next three fields are the mappings of their names.
     pub(super) volumes: Value,
     pub(super) networks: Value,
     pub(super) configs: Value,
     pub(super) secrets: Value,
-    /// The block `x-everett`, in which no variables are replaced.
+    /// The block `x-everett`. Variables in it are not replaced.
     pub(super) own: Option<Rc<Node>>,
-    /// Keys without effect, with their reasons.
+    /// Keys that have no effect, each with the reason.
     pub(super) ignored: BTreeMap<String, &'static str>,
 }
 
 impl<'p> Document<'p> {
-    /// Reads the files of a project, of which each is merged over those before it.
+    /// Reads the files of a project. Each file is merged over the files before it.
     pub(super) fn new(
         files: &[Text<'_>],
         process: &'p dyn Fn(&str) -> Option<String>,
@@ -110,7 +110,7 @@ impl<'p> Document<'p> {
                 active.push((key.name, value));
             }
         }
-        // Each has a machine at least; a longer list is refused before each of them is looked at.
+        // Each service needs at least one machine. The list is bounded here, before each service is read.
         if active.len() > crate::NODES_MAX {
             let (count, most) = (active.len(), crate::NODES_MAX);
             return Err(services.error(format!("{count} services; a world has at most {most} machines")));
@@ -137,7 +137,7 @@ impl<'p> Document<'p> {
     }
 }
 
-/// Replaces the variables of a file, but not those in extensions, such as the block `x-everett`.
+/// Replaces the variables in a file, except in extensions such as the block `x-everett`.
 fn replaced(root: &Rc<Node>, variables: &Variables<'_>) -> Result<Rc<Node>, Error> {
     let Kind::Map(entries) = &root.kind else { return Ok(Rc::clone(root)) };
     let mut all = Vec::new();
@@ -152,7 +152,7 @@ fn replaced(root: &Rc<Node>, variables: &Variables<'_>) -> Result<Rc<Node>, Erro
     Node::new(root.at.clone(), Kind::Map(all)).bounded()
 }
 
-/// Reads a text file; an error names it.
+/// Reads a text file. Errors name the file.
 fn read_text(path: &Path, most: u64) -> Result<String, Error> {
     input::read_text(path, most).map_err(|error| match error.reason {
         Reason::NotText(line) => Error { line: Some(line), ..Error::whole(path, "not UTF-8 text") },
@@ -160,7 +160,7 @@ fn read_text(path: &Path, most: u64) -> Result<String, Error> {
     })
 }
 
-/// Reads a file of variables.
+/// Reads a file that sets variables.
 pub(super) fn read_variables(
     path: &Path,
     variables: Option<&Variables<'_>>,
@@ -170,7 +170,7 @@ pub(super) fn read_variables(
         .map_err(|(line, what)| Error { line: Some(line), ..Error::whole(path, what) })
 }
 
-/// Returns the name that docker compose gives to the project in this folder.
+/// Returns the name that docker compose would give to the project in the file's folder.
 fn project_of(file: &Path) -> String {
     let folder = folder_of(file).canonicalize().unwrap_or_default();
     let name = folder.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
@@ -179,7 +179,7 @@ fn project_of(file: &Path) -> String {
     if name.is_empty() { "project".to_owned() } else { name.to_owned() }
 }
 
-/// Returns true if a service has no profile, or one of those that are wanted.
+/// Returns true if a service has no profile, or if one of its profiles is in `wanted`.
 fn is_on(service: &Value, wanted: &str) -> Result<bool, Error> {
     let Some(profiles) = service.get("profiles")? else { return Ok(true) };
     let profiles = profiles.texts()?;
@@ -187,7 +187,7 @@ fn is_on(service: &Value, wanted: &str) -> Result<bool, Error> {
     Ok(profiles.is_empty() || profiles.iter().any(|profile| profile.text().is_ok_and(is_wanted)))
 }
 
-/// Services of a file, and what is cleared in the file.
+/// The services of a file, and the paths of values with `!reset` or `!override` in the file.
 #[derive(Clone)]
 struct Services {
     services: Value,
@@ -195,21 +195,21 @@ struct Services {
 }
 
 impl Services {
-    /// Returns the paths that are cleared in a service.
+    /// Returns the paths of values with `!reset` or `!override` in a service, relative to the service.
     fn cleared(&self, service: &str) -> Vec<KeyPath> {
         let of_service = self.cleared.iter().filter(|path| path.len() > 2 && path[0] == "services");
         of_service.filter(|path| path[1] == service).map(|path| path[2..].to_vec()).collect()
     }
 }
 
-/// Files whose services are extended.
+/// Files that were read to resolve `extends`, by path.
 struct Files<'f> {
     project: &'f Path,
     files: BTreeMap<std::path::PathBuf, Services>,
 }
 
 impl Files<'_> {
-    /// Returns the root of a file with what its services extend.
+    /// Returns the root of a file after `extends` is resolved in all its services.
     fn all_extended(
         &mut self,
         file: &Path,
@@ -235,7 +235,7 @@ impl Files<'_> {
         Node::new(root.at.clone(), Kind::Map(parts.iter().map(with).collect())).bounded()
     }
 
-    /// Returns a service with what it extends.
+    /// Returns a service after its `extends` is resolved.
     fn extended(
         &mut self,
         own_name: &str,

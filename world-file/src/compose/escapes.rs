@@ -1,4 +1,4 @@
-//! Ways from a compose file to files outside of its folder, each of them refused.
+//! Tests of compose files that try to read files outside of their folder. Everett refuses all of them.
 
 use std::fs;
 
@@ -55,7 +55,7 @@ fn images_and_extended_files_outside_of_the_project_are_refused() {
     for file in [at("common.yaml"), "../common.yaml".to_owned(), "common.yaml".to_owned()] {
         refused(&format!("services:\n  a: {{ extends: {{ file: \"{file}\", service: b }} }}\n"), outside);
     }
-    // Paths of images, also in the block.
+    // Paths of images, also in the block `x-everett`.
     let elsewhere = "an image outside of the compose file's folder; name it under [images] of a world file";
     let images = [
         at("image.tar"),
@@ -84,7 +84,7 @@ fn images_and_extended_files_outside_of_the_project_are_refused() {
     }
     let mirror = "services:\n  a: { image: i }\nx-everett:\n  image: { mirror: \"file:/x\" }\n";
     refused(mirror, "a mirror outside of the compose file's folder; name it in a world file");
-    // Links to files that are read by themselves: `.env`, a Dockerfile, the files of an image.
+    // Links in place of files that Everett or a builder reads: `.env`, a Dockerfile, the files of an image.
     let leads = "leads out of the compose file's folder";
     let link = |from: &str, name: &str| {
         let path = project.0.path().join(name);
@@ -122,7 +122,7 @@ fn images_of_the_project_may_be_named_by_absolute_paths() {
     }
     let file = at("common.yaml");
     project.world(&format!("services:\n  a: {{ extends: {{ file: \"{file}\", service: b }} }}\n"));
-    // The world file is the operator's.
+    // The operator wrote the world file, so it may name files elsewhere.
     project.write("compose.yaml", "services: { a: { image: i } }");
     let other = Project::new();
     other.write("image.tar", "");

@@ -1,4 +1,4 @@
-//! Paths of the host in compose files.
+//! Resolution of host paths in compose files.
 
 use std::path::{Path, PathBuf};
 
@@ -6,12 +6,12 @@ use super::value::Value;
 use crate::error::Error;
 use crate::{paths, seal};
 
-/// Returns the host path that a value names, which must be in the project's folder.
+/// Returns the host path `text` of a value. It must be in the project's folder `confines`.
 pub(super) fn host_path(value: &Value, confines: &Path, text: &str) -> Result<PathBuf, Error> {
     let outside =
         || value.error(format!("\"{}\" is outside of the compose file's folder", text.escape_debug()));
     if text.starts_with('/') && !seal::is_sealed() {
-        // An absolute path into the project is as good as a relative one.
+        // An absolute path into the project's folder is allowed, too.
         seal::note(Path::new(text), Path::new(text));
         let real = Path::new(text).canonicalize().map_err(|_| outside())?;
         let folder = confines.canonicalize().map_err(|_| outside())?;

@@ -1,26 +1,26 @@
-//! Keys of compose files and their treatment: the table in `docs/compose.md`.
+//! The keys of compose files and what Everett does with each. `docs/compose.md` has the same table.
 
 use std::collections::BTreeMap;
 
 use super::value::{Value, unknown};
 use crate::error::Error;
 
-/// Treatment of a key.
+/// What Everett does with a key.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Fate {
-    /// It has its effect.
+    /// The key has its effect.
     Used,
-    /// It has none, for this reason.
+    /// The key has no effect, for this reason.
     Ignored(&'static str),
-    /// It is an error, for this reason.
+    /// The key is an error, for this reason.
     Refused(&'static str),
-    /// It is an error, for this reason, unless it has one of these values.
+    /// The key is an error, for this reason, unless its value is one of these.
     Unless(&'static [&'static str], &'static str),
 }
 
 use Fate::{Ignored, Refused, Unless, Used};
 
-/// Keys of a compose file.
+/// Top-level keys of a compose file.
 pub(super) const TOP: [(&str, Fate); 9] = [
     ("name", Used),
     ("version", Ignored("compose itself ignores it")),
@@ -135,7 +135,7 @@ pub(super) const SERVICE: [(&str, Fate); 93] = [
     ("x-everett", Used),
 ];
 
-/// Checks the keys of a mapping. Those without effect are added to `ignored`, under their names.
+/// Checks the keys of a mapping. Adds keys without effect to `ignored`.
 pub(super) fn check(
     map: &Value,
     table: &[(&str, Fate)],

@@ -1,41 +1,44 @@
-//! One tree over another: a service over the one that it extends, a compose file over an earlier one. Mappings are joined
-//! key by key, lists are appended, other values are replaced.
+//! Merging of one tree over another: a service over the service that it extends, or a compose file over an earlier
+//! file.
+//!
+//! Mappings are merged key by key, lists are appended, and other values are replaced.
 
 use std::rc::Rc;
 
 use super::yaml::{At, Key, KeyPath, Kind, Node, Scalar};
 use crate::error::Error;
 
-/// Keys whose values are replaced as a whole.
+/// Keys whose values are always replaced, never merged.
 const REPLACED: [&str; 3] = ["command", "entrypoint", "test"];
 /// Keys that can be a list of `NAME=TEXT` instead of a mapping.
 const PAIRS: [&str; 5] = ["environment", "labels", "annotations", "sysctls", "args"];
-/// Keys that can be a list of names instead of a mapping.
+/// Keys that can be a list of names instead of a mapping from names to settings.
 const NAMES: [&str; 2] = ["depends_on", "networks"];
-/// Keys that can be one text instead of a list.
+/// Keys that can be one text instead of a list of texts.
 const LISTS: [&str; 3] = ["env_file", "tmpfs", "dns"];
-/// Key that can be a mapping or a list of `NAME=ADDRESS`, with several addresses for a name.
+/// Key that can be a mapping or a list of `NAME=ADDRESS`. A name may have several addresses.
 const EXTRA_HOSTS: &str = "extra_hosts";
-/// Keys of a service whose lists have at most one element for each path in the guest, with the folder of short forms.
+/// Keys of a service whose lists have at most one element for each path in the guest. The second text is the folder of
+/// short forms.
 const MOUNTS: [(&str, &str); 3] = [("volumes", ""), ("configs", "/"), ("secrets", "/run/secrets/")];
-/// Keys of a service whose lists have each element once.
+/// Keys of a service whose lists have each element only once.
 const ONCE: [&str; 7] = ["ports", "expose", "cap_add", "cap_drop", "tmpfs", "dns", "security_opt"];
 
-/// Keys with rules in the mappings of a service.
+/// Keys in a mapping of a service that are merged by one of the rules above.
 const IN_SERVICE: [&str; 3] = ["test", "args", "labels"];
 
-/// Returns `own` with what it does not say from `base`.
+/// Merges the service `own` over the service `base` that it extends.
 pub(super) fn service(base: &Rc<Node>, own: &Rc<Node>) -> Result<Rc<Node>, Error> {
     let base = without(base, &[vec!["extends".to_owned()]]);
     merged(Place::Service, "", &base, own)
 }
 
-/// Returns a compose file's root with what it does not say from that of an earlier file.
+/// Merges the root of the compose file `own` over the root of an earlier file.
 pub(super) fn file(base: &Rc<Node>, own: &Rc<Node>) -> Result<Rc<Node>, Error> {
     merged(Place::Root, "", base, own)
 }
 
-/// Returns a tree without the values at these paths.
+/// Returns a copy of a tree without the values at these paths.
 pub(super) fn without(node: &Rc<Node>, paths: &[KeyPath]) -> Rc<Node> {
     let Kind::Map(entries) = &node.kind else { return Rc::clone(node) };
     let below = |name: &str| -> Vec<KeyPath> {
@@ -54,16 +57,16 @@ pub(super) fn without(node: &Rc<Node>, paths: &[KeyPath]) -> Rc<Node> {
     Rc::new(Node::new(node.at.clone(), Kind::Map(kept)))
 }
 
-/// Position of a mapping, which decides which of its keys have rules.
+/// Position of a mapping in a compose file. It decides which of the mapping's keys have special rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Root,
-    /// The mapping `services`, whose keys are names.
+    /// The mapping `services`. Its keys are names of services, so none of them has a rule.
     Services,
     Service,
-    /// A mapping in a service.
+    /// A mapping inside a service.
     InService,
-    /// Not in a service.
+    /// A mapping outside of all services.
     Other,
 }
 
@@ -77,7 +80,7 @@ impl Place {
         }
     }
 
-    /// Returns the key if it has a rule here, else an empty text.
+    /// Returns `key` if it has a special rule here, and an empty text otherwise.
     fn rule(self, key: &str) -> &str {
         match self {
             Place::Service => key,
@@ -101,7 +104,7 @@ fn merged(place: Place, key: &str, base: &Rc<Node>, own: &Rc<Node>) -> Result<Rc
             for (name, value) in of_base {
                 match of_own.iter().find(|(other, _)| other.name == name.name) {
                     None => entries.push((name.clone(), Rc::clone(value))),
-                    // Extensions are replaced as a whole.
+                    // Extensions are not merged but replaced.
                     Some((other, own)) if name.name.starts_with("x-") => {
                         entries.push((other.clone(), Rc::clone(own)));
                     }
@@ -122,7 +125,8 @@ fn merged(place: Place, key: &str, base: &Rc<Node>, own: &Rc<Node>) -> Result<Rc
     Node::new(own.at.clone(), kind).bounded()
 }
 
-/// Returns two lists as one. Of elements for the same thing the last one is kept, at the place of the first.
+/// Appends one list to another. If two elements are for the same target, the later element replaces the earlier one in
+/// its position.
 fn appended(key: &str, of_base: &[Rc<Node>], of_own: &[Rc<Node>]) -> Vec<Rc<Node>> {
     let mut all: Vec<(Option<String>, Rc<Node>)> = Vec::new();
     for item in of_base.iter().chain(of_own) {
@@ -135,7 +139,8 @@ fn appended(key: &str, of_base: &[Rc<Node>], of_own: &[Rc<Node>]) -> Vec<Rc<Node
     all.into_iter().map(|(_, item)| item).collect()
 }
 
-/// Returns a name of the thing that an element of a list is about; `None` if it is never the same as another.
+/// Returns the target of a list's element, by which elements for the same target are found. `None` if the element never
+/// replaces another.
 fn thing(key: &str, item: &Node) -> Option<String> {
     let folder = MOUNTS.iter().find(|(name, _)| *name == key).map(|(_, folder)| *folder);
     match (&item.kind, folder) {
@@ -163,7 +168,7 @@ fn thing(key: &str, item: &Node) -> Option<String> {
     }
 }
 
-/// Returns the long form of a value that has a short one.
+/// Converts the short form of a value to its long form. Other values are returned unchanged.
 fn in_full(key: &str, node: &Rc<Node>) -> Rc<Node> {
     let kind = match &node.kind {
         Kind::List(items) if PAIRS.contains(&key) => Kind::Map(items.iter().filter_map(pair).collect()),
@@ -193,7 +198,7 @@ fn name(item: &Rc<Node>) -> Option<(Key, Rc<Node>)> {
     Some((Key { name: scalar.text.clone(), at: item.at.clone() }, Rc::new(null(&item.at))))
 }
 
-/// Returns the elements for a name with one address or several.
+/// Returns an element `NAME=ADDRESS` for each address of a name.
 fn host((key, value): &(Key, Rc<Node>)) -> Vec<Rc<Node>> {
     let element = |item: &Rc<Node>| match &item.kind {
         Kind::Scalar(scalar) => {

@@ -1,5 +1,5 @@
-//! Several files as one: places of errors, tags, paths, and lists of files. `everett/tests/` compares the result with the
-//! compose command's.
+//! Tests of merged files: positions of errors, tags, paths, and lists of files. Tests in `everett/tests/` compare the
+//! result with the compose command's.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use crate::{World, load};
 
 const FIRST: &str = "services:\n  a:\n    image: i\n    volumes: [\"./f:/f\"]\n";
 
-/// Reads `compose.yaml` and `more.yaml` of a project.
+/// Reads the files `compose.yaml` and `more.yaml` of a project as a list.
 fn both(project: &Project, first: &str, more: &str) -> Result<World, String> {
     project.write("f", "1").write("compose.yaml", first).write("more.yaml", more);
     read(project, &["compose.yaml", "more.yaml"])
@@ -47,7 +47,7 @@ fn errors_name_the_file_that_is_wrong() {
         let said = both(&project, FIRST, more).expect_err(more);
         assert!(said.contains(what), "{more}: {said}");
     }
-    // An error of the first file keeps its place.
+    // An error in the first file keeps its position.
     let said =
         both(&project, "services:\n  a: { image: i, user: [x] }\n", "services: { a: { hostname: h } }\n");
     assert!(said.unwrap_err().starts_with("compose.yaml:2: services.a.user"));
@@ -71,7 +71,7 @@ fn tags_reset_and_replace() {
     assert_eq!(command("services: { a: { environment: !reset { C: 4 } } }"), "");
     assert_eq!(command("services: { a: { environment: { A: !reset null, C: 4 } } }"), "B=2 C=4");
     assert_eq!(command("services: { a: !override { image: j, environment: { D: 5 } } }"), "D=5");
-    // In one file alone, a value that is reset is not there.
+    // In a single file, a value with `!reset` is left out.
     let alone = project.world("services: { a: { image: i, user: !reset x, hostname: !override h } }");
     assert_eq!(alone.nodes[0].services[0].command.user, None);
     let said = project.read(

@@ -1,22 +1,23 @@
-//! Compose files: one machine for each replica of a service.
+//! Compose files: each replica of a service becomes a machine.
 //!
-//! From the text to machines, in this order:
-//! - `yaml`: the text as a bounded tree with lines; `value`: typed access to it; `quantity`: durations and sizes
-//! - `variables`: `${NAME}` and files of variables
-//! - `document`: the file with variables replaced, `extends` carried out and other files merged over it (`merge`), and
-//!   profiles applied; `project_files`: which files a project has
-//! - `host_path`: paths of the host
-//! - `keys`: what becomes of each key: used, ignored or refused
+//! The modules, in the order of the steps from text to machines:
+//! - `yaml`: the text as a bounded tree with lines; `value`: typed access to the tree; `quantity`: durations and sizes
+//! - `variables`: replacement of `${NAME}`, and files that set variables
+//! - `project_files`: the list of a project's files; `document`: the files after variables are replaced, `extends` is
+//!   resolved, files are merged (`merge`) and profiles are applied
+//! - `host_path`: resolution of host paths
+//! - `keys`: what Everett does with each key: use, ignore or refuse
 //! - `service`: one service; `process`: its process; `mounts`: its volumes and files
-//! - `ports`: the ports that a service names, for `everett init`
-//! - `nodes`: all machines: their names, their order, who hears whom
+//! - `ports`: the ports that a service declares, for `everett init`
+//! - `nodes`: all machines: their names, their order, and which can reach each other
 //! - `x_everett`: the block `x-everett`, which the readers of world files read
 //!
-//! Everything else about a world (links, workload, faults, exploration, properties) comes from that block, or from a
-//! world file with `compose = "compose.yaml"`.
+//! The other settings of a world are links, workload, faults, exploration and properties. They are in the block
+//! `x-everett`, or in a world file that has `compose = "compose.yaml"`.
 //!
-//! **Invariants.** As for world files: every error is one line with file, line and key; reading never panics; a key is
-//! used, listed as ignored, or an error; no file outside of the compose file's folder is read (`confinement`).
+//! **Invariants.** They are those of world files: every error is one line with file, line and key, and reading never
+//! panics. A key is used, listed as ignored, or an error. Everett reads no file outside of the compose file's folder
+//! (`confinement`).
 
 mod document;
 #[cfg(test)]
@@ -52,11 +53,11 @@ use crate::cursor::{Source, Table};
 use crate::error::Error;
 use crate::{CheckKind, World};
 
-/// A compose file that has been read, before its images are known.
+/// A compose file that has been read. Its images may still be replaced.
 pub(crate) struct Compose<'p>(document::Document<'p>);
 
 impl<'p> Compose<'p> {
-    /// Reads a compose file from the texts of its files. `process` returns the variables of the process.
+    /// Reads a compose file from the texts of its files. `process` returns a variable of the process by name.
     pub(crate) fn new(
         files: &[Text<'_>],
         process: &'p dyn Fn(&str) -> Option<String>,
@@ -64,7 +65,7 @@ impl<'p> Compose<'p> {
         document::Document::new(files, process).map(Compose)
     }
 
-    /// Refuses a block `x-everett` beside a world file.
+    /// Returns an error if the compose file has a block `x-everett`, because a world file has all its settings.
     pub(crate) fn without_block(&self) -> Result<(), Error> {
         match &self.0.own {
             None => Ok(()),
@@ -74,7 +75,7 @@ impl<'p> Compose<'p> {
         }
     }
 
-    /// Returns the machines. `images` are images to take instead of those that the file names.
+    /// Returns the machines. `images` maps images of the file to images that replace them.
     pub(crate) fn machines(
         mut self,
         images: &BTreeMap<String, ContainerImage>,
@@ -88,12 +89,12 @@ pub(crate) fn has_block(files: &[Text<'_>]) -> Result<bool, Error> {
     Ok(Compose::new(files, &crate::variable)?.0.own.is_some())
 }
 
-/// Reads the world of a compose file.
+/// Reads the world that a compose file describes.
 pub(crate) fn parse(files: &[Text<'_>], process: &dyn Fn(&str) -> Option<String>) -> Result<World, Error> {
     let compose = Compose::new(files, process)?;
     let own = compose.0.own.clone();
     let first = compose.0.file.clone();
-    // The block is that of the last file that has one.
+    // If several files have the block, the block of the last file is used.
     let with_block = own.as_ref().and_then(|node| files.iter().find(|one| *one.file == *node.at.origin.file));
     let text = with_block.or(files.first()).map_or("", |one| one.text);
     let file = with_block.map_or(&*first, |one| one.file);
@@ -105,8 +106,8 @@ pub(crate) fn parse(files: &[Text<'_>], process: &dyn Fn(&str) -> Option<String>
     Ok(world)
 }
 
-/// Gives drivers and checks the environment, user and folder of the service on whose machine they run, as `docker compose
-/// exec` would.
+/// Completes the commands of drivers and checks. A command gets the environment, user and folder of the service on its
+/// machine, as with `docker compose exec`.
 pub(crate) fn complete(world: &mut World) {
     let World { nodes, workload, .. } = world;
     let drivers = workload.drivers.iter_mut().map(|driver| (&driver.node, &mut driver.command));

@@ -15,26 +15,26 @@ use crate::folder::folder_of;
 use crate::node::FileEntry;
 use crate::paths;
 
-/// Folder in the guest where the content of binds is put.
+/// Folder in the guest to which Everett copies the content of binds.
 const BINDS: &str = "/run/everett/binds";
-/// Maximum number of files in the folders of one service.
+/// Maximum number of files in all folders that a service mounts.
 const FILES_MAX: usize = 4_096;
-/// Maximum depth of folders.
+/// Maximum depth of a folder that a service mounts.
 const DEPTH_MAX: usize = 32;
 /// Maximum number of mounts of one service.
 const MOUNTS_MAX: usize = 256;
-/// Mode bits of configs and secrets.
+/// Default permission bits of configs and secrets.
 const CONFIG_MODE: u32 = 0o444;
-/// Options of a volume in the short form.
+/// Options of a volume in the short form `SOURCE:TARGET:OPTIONS`.
 const OPTIONS: [&str; 9] = ["ro", "rw", "z", "Z", "nocopy", "cached", "delegated", "consistent", "rprivate"];
-/// Options of tmpfs(5) that have an effect.
+/// Options of tmpfs(5) that a service may set.
 const TMPFS_OPTIONS: [&str; 5] = ["size", "mode", "uid", "gid", "nr_inodes"];
 
-/// The mounts of a service.
+/// All mounts of a service.
 #[derive(Debug, Default)]
 pub(super) struct Mounts {
     pub(super) volumes: Vec<String>,
-    /// Named volumes, with the places where they are used.
+    /// Names of the volumes that the service mounts, each with the value that names the volume.
     pub(super) named: Vec<(String, Value)>,
     pub(super) binds: Vec<Bind>,
     pub(super) files: Vec<FileEntry>,
@@ -42,7 +42,7 @@ pub(super) struct Mounts {
     targets: Vec<String>,
 }
 
-/// Reads the mounts of a service.
+/// Reads all mounts of a service.
 pub(super) fn read(document: &Document<'_>, service: &Value, reader: &mut Reader) -> Result<Mounts, Error> {
     let mut mounts = Mounts::default();
     if let Some(list) = service.get("volumes")? {
@@ -66,7 +66,7 @@ pub(super) fn read(document: &Document<'_>, service: &Value, reader: &mut Reader
 }
 
 impl Mounts {
-    /// Checks the path at which something is mounted, and takes it.
+    /// Checks a path at which something is mounted, and records it. Each path may occur once.
     fn target(&mut self, value: &Value, text: &str) -> Result<String, Error> {
         let path = paths::guest_text(text).map_err(|what| value.error(what))?;
         if path == "/run/everett" || path.starts_with("/run/everett/") {
@@ -341,7 +341,7 @@ fn content(
     Err(definition.error("one of \"file\", \"content\" and \"environment\" is missing"))
 }
 
-/// Checks a definition in `volumes`.
+/// Checks the definition of a volume in the mapping `volumes`.
 fn check_volume(volume: &Value) -> Result<(), Error> {
     volume.only(&["driver", "driver_opts", "external", "labels", "name"])?;
     if let Some(value) = volume.get("driver")?
@@ -362,7 +362,7 @@ fn check_volume(volume: &Value) -> Result<(), Error> {
     Ok(())
 }
 
-/// Reads mode bits in octal digits.
+/// Reads permission bits in octal digits.
 fn octal(value: &Value) -> Result<u32, Error> {
     let text = value.text()?;
     let digits = text.strip_prefix("0o").unwrap_or(text);
@@ -370,8 +370,8 @@ fn octal(value: &Value) -> Result<u32, Error> {
     mode.ok_or_else(|| value.error(format!("\"{}\" is not a mode such as 0440", text.escape_debug())))
 }
 
-/// Lists the files below a folder, with their paths in it, each of which begins with a slash. A link leads to a file of
-/// the project or nowhere.
+/// Lists the files below a folder. Each path starts with a slash and is relative to the folder. A link to a file
+/// outside of the project, or to a folder, is an error.
 fn walk(
     folder: &Path,
     confines: &Path,

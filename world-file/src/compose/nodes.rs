@@ -1,4 +1,4 @@
-//! The machines that the services become: their names, their order, and who hears whom.
+//! Translation of services into machines: their names, their order, and which machines can reach each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,16 +15,16 @@ use crate::node::Node;
 /// Maximum length of a machine's name, in bytes.
 const NAME_BYTES_MAX: usize = 63;
 
-/// The machines of a compose file.
+/// All machines of a compose file.
 pub(crate) struct Composition {
     pub(crate) nodes: Vec<Node>,
-    /// Pairs of machines without a common network.
+    /// Pairs of machines that have no network in common.
     pub(crate) apart: Vec<(String, String)>,
-    /// Lines for the operator: what has no effect.
+    /// Notes for the operator about keys that have no effect.
     pub(crate) notes: Vec<String>,
 }
 
-/// Translates a document.
+/// Translates a compose file into machines.
 pub(super) fn of(
     document: &mut Document<'_>,
     images: &BTreeMap<String, ContainerImage>,
@@ -85,7 +85,7 @@ pub(super) fn of(
     Ok(Composition { nodes, apart: apart(&services, &names), notes: notes(document) })
 }
 
-/// A link is a name, and a service that comes first.
+/// Makes each service depend on the services that it links to.
 fn follow_links(services: &mut [Service]) {
     for service in services {
         for (name, _) in &service.links {
@@ -102,7 +102,7 @@ fn follow_links(services: &mut [Service]) {
     }
 }
 
-/// Checks that the services of `depends_on` exist and have an order.
+/// Checks that the services in `depends_on` exist and do not wait for each other in a cycle.
 fn check_order(services: &[Service], document: &Document<'_>) -> Result<(), Error> {
     let find = |name: &str| services.iter().position(|service| service.name == name);
     for service in services {
@@ -119,7 +119,7 @@ fn check_order(services: &[Service], document: &Document<'_>) -> Result<(), Erro
             }));
         }
     }
-    // Each round removes the services that wait for none of the rest; what stays waits for itself.
+    // Each round keeps the services that wait for another kept service. Services that are always kept are in a cycle.
     let mut rest: BTreeSet<usize> = (0..services.len()).collect();
     loop {
         let waits = |&index: &usize| {
@@ -152,7 +152,7 @@ fn check_order(services: &[Service], document: &Document<'_>) -> Result<(), Erro
     Err(value.error(format!("services wait for each other: {}", names.join(" -> "))))
 }
 
-/// A volume is on the disk of one machine.
+/// Checks that no named volume is used by several machines, because a volume is on the disk of one machine.
 fn check_volumes(services: &[Service]) -> Result<(), Error> {
     let mut owners: BTreeMap<&str, &str> = BTreeMap::new();
     for service in services {
@@ -177,7 +177,8 @@ fn check_volumes(services: &[Service]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the names of the machines of each service: the service's name, and a number if there are several.
+/// Returns the names of each service's machines. A machine has the service's name, with a number if there are several
+/// replicas.
 fn names(services: &[Service]) -> Result<Vec<Vec<String>>, Error> {
     let mut taken: BTreeMap<String, &str> = BTreeMap::new();
     let mut all = Vec::new();
@@ -210,7 +211,7 @@ fn check_name(value: &Value, name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the services whose work others wait for.
+/// Returns the services that others wait for with `service_completed_successfully`.
 fn jobs(services: &[Service]) -> BTreeSet<&str> {
     let depends = services.iter().flat_map(|service| &service.depends);
     depends.filter(|one| one.condition == Condition::Completed).map(|one| one.service.as_str()).collect()
@@ -227,7 +228,7 @@ fn after(service: &Service, services: &[Service], names: &[Vec<String>]) -> Vec<
     after
 }
 
-/// Returns the names that a machine knows: those of machines on its networks, and its own.
+/// Returns the lines of `/etc/hosts` for a machine: its own names, the machines on its networks, and `extra_hosts`.
 fn hosts(service: &Service, own: &str, services: &[Service], names: &[Vec<String>]) -> Vec<HostNames> {
     let mut hosts = Vec::new();
     for (other, nodes) in services.iter().zip(names) {
@@ -256,7 +257,7 @@ fn hosts(service: &Service, own: &str, services: &[Service], names: &[Vec<String
     hosts
 }
 
-/// Returns the pairs of machines without a common network.
+/// Returns all pairs of machines that have no network in common.
 fn apart(services: &[Service], names: &[Vec<String>]) -> Vec<(String, String)> {
     let mut all: Vec<(&Service, &String)> = Vec::new();
     for (service, own) in services.iter().zip(names) {

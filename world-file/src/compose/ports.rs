@@ -1,10 +1,12 @@
-//! `ports` and `expose`: the TCP ports at which a service says that it serves. They have no effect on the world;
-//! `everett init` makes readiness checks of them. An entry that cannot be read is left out.
+//! The keys `ports` and `expose`: the TCP ports on which a service listens.
+//!
+//! The keys have no effect on the world, but `everett init` makes readiness checks from them. Malformed entries are
+//! ignored.
 
 use super::value::Value;
 use crate::composed::Port;
 
-/// Returns the ports: those that are published, and then those that are only exposed.
+/// Returns the TCP ports of a service. Published ports come before ports that are only exposed.
 pub(super) fn of(service: &Value) -> Vec<Port> {
     let list = |key: &str| match service.get(key) {
         Ok(Some(value)) => value.items().unwrap_or_default(),
@@ -22,7 +24,7 @@ pub(super) fn of(service: &Value) -> Vec<Port> {
     ports
 }
 
-/// Returns the port of the container, the first one of a range; `None` if it is none of TCP.
+/// Returns the port in the container. A range gives its first port, and a port of another protocol gives `None`.
 fn number(entry: &Value) -> Option<u16> {
     let text = |key: &str| Some(entry.get(key).ok()??.text().ok()?.to_owned());
     let (target, protocol) = if entry.is_map() {

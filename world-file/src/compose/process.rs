@@ -1,4 +1,4 @@
-//! The process of a service: command line, environment, healthcheck, restarts.
+//! The process of a service: command line, environment, healthcheck and restart policy.
 
 use std::collections::BTreeMap;
 
@@ -15,16 +15,16 @@ use crate::error::Error;
 use crate::folder::folder_of;
 use crate::paths;
 
-/// Pause between attempts of a healthcheck, in nanoseconds of vtime. Engines wait seconds, because attempts cost their
-/// host; a machine that waits costs nothing, and one that is ready earlier boots earlier.
+/// Pause between attempts of a healthcheck, in nanoseconds of vtime. Container engines wait for seconds, because
+/// attempts cost their host time. A waiting machine costs nothing, and an early success makes the boot shorter.
 const HEALTH_INTERVAL_NS: u64 = 200_000_000;
 const NS_PER_MS: u64 = 1_000_000;
 const NS_PER_S: u64 = 1_000_000_000;
-/// Defaults of a healthcheck's interval and timeout, in nanoseconds, and of its retries.
+/// Default interval and timeout of a healthcheck, in nanoseconds.
 const INTERVAL_NS: u64 = 30_000_000_000;
 const RETRIES: u64 = 3;
 
-/// Reads the process of a service; `name` is its unit's name.
+/// Reads the process of a service. `name` becomes the name of the process in the output.
 pub(super) fn read(document: &Document<'_>, service: &Value, name: &str) -> Result<Service, Error> {
     let env = environment(document, service)?;
     let cwd = match service.get("working_dir")? {
@@ -49,7 +49,7 @@ pub(super) fn read(document: &Document<'_>, service: &Value, name: &str) -> Resu
     Ok(process)
 }
 
-/// Reads a command line: a list, or a text that is split as a shell would.
+/// Reads a command line: a list of words, or a text that is split as in a shell.
 pub(super) fn words(value: &Value) -> Result<Vec<String>, Error> {
     let words = if value.is_list() {
         let texts: Result<Vec<String>, Error> =
@@ -67,7 +67,7 @@ pub(super) fn words(value: &Value) -> Result<Vec<String>, Error> {
     Ok(words)
 }
 
-/// Returns the variables of `env_file`, and those of `environment`, which win.
+/// Returns the environment of a service. Variables of `environment` take precedence over variables of `env_file`.
 fn environment(document: &Document<'_>, service: &Value) -> Result<BTreeMap<String, String>, Error> {
     let mut env = BTreeMap::new();
     if let Some(files) = service.get("env_file")? {
@@ -81,7 +81,8 @@ fn environment(document: &Document<'_>, service: &Value) -> Result<BTreeMap<Stri
             if pair.name.is_empty() || pair.name.contains(['=', '\0']) {
                 return Err(pair.value.error("not a name for an environment variable"));
             }
-            // A name without a text has the value that it has here, and is left out if it has none.
+            // A name without a text gets the value of Everett's own environment. If there is none, the name is left
+            // out.
             match pair.text.or_else(|| document.variables.get(&pair.name)) {
                 Some(text) => env.insert(pair.name, text),
                 None => env.remove(&pair.name),
@@ -123,7 +124,7 @@ fn env_file(document: &Document<'_>, file: &Value) -> Result<Vec<(String, String
     read_variables(&host, (!raw).then_some(&document.variables))
 }
 
-/// Reads a user with an optional group, each by name or number.
+/// Reads a user and an optional group, each as a name or number.
 fn user(value: &Value) -> Result<String, Error> {
     let text = value.text()?;
     let (name, group) = text.split_once(':').unwrap_or((text, "0"));
@@ -133,7 +134,8 @@ fn user(value: &Value) -> Result<String, Error> {
     Ok(text.to_owned())
 }
 
-/// A healthcheck is the readiness check. Its attempts are closer together than an engine's, and end no earlier.
+/// Reads a healthcheck, which becomes the readiness check. Its attempts follow each other faster than in a container
+/// engine, and continue at least as long.
 fn healthcheck(health: &Value, process: &mut Service, image: &mut ImageProcess) -> Result<(), Error> {
     health.only(&["test", "interval", "timeout", "retries", "start_period", "start_interval", "disable"])?;
     let ns = |name: &str, usual: u64| -> Result<u64, Error> {
@@ -169,7 +171,7 @@ fn healthcheck(health: &Value, process: &mut Service, image: &mut ImageProcess) 
     Ok(())
 }
 
-/// Reads the signal that asks a service to end.
+/// Reads the signal that asks a service to stop.
 pub(super) fn stop_signal(value: &Value) -> Result<i32, Error> {
     match signal::number(value.text()?) {
         Ok(number) if number <= signal::NAMED_MAX => Ok(number),
@@ -178,7 +180,8 @@ pub(super) fn stop_signal(value: &Value) -> Result<i32, Error> {
     }
 }
 
-/// Reads the time that a service has to end. The compose command gives engines whole seconds, and drops the rest.
+/// Reads the time that a service has to stop, in nanoseconds. It is rounded down to whole seconds, because the compose
+/// command passes only whole seconds to container engines.
 pub(super) fn grace(value: &Value) -> Result<u64, Error> {
     let ns = value.duration_ns()?;
     if ns > AGENT_SPAN_NS_MAX {
@@ -191,7 +194,7 @@ fn shell(script: &str) -> Vec<String> {
     ["/bin/sh", "-c", script].map(str::to_owned).to_vec()
 }
 
-/// Reads `restart`, or else `deploy.restart_policy`.
+/// Reads the key `restart`. If it is missing, reads `deploy.restart_policy`.
 fn restart(service: &Value, process: &mut Service) -> Result<(), Error> {
     if let Some(value) = service.get("restart")? {
         let text = value.text()?;

@@ -1,4 +1,4 @@
-//! Which files a project has: those that the operator lists, or those of the usual names.
+//! The list of a project's files: from a variable or a list of the operator, or the files with the usual names.
 
 use std::path::{Path, PathBuf};
 
@@ -8,12 +8,12 @@ use crate::error::Error;
 use crate::folder::or_here;
 use crate::paths;
 
-/// Separator of a list of files, as in `COMPOSE_FILE`.
+/// Separator in a list of files, as in `COMPOSE_FILE`.
 const SEPARATOR: char = ':';
-/// Variable with the project's files, and the one with another separator.
+/// Name of the variable that lists a project's files.
 const FILES: &str = "COMPOSE_FILE";
 const FILES_SEPARATOR: &str = "COMPOSE_PATH_SEPARATOR";
-/// Names of a file that is merged over the project's own, in the order in which a folder is searched.
+/// Names of the files that are merged over the project's own file. Everett uses the first that the folder has.
 const OVERRIDES: [&str; 4] = [
     "compose.override.yml",
     "compose.override.yaml",
@@ -21,15 +21,15 @@ const OVERRIDES: [&str; 4] = [
     "docker-compose.override.yaml",
 ];
 
-/// Returns the files of a list such as `compose.yaml:compose.prod.yaml`; `None` if `name` is one file.
+/// Splits a list of files such as `compose.yaml:compose.prod.yaml`. `None` if `name` is a single file.
 pub(crate) fn files(name: &Path) -> Option<Vec<PathBuf>> {
     let text = name.to_str().filter(|text| text.contains(SEPARATOR))?;
     let parts: Vec<PathBuf> = text.split(SEPARATOR).map(PathBuf::from).collect();
-    // A colon can also be part of a file's or a folder's name.
+    // The name of a single file or folder may have a colon, too.
     (!name.is_file() && parts.iter().all(|part| is_compose(part))).then_some(parts)
 }
 
-/// Returns files as a list, which [`crate::load`] reads.
+/// Joins paths of files to a list, as [`crate::load`] reads it.
 pub fn listed<'f>(files: impl IntoIterator<Item = &'f Path>) -> PathBuf {
     let mut text = std::ffi::OsString::new();
     for (number, file) in files.into_iter().enumerate() {
@@ -41,13 +41,13 @@ pub fn listed<'f>(files: impl IntoIterator<Item = &'f Path>) -> PathBuf {
     text.into()
 }
 
-/// Returns the file in a folder that is merged over the project's own.
+/// Returns the file in a folder that is merged over the project's own file. `None` if the folder has none.
 pub(crate) fn beside(folder: &Path) -> Option<PathBuf> {
     OVERRIDES.iter().map(|name| folder.join(name)).find(|path| path.is_file())
 }
 
-/// Returns the files that `COMPOSE_FILE` names for the project in a folder, as a list. The variable is that of the process,
-/// or else that of `.env`, which names no file outside of the folder.
+/// Returns the list of files in `COMPOSE_FILE` for the project in a folder. If the process has no such variable, its
+/// value comes from `.env`, and then no file may be outside of the folder.
 pub(crate) fn named(
     folder: &Path,
     process: &dyn Fn(&str) -> Option<String>,

@@ -1,6 +1,6 @@
-//! Durations and sizes as compose files write them.
+//! Parsers for durations and sizes in the notation of compose files.
 
-/// Reads a duration such as `90s`, `1m30s` or `1.5h`, in nanoseconds.
+/// Parses a duration such as `90s`, `1m30s` or `1.5h`. Returns nanoseconds.
 pub(super) fn duration_ns(text: &str) -> Option<u64> {
     if text == "0" {
         return Some(0);
@@ -27,7 +27,7 @@ pub(super) fn duration_ns(text: &str) -> Option<u64> {
     (!text.is_empty()).then_some(total)
 }
 
-/// Reads a size such as `1024`, `512m`, `1.5gb` or `64MiB`, in bytes. A `k` is 1024 bytes.
+/// Parses a size such as `1024`, `512m`, `1.5gb` or `64MiB`. Returns bytes. A `k` is 1024 bytes.
 pub(super) fn size_bytes(text: &str) -> Option<u64> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
@@ -45,7 +45,7 @@ pub(super) fn size_bytes(text: &str) -> Option<u64> {
     decimal(number, bytes)
 }
 
-/// Returns a decimal number times `unit`, rounded down.
+/// Multiplies a decimal number by `unit` and rounds the result down.
 fn decimal(number: &str, unit: u64) -> Option<u64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() || fraction.len() > 9 || fraction.contains('.') {

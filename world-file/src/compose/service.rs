@@ -1,4 +1,4 @@
-//! A service: the machine that it becomes, and how it refers to others.
+//! Reader of a service: its machine, and its relations to other services.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -21,9 +21,9 @@ use crate::node::{
 };
 use crate::{NODES_MAX, seal};
 
-/// Memory that a machine has besides the limit of its service, in bytes: for the kernel and the initramfs.
+/// Memory for the kernel and the initramfs, in bytes. A machine has it in addition to its service's limit.
 const KERNEL_BYTES: u64 = 96 << 20;
-/// Limits that setrlimit(2) has, by the names of container engines.
+/// Resource limits of setrlimit(2), by the names that container engines use.
 const ULIMITS: [&str; 16] = [
     "as",
     "core",
@@ -42,10 +42,10 @@ const ULIMITS: [&str; 16] = [
     "sigpending",
     "stack",
 ];
-/// Network of services that name none.
+/// Name of the network of services that name no network.
 pub(super) const DEFAULT_NETWORK: &str = "default";
 
-/// Condition of `depends_on`.
+/// Condition of an entry in `depends_on`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Condition {
     Started,
@@ -53,7 +53,7 @@ pub(super) enum Condition {
     Completed,
 }
 
-/// A service that comes first.
+/// An entry in `depends_on`: a service that must start first.
 #[derive(Debug)]
 pub(super) struct Depends {
     pub(super) service: String,
@@ -75,12 +75,12 @@ pub(super) struct Service {
     pub(super) mounts: Mounts,
     pub(super) ports: Vec<Port>,
     pub(super) depends: Vec<Depends>,
-    /// Networks with the service's other names on each.
+    /// Networks of the service. The value has the service's additional names on the network.
     pub(super) networks: BTreeMap<String, Vec<String>>,
-    /// Names on all of its networks, besides its own.
+    /// Additional names of the service on all of its networks.
     pub(super) names: Vec<String>,
     pub(super) hostname: Option<String>,
-    /// Services with the names that this service has for them.
+    /// Other services, each with an additional name that only this service has for it.
     pub(super) links: Vec<(String, String)>,
     pub(super) extra_hosts: Vec<(String, IpAddr)>,
     pub(super) ulimits: BTreeMap<String, Ulimit>,
@@ -92,7 +92,7 @@ pub(super) struct Service {
     pub(super) init: bool,
 }
 
-/// Reads a service. `images` are images to take instead of those that the file names.
+/// Reads a service. `images` maps images of the file to images that replace them.
 pub(super) fn read(
     document: &mut Document<'_>,
     name: &str,
@@ -174,7 +174,7 @@ fn memory(value: &Value, bytes: u64) -> Result<u64, Error> {
     Ok(bytes)
 }
 
-/// Returns the memory of a service's machine: its limit, and room for the kernel.
+/// Returns the memory of a service's machine in bytes: the service's limit, and room for the kernel.
 fn limited_memory(service: &Value) -> Result<u64, Error> {
     let mut limit = service.get("mem_limit")?;
     if let Some(deploy) = service.get("deploy")? {
@@ -405,7 +405,7 @@ fn networks(document: &Document<'_>, service: &Value) -> Result<BTreeMap<String,
     Ok(networks)
 }
 
-/// Checks the definitions in `networks`.
+/// Checks all definitions in the mapping `networks`.
 pub(super) fn check_networks(document: &Document<'_>) -> Result<(), Error> {
     for (_, network) in document.networks.entries()? {
         network.only(&[
@@ -510,7 +510,7 @@ fn capabilities(service: &Value, key: &str) -> Result<Vec<String>, Error> {
     value.items()?.into_iter().map(name).collect()
 }
 
-/// Checks a name that goes into the table of hosts.
+/// Checks a name that will be in `/etc/hosts`.
 pub(super) fn host_name(value: &Value, text: &str) -> Result<String, Error> {
     let fine = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if !(1..=63).contains(&text.len()) || !text.bytes().all(fine) || text.starts_with(['-', '.']) {

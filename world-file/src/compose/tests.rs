@@ -1,4 +1,4 @@
-//! Compose files, valid, invalid and hostile.
+//! Tests of valid, invalid and hostile compose files.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use super::*;
 use crate::composed::{HostOf, Ulimit};
 use crate::{Node, Ready, Restart};
 
-/// A folder for compose files.
+/// A temporary folder for the files of a project.
 pub(super) struct Project(pub(super) tempfile::TempDir);
 
 impl Project {
@@ -48,7 +48,7 @@ fn error(text: &str) -> String {
     Project::new().read(text).expect_err(text)
 }
 
-/// Returns the world of one service with these lines.
+/// Returns the world whose only service has these lines.
 fn service(lines: &str) -> World {
     world(&format!("services:\n  a:\n    image: i\n{lines}"))
 }
@@ -192,7 +192,7 @@ fn the_block_says_what_a_world_file_says() {
         (driver.name.as_str(), driver.repeat, world.workload.settle_ns),
         ("load", true, 3_000_000_000)
     );
-    // A driver has the environment and the user of its machine's service.
+    // A driver gets the environment and the user of the service on its machine.
     let env: Vec<String> = driver.command.env.iter().map(|(name, text)| format!("{name}={text}")).collect();
     assert_eq!((env.join(" ").as_str(), driver.command.user.as_deref()), ("X=1 Y=2", Some("app")));
     assert_eq!(world.properties.len(), 1);
@@ -543,7 +543,7 @@ fn hostile_files_are_refused_in_one_line() {
     );
     let replicas: String = (0..60).map(|number| format!("  s{number}: {{ image: i, scale: 2 }}\n")).collect();
     assert!(error(&format!("services:\n{replicas}")).contains("with all replicas there are 120 machines"));
-    // A key with line breaks is shown with escapes, wherever it is.
+    // A key with line breaks is always shown with escapes.
     for text in [
         "\"a\\nb\": 1\n",
         "services:\n  \"a\\nb\": { image: i }\n",
@@ -551,7 +551,7 @@ fn hostile_files_are_refused_in_one_line() {
     ] {
         assert!(error(text).contains(r"a\nb"), "{}", error(text));
     }
-    // A variable that doubles itself grows the text, not the tree.
+    // A text with many variables grows when they are replaced, so the text itself has a bound.
     let doubled = format!("services:\n  a:\n    image: \"{}\"\n", "${A}".repeat(5000));
     let said = Project::new().read_with(&doubled, &|_| Some("x".repeat(100_000))).unwrap_err();
     assert!(said.contains("with its variables this has more than"), "{said}");
@@ -595,11 +595,11 @@ fn a_service_says_how_it_is_stopped() {
     };
     assert_eq!(stop(""), (None, None, false, false));
     assert_eq!(stop("    stop_signal: SIGINT\n"), (Some(2), None, false, true));
-    // Engines get whole seconds.
+    // The time is rounded down to whole seconds.
     assert_eq!(stop("    stop_grace_period: 1m1s999ms\n"), (None, Some(61_000_000_000), false, true));
     assert_eq!(stop("    init: true\n"), (None, None, true, true));
     assert_eq!(stop("    init: false\n"), (None, None, false, false));
-    // A world without the keys has the identity that it had before there were any.
+    // A world without these keys must keep the identity that it had before the keys were supported.
     let stored = serde_json::to_string(&service("")).unwrap();
     for key in ["stop_signal", "stop_grace_ns", "init", "restart_service"] {
         assert!(!stored.contains(&format!("\"{key}\"")), "{key} in {stored}");
@@ -622,7 +622,7 @@ fn a_service_is_restarted_with_another_if_it_says_so() {
     assert!(stored(2).contains("restart") && !stored(3).contains("restart"));
 }
 
-/// All keys are in the page that lists them, with what becomes of them.
+/// The page `docs/compose.md` must list every key with its effect.
 #[test]
 fn the_docs_list_every_key() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/compose.md");
@@ -638,7 +638,7 @@ proptest::proptest! {
         let _ = Project::new().read(&text);
     }
 
-    /// A valid file with one range replaced passes the syntax check more often than random text does.
+    /// A replaced range of a valid file passes the syntax check more often than random text.
     #[test]
     fn any_change_gives_a_world_or_a_one_line_error(
         from in 0..WHOLE.len(), length in 0usize..40, text in "[a-z0-9\"= \\[\\]{}:&*<>$!|,\\n/-]{0,20}"
@@ -647,7 +647,7 @@ proptest::proptest! {
         let _ = Project::new().read(&format!("{}{text}{}", &WHOLE[..from], &WHOLE[to..]));
     }
 
-    /// Values of every type under every key.
+    /// Every key of a service gets values of many types.
     #[test]
     fn any_value_of_any_key_gives_a_world_or_a_one_line_error(
         key in proptest::sample::select(keys::SERVICE.map(|(key, _)| key).to_vec()),

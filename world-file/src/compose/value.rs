@@ -1,4 +1,4 @@
-//! Typed, strict access to a tree. Each value knows the path of its key and its line.
+//! Strict, typed access to a YAML tree. Each value knows its line and the path of its key.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -10,17 +10,17 @@ use super::quantity;
 use super::yaml::{At, Key, Kind, Node};
 use crate::error::Error;
 
-/// Maximum number of elements of a list or mapping.
+/// Maximum number of elements of a list, or of entries of a mapping.
 const ELEMENTS_MAX: usize = 16_384;
 
-/// A value with the path of its key.
+/// A value of a YAML tree, with the path of its key.
 #[derive(Debug, Clone)]
 pub(super) struct Value {
     pub(super) node: Rc<Node>,
     pub(super) path: String,
 }
 
-/// A name with its text, if it has one, as in `NAME=TEXT` or `NAME: TEXT`.
+/// A name with an optional text, from `NAME=TEXT`, `NAME: TEXT` or `NAME`.
 pub(super) struct Pair {
     pub(super) name: String,
     pub(super) text: Option<String>,
@@ -36,7 +36,7 @@ impl Value {
         self.at().error(&self.path, what)
     }
 
-    /// Returns the folder from which a relative path starts.
+    /// Returns the folder from which relative paths in the value start.
     pub(super) fn folder(&self) -> &Path {
         &self.at().origin.folder
     }
@@ -69,7 +69,7 @@ impl Value {
         Value { node: Rc::clone(node), path }
     }
 
-    /// Returns the entries of a mapping; a null has none.
+    /// Returns the entries of a mapping. A null has no entries.
     pub(super) fn entries(&self) -> Result<Vec<(Key, Value)>, Error> {
         if self.is_null() {
             return Ok(Vec::new());
@@ -81,7 +81,7 @@ impl Value {
         Ok(entries.iter().map(|(key, node)| (key.clone(), self.child(&key.name, node))).collect())
     }
 
-    /// Returns the value of a key, unless it is absent or null.
+    /// Returns the value of a key. `None` if the key is absent or its value is null.
     pub(super) fn get(&self, name: &str) -> Result<Option<Value>, Error> {
         if self.is_null() {
             return Ok(None);
@@ -91,7 +91,7 @@ impl Value {
         Ok(found.map(|(_, node)| self.child(name, node)).filter(|value| !value.is_null()))
     }
 
-    /// Returns an error for the first key that is not in `keys` and does not begin with `x-`.
+    /// Returns an error for the first key that is not in `keys`. Keys that start with `x-` are allowed.
     pub(super) fn only(&self, keys: &[&str]) -> Result<(), Error> {
         for (key, value) in self.entries()? {
             if !key.name.starts_with("x-") && !keys.contains(&key.name.as_str()) {
@@ -114,7 +114,7 @@ impl Value {
         Ok(items.iter().enumerate().map(item).collect())
     }
 
-    /// Returns a text, a number or a boolean as it was written.
+    /// Returns a text. A number or a boolean is returned as it is written in the file.
     pub(super) fn text(&self) -> Result<&str, Error> {
         match &self.node.kind {
             Kind::Scalar(scalar) if !self.is_null() => {
@@ -127,7 +127,7 @@ impl Value {
         }
     }
 
-    /// Returns the texts of a list, or the only text.
+    /// Returns the texts of a list. A single text is returned as a list of one.
     pub(super) fn texts(&self) -> Result<Vec<Value>, Error> {
         let all = if self.is_list() { self.items()? } else { vec![self.clone()] };
         for value in &all {
@@ -148,12 +148,12 @@ impl Value {
         self.text()?.parse().map_err(|_| self.expected("a whole number"))
     }
 
-    /// Reads a duration such as `1m30s`, in nanoseconds.
+    /// Parses a duration such as `1m30s`. Returns nanoseconds.
     pub(super) fn duration_ns(&self) -> Result<u64, Error> {
         quantity::duration_ns(self.text()?).ok_or_else(|| self.expected("a duration such as \"1m30s\""))
     }
 
-    /// Reads a size such as `512m`, in bytes.
+    /// Parses a size such as `512m`. Returns bytes.
     pub(super) fn size_bytes(&self) -> Result<u64, Error> {
         quantity::size_bytes(self.text()?).ok_or_else(|| self.expected("a size such as \"512m\""))
     }
@@ -163,7 +163,7 @@ impl Value {
         text.parse().map_err(|_| self.error(format!("\"{text}\" is not an IP address")))
     }
 
-    /// Reads a mapping of texts, or a list of `NAME=TEXT` and `NAME`.
+    /// Reads a mapping of names to texts, or a list of `NAME=TEXT` and `NAME`.
     pub(super) fn pairs(&self) -> Result<Vec<Pair>, Error> {
         if self.is_list() {
             let pair = |value: Value| {
@@ -183,7 +183,7 @@ impl Value {
     }
 }
 
-/// Returns the error for a key that is not in `keys`.
+/// Returns the error for an unknown key. Suggests a similar key of `keys`.
 pub(super) fn unknown(key: &Key, path: &str, keys: &[&str]) -> Error {
     key.at.error(
         path,

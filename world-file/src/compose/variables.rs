@@ -1,4 +1,4 @@
-//! Variables: `${NAME}` in compose files, and the files that set them.
+//! Replacement of variables (`${NAME}`) in compose files, and parsing of the files that set variables.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,18 +7,18 @@ use std::rc::Rc;
 use super::yaml::{Kind, Node, Scalar};
 use crate::error::Error;
 
-/// Maximum length of a text with its variables, in bytes.
+/// Maximum length of a text after its variables are replaced, in bytes.
 const TEXT_BYTES_MAX: usize = 1 << 20;
-/// Maximum depth of defaults within defaults: `${A:-${B:-c}}`.
+/// Maximum depth of nested defaults such as `${A:-${B:-c}}`.
 const DEPTH_MAX: usize = 16;
-/// Maximum number of variables in one file.
+/// Maximum number of variables that one file sets.
 const VARIABLES_MAX: usize = 4_096;
 
-/// Variables of the process, and of files, which set those that the process does not have.
+/// Variables of the process and of files. A variable of the process takes precedence.
 pub(super) struct Variables<'p> {
     process: &'p dyn Fn(&str) -> Option<String>,
     files: BTreeMap<String, String>,
-    /// Names that had no value and no default.
+    /// Names of variables that had neither a value nor a default.
     missing: RefCell<BTreeSet<String>>,
 }
 
@@ -27,7 +27,7 @@ impl<'p> Variables<'p> {
         Variables { process, files: BTreeMap::new(), missing: RefCell::default() }
     }
 
-    /// Adds the variables of a file.
+    /// Adds variables that a file sets.
     pub(super) fn extend(&mut self, variables: impl IntoIterator<Item = (String, String)>) {
         self.files.extend(variables);
     }
@@ -36,12 +36,12 @@ impl<'p> Variables<'p> {
         (self.process)(name).or_else(|| self.files.get(name).cloned())
     }
 
-    /// Returns the names without a value that became empty.
+    /// Returns the names of variables that had no value and became empty.
     pub(super) fn missing(&self) -> Vec<String> {
         self.missing.borrow().iter().cloned().collect()
     }
 
-    /// Replaces the variables in all texts of a tree, but not in its keys.
+    /// Replaces the variables in all texts of a tree. Keys stay as they are.
     pub(super) fn replace(&self, node: &Rc<Node>, path: &str) -> Result<Rc<Node>, Error> {
         let child = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
         let kind = match &node.kind {
@@ -72,7 +72,8 @@ impl<'p> Variables<'p> {
         Ok(out)
     }
 
-    /// Replaces variables up to the end, or up to the brace that closes a default. Returns the rest.
+    /// Replaces variables up to the end of the text, or up to the brace that closes a default. Returns the text that
+    /// remains.
     fn until_brace<'t>(
         &self,
         text: &'t str,
@@ -114,7 +115,7 @@ impl<'p> Variables<'p> {
         }
     }
 
-    /// Replaces what comes after `${`. Returns what comes after its `}`.
+    /// Replaces the variable whose `${` was just read. Returns the text after the closing brace.
     fn braces<'t>(&self, text: &'t str, out: &mut String, depth: usize) -> Result<&'t str, String> {
         if depth >= DEPTH_MAX {
             return Err(format!("more than {DEPTH_MAX} variables within each other"));
@@ -162,7 +163,7 @@ impl<'p> Variables<'p> {
 
 const NOT_CLOSED: &str = "\"${\" without a closing brace";
 
-/// Returns the name at the start of a text; empty if there is none.
+/// Returns the variable name at the start of a text, or an empty text if there is none.
 fn name_of(text: &str) -> &str {
     let is_first = |c: char| c.is_ascii_alphabetic() || c == '_';
     if !text.starts_with(is_first) {
@@ -172,9 +173,8 @@ fn name_of(text: &str) -> &str {
     &text[..end]
 }
 
-/// Reads a file of variables, as `.env` and the files of `env_file` are. `variables` replaces variables in values, and
-/// gives the values of names without any; it is `None` for files whose values are taken as they are. An error has its
-/// line.
+/// Parses a file that sets variables, such as `.env` or a file of `env_file`. `variables` replaces variables in values,
+/// and gives a value to names without one. With `None`, values are taken literally. Errors have a line number.
 pub(super) fn of_file(
     text: &str,
     variables: Option<&Variables<'_>>,
@@ -224,13 +224,13 @@ pub(super) fn of_file(
     Ok(found)
 }
 
-/// Returns true if a value begins with a quote that it does not close.
+/// Returns true if a value starts with a quote that is not closed in the value.
 fn opens_quote(value: &str) -> bool {
     let Some(quote) = value.chars().next().filter(|c| "'\"".contains(*c)) else { return false };
     closing(&value[1..], quote).is_none()
 }
 
-/// Returns the place of the quote that closes a text.
+/// Returns the offset of the quote that closes a quoted text, in bytes.
 fn closing(text: &str, quote: char) -> Option<usize> {
     let mut is_escaped = false;
     text.char_indices().find_map(|(place, c)| {
@@ -242,7 +242,7 @@ fn closing(text: &str, quote: char) -> Option<usize> {
 
 fn unquoted(value: &str, variables: &Variables<'_>) -> Result<String, String> {
     let Some(quote) = value.chars().next().filter(|c| "'\"".contains(*c)) else {
-        // A comment begins after white space.
+        // A comment must follow white space.
         let end = value.find(" #").or_else(|| value.find("\t#")).unwrap_or(value.len());
         let end = if value.starts_with('#') { 0 } else { end };
         return variables.text(value[..end].trim_end());

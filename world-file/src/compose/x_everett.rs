@@ -1,4 +1,4 @@
-//! The block `x-everett`, as the table that the readers of world files take.
+//! Conversion of the block `x-everett` to a TOML table, so that the readers of world files can read it.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use toml::de::{DeArray, DeTable, DeValue};
 use super::yaml::{Kind, Node};
 use crate::error::Error;
 
-/// Places of the lines of a text.
+/// Range of each line in a text, in bytes.
 pub(super) struct Lines(Vec<Range<usize>>);
 
 impl Lines {
@@ -28,7 +28,7 @@ impl Lines {
     }
 }
 
-/// Returns the table; without a block it is empty.
+/// Returns the block as a table. If there is no block, the table is empty.
 pub(super) fn table<'n>(node: Option<&'n Node>, lines: &Lines) -> Result<DeTable<'n>, Error> {
     let Some(node) = node else { return Ok(DeTable::new()) };
     match value(node, lines, "x-everett")? {
@@ -70,7 +70,7 @@ fn value<'n>(node: &'n Node, lines: &Lines, path: &str) -> Result<DeValue<'n>, E
     })
 }
 
-/// Returns true if a text looks like a number of TOML.
+/// Returns true if a text has the form of a TOML number.
 fn is_number(text: &str) -> bool {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     digits.starts_with(|c: char| c.is_ascii_digit())

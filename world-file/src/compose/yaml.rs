@@ -1,10 +1,10 @@
-//! YAML as a tree whose nodes know their file and line.
+//! Parser of YAML. Its result is a tree whose nodes know their file and line.
 //!
-//! The tags `!reset` and `!override` are carried out here: a value with `!reset` is left out, and the paths of both kinds
-//! are listed, so that a merge removes from the other tree what is there.
+//! The parser handles the tags `!reset` and `!override`. A value with `!reset` is left out of the tree. The paths of
+//! both kinds of values are listed, so that a merge can first remove the values at these paths from the other tree.
 //!
-//! The parser's events are bounded while they become a tree: depth, and the size of the text with all aliases written
-//! out. Aliases share their nodes, so a short text that stands for a long one takes no memory before it is refused.
+//! Depth and total size are bounded while the tree is built. The size includes the expansion of all aliases. Aliases
+//! share their nodes in memory, so a short text with a huge expansion is refused before it takes much memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,16 +14,17 @@ use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
 
 use crate::error::Error;
 
-/// Maximum depth of lists and mappings.
+/// Maximum depth of nested lists and mappings.
 const DEPTH_MAX: usize = 64;
-/// Maximum size of a text with all aliases written out: the bytes of all scalars and keys, and [`NODE_BYTES`] for each.
+/// Maximum size of a text with all aliases expanded, in bytes: all scalars and keys, and [`NODE_BYTES`] for each of
+/// them.
 pub(super) const EXPANDED_BYTES_MAX: u64 = 16 << 20;
-/// Size that a node counts besides its text, in bytes.
+/// Size of a node in addition to its text, in bytes.
 const NODE_BYTES: u64 = 16;
-/// Key whose mappings are merged into the mapping around it.
+/// Key whose value is a mapping that is merged into the mapping around the key.
 const MERGE: &str = "<<";
 
-/// A file that is read.
+/// File from which a value comes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Origin {
     pub(super) file: Box<Path>,
@@ -32,49 +33,49 @@ pub(super) struct Origin {
 }
 
 impl Origin {
-    /// Returns a file whose relative paths start in its own folder.
+    /// Returns the origin for a file whose relative paths start in its own folder.
     pub(super) fn new(file: &Path) -> Rc<Origin> {
         Origin::within(file, file)
     }
 
-    /// Returns a file whose relative paths start in the folder of `first`.
+    /// Returns the origin for a file whose relative paths start in the folder of the file `first`.
     pub(super) fn within(file: &Path, first: &Path) -> Rc<Origin> {
         Rc::new(Origin { file: file.into(), folder: crate::folder::folder_of(first).into() })
     }
 }
 
-/// Place in a file.
+/// Position in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct At {
     pub(super) origin: Rc<Origin>,
-    /// Line, from 1.
+    /// Line number, counted from 1.
     pub(super) line: usize,
 }
 
-/// Keys that lead to a value from the root.
+/// Keys from the root to a value.
 pub(super) type KeyPath = Vec<String>;
 
-/// A file's tree.
+/// A file as a tree.
 pub(super) struct Parsed {
     pub(super) root: Rc<Node>,
-    /// Values with `!reset` or `!override`. What a merge has at these paths from other files is removed first.
+    /// Paths of values with `!reset` or `!override`. A merge first removes the other tree's values at these paths.
     pub(super) cleared: Vec<KeyPath>,
 }
 
 impl At {
-    /// Returns an error at this place; `key` is the path of the key.
+    /// Returns an error at this position. `key` is the path of the key.
     pub(super) fn error(&self, key: &str, what: impl Into<String>) -> Error {
         let file = self.origin.file.to_path_buf();
         Error { file, line: Some(self.line), key: everett_input::text::one_line(key), what: what.into() }
     }
 }
 
-/// A value.
+/// A value with its position.
 #[derive(Debug, Clone)]
 pub(super) struct Node {
     pub(super) at: At,
     pub(super) kind: Kind,
-    /// Size with all aliases written out, in bytes.
+    /// Size of the value with all aliases expanded, in bytes.
     weight: u64,
 }
 
@@ -88,11 +89,11 @@ pub(super) enum Kind {
 #[derive(Debug, Clone)]
 pub(super) struct Scalar {
     pub(super) text: String,
-    /// True if it was written without quotes, so that it can be a null.
+    /// True if the text has no quotes in the file, so that it may stand for null.
     pub(super) is_plain: bool,
 }
 
-/// Key of a mapping.
+/// Key of a mapping, with its position.
 #[derive(Debug, Clone)]
 pub(super) struct Key {
     pub(super) name: String,
@@ -115,7 +116,7 @@ impl Node {
         Node::new(at, Kind::Scalar(Scalar { text, is_plain: false }))
     }
 
-    /// Refuses a tree whose text is too long with all aliases written out.
+    /// Returns an error if the tree exceeds the bound with all aliases expanded.
     pub(super) fn bounded(self) -> Result<Rc<Node>, Error> {
         if self.weight > EXPANDED_BYTES_MAX {
             let what = format!(
@@ -143,19 +144,19 @@ fn sum(weights: impl Iterator<Item = u64>) -> u64 {
 /// Maximum number of values with `!reset` or `!override`.
 const CLEARED_MAX: usize = 4_096;
 
-/// Tag of a value.
+/// What the tag of a value means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mark {
     None,
-    /// A plain scalar is a text.
+    /// The value is a text, even without quotes.
     Text,
-    /// The value is left out, and so is that of the other files.
+    /// The value is left out, and so are the values of other files at the same path.
     Reset,
-    /// The value takes the place of that of the other files as a whole.
+    /// The value replaces the values of other files at the same path, without a merge.
     Override,
 }
 
-/// A list or mapping that has not ended.
+/// A list or mapping whose end has not been read.
 enum Open {
     List {
         at: At,
@@ -173,7 +174,7 @@ enum Open {
     },
 }
 
-/// Parses the only document of a text. An empty text is a null.
+/// Parses a text with one document. An empty text is null.
 pub(super) fn parse(text: &str, origin: &Rc<Origin>) -> Result<Parsed, Error> {
     let mut reader = Reader { open: Vec::new(), anchors: BTreeMap::new(), root: None, cleared: Vec::new() };
     let mut parser = Parser::new_from_str(text);
@@ -189,7 +190,7 @@ pub(super) fn parse(text: &str, origin: &Rc<Origin>) -> Result<Parsed, Error> {
 
 struct Reader {
     open: Vec<Open>,
-    /// Ended nodes with an anchor, by the parser's number of it.
+    /// Complete nodes that have an anchor. The key is the parser's number for the anchor.
     anchors: BTreeMap<usize, Rc<Node>>,
     root: Option<Rc<Node>>,
     cleared: Vec<KeyPath>,
@@ -228,8 +229,8 @@ impl Reader {
         }
     }
 
-    /// Returns the mark of the value that begins. Tags of YAML's own types other than text change nothing: a key decides
-    /// which type its value has.
+    /// Returns what the tag of a value means. Tags of YAML's own types have no effect, except text, because each key of
+    /// a compose file decides the type of its value.
     fn mark(&mut self, tag: Option<&Tag>, at: &At) -> Result<Mark, Error> {
         let Some(tag) = tag else { return Ok(Mark::None) };
         let mark = match (tag.handle.as_str(), tag.suffix.as_str()) {
@@ -246,7 +247,7 @@ impl Reader {
                 Open::Map { key: None, .. } => {
                     return Err(at.error("", format!("the key has the tag \"{tag}\"")));
                 }
-                // An element of a list is at no path that another file could have.
+                // Elements of lists have no path, so other files have no value to remove.
                 Open::List { .. } => return Ok(mark),
             }
         }
@@ -257,7 +258,7 @@ impl Reader {
         Ok(mark)
     }
 
-    /// Ends a value that is left out, with its key.
+    /// Ends a value that is left out, and removes its key.
     fn leave_out(&mut self, at: &At) -> Result<(), Error> {
         match self.open.last_mut() {
             None => Err(at.error("", "the whole file is reset")),
@@ -324,7 +325,7 @@ impl Reader {
     }
 }
 
-/// Merges the mappings of the key `<<`. A mapping's own keys win, and then the earlier of several mappings.
+/// Merges the mappings of the key `<<`. A mapping's own keys take precedence, then the first of several mappings.
 fn merged(entries: Vec<(Key, Rc<Node>)>, mut names: BTreeSet<String>) -> Result<Vec<(Key, Rc<Node>)>, Error> {
     if !names.contains(MERGE) {
         return Ok(entries);

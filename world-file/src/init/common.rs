@@ -1,11 +1,11 @@
-//! Tables that all drafts have: image, workload, faults, exploration, properties.
+//! Tables that all drafts have: image, workload, faults, exploration and properties.
 
 use std::fmt::Write as _;
 
 use super::servers::{Probe, Server};
 use super::text::{list, quoted};
 
-/// First lines of a draft, with `about` in its first one.
+/// Returns the first lines of a draft. The first line is `about`.
 pub(super) fn head(about: &str) -> String {
     format!("# {about}\n# The keys are in docs/guide.md, docs/faults.md and docs/exploring.md.\n\n")
 }
@@ -21,14 +21,15 @@ pub(super) fn ready(port: u16, server: Option<&Server>) -> String {
     }
 }
 
-/// A server to which Everett connects at the end of timelines.
+/// A server to which Everett connects for a check at the end of timelines.
 pub(super) struct Answering<'s> {
     pub(super) node: &'s str,
     pub(super) port: u16,
     pub(super) server: Option<&'static Server>,
 }
 
-/// Returns the table of the workload, with a check for each server that must answer; `load` runs on the first machine.
+/// Returns the workload's table, with a check for each server in `answering`. The command `load` runs on the first
+/// machine.
 pub(super) fn workload(answering: &[Answering<'_>], load: Option<(&str, &[&str])>) -> String {
     let mut out = String::from(
         "# What happens while faults come, and what must hold afterwards.\n[workload]\nsettle = \"2s\"                   # \
@@ -98,12 +99,12 @@ pub(super) fn faults(has_several: bool, has_disks: bool) -> String {
     out
 }
 
-/// Maximum number of units for which a draft has properties. Names of properties are short.
+/// Maximum number of properties in a draft.
 const PROPERTIES: usize = 8;
-/// Maximum length of a unit in the name of a property, in characters.
+/// Maximum length of a unit's name within a property's name, in characters.
 const UNIT_CHARS_MAX: usize = 55;
 
-/// Returns the properties, one for each of these units. A `*` in a unit stands for any characters.
+/// Returns a property for each of these units. A `*` in a unit stands for any characters.
 pub(super) fn properties(units: &[String]) -> String {
     let mut out = String::from(
         "# Lines that a process may never print. unit keeps a property to the lines of one process, and nodes = [\"a\"] to some\n\
@@ -132,7 +133,7 @@ pub(super) fn properties(units: &[String]) -> String {
     out
 }
 
-/// Returns the table of the image.
+/// Returns the table `[image]`.
 pub(super) fn image_table() -> String {
     "[image]\nsuite = \"bookworm\"               # Debian's suite of kernel and packages\n\n".to_owned()
 }

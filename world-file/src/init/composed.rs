@@ -1,4 +1,4 @@
-//! Additions to a compose file: readiness of services without a healthcheck, workload, faults, exploration.
+//! Drafts for compose files: readiness checks of services without a healthcheck, workload, faults, exploration.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::text::quoted;
 use super::{Parts, Wanted, named_from};
 use crate::{ContainerImage, Node};
 
-/// A draft that takes its machines from a compose file.
+/// Returns a draft whose machines are those of a compose file.
 pub(super) fn draft(file: &Path, wanted: &Wanted) -> Result<Parts, Error> {
     if wanted.nodes.is_some() {
         return Err(Error::NodesOfCompose);
@@ -70,22 +70,23 @@ pub(super) fn draft(file: &Path, wanted: &Wanted) -> Result<Parts, Error> {
     Ok(Parts { text, notes })
 }
 
-/// A service at a known port.
+/// A service that listens on a known port.
 struct Found<'w> {
     node: &'w str,
     port: u16,
     server: Option<&'static Server>,
-    /// True if the compose file says that clients reach the port from outside.
+    /// True if the compose file publishes the port, so that clients from outside reach it.
     is_published: bool,
     needs_ready: bool,
 }
 
-/// Returns the port at which a node serves, if the compose file or its image's name says so.
+/// Returns the service of a node, with its port. `None` if neither the compose file nor the image's name tells the
+/// port.
 fn serving(node: &Node) -> Option<Found<'_>> {
     let service = node.services.first().filter(|service| !service.is_job)?;
     let process = service.image.as_ref()?;
     let ports = node.composed.as_ref().map_or(&[][..], |composed| &composed.ports);
-    // A service with another command than its image's may be a client in a server's image.
+    // A service with a command of its own may be a client, although it uses a server's image.
     let runs = |server: &Server| {
         let first = process.command.as_ref().and_then(|words| words.first());
         let program = first.and_then(|word| word.rsplit('/').next());

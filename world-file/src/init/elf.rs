@@ -1,10 +1,11 @@
-//! Headers of ELF programs (System V ABI): whether a machine can run a program, and which libraries it loads.
+//! Parser of the headers of ELF programs (System V ABI): whether a machine can run the program, and which libraries it
+//! loads.
 
-/// Maximum number of program headers that are read.
+/// Maximum number of program headers that Everett reads.
 const HEADERS_MAX: usize = 256;
-/// Maximum number of entries of the dynamic section that are read.
+/// Maximum number of entries of the dynamic section that Everett reads.
 const DYNAMIC_MAX: usize = 4_096;
-/// Maximum length of the name of a library or an interpreter, in bytes.
+/// Maximum length of a library's or dynamic linker's name, in bytes.
 const NAME_BYTES_MAX: usize = 255;
 
 const EM_X86_64: u16 = 62;
@@ -19,43 +20,43 @@ const DT_NULL: u64 = 0;
 const DT_NEEDED: u64 = 1;
 const DT_STRTAB: u64 = 5;
 const DT_VERNEED: u64 = 0x6fff_fffe;
-/// Maximum number of symbol versions that are read.
+/// Maximum number of symbol versions that Everett reads.
 const VERSIONS_MAX: usize = 4_096;
 
 /// Reason why machines cannot run a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ElfError {
-    /// No ELF file.
+    /// The file is not an ELF file.
     #[error("not an ELF program; name a program, a compose file, or an archive of an image")]
     NotElf,
-    /// Another class, byte order or processor.
+    /// The program has another class, byte order or processor than the machines.
     #[error("a program for another processor; machines are x86-64, 64 bits")]
     Processor,
-    /// A library or an object file.
+    /// The file is a library or an object file.
     #[error("an ELF file that is no program")]
     NotProgram,
-    /// The file ends early, or its headers point nowhere.
+    /// The file ends early, or a header points beyond its end.
     #[error("the ELF headers are damaged")]
     Damaged,
 }
 
-/// Interpreter and libraries that a program needs.
+/// Dynamic linker and libraries that a program needs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Program {
-    /// Path of its dynamic linker; `None` for a static program.
+    /// Path of the dynamic linker. `None` for a static program.
     pub(super) interpreter: Option<String>,
-    /// File names of the libraries that it names, in its order.
+    /// File names of the libraries that the program loads, in the order of the file.
     pub(super) libraries: Vec<String>,
-    /// Versions of the libraries' symbols, such as `GLIBC_2.34`, in its order.
+    /// Versions of library symbols that the program needs, such as `GLIBC_2.34`, in the order of the file.
     pub(super) versions: Vec<String>,
 }
 
-/// Returns true if a file begins as an ELF file does.
+/// Returns true if the file starts with the magic number of ELF.
 pub(super) fn is_elf(file: &[u8]) -> bool {
     file.starts_with(b"\x7fELF")
 }
 
-/// Reads the headers of a program.
+/// Parses the headers of a program.
 pub(super) fn read(file: &[u8]) -> Result<Program, ElfError> {
     if !is_elf(file) {
         return Err(ElfError::NotElf);
@@ -69,7 +70,7 @@ pub(super) fn read(file: &[u8]) -> Result<Program, ElfError> {
         return Err(ElfError::NotProgram);
     }
     let program = needs(file).ok_or(ElfError::Damaged)?;
-    // A library has no entry. Some libraries can be run, and have one.
+    // A library has no entry point. Libraries that can be run are the exception, and are accepted.
     if entry == 0 { Err(ElfError::NotProgram) } else { Ok(program) }
 }
 
@@ -137,7 +138,7 @@ fn needs(file: &[u8]) -> Option<Program> {
     Some(program)
 }
 
-/// Reads the needed versions: a list of libraries, each with a list of versions.
+/// Reads the section of needed versions: a list of libraries, each with a list of versions.
 fn versions_at(file: &[u8], start: usize, strings: usize) -> Option<Vec<String>> {
     let mut found = Vec::new();
     let mut library = start;
@@ -163,7 +164,7 @@ fn versions_at(file: &[u8], start: usize, strings: usize) -> Option<Vec<String>>
     }
 }
 
-/// Returns the text that ends with a zero byte.
+/// Returns the text that starts at `at` and ends before the next zero byte.
 fn name_at(file: &[u8], at: usize) -> Option<String> {
     let rest = file.get(at..)?;
     let end = rest.iter().take(NAME_BYTES_MAX + 1).position(|byte| *byte == 0)?;
@@ -192,13 +193,13 @@ pub(super) mod tests {
 
     use super::{ElfError, Program, VERSIONS_MAX, read};
 
-    /// Returns a program with this interpreter and these libraries.
+    /// Makes a program with this dynamic linker and these libraries.
     pub(in super::super) fn program(interpreter: Option<&str>, libraries: &[&str]) -> Vec<u8> {
         program_of_versions(interpreter, libraries, &[])
     }
 
-    /// Returns a program that also needs versions of symbols, by library: a header, three program headers, the dynamic
-    /// section, its strings and its versions, all in one segment.
+    /// Makes a program that also needs versions of symbols, listed by library. Its single segment has a header, three
+    /// program headers, the dynamic section, strings and versions.
     pub(in super::super) fn program_of_versions(
         interpreter: Option<&str>,
         libraries: &[&str],
@@ -206,7 +207,7 @@ pub(super) mod tests {
     ) -> Vec<u8> {
         const BASE: u64 = 0x40_0000;
         const DYNAMIC: usize = 64 + 3 * 56;
-        /// Length of an entry of the versions: of a library, and of a version.
+        /// Length in bytes of an entry for a library, and of an entry for a version.
         const ENTRY: u32 = 16;
         let strings_at = DYNAMIC + (libraries.len() + 2 + usize::from(!versions.is_empty())) * 16;
         let mut strings = vec![0];
@@ -272,7 +273,7 @@ pub(super) mod tests {
         assert_eq!(read(&program(None, &[])).unwrap(), Program::default());
     }
 
-    /// Versions of two libraries.
+    /// Needed versions of two libraries.
     const VERSIONS: [(&str, &[&str]); 2] = [("a.so", &["A_1", "A_2.3"]), ("b.so", &["B_1"])];
 
     #[test]

@@ -1,4 +1,4 @@
-//! Errors of drafts.
+//! Errors of `everett init`.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,25 +7,25 @@ use everett_input::file::{self as input, in_words};
 
 use super::elf::ElfError;
 
-/// Error of a draft.
+/// Reason why `everett init` cannot write a draft.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The compose file has an error.
     #[error(transparent)]
     Compose(crate::Error),
-    /// The compose file has a block `x-everett`.
+    /// The compose file has a block `x-everett`, so it needs no world file.
     #[error("{}: x-everett says already what a world file would say; run everett explore {}", .0.display(), .0.display())]
     HasBlock(PathBuf),
-    /// The number of machines does not fit the compose file.
+    /// The operator gave a number of machines, but the compose file determines it.
     #[error("--nodes: the machines are those of the compose file; write scale or deploy.replicas there")]
     NodesOfCompose,
-    /// A compose file has a port for each service.
+    /// The operator gave a port, but the services of the compose file have ports of their own.
     #[error("--port: each service of a compose file has ports of its own; write them there")]
     PortOfCompose,
-    /// No file can be read.
+    /// A file cannot be read.
     #[error(transparent)]
     Input(#[from] input::Error),
-    /// A path cannot be followed.
+    /// A path cannot be resolved.
     #[error("{}: {}", path.display(), in_words(source))]
     Io {
         /// The path.
@@ -33,18 +33,18 @@ pub enum Error {
         /// Error of the operating system.
         source: io::Error,
     },
-    /// A path that TOML cannot name.
+    /// The path is not UTF-8, so a TOML string cannot contain it.
     #[error("{}: the path is not UTF-8, so no world file can name it", .0.display())]
     NotText(PathBuf),
-    /// A program that machines cannot run.
+    /// Machines cannot run the program.
     #[error("{}: {problem}", path.display())]
     Program {
         /// Path of the program.
         path: PathBuf,
-        /// Problem of the file.
+        /// What is wrong with the file.
         problem: ElfError,
     },
-    /// The program is larger than a file in a world.
+    /// The program is longer than a file in a world may be.
     #[error("{}: the program has more than {most} bytes, which a file of a world cannot have; put it into a container image", path.display())]
     TooLong {
         /// Path of the program.
@@ -52,34 +52,34 @@ pub enum Error {
         /// Maximum length in bytes.
         most: u64,
     },
-    /// The image has no valid name.
+    /// The image's name is invalid.
     #[error("{0}")]
     Image(String),
-    /// The package has no valid name.
+    /// The package's name is invalid.
     #[error("\"{0}\" is not the name of a Debian package")]
     Package(String),
-    /// The words name a world file.
+    /// The argument is a world file.
     #[error("{0}: init writes a world file and reads none; to write it there, give -o {0}")]
     WorldFile(String),
-    /// The words name nothing.
+    /// The argument is no file, image or Debian package.
     #[error(
         "\"{0}\" is no file, image or Debian package; write compose.yaml, redis:7, redis-server or ./server"
     )]
     Nothing(String),
-    /// The words name a file and perhaps a package.
+    /// The argument is the name of a file, and may also be a Debian package.
     #[error("\"{0}\" is a file here, and can be a Debian package; write ./{0} or --package {0}")]
     FileOrPackage(String),
-    /// The words name an image, and a server whose package has another name.
+    /// The argument is the name of an image, and its server also is in a Debian package with another name.
     #[error(
         "\"{name}\" can be the container image or the Debian package {package}; write --image {name} or {package}"
     )]
     ImageOrPackage {
-        /// The words.
+        /// The argument.
         name: String,
         /// Name of the package.
         package: &'static str,
     },
-    /// A folder with nothing to make a world of.
+    /// The folder has neither a compose file nor an image.
     #[error("{}: this folder has neither a compose file nor an OCI layout", .0.display())]
     Folder(PathBuf),
     /// The draft does not load. This is a defect of Everett.

@@ -1,4 +1,4 @@
-//! Machines with a package whose service is the one of its own unit.
+//! Drafts of machines with a Debian package that brings a systemd unit for its server.
 
 use std::fmt::Write as _;
 
@@ -8,10 +8,11 @@ use super::text::{label, list, quoted};
 use super::unit::UnitFile;
 use super::{Listening, Parts, Wanted};
 
-/// Time limit for the first start.
+/// Time within which the server must become ready.
 const READY_TIMEOUT: &str = "120s";
 
-/// A draft whose service starts as `unit` says; `found` is the port at which it listened in a trial boot.
+/// Returns a draft whose service starts as `unit` says. `found` is the port at which the server listened in a trial
+/// boot.
 pub(super) fn draft(package: &str, unit: &UnitFile, found: Option<Listening>, wanted: &Wanted) -> Parts {
     let names = names(&label(package.split('=').next().unwrap_or(package)), wanted);
     let port = wanted.port.or(found.map(|found| found.port));

@@ -1,4 +1,4 @@
-//! Machines of images, packages and programs.
+//! Drafts of machines with images, packages and programs.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,20 +13,20 @@ use super::{ImageFacts, Parts, Wanted, named_from};
 use crate::ContainerImage;
 use crate::image::is_package;
 
-/// Memory of a machine whose program Everett does not know.
+/// Memory of a machine whose server Everett does not know.
 pub(super) const MEMORY: &str = "256M";
-/// Time limit for the first start of an image, whose entrypoint often makes a database.
+/// Time within which an image's server must become ready. Many entrypoints create a database at the first start.
 const IMAGE_READY_TIMEOUT: &str = "180s";
-/// Time limit for the first start of a server with state.
+/// Time within which a server with state must become ready at its first start.
 const STATE_READY_TIMEOUT: &str = "180s";
-/// Comment above several machines.
+/// Comment in a draft above several machines.
 pub(super) const HAS_PEERS: &str = "# Machines reach each other by their names.\n";
 
-/// Comment of a machine without a disk.
+/// Comment in a draft for a machine without a disk.
 pub(super) const MAY_HAVE_DISK: &str = "# disk = { path = \"/data\", size = \"256M\", owner = \"USER\" } \
                                         # for state that outlives a loss of power\n";
 
-/// Returns the names of the machines.
+/// Returns the names of the machines: `base`, or `base` with numbers if there are several.
 pub(super) fn names(base: &str, wanted: &Wanted) -> Vec<String> {
     match wanted.nodes {
         None | Some(1) => vec![base.to_owned()],
@@ -34,12 +34,12 @@ pub(super) fn names(base: &str, wanted: &Wanted) -> Vec<String> {
     }
 }
 
-/// Returns the checks from outside of all machines.
+/// Returns a check from outside for each machine.
 fn answering<'s>(names: &'s [String], port: u16, server: Option<&'static Server>) -> Vec<Answering<'s>> {
     names.iter().map(|node| Answering { node, port, server }).collect()
 }
 
-/// Machines with a Debian package.
+/// Returns a draft of machines with a Debian package.
 pub(super) fn of_package(name: &str, wanted: &Wanted) -> Result<Parts, Error> {
     if !is_package(name) {
         return Err(Error::Package(name.to_owned()));
@@ -68,7 +68,7 @@ pub(super) fn of_package(name: &str, wanted: &Wanted) -> Result<Parts, Error> {
         }
         text += "\n[[node.service]]\nname = \"server\"\n";
         match server.start {
-            // Servers with a package have a service.
+            // Every known server with a package has a service, so this does not occur.
             Start::None => {}
             Start::Argv(argv) => drop(writeln!(text, "argv = {}", list(argv))),
             Start::Script(script) => {
@@ -95,7 +95,8 @@ pub(super) fn of_package(name: &str, wanted: &Wanted) -> Result<Parts, Error> {
     Ok(Parts { text, notes: Vec::new() })
 }
 
-/// Machines with a package of which Everett knows nothing: they boot, and the service is left to the operator.
+/// Returns a draft of machines with a Debian package that Everett does not know. The machines boot, and the operator
+/// adds the service.
 fn of_unknown_package(name: &str, wanted: &Wanted) -> Parts {
     let names = names(&label(name.split('=').next().unwrap_or(name)), wanted);
     let mut text =
@@ -123,7 +124,7 @@ fn of_unknown_package(name: &str, wanted: &Wanted) -> Parts {
     Parts { text, notes }
 }
 
-/// Machines with a container image.
+/// Returns a draft of machines with a container image.
 pub(super) fn of_image(
     image: &ContainerImage,
     words: &str,
@@ -136,13 +137,13 @@ pub(super) fn of_image(
         _ => (words.to_owned(), words.to_owned()),
     };
     let server = servers::of_image(&words);
-    // The port of a well-known server, if the image has it among others.
+    // The usual port of a well-known server, if the image declares this port or none.
     let usual =
         server.map(|server| server.port).filter(|port| facts.ports.is_empty() || facts.ports.contains(port));
     let port = wanted.port.or(usual).or(facts.ports.first().copied());
     let server = server.filter(|server| port == Some(server.port));
     let base = label(servers::image_name(&words));
-    // A service of an image has the name of its node.
+    // The service of an image has the name of its node.
     let unit = if wanted.nodes.is_some_and(|count| count > 1) { format!("{base}-*") } else { base.clone() };
     let names = names(&base, wanted);
     let memory = server.map_or(IMAGE_MEMORY, |server| server.image_memory);
@@ -188,7 +189,7 @@ pub(super) fn of_image(
     Ok(Parts { text, notes })
 }
 
-/// Returns how a world file names an image in a file or folder, and a name for its machine.
+/// Returns the text with which a world file refers to an image in a file or folder, and a name for the image's machine.
 fn of_path(
     wanted: &Wanted,
     transport: &str,
@@ -199,18 +200,18 @@ fn of_path(
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
     Ok(match tag {
         Some(tag) => (format!("{transport}:{place}:{tag}"), tag.to_owned()),
-        // A path that begins with neither a dot nor a slash could be taken for an image's name.
+        // A path that starts with neither a dot nor a slash could be taken for an image's name.
         None if place.starts_with('/') => (place, stem),
         None => (format!("./{place}"), stem),
     })
 }
 
-/// Interpreter of programs that use glibc.
+/// Dynamic linker of programs that use glibc.
 const GLIBC: &str = "/lib64/ld-linux-x86-64.so.2";
-/// Interpreter of programs that use musl.
+/// Dynamic linker of programs that use musl.
 const MUSL: &str = "/lib/ld-musl-x86_64.so.1";
-/// Beginnings of the names of libraries, with the Debian packages (of bookworm) that have them; "" for those that every root
-/// filesystem has.
+/// Starts of the names of libraries, each with the package of Debian bookworm that has the library. The package is ""
+/// if every root filesystem has the library.
 const LIBRARIES: [(&str, &str); 16] = [
     ("ld-linux-x86-64.so.2", ""),
     ("libc.so.6", ""),
@@ -230,7 +231,7 @@ const LIBRARIES: [(&str, &str); 16] = [
     ("libc.musl-x86_64.so.1", "musl"),
 ];
 
-/// Machines with a program of the host.
+/// Returns a draft of machines with a program of the host.
 pub(super) fn of_program(path: &Path, arguments: &[String], wanted: &Wanted) -> Result<Parts, Error> {
     let needs =
         elf::read(&program(path)?).map_err(|problem| Error::Program { path: path.to_owned(), problem })?;
@@ -286,11 +287,11 @@ pub(super) fn of_program(path: &Path, arguments: &[String], wanted: &Wanted) -> 
     Ok(Parts { text, notes })
 }
 
-/// Newest symbol versions in Debian bookworm's libraries, by prefix: glibc 2.36, and GCC 12's libstdc++.
+/// Newest symbol versions in the libraries of Debian bookworm, by prefix: glibc 2.36, and libstdc++ of GCC 12.
 const SYMBOLS: [(&str, &[u32], &str); 2] =
     [("GLIBC_", &[2, 36], "glibc 2.36"), ("GLIBCXX_", &[3, 4, 30], "the libstdc++ of GCC 12")];
 
-/// Returns a line if a program needs newer symbol versions than the machines' libraries have.
+/// Returns a note if a program needs newer symbol versions than the machines' libraries have.
 fn too_new(needs: &elf::Program) -> Option<String> {
     SYMBOLS.iter().find_map(|(prefix, most, library)| {
         let number = |version: &String| -> Option<Vec<u32>> {
@@ -309,7 +310,7 @@ fn too_new(needs: &elf::Program) -> Option<String> {
     })
 }
 
-/// Returns the packages with a program's libraries, and a line about those that Everett does not know.
+/// Returns the packages with a program's libraries, and a note about libraries that Everett does not know.
 fn packages_of(needs: &elf::Program) -> (Vec<&'static str>, Vec<String>) {
     let known =
         |name: &String| LIBRARIES.iter().find(|(library, _)| library == name).map(|(_, package)| *package);

@@ -1,17 +1,18 @@
-//! First world files: from a compose file, a container image, a Debian package or a program, a world that runs at once.
+//! Drafts of world files. `everett init` makes one from a compose file, a container image, a Debian package or a
+//! program.
 //!
-//! - this file: [`draft`] writes the text of a world file, and loads it before anyone else does
-//! - `subject`: classification of the argument
+//! - this file: [`draft`] writes the text of a world file, and loads it as a test
+//! - `subject`: classification of the command's argument
 //! - `servers`: well-known servers: how they start, how they answer, where their state is
 //! - `unit`: systemd's units, and listening ports; `installed`: machines with a package's own unit
-//! - `machines`: the nodes of images, packages and programs; `composed`: what a compose file lacks
-//! - `common`: tables that all drafts have; `text`: strings and lists of TOML
+//! - `machines`: nodes with images, packages and programs; `composed`: settings that a compose file lacks
+//! - `common`: tables that all drafts have; `text`: strings and lists in TOML
 //! - `elf`: headers of programs; `error`: errors
 //!
-//! Not here: writing the file, and asking an image what it says about itself.
+//! Not here: writing the file, and reading an image's configuration.
 //!
-//! **Invariants.** Every draft loads. Text from outside (names, paths, images) is in the draft only as TOML strings, never
-//! in comments.
+//! **Invariants.** Every draft loads. Text from outside (names, paths, images) occurs in a draft only in TOML strings,
+//! never in comments.
 
 mod common;
 mod composed;
@@ -35,10 +36,10 @@ pub use error::Error;
 pub use subject::{COMPOSE_FILES, Subject, compose_in};
 pub use unit::{LISTENING_SCRIPT, UNITS_SCRIPT, UnitFile, listening, unit_of};
 
-/// Configuration of a container image, as far as a draft depends on it.
+/// Settings of a container image's configuration that a draft depends on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImageFacts {
-    /// TCP ports at which the process serves, the lowest first.
+    /// TCP ports on which the image's process listens, the lowest first.
     pub ports: Vec<u16>,
     /// True if the image has a healthcheck.
     pub has_healthcheck: bool,
@@ -47,80 +48,80 @@ pub struct ImageFacts {
 /// A TCP port at which a program listens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listening {
-    /// The port.
+    /// Number of the port.
     pub port: u16,
-    /// True if other machines reach it; false if only its own machine does.
+    /// True if other machines can reach the port; false if only the program's own machine can.
     pub everywhere: bool,
 }
 
-/// Returns the Debian packages whose servers Everett knows, one for each server.
+/// Returns the Debian packages whose servers Everett knows, one package for each server.
 pub fn packages() -> impl Iterator<Item = &'static str> {
     servers::SERVERS.iter().filter_map(|server| server.packages.first().copied())
 }
 
-/// Returns true if Everett knows the server in a Debian package.
+/// Returns true if Everett knows the server in this Debian package.
 #[must_use]
 pub fn is_known_package(name: &str) -> bool {
     servers::of_package(name).is_some()
 }
 
-/// The machines of a draft.
+/// Source of the machines in a draft.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Machines {
-    /// Machines of a compose file.
+    /// Machines of the compose file with this path.
     Compose(PathBuf),
     /// Machines with a container image.
     Image {
-        /// The image.
+        /// Source of the image.
         image: ContainerImage,
-        /// The image in the operator's words.
+        /// The image's text, as the operator wrote it.
         text: String,
-        /// What it says about its process.
+        /// Settings of the image's configuration.
         facts: ImageFacts,
     },
-    /// Machines with a Debian package, by its name.
+    /// Machines with the Debian package of this name.
     Package(String),
-    /// Machines with a Debian package that Everett does not know, and with its unit.
+    /// Machines with a Debian package that Everett does not know but whose systemd unit it has found.
     Installed {
         /// Name of the package.
         package: String,
-        /// Unit of its server.
+        /// Unit of the package's server.
         unit: Box<UnitFile>,
-        /// Port at which it listened in a trial boot.
+        /// Port at which the server listened in a trial boot.
         found: Option<Listening>,
     },
     /// Machines with a program of the host.
     Program {
         /// Path of the program.
         path: PathBuf,
-        /// Its arguments.
+        /// Arguments of the program.
         arguments: Vec<String>,
     },
 }
 
-/// Requested properties of a draft.
+/// The operator's wishes for a draft.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
-    /// Path of the world file to be. Paths in the draft start at its folder.
+    /// Path at which the world file will be written. Relative paths in the draft start at its folder.
     pub output: PathBuf,
-    /// Number of machines, from 1 to [`crate::NODES_MAX`]; `None` for one, or for those of a compose file.
+    /// Number of machines, from 1 to [`crate::NODES_MAX`]. `None` means one, or the machines of the compose file.
     pub nodes: Option<usize>,
-    /// TCP port at which the server serves, if the operator names it.
+    /// TCP port on which the server listens, if the operator gives it.
     pub port: Option<u16>,
 }
 
-/// Text of a world file that loads.
+/// A draft that has been loaded as a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Draft {
-    /// The text.
+    /// Text of the world file.
     pub text: String,
-    /// The world that it describes.
+    /// The world that the text describes.
     pub world: World,
-    /// What Everett could not find out, one line each.
+    /// Notes for the operator about facts that Everett could not find out. Each is one line.
     pub notes: Vec<String>,
 }
 
-/// Writes a draft, and loads it.
+/// Writes a draft, and loads it as a test.
 ///
 /// # Errors
 /// Returns an error of one line that names the file or the word at fault.
@@ -136,13 +137,14 @@ pub fn draft(machines: &Machines, wanted: &Wanted) -> Result<Draft, Error> {
     Ok(Draft { text, world, notes })
 }
 
-/// A draft before it was loaded.
+/// A draft before it is loaded.
 struct Parts {
     text: String,
     notes: Vec<String>,
 }
 
-/// Returns how a world file at `output` names `path`: from its folder if `path` is below it, else absolutely.
+/// Returns the form in which a world file at `output` refers to `path`: relative to its folder if `path` is below the
+/// folder, and absolute otherwise.
 fn named_from(output: &Path, path: &Path) -> Result<String, Error> {
     let real = |path: &Path| path.canonicalize().map_err(|source| Error::io(path, source));
     let (folder, path) = (real(crate::folder::folder_of(output))?, real(path)?);

@@ -1,13 +1,14 @@
 //! Classification of the argument of `everett init`: a compose file, an image, a Debian package or a program.
 //!
-//! The rules, in this order; a file that exists decides what a path is:
-//! - a name that ends in `.yaml` or `.yml` is a compose file;
-//! - a word with a transport (`docker://`, `oci:`), or an archive's ending, is an image;
-//! - a path (with a slash) to a folder is the compose file or the OCI layout in it;
-//! - a path to a file is a program;
-//! - a path that does not exist is an image's name (`library/redis`), unless it begins with `/`, `.` or `~`;
-//! - a word with a colon or an at sign (`redis:7`) is an image;
-//! - any other word is a Debian package, unless a file has the same name or it is a well-known image.
+//! The first rule that fits decides:
+//! - A name that ends in `.yaml` or `.yml` is a compose file.
+//! - A word that starts with a transport (`docker://`, `oci:`) or ends like an archive is an image.
+//! - A path of a folder, with a slash, is the compose file or the OCI layout in the folder.
+//! - A path of a file, with a slash, is a program.
+//! - A path that does not exist is an image's name (`library/redis`), unless it starts with `/`, `.` or `~`.
+//! - A word with a colon or an at sign (`redis:7`) is an image.
+//! - Any other word is a Debian package, or an image if the well-known image of this name has no package. It is an
+//!   error if a file has the same name, or if the well-known image's package has another name.
 
 use std::path::{Path, PathBuf};
 
@@ -18,28 +19,29 @@ use crate::container::{ARCHIVES, TRANSPORTS};
 use crate::image::is_package;
 use everett_input::file as input;
 
-/// Names of compose files, in the order in which a folder is searched.
+/// Names of compose files, in the order in which Everett looks for them in a folder.
 pub const COMPOSE_FILES: [&str; 4] =
     ["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"];
 
-/// Thing that an argument of `everett init` names.
+/// Meaning of an argument of `everett init`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
     /// A compose file.
     Compose(PathBuf),
-    /// A container image, written as in a world file.
+    /// A container image, in the form of a world file.
     Image(String),
-    /// A Debian package.
+    /// A Debian package, by name.
     Package(String),
-    /// A program.
+    /// A program of the host, by path.
     Program(PathBuf),
 }
 
-/// Returns a folder's compose file, with the files that are merged over it as one path with colons. These are the files
-/// that the variable `COMPOSE_FILE` names, in the process or in the folder's `.env`, or else those of the usual names.
+/// Returns the compose files of a folder as one path, with colons between several files. Later files are merged over
+/// earlier files. If the variable `COMPOSE_FILE` is set, in the process or in the folder's `.env`, it names the files.
+/// Otherwise they are the files with the usual names.
 ///
 /// # Errors
-/// Returns an error if `.env` cannot be read, or names a file outside of the folder.
+/// Returns an error if `.env` cannot be read or names a file outside of the folder.
 pub fn compose_in(folder: &Path) -> Result<Option<PathBuf>, Error> {
     if let Some(named) = crate::compose::named(folder, &crate::variable).map_err(Error::Compose)? {
         return Ok(Some(named));
@@ -52,10 +54,10 @@ pub fn compose_in(folder: &Path) -> Result<Option<PathBuf>, Error> {
 }
 
 impl Subject {
-    /// Returns what `words` name, as seen from `folder`.
+    /// Classifies `words`. Relative paths start at `folder`.
     ///
     /// # Errors
-    /// Returns an error if they name nothing, or more than one thing.
+    /// Returns an error if no rule fits, or if the words are ambiguous.
     pub fn of(words: &str, folder: &Path) -> Result<Subject, Error> {
         let path = folder.join(words);
         if words.is_empty() {
@@ -107,7 +109,7 @@ fn of_path(words: &str, path: PathBuf) -> Result<Subject, Error> {
     Ok(Subject::Program(path))
 }
 
-/// Reads a program of the host.
+/// Reads a program of the host. Fails if the program is longer than a file in a world may be.
 pub(super) fn program(path: &Path) -> Result<Vec<u8>, Error> {
     let most = crate::files::FILE_BYTES_MAX;
     input::read(path, most).map_err(|error| match error.reason {

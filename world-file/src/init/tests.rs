@@ -1,4 +1,4 @@
-//! Tests of drafts: what words name, and that each draft loads and says what it must.
+//! Tests of the argument's classification, and of drafts: each draft loads and has the expected content.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ fn wanted(folder: &TempDir, nodes: Option<usize>, port: Option<u16>) -> Wanted {
     Wanted { output: folder.path().join("world.toml"), nodes, port }
 }
 
-/// Returns the draft, which must also load from the file.
+/// Returns the draft of these machines, and checks that the draft can be loaded from a file.
 fn made(machines: &Machines, wanted: &Wanted) -> Draft {
     let draft = draft(machines, wanted).unwrap_or_else(|error| panic!("{error}"));
     std::fs::write(&wanted.output, &draft.text).unwrap();
@@ -194,7 +194,7 @@ fn an_images_readiness_is_its_healthcheck_or_its_port() {
     let draft = made(&image("r/app:1", facts(&[], false)), &wanted(&folder, None, None));
     assert_eq!(ready(&draft.world, 0), None);
     assert!(draft.notes[0].starts_with("the image names no port"), "{:?}", draft.notes);
-    // A Redis at another port is asked for a connection only.
+    // The Redis is at an unusual port, so the check only connects to it.
     let draft = made(&image("redis:7", facts(&[7000], false)), &wanted(&folder, None, None));
     assert_eq!(ready(&draft.world, 0), Some(&tcp(7000)));
     let draft = made(&image("postgres", facts(&[5432], false)), &wanted(&folder, None, None));
@@ -266,7 +266,7 @@ fn a_program_that_needs_a_newer_glibc_than_its_machines_have_is_named() {
         made(&server, &wanted(&folder, None, None)).notes
     };
     let end = "and cannot start it; build it on bookworm or statically, or set a newer suite in [image]";
-    // Of several versions the newest counts, as numbers: 2.4 is older than 2.36.
+    // The newest version is chosen by number: 2.4 is older than 2.36.
     let newer: &[&str] = &["GLIBC_2.2.5", "GLIBC_2.38", "GLIBC_2.4"];
     assert_eq!(
         notes(&[("libc.so.6", newer)]),

@@ -1,8 +1,8 @@
-//! Strings and lists of TOML.
+//! Functions that write names, and strings and lists in TOML.
 
 use std::fmt::Write as _;
 
-/// Returns a text as a TOML string in quotes, on one line, whatever the text contains.
+/// Returns a text as a quoted TOML string. The string has no line break, whatever the text contains.
 pub(super) fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
@@ -12,7 +12,7 @@ pub(super) fn quoted(text: &str) -> String {
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
-            // Writing to a string cannot fail.
+            // A write to a string cannot fail.
             c if c.is_control() => drop(write!(out, "\\u{:04X}", u32::from(c))),
             c => out.push(c),
         }
@@ -27,10 +27,11 @@ pub(super) fn list<T: AsRef<str>>(texts: &[T]) -> String {
     format!("[{}]", texts.join(", "))
 }
 
-/// Maximum length of a label of a host name, in bytes, less room for a number.
+/// Maximum length of a host name's label in bytes. Three bytes are left for a number.
 const LABEL_BYTES_MAX: usize = 60;
 
-/// Returns a host name that resembles `text`: lower case, digits and single dashes; `node` if nothing is left.
+/// Returns a host name that resembles `text`, with lower-case letters, digits and single dashes. If nothing is left,
+/// returns `node`.
 pub(super) fn label(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {

@@ -1,38 +1,39 @@
-//! Service units of systemd (systemd.service(5), systemd.exec(5)): how a package starts its server.
+//! Service units of systemd (systemd.service(5), systemd.exec(5)), from which Everett learns how a package starts its
+//! server.
 
 use super::Listening;
 
-/// Maximum length of a unit file that is read, in bytes.
+/// Maximum length of a unit file that Everett reads, in bytes.
 const UNIT_BYTES_MAX: usize = 64 << 10;
-/// Maximum number of words of all commands of a unit.
+/// Maximum number of words in all commands of a unit together.
 const WORDS_MAX: usize = 1_024;
 
-/// Parts of a service unit that a world needs.
+/// The settings of a service unit that a world needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UnitFile {
-    /// Name without `.service`.
+    /// Name of the unit without `.service`.
     pub name: String,
-    /// Command line of the server, in the words of a shell.
+    /// Command line of the server, as words of a shell.
     command: Vec<String>,
-    /// Commands before it.
+    /// Commands that run before the server starts.
     before: Vec<Vec<String>>,
     user: Option<String>,
     group: Option<String>,
     folder: Option<String>,
     environment: Vec<String>,
     environment_files: Vec<String>,
-    /// Folders to make, each owned by the user.
+    /// Folders that the service needs. They are made with the user as owner.
     folders: Vec<String>,
-    /// Folders of state among them.
+    /// Those of `folders` that keep the server's state.
     state: Vec<String>,
-    /// True if the server leaves the foreground.
+    /// True if the server's program forks and leaves the foreground.
     pub forks: bool,
-    /// Restart policy, in the words of a world file.
+    /// Restart policy, as a world file has it: "never", "on-failure" or "always".
     pub restart: &'static str,
 }
 
 impl UnitFile {
-    /// Reads a unit; `None` without a command that stays, as in `Type=oneshot`.
+    /// Parses a unit. `None` if the unit has no command that keeps running, as with `Type=oneshot`.
     #[must_use]
     pub fn parse(name: &str, text: &str) -> Option<UnitFile> {
         if text.len() > UNIT_BYTES_MAX || name.contains('@') {
@@ -54,7 +55,7 @@ impl UnitFile {
         (!unit.command.is_empty() && words <= WORDS_MAX).then_some(unit)
     }
 
-    /// Takes a line of the section; `None` if the unit is no server.
+    /// Applies a line of the section `[Service]`. `None` if the unit is not a server.
     fn set(&mut self, key: &str, value: &str) -> Option<()> {
         let words = || value.split_whitespace().map(|word| self.specifiers(word));
         match key {
@@ -116,7 +117,7 @@ impl UnitFile {
         Some(())
     }
 
-    /// Returns a command line as words of a shell, and true if it may fail.
+    /// Returns true if the command may fail, and the command line as words of a shell.
     fn command_line(&self, value: &str) -> Option<(bool, Vec<String>)> {
         let command = value.trim_start_matches(['-', '@', ':', '+', '!', '|']);
         let may_fail = value[..value.len() - command.len()].contains('-');
@@ -124,7 +125,7 @@ impl UnitFile {
         Some((may_fail, words.iter().map(|word| shell_word(&self.specifiers(word))).collect()))
     }
 
-    /// Replaces the specifiers of a system's units that have a meaning in a machine.
+    /// Replaces systemd's specifiers, such as `%n`, with their values in a machine.
     fn specifiers(&self, text: &str) -> String {
         let mut out = String::new();
         let mut chars = text.chars();
@@ -147,19 +148,19 @@ impl UnitFile {
         out
     }
 
-    /// Returns the user that runs the server; root if `None`.
+    /// Returns the user as whom the server runs. `None` means root.
     #[must_use]
     pub fn user(&self) -> Option<&str> {
         self.user.as_deref().filter(|user| *user != "root")
     }
 
-    /// Returns the first folder of state.
+    /// Returns the first of the folders that keep the server's state.
     #[must_use]
     pub fn state_folder(&self) -> Option<&str> {
         self.state.first().map(String::as_str)
     }
 
-    /// Returns a script of sh that starts the server as systemd would.
+    /// Returns a shell script that starts the server as systemd would.
     #[must_use]
     pub fn script(&self) -> String {
         let mut lines = vec!["set -e".to_owned()];
@@ -194,7 +195,7 @@ impl UnitFile {
             (None, _) => command,
         };
         if self.forks {
-            // The unit's program leaves the foreground, so its end is not seen.
+            // The unit's program leaves the foreground, so the agent cannot see its end.
             lines.push(command);
             lines.push("exec sleep infinity".to_owned());
         } else {
@@ -204,7 +205,8 @@ impl UnitFile {
     }
 }
 
-/// Returns a word of a unit's command line as a word of a shell: `$NAME` alone is several words, `${NAME}` part of one.
+/// Converts a word of a unit's command line to a word of a shell. In systemd, `$NAME` alone becomes several words, and
+/// `${NAME}` is a part of one word.
 fn shell_word(word: &str) -> String {
     let is_name =
         |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
@@ -228,7 +230,7 @@ fn shell_word(word: &str) -> String {
     out
 }
 
-/// Quotes a word for a shell, if it needs it.
+/// Quotes a word for a shell if that is necessary.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,@%:=".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -237,10 +239,10 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// Mark before each unit in the output of [`UNITS_SCRIPT`].
+/// Mark before the path of each unit in the output of [`UNITS_SCRIPT`].
 const MARK: &str = "== ";
 
-/// Script that prints the service units of the package `$1` and of the packages on which it depends.
+/// Script that prints the service units of the package `$1` and of all packages on which it depends.
 pub const UNITS_SCRIPT: &str = r#"
 depends=$(dpkg-query -W -f='${Depends}' "$1" | tr ',|' '\n\n' | sed 's/^ *//; s/[ :(].*//')
 for package in "$1" $depends; do
@@ -252,8 +254,8 @@ for package in "$1" $depends; do
 done
 "#;
 
-/// Returns the unit of a package's server, from the output of [`UNITS_SCRIPT`]: the one with the package's name, else the
-/// first.
+/// Returns the unit of a package's server, from the output of [`UNITS_SCRIPT`]. Prefers the unit with the package's
+/// name. The second choice is a unit whose name is the start of the package's name, and the third is the first unit.
 #[must_use]
 pub fn unit_of(package: &str, lines: &[String]) -> Option<UnitFile> {
     let mut texts: Vec<(&str, String)> = Vec::new();
@@ -274,7 +276,7 @@ pub fn unit_of(package: &str, lines: &[String]) -> Option<UnitFile> {
     (chosen < units.len()).then(|| units.swap_remove(chosen))
 }
 
-/// Script that waits up to a minute until a program listens at a TCP port, and prints the kernel's tables of sockets.
+/// Script that waits at most a minute until a program listens at a TCP port. It prints the kernel's tables of sockets.
 pub const LISTENING_SCRIPT: &str = r#"
 count=0
 while [ $count -lt 60 ] && ! grep -q ' 0A ' /proc/net/tcp /proc/net/tcp6; do
@@ -285,11 +287,11 @@ sleep 2
 cat /proc/net/tcp /proc/net/tcp6
 "#;
 
-/// State of a listening socket in `/proc/net/tcp` (proc(5)).
+/// Code of the state LISTEN in `/proc/net/tcp` (proc(5)).
 const TCP_LISTEN: &str = "0A";
 
-/// Returns the TCP ports at which programs listen, from the output of [`LISTENING_SCRIPT`]: those that other machines
-/// reach first, then the lowest.
+/// Returns the TCP ports at which programs listen, from the output of [`LISTENING_SCRIPT`]. Ports that other machines
+/// can reach come first, and lower ports come before higher ones.
 #[must_use]
 pub fn listening(lines: &[String]) -> Vec<Listening> {
     let mut found: Vec<Listening> = Vec::new();
@@ -300,7 +302,7 @@ pub fn listening(lines: &[String]) -> Vec<Listening> {
         };
         let Some((address, port)) = local.split_once(':') else { continue };
         let Some(port) = u16::from_str_radix(port, 16).ok().filter(|port| *port != 0) else { continue };
-        // 127.0.0.0/8 in host byte order, and ::1.
+        // The endings of 127.0.0.0/8 and of ::1 in the kernel's notation, which is in host byte order.
         let is_local = address.len() == 8 && address.ends_with("7F") || address.ends_with("01000000");
         let one = Listening { port, everywhere: !is_local };
         match found.iter_mut().find(|other| other.port == port) {

@@ -1,4 +1,4 @@
-//! Tests of archives that exceed a bound or claim to.
+//! Tests of archives that exceed a bound or claim a length that does.
 
 use super::super::{
     ATTRIBUTE_NAME_BYTES_MAX, ATTRIBUTES_BYTES_MAX, ENTRIES_MAX, Error, Mode, RECORDS_BYTES_MAX,
@@ -26,14 +26,14 @@ fn header(kind: EntryType, size: u64) -> Header {
     header
 }
 
-/// Returns the error of unpacking an archive whose contents are copied.
+/// Unpacks an archive with copies of the contents. Returns the error.
 fn spooled(archive: impl Read) -> Error {
     let mut spool = Spool::new(&std::env::temp_dir(), CONTENT_BYTES_MAX).unwrap();
     let store = Store::Spool(&mut spool);
     unpack(archive, &mut Tree::default(), store, Mode::Plain, |path| Some(path.to_vec())).unwrap_err()
 }
 
-/// Returns the error of unpacking an archive whose contents stay in its file.
+/// Unpacks an archive whose contents stay in its file. Returns the error.
 fn in_place(archive: impl Read) -> Error {
     let mut spool = Spool::new(&std::env::temp_dir(), CONTENT_BYTES_MAX).unwrap();
     let store = Store::InPlace(Arc::new(File::open("/dev/null").unwrap()), &mut spool);
@@ -44,14 +44,15 @@ fn too_long() -> String {
     format!("srv/claim: with this file the archive has more than {CONTENT_BYTES_MAX} bytes, holes included")
 }
 
-/// A sparse file of eight terabytes that consists of a single hole.
+/// Returns an archive with a sparse file of eight terabytes that is a single hole.
 fn sparse() -> Vec<u8> {
     let mut header = header(EntryType::GNUSparse, 0);
     let gnu = header.as_gnu_mut().unwrap();
     let octal = |field: &mut [u8; 12], value: u64| {
         field.copy_from_slice(format!("{value:011o}\0").as_bytes());
     };
-    // Eleven octal digits hold up to eight GiB, so the size is binary (GNU tar, "Extensions to the archive format").
+    // Eleven octal digits express less than eight GiB, so the size is binary (GNU tar, "Extensions to the archive
+    // format").
     let binary = |field: &mut [u8; 12], value: u64| {
         field.fill(0);
         field[0] = 0x80;
@@ -76,7 +77,7 @@ fn contents_are_bounded_before_they_are_read() {
     let archive = || claim.as_bytes().as_slice().chain(io::repeat(0).take(1 << 20));
     assert_eq!(spooled(archive()).to_string(), too_long());
     assert_eq!(in_place(archive()).to_string(), too_long());
-    // The bound also holds for the sum of several files.
+    // The bound also holds for the sum of all files.
     let half = header(EntryType::Regular, CONTENT_BYTES_MAX / 2 + 1);
     let skipped = |length| half.as_bytes().as_slice().chain(io::repeat(0).take(length));
     let rounded = (CONTENT_BYTES_MAX / 2 + 1).next_multiple_of(512);
@@ -112,7 +113,7 @@ fn records_of_names_and_attributes_are_bounded() {
     }
 }
 
-/// An endless archive; `make` returns the bytes of the entry with the given number.
+/// Reader of an endless archive. `make` returns the bytes of the entry with the given number.
 struct Endless<F> {
     make: F,
     number: u64,
@@ -159,7 +160,7 @@ fn folders_that_an_archive_implies_are_counted() {
     assert!(error.ends_with(&format!(": more than {INODES_MAX} files and folders")), "{error}");
 }
 
-/// A file entry with these PAX records, without the end of an archive.
+/// Returns an archive with one file that has these PAX records. The archive's end is missing.
 fn file_with(records: &[(String, Vec<u8>)]) -> Vec<u8> {
     let mut builder = Builder::new(Vec::new());
     let records = records.iter().map(|(key, value)| (key.as_str(), value.as_slice()));
@@ -212,7 +213,8 @@ fn targets_beyond_the_kernels_bound_are_refused() {
     }
 }
 
-/// An empty sparse file whose map has `blocks` blocks after the header, all of empty pieces.
+/// Returns an archive with an empty sparse file. `blocks` blocks after the header contain the file's map, and all
+/// pieces are empty.
 fn in_pieces(blocks: usize) -> Vec<u8> {
     let mut header = header(EntryType::GNUSparse, 0);
     let gnu = header.as_gnu_mut().unwrap();

@@ -1,4 +1,4 @@
-//! Tests of unpacking archives into trees.
+//! Tests of unpacking an archive into a tree.
 
 mod bounds;
 
@@ -130,7 +130,7 @@ fn names_and_attributes_may_have_newlines() {
 #[test]
 fn damaged_records_are_refused_with_their_entry() {
     let mut bytes = Archive::new().xattr("user.a", b"value").file("x", "content").bytes();
-    // Damages the length of the first record.
+    // Damages the length field of the first record.
     bytes[512] = b'9';
     let error = into(&mut Tree::default(), &bytes, Mode::Plain).unwrap_err().to_string();
     assert_eq!(error, "x: its PAX records are damaged");

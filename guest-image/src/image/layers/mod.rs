@@ -1,8 +1,9 @@
-//! Division of a root's packages into two layers: those that every root has, and those that a world adds.
+//! Division of a root's packages into two layers: packages that every root has, and packages that a world adds.
 //!
-//! The *base* is configured first, in a machine of its own, and stored. The rest is unpacked on the result and
-//! configured in a second machine. Every image is built this way, whether or not the base is in the cache: an image is
-//! a function of its packages, and a change of the packages that a world adds does not change the base.
+//! A machine configures the first layer, the *base*, and Everett stores the result. The other packages are then
+//! unpacked on the base, and a second machine configures them. Everett builds every image in this way, even if the base
+//! is not in the cache. An image is therefore a function of its packages. The base does not depend on the packages that
+//! a world adds.
 //!
 //! Not here: unpacking and configuring ([`super::root`]).
 
@@ -17,21 +18,20 @@ use std::io::{self, BufReader, BufWriter, Write as _};
 use std::sync::Arc;
 use tar::{EntryType, Header};
 
-/// Packages of the base besides the essential ones.
+/// Packages of the base besides the essential packages.
 const BASE: [&str; 3] = ["usr-is-merged", "netbase", "e2fsprogs"];
 
 /// The packages of a root, each with the SHA-256 of its file.
 #[derive(Debug)]
 pub(super) struct Layers<'a> {
-    /// Essential packages and their dependencies, sorted by name, so that their order does not depend on other
-    /// packages.
+    /// Essential packages and their dependencies, sorted by name, so that other packages do not affect their order.
     pub(super) base: Vec<(Package, &'a str)>,
     /// All other packages, in the order of the lock.
     pub(super) rest: Vec<(Package, &'a str)>,
 }
 
 impl<'a> Layers<'a> {
-    /// Divides packages into layers; each comes with the SHA-256 of its file.
+    /// Divides packages into layers. Each package comes with the SHA-256 of its file.
     pub(super) fn of(packages: Vec<(Package, &'a str)>) -> Layers<'a> {
         let in_base = closure(&packages.iter().map(|(package, _)| package).collect::<Vec<_>>());
         let (mut base, mut rest) = (Vec::new(), Vec::new());
@@ -43,7 +43,7 @@ impl<'a> Layers<'a> {
     }
 }
 
-/// Returns the indexes of the base's packages. If a dependency has alternatives, the first that is present counts.
+/// Returns the indexes of the base's packages. From alternatives, takes the first that is present.
 fn closure(packages: &[&Package]) -> BTreeSet<usize> {
     let mut provided: BTreeMap<&str, usize> = BTreeMap::new();
     for (number, package) in packages.iter().enumerate() {
@@ -51,7 +51,7 @@ fn closure(packages: &[&Package]) -> BTreeSet<usize> {
             provided.entry(name).or_insert(number);
         }
     }
-    // A package takes precedence over others that provide its name.
+    // A package that has a name takes precedence over packages that only provide the name.
     provided.extend(packages.iter().enumerate().map(|(number, package)| (package.name.as_str(), number)));
     let is_base = |package: &Package| {
         package.control.field("Essential") == Some("yes") || BASE.contains(&package.name.as_str())
@@ -72,7 +72,7 @@ fn closure(packages: &[&Package]) -> BTreeSet<usize> {
     found
 }
 
-/// Writes a tree as an archive that [`read`] reads back.
+/// Writes a tree as an archive for [`read`].
 pub(super) fn write(tree: &Tree, file: &mut File) -> Result<(), Error> {
     let mut writer = Writer {
         builder: tar::Builder::new(BufWriter::with_capacity(1 << 20, file)),
@@ -82,7 +82,7 @@ pub(super) fn write(tree: &Tree, file: &mut File) -> Result<(), Error> {
     written.map_err(|source| Error::Layer(archive::Error::Read(source)))
 }
 
-/// Reads a tree that [`write`](fn@write) has written. File contents stay in the entry's file.
+/// Reads a tree that [`write`](fn@write) has written. The contents of files stay in the entry's file.
 pub(super) fn read(entry: &Entry, spool: &mut Spool) -> Result<Tree, Error> {
     let failed = |source: io::Error| Error::Layer(archive::Error::Read(source));
     let file = File::open(&entry.path).map_err(failed)?;
@@ -96,7 +96,7 @@ pub(super) fn read(entry: &Entry, spool: &mut Spool) -> Result<Tree, Error> {
 
 struct Writer<W: io::Write> {
     builder: tar::Builder<W>,
-    /// First path of each inode; its other names become hard links to that path.
+    /// First path of each inode. Other names of the inode become hard links to that path.
     names: BTreeMap<InodeId, Vec<u8>>,
 }
 
@@ -108,7 +108,7 @@ impl<W: io::Write> Writer<W> {
         for (name, &id) in entries {
             let path = [path, b"/", name].concat();
             if matches!(tree.inode(id).kind, Kind::Folder(_)) {
-                // The tree bounds the depth of paths, and thereby the depth of this recursion.
+                // The tree bounds the depth of paths, so this recursion is bounded, too.
                 self.folder(tree, id, &path)?;
             } else {
                 self.file(tree, id, &path)?;
@@ -163,7 +163,8 @@ impl<W: io::Write> Writer<W> {
         self.builder.append(&header, content)
     }
 
-    /// Writes names and attributes as PAX records, which preserve every byte; headers have only a placeholder name.
+    /// Writes the path and the attributes as PAX records, which can contain every byte. The header has only a
+    /// placeholder for the path.
     fn records(&mut self, path: &[u8], attributes: &Attributes, target: Option<&[u8]>) -> io::Result<()> {
         let xattrs = attributes.xattrs.iter();
         let mut records: Vec<(String, &[u8])> = xattrs
@@ -190,8 +191,8 @@ fn header(attributes: &Attributes, kind: EntryType, length: u64) -> io::Result<H
     Ok(header)
 }
 
-/// Returns the content of `triggers/Unincorp`: the base's triggers on paths that lie among `paths`, as dpkg records
-/// them while it unpacks.
+/// Returns the content of `triggers/Unincorp`. It lists each path that has a trigger in the base and a file of `paths`
+/// below it. dpkg would record the same list while it unpacks.
 pub(super) fn triggered(tree: &Tree, paths: &[&str]) -> Result<String, Error> {
     let text = debian::database::text(tree, "triggers/File")?;
     let triggers: BTreeSet<&str> = text.lines().filter_map(|line| line.split(' ').next()).collect();
@@ -199,7 +200,8 @@ pub(super) fn triggered(tree: &Tree, paths: &[&str]) -> Result<String, Error> {
         path.strip_prefix(trigger).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     let fired = triggers.into_iter().filter(|trigger| paths.iter().any(|path| under(path, trigger)));
-    // No package awaits the processing (deb-triggers(5), noawait): all triggers are processed in one run.
+    // The `-` says that no package waits for the trigger (deb-triggers(5), noawait): one run of dpkg processes all
+    // triggers.
     Ok(fired.map(|trigger| format!("{trigger} -\n")).collect())
 }
 

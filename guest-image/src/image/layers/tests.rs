@@ -1,4 +1,4 @@
-//! Tests of layers.
+//! Tests of the division of packages into layers.
 
 use super::{Layers, names, read, triggered, write};
 use crate::cache::{Cache, Key};
@@ -50,7 +50,7 @@ fn the_base_has_the_essential_packages_and_their_dependencies() {
     let (base, rest) = layers(&packages);
     assert_eq!(base, ["first", "libc", "mawk", "netbase", "second", "shell"]);
     assert_eq!(rest, ["server"]);
-    // Further packages, and their order, do not change the base.
+    // More packages in another order leave the base unchanged.
     let mut more = packages.to_vec();
     more.reverse();
     more.push(("tool", "Depends: shell\n"));
@@ -74,7 +74,7 @@ fn a_layer_is_read_as_it_was_written() {
         uid,
         gid: 3_000_000_000,
         mtime_s: 12_345_678_901,
-        // The value after `setcap cap_dac_override,cap_fowner=ep`, which contains the byte of a newline.
+        // The value that `setcap cap_dac_override,cap_fowner=ep` sets. One of its bytes is a newline.
         xattrs: [
             (b"security.capability".to_vec(), vec![1, 0, 0, 2, 0x0a, 0, 0, 0, 255]),
             (b"user.a\nb".to_vec(), b"\n\n9 path=x\n".to_vec()),

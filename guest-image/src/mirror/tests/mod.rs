@@ -1,4 +1,4 @@
-//! A mirror that the tests serve on loopback, with every kind of wrong answer.
+//! Tests of mirrors, with a server on loopback that gives every kind of wrong answer.
 
 pub(crate) mod repository;
 pub(crate) mod server;
@@ -28,16 +28,16 @@ fn a_kernel_is_chosen_and_fetched_and_lists_are_kept() {
     assert_eq!(lab.kernel(&mut mirror).unwrap(), KERNEL);
     assert_eq!(lab.server.requests().len(), 3);
     drop(mirror);
-    // The same index again: the list is there.
+    // The index is the same, so the list is not fetched again.
     lab.mirror().unwrap();
     assert_eq!(lab.server.requests(), [format!("/{INDEX}")]);
-    // A damaged list is fetched again.
+    // A damaged list in the state folder is fetched again.
     let state = lab.folder.path().join("state");
     let stored = std::fs::read_dir(&state).unwrap().flatten().map(|entry| entry.path());
     let stored = stored.into_iter().find(|path| path.extension().is_some_and(|end| end == "xz")).unwrap();
     std::fs::write(&stored, b"damaged").unwrap();
     assert_eq!(lab.kernel(&mut lab.mirror().unwrap()).unwrap(), KERNEL);
-    // Another list replaces it.
+    // A new list replaces the old one.
     lab.publish(Dates::default(), &format!("{}{}", list(), entry("more", "1", "", b"")));
     lab.mirror().unwrap();
     assert!(!stored.exists());
@@ -80,7 +80,7 @@ fn files_that_a_lock_names_need_no_index() {
     let expected = ["/pool/gone", &format!("/{KERNEL_PATH}"), &format!("/{KERNEL_PATH}")];
     assert_eq!(lab.server.requests(), expected);
     assert_eq!(progress[0], KERNEL.len() as u64);
-    // A file that is longer than any package is not asked for.
+    // The lock says that the file is longer than any package, so Everett does not request it.
     let long = crate::apt::ArchiveFile { bytes: u64::MAX, ..files[1].clone() };
     mirror.fetch(&sources, &[long], into, &mut |_| ()).unwrap();
     assert!(lab.server.requests().is_empty());
@@ -194,12 +194,13 @@ fn missing_packages_and_versions_are_named() {
 #[test]
 fn bombs_are_refused_by_the_bound_that_they_break() {
     let lab = Lab::new();
-    // An index without an end, and one of very many lines.
+    // One index has no end, and one has very many lines.
     lab.server.put(INDEX, Answer::File(vec![b'x'; 2 << 20]));
     assert!(lab.refusal().contains("has more than 1048576 bytes"));
     lab.server.put(INDEX, Answer::File(vec![b'\n'; 1 << 20]));
     assert!(lab.refusal().contains("more than 8000 lines"));
-    // A list that the index says is too long, packed or not, and one that is longer than the index says.
+    // The index says that the list is too long, compressed or decompressed. Then the list is longer than the index
+    // says.
     let (text, packed) = (list(), xz(list().as_bytes()));
     let good = index(Dates::default(), text.as_bytes(), &packed);
     let line = |bytes: usize, path: &str| format!(" {bytes} main/binary-amd64/{path}\n");
@@ -214,7 +215,7 @@ fn bombs_are_refused_by_the_bound_that_they_break() {
     lab.server.put(&format!("{FOLDER}/by-hash/SHA256/{}", sha256(&zeros)), Answer::File(zeros.clone()));
     lab.publish_index(&index(Dates::default(), &vec![0; 8 << 20], &zeros));
     assert!(lab.refusal().contains("a line is too long"));
-    // A package that is longer than the list says.
+    // The package is longer than the list says.
     lab.publish(Dates::default(), &text);
     lab.server.put(KERNEL_PATH, Answer::File([KERNEL, KERNEL].concat()));
     assert!(lab.refusal().contains(&format!("has more than {} bytes", KERNEL.len())));
@@ -257,10 +258,10 @@ fn an_archive_cannot_bring_keys_of_its_own() {
     let error = refused();
     assert!(error.contains("none of them is a key of Debian that Everett knows"), "{error}");
     assert!(!lab.folder.path().join("state/keyring.pgp").exists());
-    // Stored keys are no more trusted than fetched ones.
+    // Stored keys must have the fingerprints, as fetched keys must.
     std::fs::write(lab.folder.path().join("state/keyring.pgp"), lab.signer.file()).unwrap();
     assert!(refused().contains("none of them is a key of Debian that Everett knows"));
-    // A file of keys that the host names is trusted, and a file without keys is an error.
+    // A file of keys that the host names is trusted. A file without keys is an error.
     lab.mirror().unwrap();
     std::fs::write(lab.folder.path().join("keys.pgp"), b"no keys").unwrap();
     assert!(lab.refusal().starts_with("cannot use the keys in "));

@@ -1,4 +1,4 @@
-//! An archive of kernel packages, signed by a key of the test, on a server of the test.
+//! An archive of kernel packages on the test's server, signed by the test's key.
 
 use std::io::Write as _;
 
@@ -14,11 +14,11 @@ use crate::mirror::{Error, Mirror};
 /// The host's clock in these tests: 2027-01-15 08:00:00 UTC.
 pub(crate) const NOW_S: u64 = 1_800_000_000;
 
-/// Paths of the index and of the list.
+/// Path of the index, and of the folder with the list, on the server.
 pub(super) const INDEX: &str = "dists/test/InRelease";
 pub(super) const FOLDER: &str = "dists/test/main/binary-amd64";
 
-/// The date and the end of an index.
+/// Date and expiry of an index.
 #[derive(Clone, Copy)]
 pub(super) struct Dates {
     pub(super) date: &'static str,
@@ -31,7 +31,7 @@ impl Default for Dates {
     }
 }
 
-/// The archive, and the state of a mirror that reads it.
+/// An archive on a server, and a folder for the state of a mirror that reads it.
 pub(super) struct Lab {
     pub(super) folder: TempDir,
     pub(super) server: Server,
@@ -48,7 +48,7 @@ pub(super) fn xz(bytes: &[u8]) -> Vec<u8> {
     packed.finish().unwrap()
 }
 
-/// Returns the entry of a package whose file has this content.
+/// Returns the entry of a package in a list. `content` is the content of the package's file.
 pub(super) fn entry(name: &str, version: &str, depends: &str, content: &[u8]) -> String {
     format!(
         "Package: {name}\nArchitecture: amd64\nVersion: {version}\nDepends: {depends}\nFilename: pool/{name}_{version}.deb\n\
@@ -58,10 +58,10 @@ pub(super) fn entry(name: &str, version: &str, depends: &str, content: &[u8]) ->
     )
 }
 
-/// Content of the kernel package in these tests.
+/// Content of the newest kernel package's file.
 pub(super) const KERNEL: &[u8] = b"the newest kernel";
 
-/// Returns the list of a suite with two kernels.
+/// Returns a list with the packages of two kernels.
 pub(super) fn list() -> String {
     [
         entry("linux-image-6.1.0-9-cloud-amd64", "6.1.9-1", "kmod", b"an old kernel"),
@@ -71,7 +71,7 @@ pub(super) fn list() -> String {
     .concat()
 }
 
-/// Returns the text of an index of a list, as it is and packed.
+/// Returns the text of an index that refers to a list and to its compressed form.
 pub(super) fn index(dates: Dates, list: &[u8], packed: &[u8]) -> String {
     let until = dates.until.map(|until| format!("Valid-Until: {until}\n")).unwrap_or_default();
     format!(
@@ -86,7 +86,7 @@ pub(super) fn index(dates: Dates, list: &[u8], packed: &[u8]) -> String {
 }
 
 impl Lab {
-    /// Makes an archive that is all right.
+    /// Makes an archive without any fault.
     pub(super) fn new() -> Lab {
         let lab = Lab {
             folder: tempfile::tempdir().unwrap(),
@@ -99,7 +99,7 @@ impl Lab {
         lab
     }
 
-    /// Publishes a list under a new index.
+    /// Puts a list on the server, with a new index.
     pub(super) fn publish(&self, dates: Dates, list: &str) {
         let packed = xz(list.as_bytes());
         let text = index(dates, list.as_bytes(), &packed);
@@ -107,7 +107,7 @@ impl Lab {
         self.server.put(&format!("{FOLDER}/by-hash/SHA256/{}", sha256(&packed)), Answer::File(packed));
     }
 
-    /// Publishes an index with another text, and nothing else.
+    /// Puts a signed index with this text on the server, and changes nothing else.
     pub(super) fn publish_index(&self, text: &str) {
         self.server.put(INDEX, Answer::File(self.signer.sign(text, NOW_S - 3_000)));
     }
@@ -119,7 +119,7 @@ impl Lab {
         Sources { suite: "test".to_owned(), sources: vec![source], transport: Vec::new() }
     }
 
-    /// Opens a mirror with fresh lists.
+    /// Opens a mirror and updates its lists.
     pub(super) fn mirror(&self) -> Result<Mirror<'static>, Error> {
         self.mirror_of(&self.sources(&self.server.address, true), NOW_S)
     }
@@ -130,7 +130,7 @@ impl Lab {
         Ok(mirror)
     }
 
-    /// Downloads the newest kernel package; returns its content.
+    /// Downloads the newest kernel package. Returns the content of its file.
     pub(super) fn kernel(&self, mirror: &mut Mirror<'_>) -> Result<Vec<u8>, Error> {
         let chosen = mirror.kernel("linux-image-cloud-amd64", &[])?;
         let remotes = mirror.locate(&[chosen])?;
@@ -138,7 +138,7 @@ impl Lab {
         Ok(std::fs::read(self.folder.path().join(&remotes[0].file)).unwrap())
     }
 
-    /// Returns the error of fetching the newest kernel, which is one line.
+    /// Tries to fetch the newest kernel. Returns the error, and checks that it is one line.
     pub(super) fn refusal(&self) -> String {
         let result = self.mirror().and_then(|mut mirror| self.kernel(&mut mirror));
         let error = result.expect_err("it was not refused").to_string();

@@ -1,15 +1,15 @@
-//! A web server on loopback, with the files that a test gives it.
+//! A web server on loopback that serves the files which a test gives it.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// Answer to a request.
+/// The server's answer to requests for one path.
 #[derive(Clone)]
 pub(crate) enum Answer {
     File(Vec<u8>),
-    /// Announces the whole file, sends half of it, and closes the connection.
+    /// The server announces the whole file, sends half of it, and closes the connection.
     Half(Vec<u8>),
     Redirect(String),
 }
@@ -17,14 +17,14 @@ pub(crate) enum Answer {
 #[derive(Default)]
 struct State {
     answers: BTreeMap<String, Answer>,
-    /// Paths that were requested.
+    /// Paths of the requests, in order.
     requests: Vec<String>,
 }
 
-/// A server that answers until the test ends.
+/// A server that runs until the test's process ends.
 pub(crate) struct Server {
     state: Arc<Mutex<State>>,
-    /// Base address.
+    /// Base address of the server.
     pub(crate) address: String,
 }
 
@@ -36,7 +36,7 @@ impl Server {
         let shared = Arc::clone(&state);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                // A client that closes the connection early is part of the tests.
+                // Some tests close the connection early, so errors are expected.
                 let _ = answer(&stream, &shared);
             }
         });
@@ -51,7 +51,7 @@ impl Server {
         self.state.lock().unwrap().answers.remove(&format!("/{path}"));
     }
 
-    /// Returns the paths that were requested since the last call.
+    /// Returns the paths requested since the last call.
     pub(crate) fn requests(&self) -> Vec<String> {
         std::mem::take(&mut self.state.lock().unwrap().requests)
     }

@@ -1,17 +1,17 @@
 //! The header `WWW-Authenticate`, with which a registry demands authentication (RFC 9110, 11.6.1).
 
-/// Demand of a registry.
+/// Kind of authentication that a registry demands.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Challenge {
-    /// A name and a password.
+    /// The registry demands a name and a password.
     Basic,
-    /// A token of another server.
+    /// The registry demands a token, which another server gives out.
     Bearer {
-        /// Address of that server.
+        /// Address of the server that gives out tokens.
         realm: String,
-        /// Name of the registry there.
+        /// Name of the registry, as the server of tokens knows it.
         service: Option<String>,
-        /// What the token is to allow.
+        /// Actions that the token is to allow.
         scope: Option<String>,
     },
 }
@@ -20,7 +20,7 @@ pub(super) enum Challenge {
 const CHALLENGE_BYTES_MAX: usize = 8 << 10;
 
 impl Challenge {
-    /// Returns the challenge of these headers: tokens are preferred. `None` if none is understood.
+    /// Returns the challenge in these headers. Prefers tokens to passwords. `None` if no challenge is understood.
     pub(super) fn of(headers: &[&str]) -> Option<Challenge> {
         let parsed =
             || headers.iter().filter(|text| text.len() <= CHALLENGE_BYTES_MAX).filter_map(|text| parse(text));

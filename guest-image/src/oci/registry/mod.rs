@@ -1,13 +1,15 @@
 //! Images in registries (OCI distribution specification, and Docker's token authentication).
 //!
-//! - this file: requests. [`mod@reference`]: names of images. [`challenge`]: what a registry demands of a client.
+//! - this file: requests. [`mod@reference`]: names of images. [`challenge`]: the authentication that a registry
+//!   demands.
 //!
-//! **Credentials** go to the registry itself, or to the server of tokens that it names: over https to any server, as Docker,
-//! containerd and skopeo do, since Docker Hub and most others have one under another name; over http only to the registry's
-//! own host and port, and only if that is on this host. Neither a redirection nor another local service gets them.
+//! **Credentials** go only to the registry itself, or to the server of tokens that it names. Over https the server of
+//! tokens may be any server, as in Docker, containerd and skopeo: Docker Hub and most registries use a token server
+//! under another name. Over http it must be the registry's own host and port, and the registry must be on this host.
+//! Everett never sends credentials to the target of a redirection or to another local service.
 //!
-//! A registry is asked for a name once: the digest of the manifest goes into the world's lock, and from then on the
-//! image is pulled by digest, so nothing that the registry says later can change it.
+//! Everett asks a registry for a name only once, and writes the digest of the manifest to the world's lock. From then
+//! on it pulls the image by this digest, so no later answer of the registry can change the image.
 
 mod challenge;
 mod reference;
@@ -38,35 +40,35 @@ const MANIFESTS: &str = "application/vnd.oci.image.index.v1+json, application/vn
      application/vnd.docker.distribution.manifest.list.v2+json, \
      application/vnd.docker.distribution.manifest.v2+json";
 
-/// Time limit for a connection, and for the head of an answer.
+/// Time limit for establishing a connection and for receiving an answer's header.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
-/// Time limit for each piece of a body.
+/// Time limit for receiving each piece of a body.
 const READ_WITHIN: Duration = Duration::from_secs(120);
-/// Maximum length of a token's document, in bytes.
+/// Maximum length of the document with a token, in bytes.
 const TOKEN_BYTES_MAX: u64 = 1 << 20;
-/// Maximum number of redirections of a request. Registries redirect to the stores of blobs.
+/// Maximum number of redirections of a request. Registries redirect requests for blobs to other servers.
 const REDIRECTIONS_MAX: u32 = 10;
 
-/// The registry demands credentials (RFC 9110, 15.5.2).
+/// Status code: the registry demands credentials (RFC 9110, 15.5.2).
 const UNAUTHORIZED: u16 = 401;
-/// The registry refuses the credentials (RFC 9110, 15.5.4).
+/// Status code: the registry refuses the credentials (RFC 9110, 15.5.4).
 const FORBIDDEN: u16 = 403;
-/// The registry has no such image or blob (RFC 9110, 15.5.5).
+/// Status code: the registry has no such image or blob (RFC 9110, 15.5.5).
 const NOT_FOUND: u16 = 404;
-/// The registry limits requests (RFC 6585, 4).
+/// Status code: the client has sent too many requests (RFC 6585, 4).
 const TOO_MANY_REQUESTS: u16 = 429;
 
-/// A registry that is asked for one image.
+/// Client of a registry, for one image.
 pub(super) struct Registry {
     reference: Reference,
     client: Box<dyn Client>,
-    /// Client for requests for tokens, which follow no redirections.
+    /// HTTP client for requests to the server of tokens. It follows no redirections.
     tokens: Box<dyn Client>,
-    /// Finds the operator's credentials for a registry.
+    /// Function that finds the operator's credentials for a registry.
     credential: fn(&Reference) -> Option<DockerCredential>,
-    /// Value of the header `Authorization`, once the registry has demanded one.
+    /// Value of the header `Authorization`. `None` until the registry has demanded authentication.
     authorization: Option<String>,
-    /// The manifest or index that the reference names, with its digest.
+    /// Text of the manifest or index to which the reference leads, with its digest. `None` until it is fetched.
     top: Option<(Vec<u8>, Digest)>,
 }
 
@@ -84,7 +86,8 @@ impl Registry {
         Registry { reference, client, tokens, credential, authorization: None, top: None }
     }
 
-    /// Returns the digest of the manifest or index that the reference names.
+    /// Returns the digest of the manifest or index to which the reference leads. Fetches it if the reference has no
+    /// digest.
     pub(super) fn digest(&mut self) -> Result<Digest, Problem> {
         if let Some(digest) = &self.reference.digest {
             return Ok(digest.clone());
@@ -93,7 +96,7 @@ impl Registry {
         Ok(digest)
     }
 
-    /// Returns the manifest or index that the reference names.
+    /// Returns the manifest or index to which the reference leads, with its digest. Fetches it at the first call.
     fn top(&mut self) -> Result<(Vec<u8>, Digest), Problem> {
         if let Some(top) = &self.top {
             return Ok(top.clone());
@@ -115,7 +118,7 @@ impl Registry {
         Ok((text, found))
     }
 
-    /// Requests a manifest or a blob. Answers a demand for authentication once.
+    /// Requests a manifest or a blob. If the registry demands authentication, authenticates and tries once more.
     fn get(&mut self, kind: &str, name: &str) -> Result<Box<dyn Read>, Problem> {
         let Reference { host, repository, .. } = &self.reference;
         let scheme = self.reference.scheme();
@@ -137,7 +140,7 @@ impl Registry {
     fn request(&self, address: &str) -> Result<Answer, Problem> {
         let mut headers = vec![("Accept", MANIFESTS)];
         headers.extend(self.authorization.as_deref().map(|authorization| ("Authorization", authorization)));
-        // Callers have lower bounds for what they read, except for a layer.
+        // Only layers may be this long. All other requests have a lower bound, which the caller checks.
         let request = Request { headers: &headers, ..Request::get(address, LAYER_BYTES_MAX) };
         self.client.send(&request).map_err(|said| self.unreachable(said))
     }
@@ -158,7 +161,8 @@ impl Registry {
         Problem::Registry { host: self.reference.host.clone(), said }
     }
 
-    /// Returns the value of `Authorization` that a challenge demands, with the operator's credentials if there are any.
+    /// Returns the value of `Authorization` that satisfies a challenge. Uses the operator's credentials if there are
+    /// any.
     fn authorize(&self, challenge: &Challenge) -> Result<String, Problem> {
         let credential = (self.credential)(&self.reference);
         let basic = match &credential {
@@ -179,7 +183,7 @@ impl Registry {
         let service = service.as_deref().unwrap_or_default();
         let request = Request::get(realm, TOKEN_BYTES_MAX);
         let answer = if let Some(DockerCredential::IdentityToken(token)) = &credential {
-            // OAuth2, as Docker's specification of tokens describes it.
+            // The request follows OAuth2, as in Docker's specification of tokens.
             let form = [
                 ("grant_type", "refresh_token"),
                 ("service", service),
@@ -214,9 +218,9 @@ impl Registry {
     }
 }
 
-/// Returns the operator's credentials for a registry: docker's, else podman's.
+/// Returns the operator's credentials for a registry: from Docker's configuration, or else from podman's.
 fn credential(registry: &Reference) -> Option<DockerCredential> {
-    // Docker keeps the credentials of Docker Hub under the Hub's former address.
+    // Docker stores the credentials of Docker Hub under the Hub's former address.
     let is_hub = registry.is_docker_hub();
     let server = if is_hub { "https://index.docker.io/v1/" } else { registry.host.as_str() };
     let podman_server = if is_hub { "docker.io" } else { server };
@@ -224,7 +228,7 @@ fn credential(registry: &Reference) -> Option<DockerCredential> {
     found.or_else(|| docker_credential::get_podman_credential(podman_server).ok())
 }
 
-/// The document with a token.
+/// The JSON document that a server of tokens returns.
 #[derive(Debug, Default, Deserialize)]
 struct Token {
     token: Option<String>,

@@ -10,19 +10,19 @@ const REPOSITORY_BYTES_MAX: usize = 255;
 /// Maximum length of a tag, in bytes (OCI distribution specification).
 const TAG_BYTES_MAX: usize = 128;
 
-/// Server of Docker Hub, whose images have names without a host.
+/// Host name of Docker Hub's registry. Images without a host in their name come from there.
 const DOCKER_HUB: &str = "registry-1.docker.io";
 
-/// The name of an image in a registry.
+/// A parsed name of an image in a registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct Reference {
-    /// Host of the registry, with its port if it is not the usual one.
+    /// Host of the registry, with a port if the name gives one.
     pub(super) host: String,
-    /// Name of the image within the registry.
+    /// Name of the image's repository in the registry.
     pub(super) repository: String,
-    /// Tag; ignored if there is a digest.
+    /// Tag of the image. Ignored if there is a digest.
     pub(super) tag: String,
-    /// Digest of the manifest.
+    /// Digest of the image's manifest, if the name has one.
     pub(in super::super) digest: Option<Digest>,
 }
 
@@ -77,7 +77,7 @@ impl Reference {
         self.host == DOCKER_HUB
     }
 
-    /// Returns `http` for a registry on this host, as Docker does, and `https` for all others.
+    /// Returns `http` for a registry on this host, as in Docker, and `https` for all other registries.
     pub(super) fn scheme(&self) -> &'static str {
         let name = self.host.split(':').next().unwrap_or_default();
         let is_loopback =
@@ -85,12 +85,13 @@ impl Reference {
         if is_loopback { "http" } else { "https" }
     }
 
-    /// True if credentials may be sent to the server of tokens at `realm`: over https to any, over http only to the registry
-    /// itself.
+    /// True if credentials may be sent to the server of tokens at `realm`. Over https any server may get them, over
+    /// http only the registry itself.
     pub(super) fn may_authorize_at(&self, realm: &str) -> bool {
         let Some((scheme, rest)) = realm.split_once("://") else { return false };
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-        // With other characters, a user in front of the host for example, two readers could take another part for the host.
+        // Other characters, such as the `@` after a user, could make two parsers find different hosts in the same
+        // address.
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
         if authority.is_empty() || !authority.bytes().all(is_plain) {
             return false;

@@ -1,4 +1,4 @@
-//! Tests with servers on this host: which of them get the operator's credentials.
+//! Tests with servers on this host. Most tests check which servers get the operator's credentials.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
@@ -10,15 +10,15 @@ use everett_remote_client::Online;
 
 use super::{Reference, Registry};
 
-/// `everett:secret` in base64.
+/// The name and password `everett:secret` in base64.
 const SECRET: &str = "ZXZlcmV0dDpzZWNyZXQ=";
-/// Fields of all answers.
+/// Header fields that all answers have. A content length must follow.
 const CLOSE: &str = "Connection: close\r\nContent-Length:";
 
-/// A server that answers each request with what `answer` returns for its own address and the request's head.
+/// A server on this host. `answer` gets the server's address and a request's head, and returns the whole answer.
 struct Server {
     address: String,
-    /// Heads of the requests so far, with the bodies of those that have one.
+    /// Heads of all requests so far. If a request has a body, the body follows its head.
     heads: Arc<Mutex<Vec<String>>>,
 }
 
@@ -54,14 +54,14 @@ impl Server {
         self.heads.lock().unwrap().join("\n\n")
     }
 
-    /// Returns the error of asking this registry for an image that it does not have, with a name and a password.
+    /// Requests an image that this registry does not have, with a name and a password. Returns the error.
     fn refuses(&self) -> String {
         self.refuses_with(|_| {
             Some(DockerCredential::UsernamePassword("everett".to_owned(), "secret".to_owned()))
         })
     }
 
-    /// Returns the error of asking this registry for an image that it does not have.
+    /// Requests an image that this registry does not have. Returns the error.
     fn refuses_with(&self, credential: fn(&Reference) -> Option<DockerCredential>) -> String {
         let reference = Reference::parse(&format!("{}/x:1", self.address)).unwrap();
         let mut registry = Registry::new(reference, &Online);
@@ -107,7 +107,8 @@ fn a_redirection_of_a_request_for_a_token_is_not_followed() {
     assert_eq!(other.heads(), "");
 }
 
-/// Starts a registry without images. It gives a token to a request that begins so, and demands one for all others.
+/// Starts a registry without images. A request that starts with `request` gets a token. Other requests without the
+/// token get a demand for it.
 fn empty_registry(request: &'static str) -> Server {
     Server::start(move |own, head| {
         if head.starts_with(request) {
@@ -151,7 +152,7 @@ fn a_build_that_reaches_no_registry_says_so() {
     let expected = "the registry quay.io: this build of everett cannot reach registries and mirrors; build it with the feature \
                     online (cargo build --release)";
     assert_eq!(said, expected);
-    // With a digest that is known, nothing is asked for.
+    // The digest is known, so no request is sent.
     let name = format!("quay.io/a/b@sha256:{}", "ab".repeat(32));
     Registry::new(Reference::parse(&name).unwrap(), &Offline).digest().unwrap();
 }

@@ -1,7 +1,7 @@
 //! A small probe guest as data: 64-bit code in ring 0 or ring 3, with its own page tables and descriptor tables.
 //!
-//! Memory is one large page, which the page tables map at four addresses. Both rings can write it at each of them,
-//! unless [`Guest::kernel_pages`] takes the first one from ring 3. Code ends by setting R15 to [`END_MARK`] and
+//! Memory is one large page, which the page tables map at four addresses. Both rings may write to it at all four,
+//! unless [`Guest::kernel_pages`] reserves the first mapping for ring 0. Code ends by setting R15 to [`END_MARK`] and
 //! executing HLT, which raises #GP in ring 3. Handlers of exceptions and interrupts record their vector and halt.
 
 use everett_cpu::CpuState;
@@ -9,69 +9,69 @@ use everett_cpu::state::{Segment, TableRegister, seg};
 
 /// Size of guest memory in bytes: one large page.
 pub const RAM_BYTES: usize = 2 << 20;
-/// Bytes at the beginning of memory that guests use. The rest stays zero.
+/// Number of bytes at the start of memory that guests use. The bytes after them stay zero.
 pub const USED_BYTES: usize = 256 << 10;
 /// Guest-physical address of the code.
 pub const CODE: u64 = 0x1_0000;
-/// Guest-physical address of a page for guests to write. The page after it is never written.
+/// Guest-physical address of a page that guests write. The next page is never written.
 pub const DATA: u64 = 0x2_0000;
-/// Vector that HLT raises in ring 3, where it ends the code. (INT is not used, because some hosts cannot execute it.)
+/// Vector of the exception that HLT raises in ring 3, which ends the code. Some hosts cannot execute INT instead.
 pub const END_VECTOR: u8 = 13;
 /// Guest-virtual address at which a 1 GiB page maps the memory again.
 pub const HUGE: u64 = 1 << 30;
-/// Guest-virtual address at which the memory is mapped again, without the right to execute it.
+/// Guest-virtual address at which the memory is mapped again without the right to execute.
 pub const NO_EXECUTE: u64 = 2 << 20;
 /// Guest-virtual address at which the memory is mapped again, always for both rings.
 pub const FOR_PROGRAMS: u64 = 4 << 20;
-/// Guest-virtual address of a small page, which maps [`DATA`] at first.
+/// Guest-virtual address of a small page. At first it maps [`DATA`].
 pub const SWAPPED: u64 = 6 << 20;
-/// Guest-physical address of the page table entry of [`SWAPPED`].
+/// Guest-physical address of the page table entry for [`SWAPPED`].
 pub const SWAPPED_ENTRY: u64 = 0xc000;
-/// Guest-virtual address without memory, to which both rings may write.
+/// Guest-virtual address to which both rings may write. There is no memory, so each store exits to Everett.
 pub const DEVICE: u64 = 8 << 20;
-/// Value of R15 after code that ran to its end.
+/// Value of R15 after the code has run to its end.
 pub const END_MARK: u64 = 0x600d;
-/// Vector that is injected for [`Guest::interrupt`].
+/// Vector of the interrupt that a guest with [`Guest::interrupt`] gets.
 pub const INTERRUPT_VECTOR: u8 = 0x41;
 
 const GDT: u64 = 0x1000;
 const IDT: u64 = 0x2000;
 const TSS: u64 = 0x3000;
-/// Address of one byte: the vector that occurred, plus one; zero if none did.
+/// Address of a byte with the vector of the exception or interrupt that occurred, plus one. Zero if none occurred.
 const VECTOR: u64 = 0x3800;
 const STUBS: u64 = 0x4000;
 const STUB_BYTES: u64 = 16;
-/// Address of the SYSCALL handler, which copies CS into EBX and returns.
+/// Address of the SYSCALL handler, which copies CS to EBX and returns.
 const SYSCALL: u64 = 0x3c00;
 const PML4: u64 = 0x5000;
 const PDPT: u64 = 0x6000;
 const PD: u64 = 0x7000;
-/// Tops of the stacks of ring 0 and ring 3, which have one page each.
+/// Tops of the stacks of ring 0 and ring 3. Each stack has one page.
 const STACK: u64 = 0x9000;
 const USER_STACK: u64 = 0xb000;
 
-/// Bits of a page table entry: present, writable, for both rings.
+/// Bits of a page table entry: present, writable, accessible to both rings.
 pub const PRESENT_WRITABLE_USER: u64 = 7;
 const USER: u64 = 4;
 const LARGE: u64 = 0x80;
 const EXECUTE_DISABLE: u64 = 1 << 63;
-// Selectors as Linux uses them. A software KVM may run ring 3 on the processor only with these selectors.
+// The selectors are those of Linux. A software KVM may execute ring 3 on the processor only with these selectors.
 const KERNEL_CS: u16 = 0x10;
 const KERNEL_SS: u16 = 0x18;
 const USER_SS: u16 = 0x2b;
 const USER_CS: u16 = 0x33;
-/// Selector of another ring-3 code descriptor with the same content.
+/// Selector of a second code descriptor for ring 3, with the same content.
 const OTHER_USER_CS: u16 = 0x3b;
 const TSS_SELECTOR: u16 = 0x40;
 const TSS_LIMIT: u16 = 0x67;
 const VECTORS: u64 = 256;
 
-/// Privilege level and code selector of a guest.
+/// Privilege level of a guest, and its code selector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ring {
-    /// Ring 0, as a kernel.
+    /// Ring 0, in which a kernel runs.
     Zero,
-    /// Ring 3, as a program.
+    /// Ring 3, in which programs run.
     Three,
     /// Ring 3 with a code selector that Linux does not use.
     ThreeOtherwise,
@@ -80,49 +80,51 @@ pub enum Ring {
 /// Value at which a guest's TSC is held.
 pub const HELD_TSC: u64 = 1 << 40;
 
-/// Treatment of the guest's TSC.
+/// What the host does with the guest's TSC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tsc {
-    /// The TSC runs as the host's KVM provides it.
+    /// The TSC runs as KVM provides it by default.
     Free,
-    /// The TSC is slowed down and held at [`HELD_TSC`].
+    /// The host slows the TSC down and holds it at [`HELD_TSC`].
     Slow,
 }
 
-/// A probe guest: its code, its initial state, and the conditions under which it runs.
+/// A probe guest: its code, its initial registers, and the conditions under which it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guest {
-    /// Name of the guest. A scripted host distinguishes guests by it.
+    /// Name of the guest. Scripted hosts recognise a guest by its name.
     pub name: &'static str,
     /// Ring in which the code runs.
     pub ring: Ring,
-    /// Machine code, without the end sequence that [`Guest::memory`] appends.
+    /// Machine code without the sequence that ends it. [`Guest::memory`] appends this sequence.
     pub code: Vec<u8>,
-    /// Initial RCX, for loops.
+    /// Initial value of RCX, often a number of rounds.
     pub rcx: u64,
-    /// Initial RAX.
+    /// Initial value of RAX.
     pub rax: u64,
-    /// Bits of CR4 to toggle.
+    /// Bits of CR4 to invert in the initial value.
     pub cr4: u64,
-    /// Bits of RFLAGS to toggle.
+    /// Bits of RFLAGS to invert in the initial value.
     pub rflags: u64,
-    /// Treatment of the guest's TSC.
+    /// What the host does with the guest's TSC.
     pub tsc: Tsc,
-    /// True if only ring 0 may access the memory at its first mapping, as with a kernel's own pages. At the other
-    /// mappings, such as [`FOR_PROGRAMS`], both rings may.
+    /// True if only ring 0 may access the first mapping of memory, as with a kernel's own pages. Both rings may access
+    /// the other mappings, such as [`FOR_PROGRAMS`].
     pub kernel_pages: bool,
-    /// True if every MSR access exits to Everett.
+    /// True if every MSR access of the guest exits to Everett.
     pub filter_msrs: bool,
-    /// True if an interrupt is injected as soon as the guest can take it.
+    /// True if the host injects an interrupt as soon as the guest can take it.
     pub interrupt: bool,
-    /// True if the host maps another page at [`SWAPPED`] after each store to [`DEVICE`], and changes its content.
+    /// True if the host maps another page at [`SWAPPED`] after each store to [`DEVICE`], and changes the page's
+    /// content.
     pub swaps: bool,
-    /// Raw performance event to count while the guest runs, and the count after which the counter stops the guest.
+    /// Raw performance event to count while the guest runs. The second number, if given, is the count at which the
+    /// counter stops the guest.
     pub event: Option<(u64, Option<u64>)>,
 }
 
 impl Guest {
-    /// Creates a guest with the given code and default conditions.
+    /// Creates a guest with this code and default conditions.
     #[must_use]
     pub fn new(name: &'static str, ring: Ring, code: &[u8]) -> Guest {
         Guest {
@@ -142,7 +144,7 @@ impl Guest {
         }
     }
 
-    /// Creates a guest that loops `rounds` times over two instructions, one of them a conditional branch.
+    /// Creates a guest that executes a loop of two instructions `rounds` times. One of them is a conditional branch.
     #[must_use]
     pub fn spinning(name: &'static str, ring: Ring, rounds: u64) -> Guest {
         let code = [
@@ -152,7 +154,7 @@ impl Guest {
         Guest { rcx: rounds, ..Guest::new(name, ring, &code) }
     }
 
-    /// Returns the initial memory of the guest.
+    /// Returns the guest's initial memory, [`RAM_BYTES`] bytes.
     #[must_use]
     pub fn memory(&self) -> Vec<u8> {
         let mut image = Image(vec![0; RAM_BYTES]);
@@ -175,7 +177,7 @@ impl Guest {
         image.put(TSS + 4, STACK);
         for vector in 0..VECTORS {
             let stub = STUBS + vector * STUB_BYTES;
-            // DPL 3, so that INT in ring 3 is allowed.
+            // A DPL of 3 allows INT in ring 3.
             image.put(IDT + vector * 16, stub & 0xffff | u64::from(KERNEL_CS) << 16 | 0xee << 40);
             let mut code = vec![0xc6, 0x04, 0x25]; // mov byte [VECTOR], vector + 1
             code.extend((VECTOR as u32).to_le_bytes());
@@ -191,20 +193,20 @@ impl Guest {
         image.0
     }
 
-    /// Returns the vector that the guest recorded in its memory, if any.
+    /// Returns the vector that the guest has recorded in its memory, if any.
     #[must_use]
     pub fn vector(memory: &[u8]) -> Option<u8> {
         memory.get(VECTOR as usize)?.checked_sub(1)
     }
 
-    /// Returns the quadword on top of a stack in the guest's memory, or 0 if the stack pointer is elsewhere.
+    /// Returns the quadword on top of the guest's stack. Returns 0 if the stack pointer is not in the guest's memory.
     #[must_use]
     pub fn top(memory: &[u8], stack_pointer: u64) -> u64 {
         let bytes = usize::try_from(stack_pointer).ok().and_then(|at| memory.get(at..)?.first_chunk());
         bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
     }
 
-    /// Returns the initial registers of the guest.
+    /// Returns the guest's initial registers.
     #[must_use]
     pub fn registers(&self) -> CpuState {
         let mut s = CpuState { rip: CODE, cr3: PML4, efer: 0xd01, ..CpuState::default() };

@@ -1,59 +1,60 @@
-//! The interface to a host that runs probe guests, and the result of a run. Tests script this interface instead of
-//! needing hardware.
+//! The interface to a host that runs probe guests, and the result of a guest's run. Tests implement this interface
+//! without hardware.
 
 use super::guest::{END_MARK, Guest};
 
-/// The way a guest ended.
+/// How a guest ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
-    /// The guest executed HLT. Its exception handlers also end in HLT.
+    /// The guest executed HLT. Its exception handlers end in HLT, too.
     Halted,
-    /// A triple fault.
+    /// The guest caused a triple fault.
     Shutdown,
     /// The host cannot execute one of the guest's instructions.
     Failed,
-    /// The guest did not end in time.
+    /// The guest did not end within the time limit.
     TimedOut,
     /// The performance counter overflowed and stopped the guest.
     Overflow,
-    /// Any other end, described in words.
+    /// The guest ended in another way, which the text describes.
     Other(String),
 }
 
 /// Result of a guest's run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ran {
-    /// The way the guest ended.
+    /// How the guest ended.
     pub end: End,
-    /// Vector of the exception or interrupt that ended the guest, if any.
+    /// Vector of the exception or interrupt that ended the guest. `None` if neither did.
     pub vector: Option<u8>,
     /// General registers at the end, in the order of their encodings.
     pub gpr: [u64; 16],
-    /// Quadword on top of the stack at the end: the error code, if an exception that has one ended the guest.
+    /// Quadword on top of the guest's stack at the end. After an exception with an error code, it is the error code.
     pub top: u64,
     /// Number of exits to Everett.
     pub exits: u64,
-    /// For a guest whose page is swapped: number of stores that had the content of an earlier page.
+    /// Number of stores that had the content of an earlier page, for a guest whose page Everett swaps.
     pub stale: u64,
-    /// Number of these exits that were MSR accesses.
+    /// Number of exits that were MSR accesses.
     pub msr_exits: u64,
     /// Duration of the run by the host's clock, in nanoseconds.
     pub nanoseconds: u64,
-    /// Page numbers that the host's dirty log reports as written.
+    /// Numbers of the pages that the host's dirty log reports as written.
     pub dirty: Vec<u64>,
-    /// Number of counted events, if counting was requested.
+    /// Number of events that the performance counter counted. `None` if nothing was counted.
     pub counted: Option<u64>,
-    /// True if the TSC, held at one value for this run, may have shown another value; `None` if it was not held.
+    /// True if the TSC may have moved away from the value at which it was held. `None` if it was not held during the
+    /// run.
     pub moved: Option<bool>,
 }
 
 impl Ran {
-    /// True if the code ran to its end without an exception.
+    /// True if the guest executed its code to the end without an exception.
     #[must_use]
     pub fn to_its_end(&self) -> bool {
         self.end == End::Halted && self.gpr[15] == END_MARK
     }
-    /// Describes the end of the guest in words.
+    /// Describes in words how the guest ended.
     #[must_use]
     pub fn how(&self) -> String {
         match (&self.end, self.vector) {
@@ -66,7 +67,7 @@ impl Ran {
             (End::Other(what), _) => what.clone(),
         }
     }
-    /// True if the guest ended with this exception.
+    /// True if the exception with this vector ended the guest.
     #[must_use]
     pub fn raised(&self, vector: u8) -> bool {
         self.end == End::Halted && self.vector == Some(vector) && !self.to_its_end()
@@ -75,19 +76,19 @@ impl Ran {
 
 /// A host that runs probe guests.
 pub trait Host {
-    /// Returns the host's answer for a KVM capability (`KVM_CAP_*`). Zero means unsupported.
+    /// Returns the host's answer for a KVM capability (`KVM_CAP_*`). Zero means that the capability is not supported.
     ///
     /// # Errors
-    /// Returns the reason if the host does not answer.
+    /// Returns the reason why the host does not answer.
     fn capability(&mut self, number: u32) -> Result<u32, String>;
-    /// Returns the reason why this host has no TSC control, in words, if it is known: a feature of the processor or a
-    /// setting of the kernel.
+    /// Returns the reason in words why this host has no TSC control: a feature that the processor lacks, or a setting
+    /// of the kernel. `None` if the reason is not known.
     fn tsc_control_lacks(&mut self) -> Option<String> {
         None
     }
-    /// Runs a guest to its end, or for a bounded time.
+    /// Runs a guest to its end, or until its time limit.
     ///
     /// # Errors
-    /// Returns the reason if the guest cannot be run.
+    /// Returns the reason why the guest cannot be run.
     fn run(&mut self, guest: &Guest) -> Result<Ran, String>;
 }

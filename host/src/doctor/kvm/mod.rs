@@ -1,14 +1,15 @@
 //! Checks of `/dev/kvm`: the capabilities that it reports, and the behaviour that small guests observe.
 //!
 //! - [`guest`]: a probe guest as data
-//! - [`host`]: the interface to a host that runs guests; [`real`]: the actual host; [`scripted`]: a host for tests
-//! - [`probes`]: the guests that are run, and the interpretation of their results
+//! - [`host`]: the interface to a host that runs guests; [`real`]: the actual host; [`scripted`]: hosts for tests
+//! - [`probes`]: the probe guests, and the interpretation of their results
 //!
 //! **Invariants.**
-//! - Nothing is inferred from a name or a version: a property counts if a guest showed it here and now.
-//! - A guest runs for about a second at most; then a signal stops it. The number of guests is bounded, but a slow host
-//!   may take long for all of them. If no guest ends for a minute, the host's kernel does not return from one, and
-//!   [`examine`] returns without waiting for the probe thread.
+//! - A property counts only if a guest has shown it on this host, in this examination. Nothing is inferred from a name
+//!   or a version.
+//! - A signal stops each guest after about a second. The number of guests is bounded, but all of them may take long on
+//!   a slow host. If no guest ends for a minute, the host's kernel hangs in a guest, and [`examine`] returns without
+//!   waiting for the probe thread.
 
 pub mod guest;
 pub mod host;
@@ -29,33 +30,33 @@ use host::{Host, Ran};
 use probes::{Branches, Effort};
 use real::Real;
 
-/// Findings about `/dev/kvm`, and the properties that the exact kvm engine lacks here.
+/// Findings about `/dev/kvm`, and properties of this host that an exact kvm engine needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// One finding for each property that was checked.
+    /// Findings, one for each checked property.
     pub findings: Vec<Finding>,
-    /// Properties that an exact engine needs and this host did not show. Empty if it showed all of them.
+    /// Properties that an exact engine needs and that this host did not show. Empty if the host showed all of them.
     pub unproven: Vec<&'static str>,
-    /// The event that counts a guest's branches, if one does.
+    /// The event that counts a guest's branches. `None` if no event counts them exactly.
     pub branches: Option<Branches>,
-    /// True if a guest sees replaced memory after a flush of cached translations.
+    /// True if a guest sees replaced memory after Everett has flushed cached translations.
     pub coherent: bool,
 }
 
-/// Time after which the probes are given up if no guest ends. A guest takes milliseconds, or some tens of milliseconds
-/// under an emulator.
+/// Time without the end of a guest after which the caller gives up. A guest takes milliseconds, or some tens of
+/// milliseconds on an emulated host.
 const PATIENCE: Duration = Duration::from_secs(60);
 const DEVICE: &str = "/dev/kvm";
 
-/// Message of the probe thread.
+/// Message from the probe thread to the thread that waits for it.
 enum Told {
-    /// Another guest ended.
+    /// Another guest has ended.
     Progress,
-    /// All probes are done.
+    /// All probes have been made.
     Done(Report),
 }
 
-/// Host that reports the end of each guest to the thread that waits.
+/// A host that also sends a message to the waiting thread whenever a guest ends.
 struct Telling<H> {
     host: H,
     to: Sender<Told>,
@@ -70,7 +71,7 @@ impl<H: Host> Host for Telling<H> {
     }
     fn run(&mut self, guest: &Guest) -> Result<Ran, String> {
         let ran = self.host.run(guest);
-        // Sending fails if the receiver has given up.
+        // The message cannot be sent if the waiting thread has given up.
         let _ = self.to.send(Told::Progress);
         ran
     }
@@ -79,8 +80,8 @@ impl<H: Host> Host for Telling<H> {
 /// Opens the device and runs the probe guests on it.
 #[must_use]
 pub fn examine(effort: Effort) -> Report {
-    // Guests run on a thread of their own. If the host's kernel never returns from a guest, the caller does not have to
-    // wait.
+    // Guests run on a thread of their own, so that the caller need not wait if the host's kernel never returns from a
+    // guest.
     let (sender, receiver) = channel();
     let probing = thread::Builder::new().name("probes".to_owned()).spawn(move || {
         let report = on_this_thread(effort, &sender);
@@ -92,7 +93,7 @@ pub fn examine(effort: Effort) -> Report {
     }
 }
 
-/// Returns the report, or the reason why none came.
+/// Waits for the report. Returns the reason if no report comes.
 fn wait(from: &Receiver<Told>, patience: Duration) -> Result<Report, String> {
     loop {
         match from.recv_timeout(patience) {
@@ -116,7 +117,7 @@ fn on_this_thread(effort: Effort, to: &Sender<Told>) -> Report {
     }
 }
 
-/// Returns the error's message without a leading device name, which the report shows anyway.
+/// Returns the error's message without the device's name at its start. The report shows the name anyway.
 fn short(error: &KvmError) -> String {
     let text = error.to_string();
     text.strip_prefix(DEVICE)

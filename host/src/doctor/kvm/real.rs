@@ -1,4 +1,4 @@
-//! The actual host.
+//! The actual host, which runs probe guests on `/dev/kvm`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,29 +15,29 @@ use super::tsc_scaling;
 use crate::doctor::perf;
 use crate::time::Stopwatch;
 
-/// Interval between two checks of whether a guest takes too long.
+/// Interval between two checks whether a guest exceeds its time limit.
 const TICK: Duration = Duration::from_millis(5);
 const PAGE: u64 = 4096;
-/// Index of RSP.
+/// Index of RSP among the general registers.
 const STACK_POINTER: usize = 4;
-/// Number of checks after which a guest has timed out: about a second.
+/// Number of checks after which a guest has exceeded its time limit: about one second.
 const TICKS_MAX: u64 = 200;
 
 /// A host that runs guests on `/dev/kvm`.
 ///
-/// Most guests run on one machine, one after the other. KVM waits for all its readers when a machine is destroyed, which
-/// takes some 20 ms, and a proof has more than ten thousand guests.
+/// Most guests run one after the other on the same virtual machine. When a machine is destroyed, KVM waits some 20 ms
+/// until nothing reads its data. A proof runs more than ten thousand guests.
 #[derive(Debug)]
 pub struct Real {
     device: Device,
-    /// Machine of the last guest, if the next one can use it.
+    /// Machine of the last guest, if the next guest can use it.
     spare: Option<Machine>,
 }
 
 /// A virtual machine with one vCPU.
 #[derive(Debug)]
 struct Machine {
-    // Before the memory, so that KVM releases the memory first.
+    // This field comes before the memory, so that KVM releases the memory before it is freed.
     vcpu: Vcpu,
     vm: Arc<Vm>,
     memory: Arc<GuestMemoryMmap<()>>,
@@ -53,8 +53,8 @@ impl Machine {
     }
 }
 
-/// True if a guest leaves nothing behind in KVM but registers and memory, which the next guest replaces. Its page tables must
-/// be those of most guests, because a KVM that shadows page tables does not see them replaced.
+/// True if the guest leaves only registers and memory in KVM, which the next guest replaces. The guest must also have
+/// the page tables that most guests have, because a KVM that shadows page tables does not notice other tables.
 fn leaves_nothing(guest: &Guest) -> bool {
     let has_usual_tables = !guest.kernel_pages && !guest.swaps;
     guest.tsc == Tsc::Free
@@ -72,7 +72,6 @@ impl Real {
     }
 }
 
-/// Formats the error as text.
 fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
@@ -159,10 +158,10 @@ impl Host for Real {
 struct Seen {
     exits: u64,
     msr_exits: u64,
-    /// Number of swaps of the page at `SWAPPED` so far. The page that is mapped has this number as its first byte.
+    /// Number of times that the page at `SWAPPED` was swapped so far. The first byte of the mapped page is this number.
     swaps: u64,
     stale: u64,
-    /// True if the counter was set to overflow. A signal can then come from the counter instead of the ticker.
+    /// True if the counter is set to overflow. A signal may then come from the counter or from the ticker.
     overflows: bool,
 }
 
@@ -217,7 +216,7 @@ fn drive(
     }
 }
 
-/// Maps one of four pages at `SWAPPED`, and stores `number` to it.
+/// Maps the next of four pages at `SWAPPED`, and stores `number` to it.
 fn swap(memory: &GuestMemoryMmap<()>, number: u64) -> Result<(), String> {
     let page = DATA + number % 4 * PAGE;
     memory.write_obj(number as u8, GuestAddress(page)).map_err(text)?;

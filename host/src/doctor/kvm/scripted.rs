@@ -1,4 +1,4 @@
-//! Scripted hosts, for testing behaviour that depends on hardware the test host may lack.
+//! Scripted hosts, with which tests imitate hardware that the test's host may lack.
 
 use everett_cpu::cpuid::leaves;
 use everett_cpu::state::Msrs;
@@ -8,7 +8,7 @@ use super::guest::{END_MARK, END_VECTOR, Guest, HELD_TSC, INTERRUPT_VECTOR, Ring
 use super::host::{End, Host, Ran};
 use super::probes::{Effort, all, approximations, flags};
 
-/// A host on which every probe succeeds, except for what `leak` changes.
+/// A host on which every probe succeeds. `leak` can change the result of a guest's run.
 struct Scripted<F: FnMut(&Guest, &mut Ran)> {
     capabilities: u32,
     leak: F,
@@ -94,7 +94,7 @@ impl<F: FnMut(&Guest, &mut Ran)> Host for Scripted<F> {
     }
 }
 
-/// Returns the report of a host on which every probe succeeds, except for what `leak` changes.
+/// Returns the report of a scripted host on which every probe succeeds, with the results that `leak` changes.
 pub fn report(effort: Effort, leak: impl FnMut(&Guest, &mut Ran)) -> Report {
     all(&mut Scripted { capabilities: 1, leak }, effort)
 }

@@ -1,4 +1,4 @@
-//! Tests of reports on scripted hosts.
+//! Tests of the probes and their reports, on scripted hosts.
 
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -49,7 +49,7 @@ fn each_leak_is_found_by_name() {
             }
         }),
         ("XBEGIN", |guest, ran| {
-            // Some transactions commit.
+            // Some transactions commit, so the host decides what the guest sees.
             if guest.name == "XBEGIN" && guest.ring == Ring::Three {
                 (ran.gpr[15], ran.gpr[3]) = (END_MARK, 3);
             }
@@ -60,7 +60,7 @@ fn each_leak_is_found_by_name() {
             }
         }),
         ("TSC control", |guest, ran| {
-            // The TSC stands still, but at another value in each slice.
+            // The TSC stands still, but at a different value in each slice.
             if guest.name == "TSC held" {
                 (ran.gpr[3], ran.gpr[6], ran.moved) = (77, 77, Some(true));
             }
@@ -91,7 +91,7 @@ fn each_leak_is_found_by_name() {
             }
         }),
         ("kernel registers", |guest, ran| {
-            // A host without UMIP.
+            // The host does not support UMIP.
             if guest.name == "control register" && guest.rax == 1 << 11 {
                 raise(ran, 13);
             }
@@ -107,7 +107,7 @@ fn each_leak_is_found_by_name() {
             }
         }),
         ("paging", |guest, ran| {
-            // Without EFER.NXE the bit is reserved, and each access faults.
+            // Without EFER.NXE, bit 63 of a page table entry is reserved, so each access faults.
             if guest.name == "NX" {
                 ran.top = 0x9;
             }
@@ -124,13 +124,13 @@ fn each_leak_is_found_by_name() {
             }
         }),
         ("guest counters", |guest, ran| {
-            // The counter also counts a branch of the host, for each exit.
+            // At each exit, the counter also counts a branch of the host.
             if guest.name == "counters at exits" {
                 ran.counted = ran.counted.map(|counted| counted + guest.rcx);
             }
         }),
         ("guest counters", |guest, ran| {
-            // The branches after the overflow are not counted.
+            // The counter does not count the branches after its overflow.
             if guest.name == "skid" {
                 ran.counted = Some(100_000);
             }
@@ -266,7 +266,7 @@ fn transactions_that_always_abort_are_told_and_make_no_host_inexact() {
 #[test]
 fn approximations_of_another_make_are_told_and_make_no_host_inexact() {
     let report = report(Effort::Look, |guest, ran| {
-        // rcpps xmm1, xmm0
+        // The code is rcpps xmm1, xmm0.
         if guest.name == approximations::NAME && guest.code.windows(3).any(|code| code == [0x0f, 0x53, 0xc8])
         {
             ran.gpr[13] ^= 1 << 12;
@@ -283,13 +283,13 @@ fn approximations_of_another_make_are_told_and_make_no_host_inexact() {
 fn a_tick_of_which_nobody_knows_is_a_leak() {
     type Leak = fn(&Guest, &mut Ran);
     let leaks: [Leak; 2] = [
-        // The TSC has ticked, and the host does not report that it moved.
+        // The TSC has ticked, but the host does not report that it moved.
         |guest, ran| {
             if guest.name == "TSC held" {
                 (ran.gpr[8], ran.gpr[6]) = (1, HELD_TSC + 1);
             }
         },
-        // The TSC stands still, but at another value than the requested one.
+        // The TSC stands still, but not at the requested value.
         |guest, ran| {
             if guest.name == "TSC held" {
                 (ran.gpr[3], ran.gpr[6]) = (HELD_TSC + 1, HELD_TSC + 1);

@@ -1,10 +1,11 @@
-//! The reason why a host has no TSC control: a missing feature of the processor, or a parameter of the kvm module.
+//! The reason why a host has no TSC control: the processor lacks a feature, or a parameter of the kvm module disables
+//! it.
 //!
-//! The reason is part of a finding's text, and nothing depends on it. Linux lists AMD's feature among the processor's
-//! flags and Intel's among the VMX flags, under different names.
+//! The reason only appears in the text of a finding. In `/proc/cpuinfo`, Linux lists AMD's feature among the
+//! processor's flags and Intel's among the VMX flags, under different names.
 
-/// Returns the reason. `cpuinfo` is the text of `/proc/cpuinfo`, `parameter` the value of kvm_amd's parameter
-/// `tsc_scaling`.
+/// Returns the reason, if it can be found. `cpuinfo` is the text of `/proc/cpuinfo`. `parameter` is the value of the
+/// parameter `tsc_scaling` of kvm_amd.
 pub(super) fn lacking(cpuinfo: &str, parameter: Option<&str>) -> Option<String> {
     let flags = |key: &str| {
         let line = cpuinfo.lines().find(|line| line.split(':').next().is_some_and(|k| k.trim() == key))?;

@@ -1,4 +1,6 @@
-//! OpenPGP keys that tests make, and texts that they sign. The tests of mirrors in `everett-guest-image` include this file.
+//! OpenPGP keys that tests generate, and texts that these keys sign.
+//!
+//! The tests of mirrors in `everett-guest-image` include this file, too.
 
 use pgp::composed::{
     CleartextSignedMessage, KeyType, SecretKeyParamsBuilder, SignedPublicKey, SignedPublicSubKey,
@@ -11,22 +13,22 @@ use pgp::types::{Duration, KeyDetails as _, Password, SignedUser, SigningKey, Ta
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 
-/// When keys of tests are made, in seconds since 1970.
+/// Creation time of the tests' keys, in seconds since 1970.
 pub(crate) const MADE_S: u64 = 1_700_000_000;
 
-/// How a key is made.
+/// Properties of a key to generate.
 #[derive(Clone, Copy)]
 pub(crate) struct Recipe {
     pub(crate) seed: u64,
-    /// How long the key is valid, in seconds.
+    /// Time for which the key is valid, in seconds. `None` means forever.
     pub(crate) lasts_s: Option<u32>,
     pub(crate) may_sign: bool,
     pub(crate) is_revoked: bool,
-    /// True if a subkey signs, and not the primary key.
+    /// True if a subkey makes the signatures, and false if the primary key does.
     pub(crate) has_subkey: bool,
-    /// True for RSA; Ed25519 never signs with a weak hash.
+    /// True for RSA, and false for Ed25519. Ed25519 cannot sign with a weak hash.
     pub(crate) is_rsa: bool,
-    /// Hash of the key's signatures over itself.
+    /// Hash algorithm of the key's signatures over itself.
     pub(crate) hash: HashAlgorithm,
 }
 
@@ -45,7 +47,7 @@ impl Recipe {
     }
 }
 
-/// A key with its secret.
+/// A secret key and its certificate.
 pub(crate) struct Signer {
     secret: SignedSecretKey,
     pub(crate) certificate: SignedPublicKey,
@@ -106,7 +108,7 @@ impl Signer {
         Signer { secret, certificate }
     }
 
-    /// Binds the signing subkey of another key to this one, without that subkey's agreement.
+    /// Binds the signing subkey of another key to this key. The subkey does not agree to the binding.
     pub(crate) fn claim_subkey(&mut self, other: &Signer) {
         let subkey = other.certificate.public_subkeys[0].key.clone();
         let primary = &self.secret.primary_key;
@@ -125,17 +127,17 @@ impl Signer {
         fingerprint.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Returns the public key as a file of keys.
+    /// Returns the certificate as a file.
     pub(crate) fn file(&self) -> Vec<u8> {
         self.certificate.to_bytes().unwrap()
     }
 
-    /// Signs a text at a time, in seconds since 1970.
+    /// Signs a text. `at_s` is the signature's time in seconds since 1970.
     pub(crate) fn sign(&self, text: &str, at_s: u64) -> Vec<u8> {
         self.sign_with(text, HashAlgorithm::Sha256, at_s, Vec::new())
     }
 
-    /// Signs a text. `more` is added to what the signature says.
+    /// Signs a text. `more` are additional fields of the signature.
     pub(crate) fn sign_with(
         &self,
         text: &str,
@@ -148,7 +150,7 @@ impl Signer {
         message.unwrap().to_armored_bytes(None.into()).unwrap()
     }
 
-    /// Returns a signature of a text with line endings of two characters.
+    /// Returns a signature over `text`, whose lines must end with CR and LF.
     fn signature(&self, text: &str, hash: HashAlgorithm, at_s: u64, more: Vec<SubpacketData>) -> Signature {
         let password = Password::empty();
         match self.secret.secret_subkeys.first() {

@@ -1,7 +1,7 @@
-//! The local APIC in xAPIC mode (SDM vol. 3A, chapter 11): MMIO registers of one CPU with APIC ID 0.
+//! The local APIC in xAPIC mode (SDM vol. 3A, chapter 11): the MMIO registers of one CPU with APIC ID 0.
 //!
-//! It has no x2APIC and no TSC-deadline mode. The LINT, thermal and performance entries can be programmed, but nothing
-//! drives them. `devices::interrupts` connects it to the IOAPIC.
+//! It has neither x2APIC mode nor TSC-deadline mode. Software can program the LINT, thermal and performance entries,
+//! but no device triggers them. `devices::interrupts` connects the local APIC to the IOAPIC.
 
 mod timer;
 mod vectors;
@@ -30,7 +30,8 @@ pub(crate) mod reg {
     pub(crate) const ICR_HIGH: u64 = 0x310;
     pub(crate) const LVT_TIMER: u64 = 0x320;
     pub(crate) const LVT_THERMAL: u64 = 0x330;
-    /// The entries for performance counters, LINT0 and LINT1 lie between `LVT_THERMAL` and this one.
+    /// Offset of the error entry. The entries for performance counters, LINT0 and LINT1 lie between `LVT_THERMAL` and
+    /// it.
     pub(crate) const LVT_ERROR: u64 = 0x370;
     pub(crate) const TIMER_INITIAL: u64 = 0x380;
     pub(crate) const TIMER_CURRENT: u64 = 0x390;
@@ -39,33 +40,33 @@ pub(crate) mod reg {
 
 /// Version register: version 0x14 with six local vector table entries.
 const VERSION: u32 = 0x0005_0014;
-/// Mask bit of a local vector table entry.
+/// Mask bit in an entry of the local vector table (LVT).
 pub(crate) const LVT_MASKED: u32 = 1 << 16;
-/// Software enable in the spurious vector register.
+/// Bit of the spurious vector register that enables the APIC.
 const SVR_ENABLE: u32 = 1 << 8;
-/// ESR bit: an illegal vector was received.
+/// ESR bit: the APIC received an illegal vector.
 const ESR_RECEIVE_ILLEGAL: u32 = 1 << 6;
-/// ESR bit: an illegal vector was about to be sent.
+/// ESR bit: software tried to send an illegal vector.
 const ESR_SEND_ILLEGAL: u32 = 1 << 5;
-/// ESR bit: a reserved register was accessed.
+/// ESR bit: software accessed a reserved register.
 const ESR_ILLEGAL_REGISTER: u32 = 1 << 7;
 
-/// Interrupt message: an IPI, or sent by the IOAPIC.
+/// Interrupt message, which the IOAPIC or the CPU itself (an IPI) sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message {
     /// Destination field: an APIC ID or a logical mask.
     pub destination: u8,
     /// True for logical destination mode.
     pub logical: bool,
-    /// Delivery mode, 0-7. Only fixed (0) and lowest priority (1) interrupt this CPU.
+    /// Delivery mode, 0-7. Only the modes fixed (0) and lowest priority (1) interrupt this CPU.
     pub mode: u8,
-    /// Interrupt vector, 0-255; below 16 is illegal.
+    /// Interrupt vector, 0-255. Vectors below 16 are illegal.
     pub vector: u8,
-    /// True for level-triggered.
+    /// True for level-triggered, false for edge-triggered.
     pub level: bool,
 }
 
-/// The local APIC.
+/// The local APIC and its timer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lapic {
     id: u32,
@@ -83,12 +84,12 @@ pub struct Lapic {
     /// LVT entries of thermal, performance, LINT0, LINT1 and error.
     lvt: [u32; 5],
     timer: Timer,
-    /// Number of received messages in a delivery mode that is not modelled (NMI, SMI, INIT, start-up, ExtINT).
+    /// Number of received messages with a delivery mode that the model lacks (NMI, SMI, INIT, start-up, ExtINT).
     unmodelled: u64,
 }
 
 impl Default for Lapic {
-    /// Returns the state after reset (SDM vol. 3A, 11.4.7.1).
+    /// Returns the state after a reset (SDM vol. 3A, 11.4.7.1).
     fn default() -> Lapic {
         Lapic {
             id: 0,
@@ -111,7 +112,7 @@ impl Default for Lapic {
 }
 
 impl Lapic {
-    /// Reads a register. Only aligned doublewords are defined; any other access reads zero.
+    /// Reads a register. Only aligned doublewords are defined; any other access returns zero.
     pub fn read(&mut self, offset: u64, size: u8, now: u64) -> u32 {
         if size != 4 || !offset.is_multiple_of(16) {
             return 0;
@@ -135,7 +136,7 @@ impl Lapic {
             reg::TIMER_INITIAL => self.timer.initial(),
             reg::TIMER_CURRENT => self.timer.current(now),
             reg::TIMER_DIVIDE => self.timer.divide_config(),
-            // APR, RRD and EOI read as zero, without an error.
+            // APR, RRD and EOI read as zero and raise no error.
             0x90 | 0xb0 | 0xc0 => 0,
             _ => {
                 self.error(ESR_ILLEGAL_REGISTER);
@@ -144,7 +145,7 @@ impl Lapic {
         }
     }
 
-    /// Writes a register. Returns the vector whose end of interrupt is broadcast to the IOAPIC, if any.
+    /// Writes a register. If the write ends an interrupt that the IOAPIC must know about, returns its vector.
     pub fn write(
         &mut self,
         offset: u64,
@@ -164,7 +165,7 @@ impl Lapic {
             reg::DFR => self.dfr = value | 0x0fff_ffff,
             reg::SVR => self.set_svr(value, now, events),
             reg::ESR => {
-                // A write latches what has happened since the last one (11.5.3).
+                // A write to ESR makes the errors since the last write readable (11.5.3).
                 self.esr_latched = self.esr;
                 self.esr = 0;
             }
@@ -176,7 +177,8 @@ impl Lapic {
             }
             reg::LVT_THERMAL..=reg::LVT_ERROR => {
                 let index = ((offset - reg::LVT_THERMAL) / 16) as usize;
-                // LINT entries have polarity, remote IRR and trigger bits; the others have only vector, mode and mask.
+                // LINT entries also have polarity, remote IRR and trigger bits. Other entries have only vector, mode
+                // and mask.
                 let writable = if (2..=3).contains(&index) { 0x1_a7ff } else { 0x1_07ff };
                 let masked = if self.enabled() { 0 } else { LVT_MASKED };
                 self.lvt[index] = value & writable | masked;
@@ -190,7 +192,7 @@ impl Lapic {
         None
     }
 
-    /// Handles the timer's event, which is due now.
+    /// Handles a due expiry of the timer.
     pub fn timer_expired(&mut self) {
         if let Some(vector) = self.timer.expired() {
             self.accept(vector, false);
@@ -205,15 +207,16 @@ impl Lapic {
         self.irr.highest().filter(|&vector| vector >> 4 > self.ppr() >> 4)
     }
 
-    /// Marks the vector that [`Lapic::pending`] returned as taken by the CPU.
+    /// Moves `vector`, which [`Lapic::pending`] returned, from requested to in service, because the CPU takes it.
     pub fn acknowledge(&mut self, vector: u8, now: u64, events: &mut EventQueue) {
         self.irr.clear(vector);
         self.isr.set(vector);
-        // The timer arms no periodic expiry while its request is pending, so it may have to be armed now.
+        // While the timer's interrupt is requested, the timer schedules no periodic expiry, so it may have to do so
+        // now.
         self.timer.taken(vector, now, &self.irr, events);
     }
 
-    /// Accepts a message from the bus. A message for another APIC is ignored.
+    /// Handles a message. Ignores a message for another APIC.
     pub fn deliver(&mut self, message: Message) {
         if !self.is_destination(message.destination, message.logical) {
             return;
@@ -224,12 +227,12 @@ impl Lapic {
         }
     }
 
-    /// Returns the number of messages in delivery modes that are not modelled.
+    /// Returns the number of messages with a delivery mode that the model lacks.
     pub fn unmodelled(&self) -> u64 {
         self.unmodelled
     }
 
-    /// Drops the highest requested interrupt, for the planted leak `lapic_bit`.
+    /// Drops the highest requested interrupt. The planted leak `lapic_bit` calls this.
     pub(crate) fn lose_request(&mut self, now: u64, events: &mut EventQueue) {
         if let Some(vector) = self.irr.highest() {
             self.irr.clear(vector);
@@ -272,10 +275,10 @@ impl Lapic {
     }
 
     fn set_svr(&mut self, value: u32, now: u64, events: &mut EventQueue) {
-        // Vector and enable bit only: EOI-broadcast suppression and focus checking do not exist.
+        // Only the vector and the enable bit are stored. EOI-broadcast suppression and focus checking do not exist.
         self.svr = value & 0x1ff;
         if !self.enabled() {
-            // Software disable masks every local vector (11.4.7.2).
+            // Disabling the APIC masks all LVT entries (11.4.7.2).
             for entry in &mut self.lvt {
                 *entry |= LVT_MASKED;
             }
@@ -298,9 +301,9 @@ impl Lapic {
         }
     }
 
-    /// Sends an IPI, which a write to the low half of the interrupt command register asks for (11.6.1).
+    /// Sends an IPI, because software wrote the low half of the interrupt command register (11.6.1).
     fn send(&mut self, value: u32) {
-        // Delivery status (bit 12) is always idle: the message arrives before the next instruction.
+        // Delivery status (bit 12) always reads idle, because a message arrives before the next instruction.
         self.icr_low = value & 0x000c_cfff;
         let vector = value as u8;
         let mode = (value >> 8 & 7) as u8;
@@ -318,7 +321,7 @@ impl Lapic {
         match value >> 18 & 3 {
             0 => self.deliver(message),
             1 | 2 => self.deliver(Message { destination: 0xff, ..message }),
-            // "All excluding self": there is no other CPU.
+            // The destination is "all excluding self", and there is no other CPU.
             _ => {}
         }
     }

@@ -29,7 +29,7 @@ impl Rig {
         self.lapic.acknowledge(vector, self.now, &mut self.events);
         Some(vector)
     }
-    /// Advances time to `to`, event by event. Returns the number of expiries.
+    /// Advances time to `to` and handles each event that becomes due. Returns the number of expiries.
     fn advance(&mut self, to: u64) -> usize {
         let mut expiries = 0;
         while let Some((id, event)) = self.events.pop_due(to) {
@@ -182,7 +182,7 @@ fn self_ipis_arrive_and_illegal_vectors_are_errors() {
 }
 
 proptest! {
-    /// Any accesses in any order cause no panic and at most one pending event, and the state survives storage.
+    /// Arbitrary accesses cause no panic and at most one pending event. The state is the same after serialisation.
     #[test]
     fn garbage_is_harmless(
         accesses in proptest::collection::vec((any::<u16>(), any::<u32>(), 0u8..4, 0u64..1_000, any::<bool>()), 1..300)

@@ -1,9 +1,9 @@
-//! The LAPIC timer (SDM vol. 3A, 11.5.4): one-shot and periodic, counting at 1 GHz over the divisor.
+//! The LAPIC timer (SDM vol. 3A, 11.5.4) in one-shot and periodic mode. It counts at 1 GHz, divided by the divisor.
 //!
-//! Nothing ticks: the counter is a function of vtime, and only an expiry that can change something is scheduled. A
-//! masked expiry is not scheduled, nor is a periodic one whose interrupt is still requested, since it would set a bit
-//! that is already set. So even a period of one nanosecond costs at most one event for each interrupt that the guest
-//! takes.
+//! Everett executes no ticks. The counter is a function of vtime, and an expiry is a scheduled event only if it can
+//! change something. A masked expiry is not scheduled. A periodic expiry is not scheduled while the timer's interrupt
+//! is already requested, because it would set a bit that is set. So even with a period of one nanosecond, there is at
+//! most one event per interrupt that the guest takes.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,16 +11,16 @@ use super::LVT_MASKED;
 use super::vectors::Vectors;
 use crate::events::{Event, EventId, EventQueue};
 
-/// LVT bit 17: periodic mode. Bit 18 (TSC-deadline) is reserved in this model.
+/// LVT bit 17: periodic mode. Bit 18 (TSC-deadline mode) is reserved in this model.
 const PERIODIC: u32 = 1 << 17;
 
-/// The timer's registers, and the vtime at which the counter was set.
+/// Registers of the timer, and the vtime at which the counter was last set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Timer {
     lvt: u32,
     divide_config: u32,
     initial: u32,
-    /// Count that the counter showed at `start_ns`. Zero if the timer is stopped.
+    /// Counter value at `start_ns`. Zero if the timer is stopped.
     start_count: u32,
     start_ns: u64,
     armed: Option<EventId>,
@@ -43,7 +43,7 @@ impl Timer {
         self.divide_config
     }
 
-    /// Returns the current count register.
+    /// Returns the value of the current-count register.
     pub(super) fn current(&self, now: u64) -> u32 {
         let elapsed = now.saturating_sub(self.start_ns) / self.divisor();
         let start = u64::from(self.start_count);
@@ -53,7 +53,7 @@ impl Timer {
         if !self.periodic() || self.initial == 0 || self.start_count == 0 {
             return 0;
         }
-        // The count reloads as it reaches zero, so it shows `initial` at each expiry.
+        // The counter reloads when it reaches zero, so it reads `initial` at each expiry.
         self.initial - ((elapsed - start) % u64::from(self.initial)) as u32
     }
 
@@ -62,7 +62,7 @@ impl Timer {
         let count = self.current(now);
         self.lvt = value & (0xff | LVT_MASKED | PERIODIC);
         if was_periodic != self.periodic() {
-            // Only the reload behaviour changes: the count continues from its present value.
+            // Only the mode changes; the counter continues from its current value.
             self.restart(count, now);
         }
         self.arm(now, irr, events);
@@ -81,13 +81,13 @@ impl Timer {
         self.arm(now, irr, events);
     }
 
-    /// Handles the armed expiry, which is due. Returns the vector to request.
+    /// Handles the scheduled expiry, which is due. Returns the vector to request.
     pub(super) fn expired(&mut self) -> Option<u8> {
         self.armed = None;
         (self.lvt & LVT_MASKED == 0).then_some(self.lvt as u8)
     }
 
-    /// Arms the next periodic expiry if the CPU took the timer's `vector`.
+    /// Schedules the next periodic expiry, if the vector that the CPU took is the timer's.
     pub(super) fn taken(&mut self, vector: u8, now: u64, irr: &Vectors, events: &mut EventQueue) {
         if self.periodic() && vector == self.lvt as u8 {
             self.arm(now, irr, events);
@@ -99,7 +99,7 @@ impl Timer {
         self.start_ns = now;
     }
 
-    /// Schedules the next expiry after `now`, if it can change something.
+    /// Schedules the next expiry after `now`, if that expiry can change something.
     fn arm(&mut self, now: u64, irr: &Vectors, events: &mut EventQueue) {
         if let Some(id) = self.armed.take() {
             events.cancel(id);
@@ -123,7 +123,7 @@ impl Timer {
         self.lvt & PERIODIC != 0
     }
 
-    /// Returns the nanoseconds per count, from bits 0, 1 and 3 of the divide configuration register.
+    /// Returns the nanoseconds per count. Bits 0, 1 and 3 of the divide configuration register encode them.
     fn divisor(&self) -> u64 {
         match self.divide_config & 3 | (self.divide_config >> 1 & 4) {
             7 => 1,

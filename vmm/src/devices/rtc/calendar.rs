@@ -14,9 +14,10 @@ pub(super) struct Civil {
 }
 
 const DAY: i64 = 86_400;
-/// Days in 400 years, after which the calendar repeats.
+/// Number of days in 400 years. The calendar then repeats.
 const ERA: i64 = 146_097;
-/// Days from 0000-03-01 to 1970-01-01. Years are counted from March, so that the leap day is the last day of a year.
+/// Number of days from 0000-03-01 to 1970-01-01. Years begin in March here, so that the leap day is the last day of a
+/// year.
 const EPOCH: i64 = 719_468;
 
 impl Civil {
@@ -38,7 +39,7 @@ impl Civil {
         }
     }
 
-    /// Returns the seconds since 1970. Fields out of range, which a guest may write, carry over into the next field.
+    /// Returns the seconds since 1970. The guest may write fields out of range; these carry over into the next field.
     pub(super) fn to_unix(self) -> i64 {
         let month = i64::from(self.month);
         let year = self.year - i64::from(month <= 2);
@@ -50,7 +51,7 @@ impl Civil {
         days * DAY + i64::from(self.hour) * 3600 + i64::from(self.minute) * 60 + i64::from(self.second)
     }
 
-    /// Returns the day of the week, from 1 for Sunday to 7 for Saturday.
+    /// Returns the day of the week, from 1 (Sunday) to 7 (Saturday).
     pub(super) fn weekday(self) -> u8 {
         ((self.to_unix().div_euclid(DAY) + 4).rem_euclid(7) + 1) as u8
     }

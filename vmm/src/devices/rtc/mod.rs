@@ -1,8 +1,8 @@
 //! The real-time clock (MC146818) at ports 0x70 and 0x71, with alarm, update-ended and periodic interrupts.
 //!
-//! It shows the world's epoch plus vtime, so it needs no ticks: only enabled interrupts are scheduled. An interrupt
-//! whose flag is still set is not scheduled, because the line is high and cannot rise again before the guest reads
-//! register C.
+//! The RTC shows the world's epoch plus vtime, so it needs no ticks. Only enabled interrupts are scheduled events. An
+//! interrupt is not scheduled while its flag is set: the interrupt line is then high, and cannot rise again before the
+//! guest reads register C.
 
 mod calendar;
 
@@ -23,7 +23,7 @@ const REG_A: u8 = 10;
 const REG_B: u8 = 11;
 const REG_C: u8 = 12;
 const REG_D: u8 = 13;
-/// Register of the century, as ACPI's FADT announces it.
+/// Number of the century register, which ACPI's FADT announces.
 pub const CENTURY: u8 = 0x32;
 
 const A_UPDATING: u8 = 0x80;
@@ -35,11 +35,11 @@ const B_BINARY: u8 = 4;
 const B_24_HOURS: u8 = 2;
 const C_IRQ: u8 = 0x80;
 const D_VALID: u8 = 0x80;
-/// Time before each second during which the update-in-progress bit is set, in nanoseconds.
+/// Time before each full second during which the update-in-progress bit is set, in nanoseconds.
 const UPDATE_NS: u64 = 244_000;
 const SECONDS_A_DAY: i64 = 86_400;
 
-/// Bytes of CMOS memory, the clock's registers included.
+/// Size of CMOS memory in bytes, including the clock's registers.
 const MEMORY_BYTES: usize = 128;
 
 /// The RTC and its CMOS memory.
@@ -48,22 +48,23 @@ pub struct Rtc {
     index: u8,
     /// Time that the clock shows at vtime 0, in seconds since 1970.
     base_s: i64,
-    /// Time at which the clock stands while the guest holds it with SET, in seconds since 1970; `None` while it runs.
+    /// Time at which the guest has stopped the clock by the SET bit, in seconds since 1970. `None` while the clock
+    /// runs.
     held_s: Option<i64>,
     reg_a: u8,
     reg_b: u8,
     flags: u8,
-    /// Alarm seconds, minutes and hours, as the guest wrote them.
+    /// Seconds, minutes and hours of the alarm, in the guest's encoding.
     alarm: [u8; 3],
     memory: Vec<u8>,
     armed: Option<EventId>,
 }
 
-/// Next interrupt: its vtime in nanoseconds, and the flags of register C that it sets.
+/// Next interrupt: its vtime in nanoseconds, and the flags of register C to set.
 type Due = (u64, u8);
 
 impl Rtc {
-    /// Moves the clock forward by `seconds` (backward if negative) from now on.
+    /// Moves the clock forward by `seconds` from now on, or backward if `seconds` is negative.
     pub fn shift(&mut self, seconds: i64) {
         self.base_s = self.base_s.saturating_add(seconds);
     }
@@ -83,12 +84,12 @@ impl Rtc {
         }
     }
 
-    /// True if this is a valid state of an RTC. A stored state may come from anywhere, so it is checked before use.
+    /// True if this is a valid state. A decoded state may come from a hostile file, so the caller checks it before use.
     pub fn is_sound(&self) -> bool {
         self.index < 0x80 && self.memory.len() == MEMORY_BYTES
     }
 
-    /// Reads the index port (0) or the data port (1).
+    /// Reads port 0 (index) or port 1 (data).
     pub fn read(&mut self, port: u16, now: u64, events: &mut EventQueue) -> u8 {
         if port == 0 {
             return 0xff;
@@ -119,16 +120,16 @@ impl Rtc {
         }
     }
 
-    /// Writes the index port (0) or the data port (1).
+    /// Writes port 0 (index) or port 1 (data).
     pub fn write(&mut self, port: u16, value: u8, now: u64, events: &mut EventQueue) {
         if port == 0 {
-            // Bit 7 masks NMIs on a PC; this machine has none.
+            // On a PC, bit 7 masks NMIs. This machine has no NMIs.
             self.index = value & 0x7f;
             return;
         }
         match self.index {
             SECONDS | MINUTES | HOURS | DAY | MONTH | YEAR | CENTURY => self.set_time(value, now),
-            // The weekday follows from the date.
+            // The weekday is computed from the date, so a write has no effect. Registers C and D are read-only.
             WEEKDAY | REG_C | REG_D => {}
             1 | 3 | 5 => self.alarm[usize::from(self.index / 2)] = value,
             REG_A => self.reg_a = value & !A_UPDATING,
@@ -159,7 +160,7 @@ impl Rtc {
         self.armed = self.next_due(now).map(|(at, _)| events.schedule(at, Event::Rtc));
     }
 
-    /// Returns the first vtime after `now` at which an enabled interrupt would set a flag that is not set yet.
+    /// Returns the first vtime after `now` at which an enabled interrupt would set a flag that is clear.
     fn next_due(&self, now: u64) -> Option<Due> {
         let wanted = |enable: u8| self.reg_b & enable != 0 && self.flags & enable == 0;
         let second = (now / NANOS + 1) * NANOS;
@@ -184,8 +185,8 @@ impl Rtc {
         Some((at, due.iter().filter(|&&(t, _)| t == at).fold(0, |flags, &(_, flag)| flags | flag)))
     }
 
-    /// Returns the vtime of the first periodic interrupt after `now` (register A's rate; data sheet, table 3).
-    /// The k-th interrupt comes k periods of 2^(rate - 1) / 32768 s after vtime 0, rounded up.
+    /// Returns the vtime of the first periodic interrupt after `now` (register A's rate; data sheet, table 3). The k-th
+    /// interrupt comes k periods of 2^(rate - 1) / 32768 s after vtime 0, rounded up.
     fn next_periodic(&self, now: u64) -> Option<u64> {
         let rate = match self.reg_a & 15 {
             0 => return None,
@@ -197,9 +198,10 @@ impl Rtc {
         u64::try_from((next * period).div_ceil(unit)).ok()
     }
 
-    /// Returns the seconds from `second` to the first second that the alarm matches, or `None` if there is none within
-    /// one day.
-    /// An alarm field from 0xc0 up matches any value. The search skips whole hours and minutes that cannot match.
+    /// Returns the seconds from `second` to the first second that the alarm matches. Returns `None` if the alarm
+    /// matches no time of day.
+    ///
+    /// An alarm field of 0xc0 or more matches any value. The search skips whole hours and minutes that cannot match.
     fn alarm_wait(&self, second: i64) -> Option<u64> {
         let matches = |alarm: u8, shown: u8| alarm >= 0xc0 || alarm == shown;
         let next = |at: i64, unit: i64| (at.div_euclid(unit) + 1) * unit;
@@ -219,7 +221,7 @@ impl Rtc {
         None
     }
 
-    /// Returns the time that the clock shows, in seconds since 1970.
+    /// Returns the time of the clock, in seconds since 1970.
     fn seconds(&self, now: u64) -> i64 {
         self.held_s.unwrap_or_else(|| self.base_s.saturating_add((now / NANOS) as i64))
     }
@@ -263,7 +265,8 @@ impl Rtc {
             (value >> 4).wrapping_mul(10).wrapping_add(value & 15)
         }
     }
-    /// Encodes an hour. In 12-hour mode bit 7 means afternoon, and noon and midnight are 12.
+    /// Encodes an hour in the guest's chosen format. In 12-hour mode, bit 7 means afternoon, and noon and midnight are
+    /// 12.
     fn encode_hour(&self, hour: u8) -> u8 {
         if self.reg_b & B_24_HOURS != 0 {
             return self.encode(hour);

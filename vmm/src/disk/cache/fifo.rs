@@ -1,22 +1,22 @@
-//! A persistent queue (first in, first out): clones share the items that neither of them changes afterwards.
+//! A persistent queue (first in, first out). Clones share their items until one of the clones changes.
 //!
-//! Items lie in reference-counted chunks. A clone increments two counts. After a clone, the first push copies the
-//! chunk that is not full yet, and the list of chunks is copied when a chunk is first filled or emptied.
+//! Items are in reference-counted chunks. A clone increments two reference counts. After a clone, the first push copies
+//! the last chunk, which is not full. The list of chunks is copied when a chunk next becomes full or empty.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Items per chunk.
+/// Number of items per chunk.
 const CHUNK: usize = 128;
 
-/// Persistent queue.
+/// Persistent queue, which is cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct Fifo<T> {
     /// Full chunks.
     full: Arc<VecDeque<Arc<Vec<T>>>>,
-    /// Last chunk, which is not full.
+    /// Last chunk. It is not full.
     open: Arc<Vec<T>>,
-    /// Number of removed items at the front of the first chunk, which is `open` if `full` is empty.
+    /// Number of items removed from the front of the first chunk. If `full` is empty, the first chunk is `open`.
     gone: usize,
 }
 
@@ -27,7 +27,6 @@ impl<T> Default for Fifo<T> {
 }
 
 impl<T: Clone> Fifo<T> {
-    /// Returns the number of items in the queue.
     pub(super) fn len(&self) -> usize {
         self.full.len() * CHUNK + self.open.len() - self.gone
     }
@@ -41,12 +40,12 @@ impl<T: Clone> Fifo<T> {
         }
     }
 
-    /// Returns the first item.
+    /// Returns the first item, if any.
     pub(super) fn front(&self) -> Option<&T> {
         self.full.front().unwrap_or(&self.open).get(self.gone)
     }
 
-    /// Removes the first item. Its chunk is freed only when all items of the chunk are removed.
+    /// Removes the first item. A chunk is freed when all its items are removed.
     pub(super) fn drop_front(&mut self) {
         let Some(first) = self.full.front() else {
             self.gone = (self.gone + 1).min(self.open.len());
@@ -67,7 +66,7 @@ impl<T: Clone> Fifo<T> {
         Arc::ptr_eq(&self.full, &other.full) && Arc::ptr_eq(&self.open, &other.open)
     }
 
-    /// Iterates over all items but the first `start`. Chunks of skipped items are not visited.
+    /// Iterates over all items except the first `start`. Does not visit the chunks of skipped items.
     pub(super) fn iter_from(&self, start: usize) -> impl Iterator<Item = &T> {
         let at = self.gone + start;
         let chunk = (at / CHUNK).min(self.full.len());
@@ -90,7 +89,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Any calls on any of three versions equal those on a plain queue, and the versions are independent.
+        /// Arbitrary calls on three clones have the same results as on plain queues, and the clones do not affect each
+        /// other.
         #[test]
         fn equals_a_queue(steps in proptest::collection::vec((0usize..3, 0usize..3, 0u8..5, 1usize..200), 0..60)) {
             let mut versions: [(Fifo<usize>, VecDeque<usize>); 3] = Default::default();
@@ -120,7 +120,7 @@ mod tests {
         }
     }
 
-    /// A clone shares its chunks, and a change copies only one of them.
+    /// A clone shares its chunks, and a change copies only one chunk.
     #[test]
     fn clones_share() {
         let mut fifo: Fifo<usize> = (0..10 * CHUNK + 5).collect();

@@ -1,17 +1,18 @@
-//! The volatile write cache: the versions that a sector may hold after a loss of power.
+//! The volatile write cache: the versions of a sector that a power loss may leave behind.
 //!
-//! The content has the newest version of each sector. The cache is a log of the content that sectors had *before*
-//! each write that no flush has covered, in the order of completion. The versions of a sector are thus the `before`s
-//! of its records (the first one is the durable version) and the content itself. A flush drops the front of the log,
-//! up to the last write that it covers: the next record's `before` is then the result of the last covered write.
-//! Destaging does the same, one record at a time. No sector is looked up before power is lost, so the log has no
-//! index.
+//! The disk's content has the newest version of each sector. The cache is a log of the content that sectors had
+//! *before* each write that no flush has covered, in the order of completion. Each record of the log has this content
+//! in its field `before`. The versions of a sector are thus the `before`s of its records and the current content. The
+//! first of them is the durable version. A flush drops the front of the log, up to the last write that it covers. The
+//! `before` of the next record of a sector is then the result of the last covered write. Destaging (writing the oldest
+//! versions back when the cache is full) drops one record at a time. The log needs no index, because sectors are looked
+//! up only at a power loss.
 //!
-//! - `fifo`: a queue that clones share; `record`: an entry; `stored`: the form in files
+//! - `fifo`: a queue that clones share; `record`: a record of the log; `stored`: the form in files
 //!
 //! **Invariants.**
-//! - Numbers of writes never descend along the log, and all are below the next number.
-//! - The versions in the log have at most [`CACHE_BYTES_MAX`] bytes between two requests.
+//! - Write numbers never descend along the log. All are below the number of the next write.
+//! - Between two requests, the versions in the log have at most [`CACHE_BYTES_MAX`] bytes.
 
 mod fifo;
 mod record;
@@ -28,53 +29,53 @@ use super::SectorSize;
 use crate::digest::{Digest, LeafSum};
 use fifo::Fifo;
 
-/// Maximum bytes of versions that a disk holds back, like a drive's cache memory. Beyond it the oldest become durable.
+/// Maximum bytes of versions in a disk's cache, like the size of a drive's cache memory. Beyond it, the oldest versions
+/// become durable.
 pub const CACHE_BYTES_MAX: u64 = 64 << 20;
 
-/// Write cache of one disk.
+/// Volatile write cache of one disk.
 #[derive(Clone, Default)]
 pub(super) struct Cache {
     log: Fifo<Record>,
-    /// Bytes of sectors in the log.
+    /// Bytes of all versions in the log.
     bytes: u64,
-    /// Number of the next write.
+    /// Number of the next write. Writes are numbered in the order of completion.
     next: u64,
-    /// Sum of the hashes of the first `hashed` records. Records are hashed only when a digest is taken, since most
-    /// have been dropped by then.
+    /// Sum of the hashes of the first `hashed` records. Records are hashed only for a digest, because most records are
+    /// dropped before the next digest.
     sum: LeafSum,
     hashed: usize,
 }
 
 impl Cache {
-    /// Returns the number of a write that completes now.
+    /// Returns the number for a write that completes now.
     pub(super) fn number(&mut self) -> u64 {
         self.next += 1;
         self.next - 1
     }
-    /// Returns the number below which all writes have completed.
+    /// Returns the number of the next write. All writes with lower numbers have completed.
     pub(super) fn completed(&self) -> u64 {
         self.next
     }
-    /// Returns the number of records in the log.
     pub(super) fn len(&self) -> usize {
         self.log.len()
     }
-    /// Returns the bytes of sectors in the log.
+    /// Returns the bytes of all versions in the log.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
-    /// Iterates over the log, oldest record first.
+    /// Iterates over the records, oldest first.
     pub(super) fn records(&self) -> impl Iterator<Item = &Record> {
         self.log.iter_from(0)
     }
 
-    /// Appends a record. Called before a write changes the sectors.
+    /// Appends a record, before the write changes the sectors.
     pub(super) fn push(&mut self, record: Record, size: SectorSize) {
         self.bytes += u64::from(record.sectors) * size.bytes();
         self.log.push(record);
     }
 
-    /// Makes the oldest versions durable until the rest fits into [`CACHE_BYTES_MAX`].
+    /// Makes the oldest versions durable until the log fits into [`CACHE_BYTES_MAX`].
     pub(super) fn destage(&mut self, size: SectorSize) {
         while self.bytes > CACHE_BYTES_MAX {
             self.drop_front(size);
@@ -98,13 +99,13 @@ impl Cache {
         }
     }
 
-    /// Replaces each record by `f` of it.
+    /// Replaces each record by the result of `f`.
     pub(super) fn map(&mut self, f: impl FnMut(&Record) -> Record) {
         let log = self.log.iter_from(0).map(f).collect();
         *self = Cache { log, bytes: self.bytes, next: self.next, ..Cache::default() };
     }
 
-    /// Returns the digest of the cache. The cost is proportional to the number of records added since the last call.
+    /// Returns the digest of the cache. Costs time in proportion to the records added since the last call.
     pub(super) fn digest(&mut self) -> Digest {
         for record in self.log.iter_from(self.hashed) {
             self.sum.add(record.write, record.hash());

@@ -1,4 +1,4 @@
-//! One entry of the log: the content of a few sectors before a write.
+//! A record of the log: the content of a few sectors before a write.
 
 use std::sync::Arc;
 
@@ -6,29 +6,29 @@ use everett_snapshot::{PageHash, PageRef};
 
 use crate::disk::{BLOCK, Block, ZEROES};
 
-/// Content of some sectors, all of which lie in one block.
+/// Content of sectors, all in one block.
 ///
-/// **Invariant.** Content of zeroes is always stored as `Zero`, so that equal contents have equal hashes.
+/// **Invariant.** Content of only zeroes is always `Zero`, so that equal contents have equal hashes.
 #[derive(Debug, Clone)]
 pub(in crate::disk) enum Before {
     /// Only zeroes.
     Zero,
-    /// A whole block that a moment holds, too.
+    /// A whole block, which a moment shares.
     Page(PageRef),
     /// Any other bytes.
     Bytes(Arc<[u8]>),
 }
 
 impl Before {
-    /// Copies at most one block.
+    /// Copies `content`, which is at most one block.
     pub(in crate::disk) fn of(content: &[u8]) -> Before {
         if is_zero(content) { Before::Zero } else { Before::Bytes(content.into()) }
     }
-    /// Shares a whole block.
+    /// Shares a whole block without a copy.
     pub(in crate::disk) fn of_shared(content: &Arc<Block>) -> Before {
         if is_zero(&content[..]) { Before::Zero } else { Before::Bytes(Arc::<Block>::clone(content)) }
     }
-    /// Returns `len` bytes from `at` on, or none if the range exceeds the content.
+    /// Returns `len` bytes from `at` on. Returns no bytes if the range exceeds the content.
     pub(in crate::disk) fn part(&self, at: usize, len: usize) -> &[u8] {
         let content = match self {
             Before::Zero => &ZEROES[..],
@@ -39,15 +39,15 @@ impl Before {
     }
 }
 
-/// True if `content`, which is at most one block, has only zeroes.
+/// True if `content`, which is at most one block, is only zeroes.
 fn is_zero(content: &[u8]) -> bool {
     *content == ZEROES[..content.len().min(BLOCK as usize)]
 }
 
-/// Content of a run of sectors before a write.
+/// Content of consecutive sectors before a write.
 #[derive(Debug, Clone)]
 pub(in crate::disk) struct Record {
-    /// Number of the write. Requests are numbered in the order of completion.
+    /// Number of the write. Writes are numbered in the order of completion.
     pub(in crate::disk) write: u64,
     /// Number of the first logical sector.
     pub(in crate::disk) sector: u64,
@@ -58,7 +58,7 @@ pub(in crate::disk) struct Record {
 }
 
 impl Record {
-    /// Returns a hash of the whole record, for digests.
+    /// Returns the hash of the whole record.
     pub(super) fn hash(&self) -> PageHash {
         let content = match &self.before {
             Before::Zero => [0; 32],

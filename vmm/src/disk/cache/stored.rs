@@ -1,30 +1,28 @@
-//! The cache in a file: a head, then all contents that are not zeroes, one after the other. Files are not trusted.
+//! Stored form of the cache: a head, then all contents that are not zeroes, one after the other. Files may be hostile.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Before, CACHE_BYTES_MAX, Cache, Record};
 use crate::disk::{BLOCK, SectorSize};
 
-/// Upper bound of write numbers in a file. No disk completes this many writes, and a disk that starts below it never
-/// exhausts `u64`.
+/// Bound of write numbers in a file. No disk completes so many writes, and a disk that starts below it never exhausts
+/// `u64`.
 const WRITES_MAX: u64 = 1 << 62;
 
 /// Defect of a stored cache.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LogError {
-    /// The number of writes exceeds the bound.
+    /// The number of writes exceeds [`WRITES_MAX`].
     #[error("its number of writes, {0}, is more than {WRITES_MAX}")]
     Writes(u64),
-    /// A record's write precedes that of the record before it, or has not completed.
-    #[error(
-        "version {record} is of write {write}; it must be of write {after} or later, and before write {before}"
-    )]
+    /// A record's write number is lower than the previous record's, or not lower than the number of the next write.
+    #[error("version {record} has write number {write}; it must be at least {after} and less than {before}")]
     Order {
         /// Index of the record.
         record: usize,
-        /// Number of its write.
+        /// Write number of the record.
         write: u64,
-        /// Number of the previous record's write.
+        /// Write number of the record before.
         after: u64,
         /// Number of the disk's next write.
         before: u64,
@@ -39,20 +37,20 @@ pub enum LogError {
         /// Number of sectors.
         sectors: u8,
     },
-    /// The versions exceed [`CACHE_BYTES_MAX`].
+    /// The versions have more than [`CACHE_BYTES_MAX`] bytes.
     #[error("its versions exceed {CACHE_BYTES_MAX} bytes")]
     TooMuch,
-    /// The contents do not have the length that the head names.
+    /// The contents do not have the length that the head requires.
     #[error("its contents have {found} bytes; its versions need {named}")]
     Content {
         /// Bytes found.
         found: usize,
-        /// Bytes that the head names.
+        /// Bytes that the head requires.
         named: usize,
     },
 }
 
-/// Stored form of a cache without its contents.
+/// Stored form of a cache, without contents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::disk) struct Head {
     next: u64,
@@ -68,7 +66,7 @@ struct RecordHead {
 }
 
 impl Cache {
-    /// Returns the stored form: the head and the contents.
+    /// Returns the head and the contents.
     pub(in crate::disk) fn to_parts(&self, size: SectorSize) -> (Head, Vec<u8>) {
         let mut content = Vec::new();
         let mut records = Vec::with_capacity(self.log.len());
@@ -82,7 +80,7 @@ impl Cache {
         (Head { next: self.next, records }, content)
     }
 
-    /// Restores the cache of a disk of `disk_bytes` bytes.
+    /// Decodes the cache of a disk of `disk_bytes` bytes.
     ///
     /// # Errors
     /// Returns an error if the stored form is invalid.
@@ -146,7 +144,7 @@ mod tests {
         assert_eq!((cache.len(), cache.bytes(), cache.completed()), (3, 5120, 10));
         let (head, again) = cache.to_parts(SIZE);
         assert_eq!((&head.records[..], &again), (&records[..], &content));
-        // Zeroes are stored as `zero` even if the file has them as bytes.
+        // Content of only zeroes becomes `Zero`, even if the file has it as bytes.
         let zero = RecordHead { zero: true, ..record(1, 3, 2) };
         let mut stored = decode(std::slice::from_ref(&zero), &[]).unwrap();
         let mut as_bytes = decode(&[record(1, 3, 2)], &[0; 1024]).unwrap();
@@ -179,7 +177,7 @@ mod tests {
         assert_eq!(Cache::from_parts(&head, &[], SIZE, DISK_BYTES).unwrap_err(), LogError::Writes(u64::MAX));
     }
 
-    /// A version counts with its full size even if it is zeroes, so a head cannot list more versions than fit.
+    /// A version of only zeroes counts with its full size, so a head cannot list more versions than fit into the cache.
     #[test]
     fn a_cache_beyond_its_bound_is_refused() {
         let zero = RecordHead { zero: true, ..record(1, 0, 8) };

@@ -1,24 +1,24 @@
-//! Choice of the sectors that a request in flight writes before it is aborted.
+//! Chooses which sectors of a request in flight land, i.e. reach the disk before the request is aborted.
 
 use chacha20::rand_core::Rng;
 
 use crate::disk::draw;
 
-/// Draw for one request in flight.
+/// Outcome that is drawn for one request in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Landing {
-    /// No sector lands.
+    /// No sector reaches the disk.
     Nowhere,
-    /// All sectors land.
+    /// All sectors reach the disk.
     Whole,
-    /// The first sectors land, up to this number.
+    /// This number of sectors reach the disk, from the first on.
     Prefix(u64),
-    /// A fair coin decides for each sector.
+    /// A fair coin decides for each sector whether it reaches the disk.
     Each,
 }
 
 impl Landing {
-    /// Draws a landing; the four kinds are equally likely.
+    /// Draws an outcome. The four kinds are equally likely.
     pub(super) fn draw(rng: &mut impl Rng, sectors: u64) -> Landing {
         match draw::below(rng, 4) {
             0 => Landing::Nowhere,
@@ -28,8 +28,8 @@ impl Landing {
         }
     }
 
-    /// Returns a function that is true if the sector with this number lands. It must be called once per sector, in
-    /// order.
+    /// Returns a function that says whether sector number `n` of the request lands. Call it once per sector, in
+    /// ascending order.
     pub(super) fn sectors(self, rng: &mut impl Rng) -> impl FnMut(u64) -> bool {
         move |number| match self {
             Landing::Nowhere => false,

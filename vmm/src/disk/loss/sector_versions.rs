@@ -1,4 +1,4 @@
-//! Choice of the version that each sector holds after a loss of power.
+//! Chooses the version that each sector holds after a power loss.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,23 +10,23 @@ use crate::disk::cache::Record;
 use crate::disk::content::Content;
 use crate::disk::draw;
 
-/// Maximum number of draws in search of a choice that loses data.
+/// Maximum number of tries to find a choice that loses data.
 const LOSS_DRAWS_MAX: usize = 8;
 
-/// All versions of all sectors that are not durable or were in flight.
+/// Versions of all sectors that have unflushed writes or requests in flight.
 pub(super) struct Versions<'a> {
-    /// Records in the order of writing, with requests in flight last.
+    /// Records in the order of writing. Requests in flight come last.
     records: &'a [Record],
     /// Number of the first write that was in flight.
     first_in_flight: u64,
     /// Bytes per logical sector.
     size: u64,
-    /// Indices of the records of each sector, ascending. Version `i` of a sector is the `before` of its `i`th record;
-    /// the last version is the content.
+    /// Indices of each sector's records, in ascending order. Version `i` of a sector is the `before` of its `i`th
+    /// record. Its last version is the current content.
     sectors: BTreeMap<u64, Vec<usize>>,
 }
 
-/// One sector with its versions.
+/// Versions of one sector.
 struct Sector<'a> {
     versions: Vec<&'a [u8]>,
     /// Index of the newest version that a completed write made.
@@ -44,7 +44,7 @@ impl<'a> Versions<'a> {
         Versions { records, first_in_flight, size, sectors }
     }
 
-    /// Chooses the version of each sector, writes it to the content, and counts the losses in `loss`.
+    /// Chooses the version of each sector and writes it to the content. Counts the losses in `loss`.
     pub(super) fn decide(
         &self,
         content: &mut Content,
@@ -58,7 +58,8 @@ impl<'a> Versions<'a> {
             _ => self.lose(mode, content, rng),
         };
         let torn_ppm = options.tear_sectors.then(|| draw::odds(rng));
-        // For each request in flight: the number of sectors that hold its data, and of sectors that it writes.
+        // For each request in flight: the number of sectors that hold its data, and the number of sectors that it
+        // writes.
         let mut landed: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
         let mut newest = vec![0; self.size as usize];
         for ((&number, records), chosen) in self.sectors.iter().zip(chosen) {
@@ -97,9 +98,10 @@ impl<'a> Versions<'a> {
         Sector { versions, completed }
     }
 
-    /// Chooses versions such that at least one sector loses data, if that is possible.
-    /// A sector loses data if it holds an older version than the newest completed one and the two differ. If
-    /// [`LOSS_DRAWS_MAX`] draws find no such choice, every sector gets its oldest version, which each mode allows.
+    /// Chooses versions so that at least one sector loses data, if that is possible.
+    ///
+    /// A sector loses data if it holds an older version that differs from the newest completed one. If
+    /// [`LOSS_DRAWS_MAX`] tries find no such choice, every sector gets its oldest version, which each mode allows.
     fn lose(&self, mode: LossMode, content: &Content, rng: &mut impl Rng) -> Vec<usize> {
         let completed = |records: &Vec<usize>| {
             records.iter().filter(|&&record| self.records[record].write < self.first_in_flight).count()
@@ -119,7 +121,7 @@ impl<'a> Versions<'a> {
             .unwrap_or_else(|| vec![0; completed.len()])
     }
 
-    /// True if a version of a sector differs from the newest completed one.
+    /// True if a version of a sector differs from the newest completed version.
     fn differs(&self, number: u64, records: &[usize], version: usize, content: &Content) -> bool {
         let mut newest = vec![0; self.size as usize];
         content.read(number * self.size, &mut newest);
@@ -127,7 +129,7 @@ impl<'a> Versions<'a> {
         sector.versions[version] != sector.versions[sector.completed]
     }
 
-    /// Returns the version of each sector, in the order of sectors.
+    /// Returns the index of the chosen version of each sector, in the order of sector numbers.
     fn choose(&self, mode: LossMode, rng: &mut impl Rng) -> Vec<usize> {
         let kept = match mode {
             LossMode::AllLost => vec![0; self.records.len()],
@@ -151,7 +153,7 @@ impl<'a> Versions<'a> {
         self.sectors.iter().map(newest).collect()
     }
 
-    /// Draws a prefix of the writes that survives. Returns the surviving sectors of each record, as bits.
+    /// Draws which prefix of the writes survives. Returns the surviving sectors of each record, as bits.
     fn prefix(&self, rng: &mut impl Rng) -> Vec<u8> {
         if draw::coin(rng) {
             let writes: BTreeSet<u64> = self.records.iter().map(|record| record.write).collect();
@@ -182,8 +184,8 @@ impl<'a> Versions<'a> {
         self.records.iter().map(&mut bits).collect()
     }
 
-    /// Draws the landing of each request in flight; completed requests survive. Returns the surviving sectors of each
-    /// record, as bits.
+    /// Draws which sectors of the requests in flight land; completed requests survive. Returns the surviving sectors of
+    /// each record, as bits.
     fn landed(&self, rng: &mut impl Rng) -> Vec<u8> {
         let mut kept = Vec::with_capacity(self.records.len());
         for records in self.records.chunk_by(|a, b| a.write == b.write) {
@@ -206,7 +208,7 @@ impl<'a> Versions<'a> {
 }
 
 impl Sector<'_> {
-    /// Replaces a part of `outcome` by the same part of another version, which is drawn. Returns true if the result
+    /// Replaces a random part of `outcome` by the same part of another random version. Returns true if the result
     /// equals neither version.
     fn tear(&self, chosen: usize, outcome: &mut [u8], rng: &mut impl Rng) -> bool {
         let other = draw::below(rng, self.versions.len() as u64 - 1) as usize;

@@ -1,4 +1,4 @@
-//! Content of the cache, and how long versions stay in it.
+//! Tests of the cache: its content, and how long versions stay in it.
 
 use everett_snapshot::Pool;
 
@@ -21,7 +21,7 @@ fn a_flush_covers_what_had_completed_when_it_was_submitted() {
     assert_eq!(durable(&disk)[..4], [Some(0); 4]);
     disk.flush(first);
     assert_eq!(durable(&disk)[..4], [Some(1), Some(1), Some(1), Some(0)]);
-    // Flushes complete in any order; an earlier one does not undo a later one.
+    // The later flush completes first. The earlier flush must not undo it.
     disk.flush(second);
     disk.flush(first);
     assert_eq!(durable(&disk)[..4], [Some(1), Some(2), Some(2), Some(0)]);
@@ -32,7 +32,8 @@ fn a_flush_covers_what_had_completed_when_it_was_submitted() {
     assert_eq!(loss, PowerLoss::default());
 }
 
-/// A write of equal bytes is a version of its own: it may survive where the older write of these bytes does not.
+/// A write of the same bytes is a version of its own. It may survive a power loss that the older write does not
+/// survive.
 #[test]
 fn a_write_of_equal_bytes_is_a_version() {
     let mut disk = Disk::zeroed(16 * SECTOR).unwrap();
@@ -47,7 +48,7 @@ fn a_write_of_equal_bytes_is_a_version() {
         assert_eq!(loss.lost_anything(), values[..9] != [Some(1); 9]);
         seen.insert((values[0], values[1], values[8]));
     }
-    // The fourth combination, in which both requests survive, would lose nothing.
+    // The fourth combination, in which both requests survive, would lose nothing, so no power loss draws it.
     assert_eq!(seen.len(), 3);
 }
 
@@ -65,12 +66,12 @@ fn a_loss_of_power_without_volatile_writes_draws_nothing() {
     assert_eq!(used.next_u64(), fresh.next_u64());
 }
 
-/// Beyond the bound the oldest versions become durable, record by record.
+/// If the cache is full, the oldest versions become durable, record by record.
 #[test]
 fn the_oldest_versions_are_destaged() {
     let blocks = CACHE_BYTES_MAX / BLOCK;
     let mut disk = Disk::zeroed(2 * CACHE_BYTES_MAX).unwrap();
-    // Block 0 is written twice; its second version is newer than that of block 1.
+    // Block 0 is written twice. Its second version is newer than the version of block 1.
     disk.complete(&[fill(&disk, 0, &[100; 8])]);
     disk.complete(&[fill(&disk, 8, &[101; 8])]);
     disk.complete(&[fill(&disk, 0, &[102; 8])]);
@@ -80,7 +81,7 @@ fn the_oldest_versions_are_destaged() {
     assert_eq!(disk.cached_bytes(), CACHE_BYTES_MAX, "the cache is full");
     assert_eq!(durable(&disk)[..24], [Some(0); 24]);
     let sector = |disk: &Disk, number: u64| durable(disk)[number as usize];
-    // One more sector destages a whole record, as it was written.
+    // One more sector destages a whole record, because a record was written as a whole.
     disk.complete(&[fill(&disk, 8 * blocks, &[104])]);
     assert_eq!(disk.cached_bytes(), CACHE_BYTES_MAX - BLOCK + SECTOR);
     assert_eq!((sector(&disk, 0), sector(&disk, 7), sector(&disk, 8)), (Some(100), Some(100), Some(0)));
@@ -88,16 +89,17 @@ fn the_oldest_versions_are_destaged() {
     assert_eq!((sector(&disk, 0), sector(&disk, 8)), (Some(100), Some(101)));
     disk.complete(&[fill(&disk, 8 * blocks + 16, &[104; 8])]);
     assert_eq!((sector(&disk, 0), sector(&disk, 16)), (Some(102), Some(0)));
-    // One request that is larger than the whole cache: its own first blocks become durable.
+    // A request is larger than the whole cache, so its own first blocks become durable.
     disk.complete(&[fill(&disk, 8, &vec![105; 8 * blocks as usize + 8])]);
     assert_eq!(disk.cached_bytes(), CACHE_BYTES_MAX);
     assert_eq!((sector(&disk, 15), sector(&disk, 16)), (Some(105), Some(103)));
-    // Zeroes count as versions, too.
+    // Versions of zeroes count with their full size, too.
     disk.complete(&[zeroes(&disk, 0, 16 * blocks, true)]);
     assert!(disk.cached_bytes() <= CACHE_BYTES_MAX);
 }
 
-/// A disk restored from a file behaves like the original: destaging and digests are equal.
+/// A disk that is restored from a file behaves like the original: it destages the same versions and has the same
+/// digests.
 #[test]
 fn a_full_cache_survives_storage() {
     let mut disk = Disk::zeroed(2 * CACHE_BYTES_MAX).unwrap();
@@ -134,7 +136,7 @@ fn the_digest_covers_volatile_versions() {
     assert!(all.iter().all(|of_size| of_size.iter().all(|(values, _)| *values == of_size[0].0)));
 }
 
-/// Moments share the disk's cache until it changes.
+/// Moments share the cache with the disk until the disk's cache changes.
 #[test]
 fn moments_share_the_cache() {
     let mut disk = Disk::zeroed(1 << 20).unwrap();

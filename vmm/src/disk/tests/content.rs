@@ -5,7 +5,8 @@ use super::*;
 use crate::digest::LeafSum;
 
 proptest! {
-    /// Any reads and writes equal those on a plain array, for each kind of base, and hashes cover the written blocks.
+    /// Reads and writes have the same results as on a plain array, for each kind of base. Hashes cover the written
+    /// blocks.
     #[test]
     fn equals_an_array(
         base in 0u8..4,
@@ -65,7 +66,7 @@ proptest! {
         oracle.resize(10 * BLOCK as usize, 0);
         let (blocks, _) = oracle.as_chunks::<{ BLOCK as usize }>();
         let leaf = |&block: &u64| (block, PageHash::of(&blocks[block as usize]));
-        // Bytes of the last block beyond the end of the disk count as zeroes in its hash.
+        // In the hash of the last block, bytes beyond the end of the disk are zero.
         prop_assert_eq!(disk.content.sum(), LeafSum::of(touched.iter().map(leaf)));
     }
 }
@@ -78,11 +79,14 @@ fn sizes_and_files_are_checked() {
     let error = Disk::open(Path::new("/nonexistent/disk"), None).unwrap_err();
     assert_eq!(error.to_string(), "cannot open disk image /nonexistent/disk");
     let odd = Disk::zeroed(4096 + 512).unwrap().with_sectors(SectorSize::Bytes4096);
-    assert_eq!(odd.unwrap_err().to_string(), "a disk of 4608 bytes has no whole sectors of 4096 bytes");
+    assert_eq!(
+        odd.unwrap_err().to_string(),
+        "a disk of 4608 bytes is not a whole number of sectors of 4096 bytes"
+    );
     assert_eq!(Disk::zeroed(8192).unwrap().with_sectors(SectorSize::Bytes4096).unwrap().len(), 8192);
 }
 
-/// Written blocks count as written for any content, with or without a moment in between.
+/// A written block counts as written whatever its content is, with or without a moment in between.
 #[test]
 fn written_blocks_do_not_depend_on_moments() {
     let changes = |disk: &Disk| {
@@ -116,7 +120,7 @@ fn a_base_of_parts_reads_as_one_file() {
     };
     let (first, second) = (file("first", &[1; 1024]), file("second", &[2; 700]));
     let part = |path: &std::path::Path, offset, bytes| FilePart { path: path.to_owned(), offset, bytes };
-    // The second file ends within its part, and the first one is there twice.
+    // The second file ends within its part. The first file occurs twice.
     let parts = [part(&first, 512, 512), part(&second, 0, 1024), part(&first, 0, 1024)];
     let whole = [&[1; 512][..], &[2; 700], &[0; 324], &[1; 1024]].concat();
     let mut disk = Disk::open_parts(&parts, [7; 32]).unwrap();

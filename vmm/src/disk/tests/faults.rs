@@ -1,4 +1,4 @@
-//! Faults: their frequency, their duration, and the requests to which they apply.
+//! Tests of disk faults: their frequency, their duration, and the requests to which they apply.
 
 use everett_fault::{DiskFault, Distribution};
 use everett_streams::{Lineage, Owner};
@@ -22,7 +22,7 @@ fn errors_have_the_configured_rate() {
         disk.apply(3, error(Requests::Write, ppm)).unwrap();
         let mut streams = streams();
         let failed = (0..100_000).filter(|_| disk.fails(Requests::Write, 0, &mut streams)).count();
-        // Within four standard deviations.
+        // The bounds are four standard deviations from the mean.
         assert!((least..=most).contains(&failed), "{ppm} ppm: {failed}");
     }
 }
@@ -112,7 +112,7 @@ fn bit_rot_is_immediate_and_durable() {
         let before = disk.clone();
         let flipped = disk.rot(3, &mut rng(seed));
         assert!((1..=3).contains(&flipped.len()) && flipped.is_sorted());
-        // For any fate of the cache, the disk equals one without the rot, except for the flipped bits.
+        // Whatever a power loss does to the cache, the disk equals one without rot, except for the flipped bits.
         for mode in [LossMode::AllLost, LossMode::AllKept, LossMode::Sectors] {
             let (mut with, mut without) = (disk.clone(), before.clone());
             assert_eq!(lose(&mut with, mode, seed, &[]).mode, lose(&mut without, mode, seed, &[]).mode);

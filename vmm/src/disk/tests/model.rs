@@ -1,5 +1,5 @@
-//! Any interleaving of writes, flushes, losses of power, resets and moments, against a list of everything that was
-//! written.
+//! Tests random interleavings of writes, flushes, power losses, resets and moments against an oracle that keeps a list
+//! of all writes.
 
 use std::collections::BTreeMap;
 
@@ -8,27 +8,27 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Maximum number of requests for which a mode's promise is checked. The check tries all subsets of them.
+/// Maximum number of requests for which the test checks a mode's promise. The check tries all subsets of them.
 const SUBSETS_MAX: usize = 10;
 
-/// Sectors and values that a request writes, in order.
+/// Sectors that a request writes, in order, with the value of each.
 type Writes = Vec<(u64, u8)>;
 
-/// Everything that was written since the last loss of power; nothing is dropped.
+/// Everything that was written since the last power loss.
 #[derive(Debug, Clone)]
 struct Oracle {
-    /// Content of the disk after that loss of power.
+    /// Content of the disk after the last power loss.
     first: Vec<u8>,
-    /// Completed writes, in order: the number that the disk gave them, and the values they wrote.
+    /// Completed writes in order, each with its number and the values that it wrote.
     completed: Vec<(u64, Writes)>,
-    /// Number below which a completed flush covers all writes.
+    /// All writes with lower numbers are covered by a completed flush.
     covered: u64,
-    /// Submitted writes, in order.
+    /// Writes that were submitted and have not completed, in order.
     in_flight: Vec<(Vec<Change>, Writes)>,
-    /// Flushes that have not completed: for each, the number below which it covers all writes.
+    /// Flushes that have not completed. Each covers all writes with numbers below this one.
     flushes: Vec<u64>,
-    /// True after a reset. The oracle does not know in which sectors the requests landed, so it allows more than is
-    /// legal.
+    /// True after a reset. The oracle does not know which sectors of the requests landed, so it allows more outcomes
+    /// than are legal.
     guesses: bool,
 }
 
@@ -37,7 +37,7 @@ impl Oracle {
         let (completed, in_flight, flushes) = (Vec::new(), Vec::new(), Vec::new());
         Oracle { first, completed, covered: 0, in_flight, flushes, guesses: false }
     }
-    /// Returns the disk's content after these writes.
+    /// Returns the disk's content after `writes`.
     fn after<'a>(&self, writes: impl IntoIterator<Item = &'a Writes>) -> Vec<u8> {
         let mut disk = self.first.clone();
         writes.into_iter().flatten().for_each(|&(sector, value)| disk[sector as usize] = value);
@@ -50,12 +50,12 @@ impl Oracle {
         let covered = self.completed.iter().filter(|(number, _)| *number < self.covered);
         self.after(covered.map(|(_, writes)| writes))
     }
-    /// Returns the writes that no flush covers, with those in flight last.
+    /// Returns the writes that no flush covers. Writes in flight come last.
     fn open(&self) -> Vec<&Writes> {
         let uncovered = self.completed.iter().filter(|(number, _)| *number >= self.covered);
         uncovered.map(|(_, writes)| writes).chain(self.in_flight.iter().map(|(_, writes)| writes)).collect()
     }
-    /// Returns the values that each sector may hold after a loss of power.
+    /// Returns the values that each sector may hold after a power loss.
     fn legal(&self) -> Vec<BTreeSet<u8>> {
         let mut legal: Vec<BTreeSet<u8>> = self.durable().into_iter().map(|value| [value].into()).collect();
         self.open().into_iter().flatten().for_each(|&(sector, value)| {
@@ -64,7 +64,7 @@ impl Oracle {
         legal
     }
 
-    /// True if the content is one that the mode allows.
+    /// True if the mode allows this content after a power loss.
     fn kept_promise(&self, mode: LossMode, disk: &[u8]) -> bool {
         let (durable, newest, open) = (self.durable(), self.newest(), self.open());
         let after = |writes: &mut dyn Iterator<Item = (u64, u8)>| {
@@ -206,7 +206,7 @@ impl Model {
                 self.both(|disk| disk.abort(&mut rng(seed), &changes));
                 self.oracle.flushes.clear();
                 self.oracle.guesses = true;
-                // Each sector may have held the value of each request before it got its present value.
+                // Each sector may have held the value of each request before it got its current value.
                 let number = self.disk.completed().saturating_sub(1);
                 let mut legal: BTreeMap<u64, BTreeSet<u8>> = BTreeMap::new();
                 let newest = self.oracle.newest();
@@ -258,7 +258,7 @@ impl Model {
         }
         assert_eq!(found.iter().filter(|value| value.is_none()).count() as u64, loss.torn);
         if loss.torn > 0 {
-            // After torn sectors the model starts from new content, because the oracle relies on whole sectors.
+            // After torn sectors, the model starts from new content, because the oracle assumes whole sectors.
             let content = vec![7; self.disk.len() as usize];
             self.both(|disk| disk.write(0, &content));
             self.oracle = Oracle::new(vec![7; found.len()]);

@@ -1,11 +1,12 @@
-//! Losses of power reach every legal outcome: every version, every combination that a mode promises, and the extremes.
+//! Tests that power losses reach every legal outcome: every version, every combination that a mode allows, and the
+//! extremes.
 
 use std::collections::BTreeMap;
 
 use super::*;
 
-/// Returns a disk with three completed versions of the first sector and one of the second, and a write in flight to
-/// both sectors.
+/// Returns a disk and a request in flight. The first sector has three completed versions, the second has one, and the
+/// request writes both sectors.
 fn scene() -> (Disk, Vec<Vec<Change>>) {
     let mut disk = Disk::zeroed(8 * SECTOR).unwrap();
     disk.write(0, &[10; 1024]);
@@ -40,7 +41,7 @@ fn every_legal_combination_is_drawn() {
     assert_eq!(seen[&LossMode::Sectors], all.into_iter().filter(lost).collect());
 }
 
-/// The number of lost sectors varies: all, none, one, two, and all but one occur.
+/// The number of lost sectors varies: all, none, one, two, and all except one occur.
 #[test]
 fn extremes_are_drawn() {
     const SECTORS: u64 = 256;
@@ -90,7 +91,7 @@ fn torn_sectors_hold_parts_of_two_versions_and_occur_only_on_request() {
     assert!(places.len() > 400 && places.contains(&1) && places.contains(&511), "{}", places.len());
 }
 
-/// At a reset, a request lands whole, not at all, or in any part.
+/// At a reset, a request lands completely, not at all, or in any part.
 #[test]
 fn aborted_requests_land_in_any_part() {
     let mut seen = BTreeMap::new();
@@ -105,7 +106,7 @@ fn aborted_requests_land_in_any_part() {
         assert_eq!(aborted.landed, u64::from(landed == 3) + zeroed);
         assert_eq!(aborted.in_part, u64::from(landed == 1 || landed == 2));
         *seen.entry(values).or_insert(0) += 1;
-        // Landed sectors are versions like others: volatile before a flush, durable after it.
+        // Landed sectors are ordinary versions: volatile before a flush, durable after it.
         let mut flushed = disk.clone();
         flushed.flush(flushed.completed());
         assert_eq!(flushed.cached_bytes(), 0);

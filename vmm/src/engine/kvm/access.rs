@@ -1,5 +1,5 @@
-//! A device access that KVM reports as a whole and the machine gets in pieces of 1, 2, 4 or 8 bytes: INS and OUTS of
-//! several values, and accesses that cross a boundary.
+//! A device access that KVM reports as a whole. The engine passes it to the machine in pieces of 1, 2, 4 or 8 bytes.
+//! Such accesses are INS and OUTS of several values, and accesses that cross an alignment boundary.
 
 use everett_cpu::Request;
 
@@ -8,34 +8,34 @@ use crate::engine::Exit;
 /// Target of an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target {
-    /// Guest-physical memory, at ascending addresses.
+    /// Guest-physical address of the first piece. Later pieces are at ascending addresses.
     Memory(u64),
-    /// A port with the size of each piece. All pieces access the same port.
+    /// Number of a port, and the size of each piece. All pieces access the same port.
     Port(u16, u8),
 }
 
-/// An access and its progress.
+/// A device access and its progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Access {
     target: Target,
     write: bool,
     data: Vec<u8>,
     done: usize,
-    /// True if the machine was asked for the piece at `done` and has not answered.
+    /// True while the machine has the request for the piece at `done` and has not answered.
     asked: bool,
 }
 
 impl Access {
-    /// Returns a load of `len` bytes.
+    /// Creates a load of `len` bytes.
     pub(super) fn read(target: Target, len: usize) -> Access {
         Access { target, write: false, data: vec![0; len], done: 0, asked: false }
     }
-    /// Returns a store of these bytes.
+    /// Creates a store of these bytes.
     pub(super) fn write(target: Target, data: &[u8]) -> Access {
         Access { target, write: true, data: data.to_vec(), done: 0, asked: false }
     }
 
-    /// Returns the next piece as an exit, or `None` after the last one.
+    /// Returns the exit for the next piece, or `None` after the last one.
     pub(super) fn next(&mut self) -> Option<Exit> {
         let size = self.piece();
         if size == 0 {
@@ -71,16 +71,16 @@ impl Access {
             self.done += size;
         }
     }
-    /// Returns all bytes that were read.
+    /// Returns the bytes that were loaded, or that are to be stored.
     pub(super) fn data(&self) -> &[u8] {
         &self.data
     }
-    /// True if it is a load.
+    /// True if the access is a load.
     pub(super) fn is_read(&self) -> bool {
         !self.write
     }
 
-    /// Returns the size of the next piece; 0 after the last one.
+    /// Returns the size of the next piece in bytes, or 0 after the last piece.
     fn piece(&self) -> usize {
         let left = self.data.len() - self.done;
         match self.target {

@@ -1,6 +1,6 @@
-//! Executes single instructions on the soft CPU: those that KVM cannot execute, or would execute differently.
+//! Executes single instructions on the soft CPU, if KVM cannot execute them or would execute them differently.
 //!
-//! Each instruction gets a CPU with empty caches, because KVM writes guest memory without notice.
+//! Each instruction starts with empty CPU caches, because KVM writes guest memory without notice.
 #![allow(unsafe_code)]
 
 use everett_cpu::{CacheConfig, Cpu, CpuState, Exit, Ram, Request, Until};
@@ -10,7 +10,7 @@ use crate::engine::counting::INSTRUCTIONS_MAX;
 use crate::engine::repeat::{INSTRUCTION_BYTES_MAX, repeats};
 use crate::kvm::KvmError;
 
-/// Small cache sizes: enough for some thousands of instructions, and quick to empty.
+/// Cache sizes of the soft CPU: enough for some thousands of instructions, and quick to empty.
 const CACHES: CacheConfig = CacheConfig {
     tlb_entries: 256,
     block_entries: 1 << 12,
@@ -19,16 +19,16 @@ const CACHES: CacheConfig = CacheConfig {
     branches: true,
 };
 
-/// An instruction in progress.
+/// An instruction that the soft CPU executes.
 #[derive(Debug)]
 pub(super) struct Bridge {
     cpu: Cpu,
-    /// True if the instruction belongs to an exit. Then a repeated instruction that follows directly belongs to the
-    /// same exit.
+    /// True if the instruction belongs to an exit. A repeated string instruction that comes next then belongs to that
+    /// exit, too.
     exit: bool,
-    /// True if the instruction waits for a device.
+    /// True while the instruction waits for a device.
     asking: bool,
-    /// Number of branches of the CPU that were already reported.
+    /// Number of the CPU's branches that were already reported.
     counted: u64,
     /// The CPU's count of instructions at the last exit or branch.
     progress: u64,
@@ -36,40 +36,41 @@ pub(super) struct Bridge {
     limit: u64,
 }
 
-/// Progress of an instruction.
+/// Result of executing an instruction.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// It is finished: the CPU's state, the pages that it wrote, and the branches that retired. `endless` is true if it
-    /// was given up instead, because it has more iterations than [`Memory::limit`] allows.
+    /// The instruction is finished. Holds the CPU's state, the pages that the CPU wrote, and the number of branches
+    /// that retired. `endless` is true if the instruction is not finished but had more iterations than
+    /// [`Memory::limit`] allows.
     Done { state: Box<CpuState>, written: Vec<u64>, branches: u64, endless: bool },
-    /// It accesses a device.
+    /// The instruction accesses a device.
     Device(Request),
     /// The soft CPU panicked with this message.
     Failed(String),
 }
 
-/// Guest memory for soft CPUs beside KVM.
+/// Guest memory as the soft CPUs beside KVM use it.
 #[derive(Debug)]
 pub(super) struct Memory {
     ram: Ram,
-    /// Reads through the guest's page tables, and executes nothing.
+    /// CPU that only reads through the guest's page tables and executes nothing.
     reader: Cpu,
-    /// A CPU that is kept for reuse. Making a new one takes a hundred microseconds, mostly for tables of the guest's
+    /// CPU to use for the next instruction. Creating one takes a hundred microseconds, mostly for tables of the guest's
     /// pages.
     idle: Option<Cpu>,
-    /// Maximum number of instructions, or iterations of a repeated one, that a CPU executes without an exit or a
-    /// branch. As on the soft engine, the guest is ended when the limit is reached.
+    /// Maximum number of instructions, or of iterations of a repeated instruction, that a CPU executes without an exit
+    /// or branch. At this limit the guest is ended, as on the soft engine.
     limit: u64,
 }
 
 impl Memory {
     /// # Safety
-    /// The conditions of [`Ram::new`] must hold while the guest does not run. The CPUs made here must be dropped
-    /// before the mapping, and must not run at the same time.
+    /// The conditions of [`Ram::new`] must hold whenever the guest does not run. The caller must drop the CPUs that it
+    /// gets from this object before the mapping, and must not run two of them at the same time.
     pub(super) unsafe fn new(base: *mut u8, len: u64) -> Memory {
         // SAFETY: the caller guarantees the conditions.
         let ram = unsafe { Ram::new(base, len) };
-        // SAFETY: as in `ram` below; this CPU never runs.
+        // SAFETY: as in `ram` below. This CPU never executes.
         let reader = Cpu::new(unsafe { ram.another() }, CACHES);
         Memory { ram, reader, idle: None, limit: INSTRUCTIONS_MAX }
     }
@@ -84,14 +85,14 @@ impl Memory {
         // SAFETY: the conditions of `Memory::new` hold, and an engine runs one CPU at a time, on its own thread.
         unsafe { self.ram.another() }
     }
-    /// Returns a CPU in this state, whose caches are empty.
+    /// Returns a CPU in this state with empty caches.
     pub(super) fn cpu(&mut self, state: &CpuState) -> Cpu {
         let mut cpu = self.idle.take().unwrap_or_else(|| Cpu::new(self.ram(), CACHES));
         cpu.flush_caches();
         cpu.set_state(&CpuState { icount: 0, ..state.clone() });
         cpu
     }
-    /// Keeps a CPU for reuse. Its dirty pages must have been taken, and it must not have failed.
+    /// Stores a CPU for reuse. The caller has taken its dirty pages, and the CPU has not failed.
     pub(super) fn keep(&mut self, cpu: Cpu) {
         self.idle = Some(cpu);
     }
@@ -101,17 +102,17 @@ impl Memory {
         cpu.set_tsc(TscAnchor { icount: 0, ..tsc });
         Bridge { cpu, exit: false, asking: false, counted: 0, progress: 0, limit: self.limit }
     }
-    /// Returns a bridge that executes the rest of a repeated instruction that belongs to an exit.
+    /// Returns a bridge that executes the remaining iterations of a repeated instruction, which belong to an exit.
     pub(super) fn repeat(&mut self, state: &CpuState, tsc: TscAnchor) -> Bridge {
         Bridge { exit: true, ..self.step(state, tsc) }
     }
-    /// True if the next instruction belongs to the exit before it, provided that no exception comes between.
+    /// True if the next instruction belongs to the exit before it. Only valid if no exception came in between.
     pub(super) fn repeats(&mut self, state: &CpuState) -> bool {
         self.reader.set_state(state);
         goes_on(&self.reader, state.rip)
     }
-    /// Delivers an interrupt or an exception without executing an instruction. Returns the state after it, and the
-    /// pages that were written.
+    /// Delivers an interrupt or an exception and executes nothing else. Returns the state after the delivery, and the
+    /// pages that the delivery wrote.
     ///
     /// # Errors
     /// Returns an error if the soft CPU panicked.
@@ -129,7 +130,8 @@ impl Memory {
         self.keep(cpu);
         Ok(delivered)
     }
-    /// Reads memory through the guest's page tables.
+    /// Reads memory at a linear address, through the guest's page tables. Returns the number of bytes that were
+    /// readable.
     pub(super) fn read_virtual(&mut self, state: &CpuState, gva: u64, buf: &mut [u8]) -> usize {
         self.reader.set_state(state);
         self.reader.read_virtual(gva, buf)
@@ -143,11 +145,11 @@ impl Bridge {
         let counted = cpu.branches();
         Bridge { cpu, exit: true, asking: true, counted, progress, limit }
     }
-    /// Continues the instruction.
+    /// Executes the instruction up to its end or its next device access.
     pub(super) fn go_on(&mut self) -> Step {
         loop {
-            // An instruction that waits for a device is finished whatever the count says; otherwise one instruction
-            // or iteration is executed.
+            // An instruction that waits for a device is finished whatever the count is. Otherwise the CPU executes one
+            // instruction or iteration.
             let icount = self.cpu.icount() + u64::from(!std::mem::take(&mut self.asking));
             match self.cpu.run(Until { icount, ..Until::default() }) {
                 Exit::Device(request) => {
@@ -166,16 +168,16 @@ impl Bridge {
                 Exit::Failed => {
                     return Step::Failed(self.cpu.failure().unwrap_or_default().to_owned());
                 }
-                // A CPU that halted or died has a normal state.
+                // A CPU that halted or died has an ordinary state.
                 _ => return self.done(false),
             }
         }
     }
-    /// Answers the device access.
+    /// Answers the device access with a value.
     pub(super) fn complete(&mut self, value: u64) {
         self.cpu.complete(value);
     }
-    /// Returns the CPU of an instruction that is done.
+    /// Returns the CPU after its instruction is finished.
     pub(super) fn into_cpu(self) -> Cpu {
         self.cpu
     }

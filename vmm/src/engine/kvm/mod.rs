@@ -1,41 +1,43 @@
-//! The kvm engine: the host's processor behind the engine trait, in clock modes `exit` and `branch`.
+//! The KVM engine: the host's processor behind the engine trait, in clock modes `exit` and `branch`.
 //!
 //! - `inner`: entry into the guest and handling of its exits; within it `delivery`: exceptions and interrupts;
 //!   `access`: a device access, piece by piece
-//! - `bridge`: the soft CPU for single instructions that KVM cannot execute; `stretch`: the soft CPU for the last
-//!   branches before an exact place
+//! - `bridge`: runs single instructions on the soft CPU if KVM cannot; `stretch`: runs the last branches before an
+//!   exact stop on the soft CPU
 //!
-//! In clock mode `exit` a run goes to the guest's next exit. The *count* is the number of exits that the guest itself
-//! causes: device accesses and HLT. Each is counted when its instruction is finished, with all iterations of a
-//! repeated one. Exits that the host causes (signals, emulation failures, MSRs that the filter holds back, closed
-//! gates) are not counted. An interrupt is taken after an exit if the guest can take it at once; the engine never
-//! waits for an interrupt window.
+//! In clock mode `exit`, a run goes to the guest's next exit. The *count* is the number of exits that the guest itself
+//! causes: device accesses and HLT. The engine counts an exit when its instruction is finished, with all iterations of
+//! a repeated instruction. It does not count exits that the host causes: signals, emulation failures, MSRs that the
+//! filter denies, closed gates. After an exit, the guest takes an interrupt only if it can do so at once; the engine
+//! never waits for an interrupt window.
 //!
-//! In clock mode `branch` a hardware counter counts retired branches ([`crate::kvm::Counter`]). It is armed to stop the
-//! guest a margin of branches before the wanted place; the margin is a property of the host. The soft CPU executes the
-//! rest. The margin only decides who executes a branch. After each exit, whatever its reason, the counter is read: the
-//! signal itself is not trusted. Interrupts wait for an interrupt window.
+//! In clock mode `branch`, a hardware counter counts retired branches ([`crate::kvm::Counter`]). The counter stops the
+//! guest some branches before the requested count. The distance, called margin, depends on the host. The soft CPU
+//! executes the remaining branches, so the margin only decides which of the two CPUs executes a branch. The engine
+//! reads the counter after each exit, because the signal may come late or not at all. Interrupts wait for an interrupt
+//! window.
 //!
-//! The TSC stands still between two places at which it is set, if it can be held ([`crate::kvm::HeldTsc`]). Else it
-//! shows the host's TSC, which is not exact.
+//! If the host can hold the TSC ([`crate::kvm::HeldTsc`]), the TSC stands still until the machine sets it again.
+//! Otherwise the guest reads the host's TSC, which is not exact.
 //!
-//! If the host has not shown that SYSCALL enters ring 0, the gates are closed ([`crate::kvm::gates`]): the soft CPU
-//! delivers each exception, interrupt and system call.
+//! If the host has not shown that SYSCALL enters ring 0, the engine closes the gates ([`crate::kvm::gates`]): the soft
+//! CPU delivers each exception, interrupt and system call.
 //!
-//! If a stop came too late, the TSC ticked, or the counter was taken away, the executed instructions must be
-//! discarded. The run ends with [`Exit::Failed`], and can be repeated from its start ([`Engine::recover`]).
+//! The host disturbs a run if the guest stopped too late, the TSC ticked, or the kernel took the counter away. The run
+//! then ends with [`Exit::Failed`], and everything that it executed must be discarded. The machine can repeat it from
+//! its start ([`Engine::recover`]).
 //!
-//! Not here: breakpoints and watchpoints, which need a CPU that sees each instruction; CR8, which KVM keeps to itself.
-//! A CR8 other than zero ends the run. Reads give zero, and neither reads nor writes of zero are exits. On the soft
-//! engine CR8 is the local APIC's task priority, and each access is an exit.
+//! The engine lacks breakpoints and watchpoints, which need a CPU that sees each instruction. It also lacks CR8, which
+//! KVM handles itself: a CR8 other than zero ends the run, reads return zero, and accesses cause no exit. On the soft
+//! engine, CR8 is the local APIC's task priority, and each access is an exit.
 //!
-//! A guest that never exits cannot be distinguished from one that exits later. So a limit of host time ends the run, as a
-//! failure of the host and not as an action of the guest.
+//! The engine cannot distinguish a guest that never exits from one that exits later. So a limit of host time ends the
+//! run, as a failure of the host and not as an action of the guest.
 //!
 //! **Invariants.**
-//! - Errors of the host end the run with a reason ([`Exit::Failed`]), and nothing more is executed.
-//! - Registers are read or replaced only when no instruction is unfinished; a replacement finishes it first.
-//! - When memory was replaced from outside the guest, everything that KVM derived from page tables is dropped.
+//! - An error of the host ends the run with a reason ([`Exit::Failed`]). The engine then executes nothing more.
+//! - The engine finishes an unfinished instruction before it reads or replaces registers.
+//! - When Everett has replaced guest memory, KVM drops everything that it derived from page tables.
 
 mod access;
 mod bridge;
@@ -58,7 +60,7 @@ use crate::kvm::state::PASSED_THROUGH;
 use crate::kvm::{Counter, HeldTsc, Host, KvmError, PerfCounter, Processor, SlowTsc, Ticker, Vcpu, Vm};
 use inner::Inner;
 
-/// Statistics; nothing depends on them.
+/// Statistics for display.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KvmStats {
     /// Number of entries into the guest.
@@ -69,63 +71,65 @@ pub struct KvmStats {
     pub msrs: u64,
     /// Number of exceptions and system calls that the soft CPU delivered because the gates were closed.
     pub delivered: u64,
-    /// Number of last stretches to an exact branch, which the soft CPU executed.
+    /// Number of times that the soft CPU executed the last branches before an exact stop.
     pub stretches: u64,
 }
 
-/// A branch counter, and its margin.
+/// A branch counter and its margin.
 #[derive(Debug)]
 pub struct Counting {
     /// The counter.
     pub counter: Box<dyn Counter>,
-    /// Number of branches before the wanted place at which the counter stops the guest. At least one.
+    /// Number of branches before the requested count at which the counter signals. At least one.
     pub margin: u64,
 }
 
-/// Parts of an engine. Few hosts have all of them.
+/// Parts of an engine. Few hosts can provide all of them.
 #[derive(Debug)]
 pub struct Parts {
-    /// The virtual CPU.
+    /// The virtual CPU and its memory.
     pub processor: Box<dyn Processor>,
-    /// If present, the engine counts branches, else exits.
+    /// Branch counter. If present, the engine counts branches; otherwise it counts exits.
     pub counting: Option<Counting>,
-    /// Mechanism that holds the TSC, if the host has one.
+    /// Holds the TSC still. `None` if the host cannot.
     pub tsc: Option<Box<dyn HeldTsc>>,
 }
 
-/// Features of a host that the engine uses besides the virtual CPU.
+/// Features that a host has proved to have, besides the virtual CPU.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Proved {
-    /// Raw event that counts conditional branches, and [`Counting::margin`].
+    /// Raw event number that counts conditional branches, and [`Counting::margin`].
     pub branches: Option<(u64, u64)>,
-    /// True if the TSC is held.
+    /// True if the host can hold the TSC.
     pub tsc: bool,
-    /// True if the processor delivers exceptions and system calls; else the soft CPU does ([`crate::kvm::gates`]).
+    /// True if the processor delivers exceptions and system calls. If false, the soft CPU delivers them
+    /// ([`crate::kvm::gates`]).
     pub system_calls: bool,
-    /// True if replaced memory needs no more than a flush ([`Real::new`]).
+    /// True if a TLB flush suffices after guest memory was replaced ([`Real::new`]).
     pub coherent: bool,
 }
 
-/// A virtual CPU of the host's KVM on a machine's RAM.
+/// Virtual CPU of the host's KVM, on a machine's RAM.
 #[derive(Debug)]
 pub struct KvmEngine {
-    // A `RefCell`, because reading the state delivers queued exceptions. The guest cannot tell this from a later
+    // A `RefCell`, because reading the state delivers queued exceptions. The guest cannot distinguish this from a later
     // delivery.
     inner: RefCell<Inner>,
-    /// True if the engine sets up its own signals.
+    /// True if the engine starts a [`Ticker`] of its own.
     ticks: bool,
 }
 
-/// Interval of the signals that take control back from a guest, if the engine sets them up.
+/// Interval of the engine's own signals, which take control back from a guest.
 const TICK: Duration = Duration::from_millis(20);
-/// Approximate interval of signals if the TSC is held.
+/// Approximate interval of signals while the TSC is held.
 const HELD: Duration = Duration::from_millis(1);
 
 impl KvmEngine {
-    /// Returns a CPU on guest memory of one region from address 0, with the features that this host has proved to have.
+    /// Creates an engine on guest memory of one region from address 0. It uses the features that this host has proved
+    /// to have.
     ///
     /// # Errors
-    /// Returns an error if the host's KVM refuses a request, or no longer has a feature.
+    /// Returns an error if the host's KVM refuses a request or no longer has a feature.
     pub fn new<B>(host: &Host, memory: Arc<GuestMemoryMmap<B>>, proved: Proved) -> Result<KvmEngine, KvmError>
     where
         B: Bitmap + Send + Sync + 'static,
@@ -147,11 +151,10 @@ impl KvmEngine {
         KvmEngine::from_parts(Parts { processor, counting, tsc }, memory)
     }
 
-    /// Returns an engine made of these parts. The processor must use this memory.
+    /// Creates an engine from these parts. The processor must use this memory.
     ///
     /// # Errors
-    /// Returns an error if the processor cannot be set to its first state, or if the memory is not one region from
-    /// address 0.
+    /// Returns an error if the processor refuses its first state, or if the memory is not one region from address 0.
     pub fn from_parts<B>(parts: Parts, memory: Arc<GuestMemoryMmap<B>>) -> Result<KvmEngine, KvmError>
     where
         B: Bitmap + Send + Sync + 'static,
@@ -160,29 +163,30 @@ impl KvmEngine {
         Ok(KvmEngine { inner: RefCell::new(Inner::new(parts, memory)?), ticks: false })
     }
 
-    /// Ends a run when `signals` signals ([`crate::kvm::Ticker`]) have interrupted the guest since the last counted
-    /// exit or branch. Work of the soft CPU does not count as progress. Such an end depends on host time, and counts
-    /// as a failure of the host.
+    /// Sets the number of signals ([`crate::kvm::Ticker`]) after which a run ends, counted since the last exit or
+    /// branch of the guest. Instructions on the soft CPU do not restart the number. Such an end depends on host time,
+    /// so it is a failure of the host.
     pub fn give_up_after(&mut self, signals: u32) {
         self.inner.get_mut().give_up_after(signals);
     }
 
-    /// Ends a run as [`KvmEngine::give_up_after`] does, after about this much host time, with the engine's own signals.
+    /// Ends a run as [`KvmEngine::give_up_after`] does, after about this much host time. The engine then starts its own
+    /// signals.
     pub fn wait_at_most(&mut self, patience: Duration) {
         self.ticks = true;
-        // The mechanism that holds the TSC has its own signals. A counter signals only when it overflows.
+        // If the TSC is held, [`HeldTsc`] sends the signals. A branch counter signals only when it overflows.
         let tick = if self.inner.get_mut().holds_tsc() { HELD } else { TICK };
         let signals = patience.as_nanos() / tick.as_nanos();
         self.give_up_after(u32::try_from(signals).unwrap_or(u32::MAX));
     }
 
-    /// Sets the number of instructions that the soft CPU may execute without an exit or a counted branch before the
-    /// guest is ended. For tests; it changes the guest's execution.
+    /// Sets the number of instructions that the soft CPU may execute without an exit or counted branch before the
+    /// engine ends the guest. For tests, because it changes the guest's execution.
     pub fn limit_instructions(&mut self, instructions: u64) {
         self.inner.get_mut().limit_instructions(instructions);
     }
 
-    /// Returns the statistics so far.
+    /// Returns the statistics since the engine was created.
     pub fn stats(&self) -> KvmStats {
         self.inner.borrow().stats()
     }
@@ -201,7 +205,7 @@ impl Engine for KvmEngine {
     }
     fn run(&mut self, until: Until<'_>) -> Exit {
         let inner = self.inner.get_mut();
-        // Signals are set up for the thread that runs the engine.
+        // Signals go to the thread that runs the engine.
         if self.ticks
             && let Err(error) = Ticker::of_this_thread(TICK)
         {

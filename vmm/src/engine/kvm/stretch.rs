@@ -1,17 +1,17 @@
-//! The last stretch to an exact branch, executed on the soft CPU, because a processor can only be stopped near a
+//! Executes the last branches before an exact stop on the soft CPU, because a processor can be stopped only near a
 //! branch.
 //!
-//! The CPU only interprets, because it executes most instructions only a few times.
+//! The CPU only interprets, because it executes most of these instructions only a few times.
 
 use everett_cpu::{Cpu, CpuState, Exit, Request, TscAnchor, Until};
 
 use super::bridge::{Bridge, Memory};
 
-/// End of a stretch, with the number of its branches.
+/// Way in which a stretch (the last branches before a stop) ended, with the number of its branches.
 #[derive(Debug)]
 pub(super) enum Stretched {
-    /// The stretch ended at its branch, at an interrupt window, or with a CPU that halted or died. If `endless` is true,
-    /// it was given up instead, after [`Memory::limit`] instructions without a branch.
+    /// The stretch reached its last branch or an interrupt window, or the CPU halted or died. If `endless` is true, the
+    /// stretch was ended after [`Memory::limit`] instructions without a branch.
     Done { state: Box<CpuState>, written: Vec<u64>, branches: u64, endless: bool },
     /// The stretch ended within an instruction that accesses a device.
     Device { bridge: Box<Bridge>, request: Request, branches: u64 },
@@ -20,7 +20,7 @@ pub(super) enum Stretched {
 }
 
 impl Memory {
-    /// Executes `branches` branches, or fewer if an exit or, with `window`, an interrupt window comes first.
+    /// Executes `branches` branches. Ends earlier at an exit or, if `window` is true, at an interrupt window.
     pub(super) fn stretch(
         &mut self,
         state: &CpuState,
@@ -58,7 +58,7 @@ impl Memory {
                 Exit::Failed => {
                     return Stretched::Failed(cpu.failure().unwrap_or_default().to_owned());
                 }
-                // A CPU that halted or died has a normal state.
+                // A CPU that halted or died has an ordinary state.
                 _ => return self.done(cpu, false),
             }
         }

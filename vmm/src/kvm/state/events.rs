@@ -1,4 +1,5 @@
-//! Pending interrupts and exceptions, and the shadow that blocks interrupts for one instruction.
+//! Pending interrupts and exceptions, and the interrupt shadow of STI and MOV SS, which blocks interrupts for one
+//! instruction.
 
 use everett_cpu::CpuState;
 use kvm_bindings::{
@@ -32,7 +33,8 @@ impl Vcpu {
             events.flags |= KVM_VCPUEVENT_VALID_TRIPLE_FAULT;
         }
         if state.shadow {
-            // A processor refuses entry with STI's shadow and interrupts disabled.
+            // Processors refuse to enter a guest that has STI's shadow and disabled interrupts, so the shadow is then
+            // MOV SS's.
             let enabled = state.rflags & INTERRUPTS_ENABLED != 0;
             let shadow = if enabled { KVM_X86_SHADOW_INT_STI } else { KVM_X86_SHADOW_INT_MOV_SS };
             events.interrupt.shadow = shadow as u8;
@@ -49,7 +51,7 @@ impl Vcpu {
 pub(super) fn queued(events: &kvm_vcpu_events) -> Queued {
     let (interrupt, exception) = (events.interrupt, events.exception);
     Queued {
-        // INT n that is being delivered is not external, but is delivered in the same way.
+        // KVM reports an INT n in delivery as an injected interrupt, too. Its delivery is the same.
         interrupt: (interrupt.injected != 0).then_some(interrupt.nr),
         exception: (exception.injected != 0 || exception.pending != 0).then(|| {
             let error = exception.error_code;

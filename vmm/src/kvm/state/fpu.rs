@@ -1,6 +1,6 @@
-//! x87 and SSE state, in the form of XSAVE, because KVM_SET_FPU does not set MXCSR.
+//! x87 and SSE registers in the XSAVE format. KVM_SET_FPU is not enough, because it does not set MXCSR.
 //!
-//! XSAVE has the stack's registers from its top on; [`FpuState`] has the physical registers.
+//! XSAVE stores the x87 registers in stack order, beginning at the top. [`FpuState`] stores the physical registers.
 #![allow(unsafe_code)]
 
 use everett_cpu::state::FpuState;
@@ -21,7 +21,7 @@ const MXCSR_MASK: usize = 28;
 const STACK: usize = 32;
 const XMM: usize = 160;
 const XSTATE_BV: usize = 512;
-/// State components x87 and SSE. All other components of the host get their reset values.
+/// State components x87 and SSE. All other components get their reset values.
 const X87_AND_SSE: u64 = 3;
 const AREA_BYTES: usize = 4096;
 
@@ -90,8 +90,8 @@ impl Vcpu {
         for (n, word) in xsave.region.iter_mut().enumerate() {
             *word = u32::from_le_bytes(area.get(4 * n));
         }
-        // SAFETY: no feature that makes the area larger than this structure was enabled: that takes a request which this
-        // process never makes (ARCH_REQ_XCOMP_GUEST_PERM).
+        // SAFETY: the area is no larger than this structure. Only features that a process requests with
+        // ARCH_REQ_XCOMP_GUEST_PERM enlarge it, and this process never makes that request.
         unsafe { self.fd.set_xsave(&xsave) }.wanted("set floating-point registers")
     }
     pub(super) fn save_fpu(&self) -> Result<FpuState, KvmError> {

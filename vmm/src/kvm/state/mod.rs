@@ -1,20 +1,20 @@
-//! A vCPU's registers, to and from [`CpuState`].
+//! Conversion of a vCPU's registers to and from [`CpuState`].
 //!
 //! - `registers`: general and control registers; `segments`: descriptors; `fpu`: x87 and SSE; `msrs`; `events`
 //!
-//! Parts of [`CpuState`] that KVM does not hold:
-//! - `icount`, `exceptions`, `dead`, and `halted` (HLT exits): the engine keeps them
-//! - `msrs.tsc_offset`: the engine keeps it. KVM's offset is relative to the host's TSC, ours is the value that the guest
-//!   wrote
-//! - the reason of a shadow: KVM distinguishes STI's from MOV SS's, and gets STI's if interrupts are enabled
+//! KVM does not hold these fields of [`CpuState`]; the engine keeps them:
+//! - `icount`, `exceptions`, `dead`, and `halted` (HLT exits)
+//! - `msrs.tsc_offset`: KVM's offset is relative to the host's TSC; the field has the value that the guest wrote
+//! - which instruction began an interrupt shadow: KVM distinguishes STI from MOV SS, [`CpuState`] does not. KVM gets
+//!   STI's shadow if interrupts are enabled
 //!
-//! Parts of KVM's state that [`CpuState`] does not hold:
+//! [`CpuState`] does not hold these parts of KVM's state:
 //! - interrupts and exceptions that are about to be delivered ([`Queued`]): the engine delivers them first
-//! - CR8, which belongs to the local APIC, i.e. to a device
-//! - NMI, SMM, XCR0, PDPTRs, guest debugging: always at their reset values, which are written with each state
+//! - CR8, which belongs to the local APIC, a device of the machine
+//! - NMI, SMM, XCR0, PDPTRs, guest debugging: each load writes their reset values
 //!
-//! **Invariant.** A vCPU into which a state is loaded does not depend on what it did before: each record is written
-//! whole, with all VALID bits set.
+//! **Invariant.** After a load, a vCPU does not depend on what it executed before: each structure is written whole,
+//! with all VALID bits set.
 
 mod events;
 mod fpu;
@@ -31,24 +31,24 @@ use kvm_bindings::{KVM_MP_STATE_RUNNABLE, kvm_mp_state};
 use super::error::{KvmError, Wanted};
 use super::vcpu::Vcpu;
 
-/// State of a vCPU.
+/// Saved registers and pending events of a vCPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Saved {
-    /// Registers. Parts that KVM does not hold are as in [`CpuState::default`].
+    /// Registers. Fields that KVM does not hold are as in [`CpuState::default`].
     pub state: CpuState,
     /// Events that are about to be delivered.
     pub queued: Queued,
 }
 
 impl Vcpu {
-    /// Replaces the whole state.
+    /// Replaces all registers and pending events.
     ///
     /// # Errors
-    /// Returns an error if KVM refuses a part of it.
+    /// Returns an error if KVM refuses some of them.
     pub fn load(&mut self, state: &CpuState) -> Result<(), KvmError> {
         self.is_shared = false;
-        // The order matters: CPUID decides which bits CR4 has, CR0 and CR4 which values EFER may have, and setting
-        // registers drops exceptions.
+        // The order matters. CPUID decides which bits CR4 has; CR0 and CR4 decide which values EFER may have. Setting
+        // registers drops pending exceptions, so events come last.
         self.fd.set_sregs(&registers::system(state)).wanted("set control registers")?;
         self.load_fpu(&state.fpu)?;
         self.load_msrs(&state.msrs)?;
@@ -59,10 +59,10 @@ impl Vcpu {
         self.fd.set_mp_state(runnable).wanted("make the virtual CPU runnable")
     }
 
-    /// Returns the whole state. An unfinished exit must be finished first.
+    /// Returns all registers and pending events. The caller must have finished an unfinished exit.
     ///
     /// # Errors
-    /// Returns an error if KVM cannot read a part of it.
+    /// Returns an error if KVM cannot read some of them.
     pub fn save(&self) -> Result<Saved, KvmError> {
         let mut state = CpuState { fpu: self.save_fpu()?, ..CpuState::default() };
         registers::read_general(&mut state, &self.fd.get_regs().wanted("read registers")?);
@@ -74,7 +74,7 @@ impl Vcpu {
         Ok(Saved { state, queued })
     }
 
-    /// Returns general and control registers only: the place of the guest, and its paging.
+    /// Returns only the general and control registers: where the guest executes, and its paging.
     ///
     /// # Errors
     /// Returns an error if KVM cannot read them.

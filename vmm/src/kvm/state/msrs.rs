@@ -1,7 +1,7 @@
 //! Model-specific registers.
 //!
-//! KVM keeps those of SYSCALL and SYSENTER, PAT, MTRRs, MISC_ENABLE, TSC_AUX and the microcode revision. The bases of FS
-//! and GS are with the segments, EFER and APIC_BASE with the control registers.
+//! This module sets the MSRs of SYSCALL and SYSENTER, PAT, MTRRs, MISC_ENABLE, TSC_AUX and the microcode revision.
+//! `segments` sets the bases of FS and GS; `registers` sets EFER and APIC_BASE.
 
 use everett_cpu::msr::number::*;
 use everett_cpu::msr::{MISC_FAST_STRINGS, MISC_FIXED};
@@ -11,11 +11,11 @@ use kvm_bindings::kvm_msr_entry;
 use crate::kvm::error::{KvmError, Wanted};
 use crate::kvm::vcpu::Vcpu;
 
-/// MSRs that the guest reads and writes without an exit. KVM keeps them as the model does, and kernels use them all the
-/// time.
+/// MSRs that the guest reads and writes without an exit. KVM handles them as the CPU model does, and kernels access
+/// them all the time.
 pub const PASSED_THROUGH: [u32; 4] = [FS_BASE, GS_BASE, KERNEL_GS_BASE, EFER];
 
-/// Returns each MSR with its field.
+/// Returns the number of each MSR with its field.
 fn fields(m: &mut Msrs) -> Vec<(u32, &mut u64)> {
     let mut all = vec![
         (BIOS_SIGN_ID, &mut m.bios_sign_id),

@@ -1,8 +1,9 @@
-//! Segment registers with their hidden parts.
+//! Segment registers with their hidden parts (base, limit and access rights).
 //!
-//! The hidden part of a register with a null selector is invisible in 64-bit mode, except for the bases of FS and GS.
-//! Hosts leave different values there: an IRET to a null SS leaves no rights, or those of a flat segment. The canonical form
-//! is zero with the selector's RPL as DPL, as in the soft CPU.
+//! In 64-bit mode, the hidden part of a register with a null selector is invisible, except for the bases of FS and GS.
+//! Hosts leave different values in it. After an IRET to a null SS, for example, some hosts clear the access rights and
+//! others leave those of a flat segment. The canonical form is therefore zero, with the selector's RPL as DPL, as in
+//! the soft CPU.
 
 use everett_cpu::state::Segment;
 use kvm_bindings::kvm_segment;
@@ -11,8 +12,8 @@ use kvm_bindings::kvm_segment;
 const LDT: u16 = 2;
 /// Access right of a segment that is present.
 const PRESENT: u16 = 1 << 7;
-/// Limit that KVM is shown for an LDTR that was not loaded since reset. Like a limit of zero, it has room for no
-/// descriptor, and no guest can read it.
+/// Limit that marks an LDTR in KVM as not loaded since reset. The table is too short for a descriptor, as with a limit
+/// of zero. No guest can read the limit.
 const UNLOADED_LIMIT: u32 = 6;
 
 pub(super) fn to_kvm(s: &Segment) -> kvm_segment {
@@ -51,8 +52,8 @@ fn is_null(s: &kvm_segment) -> bool {
     s.unusable != 0 || s.present == 0
 }
 
-/// Returns the canonical form of a segment register. With a null selector only FS and GS have a base. In real mode, i.e. not
-/// in `long_mode`, selector 0 is a segment as any other.
+/// Returns the canonical form of a segment register. `has_base` is true for FS and GS, whose base survives a null
+/// selector. In real mode (`long_mode` is false), selector 0 is a segment like any other.
 pub(super) fn segment_or_null(s: &kvm_segment, has_base: bool, long_mode: bool) -> Segment {
     let null = is_null(s) || long_mode && has_null_selector(s.selector);
     if !null {
@@ -62,7 +63,8 @@ pub(super) fn segment_or_null(s: &kvm_segment, has_base: bool, long_mode: bool) 
     Segment { selector: s.selector, base, limit: 0, access: (s.selector & 3) << 5 }
 }
 
-/// Returns LDTR as KVM takes it. One that was not loaded since reset is marked, so that [`local_table`] recognises it.
+/// Returns LDTR in KVM's form. An LDTR that was not loaded since reset gets [`UNLOADED_LIMIT`], which [`local_table`]
+/// recognises.
 pub(super) fn local_table_to_kvm(s: &Segment) -> kvm_segment {
     let mut shown = to_kvm(s);
     if s.present() && has_null_selector(s.selector) {
@@ -74,8 +76,8 @@ pub(super) fn local_table_to_kvm(s: &Segment) -> kvm_segment {
 /// Returns the canonical form of LDTR. With a null selector it keeps the type, which some code reads from the hidden
 /// part.
 ///
-/// After LLDT with a null selector some processors report the table as unusable, and others leave its rights as they were,
-/// so it looks as after reset. Base and limit are zero on both.
+/// After LLDT with a null selector, some processors report the table as unusable, and others leave its access rights
+/// unchanged. The canonical form has the access rights of reset. Base and limit are zero on all processors.
 pub(super) fn local_table(s: &kvm_segment) -> Segment {
     if !has_null_selector(s.selector) && !is_null(s) {
         return from_kvm(s);

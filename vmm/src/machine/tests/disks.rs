@@ -1,4 +1,4 @@
-//! Machines with disks: moments in the middle of writes, power loss, and the next machine on the same disks.
+//! Tests of machines with disks: moments in the middle of writes, power loss, and the next machine on the same disks.
 
 use everett_fault::{DiskFault, Distribution, Requests};
 use everett_snapshot::Pool;
@@ -16,16 +16,16 @@ use crate::machine::fake::{Op, Script};
 use crate::machine::{DiskConfig, Machine, MachineConfig, Moment, MomentError, STATE_VERSION, Until};
 use crate::virtio::blk::Latency;
 
-/// Base address of the disk's registers, after console and entropy source.
+/// Base address of the disk's registers. The console and the entropy source have the slots before it.
 const SLOT: u64 = VIRTIO + 2 * VIRTIO_STRIDE;
-/// Address of the queue's rings.
+/// Address of the rings of the disk's queue.
 const RINGS: u64 = 0x100_8000;
-/// Address of the requests: 64 KiB for each, with header, status and data.
+/// Address of the requests. Each has 64 KiB for its header, status and data.
 const REQUESTS: u64 = 0x180_0000;
-/// Time between two notifications by the guest, in instructions and nanoseconds.
+/// Time between two notifications by the guest, in instructions. At 1 GHz it is the same number of nanoseconds.
 const ROUND: u64 = 5_000;
 
-/// A driver that sets the device up and notifies it again and again. The test fills the ring.
+/// Returns a driver that sets the device up and then notifies it repeatedly. The test fills the ring.
 fn script() -> Script {
     let mut main: Vec<Op> = [
         (reg::VIRTIO_MMIO_STATUS, 3),
@@ -61,7 +61,7 @@ fn machine(disk: Disk) -> Machine {
     script().machine_with(|c: &mut MachineConfig| c.disks = vec![config(disk)])
 }
 
-/// Makes request number `number` available: a write of one value to a run of sectors, or a flush.
+/// Makes request number `number` available. A request writes one value to a run of sectors, or flushes.
 fn submit(machine: &Machine, number: u16, request: (u64, u32, u8)) {
     let memory = machine.ram().memory();
     let at = REQUESTS + 0x1_0000 * u64::from(number % 40);
@@ -88,12 +88,12 @@ fn submit(machine: &Machine, number: u16, request: (u64, u32, u8)) {
     memory.write_obj(number + 1, GuestAddress(RINGS + 0x1002)).unwrap();
 }
 
-/// Returns the number of completed requests.
+/// Returns the number of completed requests, modulo 2^16.
 fn used(machine: &Machine) -> u16 {
     machine.ram().memory().read_obj(GuestAddress(RINGS + 0x2002)).unwrap()
 }
 
-/// Runs round `round` of a plan: at its start the request of the plan becomes available.
+/// Runs round `round` of a plan. The plan's request for this round becomes available at the start of the round.
 fn round(machine: &mut Machine, plan: &[(u64, u32, u8)], round: usize) -> Digest {
     submit(machine, round as u16, plan[round]);
     machine.run(&Until::vtime((round as u64 + 1) * ROUND));
@@ -115,7 +115,7 @@ fn data_disk() -> Disk {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
-    /// A machine that is restored in the middle of writes and flushes, under faults, continues as the original did.
+    /// A machine that is restored in the middle of writes and flushes, with disk faults, continues as the original did.
     #[test]
     fn moments_in_the_middle_of_writes(plan in plan(), at: prop::sample::Index, ppm in prop_oneof![Just(0u32), 1u32..500_000]) {
         let at = at.index(plan.len());
@@ -142,7 +142,7 @@ proptest! {
             let again: Vec<Digest> = (at..plan.len()).map(|i| round(machine, &plan, i)).collect();
             prop_assert_eq!(&again, &expected[at..]);
         }
-        // Power loss is a function of the state and the stream.
+        // A power loss depends only on the disks and the random stream.
         let losses = [&mut first, &mut other].map(|machine| {
             let loss = machine.power_loss(&mut streams(7), 0, PowerLossOptions::default());
             (loss, machine.digest())
@@ -150,7 +150,7 @@ proptest! {
         prop_assert_eq!(&losses[0], &losses[1]);
     }
 
-    /// The data that survives a power loss is on the disks of the next machine, whether new or restored.
+    /// Data that survives a power loss is on the disks of the next machine, whether that machine is new or restored.
     #[test]
     fn disks_outlive_machines(plan in plan(), seed: u64, reset: bool) {
         let mut machine = machine(data_disk());
@@ -174,7 +174,7 @@ proptest! {
                 prop_assert_eq!(&values(&machine.disks()[0]), &newest);
             }
         }
-        // No further request completes.
+        // No request completes after the power loss.
         let done = used(&machine);
         machine.run(&Until::vtime(machine.vtime() + 1_000_000));
         prop_assert_eq!(used(&machine), done);
@@ -219,7 +219,7 @@ fn disks_of_another_make_are_refused() {
     }
 }
 
-/// The base of a read-only disk is not read. Bases are told apart only by the digests that are given for them.
+/// Everett does not read the base of a read-only disk. It distinguishes bases only by the digests that it was given.
 #[test]
 fn a_large_root_is_not_hashed() {
     let folder = tempfile::tempdir().unwrap();
@@ -240,7 +240,7 @@ fn a_large_root_is_not_hashed() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
-    /// A stored disk that was manipulated is rejected, or works and has a moment like any other.
+    /// A manipulated stored disk is rejected, or works and can be part of a moment like any other disk.
     #[test]
     fn hostile_disks_are_harmless(
         changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
@@ -256,7 +256,7 @@ proptest! {
         let mut parts = moment.disks()[0].to_parts();
         let len = parts.state.len();
         for (index, value) in changes {
-            // Half of the changes are near the front, in the header.
+            // Half of the changes hit the header at the front.
             let index = index.index(len);
             let index = if value % 2 == 0 { index } else { index % 160 };
             parts.state[index] = value;

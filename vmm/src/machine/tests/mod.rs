@@ -14,8 +14,8 @@ use crate::output::NoteEvent;
 
 const VECTOR: u32 = 0x40;
 
-/// Enables the LAPIC and starts its timer with divisor 1. The timer expires after `ns` nanoseconds, once or
-/// periodically.
+/// Returns code that enables the LAPIC and starts its timer with divisor 1. The timer expires after `ns` nanoseconds,
+/// once or periodically.
 pub(crate) fn timer(ns: u32, periodic: bool) -> Vec<Op> {
     vec![
         Op::Store(LAPIC + reg::SVR, 0x1ff),
@@ -25,7 +25,7 @@ pub(crate) fn timer(ns: u32, periodic: bool) -> Vec<Op> {
     ]
 }
 
-/// A handler that acknowledges the interrupt and returns.
+/// Interrupt handler that acknowledges the interrupt and returns.
 pub(crate) const HANDLER: [Op; 3] = [Op::Work(300), Op::Store(LAPIC + reg::EOI, 0), Op::Iret];
 
 fn interrupts(machine: &mut Machine) -> Vec<(u64, u64)> {
@@ -41,7 +41,7 @@ fn a_timer_interrupts_at_its_exact_instruction() {
     let mut machine = Script::new(&main, &HANDLER).machine();
     machine.keep_journal(true);
     assert_eq!(machine.run(&Until::vtime(5_000)), Stop::Time);
-    // The store that starts the timer is instruction 3, executed at vtime 3 ns.
+    // The store that starts the timer is instruction 3, at vtime 3 ns.
     assert_eq!(interrupts(&mut machine), [(1003, 1003)]);
     assert_eq!((machine.vtime(), machine.icount()), (5_000, 5_000));
 }
@@ -58,7 +58,7 @@ fn an_interrupt_waits_for_its_window() {
 
 #[test]
 fn idle_time_is_skipped_to_the_event() {
-    // 60 s of idle time in 300 sleeps of 200 ms.
+    // The guest sleeps 300 times for 200 ms, i.e. 60 s in all.
     let mut main = timer(200_000_000, true);
     main.extend([Op::Sti, Op::Hlt, Op::Tsc, Op::Jump(5)]);
     let mut machine = Script::new(&main, &HANDLER).machine();
@@ -137,7 +137,7 @@ fn console_lines_and_unknown_accesses_are_noted_with_their_vtime() {
 
 #[test]
 fn an_interrupt_storm_is_found() {
-    // The handler requests the next interrupt itself.
+    // The handler itself requests the next interrupt.
     let handler =
         [Op::Store(LAPIC + reg::EOI, 0), Op::Store(LAPIC + reg::ICR_LOW, 0x4_0000 | VECTOR), Op::Iret];
     let main = [
@@ -171,10 +171,10 @@ fn machines_can_move_between_threads() {
 fn a_periodic_timer_of_a_nanosecond_does_not_hang() {
     let mut main = timer(1, true);
     main.extend([Op::Sti, Op::Work(1_000_000)]);
-    // With an ordinary handler the guest makes little progress, which is reported as a storm.
+    // With an ordinary handler the guest hardly progresses, which the machine reports as a storm.
     let mut machine = Script::new(&main, &[Op::Store(LAPIC + reg::EOI, 0), Op::Iret]).machine();
     assert!(matches!(machine.run(&Until::vtime(NANOS)), Stop::End(End::InterruptStorm { .. })));
-    // Halted, with the vector held back by priority: nothing happens, at no cost.
+    // The CPU is halted and the task priority blocks the timer's vector. Nothing happens, and it costs no host time.
     let mut main = timer(1, true);
     main.extend([Op::Store(LAPIC + reg::TPR, 0xf0), Op::Sti, Op::Hlt]);
     let mut machine = Script::new(&main, &HANDLER).machine();
@@ -207,7 +207,7 @@ fn a_stall_moves_time_only() {
 fn a_generation_change_interrupts() {
     let main = [Op::Store(LAPIC + reg::SVR, 0x1ff), Op::Sti, Op::Hlt, Op::Jump(2)];
     let mut setup = vec![
-        // Pin 9, edge, vector 0x51.
+        // IOAPIC pin 9: edge-triggered, vector 0x51.
         Op::Store(crate::layout::IOAPIC, 0x22),
         Op::Store(crate::layout::IOAPIC + 0x10, 0x51),
     ];
@@ -242,7 +242,7 @@ fn configurations_are_checked() {
     assert_eq!(machine.state().virtio.len(), 16);
 }
 
-/// A busy program: timers, sleeps, RTC reads, TSC reads, stores to RAM.
+/// Returns a busy program: timers, sleeps, RTC reads, TSC reads, stores to RAM.
 pub(crate) fn busy() -> Script {
     let mut main = timer(777, true);
     main.extend([
@@ -262,7 +262,7 @@ pub(crate) fn busy() -> Script {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
-    /// Observers (stops at any place, digests, taking output) change nothing.
+    /// Observers (stops anywhere, digests, taking output) change nothing.
     #[test]
     fn stopping_and_digesting_change_nothing(
         stops in proptest::collection::vec((0u64..30_000, any::<bool>(), any::<bool>()), 0..60),
@@ -302,7 +302,7 @@ fn the_seed_shows_in_the_digest() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// At worst, a guest that writes garbage to every device register ends.
+    /// A guest that writes garbage to every device register can at worst end its own machine.
     #[test]
     fn garbage_at_every_device_is_harmless(
         accesses in proptest::collection::vec((0u8..8, any::<u16>(), any::<u32>(), any::<bool>()), 1..400),
@@ -349,7 +349,7 @@ proptest! {
     }
 }
 
-/// A failure of the host ends the machine for good. From an earlier moment, the guest continues on another engine.
+/// A failure of the host ends the machine for good. On another engine, the guest continues from an earlier moment.
 #[test]
 fn a_failure_of_the_host_ends_the_machine() {
     let program = |host| Script { host, ..Script::new(&[Op::Work(1000), Op::Jump(0)], &HANDLER) };
@@ -362,11 +362,11 @@ fn a_failure_of_the_host_ends_the_machine() {
     }
     assert_eq!(gone.to_string(), "the host failed: the device is gone");
 
-    // A failed engine stays failed, and each machine that is restored on it has this end.
+    // A failed engine stays failed. Every machine that is restored on it ends in the same way.
     machine.restore(&before).unwrap();
     assert_eq!(machine.end(), Some(&gone));
 
-    // On another engine the guest continues from the earlier moment.
+    // On another engine, the guest continues from the earlier moment.
     let mut other = program(HostFails::Never).machine();
     other.restore(&before).unwrap();
     assert_eq!(other.run(&Until::icount(2000)), Stop::Count);
@@ -392,7 +392,7 @@ fn a_moment_during_which_the_host_fails_has_ended() {
 #[test]
 fn an_answer_of_a_failed_host_is_not_used() {
     let script = Script { host: HostFails::Asking, ..Script::new(&[Op::Sti, Op::Hlt], &HANDLER) };
-    // "Not interruptible" would mean that the guest has halted forever.
+    // The failed query must not count as "not interruptible", because the machine would then be halted forever.
     let end = End::Host("no registers".to_owned());
     assert_eq!(script.machine().run(&Until::vtime(NANOS)), Stop::End(end));
 }

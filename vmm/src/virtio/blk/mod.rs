@@ -1,13 +1,13 @@
-//! virtio-blk (virtio 1.2, section 5.2): sectors of one of the machine's disks, with latency in vtime.
+//! virtio-blk (virtio 1.2, section 5.2): a block device on one of the machine's disks, with latency in vtime.
 //!
-//! A request is parsed when it is submitted and executed when its latency is over: buffers are read and written, and
-//! sectors change, at completion. Requests complete in the order of (vtime, submission). A write is volatile until a
-//! flush covers it; a flush covers the writes that had completed when it was submitted (5.2.6). If the driver did not
-//! accept VIRTIO_BLK_F_FLUSH, every completed write is durable (5.2.5).
+//! The device parses a request when the driver submits it, and executes it when its latency is over. Only then does it
+//! read or write the buffers and change sectors. Requests complete in the order of (vtime, submission). A write is
+//! volatile until a flush covers it. A flush covers the writes that had completed when the flush was submitted (5.2.6).
+//! If the driver did not accept VIRTIO_BLK_F_FLUSH, every completed write is durable (5.2.5).
 //!
-//! - `request`: one request; `power`: loss of power and reset with requests in flight
+//! - `request`: one request; `power`: power loss and reset with requests in flight
 //!
-//! Not here: which volatile writes survive, and faults ([`crate::disk`]).
+//! Elsewhere: faults, and which volatile writes survive a power loss ([`crate::disk`]).
 
 mod power;
 mod request;
@@ -26,11 +26,11 @@ use crate::disk::{Disk, DiskError, SECTOR, SectorSize};
 use crate::events::EventId;
 use request::{Failed, IO_ERROR, OK, Operation, Parsed};
 
-/// Maximum size of the queue.
+/// Maximum number of entries of the queue.
 pub const QUEUE_SIZE: u16 = 128;
 /// Maximum number of data segments in a request, announced to the driver.
 const SEG_MAX: u32 = QUEUE_SIZE as u32 - 2;
-/// Bytes of a disk's serial (GET_ID).
+/// Length of a disk's serial number in bytes (GET_ID).
 pub const SERIAL_BYTES: usize = 20;
 /// Maximum number of sectors in one discard or write-zeroes range, announced to the driver: 128 MiB.
 const RANGE_SECTORS_MAX: u32 = 1 << 18;
@@ -46,13 +46,13 @@ pub struct Latency {
     pub write_ns: u64,
     /// Latency of a flush.
     pub flush_ns: u64,
-    /// Additional latency per KiB of data.
+    /// Additional latency per KiB of data, in addition to the base latency.
     pub kib_ns: u64,
 }
 
 impl Default for Latency {
-    /// Returns the latency of a good NVMe drive: 20 us reads, 15 us writes into its cache, 100 us flushes, 2 GiB per
-    /// second.
+    /// Returns the latency of a good NVMe drive: 20 us per read, 15 us per write into its cache, 100 us per flush, and
+    /// 2 GiB per second.
     fn default() -> Latency {
         Latency { read_ns: 20_000, write_ns: 15_000, flush_ns: 100_000, kib_ns: 500 }
     }
@@ -63,21 +63,21 @@ impl Default for Latency {
 struct InFlight {
     event: EventId,
     request: Parsed,
-    /// For a flush: it covers the writes with numbers below this, which had completed when it was submitted.
+    /// For a flush: it covers all writes with smaller numbers, which had completed when the flush was submitted.
     covers: u64,
 }
 
-/// Block device.
+/// Virtio block device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blk {
-    /// Index among the machine's disks.
+    /// Index of the device's disk among the machine's disks.
     disk: usize,
     sectors: u64,
     sector_size: SectorSize,
     serial: [u8; SERIAL_BYTES],
     read_only: bool,
     latency: Latency,
-    /// True if the driver accepted VIRTIO_BLK_F_FLUSH: writes are volatile until it flushes.
+    /// True if the driver accepted VIRTIO_BLK_F_FLUSH. Writes are then volatile until a flush.
     write_back: bool,
     next_token: u64,
     in_flight: BTreeMap<u64, InFlight>,
@@ -87,7 +87,7 @@ impl Blk {
     /// Creates a device on the machine's disk `index`.
     ///
     /// # Errors
-    /// Returns an error if the serial is not at most 20 bytes of printable ASCII.
+    /// Returns an error if the serial number is longer than 20 bytes or is not printable ASCII.
     pub fn new(
         index: usize,
         disk: &Disk,
@@ -113,7 +113,7 @@ impl Blk {
         })
     }
 
-    /// Returns the number of requests that have not completed.
+    /// Returns the number of requests that the driver has submitted and that have not completed.
     pub fn in_flight(&self) -> usize {
         self.in_flight.len()
     }
@@ -127,7 +127,8 @@ impl Blk {
         }
     }
 
-    /// Returns the disk's index, size, sector size, write protection and serial.
+    /// Returns the properties of the device that a driver cannot change: disk index, size, sector size, write
+    /// protection and serial number.
     pub(super) fn make(&self) -> Vec<u8> {
         let mut make = (self.disk as u64).to_le_bytes().to_vec();
         make.extend(self.sectors.to_le_bytes());
@@ -145,7 +146,8 @@ impl Blk {
         set(4, (self.sectors >> 32) as u32);
         set(12, SEG_MAX);
         set(20, self.sector_size.bytes() as u32);
-        // Discard: sectors, segments, alignment. Write zeroes: sectors, segments; "may unmap" stays 0.
+        // Discard: maximum sectors, maximum segments, alignment. Write zeroes: maximum sectors, maximum segments; "may
+        // unmap" stays 0.
         set(36, RANGE_SECTORS_MAX);
         set(40, RANGES_MAX);
         set(44, 8);
@@ -154,13 +156,13 @@ impl Blk {
         config
     }
 
-    /// Handles the features that the driver accepted.
+    /// Stores whether the driver accepted the flush feature.
     pub(super) fn negotiated(&mut self, features: u64) {
         self.write_back = features & 1 << VIRTIO_BLK_F_FLUSH != 0;
     }
 
-    /// Drops the requests in flight when the driver resets the device. They change no sector, which is legal, so
-    /// nothing is drawn.
+    /// Drops the requests in flight, because the driver resets the device. The dropped requests change no sector. The
+    /// specification permits this, so the device draws no random outcome.
     pub(super) fn reset(&mut self, cx: &mut Cx<'_>) {
         self.write_back = false;
         for request in std::mem::take(&mut self.in_flight).into_values() {
@@ -216,7 +218,7 @@ impl Blk {
         on_queue(0, requests.push_used(cx.ram, request.head, data_bytes.saturating_add(1)))
     }
 
-    /// Executes a request. Returns the number of data bytes written to the guest.
+    /// Executes a request. Returns the number of data bytes that it wrote to the guest.
     fn execute(
         &self,
         request: &Parsed,
@@ -247,7 +249,7 @@ impl Blk {
         Ok(Ok(0))
     }
 
-    /// Makes all completed writes durable if the driver does not flush.
+    /// Makes all completed writes durable, unless the driver flushes.
     fn write_through(&self, disk: &mut Disk) {
         if !self.write_back {
             disk.flush(disk.completed());

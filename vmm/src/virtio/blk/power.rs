@@ -1,4 +1,4 @@
-//! Loss of power and reset of a machine while requests to its drive are in flight.
+//! Power loss and reset of a machine while disk requests are in flight.
 
 use chacha20::rand_core::Rng;
 
@@ -10,7 +10,7 @@ use crate::ram::Ram;
 use crate::virtio::queue::total;
 
 impl Blk {
-    /// Handles a loss of power. Requests in flight are dropped and will not complete.
+    /// Applies a power loss. Requests in flight are dropped and never complete.
     pub(crate) fn power_loss(
         &mut self,
         disk: &mut Disk,
@@ -23,7 +23,7 @@ impl Blk {
         disk.power_loss(rng, options, &in_flight)
     }
 
-    /// Handles a reset of the machine. Requests in flight are dropped and will not complete.
+    /// Applies a reset of the machine. Requests in flight are dropped and never complete.
     pub(crate) fn abort(
         &mut self,
         disk: &mut Disk,
@@ -42,14 +42,14 @@ impl Blk {
         self.disk
     }
 
-    /// Returns the disk's index for [`Purpose`](everett_streams::Purpose). It fits: a machine has fewer disks than
-    /// virtio slots.
+    /// Returns the disk's index as a [`Purpose`](everett_streams::Purpose) holds it. The cast loses nothing, because a
+    /// machine has fewer disks than virtio slots.
     pub(crate) fn number(&self) -> u8 {
         self.disk as u8
     }
 
-    /// Removes the requests in flight and returns their changes, in the order of submission; their data is still in
-    /// RAM. Requests that fail change nothing, and neither do requests that would exceed [`LANDING_BYTES_MAX`] in
+    /// Removes the requests in flight and returns their changes, in the order of submission. Their data is still in
+    /// RAM. A request that fails changes nothing, and neither does one that would exceed [`LANDING_BYTES_MAX`] in
     /// total.
     fn take_in_flight(&mut self, disk: &Disk, ram: &Ram, events: &mut EventQueue) -> Vec<Vec<Change>> {
         let mut left = LANDING_BYTES_MAX;

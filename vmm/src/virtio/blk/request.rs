@@ -1,4 +1,4 @@
-//! One block request, parsed from a chain and executed on a disk (virtio 1.2, section 5.2.6).
+//! A block request: parsed from a descriptor chain and executed on a disk (virtio 1.2, section 5.2.6).
 
 use everett_fault::Requests;
 use serde::{Deserialize, Serialize};
@@ -14,16 +14,16 @@ use crate::ram::Ram;
 use crate::virtio::queue::{self, Chain, QueueError, Segment, part, total};
 use crate::virtio::{DeviceError, on_queue};
 
-/// Bytes of `struct virtio_blk_req` up to the data: type, reserved, sector.
+/// Length of the header of `struct virtio_blk_req` in bytes: type, reserved, sector.
 const HEADER_BYTES: u64 = 16;
-/// Bytes of `struct virtio_blk_discard_write_zeroes`: sector, sectors, flags.
+/// Length of `struct virtio_blk_discard_write_zeroes` in bytes: sector, sectors, flags.
 const RANGE_BYTES: usize = 16;
-/// Maximum data bytes of a request. Linux asks for at most a few MiB.
+/// Maximum data bytes of a request. Linux sends at most a few MiB per request.
 const DATA_BYTES_MAX: u64 = 64 << 20;
-/// Bytes that are read from the disk at a time.
+/// Maximum bytes of a single read from the disk.
 const CHUNK_BYTES: u64 = 64 << 10;
 
-/// Operation that a request asks for.
+/// Operation of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Operation {
     Read,
@@ -36,7 +36,7 @@ pub(super) enum Operation {
 }
 
 impl Operation {
-    /// Returns the kind of requests whose faults apply to this operation.
+    /// Returns the category of requests by which faults select this operation, if there is one.
     pub(super) fn kind(self) -> Option<Requests> {
         match self {
             Operation::Read => Some(Requests::Read),
@@ -47,7 +47,7 @@ impl Operation {
     }
 }
 
-/// Request as submitted. Its buffers lie in RAM; their content is read when it completes.
+/// Parsed request. Its buffers lie in RAM; the device reads their content when the request completes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Parsed {
     pub(super) head: u16,
@@ -57,7 +57,7 @@ pub(super) struct Parsed {
     pub(super) status: Segment,
 }
 
-/// Status of a request that failed.
+/// Status byte of a request that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Failed(pub(super) u8);
 
@@ -65,7 +65,7 @@ pub(super) const IO_ERROR: Failed = Failed(VIRTIO_BLK_S_IOERR as u8);
 const UNSUPPORTED: Failed = Failed(VIRTIO_BLK_S_UNSUPP as u8);
 pub(super) const OK: u8 = VIRTIO_BLK_S_OK as u8;
 
-/// Reads the header of a request and finds its status byte.
+/// Reads the header of a request and locates its status byte.
 pub(super) fn parse(ram: &Ram, chain: Chain) -> Result<Parsed, DeviceError> {
     let malformed = |reason| DeviceError::Request { queue: 0, reason };
     let header = on_queue(0, queue::read(ram, &chain.readable, HEADER_BYTES))?;
@@ -94,7 +94,7 @@ pub(super) fn parse(ram: &Ram, chain: Chain) -> Result<Parsed, DeviceError> {
     Ok(Parsed { head: chain.head, operation, sector, data, status })
 }
 
-/// Returns the offset and the length, in bytes, of a request's data on the disk.
+/// Returns the offset and the length of a request's data on the disk, in bytes.
 fn place(request: &Parsed, disk: &Disk) -> Result<(u64, u64), Failed> {
     let (bytes, size) = (total(&request.data), disk.sector_size().bytes());
     let offset = request.sector.checked_mul(SECTOR).ok_or(IO_ERROR)?;
@@ -105,7 +105,7 @@ fn place(request: &Parsed, disk: &Disk) -> Result<(u64, u64), Failed> {
     Err(IO_ERROR)
 }
 
-/// Reads from the disk into the guest's buffers. Returns the number of bytes.
+/// Reads from the disk into the guest's buffers. Returns the number of bytes read.
 pub(super) fn read(request: &Parsed, disk: &Disk, ram: &Ram) -> Result<Result<u32, Failed>, QueueError> {
     let (offset, bytes) = match place(request, disk) {
         Ok(place) => place,
@@ -120,12 +120,12 @@ pub(super) fn read(request: &Parsed, disk: &Disk, ram: &Ram) -> Result<Result<u3
     Ok(Ok(bytes as u32))
 }
 
-/// Writes the disk's serial to the guest's buffers. Returns the number of bytes.
+/// Writes the disk's serial number to the guest's buffers. Returns the number of bytes written.
 pub(super) fn get_id(request: &Parsed, serial: &[u8; SERIAL_BYTES], ram: &Ram) -> Result<u32, QueueError> {
     queue::write(ram, &request.data, serial)
 }
 
-/// Returns the changes of a write, discard or write-zeroes request, or the status with which it fails.
+/// Returns the changes of a write, discard or write-zeroes request. If the request fails, returns its status.
 pub(super) fn changes(
     request: &Parsed,
     disk: &Disk,
@@ -150,7 +150,7 @@ pub(super) fn changes(
     Ok(changes.and_then(|changes| if disk.has_room(&changes) { Ok(changes) } else { Err(IO_ERROR) }))
 }
 
-/// Returns the changes of DISCARD and WRITE_ZEROES. Both leave zeroes, so that later reads are defined.
+/// Returns the changes of a DISCARD or WRITE_ZEROES request. Both leave zeroes, so that later reads are deterministic.
 fn zero_ranges(operation: Operation, table: &[u8], disk: &Disk) -> Result<Vec<Change>, Failed> {
     let size = disk.sector_size().bytes();
     if table.is_empty() || !table.len().is_multiple_of(RANGE_BYTES) {
@@ -161,7 +161,7 @@ fn zero_ranges(operation: Operation, table: &[u8], disk: &Disk) -> Result<Vec<Ch
         let sectors = u32::from_le_bytes(std::array::from_fn(|i| range[8 + i]));
         let flags = u32::from_le_bytes(std::array::from_fn(|i| range[12 + i]));
         let zeroes = operation == Operation::WriteZeroes;
-        // Only the flag "unmap" is defined, and only for write-zeroes.
+        // The only defined flag is "unmap", and only for WRITE_ZEROES.
         let unmap = if zeroes { VIRTIO_BLK_WRITE_ZEROES_FLAG_UNMAP } else { 0 };
         if flags & !unmap != 0 {
             return Err(UNSUPPORTED);

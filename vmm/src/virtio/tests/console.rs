@@ -16,7 +16,7 @@ fn control(rig: &mut Rig, port: u32, event: u16, value: u16) {
     rig.chain(3, 0, &[(at, 8, false)]);
 }
 
-/// Supplies control buffers and returns the messages that arrived: port, event, value, name.
+/// Supplies control buffers and returns the messages that the device wrote: port, event, value, name.
 fn messages(rig: &mut Rig) -> Vec<(u32, u16, u16, String)> {
     let mut messages = Vec::new();
     loop {
@@ -98,7 +98,7 @@ fn senseless_control_messages_are_ignored_and_bounded() {
     rig.chain(3, 0, &[(at, 3, false)]);
     assert!(messages(&mut rig).is_empty());
     assert!(!rig.needs_reset());
-    // A guest that keeps sending requests without reading the answers breaks the device.
+    // A guest that sends requests without reading the answers makes the device need a reset.
     for _ in 0..400 {
         control(&mut rig, 0, 0, 1);
         rig.used(3);

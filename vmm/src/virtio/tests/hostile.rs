@@ -1,4 +1,4 @@
-//! Hostile drivers: everything that they do ends in an error status or DEVICE_NEEDS_RESET.
+//! Tests with hostile drivers. Whatever they do, the result is an error status or DEVICE_NEEDS_RESET.
 
 use proptest::prelude::*;
 use virtio_bindings::virtio_mmio as reg;
@@ -29,14 +29,14 @@ fn rig(kind: u8) -> Rig {
     Rig::running(device, disks, queues, 16)
 }
 
-/// Kind of each device, and the queue on which it takes requests from the driver.
+/// Device kind, and number of a queue on which it takes requests from the driver.
 const QUEUES: [(u8, u16); 4] = [(0, 0), (1, 1), (2, 0), (3, 3)];
 
 #[test]
 fn chains_that_do_not_end_need_a_reset() {
     for (kind, queue) in QUEUES {
         let flags = if kind == 2 { WRITE } else { 0 };
-        // A loop, and two indices beyond the table.
+        // The chain loops, or refers to a descriptor beyond the table.
         for next in [0, 16, u16::MAX] {
             let mut rig = rig(kind);
             let at = rig.buffer(&[0; 64]);
@@ -45,7 +45,7 @@ fn chains_that_do_not_end_need_a_reset() {
             assert!(rig.needs_reset(), "device {kind}, next {next}");
             assert_eq!(rig.interrupt() & 2, 2);
             assert_eq!(rig.notes().len(), 1);
-            // The device does nothing until the driver resets it.
+            // The device does nothing more until the driver resets it.
             rig.submit(queue, 0);
             assert!(rig.notes().is_empty());
             rig.set(reg::VIRTIO_MMIO_STATUS, 0);
@@ -98,8 +98,8 @@ fn requests_without_their_parts_need_a_reset() {
     assert!(rig.needs_reset(), "nothing to write to");
 }
 
-/// A guest that resubmits a request before it completes breaks the device when more requests are in flight than the
-/// queue has entries.
+/// A guest submits a request again before it completes. When more requests are in flight than the queue has entries,
+/// the device needs a reset.
 #[test]
 fn resubmitted_requests_are_bounded() {
     let mut rig = rig(0);
@@ -115,7 +115,7 @@ fn resubmitted_requests_are_bounded() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// Any accesses to any register, of any width, before, during and after set-up, are harmless.
+    /// Accesses of any width to any register are harmless before, during and after the set-up.
     #[test]
     fn any_register_access_is_harmless(
         kind in 0u8..4,
@@ -156,7 +156,7 @@ proptest! {
         let mut rig = rig(kind);
         let at = rig.buffer(&noise);
         for (i, (addr, len, flags, next)) in descriptors.into_iter().enumerate() {
-            // Half of the buffers hold the noise, so that requests have content.
+            // Half of the descriptors point to the random bytes, so that requests have content.
             let addr = if i % 2 == 0 { at + (addr % 200) } else { addr };
             rig.descriptor(queue, i as u16, (addr, len, flags, next));
         }

@@ -32,7 +32,7 @@ fn features_must_be_known_and_modern() {
             rig.set(reg::VIRTIO_MMIO_DRIVER_FEATURES, value);
         }
         rig.set(reg::VIRTIO_MMIO_STATUS, 11);
-        // DRIVER_OK without FEATURES_OK is refused, too.
+        // The device refuses DRIVER_OK without FEATURES_OK, too.
         rig.set(reg::VIRTIO_MMIO_STATUS, 15);
         rig.get(reg::VIRTIO_MMIO_STATUS) == 15
     };
@@ -71,7 +71,7 @@ fn rng_gives_the_streams_bytes() {
     let mut expected = [0; 100];
     streams().fill(Purpose::Entropy, &mut expected);
     assert_eq!([rig.read(a, 64), rig.read(b, 36)].concat(), expected);
-    // A huge request gets a bounded answer.
+    // A request for 8 MiB gets an answer of bounded length.
     let huge = rig.buffer(&[0; 8192]);
     rig.chain(0, 2, &[(huge, 8 << 20, true)]);
     assert_eq!(rig.used(0), [(2, 4096)]);

@@ -1,4 +1,4 @@
-//! The card between an endpoint's stack and the wire: frames in, frames out.
+//! The card between an endpoint's TCP/IP stack and the wire. It only stores frames in both directions.
 
 use std::collections::VecDeque;
 
@@ -7,14 +7,14 @@ use smoltcp::time::Instant;
 
 use crate::wire::HEADER_BYTES;
 
-/// Maximum bytes of an IP packet.
+/// Maximum length of an IP packet in bytes.
 pub(super) const MTU: usize = 1500;
 
 #[derive(Debug, Default)]
 pub(super) struct Card {
-    /// Frames that arrived, for the stack.
+    /// Frames that have arrived for the stack.
     pub(super) received: VecDeque<Vec<u8>>,
-    /// Frames that the stack sends, for the wire.
+    /// Frames from the stack for the wire.
     pub(super) sent: Vec<Vec<u8>>,
 }
 

@@ -1,19 +1,19 @@
-//! The host's own machine on the wire: a TCP/IP stack (smoltcp) at a port, for tests and checks that talk to nodes.
+//! Everett's own endpoint on the wire: a TCP/IP stack (smoltcp) at a port. Tests and checks talk to nodes through it.
 //!
 //! Map: this file: the endpoint, its addresses and its time; `card`: frames in and out; `neighbors`: MAC addresses of
-//! nodes; `sockets`: functions that all sockets share; `tcp`, `udp`, `ping`: the kinds of sockets; `heard`:
-//! rebuilding an endpoint.
+//! nodes; `sockets`: functions that all sockets share; `tcp`, `udp`, `ping`: the kinds of sockets; `heard`: rebuilding
+//! an endpoint.
 //!
-//! The endpoint's time is the world's. Its behaviour is a function of its addresses, its draws, the frames it received
-//! and the calls to it, each at its vtime. It acts when it is polled. Poll it at each vtime that
-//! [`Endpoint::next_poll`] returns. Additional polls change only one thing: a call takes effect one nanosecond after
-//! the last poll.
+//! The endpoint's time is the world's vtime. Its behaviour is a function of its addresses, its random draws, the frames
+//! that it received, and the calls to it, each at its vtime. It acts only in [`Endpoint::poll`]. The caller polls it at
+//! each vtime that [`Endpoint::next_poll`] returns. Additional polls change only one thing: a call takes effect one
+//! nanosecond after the last poll.
 //!
-//! A world has an endpoint only while one is needed ([`World::plug`](crate::world::World::plug)). A new one knows no
-//! node's MAC address, and asks for it. The stack's state cannot be stored. The frames that it [`Heard`] can be stored;
-//! with these and the same calls a new endpoint reaches the state of the old one.
+//! A world has an endpoint only while one is needed ([`World::plug`](crate::world::World::plug)). A new endpoint knows
+//! no node's MAC address and asks for it. The TCP/IP stack's state cannot be stored, but the received frames
+//! ([`Heard`]) can. With these frames and the same calls, a new endpoint reaches the state of the old one.
 //!
-//! Not here: routers. It talks only to nodes of its own network.
+//! The endpoint has no router: it talks only to nodes of its own network.
 
 mod card;
 mod heard;
@@ -44,27 +44,28 @@ pub use ping::Pong;
 pub use sockets::{BUFFER_BYTES, PACKETS_MAX, PAYLOAD_BYTES_MAX, SOCKETS_MAX, SocketError, SocketId};
 pub use tcp::TcpState;
 
-/// Maximum number of frames that have arrived and were not processed: as many as a wire can hold. More are lost.
+/// Maximum number of frames that have arrived and that the endpoint has not processed. A wire can hold no more; further
+/// frames are lost.
 pub const INBOX_FRAMES_MAX: usize = 2 * FRAMES_MAX;
-/// Resolution of the stack's clock: it counts microseconds.
+/// Resolution of the stack's clock, which counts microseconds.
 const NS_PER_US: u64 = 1_000;
-/// First port for outgoing connections (RFC 6335, section 6).
+/// First local port for outgoing connections (RFC 6335, section 6).
 const EPHEMERAL_PORT_MIN: u16 = 49_152;
 
 /// Addresses of an endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndpointConfig {
-    /// Port of the switch.
+    /// Port number on the switch.
     pub port: u8,
-    /// Name and MAC address, as in the port's configuration.
+    /// Name and MAC address, as in the configuration of the switch's port.
     pub node: PortConfig,
-    /// IPv4 address, and the bits of its network prefix.
+    /// IPv4 address, and length of its network prefix in bits.
     pub ipv4: Option<(Ipv4Addr, u8)>,
-    /// IPv6 address, and the bits of its network prefix.
+    /// IPv6 address, and length of its network prefix in bits.
     pub ipv6: Option<(Ipv6Addr, u8)>,
 }
 
-/// Random values of an endpoint, which are needed to rebuild it.
+/// Random values of an endpoint. Whoever rebuilds the endpoint needs the same values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndpointDraws {
     /// Seed of the TCP/IP stack, from which it derives initial sequence numbers and identifiers.
@@ -74,7 +75,7 @@ pub struct EndpointDraws {
 }
 
 impl EndpointDraws {
-    /// Draws the values for the next endpoint from the host's streams.
+    /// Draws the values for the next endpoint from Everett's streams.
     pub fn draw(streams: &mut Streams) -> EndpointDraws {
         EndpointDraws {
             stack: streams.next_u64(Purpose::HostStack),
@@ -94,7 +95,7 @@ pub enum EndpointError {
     Address(IpAddr, u8),
 }
 
-/// Machine of the host on the wire.
+/// An endpoint of Everett on the wire.
 pub struct Endpoint {
     port: u8,
     now: u64,
@@ -105,23 +106,23 @@ pub struct Endpoint {
     open: BTreeMap<SocketId, Open>,
     next_socket: u64,
     next_port: u16,
-    /// All frames that have arrived.
+    /// All frames that have arrived, processed or not.
     heard: Heard,
-    /// Number of these frames that were processed.
+    /// Number of frames that the endpoint has processed.
     read: usize,
-    /// Vtime at which the last calls take effect.
+    /// Vtime at which calls since the last poll take effect; `None` if there were none.
     asked: Option<u64>,
-    /// Vtime at which it last acted.
+    /// Vtime at which the endpoint last acted.
     acted: u64,
-    /// Hash of the frames that it received and sent, with their vtimes.
+    /// Hash of the frames that the endpoint received and sent, with their vtimes.
     history: blake3::Hasher,
 }
 
 impl Endpoint {
-    /// Creates an endpoint whose random values are `draws`.
+    /// Creates an endpoint with the random values `draws`.
     ///
     /// # Errors
-    /// Returns an error if an address is not that of a single machine.
+    /// Returns an error if the MAC address or an IP address cannot belong to a single machine.
     pub fn new(config: &EndpointConfig, draws: EndpointDraws) -> Result<Endpoint, EndpointError> {
         let mac = EthernetAddress(config.node.mac);
         if !mac.is_unicast() || config.node.mac == [0; 6] {
@@ -138,7 +139,7 @@ impl Endpoint {
             if bits > bits_max || address.is_multicast() || address.is_unspecified() || is_broadcast {
                 return Err(EndpointError::Address(address, bits));
             }
-            // The stack has room for more than two addresses.
+            // The stack has room for these two addresses.
             stack.update_ip_addrs(|addresses| _ = addresses.push(IpCidr::new(address.into(), bits)));
         }
         let ports = u64::from(u16::MAX - EPHEMERAL_PORT_MIN) + 1;
@@ -160,27 +161,27 @@ impl Endpoint {
         })
     }
 
-    /// Returns its port of the switch.
+    /// Returns the endpoint's port number on the switch.
     #[must_use]
     pub fn port(&self) -> u8 {
         self.port
     }
 
-    /// Returns the digest of the frames that it received and sent, with their vtimes. Its further behaviour is a
-    /// function of these and of the calls to it.
+    /// Returns the digest of the frames that the endpoint received and sent, with their vtimes. The endpoint's further
+    /// behaviour is a function of these and of the calls to it.
     #[must_use]
     pub fn digest(&self) -> Digest {
         Digest(*self.history.finalize().as_bytes())
     }
 
-    /// True if it has no socket and has processed all frames that have arrived.
+    /// True if the endpoint has no socket and has processed all frames that have arrived.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.open.is_empty() && self.unread() == 0
     }
 
-    /// Queues a frame that arrives at `at`, which is no earlier than the previous frame's vtime.
-    /// Returns false if the frame is lost, because the inbox is full or [`HEARD_BYTES_MAX`] is reached.
+    /// Queues a frame that arrives at vtime `at`. Frames must come in the order of vtime. Returns false if the frame is
+    /// lost, because [`INBOX_FRAMES_MAX`] or [`HEARD_BYTES_MAX`] is reached.
     pub fn frame_input(&mut self, at: u64, bytes: Vec<u8>) -> bool {
         self.unread() < INBOX_FRAMES_MAX && self.heard.keep(at, &bytes)
     }
@@ -189,7 +190,7 @@ impl Endpoint {
         self.heard.frames.len().saturating_sub(self.read)
     }
 
-    /// Returns the vtime of the next poll, in nanoseconds.
+    /// Returns the vtime at which the caller must poll next, in nanoseconds. Returns `None` if nothing is due.
     pub fn next_poll(&mut self) -> Option<u64> {
         let frame = self.heard.frames.get(self.read).map(|(at, _)| (*at).max(self.now));
         let asked = self.asked.map(|at| at.max(self.now));
@@ -197,35 +198,35 @@ impl Endpoint {
         [frame, asked, question, self.timer()].into_iter().flatten().min()
     }
 
-    /// Returns the vtime at which the stack's next timer ends.
+    /// Returns the vtime at which the stack's next timer expires.
     fn timer(&mut self) -> Option<u64> {
         let now = instant(self.now);
         let at = self.stack.poll_at(now, &self.sockets)?;
         if at > now {
             return Some(u64::try_from(at.total_micros()).unwrap_or(0).saturating_mul(NS_PER_US));
         }
-        // The stack has something to do at once. If this is because of a call, the call takes effect at its own time.
-        // Otherwise the stack could not act yet, and it tries again in the next microsecond, so that time advances.
+        // The stack has something to do now. If a call is the reason, the call takes effect at its own vtime. Otherwise
+        // the stack could not act yet. It tries again in the next microsecond, so that time advances.
         let again = (self.acted / NS_PER_US + 1).saturating_mul(NS_PER_US);
         if self.asked.is_some() { None } else { Some(again.max(self.now)) }
     }
 
-    /// Advances the endpoint to `now`: processes the frames that have arrived until then, and passes each frame that
-    /// it sends, with its vtime, to `send`.
+    /// Advances the endpoint to vtime `now`. Processes the frames that have arrived by then. Passes each frame that the
+    /// endpoint sends to `send`, with its vtime.
     pub fn poll(&mut self, now: u64, send: &mut impl FnMut(u64, Vec<u8>)) {
-        // Each due action happens at its own vtime.
+        // Each due action happens at its own vtime, not at `now`.
         while let Some(due) = self.next_poll().filter(|&due| due <= now) {
             self.act(due, send);
         }
         self.now = self.now.max(now);
     }
 
-    /// Schedules the effect of a call.
+    /// Schedules the vtime at which a call takes effect.
     fn ask(&mut self) {
         self.asked.get_or_insert(self.now.saturating_add(1));
     }
 
-    /// Acts at `now`, when a frame, a call, a question or a timer is due.
+    /// Acts at vtime `now`, because a frame, a call, an address query or a timer is due.
     fn act(&mut self, now: u64, send: &mut impl FnMut(u64, Vec<u8>)) {
         self.now = now;
         self.acted = now;

@@ -1,8 +1,8 @@
-//! MAC addresses of an endpoint's peers: ARP (RFC 826) and neighbor discovery (RFC 4861).
+//! MAC addresses of the nodes that an endpoint talks to: ARP (RFC 826) and neighbor discovery (RFC 4861).
 //!
-//! The stack would ask for one address per second, and for the same one again if no node answers. A node without power
-//! would thus keep an endpoint from all others. So the endpoint itself asks for all of them, and the stack learns from
-//! the answers.
+//! The TCP/IP stack itself would query only one address per second, and repeat the same query if no node answers. A
+//! node without power would thus keep the endpoint from talking to any other node. So the endpoint itself queries all
+//! addresses, and the stack learns from the answers.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -16,32 +16,32 @@ use smoltcp::wire::{
 use crate::wire::HEADER_BYTES;
 use crate::wire::summary::{Payload, Summary};
 
-/// Maximum number of IP addresses whose MAC addresses are looked up.
+/// Maximum number of IP addresses for which the endpoint queries MAC addresses.
 pub const NEIGHBORS_MAX: usize = 256;
-/// Interval between two questions, in nanoseconds (RFC 4861, RETRANS_TIMER).
+/// Interval between two queries for an address, in nanoseconds (RFC 4861, RETRANS_TIMER).
 const ASK_EVERY_NS: u64 = 1_000_000_000;
-/// Lifetime of an answer, in nanoseconds: half as long as the stack remembers it.
+/// Time for which an answer is valid, in nanoseconds. The stack remembers an answer twice as long.
 const KNOWN_NS: u64 = 30_000_000_000;
 /// ICMPv6 type of a neighbor advertisement.
 const ADVERTISEMENT: u8 = 136;
-/// Hop limit of neighbor discovery (RFC 4861, section 3.1), which shows that the packet has passed no router.
+/// Hop limit of neighbor discovery packets (RFC 4861, section 3.1). It shows that no router has forwarded the packet.
 const HOP_LIMIT: u8 = 255;
 
-/// State of a peer's address.
+/// What the endpoint knows about an IP address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Neighbor {
-    /// Unknown; the next question is due at this vtime.
+    /// The MAC address is unknown, and the next query is due at this vtime.
     Wanted(u64),
-    /// Known since this vtime.
+    /// The MAC address is known since this vtime.
     Known(u64),
 }
 
-/// Peers by IP address.
+/// Nodes that the endpoint talks to, by IP address.
 #[derive(Debug, Default)]
 pub(super) struct Neighbors(BTreeMap<IpAddr, Neighbor>);
 
 impl Neighbors {
-    /// Notes that the address of `who` is needed from `now` on.
+    /// Records that the endpoint needs the MAC address of `who` from vtime `now` on.
     pub(super) fn want(&mut self, who: IpAddr, now: u64) {
         match self.0.get(&who) {
             Some(Neighbor::Wanted(_)) => return,
@@ -52,12 +52,12 @@ impl Neighbors {
         self.0.insert(who, Neighbor::Wanted(now));
     }
 
-    /// Forgets all peers.
+    /// Forgets all addresses.
     pub(super) fn forget(&mut self) {
         self.0.clear();
     }
 
-    /// Returns the vtime of the next question.
+    /// Returns the vtime at which the next query is due.
     pub(super) fn next(&self) -> Option<u64> {
         let wanted = self.0.values().filter_map(|neighbor| match neighbor {
             Neighbor::Wanted(at) => Some(*at),
@@ -66,7 +66,7 @@ impl Neighbors {
         wanted.min()
     }
 
-    /// Learns from a frame that arrived.
+    /// Learns a MAC address from a frame that arrived, if the frame is an answer.
     pub(super) fn hear(&mut self, frame: &[u8], now: u64) {
         let who = match Summary::of(frame) {
             Summary::Arp { sender, .. } => sender.into(),
@@ -78,7 +78,7 @@ impl Neighbors {
         }
     }
 
-    /// Returns the questions that are due at `now`, for a card with these addresses.
+    /// Returns frames with the queries that are due at `now`, for a card with these addresses.
     pub(super) fn ask(
         &mut self,
         now: u64,
@@ -124,7 +124,8 @@ fn arp_request(mac: EthernetAddress, own: Ipv4Addr, who: Ipv4Addr) -> Vec<u8> {
 
 fn solicitation(mac: EthernetAddress, own: Ipv6Addr, who: Ipv6Addr) -> Vec<u8> {
     let [.., a, b, c] = who.octets();
-    // Solicited-node address (RFC 4291, section 2.7.1) and its Ethernet group (RFC 2464, section 7).
+    // The query goes to the solicited-node address (RFC 4291, section 2.7.1) and its Ethernet group (RFC 2464, section
+    // 7).
     let group = Ipv6Addr::from([0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, a, b, c]);
     let to = EthernetAddress([0x33, 0x33, 0xff, a, b, c]);
     let solicit =

@@ -1,4 +1,4 @@
-//! Pings of an endpoint: ICMP and ICMPv6 echo requests and their replies. The stack itself answers pings of nodes.
+//! Pings by an endpoint: ICMP and ICMPv6 echo requests and their replies. The TCP/IP stack answers pings by nodes.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -35,18 +35,18 @@ impl Endpoint {
         self.add(Kind::Ping { ident }, socket)
     }
 
-    /// Sends an echo request.
+    /// Sends an echo request with these data bytes.
     ///
     /// # Errors
-    /// Returns an error if the data is too long, the socket's queue is full, the address cannot be reached, or the
-    /// socket is not a ping socket.
+    /// Returns an error if the data is too long, the socket's queue is full, the endpoint cannot reach the address, or
+    /// the socket is not a ping socket.
     pub fn ping(&mut self, id: SocketId, to: IpAddr, sequence: u16, data: &[u8]) -> Result<(), SocketError> {
         let (handle, ident) = self.ping_socket(id)?;
         if data.len() > PAYLOAD_BYTES_MAX {
             return Err(SocketError::TooLong(data.len()));
         }
         self.reach(SocketAddr::new(to, 0))?;
-        // The stack fills in the checksum.
+        // The stack computes the checksum when it sends the packet.
         let unsummed = ChecksumCapabilities::ignored();
         let socket: &mut icmp::Socket<'_> = self.sockets.get_mut(handle);
         let failed = |error| match error {
@@ -69,7 +69,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Takes the next reply that has arrived.
+    /// Takes the next reply that has arrived, if any.
     ///
     /// # Errors
     /// Returns an error if the socket is not a ping socket of this endpoint.

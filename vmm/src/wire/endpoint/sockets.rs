@@ -11,33 +11,33 @@ use super::{EPHEMERAL_PORT_MIN, Endpoint};
 
 /// Maximum number of sockets of an endpoint.
 pub const SOCKETS_MAX: usize = 64;
-/// Maximum bytes of a socket that wait to be sent, and that wait to be read.
+/// Maximum bytes that wait in a socket to be sent. Also the maximum that wait to be read.
 pub const BUFFER_BYTES: usize = 64 << 10;
-/// Maximum number of UDP datagrams or pings of a socket that wait to be sent, and that wait to be read.
+/// Maximum number of UDP datagrams or pings that wait in a socket to be sent. Also the maximum that wait to be read.
 pub const PACKETS_MAX: usize = 256;
-/// Maximum bytes of a datagram or a ping: the payload of an unfragmented IPv6 packet.
+/// Maximum length of a datagram or ping in bytes: the payload of an unfragmented IPv6 packet.
 pub const PAYLOAD_BYTES_MAX: usize = MTU - 40 - 8;
 
-/// Number of an endpoint's socket. Numbers are not reused.
+/// Number of a socket of an endpoint. Numbers are never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SocketId(pub(super) u64);
 
 /// Error of a call to a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SocketError {
-    /// The socket was released, belongs to another endpoint, or is of another kind.
+    /// The socket was released, belongs to another endpoint, or has another kind.
     #[error("there is no such socket of this kind")]
     NoSocket,
-    /// The endpoint has [`SOCKETS_MAX`] sockets.
+    /// The endpoint already has [`SOCKETS_MAX`] sockets.
     #[error("at most {SOCKETS_MAX} sockets")]
     TooMany,
-    /// The address or port is invalid, or not in this network.
+    /// The address or port is invalid, or outside the endpoint's network.
     #[error("{0} is not an address of a node in the endpoint's network")]
     Address(SocketAddr),
     /// The port is 0.
     #[error("port 0 cannot be used")]
     Port,
-    /// The connection can neither send nor receive any more.
+    /// The connection can no longer send or receive.
     #[error("the connection is closed")]
     Closed,
     /// The socket's queue is full.
@@ -53,26 +53,26 @@ pub enum SocketError {
 pub(super) enum Kind {
     Tcp,
     Udp,
-    /// ICMP echo; requests carry this identifier.
+    /// ICMP echo. The socket's requests have this identifier.
     Ping {
         ident: u16,
     },
 }
 
-/// Socket of the stack.
+/// A socket of an endpoint.
 #[derive(Debug)]
 pub(super) struct Open {
     handle: SocketHandle,
     kind: Kind,
-    /// True if its user has released it. It is removed once its last frames are sent.
+    /// True if the caller has released the socket. The endpoint removes it when its last frames are sent.
     released: bool,
 }
 
 impl Endpoint {
-    /// Releases a socket. A connection that is not closed is reset at the next poll.
+    /// Releases a socket. If it is a connection that is not closed, the next poll resets the connection.
     ///
     /// # Errors
-    /// Returns an error if the socket does not exist.
+    /// Returns an error if the endpoint has no such socket.
     pub fn release(&mut self, id: SocketId) -> Result<(), SocketError> {
         let (handle, kind) = self.socket(id)?;
         if kind == Kind::Tcp {
@@ -85,7 +85,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Removes the released sockets, whose last frames have been sent.
+    /// Removes released sockets. Their last frames have been sent.
     pub(super) fn reap(&mut self) {
         for (_, gone) in self.open.extract_if(.., |_, open| open.released) {
             self.sockets.remove(gone.handle);
@@ -95,7 +95,7 @@ impl Endpoint {
         }
     }
 
-    /// Returns a socket that its user has not released.
+    /// Returns a socket that the caller has not released.
     pub(super) fn socket(&self, id: SocketId) -> Result<(SocketHandle, Kind), SocketError> {
         let open = self.open.get(&id).filter(|open| !open.released).ok_or(SocketError::NoSocket)?;
         Ok((open.handle, open.kind))
@@ -117,7 +117,7 @@ impl Endpoint {
         Ok(id)
     }
 
-    /// Prepares to talk to a node, which must be in the endpoint's own network.
+    /// Prepares to talk to a node, which must be in the endpoint's network.
     pub(super) fn reach(&mut self, to: SocketAddr) -> Result<(), SocketError> {
         let network = |own: &IpCidr| own.contains_addr(&to.ip().into());
         let one = !to.ip().is_unspecified() && !to.ip().is_multicast() && !self.is_broadcast(to.ip());
@@ -137,7 +137,7 @@ impl Endpoint {
         to == IpAddr::from(Ipv4Addr::BROADCAST) || self.stack.ip_addrs().iter().any(directed)
     }
 
-    /// Returns a local port for an outgoing connection: the one that was least recently used.
+    /// Returns the local port for an outgoing connection whose last use is longest ago.
     pub(super) fn ephemeral_port(&mut self) -> u16 {
         let port = self.next_port;
         self.next_port = port.checked_add(1).unwrap_or(EPHEMERAL_PORT_MIN);

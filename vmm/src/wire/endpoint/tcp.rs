@@ -8,26 +8,26 @@ use smoltcp::socket::tcp;
 use super::Endpoint;
 use super::sockets::{BUFFER_BYTES, Kind, SocketError, SocketId, address};
 
-/// State of a connection.
+/// State of a TCP connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TcpState {
-    /// No peer has connected.
+    /// No node has connected yet.
     Listening,
     /// The connection is being established.
     Connecting,
-    /// Established. The other side may have finished sending.
+    /// The connection is established. The node may have finished sending.
     Open,
-    /// This side has finished sending. The other side has not, or has not acknowledged it.
+    /// The endpoint has finished sending. The node has not finished, or has not acknowledged the end.
     Finishing,
-    /// Closed, or never established. Received bytes can still be read.
+    /// The connection is closed, or was never established. The caller can still read received bytes.
     Closed,
 }
 
 impl Endpoint {
-    /// Begins a connection to a node. [`Endpoint::tcp_state`] shows if it succeeds.
+    /// Begins a connection to a node. [`Endpoint::tcp_state`] tells whether it succeeds.
     ///
     /// # Errors
-    /// Returns an error if the endpoint has too many sockets, or the address cannot be reached.
+    /// Returns an error if the endpoint has too many sockets or cannot reach the address.
     pub fn tcp_connect(&mut self, to: SocketAddr) -> Result<SocketId, SocketError> {
         self.reach(to)?;
         let from = self.ephemeral_port();
@@ -36,7 +36,8 @@ impl Endpoint {
         self.add(Kind::Tcp, socket)
     }
 
-    /// Waits for a connection to a port. The socket becomes that connection; for more connections, listen again.
+    /// Waits for a connection to a port. The socket becomes that connection. To accept another connection, listen
+    /// again.
     ///
     /// # Errors
     /// Returns an error if the endpoint has too many sockets, or the port is 0.
@@ -63,7 +64,7 @@ impl Endpoint {
         })
     }
 
-    /// Returns the peer's address of a connection.
+    /// Returns the address of the node at the other end of a connection.
     ///
     /// # Errors
     /// Returns an error if the socket is not a TCP socket of this endpoint.
@@ -72,11 +73,12 @@ impl Endpoint {
         Ok(socket.remote_endpoint().map(address))
     }
 
-    /// Queues bytes for sending. Returns the number of bytes taken; 0 while the connection is being established.
+    /// Queues bytes for sending. Returns the number of bytes accepted, which is 0 while the connection is being
+    /// established.
     ///
     /// # Errors
-    /// Returns an error if the connection takes no more bytes, its peer cannot be reached, or the socket is not a TCP
-    /// socket.
+    /// Returns an error if the connection can no longer send, the endpoint cannot reach the node, or the socket is not
+    /// a TCP socket.
     pub fn tcp_send(&mut self, id: SocketId, bytes: &[u8]) -> Result<usize, SocketError> {
         let connecting = matches!(self.tcp_state(id)?, TcpState::Listening | TcpState::Connecting);
         if let Some(peer) = self.tcp_peer(id)? {
@@ -96,16 +98,16 @@ impl Endpoint {
         }
     }
 
-    /// Takes the received bytes; empty if none have arrived yet.
+    /// Takes the received bytes. Returns an empty list if none have arrived.
     ///
     /// # Errors
-    /// Returns an error if no more bytes will arrive, or the socket is not a TCP socket of this endpoint.
+    /// Returns an error if no more bytes can arrive, or if the socket is not a TCP socket of this endpoint.
     pub fn tcp_receive(&mut self, id: SocketId) -> Result<Vec<u8>, SocketError> {
         let connecting = matches!(self.tcp_state(id)?, TcpState::Listening | TcpState::Connecting);
         let handle = self.tcp_socket(id)?;
         let socket: &mut tcp::Socket<'_> = self.sockets.get_mut(handle);
         let mut bytes = Vec::new();
-        // The buffer is a ring, so the bytes may be in two pieces.
+        // The receive buffer is a ring, so the bytes may be in two pieces.
         while socket.can_recv() {
             let read = socket.recv(|piece| {
                 bytes.extend_from_slice(piece);
@@ -118,14 +120,14 @@ impl Endpoint {
         if bytes.is_empty() && !socket.may_recv() && !connecting {
             return Err(SocketError::Closed);
         }
-        // The stack may have to tell the other side that there is room again.
+        // The stack may have to tell the node that the buffer has room again.
         if !bytes.is_empty() {
             self.ask();
         }
         Ok(bytes)
     }
 
-    /// Finishes sending. Bytes from the other side can still be received.
+    /// Finishes sending. The node may still send bytes.
     ///
     /// # Errors
     /// Returns an error if the socket is not a TCP socket of this endpoint.

@@ -10,7 +10,7 @@ use super::Endpoint;
 use super::sockets::{BUFFER_BYTES, Kind, PACKETS_MAX, PAYLOAD_BYTES_MAX, SocketError, SocketId, address};
 
 impl Endpoint {
-    /// Opens a socket that sends and receives datagrams at a port.
+    /// Opens a socket that sends and receives datagrams at a local port.
     ///
     /// # Errors
     /// Returns an error if the endpoint has too many sockets, or the port is 0.
@@ -22,11 +22,11 @@ impl Endpoint {
         self.add(Kind::Udp, socket)
     }
 
-    /// Sends a datagram to a node or a group.
+    /// Sends a datagram to a node or a multicast group.
     ///
     /// # Errors
-    /// Returns an error if the datagram is too long, the socket's queue is full, the address cannot be reached, or the
-    /// socket is not a UDP socket.
+    /// Returns an error if the datagram is too long, the socket's queue is full, the endpoint cannot reach the address,
+    /// or the socket is not a UDP socket.
     pub fn udp_send(&mut self, id: SocketId, to: SocketAddr, payload: &[u8]) -> Result<(), SocketError> {
         let handle = self.udp_socket(id)?;
         if payload.len() > PAYLOAD_BYTES_MAX {
@@ -44,7 +44,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Takes the next datagram that has arrived, with its sender.
+    /// Takes the next datagram that has arrived, with the address of its sender.
     ///
     /// # Errors
     /// Returns an error if the socket is not a UDP socket of this endpoint.

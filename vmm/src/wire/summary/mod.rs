@@ -1,7 +1,7 @@
-//! Summary of a frame in one line. Accepts any bytes: guests send anything, and faults flip bits.
+//! Summary of a frame in one line. Any bytes are accepted, because guests may send anything and faults flip bits.
 //!
 //! - this file: the summary, and its text
-//! - [`read`]: the reading of a frame
+//! - [`read`]: reads a frame
 
 mod read;
 
@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use serde::Serialize;
 
-/// Content of a frame.
+/// Summary of a frame's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Summary {
@@ -22,10 +22,10 @@ pub enum Summary {
         sender_mac: [u8; 6],
         /// IPv4 address of the sender.
         sender: Ipv4Addr,
-        /// IPv4 address that a request asks for, or to which a reply goes.
+        /// IPv4 address for which a request asks, or to which a reply goes.
         target: Ipv4Addr,
     },
-    /// IPv4 or IPv6.
+    /// IPv4 or IPv6 packet.
     Ip {
         /// Source address.
         from: IpAddr,
@@ -36,49 +36,49 @@ pub enum Summary {
     },
     /// Another protocol, or a truncated frame.
     Other {
-        /// EtherType, after VLAN tags; 0 if the bytes are not a frame.
+        /// EtherType after VLAN tags. 0 if the bytes are too short for a frame.
         ether_type: u16,
     },
 }
 
-/// Content of an IP packet.
+/// Summary of an IP packet's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Payload {
-    /// TCP.
+    /// TCP segment.
     Tcp {
         /// Source port.
         from_port: u16,
         /// Destination port.
         to_port: u16,
-        /// Flags, from bit 0: FIN, SYN, RST, PSH, ACK, URG, ECE, CWR (RFC 9293, section 3.1).
+        /// Flags, from bit 0 on: FIN, SYN, RST, PSH, ACK, URG, ECE, CWR (RFC 9293, section 3.1).
         flags: u8,
         /// Sequence number.
         seq: u32,
         /// Acknowledgment number.
         ack: u32,
-        /// Bytes of data.
+        /// Length of the data in bytes.
         len: u16,
     },
-    /// UDP.
+    /// UDP datagram.
     Udp {
         /// Source port.
         from_port: u16,
         /// Destination port.
         to_port: u16,
-        /// Bytes of data.
+        /// Length of the data in bytes.
         len: u16,
     },
-    /// ICMP or ICMPv6.
+    /// ICMP or ICMPv6 message.
     Icmp {
         /// True for ICMPv6.
         v6: bool,
-        /// Type.
+        /// Type of the message.
         kind: u8,
-        /// Code.
+        /// Code of the message.
         code: u8,
     },
-    /// A fragment without a transport header.
+    /// Fragment of a packet without a transport header.
     Fragment,
     /// Another protocol, or a truncated packet.
     Other {
@@ -89,11 +89,11 @@ pub enum Payload {
 
 const ARP_REQUEST: u16 = 1;
 const ARP_REPLY: u16 = 2;
-/// Names of the flags of TCP, from bit 0.
+/// Names of the TCP flags, from bit 0 on.
 const FLAGS: [&str; 8] = ["FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR"];
 
 impl Summary {
-    /// Summarizes a frame.
+    /// Summarizes a frame. Accepts any bytes.
     #[must_use]
     pub fn of(frame: &[u8]) -> Summary {
         read::frame(frame)
@@ -141,7 +141,7 @@ impl fmt::Display for Summary {
     }
 }
 
-/// Returns the name of a type of ICMP (RFC 792) or of ICMPv6 (RFC 4443 and 4861).
+/// Returns the name of an ICMP type (RFC 792) or ICMPv6 type (RFC 4443 and 4861), if it has one.
 fn icmp_name(v6: bool, kind: u8) -> Option<&'static str> {
     Some(match (v6, kind) {
         (false, 8) | (true, 128) => "echo-request",

@@ -1,7 +1,7 @@
-//! Reading of a frame: Ethernet, VLAN tags, ARP, IP with its extension headers, and the headers of transports.
+//! Reads a frame: Ethernet, VLAN tags, ARP, IP with its extension headers, and transport headers.
 //!
-//! The reading is lax, because frames are cut and damaged: if a length field contradicts the length of the frame, that of
-//! the frame holds. What is too short for its header is of another protocol.
+//! Reading is lax, because frames may be cut or damaged. If a length field contradicts the length of the frame, the
+//! length of the frame counts. Content that is too short for its header is reported as another protocol.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -12,11 +12,11 @@ mod ether_type {
     pub(super) const IPV4: u16 = 0x0800;
     pub(super) const ARP: u16 = 0x0806;
     pub(super) const IPV6: u16 = 0x86dd;
-    /// Tags of VLANs (IEEE 802.1Q), of providers, and of their predecessors.
+    /// EtherTypes of VLAN tags: IEEE 802.1Q, provider bridging, and its predecessor.
     pub(super) const VLAN: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 }
 
-/// Protocol numbers of IP (RFC 5237).
+/// IP protocol numbers (RFC 5237).
 mod protocol {
     pub(super) const HOP_BY_HOP: u8 = 0;
     pub(super) const ICMP: u8 = 1;
@@ -29,7 +29,7 @@ mod protocol {
     pub(super) const DESTINATION_OPTIONS: u8 = 60;
 }
 
-/// Maximum number of VLAN tags that are read.
+/// Maximum number of VLAN tags that are skipped.
 const TAGS_MAX: usize = 3;
 
 const ETHERNET_BYTES: usize = 14;
@@ -39,10 +39,9 @@ const IPV6_BYTES: usize = 40;
 const TCP_BYTES: usize = 20;
 const UDP_BYTES: usize = 8;
 const ICMP_BYTES: usize = 8;
-/// Length of an ICMP message with timestamps (RFC 792).
+/// Length of an ICMP timestamp message in bytes (RFC 792).
 const ICMP_TIMESTAMP_BYTES: usize = 20;
 
-/// Reads a frame.
 pub(super) fn frame(frame: &[u8]) -> Summary {
     let Some(mut rest) = frame.get(ETHERNET_BYTES..) else { return Summary::Other { ether_type: 0 } };
     let mut ether_type = be16(frame, ETHERNET_BYTES - 2);
@@ -76,7 +75,7 @@ fn arp(packet: &[u8]) -> Option<Summary> {
     })
 }
 
-/// Reads IP of the version that the packet names, whatever its EtherType.
+/// Reads an IP packet. The version comes from the packet and not from the EtherType.
 fn ip(packet: &[u8]) -> Option<Summary> {
     match packet.first()? >> 4 {
         4 => ipv4(packet),
@@ -94,7 +93,7 @@ fn ipv4(packet: &[u8]) -> Option<Summary> {
     }
     let rest = packet.get(header_bytes..)?;
     let bytes = usize::from(be16(packet, 2)).checked_sub(header_bytes).unwrap_or(rest.len());
-    // The flag "more fragments" and the offset.
+    // Bits of the flag "more fragments" and of the fragment offset.
     let is_fragment = be16(packet, 6) & 0x3fff != 0;
     let content = Content { protocol: packet[PROTOCOL], bytes: &rest[..bytes.min(rest.len())], is_fragment };
     let address = |at: usize| Some(Ipv4Addr::from(*packet.get(at..)?.first_chunk::<4>()?));
@@ -111,7 +110,7 @@ fn ipv4(packet: &[u8]) -> Option<Summary> {
 fn ipv6(packet: &[u8]) -> Option<Summary> {
     const NEXT_HEADER: usize = 6;
     let rest = packet.get(IPV6_BYTES..)?;
-    // A length of 0 means that an option has it.
+    // Length 0 means that an option has the length.
     let bytes = match be16(packet, 4) {
         0 => rest.len(),
         bytes => rest.len().min(bytes.into()),
@@ -122,18 +121,19 @@ fn ipv6(packet: &[u8]) -> Option<Summary> {
     Some(Summary::Ip { from: address(8)?.into(), to: address(24)?.into(), payload })
 }
 
-/// Content of an IP packet, from one of its headers on.
+/// Content of an IP packet, from some header on.
 struct Content<'a> {
-    /// Number of the first header.
+    /// Protocol number of the first header.
     protocol: u8,
     bytes: &'a [u8],
     is_fragment: bool,
 }
 
 impl<'a> Content<'a> {
-    /// Skips the extension headers of IPv6. Returns the header that cannot be skipped as an error.
+    /// Skips IPv6 extension headers. If a header cannot be skipped, returns the content from that header on as an
+    /// error.
     fn after_extensions(mut self) -> Result<Content<'a>, Content<'a>> {
-        // Options for each hop are directly after the header.
+        // Hop-by-hop options come directly after the IPv6 header.
         if self.protocol == protocol::HOP_BY_HOP {
             self = self.after_options()?;
         }
@@ -148,7 +148,7 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// Skips options or a routing header, whose length is counted in units of 8 bytes after the first.
+    /// Skips options or a routing header. Its length field counts units of 8 bytes after the first 8.
     fn after_options(self) -> Result<Content<'a>, Content<'a>> {
         match *self.bytes {
             [next, units, ..] => self.after(next, (usize::from(units) + 1) * 8),
@@ -156,7 +156,7 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// Skips an authentication header (RFC 4302), whose length is counted in units of 4 bytes after the second.
+    /// Skips an authentication header (RFC 4302). Its length field counts units of 4 bytes after the first 8.
     fn after_authentication(self) -> Result<Content<'a>, Content<'a>> {
         match *self.bytes {
             [next, units @ 1..=u8::MAX, ..] => self.after(next, (usize::from(units) + 2) * 4),
@@ -168,7 +168,7 @@ impl<'a> Content<'a> {
     fn after_fragment(mut self) -> Result<Content<'a>, Content<'a>> {
         match *self.bytes {
             [next, _, offset, flags, ..] if self.bytes.len() >= 8 => {
-                // The three lowest bits are two reserved ones and "more fragments".
+                // The lowest three bits are two reserved bits and "more fragments".
                 self.is_fragment |= offset != 0 || flags & 0b1111_1001 != 0;
                 self.after(next, 8)
             }
@@ -176,7 +176,7 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// Skips a header of `bytes` bytes.
+    /// Skips a header of `bytes` bytes. `next` is the protocol number of the next header.
     fn after(self, next: u8, bytes: usize) -> Result<Content<'a>, Content<'a>> {
         match self.bytes.get(bytes..) {
             Some(rest) => Ok(Content { protocol: next, bytes: rest, ..self }),
@@ -184,7 +184,7 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// Returns the payload.
+    /// Reads the transport header.
     fn payload(self) -> Payload {
         let transport = match self.protocol {
             _ if self.is_fragment => None,
@@ -197,7 +197,7 @@ impl<'a> Content<'a> {
         transport.unwrap_or_else(|| self.unread())
     }
 
-    /// Returns the payload if it is not read.
+    /// Returns the summary of content whose transport header is not read.
     fn unread(self) -> Payload {
         if self.is_fragment { Payload::Fragment } else { Payload::Other { protocol: self.protocol } }
     }
@@ -253,12 +253,12 @@ fn length(bytes: &[u8]) -> u16 {
     u16::try_from(bytes.len()).unwrap_or(u16::MAX)
 }
 
-/// Returns the big-endian number at an offset, at which there are two bytes.
+/// Returns the big-endian number at an offset. The caller ensures that two bytes are there.
 fn be16(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// Returns the big-endian number at an offset, at which there are four bytes.
+/// Returns the big-endian number at an offset. The caller ensures that four bytes are there.
 fn be32(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }

@@ -1,11 +1,11 @@
-//! Well-known servers.
+//! Well-known servers, which `everett init` can put into drafts.
 //!
-//! A row says how Debian's package is started so that machines reach the server, how a client sees that it serves, and
-//! where its state is. Each service runs in the foreground, writes to standard output, and starts again on the disk that a
-//! loss of power left behind.
+//! A row has the command that starts a Debian package's server so that other machines reach it. It also has a check
+//! whether the server works, and the size of the disk for its state. Each service runs in the foreground and writes to
+//! standard output. After a loss of power it starts again on the disk's content.
 //!
-//! - this file: what a row says, and the search for one
-//! - `rows`: the servers
+//! - this file: the fields of a row, and the search for a row
+//! - `rows`: the rows
 
 mod rows;
 
@@ -14,86 +14,88 @@ pub(super) use rows::SERVERS;
 /// A well-known server.
 #[derive(Debug)]
 pub(super) struct Server {
-    /// Debian packages with the server; none if Debian has none.
+    /// Debian packages with the server. Empty if Debian has none.
     pub(super) packages: &'static [&'static str],
-    /// Last parts of the names of container images with the server.
+    /// Last parts of the names of container images that have the server.
     pub(super) images: &'static [&'static str],
-    /// Names of its program. A container whose command begins with another program runs something else.
+    /// Names of the server's program. If the command of a container starts with another program, the container does not
+    /// run the server.
     pub(super) programs: &'static [&'static str],
-    /// TCP port.
+    /// TCP port on which the server listens.
     pub(super) port: u16,
-    /// Whether it serves, in its own protocol.
+    /// Check whether the server works, in its own protocol.
     pub(super) probe: Probe,
-    /// Environment without which its container images do not start.
+    /// Environment that the server's container images need to start.
     pub(super) image_env: &'static [(&'static str, &'static str)],
-    /// Command of its container images, if their own one serves no other machine; otherwise empty.
+    /// Command for the server's container images, if their own command makes the server unreachable for other machines.
+    /// Otherwise empty.
     pub(super) image_command: &'static [&'static str],
-    /// Memory of a machine with its container image.
+    /// Memory of a machine that runs the server's container image.
     pub(super) image_memory: &'static str,
-    /// Memory of a machine with its Debian package.
+    /// Memory of a machine that runs the server's Debian package.
     pub(super) memory: &'static str,
-    /// Service of the Debian package; [`Start::None`] if Debian has none.
+    /// How the Debian package's server is started. [`Start::None`] if Debian has no package.
     pub(super) start: Start,
-    /// User of Debian's package that runs it; root if `None`.
+    /// User of the Debian package as whom the server runs. `None` means root.
     pub(super) user: Option<&'static str>,
-    /// Environment of the service.
+    /// Environment of the server that is started from the Debian package.
     pub(super) env: &'static [(&'static str, &'static str)],
-    /// Size of the disk at [`STATE`] with the server's state; `None` without state.
+    /// Size of the disk at [`STATE`] with the server's state. `None` if the server keeps no state.
     pub(super) state: Option<&'static str>,
-    /// Command that puts load on the server, and ends with status 0 when it has.
+    /// Command that puts load on the server. It ends with status 0 if it succeeds.
     pub(super) load: &'static [&'static str],
 }
 
-/// Folder of a server's state.
+/// Path of the disk with a server's state.
 pub(super) const STATE: &str = "/data";
-/// Text in a script that stands for the names of all machines, with spaces between them.
+/// Text in a script that drafts replace with the names of all machines, separated by spaces.
 pub(super) const NODES: &str = "@NODES@";
-/// Memory of a machine with a container image. Its root filesystem's changes are in memory, too.
+/// Memory of a machine with a container image. Files that programs write to the root filesystem are in memory, too.
 pub(super) const IMAGE_MEMORY: &str = "512M";
 
-/// How a client sees that a server serves.
+/// Check whether a server works.
 #[derive(Debug)]
 pub(super) enum Probe {
-    /// Bytes to send, and a part of the answer.
+    /// The server answers bytes with a certain text.
     Talk {
         /// Bytes to send.
         send: &'static str,
-        /// Part of the answer.
+        /// Text that the answer must contain.
         expect: &'static str,
     },
-    /// A program of the package that ends with status 0.
+    /// A program of the package ends with status 0.
     Command(&'static [&'static str]),
 }
 
-/// How a service is started.
+/// How a server is started.
 #[derive(Debug)]
 pub(super) enum Start {
-    /// No package, no service.
+    /// Debian has no package of the server.
     None,
-    /// Argument vector.
+    /// The server is started with this command line.
     Argv(&'static [&'static str]),
-    /// Script of sh.
+    /// The server is started by this shell script.
     Script(&'static str),
 }
 
-/// Returns the server of a Debian package, which may have a version (`redis-server=5:7.0.15-1`).
+/// Returns the server of a Debian package. The name may include a version (`redis-server=5:7.0.15-1`).
 pub(super) fn of_package(name: &str) -> Option<&'static Server> {
     let name = name.split('=').next().unwrap_or(name);
     SERVERS.iter().find(|server| server.packages.contains(&name))
 }
 
-/// Returns true if a word is the name of an image whose server Debian does not have.
+/// Returns true if a word is the name of an image whose server is in no Debian package.
 pub(super) fn is_only_image(name: &str) -> bool {
     of_image(name).is_some_and(|server| server.packages.is_empty())
 }
 
-/// Returns the server of a container image, by the last part of its name: `docker.io/library/redis:7` is `redis`.
+/// Returns the server of a container image. The last part of the name decides: `docker.io/library/redis:7` is `redis`.
 pub(super) fn of_image(name: &str) -> Option<&'static Server> {
     let name = image_name(name);
     SERVERS.iter().find(|server| server.images.contains(&name))
 }
 
-/// Returns the last part of an image's name, without tag and digest.
+/// Returns the last part of an image's name, without the tag and the digest.
 pub(super) fn image_name(name: &str) -> &str {
     let name = name.split('@').next().unwrap_or(name);
     let last = name.rsplit('/').next().unwrap_or(name);

@@ -1,8 +1,8 @@
-//! The servers.
+//! The well-known servers.
 
 use super::{IMAGE_MEMORY, Probe, Server, Start};
 
-/// A server without state whose program needs nothing special: what most rows have in common.
+/// A server without state whose program needs no special settings. Most rows start from it.
 const PLAIN: Server = Server {
     packages: &[],
     images: &[],
@@ -20,10 +20,10 @@ const PLAIN: Server = Server {
     load: &[],
 };
 
-/// Any answer over HTTP/1, whatever its status.
+/// The server gives any answer over HTTP/1, whatever its status.
 const HTTP_ANSWER: Probe = Probe::Talk { send: "GET / HTTP/1.0\r\n\r\n", expect: "HTTP/1." };
 
-/// The servers.
+/// All well-known servers.
 pub(in crate::init) static SERVERS: &[Server] = &[
     Server {
         packages: &["redis-server"],
@@ -148,7 +148,8 @@ exec haproxy -db -f /run/haproxy.cfg
         images: &["mariadb", "mysql", "percona", "percona-server"],
         programs: &["mariadbd", "mysqld"],
         port: 3306,
-        // The server's first packet names its authentication plugin: mysql_native_password, caching_sha2_password.
+        // The server's first packet has the name of its authentication plugin: mysql_native_password or
+        // caching_sha2_password.
         probe: Probe::Talk { send: "", expect: "_password" },
         image_env: &[("MYSQL_ROOT_PASSWORD", "everett")],
         image_memory: "1G",
@@ -183,7 +184,8 @@ exec mariadbd --no-defaults --datadir=/data/db --bind-address=0.0.0.0 --socket=/
         images: &["zookeeper"],
         programs: &["zkServer.sh"],
         port: 2181,
-        // Of the four-letter words, only this one is allowed by default. A member without a quorum answers otherwise.
+        // `srvr` is the only four-letter command that is allowed by default. A member without a quorum gives another
+        // answer.
         probe: Probe::Talk { send: "srvr", expect: "Zookeeper version" },
         image_env: &[("JVMFLAGS", "-Xmx128m -XX:+UseSerialGC")],
         image_memory: "1G",
@@ -214,7 +216,7 @@ exec /usr/share/zookeeper/bin/zkServer.sh start-foreground /tmp/zoo.cfg
         images: &["rabbitmq"],
         programs: &["rabbitmq-server"],
         port: 5672,
-        // AMQP 0-9-1's protocol header; the server answers with its properties.
+        // The protocol header of AMQP 0-9-1. The server answers with its properties.
         probe: Probe::Talk { send: "AMQP\0\0\t\u{1}", expect: "RabbitMQ" },
         image_memory: "768M",
         memory: "512M",
@@ -241,7 +243,8 @@ exec /usr/lib/rabbitmq/bin/rabbitmq-server
             ("RABBITMQ_LOGS", "-"),
             ("RABBITMQ_MNESIA_BASE", "/data/mnesia"),
             ("RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", "-setcookie everett"),
-            // The script becomes the server, whose exit status is then seen.
+            // With this variable the script executes the server in its own process, so the agent sees the server's exit
+            // status.
             ("RUNNING_UNDER_SYSTEMD", "yes"),
         ],
         state: Some("256M"),
@@ -252,9 +255,9 @@ exec /usr/lib/rabbitmq/bin/rabbitmq-server
         images: &["eclipse-mosquitto", "mosquitto"],
         programs: &["mosquitto"],
         port: 1883,
-        // CONNECT of MQTT 3.1.1 without a name; CONNACK that accepts.
+        // A CONNECT of MQTT 3.1.1 without a name. The server accepts with CONNACK.
         probe: Probe::Talk { send: "\u{10}\u{c}\0\u{4}MQTT\u{4}\u{2}\0<\0\0", expect: " \u{2}\0\0" },
-        // The image's own configuration serves only the machine itself.
+        // With the image's own configuration, no other machine can reach the server.
         image_command: &["mosquitto", "-c", "/mosquitto-no-auth.conf"],
         start: Start::Script(
             r#"
@@ -300,7 +303,8 @@ exec nats-server "$@"
         images: &["kafka", "cp-kafka", "kafka-native", "redpanda"],
         programs: &["redpanda"],
         port: 9092,
-        // ApiVersions, version 0, of the client "everett"; the answer repeats the number 1 and reports no error.
+        // A request ApiVersions, version 0, from the client "everett". The answer repeats the number 1 and reports no
+        // error.
         probe: Probe::Talk {
             send: "\0\0\0\u{11}\0\u{12}\0\0\0\0\0\u{1}\0\u{7}everett",
             expect: "\0\0\0\u{1}\0\0",

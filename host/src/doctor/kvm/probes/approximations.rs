@@ -1,40 +1,41 @@
-//! Probe for instructions whose results the manual does not define to the last bit: reciprocals of SSE, and the
-//! transcendental functions of x87.
+//! Probe for instructions whose results the manual does not define to the last bit: SSE reciprocals, and transcendental
+//! functions of x87.
 //!
-//! Makes of processors choose their own results, and so does the CPU model. KVM cannot intercept these instructions, so
-//! programs that use them differ between the soft engine and a processor, and between processors. The finding tells
-//! which results differ here; it makes no host inexact.
+//! Processors of different makes return different results, and the CPU model has results of its own. KVM cannot
+//! intercept these instructions. Programs that use them therefore see differences between the soft engine and a
+//! processor, and between processors. The finding lists the results that differ on this host. It does not make a host
+//! inexact.
 
 use super::Notes;
 use super::flags::on_the_model;
 use crate::doctor::kvm::guest::{Guest, Ring};
 use crate::doctor::kvm::host::Host;
 
-/// Name of the probe, and of its guests.
+/// Name of the probe and of its guests.
 pub(crate) const NAME: &str = "approximations";
 const MEANS: &str = "programs that use them get other results than on the soft engine";
 
-/// Reciprocals of the two single-precision numbers in RAX, with the result in RBX.
+/// Reciprocals of the two single-precision numbers in RAX. The result is in RBX.
 const RECIPROCALS: [(&str, &[u8]); 2] = [
-    // movq xmm0, rax; rcpps xmm1, xmm0; movq rbx, xmm1
+    // The code is movq xmm0, rax; rcpps xmm1, xmm0; movq rbx, xmm1.
     ("RCPPS", &[0x66, 0x48, 0x0f, 0x6e, 0xc0, 0x0f, 0x53, 0xc8, 0x66, 0x48, 0x0f, 0x7e, 0xcb]),
     ("RSQRTPS", &[0x66, 0x48, 0x0f, 0x6e, 0xc0, 0x0f, 0x52, 0xc8, 0x66, 0x48, 0x0f, 0x7e, 0xcb]),
 ];
-/// Functions of x87. ST(0) and ST(1) are the double-precision number in RAX. The result is in ST(0).
+/// Functions of x87. ST(0) and ST(1) have the double-precision number in RAX. The result is in ST(0).
 const FUNCTIONS: [(&str, &[u8]); 6] = [
     ("FSIN", &[0xd9, 0xfe]),
     ("FCOS", &[0xd9, 0xff]),
-    // fptan, which also pushes 1; fstp st(0)
+    // FPTAN also pushes 1, so fstp st(0) follows.
     ("FPTAN", &[0xd9, 0xf2, 0xdd, 0xd8]),
     ("FPATAN", &[0xd9, 0xf3]),
     ("F2XM1", &[0xd9, 0xf0]),
     ("FYL2X", &[0xd9, 0xf1]),
 ];
-/// Operands. The result for each is kept in a register of its own, from R8 on.
+/// Operands. For each operand, a register of its own keeps the result, from R8 on.
 const OPERANDS: [f64; 6] = [0.1, 0.3, 0.37, 0.567_89, 0.7, 0.912_345];
 const FIRST: usize = 8;
 
-/// Returns the names of the instructions, and the guest of each.
+/// Returns the name of each instruction, and the guest that executes it.
 fn samples() -> impl Iterator<Item = (&'static str, Guest)> {
     let reciprocals = RECIPROCALS.into_iter().map(|(name, code)| {
         let pair = |value: f64| {
@@ -58,7 +59,7 @@ fn samples() -> impl Iterator<Item = (&'static str, Guest)> {
     reciprocals.chain(functions)
 }
 
-/// Returns a guest that executes the code for each operand.
+/// Returns a guest that executes the code once for each operand.
 fn guest(code: &[u8], bits: impl Fn(f64) -> u64) -> Guest {
     let mut all = Vec::new();
     for (n, operand) in (0..).zip(OPERANDS) {
@@ -82,7 +83,7 @@ pub(super) fn probe(host: &mut dyn Host, notes: &mut Notes) {
     }
 }
 
-/// Returns the instructions whose results differ from the model's.
+/// Returns the names of instructions whose results differ from the model's.
 fn differing(host: &mut dyn Host) -> Result<Vec<&'static str>, String> {
     let mut names = Vec::new();
     for (name, guest) in samples() {
@@ -109,7 +110,8 @@ mod tests {
                 let (result, wanted) = match name {
                     "RCPPS" => (f64::from(f32::from_bits(bits as u32)), 1.0 / x),
                     "RSQRTPS" => (f64::from(f32::from_bits(bits as u32)), 1.0 / x.sqrt()),
-                    // The significand of an extended number. The exponent is that of the wanted result.
+                    // The value is the significand of an extended number. The test takes the exponent of the expected
+                    // result.
                     _ => {
                         let wanted = match name {
                             "FSIN" => x.sin(),

@@ -4,10 +4,10 @@ use super::{Effort, Notes};
 use crate::doctor::kvm::guest::{Guest, Ring};
 use crate::doctor::kvm::host::{End, Host};
 
-/// Raw events that count retired conditional branches on some processor. A guest shows which of them works here.
+/// Raw events that count retired conditional branches on some processors. The probe finds out which event works here.
 const EVENTS: [u64; 3] = [0x11c4, 0x01c4, 0xd1];
 const ROUNDS: u64 = 300_000;
-/// Number of conditional branches of a round: a JZ, a JRCXZ and a LOOP. The JMP and the CALL do not count.
+/// Number of conditional branches in a round: JZ, JRCXZ and LOOP. JMP and CALL are not conditional.
 const CONDITIONAL: u64 = 3;
 const CODE: [u8; 17] = [
     0xeb, 0x00, // again: jmp to the next
@@ -18,9 +18,9 @@ const CODE: [u8; 17] = [
     0x58, // pop rax
     0xe2, 0xef, // loop again
 ];
-/// Number of rounds of a guest with an exit in each.
+/// Number of rounds of a guest that exits once in each round.
 const ROUNDS_WITH_EXITS: u64 = 3000;
-/// The same with an exit in each round.
+/// The same loop with an exit in each round.
 const CODE_WITH_EXITS: [u8; 19] = [
     0xe6, 0x80, // again: out 0x80, al
     0xeb, 0x00, // jmp to the next
@@ -31,23 +31,23 @@ const CODE_WITH_EXITS: [u8; 19] = [
     0x58, // pop rax
     0xe2, 0xed, // loop again
 ];
-/// Scale of the skid measurement. The counter is to stop the guest after a tenth of this number of branches; without a
-/// stop, the guest executes a hundred times this number.
+/// Scale of the measurement of the delay, in branches. The counter stops the guest after a tenth of this number. If it
+/// does not, the guest ends after a hundred times this number.
 const BRANCHES: u64 = 1_000_000;
 const NAME: &str = "guest counters";
 const MEANS: &str = "to stop a guest at an exact place";
 
-/// The event that counts conditional branches here, and the margin by which a stop is requested early.
+/// The event that counts conditional branches on this host, and the margin for early stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Branches {
-    /// Raw performance event.
+    /// Number of the raw performance event.
     pub event: u64,
-    /// Margin in branches.
+    /// Number of branches by which a stop is requested early.
     pub margin: u64,
 }
 
-/// Returns the margin for a host whose signals come up to `latest` branches late. The observed delays are not the
-/// worst possible. A larger margin costs time; a smaller one costs runs that have to be repeated.
+/// Returns the margin for a host whose signals came at most `latest` branches late. Longer delays may still occur. A
+/// larger margin costs time; with a smaller margin, more runs have to be repeated.
 fn margin(latest: u64) -> u64 {
     2 * latest + 1000
 }
@@ -73,8 +73,8 @@ pub(super) fn probe(host: &mut dyn Host, effort: Effort, notes: &mut Notes) {
     notes.needed(NAME, false, why, MEANS);
 }
 
-/// Checks that the event counts each conditional branch exactly once and nothing else, also on entry to and exit from
-/// the guest.
+/// Checks that the event counts each conditional branch of a guest exactly once, and counts nothing at entries and
+/// exits.
 fn exact(host: &mut dyn Host, event: u64, effort: Effort) -> Result<(), String> {
     for _ in 0..effort.rounds().max(3) {
         let guests = [
@@ -98,8 +98,8 @@ fn exact(host: &mut dyn Host, event: u64, effort: Effort) -> Result<(), String> 
     Ok(())
 }
 
-/// Returns the largest observed delay of the counter's signal, in branches, and a description of it. The count has to be
-/// exact after an overflow, too.
+/// Returns the longest observed delay of the counter's signal, in branches, and its description. Fails if the count is
+/// wrong after an overflow.
 fn skid(host: &mut dyn Host, event: u64, effort: Effort) -> Result<(u64, String), String> {
     let after = BRANCHES / 10;
     let mut latest = 0;
@@ -115,7 +115,7 @@ fn skid(host: &mut dyn Host, event: u64, effort: Effort) -> Result<(u64, String)
         }
         let done = (BRANCHES * 100).saturating_sub(ran.gpr[1]);
         let counted = ran.counted.ok_or("nothing was counted")?;
-        // The stop can separate the last branch from the DEC before it.
+        // The stop can come between the DEC and the branch of the last round.
         if counted != done && Some(counted) != done.checked_sub(1) {
             return Err(format!("{counted} counted for {done} branches, with an overflow among them"));
         }

@@ -1,8 +1,9 @@
-//! Probe for the status flags that the manual calls undefined: the values that this host's processor and the CPU
-//! model leave.
+//! Probe for status flags that the manual calls undefined. It compares the values that the host's processor and the CPU
+//! model leave in these flags.
 //!
-//! Digests in clock modes `exit` and `branch` cover no status flags (`everett_vmm::digest::registers`), so no result of
-//! this probe makes a host inexact. The findings tell what a program that copies such flags would see.
+//! In the clock modes `exit` and `branch`, digests do not cover status flags (`everett_vmm::digest::registers`).
+//! Therefore no result of this probe makes a host inexact. A program that copies undefined flags would see the
+//! differences that the findings list.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use super::Notes;
 use crate::doctor::kvm::guest::{Guest, RAM_BYTES, Ring};
 use crate::doctor::kvm::host::{Host, Ran};
 
-/// Name of the probe, and of its guests.
+/// Name of the probe and of its guests.
 pub(crate) const NAME: &str = "undefined flags";
 const MEANS: &str =
     "visible only to programs that copy flags; digests in the clock modes of kvm do not cover them";
@@ -28,18 +29,18 @@ const AF: u64 = 1 << 4;
 const ZF: u64 = 1 << 6;
 const SF: u64 = 1 << 7;
 const OF: u64 = 1 << 11;
-/// The status flags, in the order of reports.
+/// The status flags, in the order in which reports list them.
 const FLAGS: [(&str, u64); 6] = [("CF", CF), ("PF", PF), ("AF", AF), ("ZF", ZF), ("SF", SF), ("OF", OF)];
 const ALL: u64 = CF | PF | AF | ZF | SF | OF;
-/// The bit of RFLAGS that is always set.
+/// Bit of RFLAGS that is always 1.
 const ALWAYS: u64 = 2;
 
-/// An instruction on EAX, ECX and EDX, and the status flags that it leaves undefined.
+/// An instruction with the operands EAX, ECX and EDX, and the status flags that it leaves undefined.
 struct Sample {
     name: &'static str,
     code: &'static [u8],
     undefined: u64,
-    /// True if the instruction is not allowed in ring 3.
+    /// True if ring 3 may not execute the instruction.
     privileged: bool,
 }
 
@@ -47,7 +48,7 @@ const fn sample(name: &'static str, code: &'static [u8], undefined: u64) -> Samp
     Sample { name, code, undefined, privileged: false }
 }
 
-/// Every instruction of the model that leaves a status flag undefined. A test compares the list with the decoder's
+/// All instructions of the CPU model that leave a status flag undefined. A test compares this list with the decoder's
 /// tables.
 const SAMPLES: [Sample; 34] = [
     sample("shl by 1", &[0xd1, 0xe0], AF),
@@ -86,27 +87,27 @@ const SAMPLES: [Sample; 34] = [
     Sample { privileged: true, ..sample("mov from a control register", &[0x0f, 0x20, 0xc0], ALL) },
 ];
 
-/// Values of RAX and RCX in the cases. RDX is zero, so that no quotient overflows. The products have both parities and
-/// both signs, and the positions of the lowest and the highest set bit have both parities. So a flag that follows the
-/// result varies among the cases.
+/// Values of RAX and RCX in the cases. RDX is zero, so that no quotient overflows. Among the products are both parities
+/// and both signs. Among the positions of the lowest and of the highest set bit are both parities. A flag that depends
+/// on the result therefore differs between cases.
 const OPERANDS: [(u64, u64); 3] = [(0x8000_0011, 0xb), (0x7fff_fff1, 0x8000_0001), (0, 0x10)];
-/// Status flags before the instruction.
+/// Values of the status flags before the instruction.
 const BEFORE: [u64; 2] = [0, ALL];
-/// Number of cases of a sample. The flags after each case are kept in a register of their own, from R8 on.
+/// Number of cases of a sample. After each case, a register of its own keeps the flags, from R8 on.
 const CASES: usize = OPERANDS.len() * BEFORE.len();
 const FIRST: usize = 8;
 
-/// Treatment of an undefined flag by a processor, as inferred from the cases.
+/// What a processor does with an undefined flag, inferred from the cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Does {
-    /// Clears the flag.
+    /// The processor clears the flag.
     Clears,
-    /// Sets the flag.
+    /// The processor sets the flag.
     Sets,
-    /// Leaves the flag unchanged.
+    /// The processor leaves the flag unchanged.
     Keeps,
-    /// Computes the flag from the operands.
+    /// The processor computes the flag from the operands.
     Computes,
 }
 
@@ -121,18 +122,18 @@ impl Does {
     }
 }
 
-/// Treatment of an undefined status flag by an instruction, on the host and in the model.
+/// Comparison of host and model for one instruction and one undefined status flag.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Undefined {
     /// Name of the instruction.
     pub instruction: &'static str,
     /// Name of the flag.
     pub flag: &'static str,
-    /// Behaviour of the host's processor.
+    /// What the host's processor does with the flag.
     pub host: Does,
-    /// Behaviour of the model.
+    /// What the model does with the flag.
     pub model: Does,
-    /// True if host and model agree in every case.
+    /// True if host and model give the same value in every case.
     pub equal: bool,
 }
 
@@ -161,7 +162,7 @@ impl Sample {
         }
         Ok(std::array::from_fn(|case| ran.gpr[FIRST + case]))
     }
-    /// Compares host and model for each undefined flag.
+    /// Compares the results of host and model, for each flag that the instruction leaves undefined.
     fn rows(&self, host: [u64; CASES], model: [u64; CASES]) -> impl Iterator<Item = Undefined> {
         let flags = FLAGS.into_iter().filter(|(_, bit)| self.undefined & bit != 0);
         flags.map(move |(flag, bit)| Undefined {
@@ -174,7 +175,7 @@ impl Sample {
     }
 }
 
-/// Returns the status flags before each case, and its operands (RAX, RCX).
+/// Returns the cases: the status flags before the instruction, and the operands (RAX, RCX).
 fn cases() -> impl Iterator<Item = (u64, (u64, u64))> {
     BEFORE.into_iter().flat_map(|before| OPERANDS.map(|operands| (before, operands)))
 }
@@ -191,10 +192,10 @@ fn does(results: [u64; CASES], bit: u64) -> Does {
     }
 }
 
-/// Runs a guest on the CPU model and returns its general registers.
+/// Runs a guest on the CPU model. Returns the guest's general registers.
 ///
 /// # Errors
-/// Returns an error if there is no memory for the guest or it does not halt.
+/// Returns an error if there is no memory for the guest, or if the guest does not halt.
 pub(crate) fn on_the_model(guest: &Guest) -> Result<[u64; 16], String> {
     let memory = GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0), RAM_BYTES)]);
     let memory = Arc::new(memory.map_err(|error| error.to_string())?);
@@ -227,15 +228,15 @@ pub(super) fn probe(host: &mut dyn Host, notes: &mut Notes) {
     } else {
         notes.note(NAME, detail, MEANS);
     }
-    // Rows of privileged samples. The rest is taken from ring 3, which the processor executes even where the host
-    // emulates ring 0.
+    // These rows are for privileged samples. All other rows come from ring 3: the processor executes ring 3 itself,
+    // even if the host emulates ring 0.
     let privileged =
         zero.into_iter().filter(|row| !three.iter().any(|other| other.instruction == row.instruction));
     let rows = privileged.collect::<Vec<_>>();
     notes.undefined(three.into_iter().chain(rows).collect());
 }
 
-/// Runs every sample that the ring allows.
+/// Runs every sample that may be executed in this ring.
 fn look(host: &mut dyn Host, ring: Ring) -> Result<Vec<Undefined>, String> {
     let mut rows = Vec::new();
     for sample in SAMPLES.iter().filter(|sample| sample.runs_in(ring)) {
@@ -248,7 +249,7 @@ fn look(host: &mut dyn Host, ring: Ring) -> Result<Vec<Undefined>, String> {
     Ok(rows)
 }
 
-/// Describes the rows, grouped by flag and by the host's behaviour.
+/// Describes rows in words, grouped by the flag and by what the host does.
 fn summary(rows: &[Undefined]) -> String {
     let place = |row: &Undefined| FLAGS.iter().position(|(flag, _)| *flag == row.flag);
     let mut groups: BTreeMap<_, Vec<&Undefined>> = BTreeMap::new();
@@ -302,7 +303,7 @@ mod tests {
         for sample in &SAMPLES {
             let i = Decoder::new(64, sample.code, DecoderOptions::NONE).decode();
             assert_eq!(i.len(), sample.code.len(), "{}", sample.name);
-            // The decoder's tables do not say that a shift by the operand's width or more leaves CF undefined (SDM
+            // The decoder's tables do not say that CF is undefined after a shift by the operand's width or more (SDM
             // vol. 2B, SAL/SAR/SHL/SHR).
             let cf = if sample.name.contains("beyond") { CF } else { 0 };
             assert_eq!(sample.undefined & !cf, undefined(&i), "{}", sample.name);
@@ -321,8 +322,8 @@ mod tests {
         assert_eq!(of(|n, _| if n == 0 { AF } else { 0 }), Does::Computes);
     }
 
-    /// After BSF and BSR, AMD's processors set PF to the parity of the result, and the model clears PF. If all results
-    /// had odd parity, the two would look alike.
+    /// After BSF and BSR, AMD processors set PF to the parity of the result, and the model clears PF. If all results
+    /// had odd parity, the probe could not tell the two apart.
     #[test]
     fn a_flag_that_follows_a_result_varies_in_the_cases() {
         let products = OPERANDS.map(|(rax, rcx)| (rax as u32).wrapping_mul(rcx as u32));
@@ -358,7 +359,7 @@ mod tests {
                 assert!(results.iter().all(|flags| flags & !ALL == ALWAYS), "{}: {results:x?}", sample.name);
             }
         }
-        // Shifts clear AF, whatever its value was before.
+        // Shifts clear AF in all cases, whatever its value was before.
         let shl = SAMPLES.iter().find(|sample| sample.name == "shl").unwrap();
         let gpr = on_the_model(&shl.guest(Ring::Three)).unwrap();
         assert_eq!(does(std::array::from_fn(|case| gpr[FIRST + case]), AF), Does::Clears);

@@ -1,5 +1,5 @@
-//! Probe for host features that the model hides from guests: CPUID in both rings, and instructions that the model
-//! lacks.
+//! Probe for features of the host's processor that guests must not see: CPUID in both rings, and instructions that the
+//! CPU model lacks.
 
 use everett_cpu::cpuid::leaves;
 use everett_cpu::state::Msrs;
@@ -10,22 +10,22 @@ use crate::doctor::kvm::host::Host;
 
 const UD: u8 = 6;
 
-/// Instructions that return random numbers, which no seed determines.
+/// Instructions that return random numbers. No seed determines these numbers.
 const RANDOM: [(&str, &[u8]); 2] =
     [("RDRAND", &[0x48, 0x0f, 0xc7, 0xf0]), ("RDSEED", &[0x48, 0x0f, 0xc7, 0xf8])];
-/// Instructions that compute the same result on every host that has them and raise #UD on others. Their operands are
-/// registers.
+/// Instructions that compute the same result on every processor that has them, and raise #UD on all others. Their
+/// operands are registers.
 const OTHERS: [(&str, &[u8]); 7] = [
     ("AESENC", &[0x66, 0x0f, 0x38, 0xdc, 0xc1]),
     ("SHA1NEXTE", &[0x0f, 0x38, 0xc8, 0xc1]),
     ("PCLMULQDQ", &[0x66, 0x0f, 0x3a, 0x44, 0xc1, 0x00]),
     ("ADX", &[0x66, 0x0f, 0x38, 0xf6, 0xc1]),
     ("RDPID", &[0xf3, 0x0f, 0xc7, 0xf8]),
-    // KVM answers calls of a hypervisor with an error.
+    // KVM handles hypercalls and returns an error to the guest.
     ("VMCALL", &[0x0f, 0x01, 0xc1]),
     ("VMMCALL", &[0x0f, 0x01, 0xd9]),
 ];
-/// Transactions, in the number of RCX. RBX counts those that commit. RSI collects the statuses of those that abort.
+/// RCX transactions. RBX counts the transactions that commit, and RSI collects the statuses of those that abort.
 const TRANSACTIONS: [u8; 24] = [
     0x31, 0xdb, // xor ebx, ebx
     0x31, 0xf6, // xor esi, esi
@@ -38,8 +38,7 @@ const TRANSACTIONS: [u8; 24] = [
     0x75, 0xec, // jnz again
 ];
 const ATTEMPTS: u64 = 100;
-/// TZCNT of zero, which executes as BSF on a processor without TZCNT. TZCNT returns 64, BSF keeps the old register
-/// value.
+/// TZCNT of zero. TZCNT returns 64. A processor without TZCNT executes BSF, which keeps the register's old value.
 const TZCNT: [u8; 8] = [0x31, 0xd2, 0x31, 0xc0, 0xf3, 0x48, 0x0f, 0xbc];
 const TZCNT_OF_ZERO: u64 = 64;
 
@@ -80,8 +79,9 @@ pub(super) fn probe(host: &mut dyn Host, effort: Effort, notes: &mut Notes) {
     others(host, notes);
 }
 
-/// Returns the behaviour of XBEGIN if a transaction begins. Sets `aborts` if it aborts each time with status 0, as where
-/// a host without the feature in CPUID has it disabled: then nothing of the host decides.
+/// Returns the behaviour of XBEGIN if the host can influence a transaction. Sets `aborts` if XBEGIN executes without
+/// #UD. If each transaction aborts with status 0, as on a processor where the feature is disabled, the host has no
+/// influence.
 fn transactions(host: &mut dyn Host, ring: Ring, aborts: &mut bool) -> Result<Option<String>, String> {
     let ran = host.run(&Guest { rcx: ATTEMPTS, ..Guest::new("XBEGIN", ring, &TRANSACTIONS) })?;
     if ran.raised(UD) {
@@ -96,12 +96,12 @@ fn transactions(host: &mut dyn Host, ring: Ring, aborts: &mut bool) -> Result<Op
     Ok(begins.then(|| format!("{committed} of {ATTEMPTS} transactions commit, aborts show {statuses:#x}")))
 }
 
-/// Returns the first leaf that differs from the model, if any.
+/// Returns a description of the first leaf that differs from the model. `None` if no leaf differs.
 fn cpuid(host: &mut dyn Host, ring: Ring) -> Result<Option<String>, String> {
     let code = [0x0f, 0xa2];
     let mut wanted = leaves(Msrs::default().apic_base);
-    // Hypervisors identify themselves in these leaves. The model returns the last basic leaf there, as for any leaf
-    // beyond it.
+    // Hypervisors identify themselves in these leaves. For leaves beyond the last basic leaf, the model returns the
+    // last basic leaf.
     if let Some(last) = wanted.iter().rev().find(|row| row.leaf < 0x8000_0000).copied() {
         wanted.push(everett_cpu::cpuid::Leaf { leaf: 0x4000_0000, ..last });
         wanted.push(everett_cpu::cpuid::Leaf { leaf: 0x4000_0001, ..last });
@@ -121,7 +121,7 @@ fn cpuid(host: &mut dyn Host, ring: Ring) -> Result<Option<String>, String> {
     Ok(None)
 }
 
-/// Returns the instruction's behaviour if it does not raise #UD.
+/// Returns what the instruction does. `None` if it raises #UD.
 fn hidden(
     host: &mut dyn Host,
     name: &'static str,
@@ -145,7 +145,7 @@ fn others(host: &mut dyn Host, notes: &mut Notes) {
             Err(why) => return notes.note("hidden instructions", format!("unknown: {why}"), ""),
         }
     }
-    // tzcnt rax, rdx
+    // The code is tzcnt rax, rdx.
     let code = [TZCNT.as_slice(), &[0xc2]].concat();
     match host.run(&Guest::new("TZCNT", Ring::Three, &code)) {
         Ok(ran) if ran.gpr[0] == TZCNT_OF_ZERO => executed.push("TZCNT"),

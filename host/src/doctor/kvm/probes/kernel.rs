@@ -1,7 +1,7 @@
-//! Probes for what a stock kernel's boot needs of the processor: registers whose bits it sets, protection that it
-//! relies on, and instructions that CPUID promises.
+//! Probes for properties of the processor that a stock kernel needs at boot: bits of control registers, protection of
+//! memory, and instructions that CPUID promises.
 //!
-//! On a host that lacks one of them, a kernel starts and then ends in an exception.
+//! If one of these properties is missing, a kernel starts to boot and then fails with an exception.
 
 use super::{Effort, Notes, always};
 use crate::doctor::kvm::guest::{CODE, DATA, FOR_PROGRAMS, Guest, HUGE, NO_EXECUTE, Ring};
@@ -9,19 +9,19 @@ use crate::doctor::kvm::host::{End, Host};
 
 const GP: u8 = 13;
 const PF: u8 = 14;
-/// Bits of a page fault's error code: a right is missing, and not the page; an instruction fetch. The others are a write,
-/// ring 3, and a reserved bit in a page table.
+/// Bits of a page fault's error code: the page is present but a right is missing, and the access was an instruction
+/// fetch.
 const PRESENT: u64 = 1;
 const FETCH: u64 = 1 << 4;
 const CR4_UMIP: u64 = 1 << 11;
 const CR4_SMEP: u64 = 1 << 20;
 const CR4_SMAP: u64 = 1 << 21;
-/// Encodings of control registers in MOV.
+/// Numbers of the control registers in the encoding of MOV.
 const CR0: u8 = 0;
 const CR4: u8 = 4;
 
-/// Bits of CR0 and CR4 that the CPU model has. Each is inverted and read back, and inverted again. Bits without which
-/// long mode ends are left out.
+/// Bits of CR0 and CR4 that the CPU model has. The guest inverts each bit, reads it back and inverts it again. The list
+/// leaves out bits that long mode needs.
 const BITS: [(u8, u8, &str); 15] = [
     (CR0, 1, "CR0.MP"),
     (CR0, 3, "CR0.TS"),
@@ -39,7 +39,7 @@ const BITS: [(u8, u8, &str); 15] = [
     (CR4, 20, "CR4.SMEP"),
     (CR4, 21, "CR4.SMAP"),
 ];
-/// MSRs that guests access without an exit, with the bit that is inverted.
+/// MSRs that guests access without an exit, each with the number of the bit that the guest inverts.
 const MSRS: [(u32, u8, &str); 5] = [
     (0xc000_0080, 0, "EFER.SCE"),
     (0xc000_0080, 11, "EFER.NXE"),
@@ -47,19 +47,19 @@ const MSRS: [(u32, u8, &str); 5] = [
     (0xc000_0101, 12, "GS_BASE"),
     (0xc000_0102, 12, "KERNEL_GS_BASE"),
 ];
-/// Instructions that ring 3 must not execute with CR4.UMIP. Their operand is [DATA] or EAX.
+/// Instructions that must raise #GP in ring 3 when CR4.UMIP is set. The operand is [DATA] or EAX.
 const HIDDEN_BY_UMIP: [(&str, &[u8]); 4] = [
     ("SGDT", &[0x0f, 0x01, 0x04, 0x25, 0, 0, 2, 0]),
     ("SIDT", &[0x0f, 0x01, 0x0c, 0x25, 0, 0, 2, 0]),
     ("SLDT", &[0x0f, 0x00, 0xc0]),
     ("STR", &[0x0f, 0x00, 0xc8]),
 ];
-/// SMSW with the operand EAX, which CR4.UMIP hides as well. KVM emulates UMIP on Intel processors that lack it, but VMX cannot
-/// intercept SMSW there. Linux emulates an SMSW that raises #GP and returns the same value, so only a warning in the
-/// kernel's log is missing.
+/// SMSW with the operand EAX. CR4.UMIP hides SMSW, too. On Intel processors without UMIP, KVM emulates UMIP, but VMX
+/// cannot intercept SMSW. This is harmless: if SMSW raised #GP, Linux would emulate it and return the same value. Only
+/// a warning in the kernel's log is missing.
 const SMSW: [u8; 3] = [0x0f, 0x01, 0xe0];
-/// Instructions that CPUID promises. If the processor raises #UD at one of them, no engine executes the instruction
-/// instead. Their memory operand is [DATA].
+/// Instructions that CPUID promises. If the processor raises #UD at one of them, no engine executes the instruction in
+/// its place. Memory operands are [DATA].
 const PROMISED: [(&str, &[u8]); 12] = [
     ("RDTSCP", &[0x0f, 0x01, 0xf9]),
     ("LAHF", &[0x9f]),
@@ -94,7 +94,7 @@ pub(super) fn probe(host: &mut dyn Host, effort: Effort, notes: &mut Notes) {
     }
 }
 
-/// Joins the failures of a check, or returns `None` if there are none.
+/// Joins failures to one text. Returns `None` if there are no failures.
 fn listed(failures: Vec<String>) -> Option<String> {
     (!failures.is_empty()).then(|| failures.join(", "))
 }
@@ -128,7 +128,7 @@ fn registers(host: &mut dyn Host) -> Result<Option<String>, String> {
     Ok(listed(failures))
 }
 
-/// Runs code that inverts a bit and leaves the change that it read in RBX. Returns the failure, if any.
+/// Runs code that inverts a bit and puts the observed change into RBX. Returns a description of the failure, or `None`.
 fn inverted(
     host: &mut dyn Host,
     guest: &'static str,
@@ -145,7 +145,7 @@ fn inverted(
     })
 }
 
-/// True if ring 3 executes SMSW in spite of CR4.UMIP.
+/// True if ring 3 can execute SMSW although CR4.UMIP is set.
 fn smsw_executes(host: &mut dyn Host) -> Result<bool, String> {
     let ran = host.run(&Guest { cr4: CR4_UMIP, ..Guest::new("UMIP", Ring::Three, &SMSW) })?;
     Ok(ran.to_its_end())
@@ -166,7 +166,7 @@ fn umip(host: &mut dyn Host) -> Result<Option<String>, String> {
 fn paging(host: &mut dyn Host) -> Result<Option<String>, String> {
     let byte = |at: u64| (at as u32).to_le_bytes();
     let jump_to = |at: u64| [&[0xb8][..], &byte(at), &[0xff, 0xe0]].concat(); // mov eax, at; jmp rax
-    // mov byte [DATA], 0x5a; movzx ebx, byte [HUGE + DATA]
+    // The code is mov byte [DATA], 0x5a; movzx ebx, byte [HUGE + DATA].
     let huge =
         [&[0xc6, 0x04, 0x25][..], &byte(DATA), &[0x5a, 0x0f, 0xb6, 0x1c, 0x25], &byte(HUGE + DATA)].concat();
     let mut failures = Vec::new();
@@ -199,7 +199,7 @@ fn promised(host: &mut dyn Host) -> Result<Option<String>, String> {
     for (name, code) in PROMISED {
         for (ring, word) in [(Ring::Zero, "ring 0"), (Ring::Three, "ring 3")] {
             let ran = host.run(&Guest::new("promised", ring, code))?;
-            // The soft CPU executes what the host's emulation cannot.
+            // If the host's emulation cannot execute an instruction, the soft CPU executes it. This is not a failure.
             if !ran.to_its_end() && ran.end != End::Failed {
                 failures.push(format!("{name} in {word}: {}", ran.how()));
             }
@@ -221,7 +221,7 @@ mod tests {
     use crate::doctor::kvm::guest::RAM_BYTES;
     use crate::doctor::kvm::host::Ran;
 
-    /// A host whose processor is the CPU model.
+    /// A host whose processor is the CPU model itself.
     struct Model;
 
     impl Host for Model {

@@ -1,16 +1,16 @@
-//! Probes for memory, MSRs, interrupts, and instructions that this KVM cannot execute.
+//! Probes for memory, MSRs, interrupts, and instructions that the host's KVM cannot execute.
 
 use super::{Effort, Notes, always};
 use crate::doctor::kvm::guest::{DATA, Guest, INTERRUPT_VECTOR, Ring};
 use crate::doctor::kvm::host::{End, Host, Ran};
 
 const PAGE: u64 = 4096;
-/// RFLAGS.IOPL of 3, which allows port access in ring 3.
+/// The value 3 in RFLAGS.IOPL, which allows ring 3 to access ports.
 const IOPL_3: u64 = 3 << 12;
 
-/// Instructions that a kernel executes and an emulator may lack. Their memory operand is [DATA].
+/// Instructions that a kernel executes and that an emulator may lack. Memory operands are [DATA].
 const IN_RING_0: [(&str, &[u8]); 22] = [
-    // lock cmpxchg16b [DATA]
+    // The code is lock cmpxchg16b [DATA].
     ("lock cmpxchg16b", &[0xf0, 0x48, 0x0f, 0xc7, 0x0c, 0x25, 0, 0, 2, 0]),
     ("lock cmpxchg", &[0xf0, 0x48, 0x0f, 0xb1, 0x0c, 0x25, 0, 0, 2, 0]),
     ("lock xadd", &[0xf0, 0x48, 0x0f, 0xc1, 0x0c, 0x25, 0, 0, 2, 0]),
@@ -34,7 +34,7 @@ const IN_RING_0: [(&str, &[u8]); 22] = [
     ("mov from cr8", &[0x44, 0x0f, 0x20, 0xc0]),
     ("sgdt", &[0x0f, 0x01, 0x04, 0x25, 0, 0, 2, 0]),
 ];
-/// Instructions that raise an exception, with its vector.
+/// Instructions that raise an exception, each with the vector of the exception.
 const EXCEPTIONS: [(&str, Ring, &[u8], u8); 8] = [
     ("int3", Ring::Zero, &[0xcc], 3),
     ("int3 in ring 3", Ring::Three, &[0xcc], 3),
@@ -42,9 +42,9 @@ const EXCEPTIONS: [(&str, Ring, &[u8], u8); 8] = [
     ("int in ring 3", Ring::Three, &[0xcd, 0x30], 0x30),
     ("ud2", Ring::Zero, &[0x0f, 0x0b], 6),
     ("divide by zero", Ring::Zero, &[0x31, 0xc9, 0x48, 0xf7, 0xf1], 0),
-    // mov rax, 1 << 40 | 0x80050033; mov cr0, rax
+    // The code is mov rax, 1 << 40 | 0x80050033; mov cr0, rax.
     ("upper half of CR0", Ring::Zero, &[0x48, 0xb8, 0x33, 0, 5, 0x80, 0, 1, 0, 0, 0x0f, 0x22, 0xc0], 13),
-    // The model has no XSAVE.
+    // The model has no XSAVE, so XRSTOR must raise #UD.
     ("xrstor64", Ring::Zero, &[0x48, 0x0f, 0xae, 0x2c, 0x25, 0, 0, 2, 0], 6),
 ];
 
@@ -83,7 +83,7 @@ pub(super) fn probe(host: &mut dyn Host, effort: Effort, notes: &mut Notes) {
     let detail = seen.err().unwrap_or_else(|| "enter ring 0 and return".to_owned());
     notes.needed("system calls", holds, detail, "programs need them");
 
-    // out 0x80, al; pushfq; pop rbx; out 0x80, al
+    // The code is out 0x80, al; pushfq; pop rbx; out 0x80, al.
     let code = [0xe6, 0x80, 0x9c, 0x5b, 0xe6, 0x80];
     let guest = Guest { rflags: IOPL_3, ..Guest::new("ports in ring 3", Ring::Three, &code) };
     match host.run(&guest) {
@@ -124,8 +124,8 @@ fn unless_ended(ran: &Ran) -> Option<String> {
     (!ran.to_its_end()).then(|| ran.how())
 }
 
-/// Checks that the dirty log has the written pages. The guest writes two pages in each ring, one of them twice, and
-/// reads a third. Extra pages in the log cost time and are otherwise harmless.
+/// Checks that the dirty log has all written pages. In each ring, a guest writes two pages, one of them twice, and
+/// reads a third page. Additional pages in the log only cost time.
 fn dirty(host: &mut dyn Host, spare: &mut bool) -> Result<Option<String>, String> {
     const WRITTEN: [u64; 2] = [DATA / PAGE, DATA / PAGE + 3];
     let code = [
@@ -148,9 +148,9 @@ fn dirty(host: &mut dyn Host, spare: &mut bool) -> Result<Option<String>, String
     Ok(None)
 }
 
-/// Checks that a guest sees memory that this process replaced, with the page table entry that maps it, once the translations
-/// that its processor has cached are flushed. A KVM that shadows the guest's page tables does not notice such stores; a
-/// software KVM may shadow them for ring 3 only.
+/// Checks that a guest sees memory that Everett has replaced. Everett stores to the page, changes the page table entry
+/// that maps it, and flushes the translations that the processor has cached. A KVM that shadows the guest's page tables
+/// does not notice these stores. A software KVM may shadow page tables only for ring 3.
 fn replaced(host: &mut dyn Host) -> Result<Option<String>, String> {
     const TIMES: u64 = 100;
     let code = [
@@ -199,8 +199,8 @@ fn filter(host: &mut dyn Host) -> Result<Option<String>, String> {
 }
 
 fn interrupt(host: &mut dyn Host) -> Result<Option<String>, String> {
-    // The guest first runs with interrupts disabled. If no interrupt is delivered afterwards, it loops until it times
-    // out.
+    // The guest starts with interrupts disabled and enables them. If no interrupt arrives, the guest loops until its
+    // time limit.
     let code = [
         0x90, 0x90, // nop, nop
         0x48, 0xff, 0xc0, // inc rax

@@ -1,13 +1,13 @@
 //! The probe guests, and the interpretation of their results.
 //!
-//! - `speed`: speed of both rings, and cost of an exit
-//! - `hidden`: CPUID, and instructions that the model does not have
-//! - `time`: holding the TSC still
-//! - `kernel`: registers, protection and instructions that a stock kernel's boot needs
-//! - `machine`: memory, MSRs, interrupts, instructions that cannot be executed
+//! - `speed`: speed of guests in both rings, and cost of an exit
+//! - `hidden`: CPUID, and instructions that the CPU model lacks
+//! - `time`: holding the TSC at one value
+//! - `kernel`: registers, protection and instructions that a stock kernel needs at boot
+//! - `machine`: memory, MSRs, interrupts, and instructions that KVM cannot execute
 //! - `counters`: counting of the guest's branches, and delay of the counter's signal
-//! - `flags`: status flags that the manual calls undefined
-//! - `approximations`: results that the manual does not define to the last bit
+//! - `flags`: status flags that the manual leaves undefined
+//! - `approximations`: instructions whose results the manual does not define to the last bit
 
 pub(crate) mod approximations;
 mod counters;
@@ -28,14 +28,14 @@ use super::host::Host;
 /// Thoroughness of the probes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
-    /// Each property is checked once, in a few seconds.
+    /// Each property is checked once. All checks take a few seconds.
     Look,
-    /// Each property is checked often enough to catch one that holds only most of the time.
+    /// Each property is checked many times, to notice a property that holds only most of the time.
     Proof,
 }
 
 impl Effort {
-    /// Returns the number of times that a property needed by an exact engine must hold.
+    /// Returns how many times a property must hold that an exact engine needs.
     #[must_use]
     pub fn rounds(self) -> u32 {
         match self {
@@ -45,7 +45,7 @@ impl Effort {
     }
 }
 
-/// Runs all probe guests.
+/// Runs all probe guests on a host.
 #[must_use]
 pub fn all(host: &mut dyn Host, effort: Effort) -> Report {
     let mut notes = Notes::default();
@@ -62,7 +62,7 @@ pub fn all(host: &mut dyn Host, effort: Effort) -> Report {
     Report { findings, unproven, branches, coherent }
 }
 
-/// Findings so far.
+/// Findings that the probes have recorded so far.
 #[derive(Default)]
 pub(super) struct Notes {
     findings: Vec<Finding>,
@@ -72,21 +72,21 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    /// Records a property that is as it should be.
+    /// Records a finding that is as it should be.
     fn ok(&mut self, name: &'static str, detail: impl Into<String>, means: &'static str) {
         self.findings.push(Finding { means, ..Finding::new(name, Verdict::Ok, detail) });
     }
-    /// Records a property that is worth knowing.
+    /// Records a finding that the operator should know. It does not prevent an exact engine.
     fn note(&mut self, name: &'static str, detail: impl Into<String>, means: &'static str) {
         self.findings.push(Finding { means, ..Finding::new(name, Verdict::Note, detail) });
     }
-    /// Attaches rows of undefined flags to the last finding.
+    /// Attaches comparisons of undefined flags to the last finding.
     fn undefined(&mut self, rows: Vec<Undefined>) {
         if let Some(finding) = self.findings.last_mut() {
             finding.undefined = rows;
         }
     }
-    /// Records a property that an exact engine needs: whether it holds, and the observation.
+    /// Records a property that an exact engine needs. `holds` is true if the host has the property.
     fn needed(&mut self, name: &'static str, holds: bool, detail: impl Into<String>, means: &'static str) {
         if holds {
             self.ok(name, detail, means);
@@ -97,7 +97,7 @@ impl Notes {
     }
 }
 
-/// Checks that each of `rounds` runs has the property. The error is the first deviation or failure.
+/// Runs a check `rounds` times. Returns an error at the first run without the property, or at the first failure.
 pub(super) fn always(
     rounds: u32,
     mut once: impl FnMut() -> Result<Option<String>, String>,

@@ -1,24 +1,24 @@
-//! Probes for the speed of guests in both rings, and for the cost of an exit.
+//! Probes for the speed of guests in ring 0 and ring 3, and for the cost of an exit.
 
 use super::Notes;
 use crate::doctor::kvm::guest::{Guest, Ring};
 use crate::doctor::kvm::host::{End, Host};
 
-/// Instructions in a round of [`Guest::spinning`].
+/// Number of instructions in a round of [`Guest::spinning`].
 const PER_ROUND: u64 = 2;
 const ROUNDS_FIRST: u64 = 20_000;
 /// Maximum number of rounds of a measurement.
 const ROUNDS_MAX: u64 = 2_000_000_000;
-/// Minimum duration of a measurement, in nanoseconds. Shorter ones are repeated with more rounds.
+/// Minimum duration of a measurement, in nanoseconds. A shorter measurement is repeated with more rounds.
 const ENOUGH_NS: u64 = 20_000_000;
-/// Lowest speed of hardware execution, in instructions per second. The slowest processor with virtualisation is
-/// several times faster.
+/// Minimum speed of execution by a processor, in instructions per second. A slower guest is emulated: even the slowest
+/// processor with virtualisation is several times faster than this.
 const HARDWARE_PER_SECOND: u64 = 200_000_000;
 const EXITS: u64 = 2000;
 
 pub(super) fn probe(host: &mut dyn Host, notes: &mut Notes) {
-    // The first run after a host's start can take longer than a whole measurement, so its result is not used. An error
-    // comes again in the measurement.
+    // The first run after the host's start can take longer than a whole measurement, so its result is ignored. If the
+    // run fails, the measurement fails in the same way.
     let _ = host.run(&Guest::spinning("warm-up", Ring::Zero, ROUNDS_FIRST));
     let rings = [("ring 0 speed", Ring::Zero), ("ring 3 speed", Ring::Three)];
     for (name, ring) in rings {

@@ -1,4 +1,4 @@
-//! Probe for control of the guest's TSC: it must show the set value and stand still within a slice.
+//! Probe for control of the guest's TSC: it must show the value that Everett sets, and stand still during a slice.
 
 use everett_vmm::kvm::host::{KVM_CAP_TSC_CONTROL, KVM_CAP_VCPU_ATTRIBUTES};
 
@@ -8,13 +8,13 @@ use crate::doctor::kvm::host::Host;
 
 const GP: u8 = 13;
 const CR4_TSD: u64 = 1 << 2;
-/// Number of slices of a look.
+/// Number of slices of a probe with [`Effort::Look`].
 const SLICES: u32 = 100;
-/// Reads per slice: 100 slices make a million reads.
+/// Number of reads in a slice. 100 slices make a million reads.
 const READS: u64 = 10_000;
-/// Reads per slice on a host that is too slow for the slices before, since each takes longer than a tick.
+/// Numbers of reads in a slice on slower hosts, on which a longer slice takes more time than a tick of the TSC.
 const READS_IF_SLOW: [u64; 2] = [1000, 100];
-/// Tick of the slowest TSC, in nanoseconds.
+/// Duration of a tick of the slowest TSC, in nanoseconds.
 const TICK_NS: u64 = 1_000_000;
 
 pub(super) fn probe(host: &mut dyn Host, effort: Effort, notes: &mut Notes) {
@@ -35,7 +35,7 @@ pub(super) fn probe(host: &mut dyn Host, effort: Effort, notes: &mut Notes) {
         let detail = host.tsc_control_lacks().map_or(detail.clone(), |lacks| format!("{detail}; {lacks}"));
         notes.needed("TSC control", false, detail, "guests read the host's clock");
     }
-    // rdtsc
+    // The code is rdtsc.
     let guest = Guest { cr4: CR4_TSD, ..Guest::new("CR4.TSD", Ring::Three, &[0x0f, 0x31]) };
     let seen = always(effort.rounds(), || {
         let ran = host.run(&guest)?;
@@ -75,7 +75,8 @@ fn free(host: &mut dyn Host) -> Result<u64, String> {
     if ran.to_its_end() { Ok(ran.gpr[8]) } else { Err(ran.how()) }
 }
 
-/// Returns a description of the slices, at least half of which showed the held value from their start to their end.
+/// Describes the slices in words. Fails if fewer than half of the slices showed only the value at which the TSC was
+/// held.
 fn held(host: &mut dyn Host, effort: Effort) -> Result<String, String> {
     let mut seen = slices(host, effort, READS)?;
     for reads in READS_IF_SLOW {
@@ -93,13 +94,13 @@ fn held(host: &mut dyn Host, effort: Effort) -> Result<String, String> {
     Ok(format!("RDTSC stood still in slices of {reads} reads, except in {crossed} that a tick crossed"))
 }
 
-/// Slices of one length.
+/// Result of slices with the same number of reads.
 struct Slices {
     reads: u64,
     of: u32,
-    /// Number of slices in which the TSC did not move.
+    /// Number of slices in which the TSC showed only one value.
     held: u32,
-    /// Number of slices that a tick crossed, or in which the TSC showed another value than it was held at.
+    /// Number of all other slices: a tick crossed them, or the TSC did not show the held value.
     crossed: u32,
 }
 
@@ -109,7 +110,7 @@ impl Slices {
     }
 }
 
-/// Runs slices, each of which has to see what it was held at, unless the host knows that the TSC moved.
+/// Runs slices. Each must see only the value at which the TSC is held, unless the host reports that the TSC moved.
 fn slices(host: &mut dyn Host, effort: Effort, reads: u64) -> Result<Slices, String> {
     let of = effort.rounds().div_ceil(10) * SLICES;
     let mut held = 0;
@@ -120,8 +121,8 @@ fn slices(host: &mut dyn Host, effort: Effort, reads: u64) -> Result<Slices, Str
         }
         let (changes, ticks) = (ran.gpr[8], ran.gpr[6].wrapping_sub(ran.gpr[3]));
         held += u32::from(ran.moved == Some(false) && changes == 0);
-        // A slice that crosses a tick sees one change for each tick, and no more ticks than its duration allows. If the
-        // host reports that the TSC has not moved, the slice must have seen exactly the held value.
+        // A slice that a tick crosses sees one change for each tick, and the slice's duration bounds the number of
+        // ticks. If the host reports that the TSC has not moved, the slice must have seen only the held value.
         let told = ran.moved != Some(false) || (ran.gpr[3] == HELD_TSC && changes == 0);
         let right = changes == ticks && ticks <= ran.nanoseconds / TICK_NS + 1 && told;
         Ok((!right)

@@ -1,5 +1,5 @@
-//! Delivery of exceptions and interrupts by the soft CPU: those that are queued in KVM when the state is read, and
-//! with closed gates ([`crate::kvm::gates`]) all of them.
+//! Delivery of exceptions and interrupts by the soft CPU. With open gates, the soft CPU delivers those that KVM has
+//! queued when the engine reads the state. With closed gates ([`crate::kvm::gates`]), it delivers all of them.
 
 use everett_cpu::state::Dead;
 use everett_cpu::{Cpu, CpuState};
@@ -8,30 +8,30 @@ use super::{INTERRUPTS_ENABLED, Inner, Outcome, Pending};
 use crate::kvm::gates::RESUME;
 use crate::kvm::{KvmError, Queued};
 
-/// RFLAGS.TF.
+/// RFLAGS.TF, which requests a single-step trap after each instruction.
 const SINGLE_STEPS: u64 = 1 << 8;
-/// DR6.BS.
+/// DR6.BS, which reports a single-step trap.
 const SINGLE_STEP: u64 = 1 << 14;
-/// #DB.
+/// Vector of #DB, the debug exception.
 const DEBUG: u8 = 1;
-/// Opcodes of INT3 and INT1, of one byte each.
+/// Opcodes of INT3 and INT1.
 const TRAPS: [u8; 2] = [0xcc, 0xf1];
-/// Opcode of POPF. A POPF that clears TF is still followed by its own single-step trap.
+/// Opcode of POPF. A POPF that clears TF is still followed by a single-step trap.
 const POPF: u8 = 0x9d;
 
 impl Inner {
-    /// Lets the soft CPU raise the exception that the processor could not deliver.
+    /// Makes the soft CPU raise the exception that the processor could not deliver.
     pub(super) fn at_closed_gates(&mut self) -> Outcome {
         let saved = self.vcpu.save()?;
         let mut state = self.complete_state(saved.state);
-        // Faults set RF, and leave the registers as they were before the instruction. Traps leave them as they are
-        // after it.
+        // A fault sets RF and leaves the registers as before the instruction. A trap leaves them as after the
+        // instruction.
         if state.rflags & RESUME == 0 {
             let rip = state.rip.wrapping_sub(1);
             let mut before = [0];
             self.memory.read_virtual(&state, rip, &mut before);
-            // Checked first, because the last byte of the instruction that was single-stepped may equal an opcode in
-            // [`TRAPS`].
+            // Single steps are checked first, because the last byte of a single-stepped instruction may equal an opcode
+            // in [`TRAPS`].
             if state.rflags & SINGLE_STEPS != 0 || before[0] == POPF {
                 state.dr6 |= SINGLE_STEP;
                 let delivered = self.delivered(&state, |cpu| cpu.exception(DEBUG, None))?;
@@ -45,7 +45,7 @@ impl Inner {
         self.step(Box::new(bridge))
     }
 
-    /// Lets the soft CPU deliver an interrupt.
+    /// Makes the soft CPU deliver an interrupt.
     pub(super) fn deliver(&mut self, vector: u8) -> Result<(), KvmError> {
         let state = self.settled()?;
         if state.rflags & INTERRUPTS_ENABLED == 0 || state.shadow || state.dead.is_some() {
@@ -54,7 +54,7 @@ impl Inner {
         let delivered = self.delivered(&state, |cpu| cpu.interrupt(vector))?;
         self.take(&delivered)
     }
-    /// Returns the state after a delivery. The delivery has also written guest memory.
+    /// Makes the soft CPU deliver an event, which writes guest memory. Returns the state after the delivery.
     pub(super) fn delivered(
         &mut self,
         state: &CpuState,
@@ -65,13 +65,13 @@ impl Inner {
         Ok(state)
     }
 
-    /// Returns the state after all queued exceptions and interrupts were delivered. The guest cannot tell this from a
-    /// later delivery.
+    /// Delivers all exceptions and interrupts that KVM has queued. Returns the state after that. The guest cannot
+    /// distinguish this from a later delivery.
     pub(super) fn settled(&mut self) -> Result<CpuState, KvmError> {
         let saved = self.vcpu.save()?;
         let queued = saved.queued;
         let state = self.complete_state(saved.state);
-        // In the middle of an instruction the state cannot be replaced.
+        // In the middle of an instruction, the engine cannot replace the state.
         if queued == Queued::default() || !matches!(self.pending, Pending::None) {
             return Ok(state);
         }

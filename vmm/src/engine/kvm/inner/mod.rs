@@ -1,4 +1,5 @@
-//! Entry into the guest and handling of its exits; the count, and the checks that nothing disturbed a run.
+//! The core of the KVM engine: enters the guest, handles its exits, counts exits or branches, and checks that the host
+//! did not disturb a run.
 #![allow(unsafe_code)]
 
 mod delivery;
@@ -25,25 +26,25 @@ use crate::layout::PAGE;
 use crate::ram;
 
 const INTERRUPTS_ENABLED: u64 = 1 << 9;
-/// Upper bound on the number of parts of one instruction's device access.
+/// Maximum number of parts in which KVM reports one instruction's device access.
 const PARTS_MAX: usize = 64;
 
-/// An instruction that waits to be finished.
+/// An instruction that is not finished.
 #[derive(Debug)]
 enum Pending {
     None,
-    /// KVM finishes it, after this access.
+    /// KVM finishes the instruction after this access.
     Kvm(Access),
-    /// The soft CPU finishes it, after a device's answer.
+    /// The soft CPU finishes the instruction after a device's answer.
     Soft(Box<Bridge>),
 }
 
 #[derive(Debug)]
 pub(super) struct Inner {
     vcpu: Box<dyn Processor>,
-    /// Branch counter, in clock mode `branch`.
+    /// Branch counter; present in clock mode `branch`.
     counting: Option<Counting>,
-    /// Mechanism that holds the TSC, if the host has one.
+    /// Holds the TSC still. `None` if the host cannot.
     holder: Option<Box<dyn HeldTsc>>,
     memory: Memory,
     bytes: u64,
@@ -51,27 +52,28 @@ pub(super) struct Inner {
     count: u64,
     halted: bool,
     dead: Option<Dead>,
-    /// The guest's own offset of the TSC. It is kept here, because KVM's offset is relative to the host's TSC.
+    /// TSC offset that the guest has written. KVM does not store this offset, because its own one is relative to the
+    /// host's TSC.
     tsc_offset: u64,
     tsc: TscAnchor,
-    /// True directly after an exit of the guest, where an interrupt can be taken. Entering the guest or taking an
-    /// interrupt clears it; an exit due to a signal of the host does not set it.
+    /// True directly after an exit of the guest, where the guest may take an interrupt. Entering the guest or taking an
+    /// interrupt clears it. An exit due to a host signal does not set it.
     open: bool,
-    /// True if an interrupt can be taken; `None` if the last run did not report it.
+    /// True if the guest can take an interrupt. `None` if the last run did not report it.
     ready: Option<bool>,
     /// Pages that the soft CPU or devices wrote.
     written: BTreeSet<u64>,
     signals: u32,
     signals_max: Option<u32>,
     failed: Option<Failure>,
-    /// Reason of a disturbance. Everything that was executed since the state was last replaced must be discarded.
+    /// How the host disturbed the run. If set, everything executed since the state was last replaced must be discarded.
     disturbed: Option<String>,
     stats: KvmStats,
-    /// Keeps the guest memory alive that `memory` points to.
+    /// Owns the guest memory to which `memory` points, so that it stays mapped.
     _ram: Arc<dyn Any + Send + Sync>,
 }
 
-/// Result of a step: an exit, or `None` to continue.
+/// Result of a step: the exit that ends the run, or `None` to continue.
 type Outcome = Result<Option<Exit>, KvmError>;
 
 impl Inner {
@@ -85,8 +87,8 @@ impl Inner {
             vcpu: parts.processor,
             counting: parts.counting.map(|counting| Counting { margin: counting.margin.max(1), ..counting }),
             holder: parts.tsc,
-            // SAFETY: the mapping has this length, and `_ram` keeps it alive. Soft CPUs run between two entries of the
-            // guest, on the thread that owns the machine, as devices do.
+            // SAFETY: the mapping has this length, and `_ram` keeps it alive. Like devices, soft CPUs run only between
+            // two entries of the guest, on the thread that owns the machine.
             memory: unsafe { Memory::new(base, bytes) },
             bytes,
             pending: Pending::None,
@@ -121,15 +123,14 @@ impl Inner {
     pub(super) fn failure(&self) -> Option<Failure> {
         self.failed.clone().or_else(|| self.disturbed.clone().map(Failure::Disturbed))
     }
-    /// Returns the clock mode.
     pub(super) fn clock(&self) -> ClockMode {
         if self.counting.is_some() { ClockMode::Branch } else { ClockMode::Exit }
     }
-    /// True if the host can disturb a run, which must then be repeated.
+    /// True if the host can disturb a run. The machine must then repeat the run.
     pub(super) fn can_be_disturbed(&self) -> bool {
         self.counting.is_some() || self.holder.is_some()
     }
-    /// True if the TSC is held. The mechanism that holds it has signals of its own.
+    /// True if the TSC is held still. [`HeldTsc`] then sends signals of its own.
     pub(super) fn holds_tsc(&self) -> bool {
         self.holder.is_some()
     }
@@ -144,7 +145,7 @@ impl Inner {
         self.tsc = anchor;
     }
 
-    /// Notes that the host failed. Only the first reason is kept.
+    /// Records that the host failed. Keeps only the first error.
     #[cold]
     fn fail(&mut self, error: &KvmError) {
         let why = error.to_string();
@@ -154,12 +155,12 @@ impl Inner {
             _ => _ = self.failed.get_or_insert(Failure::Host(why)),
         }
     }
-    /// Notes that the host failed for this reason. Only the first reason is kept.
+    /// Records that the host failed for this reason. Keeps only the first reason.
     #[cold]
     pub(super) fn fail_for(&mut self, why: &str) {
         self.failed.get_or_insert_with(|| Failure::Host(why.to_owned()));
     }
-    /// Returns the value of a result; for an error, notes the failure and returns `otherwise`.
+    /// Returns the value of `result`. For an error, records the failure and returns `otherwise`.
     fn or_fail<T>(&mut self, result: Result<T, KvmError>, otherwise: T) -> T {
         result.unwrap_or_else(|error| {
             self.fail(&error);
@@ -186,7 +187,7 @@ impl Inner {
         }
     }
 
-    /// Does one step: finishes an instruction, checks the conditions of `until`, or enters the guest once.
+    /// Takes one step: finishes an instruction, stops if `until` says so, or enters the guest once.
     fn advance(&mut self, until: &Until<'_>) -> Outcome {
         if !matches!(self.pending, Pending::None) {
             return self.finish();
@@ -214,7 +215,7 @@ impl Inner {
         self.exit(exit)
     }
 
-    /// Enters the guest once, and checks that its execution can be trusted.
+    /// Enters the guest once, and checks that the host did not disturb it.
     fn enter(&mut self, until: &Until<'_>) -> Result<KvmExit, KvmError> {
         self.stats.entries += 1;
         if let Some(counting) = &mut self.counting {
@@ -226,14 +227,14 @@ impl Inner {
             holder.hold(tsc)?;
         }
         let exit = self.vcpu.run();
-        // Asked after a failed entry, too, because asking ends the holder's signals.
+        // This call also clears the holder's alarm, so it must follow a failed entry, too.
         let moved = self.holder.as_mut().map_or(Ok(false), |holder| holder.has_moved());
         let exit = exit?;
         self.ready = Some(self.vcpu.ready_for_interrupt());
         if let Err(error) = self.believe(until, moved) {
             if exit.is_unfinished() {
-                // Otherwise the rest of the unfinished instruction would be applied to the state that replaces this
-                // one.
+                // Without this, the rest of the unfinished instruction would be applied to the state that replaces the
+                // current one.
                 self.vcpu.answer_msr(Some(0));
                 self.drain()?;
             }
@@ -242,12 +243,13 @@ impl Inner {
         Ok(exit)
     }
 
-    /// Returns an error if the guest ran past its place, or if the TSC moved.
+    /// Returns an error if the guest ran past the requested count, or if its TSC moved.
     fn believe(&mut self, until: &Until<'_>, moved: Result<bool, KvmError>) -> Result<(), KvmError> {
         if let Some(counting) = &mut self.counting {
             let counted = counting.counter.read()?;
             self.counted_branches(counted);
-            // Even if it is no branch too late, instructions after the last branch were executed too early.
+            // A guest that is exactly at the count ran too far, too: it has executed instructions after the last
+            // branch.
             if let Some(late) = self.count.checked_sub(until.icount) {
                 return Err(KvmError::Disturbed(format!("it was stopped at least {late} branches too late")));
             }
@@ -255,8 +257,8 @@ impl Inner {
         if moved? { Err(KvmError::Disturbed("its TSC ticked".to_owned())) } else { Ok(()) }
     }
 
-    /// Continues to an exact place on the soft CPU: `missing` branches from here, unless an exit or interrupt window
-    /// comes first.
+    /// Executes `missing` branches on the soft CPU, to stop at an exact branch. Stops earlier at an exit or an
+    /// interrupt window.
     fn stretch(&mut self, missing: u64, window: bool) -> Outcome {
         let state = self.settled()?;
         if self.halted || self.dead.is_some() {
@@ -335,15 +337,15 @@ impl Inner {
         }
     }
 
-    /// Adds retired branches to the count, in clock mode `branch`.
+    /// In clock mode `branch`, adds retired branches to the count.
     fn counted_branches(&mut self, branches: u64) {
         self.count += branches;
         if branches > 0 {
-            // The guest makes progress.
+            // A retired branch is progress, so the limit on signals starts again.
             self.signals = 0;
         }
     }
-    /// Notes that an exit is finished, and counts it in clock mode `exit`.
+    /// Records that an exit is finished. In clock mode `exit`, counts it.
     fn counted(&mut self) {
         if self.counting.is_none() {
             self.count += 1;
@@ -357,7 +359,7 @@ impl Inner {
         Ok(first)
     }
 
-    /// Continues the instruction that waits. It is counted when it is finished.
+    /// Continues the unfinished instruction. Counts its exit when it is finished.
     fn finish(&mut self) -> Outcome {
         match std::mem::replace(&mut self.pending, Pending::None) {
             Pending::None => Ok(None),
@@ -370,13 +372,13 @@ impl Inner {
                 let more = self.vcpu.finish()?;
                 self.ready = Some(self.vcpu.ready_for_interrupt());
                 match more {
-                    // Another part of the same instruction's access.
+                    // KVM reports another part of the same instruction's access.
                     Some(exit) => self.exit(exit),
                     None => {
-                        // If the instruction ends in an exception, it is delivered now, as part of this exit. So the
-                        // next interrupt is taken after the delivery, whether or not an observer reads the state here.
-                        // With closed gates the processor could not deliver it, and the soft CPU would repeat the
-                        // instruction with its device access.
+                        // If the instruction ended in an exception, deliver the exception now, as part of this exit.
+                        // The next interrupt then comes after the exception, whether or not an observer reads the state
+                        // here. With closed gates, the processor could not deliver the exception, and the soft CPU
+                        // would repeat the instruction with its device access.
                         if self.vcpu.queued()? != Queued::default() {
                             self.settled()?;
                             if self.dead.is_none() {
@@ -392,8 +394,8 @@ impl Inner {
         }
     }
 
-    /// Handles KVM's report that an instruction is finished and that nothing is queued. A repeated instruction may have
-    /// iterations left. The processor would execute them without reporting their end, so the soft CPU executes them.
+    /// Handles KVM's report that an instruction is finished and no event is queued. A repeated instruction may have
+    /// iterations left. The processor would execute these without reporting their end, so the soft CPU executes them.
     fn finish_repeated(&mut self) -> Outcome {
         let place = self.vcpu.save_place()?;
         if !self.memory.repeats(&place) {
@@ -408,10 +410,10 @@ impl Inner {
     }
 
     /// Clears RFLAGS.RF after an instruction that KVM has finished in the place of the processor. A processor clears RF
-    /// with each instruction (SDM volume 3, "Instruction-Breakpoint Exception Condition"). KVM leaves it set after a
+    /// with each instruction (SDM volume 3, "Instruction-Breakpoint Exception Condition"). KVM leaves RF set after a
     /// port access and HLT, and the next interrupt would push it. `place` is the state after the instruction.
     fn clear_resume(&mut self, place: &CpuState) -> Result<(), KvmError> {
-        // If the instruction has raised a fault, RF stays set, because the fault pushes it.
+        // If the instruction raised a fault, RF stays set, because the fault's delivery pushes it.
         if place.rflags & RESUME == 0 || self.vcpu.queued()?.exception.is_some() {
             return Ok(());
         }
@@ -429,14 +431,14 @@ impl Inner {
         Ok(exit)
     }
 
-    /// Passes the machine's answer to KVM.
+    /// Passes the machine's answer to a load to KVM.
     fn answer(&mut self, access: &Access) {
         if !access.is_read() {
             return;
         }
         let data = access.data();
         if self.vcpu.is_at_port() {
-            // The layout is that of the exit: consecutive bytes.
+            // KVM also stores the values as consecutive bytes.
             let len = data.len() as u32;
             self.vcpu.port_data(1, len).copy_from_slice(data);
         } else {
@@ -446,10 +448,10 @@ impl Inner {
         }
     }
 
-    /// Lets the soft CPU execute the instruction of this exit.
+    /// Makes the soft CPU execute the instruction of this exit.
     fn bridge(&mut self, exit: KvmExit) -> Outcome {
-        // The registers before the instruction. An exception that KVM wants to raise for it (#UD, for an emulation
-        // failure) is dropped.
+        // Reads the registers as before the instruction. KVM may have queued an exception for it (#UD, for an emulation
+        // failure), which is dropped.
         let saved = self.vcpu.save()?;
         if exit.is_unfinished() {
             self.vcpu.answer_msr(Some(0));
@@ -462,7 +464,7 @@ impl Inner {
         let bridge = self.memory.step(&state, self.tsc_now());
         self.step(Box::new(bridge))
     }
-    /// Returns the TSC's value until the next exit.
+    /// Returns the TSC value that the guest reads until the next exit.
     fn tsc_now(&self) -> TscAnchor {
         let TscAnchor { icount, tsc, num, den } = self.tsc;
         let passed = u128::from(self.count.saturating_sub(icount)) * u128::from(num) / u128::from(den);
@@ -493,7 +495,7 @@ impl Inner {
         }
     }
 
-    /// Returns the exit for an instruction of the soft CPU that accesses a device.
+    /// Returns the exit for a device access by an instruction on the soft CPU.
     fn ask(&mut self, mut bridge: Box<Bridge>, request: Request) -> Exit {
         if let Request::MmioWrite { .. } | Request::PioWrite { .. } = request {
             bridge.complete(0);
@@ -502,7 +504,7 @@ impl Inner {
         Exit::Device(request)
     }
 
-    /// Finishes an instruction whose result is discarded.
+    /// Makes KVM finish an instruction whose result will be discarded.
     fn drain(&mut self) -> Result<(), KvmError> {
         for _ in 0..PARTS_MAX {
             if self.vcpu.finish()?.is_none() {
@@ -555,20 +557,20 @@ impl Inner {
         let dead = self.dead;
         self.or_fail(settled, CpuState { dead, ..CpuState::default() })
     }
-    /// Notes pages that the soft CPU wrote. The guest's page tables may be among them, so everything that KVM derived
-    /// from page tables is dropped. On a host that has shown that a flush is enough, this costs a few requests
-    /// ([`crate::kvm::processor::Real::new`]). On other hosts KVM's memory is removed and added again; in clock mode
-    /// `branch` this happens after each stretch that writes.
+    /// Records pages that the soft CPU wrote. They may contain the guest's page tables, so KVM must drop everything
+    /// that it derived from page tables. If the host has shown that a flush is enough, this costs a few requests
+    /// ([`crate::kvm::processor::Real::new`]). On other hosts, the guest's memory is removed from KVM and added again.
+    /// In clock mode `branch`, this happens after each stretch that writes.
     fn wrote(&mut self, pages: Vec<u64>) -> Result<(), KvmError> {
         if pages.is_empty() {
             return Ok(());
         }
         self.written.extend(pages);
-        // The log of written pages must be read before it is dropped with the memory.
+        // Take the log of written pages first, because it may be lost with the memory.
         self.written.extend(self.vcpu.take_dirty_pages()?);
         self.vcpu.forget_memory()
     }
-    /// Completes a state with the parts that KVM does not hold.
+    /// Adds the fields that KVM does not hold to a state.
     fn complete_state(&self, mut state: CpuState) -> CpuState {
         state.icount = self.count;
         state.halted = self.halted;
@@ -576,7 +578,7 @@ impl Inner {
         state.msrs.tsc_offset = self.tsc_offset;
         state
     }
-    /// Installs a state, except for its count.
+    /// Loads a state except its count.
     fn take(&mut self, state: &CpuState) -> Result<(), KvmError> {
         self.vcpu.load(state)?;
         self.halted = state.halted;
@@ -587,10 +589,10 @@ impl Inner {
     }
 
     pub(super) fn set_state(&mut self, state: &CpuState) {
-        // Everything that was executed since the disturbance is replaced.
+        // The new state replaces everything that was executed since the disturbance.
         self.disturbed = None;
         let done = match std::mem::replace(&mut self.pending, Pending::None) {
-            // Otherwise the rest of the instruction would be applied to the new state.
+            // Without this, the rest of the instruction would be applied to the new state.
             Pending::Kvm(_) => self.drain(),
             Pending::None | Pending::Soft(_) => Ok(()),
         };

@@ -16,7 +16,7 @@ fn rig(read_only: bool) -> Rig {
     Rig::running(Device::Blk(blk), vec![disk], 1, 128)
 }
 
-/// Submits a request with this data part and lets it complete. Returns its status and the used length.
+/// Submits a request with this data segment and lets it complete. Returns its status and the used length.
 fn request(rig: &mut Rig, kind: u32, sector: u64, data: (u64, u32, bool)) -> (u8, u32) {
     let mut header = kind.to_le_bytes().to_vec();
     header.extend([0; 4]);
@@ -144,7 +144,7 @@ fn an_indirect_table_works_unless_it_is_nested() {
     rig.submit(0, 5);
     rig.advance(1_000_000);
     assert_eq!((rig.used(0), rig.read(status, 1)), (vec![(5, 513)], vec![0]));
-    // An indirect table within an indirect table is refused.
+    // The device must refuse an indirect table within an indirect table.
     rig.raw_descriptor(table, (table, 48, INDIRECT, 0));
     rig.submit(0, 5);
     assert!(rig.needs_reset());
@@ -152,7 +152,7 @@ fn an_indirect_table_works_unless_it_is_nested() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// Reads and writes of any shape equal those on an array.
+    /// Reads and writes of any shape have the same results as on an array.
     #[test]
     fn equals_an_array(steps in proptest::collection::vec((0u64..SECTORS, 1u32..20, any::<u8>(), any::<bool>()), 1..30)) {
         let mut rig = rig(false);

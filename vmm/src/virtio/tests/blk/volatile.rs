@@ -1,4 +1,4 @@
-//! Flushes, losses of power, resets and faults, from the driver's side.
+//! Tests of flushes, power losses, resets and faults, from the driver's side.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,8 +17,8 @@ const FLUSH: u64 = 1 << 9;
 const WRITE_NS: u64 = 15_500;
 const FLUSH_NS: u64 = 100_000;
 
-/// Returns the effect of a loss of power in this mode, and the first byte that each of the first 64 sectors has after
-/// the loss. The rig itself stays unchanged.
+/// Returns the effect of a power loss in this mode, and the first byte of each of the first 64 sectors after it. Leaves
+/// the rig unchanged.
 fn after_loss(rig: &Rig, mode: Option<LossMode>) -> (PowerLoss, Vec<u8>) {
     for seed in 0.. {
         let Device::Blk(mut blk) = rig.transport.device().clone() else { panic!("no disk") };
@@ -39,8 +39,8 @@ fn sectors(disk: &Disk) -> Vec<u8> {
     content.chunks(512).map(|sector| sector[0]).collect()
 }
 
-/// Submits a write of sectors filled with a value, or a flush if `sectors` is 0. Returns the address of its status
-/// byte.
+/// Submits a write of sectors that are filled with a value, or a flush if `sectors` is 0. Returns the address of the
+/// request's status byte.
 fn submit(rig: &mut Rig, slot: u16, sector: u64, sectors: u32, value: u8) -> u64 {
     let kind: u32 = if sectors == 0 { 4 } else { 1 };
     let header = rig.buffer(&[&kind.to_le_bytes()[..], &[0; 4], &sector.to_le_bytes()].concat());
@@ -95,7 +95,7 @@ fn without_the_flush_feature_all_writes_are_durable() {
         rig.advance(WRITE_NS);
         assert_eq!(after_loss(rig, mode).1[3], expected);
     }
-    // A driver that declines the flush feature replaces one that accepted it.
+    // A driver that declines the flush feature takes over from one that accepted it.
     rig.set(virtio_bindings::virtio_mmio::VIRTIO_MMIO_STATUS, 0);
     rig.declined |= FLUSH;
     rig.start(1, 128);
@@ -227,7 +227,7 @@ fn errors_have_the_configured_rate() {
         assert_eq!(rig.used(0).len(), 1);
         failed += i32::from(rig.read(status, 1) == [1]);
     }
-    // Within four standard deviations.
+    // The bounds are four standard deviations from the expected 100.
     assert!((65..=135).contains(&failed), "{failed} of 500");
 }
 
@@ -243,7 +243,7 @@ fn a_driver_that_resets_the_device_loses_nothing_and_draws_nothing() {
     assert_eq!(rig.streams, streams());
 }
 
-/// Many requests in flight write the same large buffer. The number of bytes that can land is bounded.
+/// Many requests in flight write the same large buffer. The number of bytes that can reach the disk is bounded.
 #[test]
 fn the_bytes_that_land_are_bounded() {
     let disk = Disk::zeroed(1 << 30).unwrap();
@@ -279,16 +279,16 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..60)
 }
 
-/// Driver's record of the sector versions that it must expect after a loss of power.
+/// The driver's record of the sector versions that it must expect after a power loss.
 #[derive(Default)]
 struct Driver {
-    /// Versions of each sector since it was last known to be durable. The first of them may be the durable one.
+    /// Versions of each sector since the sector was last known to be durable. The first one may be the durable version.
     versions: BTreeMap<u64, Vec<u8>>,
-    /// Submitted writes, by chain head: first sector, sectors, value.
+    /// Submitted writes, by chain head: first sector, number of sectors, value.
     writes: BTreeMap<u32, (u64, u32, u8)>,
-    /// Submitted flushes, by chain head: the number of versions that each sector had.
+    /// Submitted flushes, by chain head: the number of versions that each sector had at the submission.
     flushes: BTreeMap<u32, BTreeMap<u64, usize>>,
-    /// Number of versions of each sector that were dropped because a later one is durable.
+    /// Number of versions of each sector that were dropped because a later version is durable.
     forgotten: BTreeMap<u64, usize>,
 }
 
@@ -300,7 +300,7 @@ impl Driver {
             }
         }
         for (sector, count) in self.flushes.remove(&head).unwrap_or_default() {
-            // The flush made the last of these versions durable, so earlier ones are dropped.
+            // The flush made the last of these versions durable, so earlier versions are dropped.
             let forgotten = self.forgotten.entry(sector).or_default();
             let newly = (count - 1).saturating_sub(*forgotten);
             self.versions.get_mut(&sector).unwrap().drain(..newly);
@@ -326,7 +326,7 @@ impl Driver {
         }
         legal
     }
-    /// Restarts the driver, which knows only what is on the disk.
+    /// Restarts the driver, which then knows only the content of the disk.
     fn restart(&mut self, disk: &[u8]) {
         *self = Driver::default();
         self.versions = (0..).zip(disk.iter().map(|&value| vec![value])).collect();
@@ -335,7 +335,7 @@ impl Driver {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
-    /// With requests that overlap in time, a driver's guarantees hold after any loss of power.
+    /// Even if requests overlap in time, the guarantees to the driver hold after any power loss.
     #[test]
     fn drivers_can_rely_on_flushes(steps in steps()) {
         let mut rig = rig(false);
@@ -391,7 +391,8 @@ proptest! {
                         }
                     }
                     if reset {
-                        // After a reset the drive's cache is still volatile. A flush ends that part of the test.
+                        // After a reset, the drive's cache is still volatile. A flush makes its content durable, which
+                        // ends this part of the test.
                         rig.disks[0].flush(u64::MAX);
                     }
                     prop_assert_eq!(rig.disks[0].cached_bytes(), 0);
