@@ -26,7 +26,7 @@ use crate::run::worker::joined;
 
 /// Longest host time between two calls of [`Onlooker::at`].
 const TICK: Duration = Duration::from_millis(200);
-/// Number of queued branches for each worker. With a queue, no worker waits for the next choice.
+/// Number of queued branches for each worker. With queued branches, a worker never waits for the next choice.
 const WAITING: usize = 2;
 
 /// Conditions that end an exploration, and bounds on its resources.
@@ -163,7 +163,8 @@ pub fn explore(
             expedition::explore(aim, journal, &mut workers, &mut watcher)
         };
         let (progress, quarters) = (watcher.last.unwrap_or_default(), watcher.quarters);
-        // Joining turns a worker's panic into an error. This error comes first, because it caused the leader's error.
+        // Joining turns a worker's panic into an error. A worker's error is returned before the leader's error, which
+        // it caused.
         let ends: Vec<_> = workers.into_iter().map(joined).collect();
         ends.into_iter().collect::<anyhow::Result<()>>()?;
         let outcome = outcome.map_err(|error| match error {

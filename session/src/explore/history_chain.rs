@@ -104,7 +104,7 @@ impl HistoryWriter {
         }
     }
 
-    /// Adds a line. If the line exceeds the bound, drops it and all later lines.
+    /// Adds a line. If the line exceeds the bound, this line and all later lines are dropped.
     pub fn push(&mut self, line: Line) {
         if self.dropped.is_some() {
             return;

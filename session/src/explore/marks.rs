@@ -4,7 +4,7 @@ use everett_vmm::digest::Digest;
 
 use super::path_runner::Marks;
 
-/// Length of a recorded digest, in bytes. It suffices to find the vtime at which a replay leaves the trail.
+/// Length of a recorded digest, in bytes. Eight bytes are enough to find the vtime at which a replay leaves the trail.
 const SHORT_BYTES: usize = 8;
 
 /// Returns one digest over all marks, as hexadecimal digits.

@@ -53,8 +53,8 @@ impl MomentStore {
         MomentStore(Mutex::new(Store::new(budget_bytes, None, KeptMoment::Root(Box::new(root)))))
     }
 
-    /// Finds the last branch on `way` whose moment is stored. Returns the number of branches up to it and its moment,
-    /// or 0 and `None` if only the root moment is left.
+    /// Finds the last branch on `way` whose moment is stored. Returns how many branches of `way` end with it, and its
+    /// moment. If no moment is stored, returns 0 and `None` for the root moment.
     #[must_use]
     pub fn nearest(&self, way: &Way) -> (usize, Option<Arc<BranchMoment>>) {
         let store = self.lock();
@@ -71,8 +71,8 @@ impl MomentStore {
         let at_moment = Arc::new(at_moment);
         let Some(((branch, _), before)) = way.split_last() else { return at_moment };
         let parent = before.last().map(|(branch, _)| *branch);
-        // The caller has just stored or derived the parent. If the store refused the moment nevertheless, a worker
-        // would derive it again later.
+        // The caller has just stored or derived the parent. If the store refuses the moment, a worker derives it again
+        // later.
         let _ = self.lock().insert(Some(*branch), parent, cost, KeptMoment::Branch(Arc::clone(&at_moment)));
         at_moment
     }

@@ -94,7 +94,7 @@ impl Route {
     }
 }
 
-/// Observer of a runner. It can end a timeline early, but not change it.
+/// Observer of a runner. It can end a timeline early, but cannot change it.
 pub trait Watch {
     /// Reports an event.
     fn event(&mut self, _: &Event) {}
@@ -121,7 +121,7 @@ impl Watch for () {}
 #[error("interrupted")]
 pub struct Interrupted;
 
-/// The host or the engine failed. The machine cannot execute anything more. Its end says nothing about the guest.
+/// The host or the engine failed. The machine cannot continue, and the failure says nothing about the guest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{node}: {end}")]
 pub struct Failed {
@@ -266,8 +266,8 @@ impl<'s> PathRunner<'s> {
 
     /// Runs all branches of a route from the root moment and returns them.
     ///
-    /// The last branch runs with its checks, as in an exploration. If a machine ends early, its branch is the last one
-    /// that is returned: see [`ended_early`].
+    /// The last branch runs with its checks, as in an exploration. If a machine ends early, no further branch runs: see
+    /// [`ended_early`].
     ///
     /// # Errors
     /// See [`PathRunner::branch`].
@@ -357,8 +357,8 @@ impl<'s> PathRunner<'s> {
         self.mark_end(watch)?;
         let open = end.open && broken.is_none();
         let checks = aim == Aim::Whole && end.checked && broken.is_none();
-        // The memory is taken for every aim, because this ends records of several lines. The next branch thus always
-        // inherits the same state.
+        // The memory is taken for every aim, because taking it ends records of several lines. All later branches thus
+        // inherit the same state.
         let memory = witness.memory();
         let mut history = None;
         if aim == Aim::Whole && !checks {
@@ -463,7 +463,7 @@ impl<'s> PathRunner<'s> {
         FinalPhase { calm: span(calm_begun, checks_begun), checks: span(checks_begun, end) }
     }
 
-    /// Returns the failure of a machine, if one has failed. A failed machine cannot execute anything more.
+    /// Returns the failure of a machine, if one has failed. A failed machine cannot continue.
     #[must_use]
     pub fn failure(&self) -> Option<Failed> {
         let machines = self.timeline.world().nodes().iter().map(|node| node.machine());

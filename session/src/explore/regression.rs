@@ -34,8 +34,8 @@ const FILE_BYTES_MAX: u64 = 2 * PLAN_BYTES_MAX as u64;
 pub struct Regression {
     /// Format version of the file.
     pub schema_version: u32,
-    /// Path of the world file, relative to the regression file's folder. [`Regression::world_file`] also looks in this
-    /// folder.
+    /// Path of the world file, relative to the regression file's folder. If this file is missing,
+    /// [`Regression::world_file`] looks for it in the folder itself.
     pub world: PathBuf,
     /// Name of the timeline that has the finding.
     pub timeline: String,

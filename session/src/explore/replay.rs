@@ -53,9 +53,9 @@ impl Recorded {
 /// Result of a replay.
 #[derive(Debug)]
 pub enum Replayed {
-    /// The replay has the recorded digests up to its end.
+    /// All digests of the replay equal the recorded digests.
     Same(Box<Branch>),
-    /// The replay has another digest than recorded.
+    /// A digest of the replay differs from the recorded digest.
     Left {
         /// Vtime of the first different digest, in nanoseconds.
         vtime_ns: u64,

@@ -1,8 +1,8 @@
 //! Shrinking of a finding: removes its forks if possible, then removes faults, then shortens faults.
 //!
 //! **Invariant.** The number of parallel runs does not change the result, because each round takes its first candidate
-//! that shows the finding. Three causes can end shrinking early with the best plan so far: the budget of host time,
-//! Ctrl-C, and a failure of the host or the engine.
+//! that shows the finding. Only the budget of host time, Ctrl-C, or a failure of the host or the engine can end
+//! shrinking early. The result is then the best plan so far.
 
 use std::thread;
 
@@ -139,7 +139,7 @@ pub struct Shrunk {
     pub trail: String,
     /// Number of runs.
     pub runs: u64,
-    /// Reason for the end. For reasons other than [`Why::Minimal`], fewer or shorter faults may be enough.
+    /// Reason for the end. Only [`Why::Minimal`] means that no fault can be removed.
     pub why: Why,
     /// Error that ended shrinking, for [`Why::Failed`].
     pub failed: Option<String>,
@@ -271,7 +271,7 @@ impl Ending<'_> {
     }
 }
 
-/// Something that runs routes and says which of them show the finding.
+/// Runner of routes that says which routes show the finding.
 trait Runs {
     /// Returns the maximum number of routes for one call of [`Runs::run`].
     fn at_a_time(&self) -> usize;
@@ -300,7 +300,7 @@ impl Runs for Runners<'_, '_> {
             let branches = runner.journey(route, &mut Until(stop))?;
             Ok(Shown::of(wanted, &branches))
         };
-        // A failed machine cannot execute anything more, so its runner is dropped.
+        // A failed machine cannot continue, so its runner is dropped.
         let lives = |runner: &PathRunner<'_>| runner.failure().is_none();
         in_turns(routes, &mut self.idle, &mut self.workers, || PathRunner::new(setting), go, lives)
     }
@@ -375,7 +375,7 @@ impl Shrinker<'_> {
         Ok(Some((best, why, failed)))
     }
 
-    /// Removes faults until each one that is left is necessary.
+    /// Removes faults until the finding needs all faults that are left.
     fn fewer(&mut self, best: &mut Best) -> anyhow::Result<()> {
         self.progress.step = Step::Fewer;
         let all = best.candidate.entries.clone();

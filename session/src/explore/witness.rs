@@ -209,8 +209,8 @@ impl<'s> Witness<'s> {
         self.history.chain()
     }
 
-    /// Returns true if the event is a violation that does not become a finding, because the world file ignores the
-    /// property or a fault explains the violation.
+    /// Returns true if the event is a violation that does not become a finding. Either the world file ignores the
+    /// property, or a fault explains the violation.
     #[must_use]
     pub fn excuses(&self, event: &Event) -> bool {
         let What::Finding { property, .. } = &event.what else { return false };
@@ -223,7 +223,7 @@ impl<'s> Witness<'s> {
         self.hits();
     }
 
-    /// Returns the state that a child inherits. This ends records of several lines.
+    /// Returns the state that a child inherits. Records of several lines end here.
     pub fn memory(&mut self) -> Inherited {
         self.judge.end_records();
         self.hits();
@@ -577,8 +577,8 @@ mod tests {
         assert!(is_found(errors, &[&begun[..], &[ends(0), ends(1), begins(2)]].concat()), "both are over");
     }
 
-    /// A node that stays off starts at the end of the workload, because the checks need it. This is its first start
-    /// after the fault. It counts like a start that the plan has scheduled.
+    /// A node that stays off starts at the end of the workload, because the checks need it. The start counts as its
+    /// first start after the fault, as if the plan had scheduled it.
     #[test]
     fn a_node_that_stays_off_has_no_excuse_when_the_checks_switch_it_on() {
         let begins = |id| (1, What::Fault { id, line: String::new() });

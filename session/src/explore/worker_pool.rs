@@ -281,7 +281,7 @@ impl Drop for PanicReport<'_> {
     }
 }
 
-/// Observer that ends a branch when the interrupt is raised. It also shows the vtime to displays.
+/// Observer that shows the vtime to displays and ends a branch when the interrupt is raised.
 struct Halt<'h> {
     interrupt: &'h Interrupt,
     desk: &'h Desk,

@@ -1,6 +1,6 @@
 //! Finding files: a finding and everything that is needed to replay it, in one file.
 //!
-//! - this file: what the manifest says about a finding, and the names of members
+//! - this file: description of a finding, and names of the archive's members
 //! - `pack`: packing of a run directory and a world
 //! - `unpack`: unpacking on another host
 //!
@@ -16,8 +16,8 @@
 //! Not here: the archive (`everett_finding_file`), and reading a sealed world (`everett_world_file::seal`).
 //!
 //! **Invariants.** An unpacked world reads no host file outside of its folder. Files of images are stored under their
-//! digests, so they cannot replace other files in the cache. A finding file has no moments: Everett boots the world
-//! again, because a moment from elsewhere could be one that no boot leads to.
+//! digests, so they cannot replace other files in the cache. A finding file has no moments, because Everett could not
+//! check that a stranger's moment is the result of a boot.
 
 mod pack;
 mod unpack;
@@ -60,7 +60,7 @@ pub struct About {
     pub seal: Seal,
 }
 
-/// Folder of members from the run directory. The other two are for the world and for images.
+/// Top folders of the archive, for the run directory, the world and its images.
 const RUN: &str = "run";
 const WORLD: &str = "world";
 const IMAGES: &str = "images";
@@ -74,7 +74,7 @@ const WORLD_BYTES_MAX: u64 = 512 << 20;
 /// Maximum number of evidence files.
 const EVIDENCE_FILES_MAX: usize = EVIDENCE_LINES_MAX;
 
-/// Files of one finding in a run directory. The number of the finding lies between beginning and end of the name.
+/// Files of a finding in its run directory, as beginning and end of the name. The finding's number lies between them.
 const OF_FINDING: [(&str, &str); 3] =
     [("regression-", ".json"), ("timeline-", ".jsonl"), ("causality-", ".json")];
 /// Files of a run directory that every finding file gets.
@@ -82,8 +82,9 @@ const OF_RUN: [&str; 3] = ["run.json", "branches.bin", "end.json"];
 /// Folder of evidence files in a run directory.
 const FINDINGS: &str = "findings";
 
-/// Returns a part of the world that only this host has, so that a finding file must carry the images. `None` if another
-/// host can fetch all parts. `is_locked` says whether the lock file has an image.
+/// Describes a part of the world that only this host has, such as an image from its local store. Other hosts then need
+/// a finding file with images. Returns `None` if other hosts can fetch everything. `is_locked` says whether the lock
+/// file has an image.
 #[must_use]
 pub fn of_this_host(world: &World, is_locked: impl Fn(&str) -> bool) -> Option<String> {
     use everett_world_file::{ContainerImage, Root};

@@ -22,7 +22,7 @@ use crate::explore::regression::Regression;
 const DEPTH_MAX: usize = 32;
 /// Maximum length of a regression file, in bytes.
 const REGRESSION_BYTES_MAX: u64 = 16 << 20;
-/// Name of the member folder if the folder of the world file has no valid name.
+/// Name of the world's folder in the archive if its name on this host is invalid.
 const FOLDER: &str = "world";
 
 /// Inputs of [`pack`].
@@ -103,7 +103,7 @@ pub fn pack(parts: Parts<'_>, file: &Path, progress: &mut dyn FnMut(u64, u64)) -
     Ok(Packed { members: manifest.members.len(), unpacked_bytes: manifest.bytes(), bytes })
 }
 
-/// Returns the name of the world file's folder and the name of the file. The folder's name matters, because it is the
+/// Returns the names of the world file's folder and of the world file. The folder keeps its name, because that is the
 /// project name of a compose file.
 fn names_of(file: &Path) -> anyhow::Result<(String, String)> {
     let here = || file.display().to_string();
@@ -197,8 +197,7 @@ impl Members {
                 path.display()
             );
         }
-        // An exploration may still append to the file. The length and the digest cover only the bytes that are there
-        // now.
+        // An exploration may still append to the file. Length and digest cover only the bytes that are in the file now.
         let blake3 = digest(file, bytes).with_context(here)?;
         self.sources.insert(name, Content::File { path: path.to_owned(), bytes, blake3 });
         Ok(())

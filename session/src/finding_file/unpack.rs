@@ -134,7 +134,7 @@ fn new_file(path: &Path, content: &mut dyn Read) -> io::Result<()> {
     file.flush()
 }
 
-/// Checks that every member has a name that finding files have, and that no needed member is missing.
+/// Checks that all members belong to a finding and that none is missing.
 pub(super) fn check(manifest: &Manifest<About>) -> Result<(), String> {
     let About { seal, world, folders, finding, .. } = &manifest.about;
     seal.check()?;
@@ -187,14 +187,15 @@ pub(super) fn check(manifest: &Manifest<About>) -> Result<(), String> {
     }
 }
 
-/// True if `below`, a path in a run directory, belongs to a finding file of this finding.
+/// Returns true if a finding file has the file `below` of the run directory. `finding` is the finding's number.
 fn is_of_run(below: &str, finding: u32) -> bool {
     let of_finding = OF_FINDING.iter().any(|(begin, end)| below == format!("{begin}{finding}{end}"));
     let evidence = below.strip_prefix(&format!("{FINDINGS}/{finding}/"));
     OF_RUN.contains(&below) || of_finding || evidence.is_some_and(|name| !name.contains('/'))
 }
 
-/// True if `below`, a path in the world's folder, can be a member. The seal and the images cannot.
+/// Returns true if a member may have the path `below` in the folder `world`. Members cannot replace the seal or the
+/// images.
 fn is_of_world(below: &str) -> bool {
     let top = below.split('/').next().unwrap_or_default();
     top != SEAL_FILE && top != IMAGES_FOLDER

@@ -17,8 +17,8 @@ use crate::guest::sdk::{self, OUTPUT_FOLDER, OUTPUT_VARIABLE, Sdk};
 const NS_PER_MS: u64 = 1_000_000;
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// All requests that Everett sends to one node's agent, in order. The plan is the same under every seed, because
-/// drivers and checks get the seed only when they are started.
+/// All requests that Everett sends to one node's agent, in order. They are the same under every seed, because Everett
+/// passes the seed to drivers and checks only when it starts them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// Name of the node.
@@ -53,7 +53,7 @@ pub struct Plan {
     pub stop: Stop,
     /// Drivers, started when all services are ready.
     pub drivers: Vec<Driver>,
-    /// Checks of this node, run at the end in the world's order.
+    /// Checks of this node, in the order of the world file. They run after the workload.
     pub checks: Vec<Check>,
     /// Folder of a test template. The agent lists the commands in this folder before the machine counts as ready.
     pub template: Option<String>,
@@ -175,7 +175,7 @@ impl Plan {
         let checks = world.workload.checks.iter().filter(|check| check.node == node.name);
         let volumes = image.map(|_| containers::volumes_disk());
         let disks = node.disks.iter().enumerate().map(|(i, disk)| data_disk(i, disk));
-        // In a container image, the shim starts the programs.
+        // The shim starts the programs of a container image.
         let of_image = |command: &world_file::Command, argv: &mut Vec<String>| {
             if let Some(image) = image {
                 *argv = image.command_line(node, command, command.argv.clone());
@@ -367,9 +367,10 @@ fn service(service: &world_file::Service) -> protocol::Service {
 /// shorter pause.
 const READY_INTERVAL_MS: u64 = 20;
 
-/// Environment variable with the timeline's seed. Drivers and checks get it.
+/// Environment variable that passes the timeline's seed to drivers and checks.
 pub const SEED_VARIABLE: &str = "EVERETT_SEED";
-/// Environment variable with a run's number. For a repeated driver it is the number of earlier starts.
+/// Environment variable that passes its run number to a driver or test command. A repeated driver gets the number of
+/// its earlier starts.
 pub const ROUND_VARIABLE: &str = "EVERETT_ROUND";
 
 fn driver_service(driver: &world_file::Driver) -> protocol::Service {
@@ -385,7 +386,7 @@ fn driver_service(driver: &world_file::Driver) -> protocol::Service {
     }
 }
 
-/// Returns the empty file to which libraries for test commands append. The agent creates its folder as well.
+/// Returns the empty file to which libraries for test commands append. Writing the file also creates its folder.
 fn output_file() -> protocol::PutFile {
     protocol::PutFile {
         path: format!("{OUTPUT_FOLDER}/sdk.jsonl"),

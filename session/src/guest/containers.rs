@@ -1,8 +1,8 @@
 //! Processes of nodes whose root filesystem is a container image.
 //!
-//! The agent never starts a program directly on these nodes. It starts the shim (`everett_guest_image::shim`), which
-//! prepares the machine as a container engine would and then executes the program. The configuration is the image's,
-//! completed and overridden by the world file.
+//! The agent starts the shim (`everett_guest_image::shim`) in place of each program. The shim prepares the machine as a
+//! container engine would, and then executes the program. The image has the program's configuration, and the world file
+//! completes and overrides it.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ pub struct Stop {
     pub signal: i32,
     /// Time from this signal to `SIGKILL`, in nanoseconds of vtime.
     pub grace_ns: u64,
-    /// True if the services have supervisors. Everett then sends its signals through these.
+    /// True if the services run under supervisors. Everett then signals a service through its supervisor.
     pub supervised: bool,
 }
 
@@ -374,7 +374,7 @@ mod tests {
         let health = ready("").unwrap();
         let protocol::ReadyCheck::Command { argv } = &health.check else { panic!("{health:?}") };
         assert_eq!(argv.last().map(String::as_str), Some("check"));
-        // The world's own time limit is longer than the image's two seconds.
+        // The world file's time limit of 60 s is longer than the image's two seconds, so it applies.
         assert_eq!((health.interval_ms, health.limit_ms), (HEALTH_INTERVAL_MS, 60_000));
         assert_eq!(ready("[[node.service]]\nhealthcheck = false\n"), None);
         assert_eq!(ready("service = [\"x\"]\n"), None);

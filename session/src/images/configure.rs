@@ -1,4 +1,4 @@
-//! Machine that configures an image's packages, as jobs of `everett-guest-image` describe.
+//! Configuration of an image's packages in a machine. `everett-guest-image` describes the jobs.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use crate::world::identity::MACHINE_VERSION;
 
 /// Seed of the machine. With a fixed seed, every host configures packages in the same way.
 const SEED: u64 = 0;
-/// Size of the buffer for copying the out disk, in bytes.
+/// Size of the buffer with which the result is copied, in bytes.
 const COPY_BYTES: usize = 1 << 20;
 
 /// Configures packages in a machine on the soft engine.
@@ -26,7 +26,7 @@ const COPY_BYTES: usize = 1 << 20;
 pub struct SoftConfigure<'a> {
     cache: &'a Cache,
     interrupt: &'a Interrupt,
-    /// Copy of the out disk, deleted when this value is dropped.
+    /// Copy of the machine's result. Dropping this value deletes the copy.
     out_disk: Option<NamedTempFile>,
 }
 
@@ -56,7 +56,7 @@ impl<'a> SoftConfigure<'a> {
         EngineOptions::default().machine(config).map_err(|e| failed(&e))
     }
 
-    /// Copies the first `tar_bytes` bytes of the out disk into a file.
+    /// Copies the machine's result, the first `tar_bytes` bytes of the out disk, into a file.
     fn copy(&mut self, machine: &Machine, tar_bytes: u64) -> io::Result<PathBuf> {
         let disk = machine.disk(OUT_DISK).ok_or_else(|| io::Error::other("the machine has no out disk"))?;
         if tar_bytes > disk.len() {
@@ -81,7 +81,7 @@ impl<'a> SoftConfigure<'a> {
     }
 }
 
-/// Index of the out disk in the machine's list of disks.
+/// Index of the out disk, to which the machine writes its result.
 const OUT_DISK: usize = 1;
 
 impl Configure for SoftConfigure<'_> {

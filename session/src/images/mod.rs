@@ -308,7 +308,7 @@ fn spec(world: &World) -> ImageSpec {
     spec
 }
 
-/// Returns the mirror from the environment. Worlds whose file names no mirror use it.
+/// Returns the mirror that the environment names. Worlds whose file names no mirror use it.
 fn mirror_of_user() -> Option<String> {
     std::env::var(MIRROR_VARIABLE).ok().filter(|mirror| !mirror.is_empty())
 }

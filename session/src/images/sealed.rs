@@ -94,8 +94,7 @@ pub(super) fn get(world: &World, images: &SealedImages, cache: &Cache) -> anyhow
     Ok(image)
 }
 
-/// Returns a file of an image from `folder`, or else from the cache. In `folder` it checks the content against the
-/// digest.
+/// Returns a file of an image from `folder`, or else from the cache. The digest of a file in `folder` is checked.
 fn find(folder: &Path, blob: &Blob, cache: &Cache) -> anyhow::Result<Entry> {
     let path = folder.join(&blob.blake3);
     let (mut file, metadata) = match input::open(&path) {
@@ -127,8 +126,8 @@ fn digest_of(file: &mut File) -> std::io::Result<String> {
     Ok(hasher.finalize().to_hex().to_string())
 }
 
-/// Returns an error for an image that is not from a registry. Taking it from the host could run build commands that a
-/// stranger wrote.
+/// Returns an error for an image that must come from this host and not from a registry. A build on this host, for
+/// example, would run commands that a stranger wrote.
 pub(super) fn check_source(source: &oci::Source, is_locked: bool) -> anyhow::Result<()> {
     match source {
         oci::Source::Registry(_) => Ok(()),
@@ -232,7 +231,7 @@ mod tests {
         assert_eq!(get(&load(""), &images, &place.cache).unwrap().packages, 1);
     }
 
-    /// A finding file from a stranger names images. Only those of registries are fetched. Everett builds none and reads
+    /// A finding file from a stranger names images. Everett fetches only images of registries. It builds none and reads
     /// none from the host.
     #[test]
     fn images_of_the_host_are_not_taken_for_a_finding_file() {

@@ -1,7 +1,7 @@
-//! Executes a list of requests to an agent, one after the other, for image builds.
+//! Execution of a list of requests to an agent, one after the other, for image builds.
 //!
-//! Each request is sent at the vtime at which the answer to the previous request arrived. The same steps on a machine
-//! that is constructed in the same way therefore always give the same run.
+//! Each request is sent at the vtime at which the answer to the previous request arrived. The same steps on two equal
+//! new machines therefore always give the same run.
 
 use everett_guest_image::configure::Step;
 use everett_protocol::{

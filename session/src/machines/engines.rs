@@ -1,11 +1,11 @@
 //! Choice of the engine that executes a world's guests, with the reason in one line.
 //!
-//! KVM is exact on a host that passes the probes of [`everett_host::doctor`]. These are small guests that test what an
-//! exact engine needs in the world's clock mode. A requirement that this version's KVM engine does not implement counts
-//! as failed.
+//! KVM is exact on a host that passes the probes of [`everett_host::doctor`]. A probe is a small guest that tests what
+//! an exact engine needs in the world's clock mode. A requirement that this version's KVM engine does not implement
+//! counts as failed.
 //!
-//! **Invariant.** Everett starts an engine that was not proved exact only with `--allow-inexact`, and marks its results
-//! as inexact.
+//! **Invariant.** Only `--allow-inexact` starts an engine that was not proved exact. Everett then marks the results as
+//! inexact.
 
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ pub struct Engine {
     pub exact: bool,
     /// Reason for this engine, in one line.
     pub why: String,
-    /// Capabilities of the host that the engine uses on KVM.
+    /// Proved capabilities of the host, which the KVM engine uses.
     #[serde(skip)]
     pub proved: Proved,
     /// Longest host time that a guest may run on KVM without an exit.
@@ -69,7 +69,7 @@ pub struct Engine {
     pub patience: Duration,
 }
 
-/// Error if the requested engine is not available.
+/// Reason why the requested engine is not available.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// The clock mode counts instructions, and KVM cannot.
@@ -114,7 +114,7 @@ impl Engine {
         }
     }
 
-    /// Returns `options` with this engine in place of theirs.
+    /// Returns `options` with this engine, its proved capabilities and its patience.
     #[must_use]
     pub fn options(&self, options: EngineOptions) -> EngineOptions {
         EngineOptions { engine: self.kind, proved: self.proved, patience: self.patience, ..options }
@@ -127,9 +127,9 @@ impl Engine {
     }
 }
 
-/// Reason that Everett prints for the soft engine. The engine executes host instructions only where the manuals of all
-/// vendors define every bit of the result. The instruction oracle (`cpu/tests/oracle`) compared these instructions on
-/// Intel and AMD processors. It fails on a host with an unknown difference.
+/// Reason that Everett prints for the soft engine. This engine executes instructions of the host only where the manuals
+/// of all vendors define every bit of the result. The instruction oracle (`cpu/tests/oracle`) compared the results on
+/// Intel and AMD processors, and fails on a host with an unknown difference.
 const SOFT: &str = "exact on all hosts tried so far";
 
 /// Results of this host's probes.

@@ -11,7 +11,7 @@ use super::BootFiles;
 /// Memory in bytes that Debian's cloud kernel needs to reach its root filesystem, beside its own image and the
 /// initramfs. Measured by booting: this value gives a minimum of 72 MiB for an image that does not boot in 70 MiB.
 const KERNEL_WORK_BYTES: u64 = 5 << 20;
-/// Granularity of the minimum, in bytes. The minimum is rounded up to a multiple.
+/// Granularity of the minimum, in bytes. The minimum is rounded up to a multiple of it.
 const STEP_BYTES: u64 = 1 << 20;
 
 /// Returns the least memory in which these files boot, in bytes. It is the sum of the kernel, twice the initramfs file

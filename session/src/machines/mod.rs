@@ -81,17 +81,17 @@ impl EngineKind {
 pub struct EngineOptions {
     /// Kind of the engine.
     pub engine: EngineKind,
-    /// Capabilities of the host that were proved, for KVM.
+    /// Proved capabilities of the host, for KVM.
     pub proved: Proved,
     /// Longest host time that a guest may run on KVM without an exit.
     pub patience: Duration,
-    /// Sizes of the engine's caches. They also say whether the engine translates.
+    /// Sizes of the engine's caches, and whether the engine translates.
     pub caches: CacheConfig,
     /// True if a second engine interprets every instruction and Everett compares the two results.
     pub lockstep: bool,
     /// Schedule of extra random cache flushes.
     pub flushes: Option<FlushSchedule>,
-    /// Deliberate leak of host state into a device.
+    /// Deliberate leaks of host state into devices.
     pub leak: Leak,
     /// True if the CPU deliberately uses stale TLB entries.
     pub stale_translations: bool,

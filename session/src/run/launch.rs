@@ -100,7 +100,7 @@ pub struct Launcher {
 }
 
 impl Launcher {
-    /// Sets the watchpoints of later timelines. They replace earlier watchpoints.
+    /// Sets the watchpoints of later timelines, in place of earlier watchpoints.
     ///
     /// # Errors
     /// Returns an error for an unknown or missing node, and for too many watchpoints.

@@ -1,8 +1,8 @@
 //! Runs a timeline several times in parallel and compares the trails.
 //!
-//! The runs differ in everything that must not matter. They have different threads, host loads, cache sizes and times
-//! of cache flushes, and some runs reuse the machines of an earlier run. Each point of a trail is compared with the
-//! same point of the first run that reached it. A mismatch ends all runs at once.
+//! The runs differ in everything that must not matter: thread, load of the host, cache sizes, and times of cache
+//! flushes. Some runs reuse the machines of an earlier run. Each point of a trail is compared with the same point of
+//! the first run that reached it. A mismatch ends all runs at once.
 //!
 //! Not here: the printed report (`commands::verify`), and the search for the instruction at which two runs diverge
 //! (bisection in `everett_vmm`).
@@ -202,7 +202,7 @@ impl Job {
     }
 }
 
-/// Changes the caches of the run number `run`. They get random flushes, small sizes, both or neither.
+/// Changes the caches of the run number `run`: random flushes, small sizes, both or neither.
 fn disturb(options: &mut EngineOptions, run: u32) {
     let (dropped, small) = (run % 2 == 1, run % 4 >= 2);
     if dropped && options.flushes.is_none() {

@@ -73,7 +73,7 @@ pub enum What {
     },
     /// A driver, check, test command or service printed a line.
     Line {
-        /// Name of the program that printed it.
+        /// Name of the program that printed the line.
         unit: String,
         /// Stream on which the line was printed.
         stream: StreamName,
@@ -117,14 +117,14 @@ pub enum What {
     },
     /// Watched bytes were accessed.
     Access {
-        /// Address of the instruction that made the access. Interrupt and exception delivery also access memory. `rip`
-        /// is then the address at which the CPU was interrupted.
+        /// Address of the instruction that made the access. If the delivery of an interrupt or exception made the
+        /// access, address at which the CPU was interrupted.
         #[serde(with = "hex")]
         rip: u64,
         /// Kernel function and offset within it, if `rip` lies in a kernel function.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         symbol: Option<String>,
-        /// Value of CR3, the address of the page tables. Different processes have different values.
+        /// Value of CR3, which has the address of the page tables. Different processes have different values.
         #[serde(with = "hex")]
         cr3: u64,
         /// Guest-virtual address of the access.
@@ -134,7 +134,7 @@ pub enum What {
         size: u8,
         /// True for a store, false for a load.
         store: bool,
-        /// Value that was loaded or stored. Of an access over eight bytes, only the low eight are here.
+        /// Value that was loaded or stored. For an access over eight bytes, only the low eight bytes.
         #[serde(with = "hex")]
         value: u64,
     },
@@ -182,7 +182,7 @@ pub struct Loss {
     pub unflushed: u64,
     /// Number of unflushed sectors that lost their newest contents.
     pub lost: u64,
-    /// Number of `lost` sectors that now hold a write between the last flush and the newest write.
+    /// Number of `lost` sectors that hold an unflushed write older than the newest one.
     pub in_between: u64,
     /// Number of sectors that hold parts of two writes.
     pub torn: u64,

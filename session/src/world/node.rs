@@ -22,7 +22,7 @@ use super::conversation::{Conversation, Phase};
 use super::event::{Event, What};
 use super::watching::Watching;
 
-/// Delay before Everett offers the guest's port bytes again that the port did not accept, in nanoseconds of vtime.
+/// Delay before Everett sends bytes again that the guest's port did not accept, in nanoseconds of vtime.
 const RETRY_NS: u64 = 1_000_000;
 /// Maximum number of bytes that wait for the guest's control port. Everett gives up an agent that lets more bytes wait.
 pub const UNSENT_BYTES_MAX: usize = 64 << 20;
@@ -88,7 +88,7 @@ impl NodeSession {
     }
 
     /// Returns the next vtime at which Everett must act on this node, or `None` if the node has no power. A paused
-    /// guest receives nothing, so the only such vtime for it is the boot limit.
+    /// guest receives nothing, so only the boot limit can make Everett act on its node.
     pub(super) fn next_act_ns(&self, node: &Node) -> Option<u64> {
         let place = &self.place;
         if !node.is_on() {
@@ -272,7 +272,8 @@ impl NodeSession {
             let rng = node.machine_mut().stream(Purpose::Priorities);
             let mut drawn = [0; PRIORITIES];
             rng.fill_bytes(&mut drawn);
-            // The threads' priorities decide which of two runs first, and whether one has to wait for the other.
+            // The drawn priorities decide which of two threads runs first, and whether a thread has to wait for
+            // another.
             let drawn = drawn.map(|byte| byte % PRIORITY_MAX + 1).to_vec();
             priorities.next_ns = world_ns.saturating_add(priorities.every.draw(rng).max(1));
             // If the agent is slower than the interval, some draws are skipped.

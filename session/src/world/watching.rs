@@ -1,4 +1,4 @@
-//! Watchpoints: reports of accesses to chosen bytes of guest memory. They do not change the timeline.
+//! Watchpoints: reports of accesses to chosen bytes of guest memory. Reports do not change the timeline.
 
 use std::path::Path;
 use std::str::FromStr;

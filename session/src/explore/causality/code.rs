@@ -36,7 +36,7 @@ pub(super) fn between(
         true => None,
         false => Some(runner.rewind(path, from.as_deref(), from_ns, root, &mut watch)?),
     };
-    // Each machine reports an edge only once, so edges from before the interval do not appear again.
+    // Each machine reports an edge only once. Edges from before the interval are dropped here and do not appear again.
     watch.collected = Collected::default();
     runner.rewind(path, here.as_ref(), to_ns, root, &mut watch)?;
     if watch.collected.is_empty() {

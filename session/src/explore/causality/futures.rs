@@ -1,4 +1,4 @@
-//! Futures: timelines that have the finding's past up to a vtime. All workers run them in parallel.
+//! Futures: timelines that share the finding's past up to a vtime. All workers run them in parallel.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -18,8 +18,8 @@ use super::super::witness::Inherited;
 use super::moments::Until;
 use crate::run::worker::joined;
 
-/// Number of the first future's fork. Explorations number the children of a moment from 1. A future with the number of
-/// the finding's own child would be the finding itself.
+/// Child number of the first future. Explorations number the children of a moment from 1. A future with the same number
+/// as the finding's child would be the finding itself.
 const CHILD_FIRST: u64 = 1 << 40;
 
 /// A future to run.
@@ -83,8 +83,8 @@ impl<'s> Runners<'s> {
         }
     }
 
-    /// Runs futures. Returns for each, in order, whether it showed the finding, up to the first future without a
-    /// result. The error is the reason why this result is missing. `done` is called after each future.
+    /// Runs futures. Returns whether each showed the finding, in order, up to the first future without a result. The
+    /// error says why this result is missing. `done` is called after each future.
     pub(super) fn run(
         &mut self,
         futures: &[Future],

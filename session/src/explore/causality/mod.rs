@@ -133,7 +133,7 @@ pub fn causality(
         Some(_) => Ok(()),
     };
     onlooker.keep(&result)?;
-    // The code is additional. An interrupt of its collection does not affect the other results.
+    // The code is an extra. An interrupt during its collection leaves the other results valid.
     let failed = failed.or(code.err().filter(|error| !error.is::<Interrupted>()));
     Ok((result, failed))
 }

@@ -14,8 +14,8 @@ use super::super::witness::Inherited;
 /// Moments by vtime in nanoseconds. `None` is the root moment.
 pub(super) type Places = BTreeMap<u64, Option<Arc<BranchMoment>>>;
 
-/// Store of moments with a memory budget. A moment shares pages with the moment before it. Its size counts only other
-/// pages.
+/// Store of moments with a memory budget. A moment shares pages with the moment before it, and its size leaves these
+/// out.
 pub(super) struct Moments<'s, 'w> {
     setting: &'s Setting,
     path: &'w Path,
@@ -76,7 +76,7 @@ impl<'s, 'w> Moments<'s, 'w> {
         Ok(moment)
     }
 
-    /// Computes the size of the moment at `at_ns` again.
+    /// Updates the size of the moment at `at_ns`.
     fn measure(&mut self, at_ns: u64) {
         let before = self.kept.range(..at_ns).next_back().map(|(_, (_, moment))| Arc::clone(moment));
         let Some((bytes, moment)) = self.kept.get_mut(&at_ns) else { return };
@@ -86,7 +86,7 @@ impl<'s, 'w> Moments<'s, 'w> {
         };
     }
 
-    /// Computes the size of the first moment after `at_ns` again.
+    /// Updates the size of the first moment after `at_ns`.
     fn measure_next(&mut self, at_ns: u64) {
         let next = self.kept.range((Bound::Excluded(at_ns), Bound::Unbounded)).next();
         if let Some(&next_ns) = next.map(|(next_ns, _)| next_ns) {

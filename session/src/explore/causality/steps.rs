@@ -60,8 +60,8 @@ const CONTEXT_NS: u64 = 100_000_000;
 /// Maximum number of lines of output before a message, and also after it, in its context.
 const CONTEXT_LINES: usize = 2;
 
-/// Returns steps that may explain a message: the last fault before it, and the nearest lines of output on its nodes.
-/// Returns nothing if `within` has other steps than messages, because these explain themselves.
+/// Returns steps that may explain a message: the last fault before it, and the nearest lines of output on its nodes. If
+/// `within` has steps of other kinds, they explain themselves, and nothing is returned.
 pub(super) fn context(before: &[Step], within: &[Step], after: &[Step]) -> Vec<Step> {
     let is_message = |step: &&Step| matches!(step.kind, StepKind::Sent | StepKind::Message);
     let Some(message) = within.first().filter(|_| within.iter().all(|step| is_message(&step))) else {
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!((before.len(), within.len(), after.len()), (5, 0, 0));
     }
 
-    /// The power loss before it and the mount after it explain a reset connection.
+    /// A reset connection is explained by the power loss before it and the mount after it.
     #[test]
     fn messages_have_a_context_and_other_steps_have_none() {
         let step = |ms: u64, kind, text: &str| Step { vtime_ns: ms * 1_000_000, kind, text: text.to_owned() };

@@ -2,10 +2,11 @@
 //!
 //! No pointer leads to the table, so this module searches for its parts:
 //!
-//! - The token table has 256 strings. In most kernels, the token at the character code of a digit is the digit itself.
-//!   The token index behind the table has the offset of each token, which confirms the match.
-//! - The markers lie before the token table. They are the offsets of every 256th name.
-//! - The names lie before the markers. A name is stored as a length and a list of tokens.
+//! - The token table has 256 strings, from which all names are composed. In most kernels, the token at the character
+//!   code of a digit is the digit itself. The token index behind the table has the offset of each token, which confirms
+//!   the match.
+//! - The names lie before the token table. A name is stored as a length and a list of token numbers.
+//! - The markers lie between names and tokens. They are the offsets of every 256th name.
 //! - Linux 6.2, 6.3 and later releases of 6.1 have an index of three bytes per name between markers and tokens.
 //! - Addresses are stored as 32-bit offsets. Up to Linux 6.3 they lie before the names, since 6.4 after the tokens.
 
@@ -16,7 +17,8 @@ const TOKENS: usize = 256;
 const TOKEN_BYTES_MAX: usize = 64;
 /// Maximum length of the token table, in bytes. Offsets in its index have 16 bits.
 const TOKENS_BYTES_MAX: usize = 1 << 16;
-/// Maximum number of matches of the ten digits that are tried as a token table. Other data rarely match.
+/// Maximum number of places in a file that are tried as a token table. A place is tried if it has the tokens of the ten
+/// digits.
 const TRIES_MAX: usize = 64;
 const TOKEN_INDEX_BYTES: usize = 2 * TOKENS;
 /// Number of names that each marker covers.
@@ -188,7 +190,7 @@ fn names(
 }
 
 /// Reads `count` names that agree with the markers and fill `bytes` except for padding. Returns `None` if the decoded
-/// names are longer than [`EXPANSION_MAX`] times `bytes`, which no kernel's are.
+/// names exceed [`EXPANSION_MAX`] bytes for each byte of `bytes`, which kernels never do.
 fn read_names(
     bytes: &[u8],
     count: usize,

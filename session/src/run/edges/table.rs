@@ -142,8 +142,8 @@ impl Names {
     /// # Errors
     /// Returns an error if writing to `out` fails.
     pub fn write(&self, edges: &Collected, nodes: &[&str], out: &mut dyn Write) -> io::Result<()> {
-        // Address of each page that has a target. An edge has only the address of its target. If the source's page is
-        // in this map, the address of the source follows.
+        // Address of each page that has a target. An edge has the address of its target only. The address of its source
+        // is known if the source's page is in this map.
         let mut pages = BTreeMap::new();
         for (_, to, seen) in edges.iter() {
             pages.entry(to.page()).or_insert(seen.address & !0xfff);

@@ -13,7 +13,7 @@ const COLLECTOR: &str = "sdk";
 
 impl Conversation {
     /// Continues from the restart point at `vtime_ns`. The agent seeds the guest's random numbers with `entropy`. Has
-    /// no effect in other phases than `Mounted`.
+    /// an effect only in phase `Mounted`.
     pub fn join(&mut self, entropy: Vec<u8>, vtime_ns: u64) {
         if self.at.phase == Phase::Mounted {
             self.at.phase = Phase::Joining;
@@ -22,8 +22,8 @@ impl Conversation {
         }
     }
 
-    /// Begins the timeline under `seed`. The agent seeds the guest's random numbers with `entropy`. Has no effect in
-    /// other phases than `Ready`.
+    /// Begins the timeline under `seed`. The agent seeds the guest's random numbers with `entropy`. Has an effect only
+    /// in phase `Ready`.
     pub fn begin(&mut self, seed: u64, entropy: Vec<u8>, vtime_ns: u64) {
         if self.at.phase == Phase::Ready {
             self.at.phase = Phase::Beginning;
@@ -123,8 +123,8 @@ impl Conversation {
         }
     }
 
-    /// Takes the next step of the join: writes the file with this index, or starts the collector of SDK lines. Without
-    /// both, goes on to the services.
+    /// Takes the next step of the join: writes the file with this index. After the last file, starts the collector of
+    /// SDK lines or goes on to the services.
     pub(super) fn put_next(&mut self, files: usize, vtime_ns: u64) {
         if self.at.phase != Phase::Joining {
             return;
@@ -160,8 +160,8 @@ impl Conversation {
         }
     }
 
-    /// Returns true if the services can start but wait for [`Conversation::start_services`]. They wait if they depend
-    /// on other nodes or if the node has jobs, i.e. services that run once.
+    /// Returns true if the services can start but wait for [`Conversation::start_services`]. Services wait if they
+    /// depend on other nodes, or if the node has jobs, i.e. services that run once.
     #[must_use]
     pub fn is_held(&self) -> bool {
         let has_order = !self.plan.after.is_empty() || !self.plan.jobs.is_empty();

@@ -58,11 +58,11 @@ impl HistoryLines {
         self.cutter = cutter();
     }
 
-    /// Adds bytes that a program wrote at `vtime_ns`. Calls `emit` for each complete line that is not empty. Its second
-    /// argument is true if the line was cut.
+    /// Adds bytes that a program wrote at `vtime_ns`. Calls `emit` for each complete line that is not empty. The second
+    /// argument of `emit` is true if the line was cut.
     ///
     /// # Errors
-    /// Returns [`Flood`] when an interval exceeds the bound. Later calls emit nothing and succeed.
+    /// Returns [`Flood`] when an interval exceeds the bound. Later calls succeed and emit no lines.
     fn push(&mut self, bytes: &[u8], vtime_ns: u64, mut emit: impl FnMut(String, bool)) -> Result<(), Flood> {
         if self.flooded {
             return Ok(());

@@ -4,9 +4,10 @@
 //! vtimes, and returns bytes for the control port and events. It reads no clock and draws no random numbers, so its
 //! answers and their vtimes are a function of its inputs.
 //!
-//! It pauses until its owner continues it, first at the restart point ([`Conversation::join`]), then when the services
-//! are ready ([`Conversation::begin`]). A moment stored at a pause can be continued many times. If the services wait
-//! for other nodes, the conversation also pauses before they start ([`Conversation::start_services`]).
+//! The conversation pauses at the restart point until its owner calls [`Conversation::join`]. It pauses again when the
+//! services are ready, until [`Conversation::begin`]. A moment stored at a pause can be continued many times. If the
+//! services wait for other nodes, the conversation also pauses before they start, until
+//! [`Conversation::start_services`].
 //!
 //! - this file: phases, requests and answers
 //! - `boot`: from the agent's first message to the beginning under a seed
@@ -44,7 +45,7 @@ use crate::guest::agent_script::Plan;
 use history::HistoryLines;
 use state::Progress;
 
-/// Maximum number of unanswered requests. Everett gives up an agent that reaches it.
+/// Maximum number of unanswered requests. Everett gives up an agent that leaves so many unanswered.
 pub const PENDING_MAX: usize = 4096;
 /// Maximum number of commands and checks whose names are remembered. The oldest name is dropped first.
 pub const COMMANDS_MAX: usize = 4096;
@@ -152,8 +153,8 @@ impl Conversation {
         self.at.phase
     }
 
-    /// Returns true if checks can run: no driver runs, and no service is being restarted. Also true if the conversation
-    /// is over.
+    /// Returns true if checks can run: no driver runs, and no service is being restarted. Returns true too if the
+    /// conversation is over.
     #[must_use]
     pub fn is_calm(&self) -> bool {
         self.at.phase > Phase::Stopped || self.at.phase == Phase::Stopped && !self.is_restarting()
@@ -171,9 +172,10 @@ impl Conversation {
         self.at.ready_ns
     }
 
-    /// Returns the vtime of the last event after which the node was at rest, in nanoseconds. These events are the
-    /// beginning of the timeline, the end of the last running driver, the end of the last service restart, and the
-    /// start and end of a check.
+    /// Returns the vtime of the last event that left the node at rest, in nanoseconds.
+    ///
+    /// Such an event is the beginning of the timeline, the end of the last running driver, the end of the last service
+    /// restart, or the start or end of a check.
     #[must_use]
     pub fn rest_ns(&self) -> u64 {
         self.at.rest_ns

@@ -12,9 +12,9 @@
 //! number of a thread. All pieces of a line have the same sender, so lines of several programs do not mix. If a text
 //! contains newlines, each part is a line.
 //!
-//! **Invariants.** The events are a function of the packets and their vtimes. The memory for packets is bounded
-//! whatever a guest writes. An invalid packet is a finding of the property `bad sdk line`, and the conversation
-//! continues.
+//! **Invariants.** The events are a function of the packets and their vtimes. A guest can write any bytes, and the
+//! memory for packets stays bounded. An invalid packet is a finding of the property `bad sdk line`, and the
+//! conversation continues.
 
 use std::collections::BTreeMap;
 
@@ -260,7 +260,7 @@ mod tests {
     }
 
     proptest! {
-        /// No packets cause a failure or exceed a bound. A stored state continues like a state that was never stored.
+        /// No packet causes a failure or exceeds a bound. A stored state continues like a state that was never stored.
         #[test]
         fn any_packets_are_taken(
             packets in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..40), 0..3u32, 0..4u8), 0..100),

@@ -14,7 +14,7 @@ const KILLED_STATUS: i32 = 128 + signal::KILL;
 const NS_PER_MS: u64 = 1_000_000;
 
 impl Conversation {
-    /// Kills the drivers, because the workload ended at `vtime_ns`. Has no effect in other phases than `Running`.
+    /// Kills the drivers, because the workload ended at `vtime_ns`. Has an effect only in phase `Running`.
     pub fn end(&mut self, vtime_ns: u64) {
         if self.at.phase != Phase::Running {
             return;

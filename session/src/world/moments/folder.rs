@@ -10,8 +10,10 @@
 //! ```
 //!
 //! When Everett reads *ready*, it puts the memory of each node into a base in this process' memory. Machines map their
-//! RAM from this base. Its digest equals the digest of a base file with the same pages. The key covers the versions of
-//! the formats, so Everett never opens the folder of another version. `everett cache prune` removes such folders.
+//! RAM from the base. The digest of the base equals the digest of a base file with the same pages.
+//!
+//! The key covers the versions of the formats, so Everett never opens the folder of another version. `everett cache
+//! prune` removes folders of other versions.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -103,7 +105,6 @@ impl MomentFolder {
     ///
     /// # Errors
     /// Returns an error if the folder cannot be created or locked, or if `wait` returns false.
-    /// Returns an error if the folder cannot be created or locked, or if `wait` returns false.
     pub fn lock(&self, wait: &mut dyn FnMut() -> bool) -> anyhow::Result<File> {
         let saved = self.saved_folder();
         fs::create_dir_all(&saved).with_context(|| format!("cannot make {}", saved.display()))?;
@@ -139,8 +140,8 @@ impl MomentFolder {
         Ok(())
     }
 
-    /// Returns both arguments with other memory: *ready* on bases in this process' memory, the restart points on the
-    /// same bases.
+    /// Moves the memory of *ready* to bases in this process' memory, and bases the memory of the restart points on them
+    /// too.
     ///
     /// # Errors
     /// Returns an error if the host has too little memory.
@@ -224,7 +225,7 @@ impl MomentFolder {
         Ok(())
     }
 
-    /// Saves a moment under a name and holds the lock meanwhile. `wait` is called as in [`MomentFolder::lock`].
+    /// Locks the folder and saves a moment under a name. `wait` is called as in [`MomentFolder::lock`].
     ///
     /// # Errors
     /// Returns an error if the name is invalid or in use, the folder cannot be locked, or the file cannot be written.

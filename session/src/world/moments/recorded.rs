@@ -29,7 +29,7 @@ impl Recorded {
         Recorded { events: Vec::new(), consoles: vec![Vec::new(); nodes], bytes: 0 }
     }
 
-    /// Adds new events and console output from the timeline. Of each console only the last [`CONSOLE_BYTES_MAX`] bytes
+    /// Adds new events and console output from the timeline. Only the last [`CONSOLE_BYTES_MAX`] bytes of each console
     /// stay, as in a machine.
     ///
     /// # Errors

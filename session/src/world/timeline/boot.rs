@@ -58,7 +58,7 @@ pub enum At {
     Somewhere,
 }
 
-/// Error of a second call of [`Timeline::begin`]. It has the first call's seed.
+/// Error of a second call of [`Timeline::begin`], with the seed of the first call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the timeline has begun already, under seed {0}")]
 pub struct BegunAlready(pub u64);
@@ -96,13 +96,13 @@ impl Timeline {
 
     /// Runs until the timeline is in `phase`, which must be [`Phase::Mounted`] or [`Phase::Ready`].
     ///
-    /// With one node, the machine stops right after the instruction with which the agent reported the phase. Everett
-    /// has not acted on the report yet. This function calls `go_on` at each node's restart point and every few
-    /// milliseconds of host time. `go_on` may take events and console output.
+    /// With one node, the machine stops right after the instruction with which the agent reported the phase, before
+    /// Everett acts on the report. `run_to` calls `go_on` at each node's restart point and every few milliseconds of
+    /// host time. `go_on` may take events and console output.
     ///
     /// # Errors
-    /// Returns an error if the world cannot reach the phase, or if `go_on` returns false. After the latter, the caller
-    /// may call `run_to` again.
+    /// Returns an error if the world cannot reach the phase, or if `go_on` returns false. If `go_on` returned false,
+    /// the caller may call `run_to` again.
     pub fn run_to(
         &mut self,
         phase: Phase,
@@ -123,7 +123,7 @@ impl Timeline {
             if self.phase() >= phase {
                 return Ok(());
             }
-            // `drive` ends its steps at the same vtimes. A boot is therefore given up at the same vtime by both.
+            // `drive` ends its steps at the same vtimes, so both give up a boot at the same vtime.
             let next_ns = self.world.vtime().saturating_add(1).next_multiple_of(STEP_NS);
             let is_mounted = |session: &NodeSession| session.conversation.phase() == Phase::Mounted;
             let wanted = |timeline: &Timeline| {
@@ -139,8 +139,8 @@ impl Timeline {
         }
     }
 
-    /// Ends the boot with a finding if a service ends `limit` times in a row in the same way and nothing else in the
-    /// world can change that. With `limit` 0 services may end any number of times.
+    /// Sets the limit for services that end again and again during the boot. The boot ends with a finding after `limit`
+    /// equal ends in a row, if nothing else in the world can change that. A limit of 0 allows any number.
     pub fn limit_ends(&mut self, limit: u32) {
         let plans = self.nodes.iter().map(|session| session.conversation.plan());
         self.boot_watch = Some(BootWatch::new(plans, limit));
@@ -182,8 +182,8 @@ impl Timeline {
         is_new
     }
 
-    /// Describes the boot in a few words: the vtime, the first node that is not ready, what this node waits for, and
-    /// how often its services have ended.
+    /// Describes the boot in a few words: the vtime, and the first node that is not ready. Says what this node waits
+    /// for and how often its services have ended.
     #[must_use]
     pub fn boot_state(&self) -> String {
         let at = format!("at {} s of vtime", Vtime(self.vtime()).to_string().trim());
@@ -252,7 +252,7 @@ impl Timeline {
             let has_begun = self.nodes[number].place.begun.is_some();
             let is_reached = |after: &After| {
                 let mut others = self.nodes.iter().map(|session| &session.conversation);
-                // A node that was not started holds up nobody.
+                // If only some nodes were started, nobody waits for the others.
                 others.find(|other| other.plan().node == after.node).is_none_or(|other| match after.ready {
                     true => other.phase() >= Phase::Ready && other.phase() < Phase::Broken,
                     false => other.has_started(),

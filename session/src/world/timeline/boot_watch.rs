@@ -354,7 +354,7 @@ mod tests {
             watch.note(&[line(step * 10 * S, "db", "db", text)]);
             assert_eq!(ends_until_given_up(&mut watch, step * 10 * S, 49), None, "{text}");
         }
-        // From here on it only repeats an old line, which is not new.
+        // From here on the database only repeats an old line, which is not new.
         watch.note(&[line(50 * S, "db", "db", "making")]);
         let ends = ends_until_given_up(&mut watch, 50 * S, 500).unwrap();
         assert_eq!(ends, 25, "15 s after the last new line at 40 s");

@@ -1,4 +1,4 @@
-//! Course of the whole world: beginning, workload, end of the workload, time to settle, last test commands, checks.
+//! Course of the whole world: beginning, workload, end of the workload, time to settle, last commands, checks.
 //!
 //! All vtimes here derive from the vtimes of events. The vtime at which Everett notices an event is not used, because
 //! it depends on how the run is divided.
@@ -120,7 +120,7 @@ impl Timeline {
         if let Some(root) = self.course.root_ns()
             && !matches!(self.course.stage, Stage::Done { .. })
         {
-            // A finding belongs to a node. This one concerns the whole world and goes to the first node.
+            // A finding belongs to a node. A finding about the whole world goes to the first node.
             self.finding_at(0, builtin::NOT_CALM, why);
             self.course.stage = Stage::Done { root };
         }
@@ -168,8 +168,7 @@ impl Timeline {
         }
     }
 
-    /// Enters the stage `Ready` if all nodes are ready. This function takes no action, so the timeline can be stored
-    /// here.
+    /// Enters the stage `Ready` if all nodes are ready. No other action is taken, so the timeline can be stored here.
     pub(super) fn observe(&mut self) {
         if self.course.stage != Stage::Booting {
             return;
@@ -261,7 +260,7 @@ impl Timeline {
                 self.go_on_with_commands(now);
                 let end_ns = self.end_ns().unwrap_or(root);
                 let calm = self.nodes.iter_mut().fold(true, |all, session| {
-                    // A node that comes back later must not start drivers again.
+                    // This also keeps a node that comes back later from starting drivers.
                     session.conversation.end(end_ns);
                     all & session.conversation.is_calm()
                 });
@@ -342,9 +341,9 @@ impl Timeline {
 
     /// Returns the vtime at which the workload was done, in nanoseconds, or `None` if it is not.
     ///
-    /// It is done when no fault will start or end, no service is restarting, all drivers have ended, and each command
-    /// of the test template has ended once. The result does not depend on the vtime of this call. Drivers and restarts
-    /// have their own end vtimes, and the world stops at the end of the last fault or command.
+    /// The workload is done when no fault will start or end, no service is restarting, and all drivers have ended. Each
+    /// command of the test template must also have ended once. The result does not depend on the vtime of this call:
+    /// drivers and restarts have their own end vtimes, and the world stops at the end of the last fault or command.
     fn done_ns(&mut self, now: u64) -> Option<u64> {
         if self.next_fault_ns().is_some() || self.next_restart_ns().is_some() || !self.template_is_done() {
             return None;
@@ -375,8 +374,8 @@ impl Timeline {
         }
     }
 
-    /// Returns the vtime at which a check on a node counts as hanging. The check started at `begun_ns`. Before the
-    /// returned vtime, the agent should have killed it and reported that.
+    /// Returns the vtime at which a check on a node counts as hanging. The check started at `begun_ns`. By then the
+    /// agent should have killed the check and reported it.
     fn hangs_ns(&self, number: usize, begun_ns: u64) -> Option<u64> {
         let Some(WorldCheck::Agent(node, number)) = self.checks.get(number) else { return None };
         let limit_ns = self.nodes.get(*node)?.conversation.check_limit_ns(*number)?;

@@ -53,8 +53,8 @@ impl Timeline {
     /// Makes the timeline a child at the current vtime. `faults` must equal the old plan up to here.
     ///
     /// # Errors
-    /// Returns an error if the fork is at another vtime, the workload does not run, the plans differ before the fork,
-    /// or the path is invalid.
+    /// Returns an error if the fork is at another vtime or the path is invalid. Also returns an error if the workload
+    /// does not run, or if the plans differ before the fork.
     pub fn fork(&mut self, fork: Fork, faults: Option<Faults>) -> Result<(), ForkError> {
         if fork.vtime_ns != self.vtime() {
             return Err(ForkError::Elsewhere { here: self.vtime(), fork });

@@ -4,8 +4,8 @@
 //! a line on its control port. The second kind is a scheduled vtime, when the whole world has reached it. Both kinds
 //! are functions of the timeline, so a run is the same however calls of [`Timeline::run`] divide it.
 //!
-//! Everett acts just before the world continues from such a point, never when it arrives there. A timeline that is
-//! stored at the point ([`state`]) and continued elsewhere therefore does the same as a timeline that never stopped.
+//! Everett acts just before the world continues from a point, never when it arrives there. A timeline that is stored at
+//! the point ([`state`]) and continued elsewhere therefore does the same as a timeline that never stopped.
 //!
 //! - this file: a timeline's run loop, its input and its output
 //! - `director`: course of the whole world from *ready* to the checks
@@ -93,7 +93,7 @@ pub struct Timeline {
     boot_watch: Option<BootWatch>,
     /// Lines about the boot for the operator that the caller has not taken yet.
     boot_notes: Vec<String>,
-    /// Instruction count and vtime in nanoseconds at which the last commands or the checks began, if this value saw it.
+    /// Instruction count and vtime in nanoseconds at which the last commands or the checks began.
     checks_begun: Option<(u64, u64)>,
     /// True if the workload will end by itself and has not ended yet.
     until_done: bool,
@@ -255,7 +255,7 @@ impl Timeline {
         self.reporting.again(events);
     }
 
-    /// Takes the events since the last call, ordered by vtime. A running node can be ahead of others. Its events wait
+    /// Takes the events since the last call, ordered by vtime. A running node can be ahead of others; its events wait
     /// until the other nodes have reached their vtime.
     pub fn take_events(&mut self) -> Vec<Event> {
         let events = self.reporting.take(self.all_reported_before());
@@ -364,7 +364,7 @@ impl Timeline {
     /// Performs the actions that are due at the current vtime. A second call at the same vtime has no effect.
     fn act(&mut self) {
         let now = self.world.vtime();
-        // An action can make another action due at the same vtime. It must not wait for the next stop.
+        // An action can make another action due at the same vtime. The second action must not wait for the next stop.
         loop {
             let before = (self.course.stage, self.course.faults.as_ref().map(|faults| faults.cursor));
             for (number, session) in self.nodes.iter_mut().enumerate() {

@@ -1,7 +1,7 @@
-//! Queue of events. Their order does not depend on how a run is divided.
+//! Queue of events, in an order that does not depend on how a run is divided.
 //!
-//! Nodes run in turns, so a node can be ahead of the others. Its events wait until the whole world has reached their
-//! vtime. Events at the same vtime are ordered by node. Events of Everett's own actions come after them.
+//! Nodes run in turns, so a node can be ahead of the others. The events of this node wait until the whole world has
+//! reached their vtime. Events at the same vtime are ordered by node, and events of Everett's own actions come last.
 
 use serde::de::Error as _;
 use serde::ser::Error as _;

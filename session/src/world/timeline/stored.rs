@@ -22,7 +22,7 @@ pub enum StateError {
     /// The bytes do not decode as a session.
     #[error("the stored session is damaged")]
     Malformed(#[source] postcard::Error),
-    /// This number of bytes follows the session.
+    /// Bytes follow the session. The number counts them.
     #[error("{0} bytes follow the stored session")]
     Trailing(usize),
     /// The session belongs to a world with other nodes.

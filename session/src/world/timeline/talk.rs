@@ -1,8 +1,8 @@
 //! Checks that Everett makes itself: it connects to a node over the wire, sends bytes and waits for an answer.
 //!
 //! Everett polls its connection at fixed vtimes, [`LOOK_NS`] apart, so its actions are a function of the received
-//! frames. A moment during a check stores these frames. A timeline that continues from the moment replays them to get
-//! the connection.
+//! frames. A moment during a check stores these frames. A timeline that continues from the moment replays the frames to
+//! rebuild the connection.
 
 use everett_explorer::property::builtin;
 use everett_vmm::wire::endpoint::{Endpoint, EndpointDraws, Heard, SocketId, TcpState};
@@ -14,7 +14,7 @@ use crate::world::event::{Event, StreamName, What};
 
 /// Interval at which Everett polls the connection, in nanoseconds of vtime.
 const LOOK_NS: u64 = 1_000_000;
-/// Maximum length of an answer in bytes. The check fails if this many bytes do not contain the expected text.
+/// Maximum length of an answer, in bytes. A longer answer without the expected text fails the check.
 const HEARD_BYTES_MAX: usize = 1 << 20;
 /// Maximum number of lines of an answer that become events.
 const LINES_TOLD_MAX: usize = 64;

@@ -2,9 +2,9 @@
 //!
 //! `timeline::commands` decides which command runs at what time on which machine.
 //!
-//! To the agent, a command is a service. The file name of a command can have any character, so its service name
-//! consists of the command's index in the agent's list and a slot number. Slots are used again, so there are few
-//! service names.
+//! To the agent, a command is a service. A file name can have any character, so the service name is not the command's
+//! name. It consists of the command's index in the agent's list and a slot number. Slots are used again, so there are
+//! few service names.
 
 use everett_explorer::composer::Prefix;
 use everett_explorer::composer::limits::{ANYTIME_MAX, PARALLEL_MAX};
@@ -53,7 +53,7 @@ pub(super) struct TestRun {
     pub(super) run: u64,
     /// Index of the command in the agent's list.
     pub(super) command: usize,
-    /// Lowest number, from 0, that no other run of the same command has at its start.
+    /// Number that tells parallel runs of a command apart: the lowest free number from 0 at the run's start.
     pub(super) slot: usize,
     /// True if Everett killed the command.
     pub(super) killed: bool,

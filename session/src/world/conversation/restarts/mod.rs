@@ -17,9 +17,11 @@
 //!
 //! **A supervised service that seems not to run.** The agent always knows whether a service runs. The program at
 //! [`INIT_PATH`] knows it only from a note of the supervisor. The supervisor writes the note shortly after its own
-//! start and deletes it shortly before its end. Without a note the program sends no signal, and Everett asks the agent
-//! to start the service. If the service runs after all, the agent refuses, and Everett sends the signal again. When the
-//! time to end is over, the agent kills the service, which needs no note.
+//! start and deletes it shortly before its end.
+//!
+//! If the note is missing, the program sends no signal, and Everett asks the agent to start the service. If the service
+//! does run, the agent refuses, and Everett sends the signal again. When the service's time to end is over, the agent
+//! kills it without a note.
 //!
 //! - `ready`: end of a restart, when the service is ready
 //!
@@ -108,7 +110,7 @@ impl Conversation {
         asked.map(|(unit, restart)| (unit, restart.kill_ns))
     }
 
-    /// Kills the services that have not exited in time.
+    /// Kills the services that have not exited by their time limit.
     pub fn kill_late(&mut self, now_ns: u64) {
         let late = self.asked().filter(|&(_, kill_ns)| kill_ns <= now_ns);
         for unit in late.map(|(unit, _)| unit.clone()).collect::<Vec<_>>() {
@@ -133,7 +135,7 @@ impl Conversation {
         std::mem::take(&mut self.restarted)
     }
 
-    /// Enters a stage. The next request is the restart's latest.
+    /// Enters a stage. The next request becomes the restart's latest request.
     fn enter(&mut self, unit: &str, stage: Stage) {
         if let Some(restart) = self.at.restarts.get_mut(unit) {
             (restart.stage, restart.request) = (stage, self.at.next_id);

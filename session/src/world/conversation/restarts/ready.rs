@@ -1,7 +1,7 @@
 //! End of a restart, when the service is ready.
 //!
-//! After each start, the agent reports once that all services are ready. It does not report this while a service,
-//! driver or test command of the node is down for good. On such a node, Everett takes a service as ready when it has
+//! After each start, the agent reports once that all services are ready. The agent sends no report while a service,
+//! driver or test command of the node is down for good. Everett then takes a service as ready as soon as it has
 //! started.
 
 use super::{Conversation, Restarted, Stage};

@@ -212,7 +212,7 @@ fn a_service_whose_supervisor_is_starting_is_asked_again() {
         assert_eq!(it.answer(not_running.clone()), Some(Sent::Start));
         assert_eq!(it.refuse(RUNS), program(15));
     }
-    // Everett still kills the service in time. The agent does it if the supervisor never writes its note.
+    // Everett still kills the service in time, through the agent if the supervisor never writes its note.
     it.script.vtime_ns = 110;
     it.script.host.kill_late(110);
     assert_eq!(it.sent(), program(9));

@@ -1,4 +1,4 @@
-//! Stored state of a conversation. It does not have the plan, which comes from the world file, and the events and
+//! Stored state of a conversation. The state lacks the plan, which comes from the world file. It also lacks events and
 //! messages that the owner has not taken.
 //!
 //! **Invariant.** A conversation that continues from a stored state sends the same requests as a conversation that was
@@ -45,7 +45,7 @@ pub(super) struct Progress {
     pub(super) seed: Option<u64>,
     /// Vtime at which all services were ready, in nanoseconds.
     pub(super) ready_ns: Option<u64>,
-    /// Vtime of the last event after which the node was at rest, in nanoseconds: see [`Conversation::rest_ns`].
+    /// Vtime of the last event that left the node at rest, in nanoseconds: see [`Conversation::rest_ns`].
     pub(super) rest_ns: u64,
     /// Exit status of the command of [`Conversation::command`].
     pub(super) command_exit: Option<Exit>,

@@ -2,8 +2,8 @@
 //!
 //! The composer decides when each command runs. This module passes messages from the nodes to the composer and executes
 //! its decisions. A message needs one wire latency to the composer, as to another node (see `director`). The composer
-//! receives messages ordered by vtime of arrival, then by node. It learns of Everett's own actions on a node, such as
-//! removing its power, at once.
+//! receives messages ordered by vtime of arrival, then by node. Everett's own actions on a node, such as removing its
+//! power, are reported to the composer at once.
 //!
 //! - Commands start when the timeline has begun on every present node.
 //! - After the end of the workload, no command starts until all nodes are back. The last commands therefore start in a
@@ -44,7 +44,7 @@ pub(super) struct Commands {
     pub words: Vec<(u64, u16, Said)>,
     /// Nodes on which the timeline has not begun.
     pub awaited: BTreeSet<u16>,
-    /// Vtime by which the commands must have ended that Everett killed at the end of the composition.
+    /// Vtime by which all commands must have ended after the composer's end, when Everett kills them.
     pub gone_ns: Option<u64>,
 }
 
@@ -167,13 +167,13 @@ impl Timeline {
         self.tell_composer(|composer, streams| composer.fork(streams.get(Purpose::Commands)));
     }
 
-    /// Returns true if faults may be applied. While the first command runs they may not.
+    /// Returns true if faults may be applied, i.e. if the first command does not run.
     pub(super) fn faults_allowed(&self) -> bool {
         self.composing.as_ref().is_none_or(|composing| composing.faults_allowed)
     }
 
-    /// Returns true without a template, or if all of its commands are done. Each driver and `anytime_` command must
-    /// have ended by itself once, and one of the first commands, if there are any.
+    /// Returns true without a template, or if the template is done. Each driver and `anytime_` command must have ended
+    /// by itself once. If there are first commands, one of them must have ended.
     pub(super) fn template_is_done(&self) -> bool {
         let Some(commands) = &self.course.commands else { return true };
         let all = commands.tally.commands().map(|(name, counts)| (Prefix::of(name), counts));
@@ -190,7 +190,7 @@ impl Timeline {
         first_ended || !firsts
     }
 
-    /// Sends messages of a node on their way to the composer.
+    /// Adds messages of a node that are on their way to the composer.
     pub(super) fn take_words(&mut self, node: usize, words: Vec<Word>) {
         let distance_ns = self.distance_ns();
         // A world has at most 64 nodes, so the number fits.
@@ -316,7 +316,7 @@ impl Timeline {
         }
     }
 
-    /// Kills the commands that still run at the end of the composition.
+    /// Kills the commands that still run when the composer has ended.
     fn end_commands(&mut self, now: u64) {
         let Some(commands) = &mut self.course.commands else { return };
         let runs = commands.composer.runs().to_vec();

@@ -1,8 +1,8 @@
 //! Restarts of services that depend on a restarted service (`depends_on` with `restart: true` in compose files).
 //!
 //! `depends_on` names a condition for which the dependent service waits at its first boot. After Everett has restarted
-//! a service and the condition holds again, Everett restarts the dependent service. It acts one wire latency later,
-//! because the dependent service is on another node.
+//! a service and the condition holds again, Everett restarts the dependent service on its node. Between nodes this
+//! takes one wire latency, as a message would.
 
 use super::Timeline;
 use super::director::Stage;
@@ -45,8 +45,7 @@ impl Timeline {
             let number = usize::from(number);
             let node = self.world.node_mut(number);
             let session = &mut self.nodes[number];
-            // A node without power starts its services when it boots. A paused node receives the signal when it
-            // continues.
+            // A node without power starts its services when it boots. A paused node gets the signal when it continues.
             if !node.is_on() || session.conversation.phase() != Phase::Running {
                 continue;
             }

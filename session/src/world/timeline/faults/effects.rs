@@ -9,7 +9,7 @@ use super::{Faults, Progress, stream_number};
 use crate::world::event::{Event, Loss, What};
 use crate::world::timeline::{Phase, Timeline};
 
-/// Reason for a fault on a missing disk that Everett does not apply.
+/// Reason why a fault on a missing disk is not applied.
 const NO_DISK: &str = "the node has no such disk";
 
 impl Timeline {
@@ -122,8 +122,8 @@ impl Timeline {
         }
     }
 
-    /// Applies a fault of a CPU or its clock. A restarted node gets its active faults again in this way. Faults of
-    /// other kinds change nothing here.
+    /// Applies a fault of a CPU or its clock, also to a node that restarts while the fault is active. Faults of other
+    /// kinds change nothing here.
     pub(super) fn disturb_cpu(&mut self, node: usize, fault: &NodeFault) {
         match fault {
             NodeFault::SlowCpu { ppm } => self.world.set_speed(node, *ppm),

@@ -1,4 +1,4 @@
-//! Stored state of a timeline. It does not have the world, the requests to agents, the fault plan, and the events that
+//! Stored state of a timeline. The state lacks the world, the requests to agents, the fault plan, and the events that
 //! the caller could have taken.
 //!
 //! **Invariants.** A timeline restored from its state, in a world restored from its moment, continues as the same
@@ -168,8 +168,8 @@ impl Course {
     }
 }
 
-/// JSON form of a command. The protocol's types leave out optional fields, and the stored form (postcard) cannot
-/// represent that.
+/// JSON form of a command. The stored form (postcard) needs all fields, and the protocol's types leave out optional
+/// ones.
 mod as_json {
     use everett_protocol::Exec;
     use serde::de::{Deserialize, Deserializer, Error as _};
@@ -350,8 +350,8 @@ impl Timeline {
     /// Continues from `state`. The caller has restored the world to the same point. Pending events are dropped.
     ///
     /// # Errors
-    /// Returns an error if a timeline with these plans cannot have this state. On an error of a conversation, the
-    /// conversations before it have been restored already.
+    /// Returns an error if a timeline with these plans cannot have this state. An error of a conversation leaves the
+    /// conversations before it restored.
     pub fn restore(&mut self, state: SessionState) -> Result<(), StateError> {
         state.check(self.nodes.iter().map(|session| session.conversation.plan()), &self.checks)?;
         for (session, then) in self.nodes.iter_mut().zip(state.nodes) {

@@ -7,7 +7,7 @@ use super::*;
 use crate::world::conversation::Conversation;
 use crate::world::conversation::tests::plan;
 
-/// Returns a trail with these points. The only way to make one is to decode a stored form.
+/// Returns a trail with these points. Trails cannot be made from points, so the trail is decoded from its stored form.
 fn trail(interval_ns: u64, points: &[u64]) -> Trail {
     let points: Vec<_> = points.iter().map(|&at| (at, Digest([7; 32]))).collect();
     postcard::from_bytes(&postcard::to_stdvec(&(interval_ns, points)).unwrap()).unwrap()
@@ -141,7 +141,7 @@ fn states_that_do_not_fit_are_refused() {
 }
 
 proptest! {
-    /// Bytes that happen to decode as a state give the same state after storing. This holds for invalid states too.
+    /// Bytes that happen to decode as a state, valid or invalid, give the same state after storing.
     #[test]
     fn garbage_is_refused_or_checked(mut bytes in prop::collection::vec(any::<u8>(), 0..300), versioned: bool) {
         if let (true, Some(first)) = (versioned, bytes.first_mut()) {

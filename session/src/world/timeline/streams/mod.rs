@@ -1,7 +1,7 @@
 //! Random streams of a timeline, and their restart.
 //!
-//! **Invariant.** After a restart, every random value follows the new lineage. The `match` here has an arm for each
-//! [`OwnerKind`] and does not compile without one.
+//! **Invariant.** After a restart, every random value follows the new lineage. The `match` below does not compile if it
+//! lacks an [`OwnerKind`].
 
 use everett_streams::{Lineage, Owner, OwnerKind, Streams};
 
