@@ -5,11 +5,10 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
+use everett_elf::MAGIC;
+
 use crate::oci::{RootDisk, RootPart};
 use crate::squashfs::read::{Reader, Source};
-
-/// Magic number of an ELF file.
-const ELF: &[u8] = b"\x7fELF";
 
 /// Failure to read the programs of an image.
 #[derive(Debug, thiserror::Error)]
@@ -70,8 +69,8 @@ fn of_parts(parts: &Parts, visit: &mut dyn FnMut(&Path, &[u8])) -> io::Result<()
     let mut content = Vec::new();
     reader.files(&mut |path, file| {
         content.clear();
-        reader.read(file, ELF.len() as u64, &mut content)?;
-        if content == ELF {
+        reader.read(file, MAGIC.len() as u64, &mut content)?;
+        if content == MAGIC {
             content.clear();
             reader.read(file, file.length, &mut content)?;
             visit(path, &content);
@@ -90,10 +89,13 @@ mod tests {
     fn programs_are_files_with_the_elf_magic_number() {
         let mut tree = Tree::default();
         let attributes = || Attributes { mode: 0o755, uid: 0, gid: 0, mtime_s: 1, xattrs: BTreeMap::new() };
-        let long = [ELF, &[7; 300_000]].concat();
-        for (path, content) in
-            [("usr/bin/b", &long[..]), ("usr/bin/a", ELF), ("etc/elf", b"\x7fEL"), ("etc/text", b"#!/bin/sh")]
-        {
+        let long = [&MAGIC[..], &[7; 300_000]].concat();
+        for (path, content) in [
+            ("usr/bin/b", &long[..]),
+            ("usr/bin/a", &MAGIC),
+            ("etc/elf", b"\x7fEL"),
+            ("etc/text", b"#!/bin/sh"),
+        ] {
             tree.put(path.as_bytes(), attributes(), Kind::File(Content::bytes(content))).unwrap();
         }
         let folder = tempfile::tempdir().unwrap();

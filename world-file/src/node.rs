@@ -24,9 +24,9 @@ pub(super) const MEMORY_BYTES_MAX: u64 = 3 << 30;
 pub(super) const VOLUMES_BYTES_DEFAULT: u64 = 1 << 30;
 /// Maximum number of entries of `files`.
 const FILES_MAX: usize = 256;
-/// First bytes of a program: the mark of an interpreter line, or the magic number of ELF.
-const PROGRAM_MARKS: [&[u8]; 2] = [b"#!", b"\x7fELF"];
-/// Permission bits of a program.
+/// First bytes of a program: an interpreter line or the ELF magic.
+const PROGRAM_MARKS: [&[u8]; 2] = [b"#!", &everett_elf::MAGIC];
+/// Mode bits of a program.
 const PROGRAM_MODE: u32 = 0o755;
 /// Largest value of the key `mode`.
 const MODE_MAX: u32 = 0o7777;

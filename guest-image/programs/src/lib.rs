@@ -21,13 +21,15 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::{COLLECTOR, INIT, LIBRARY, SHIM};
+    use everett_elf::{Elf, Needs, Symbol, SymbolTable};
     use everett_guest_image::kernel::elf;
 
     #[test]
     fn all_are_free_of_libraries_and_of_paths_of_this_machine() {
         let here = env!("CARGO_MANIFEST_DIR").trim_end_matches("/programs").as_bytes();
         for file in [COLLECTOR, INIT, LIBRARY, SHIM] {
-            assert!(elf::check_x86_64(file).is_ok() && !elf::has_interpreter(file));
+            assert!(elf::check_x86_64(file).is_ok());
+            assert_eq!(Elf::parse(file).unwrap().needs().unwrap(), Needs::default());
             assert!(!file.windows(here.len()).any(|window| window == here));
         }
     }
@@ -35,15 +37,12 @@ mod tests {
     /// Returns the symbols of the library. The value is true if the library defines the symbol, and false if it needs
     /// it.
     fn symbols() -> BTreeMap<String, bool> {
-        let section = |name| elf::section(LIBRARY, name).unwrap();
-        let (symbols, names) = (section(".dynsym"), section(".dynstr"));
-        // `Elf64_Sym` has the name at offset 0 and the section at 6. The first symbol is a placeholder.
-        let one = |symbol: &[u8]| {
-            let name = u32::from_le_bytes(symbol[..4].try_into().unwrap()) as usize;
-            let name = names[name..].split(|&byte| byte == 0).next().unwrap();
-            (String::from_utf8(name.to_vec()).unwrap(), symbol[6..8] != [0, 0])
+        let one = |symbol: Symbol<'_>| {
+            (String::from_utf8(symbol.name(usize::MAX).unwrap().to_vec()).unwrap(), symbol.is_defined)
         };
-        symbols.chunks_exact(24).skip(1).map(one).collect()
+        let sections = Elf::parse(LIBRARY).unwrap().sections().unwrap();
+        // The first is the null symbol.
+        sections.symbols(SymbolTable::Dynamic).unwrap().iter().skip(1).map(one).collect()
     }
 
     #[test]

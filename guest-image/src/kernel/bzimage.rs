@@ -3,7 +3,7 @@
 //! A bzImage has real-mode setup code and then the kernel's decompressor. The decompressor contains the compressed
 //! `vmlinux`, and the header gives the offset of the compressed data.
 
-use super::{KERNEL_BYTES_MAX, elf};
+use super::KERNEL_BYTES_MAX;
 use crate::compression::Format;
 
 /// Offsets of header fields, in bytes.
@@ -74,7 +74,7 @@ pub fn unpack(image: &[u8]) -> Result<Vec<u8>, Error> {
     let end = start.saturating_add(u32::from_le_bytes(field(image, PAYLOAD_LENGTH)?) as usize);
     let payload =
         image.get(start..end).ok_or(Error::Truncated { missing: end.saturating_sub(image.len()) })?;
-    if elf::is_elf(payload) {
+    if everett_elf::is_elf(payload) {
         return Ok(payload.to_vec());
     }
     let unknown = || Error::Unknown { start: payload[..payload.len().min(8)].to_vec() };

@@ -80,7 +80,7 @@ pub fn read_vmlinux(path: &Path) -> Result<Vec<u8>, Error> {
 /// Returns an error if the data is not a kernel for x86-64.
 pub fn vmlinux(bytes: Vec<u8>, name: &str) -> Result<Vec<u8>, Error> {
     let path = || name.to_owned();
-    let image = if elf::is_elf(&bytes) {
+    let image = if everett_elf::is_elf(&bytes) {
         bytes
     } else if bzimage::is_bzimage(&bytes) {
         bzimage::unpack(&bytes).map_err(|source| Error::BzImage { path: path(), source })?

@@ -1,7 +1,8 @@
 //! Choice of a machine's kernel modules, with all dependencies, in the order in which the agent loads them.
 
-use super::{MODULE_BYTES_MAX, elf};
+use super::MODULE_BYTES_MAX;
 use crate::compression::Format;
+use everett_elf::Elf;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -250,13 +251,18 @@ impl Closure<'_> {
 /// Returns a module's declared dependencies (`depends=a,b` in `.modinfo`). Returns an iterator, because a hostile
 /// module may declare millions.
 fn dependencies(image: &[u8]) -> impl Iterator<Item = String> {
-    let information = elf::section(image, ".modinfo").unwrap_or_default();
+    let information = section(image, ".modinfo").unwrap_or_default();
     let values = |key: &'static str| {
         let entries = information.split(|&byte| byte == 0);
         entries.filter_map(move |entry| std::str::from_utf8(entry).ok()?.strip_prefix(key))
     };
     let hard = values("depends=").flat_map(|list| list.split(','));
     hard.filter(|name| !name.is_empty()).map(canonical)
+}
+
+/// Returns the content of a module's section. Returns `None` if the section is missing or the file is damaged.
+fn section<'a>(image: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    Elf::parse(image).ok()?.sections().ok()?.named(name)?.content().ok()
 }
 
 /// Returns the part of a path below `lib/modules/RELEASE/`. A path without that folder is returned unchanged.
@@ -288,11 +294,14 @@ mod tests {
         let (names_at, information_at) = (64usize, 64 + names.len());
         let table = information_at + information.len();
         let mut elf = vec![0u8; 64];
-        elf[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        elf[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
         elf[40..48].copy_from_slice(&(table as u64).to_le_bytes());
-        elf[60..62].copy_from_slice(&2u16.to_le_bytes());
+        for (at, half) in [(58, 64u16), (60, 3), (62, 1)] {
+            elf[at..at + 2].copy_from_slice(&half.to_le_bytes());
+        }
         elf.extend_from_slice(names);
         elf.extend_from_slice(information.as_bytes());
+        elf.extend([0; 64]);
         for (name, start, length) in [(0u32, names_at, names.len()), (1, information_at, information.len())] {
             let mut header = vec![0u8; 64];
             header[..4].copy_from_slice(&name.to_le_bytes());

@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use everett_elf::Needs;
+
 use super::common::{Answering, faults, head, image_table, properties, ready, workload};
 use super::elf;
 use super::error::Error;
@@ -233,8 +235,8 @@ const LIBRARIES: [(&str, &str); 16] = [
 
 /// Returns a draft of machines with a program of the host.
 pub(super) fn of_program(path: &Path, arguments: &[String], wanted: &Wanted) -> Result<Parts, Error> {
-    let needs =
-        elf::read(&program(path)?).map_err(|problem| Error::Program { path: path.to_owned(), problem })?;
+    let content = program(path)?;
+    let needs = elf::read(&content).map_err(|problem| Error::Program { path: path.to_owned(), problem })?;
     let from = named_from(&wanted.output, path)?;
     let file = from.rsplit('/').next().unwrap_or(&from);
     let names = names(&label(file), wanted);
@@ -291,10 +293,10 @@ pub(super) fn of_program(path: &Path, arguments: &[String], wanted: &Wanted) -> 
 const SYMBOLS: [(&str, &[u32], &str); 2] =
     [("GLIBC_", &[2, 36], "glibc 2.36"), ("GLIBCXX_", &[3, 4, 30], "the libstdc++ of GCC 12")];
 
-/// Returns a note if a program needs newer symbol versions than the machines' libraries have.
-fn too_new(needs: &elf::Program) -> Option<String> {
+/// Returns a line if a program needs newer symbol versions than the machines' libraries have.
+fn too_new(needs: &Needs<'_>) -> Option<String> {
     SYMBOLS.iter().find_map(|(prefix, most, library)| {
-        let number = |version: &String| -> Option<Vec<u32>> {
+        let number = |version: &&str| -> Option<Vec<u32>> {
             version.strip_prefix(prefix)?.split('.').map(|part| part.parse().ok()).collect()
         };
         let newest = needs.versions.iter().filter_map(number).max()?;
@@ -310,14 +312,14 @@ fn too_new(needs: &elf::Program) -> Option<String> {
     })
 }
 
-/// Returns the packages with a program's libraries, and a note about libraries that Everett does not know.
-fn packages_of(needs: &elf::Program) -> (Vec<&'static str>, Vec<String>) {
+/// Returns the packages with a program's libraries, and a line about those that Everett does not know.
+fn packages_of(needs: &Needs<'_>) -> (Vec<&'static str>, Vec<String>) {
     let known =
-        |name: &String| LIBRARIES.iter().find(|(library, _)| library == name).map(|(_, package)| *package);
+        |name: &&str| LIBRARIES.iter().find(|(library, _)| library == name).map(|(_, package)| *package);
     let mut packages: Vec<&str> =
         needs.libraries.iter().filter_map(known).filter(|name| !name.is_empty()).collect();
     let mut notes = Vec::new();
-    match needs.interpreter.as_deref() {
+    match needs.interpreter {
         None | Some(GLIBC) => {}
         Some(MUSL) => packages.push("musl"),
         Some(other) => notes

@@ -4,9 +4,13 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use super::elf::tests::{program, program_of_versions};
+use self::elf_program::{program, program_of_versions};
 use super::{Draft, Error, ImageFacts, Listening, Machines, Subject, UnitFile, Wanted, draft, servers, text};
 use crate::{CheckKind, ContainerImage, Ready, Talk, World};
+
+/// Small ELF programs.
+#[path = "../../../elf/tests/elf/program.rs"]
+pub(super) mod elf_program;
 
 fn folder() -> TempDir {
     tempfile::tempdir().unwrap()

@@ -111,15 +111,15 @@ fn bytes_at<const N: usize>(file: &[u8], offset: usize) -> Option<[u8; N]> {
     file.get(offset..)?.first_chunk().copied()
 }
 
-pub(crate) fn u16_at(file: &[u8], offset: usize) -> Option<u16> {
+fn u16_at(file: &[u8], offset: usize) -> Option<u16> {
     bytes_at(file, offset).map(u16::from_le_bytes)
 }
 
-pub(crate) fn u32_at(file: &[u8], offset: usize) -> Option<u32> {
+fn u32_at(file: &[u8], offset: usize) -> Option<u32> {
     bytes_at(file, offset).map(u32::from_le_bytes)
 }
 
-pub(crate) fn u64_at(file: &[u8], offset: usize) -> Option<u64> {
+fn u64_at(file: &[u8], offset: usize) -> Option<u64> {
     bytes_at(file, offset).map(u64::from_le_bytes)
 }
 

@@ -4,22 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use everett_cpu::{CodeLocation, page_name};
+use everett_elf::{Elf, Segment, SegmentKind};
 use everett_guest_image::oci::RootDisk;
 use everett_guest_image::programs::{self, Error};
 
-use crate::guest::symbols::{u16_at, u32_at, u64_at};
-
 const PAGE: usize = 4096;
-const PT_LOAD: u32 = 1;
-const PF_X: u32 = 1;
-const PROGRAM_HEADER_BYTES: usize = 56;
-
-/// Executable segment of an ELF file.
-struct Segment {
-    offset: usize,
-    address: u64,
-    len: usize,
-}
 
 /// Pages of code and the files that contain them.
 #[derive(Debug, Default)]
@@ -73,50 +62,41 @@ impl Programs {
 /// overlap, so a page is in at most two of them. Segments that would exceed this bound are left out.
 fn code_pages(file: &[u8]) -> Vec<(usize, u64)> {
     let (mut pages, mut left) = (Vec::new(), 2 * file.len().div_ceil(PAGE));
-    for Segment { offset, address, len } in segments(file) {
-        let (first, last) = (offset / PAGE, (offset + len).div_ceil(PAGE));
+    for Segment { offset, address, file_bytes, .. } in segments(file) {
+        // The contents end within the file, so the numbers fit.
+        let (first, last) = (offset as usize / PAGE, ((offset + file_bytes) as usize).div_ceil(PAGE));
         let Some(rest) = left.checked_sub(last.saturating_sub(first)) else { break };
         left = rest;
-        let address_of = |n: usize| address.wrapping_sub(offset as u64).wrapping_add((n * PAGE) as u64);
+        let address_of = |n: usize| address.wrapping_sub(offset).wrapping_add((n * PAGE) as u64);
         pages.extend((first..last).map(|n| (n, address_of(n))));
     }
     pages
 }
 
-/// Returns the executable segments of an ELF64 file (System V ABI, "Program Header"). Segments beyond the file's end
-/// are left out.
+/// Returns the executable segments of an ELF64 file. Segments beyond the file's end are left out.
 fn segments(file: &[u8]) -> Vec<Segment> {
-    let headers = (|| {
-        let at = usize::try_from(u64_at(file, 0x20)?).ok()?;
-        Some((at, usize::from(u16_at(file, 0x38)?)))
-    })();
-    let Some((at, count)) = headers.filter(|_| file.starts_with(b"\x7fELF\x02\x01")) else {
-        return Vec::new();
-    };
-    let segment = |n: usize| {
-        let header = at.checked_add(n * PROGRAM_HEADER_BYTES)?;
-        let executable =
-            u32_at(file, header)? == PT_LOAD && u32_at(file, header.checked_add(4)?)? & PF_X != 0;
-        let offset = usize::try_from(u64_at(file, header + 8)?).ok()?;
-        let len = usize::try_from(u64_at(file, header + 0x20)?).ok()?;
-        let fits = executable && offset.checked_add(len)? <= file.len();
-        fits.then_some(Segment { offset, address: u64_at(file, header + 0x10)?, len })
-    };
-    (0..count).filter_map(segment).collect()
+    let mut segments = Elf::parse(file).and_then(|elf| elf.segments()).unwrap_or_default();
+    segments.retain(|segment| {
+        segment.kind == SegmentKind::Load && segment.is_executable && segment.content(file).is_ok()
+    });
+    segments
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const PROGRAM_HEADER_BYTES: usize = 56;
+
     /// Returns an ELF file with one executable segment: 0x1100 bytes from file offset 0x1080, at address 0x40_1080.
     fn file() -> Vec<u8> {
         let mut file = vec![0u8; 0x2180];
-        file[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        file[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
         let mut put = |at: usize, bytes: &[u8]| file[at..at + bytes.len()].copy_from_slice(bytes);
         put(0x20, &0x40u64.to_le_bytes());
+        put(0x36, &56u16.to_le_bytes());
         put(0x38, &1u16.to_le_bytes());
-        put(0x40, &PT_LOAD.to_le_bytes());
+        put(0x40, &1u32.to_le_bytes());
         put(0x44, &5u32.to_le_bytes());
         put(0x48, &0x1080u64.to_le_bytes());
         put(0x50, &0x40_1080u64.to_le_bytes());

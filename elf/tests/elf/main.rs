@@ -1,0 +1,283 @@
+//! Reading of ELF files: a real one, small ones, and damaged ones.
+
+mod program;
+
+use everett_elf::{
+    DYNAMIC_MAX, Elf, Error, Kind, Machine, NAME_BYTES_MAX, NOTES_MAX, Needs, Part, SEGMENTS_MAX,
+    SegmentKind, SymbolKind, SymbolTable, VERSIONS_MAX, is_elf,
+};
+use program::{program, program_of_versions};
+use proptest::prelude::*;
+
+/// Versions of two libraries.
+const VERSIONS: [(&str, &[&str]); 2] = [("a.so", &["A_1", "A_2.3"]), ("b.so", &["B_1"])];
+
+/// Section types.
+const SYMBOLS: u32 = 2;
+const STRINGS: u32 = 3;
+const NOTES: u32 = 7;
+const NO_BYTES: u32 = 8;
+
+/// Returns a note with a build ID: 20 bytes `0xab`.
+fn build_id() -> Vec<u8> {
+    let mut note: Vec<u8> = [4_u32, 20, 3].iter().flat_map(|word| word.to_le_bytes()).collect();
+    note.extend(b"GNU\0");
+    note.extend([0xab; 20]);
+    note
+}
+
+/// Appends sections to a file: each with its name, its type and its content. The last section has the names of the
+/// sections and of the symbols.
+fn with_sections(mut file: Vec<u8>, sections: &[(&str, u32, &[u8])]) -> Vec<u8> {
+    let mut names = vec![0];
+    let mut headers = vec![0; 64];
+    let last = sections.len() as u32 + 1;
+    let mut header = |name: usize, kind: u32, at: usize, bytes: usize| {
+        headers.extend([name as u32, kind].iter().flat_map(|word| word.to_le_bytes()));
+        headers.extend([0, 0, at as u64, bytes as u64].iter().flat_map(|long| long.to_le_bytes()));
+        headers.extend([last, 0].iter().flat_map(|word| word.to_le_bytes()));
+        headers.extend([1_u64, 0].iter().flat_map(|long| long.to_le_bytes()));
+    };
+    for (name, kind, content) in sections {
+        // A section without bytes claims more than the file has.
+        let bytes = if *kind == NO_BYTES { 1 << 40 } else { content.len() };
+        header(names.len(), *kind, file.len(), bytes);
+        names.extend(name.bytes().chain([0]));
+        file.extend(*content);
+    }
+    let names_name = names.len();
+    names.extend(b".names\0");
+    header(names_name, STRINGS, file.len(), names.len());
+    file.extend(names);
+    let table = file.len() as u64;
+    file[40..48].copy_from_slice(&table.to_le_bytes());
+    for (at, half) in [(58, 64), (60, last as u16 + 1), (62, last as u16)] {
+        file[at..at + 2].copy_from_slice(&half.to_le_bytes());
+    }
+    file.extend(headers);
+    file
+}
+
+/// Returns an entry of a symbol table, with the offset of its name.
+fn symbol(name: u32, info: u8, section: u16, address: u64) -> Vec<u8> {
+    let mut entry = name.to_le_bytes().to_vec();
+    entry.extend([info, 0]);
+    entry.extend(section.to_le_bytes());
+    entry.extend([address, 8].iter().flat_map(|long| long.to_le_bytes()));
+    entry
+}
+
+/// Returns a program with all parts that the crate reads.
+fn whole() -> Vec<u8> {
+    let file = program_of_versions(Some("/lib/ld.so"), &["a.so", "b.so"], &VERSIONS);
+    // The name at 1 is `.text`, at 7 `.symtab`.
+    let symbols = [symbol(0, 0, 0, 0), symbol(1, 0x12, 1, 0x40_1000), symbol(7, 0x10, 0, 0)].concat();
+    let notes = build_id();
+    let content: [(&str, u32, &[u8]); 4] = [
+        (".text", 1, b"code"),
+        (".symtab", SYMBOLS, &symbols),
+        (".note", NOTES, &notes),
+        (".bss", NO_BYTES, b""),
+    ];
+    with_sections(file, &content)
+}
+
+/// Reads everything. Fails if a part of the result lies outside the file.
+fn read_all(file: &[u8]) -> Result<(), Error> {
+    let inside = |part: &[u8]| {
+        let (all, part) = (file.as_ptr_range(), part.as_ptr_range());
+        assert!(part.is_empty() || all.start <= part.start && part.end <= all.end);
+    };
+    let elf = Elf::parse(file)?;
+    let segments = elf.segments().and_then(|segments| {
+        assert!(segments.len() <= SEGMENTS_MAX);
+        segments.iter().try_for_each(|segment| segment.content(file).map(inside))
+    });
+    let needs = elf.needs().map(|needs| {
+        assert!(needs.libraries.len() <= DYNAMIC_MAX && needs.versions.len() <= VERSIONS_MAX);
+        let names = needs.libraries.iter().chain(&needs.versions).chain(&needs.interpreter);
+        names.for_each(|name| {
+            assert!(name.len() <= NAME_BYTES_MAX);
+            inside(name.as_bytes());
+        });
+    });
+    let build_id = elf.build_id().map(|id| id.into_iter().for_each(inside));
+    let sections = elf.sections().and_then(|sections| {
+        for table in [SymbolTable::Static, SymbolTable::Dynamic] {
+            for symbol in sections.symbols(table)?.iter() {
+                symbol.name(8).into_iter().for_each(inside);
+            }
+        }
+        let _ = sections.named(".bss");
+        sections.iter().try_for_each(|section| section.content().map(inside))
+    });
+    segments.and(needs).and(build_id).and(sections)
+}
+
+#[test]
+fn this_test_is_a_program_with_glibc() {
+    let file = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+    let elf = Elf::parse(&file).unwrap();
+    assert_eq!((elf.kind(), elf.machine()), (Kind::Shared, Machine::X86_64));
+    let needs = elf.needs().unwrap();
+    assert_eq!(needs.interpreter, Some("/lib64/ld-linux-x86-64.so.2"));
+    assert!(needs.libraries.contains(&"libc.so.6"), "{needs:?}");
+    assert!(needs.versions.contains(&"GLIBC_2.2.5"), "{needs:?}");
+    let sections = elf.sections().unwrap();
+    let text = sections.named(".text").unwrap();
+    assert!(text.content().unwrap().len() > 1000);
+    assert!(sections.named(".tex").is_none() && sections.named(".textt").is_none());
+    assert_eq!(sections.named(".bss").unwrap().content(), Ok(&[][..]));
+    let loads = |address: u64| {
+        elf.segments().unwrap().into_iter().find(|segment| {
+            segment.kind == SegmentKind::Load
+                && address.checked_sub(segment.address).is_some_and(|at| at < segment.file_bytes)
+        })
+    };
+    let code = loads(elf.entry()).unwrap();
+    assert!(code.is_executable);
+    let at = (text.address() - code.address) as usize;
+    assert!(code.content(&file).unwrap()[at..].starts_with(text.content().unwrap()));
+    let symbols = sections.symbols(SymbolTable::Static).unwrap();
+    let start = symbols.iter().find(|symbol| symbol.name(6) == Some(b"_start")).unwrap();
+    assert_eq!((start.address, start.kind), (elf.entry(), SymbolKind::Function));
+    read_all(&file).unwrap();
+}
+
+#[test]
+fn everything_in_a_small_program_is_read() {
+    let file = whole();
+    read_all(&file).unwrap();
+    let elf = Elf::parse(&file).unwrap();
+    assert_eq!((elf.kind(), elf.machine().to_string()), (Kind::Executable, "x86-64".to_owned()));
+    assert_eq!(elf.build_id(), Ok(Some(&[0xab; 20][..])));
+    let sections = elf.sections().unwrap();
+    assert_eq!(sections.named(".text").unwrap().content(), Ok(&b"code"[..]));
+    assert_eq!(sections.named(".bss").unwrap().content(), Ok(&[][..]));
+    assert_eq!(sections.iter().count(), 6);
+    let symbols: Vec<_> = sections.symbols(SymbolTable::Static).unwrap().iter().collect();
+    assert_eq!(symbols[0].name(8), Some(&b""[..]));
+    let of = |n: usize| (symbols[n].kind, symbols[n].address, symbols[n].bytes, symbols[n].is_defined);
+    assert_eq!(of(1), (SymbolKind::Function, 0x40_1000, 8, true));
+    assert_eq!(of(2), (SymbolKind::Untyped, 0, 8, false));
+    assert_eq!((symbols[1].name(5), symbols[1].name(4)), (Some(&b".text"[..]), None));
+    assert!(sections.symbols(SymbolTable::Dynamic).unwrap().iter().next().is_none());
+}
+
+#[test]
+fn interpreter_and_libraries_are_named() {
+    let file = program(Some("/lib/ld.so"), &["a.so", "b.so.1"]);
+    let found = Elf::parse(&file).unwrap().needs().unwrap();
+    let interpreter = Some("/lib/ld.so");
+    assert_eq!(found, Needs { interpreter, libraries: vec!["a.so", "b.so.1"], versions: Vec::new() });
+    assert_eq!(Elf::parse(&program(None, &[])).unwrap().needs(), Ok(Needs::default()));
+}
+
+#[test]
+fn versions_of_all_libraries_are_named() {
+    let file = program_of_versions(Some("/lib/ld.so"), &["a.so", "b.so"], &VERSIONS);
+    assert_eq!(Elf::parse(&file).unwrap().needs().unwrap().versions, ["A_1", "A_2.3", "B_1"]);
+}
+
+#[test]
+fn tables_are_read_up_to_their_bounds() {
+    let many = ["A_1"; VERSIONS_MAX + 1];
+    let file = program_of_versions(None, &["a.so"], &[("a.so", &many), ("b.so", &["B_1"])]);
+    assert_eq!(Elf::parse(&file).unwrap().needs().unwrap().versions, ["A_1"; VERSIONS_MAX]);
+
+    // The table of strings is the last entry, and lies beyond the bound.
+    let file = program(None, &["a.so"; DYNAMIC_MAX]);
+    assert_eq!(Elf::parse(&file).unwrap().needs(), Err(Error::NoStrings));
+    let file = program(None, &["a.so"; DYNAMIC_MAX - 1]);
+    assert_eq!(Elf::parse(&file).unwrap().needs().unwrap().libraries.len(), DYNAMIC_MAX - 1);
+
+    let longest = "n".repeat(NAME_BYTES_MAX);
+    let file = program(Some(&longest), &[&longest]);
+    assert_eq!(Elf::parse(&file).unwrap().needs().unwrap().libraries, [&longest]);
+    let file = program(None, &[&(longest + "n")]);
+    assert_eq!(Elf::parse(&file).unwrap().needs(), Err(Error::Name));
+
+    let segments = |count: usize| {
+        let mut file = program(None, &[]);
+        file.resize(64 + count * 56, 0);
+        file[56..58].copy_from_slice(&(count as u16).to_le_bytes());
+        Elf::parse(&file).unwrap().segments().map(|segments| segments.len())
+    };
+    assert_eq!(segments(SEGMENTS_MAX), Ok(SEGMENTS_MAX));
+    let error = segments(SEGMENTS_MAX + 1).unwrap_err();
+    assert_eq!(error.to_string(), "it has more than 256 program headers");
+
+    // Notes without a name and content.
+    let notes = |count: usize| {
+        let notes = [vec![0; count * 12], build_id()].concat();
+        let file = with_sections(program(None, &[]), &[(".note", NOTES, &notes)]);
+        Elf::parse(&file).unwrap().build_id().map(|id| id.is_some())
+    };
+    assert_eq!(notes(NOTES_MAX), Ok(true));
+    assert_eq!(notes(NOTES_MAX + 1), Err(Error::TooMany { part: Part::Notes, max: NOTES_MAX }));
+}
+
+#[test]
+fn other_files_are_refused_with_their_reason() {
+    let error = |file: &[u8]| Elf::parse(file).map(|_| ()).unwrap_err();
+    assert_eq!(error(b"").to_string(), "not an ELF file");
+    assert_eq!(error(b"\x7fEL"), Error::NotElf);
+    assert_eq!(error(b"\x7fELF"), Error::Truncated(Part::Header));
+    assert_eq!(error(b"\x7fELF\x01\x01"), Error::Class);
+    assert_eq!(error(b"\x7fELF\x02\x02"), Error::Class);
+    let file = whole();
+    assert_eq!(error(&file[..63]).to_string(), "its first 64 bytes reach beyond the end of the file");
+    assert!(is_elf(&file[..4]) && !is_elf(&file[..3]));
+
+    let patched = |at: usize, bytes: &[u8]| {
+        let mut file = file.clone();
+        file[at..at + bytes.len()].copy_from_slice(bytes);
+        read_all(&file).unwrap_err()
+    };
+    let is_damaged =
+        |error: Error, which: Part| matches!(error, Error::Damaged { part, .. } if part == which);
+    assert!(is_damaged(patched(6, &[0]), Part::Header));
+    assert_eq!(patched(32, &u64::MAX.to_le_bytes()), Error::Truncated(Part::ProgramHeaders));
+    assert!(is_damaged(patched(54, &[55]), Part::ProgramHeaders));
+    assert_eq!(patched(40, &u64::MAX.to_le_bytes()), Error::Truncated(Part::SectionHeaders));
+    assert!(is_damaged(patched(58, &[63]), Part::SectionHeaders));
+    // The length of the first segment in the file, and the address to which it is loaded.
+    assert_eq!(patched(64 + 38, &[1]), Error::Truncated(Part::Segments));
+    assert!(matches!(patched(64 + 20, &[1]), Error::Address(_)));
+}
+
+#[test]
+fn damaged_and_truncated_files_never_panic() {
+    let file = whole();
+    for bytes in 0..file.len() {
+        assert!(read_all(&file[..bytes]).is_err(), "{bytes}");
+    }
+    let mut refused = 0;
+    for at in 0..file.len() {
+        let mut damaged = file.clone();
+        for value in [0, 1, 2, 7, 0x3f, 0x7f, 0x80, 0xff, file[at] ^ 1, file[at].wrapping_sub(1)] {
+            damaged[at] = value;
+            refused += usize::from(read_all(&damaged).is_err());
+        }
+    }
+    assert!(refused > file.len(), "{refused}");
+}
+
+proptest! {
+    #[test]
+    fn damaged_numbers_never_panic(
+        at in any::<prop::sample::Index>(),
+        value in prop_oneof![any::<u64>(), 0..0x800_u64, Just(u64::MAX), Just(1 << 63)],
+        bytes in 1..=8_usize,
+    ) {
+        let mut file = whole();
+        let at = at.index(file.len() - 8);
+        file[at..at + bytes].copy_from_slice(&value.to_le_bytes()[..bytes]);
+        let _ = read_all(&file);
+    }
+
+    #[test]
+    fn other_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let _ = read_all(&[&b"\x7fELF\x02\x01\x01"[..], &bytes].concat());
+    }
+}
