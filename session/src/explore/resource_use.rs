@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-/// Maximum number of samples. At the maximum, every other sample is dropped.
+/// Maximum number of samples of CPU time and memory. At the maximum, every other sample is dropped.
 const SAMPLES_MAX: usize = 512;
 
 /// Quarter of the branches that this process has run.

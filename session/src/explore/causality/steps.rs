@@ -12,7 +12,7 @@ use super::super::witness::{message_line, plain_line};
 use super::{Onlooker, Progress};
 use crate::world::event::{Event, What};
 
-/// Maximum number of steps. Only the last steps of a longer timeline are kept.
+/// Maximum number of steps of a finding's timeline. Only the last steps of a longer timeline are kept.
 const ALL_MAX: usize = 400_000;
 /// Maximum number of steps in the interval that the result lists.
 pub(super) const WITHIN_MAX: usize = STEPS_MAX;

@@ -13,7 +13,8 @@
 use super::{NAME_BYTES_MAX, u16_at, u32_at, u64_at};
 
 const TOKENS: usize = 256;
-/// Maximum length of a token, in bytes. It exceeds the length in any kernel and is a multiple of the alignment.
+/// Maximum length of a token in a compressed symbol table, in bytes. It exceeds the length in any kernel and is a
+/// multiple of the alignment.
 const TOKEN_BYTES_MAX: usize = 64;
 /// Maximum length of the token table, in bytes. Offsets in its index have 16 bits.
 const TOKENS_BYTES_MAX: usize = 1 << 16;
@@ -95,11 +96,11 @@ fn token_index(file: &[u8], start: usize, tokens: &[&[u8]]) -> Option<usize> {
     Some(index)
 }
 
-/// Maximum number of names in the table. A kernel with every option enabled has a tenth as many.
+/// Maximum number of names in a compressed symbol table. A kernel with every option enabled has a tenth as many.
 const NAMES_MAX: usize = 1 << 21;
 /// Maximum number of decoded bytes per compressed byte, over all names. Kernels have about two.
 const EXPANSION_MAX: usize = 8;
-/// Maximum number of markers and names that the search reads. A search in a real kernel reads far fewer.
+/// Maximum number of markers and names that the search for names reads. A search in a real kernel reads far fewer.
 const WORK_MAX: usize = 8 * NAMES_MAX;
 
 /// Number of markers and names that the search may still read.

@@ -16,7 +16,8 @@ use super::{Conversation, What};
 
 /// Length of an interval, in nanoseconds of vtime. Everett takes a node's events several times in each interval.
 const STRETCH_NS: u64 = 100_000_000;
-/// Maximum size of the lines in an interval, in bytes. Programs that format their lines one by one stay far below it.
+/// Maximum size of the history lines in an interval, in bytes. Programs that format their lines one by one stay far
+/// below it.
 const STRETCH_BYTES_MAX: u64 = 16 << 20;
 /// Size added for each line, in bytes, so that many short lines exceed the bound as well.
 const LINE_OVERHEAD_BYTES: u64 = 256;

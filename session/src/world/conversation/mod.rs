@@ -47,7 +47,7 @@ use state::Progress;
 
 /// Maximum number of unanswered requests. Everett gives up an agent that leaves so many unanswered.
 pub const PENDING_MAX: usize = 4096;
-/// Maximum number of commands and checks whose names are remembered. The oldest name is dropped first.
+/// Maximum number of commands and checks on a node whose names are remembered. The oldest name is dropped first.
 pub const COMMANDS_MAX: usize = 4096;
 
 /// Phase of a conversation. The phases are in their order.
@@ -174,8 +174,8 @@ impl Conversation {
 
     /// Returns the vtime of the last event that left the node at rest, in nanoseconds.
     ///
-    /// Such an event is the beginning of the timeline, the end of the last running driver, the end of the last service
-    /// restart, or the start or end of a check.
+    /// The events are: the beginning of the timeline, the end of the last running driver, the end of the last service
+    /// restart, and the start and end of a check.
     #[must_use]
     pub fn rest_ns(&self) -> u64 {
         self.at.rest_ns

@@ -28,13 +28,13 @@ use super::{Conversation, What};
 
 /// Length of an interval, in nanoseconds of vtime.
 const STRETCH_NS: u64 = 100_000_000;
-/// Maximum size of the packets in an interval, in bytes. Further packets of the interval are dropped.
+/// Maximum size of the SDK packets in an interval, in bytes. Further packets of the interval are dropped.
 const STRETCH_BYTES_MAX: u64 = 8 << 20;
 /// Size added for each packet, in bytes, so that many short packets exceed the bound as well.
 const PACKET_OVERHEAD_BYTES: u64 = 256;
 /// Maximum number of senders with an unfinished line.
 const SENDERS_MAX: usize = 64;
-/// Maximum number of violations before the beginning that are repeated at the beginning.
+/// Maximum number of violated assertions that are kept until the timeline begins, which reports them again.
 const VIOLATIONS_MAX: usize = 64;
 /// Length of the part of an invalid line that a finding shows, in bytes.
 const SHOWN_BYTES: usize = 200;

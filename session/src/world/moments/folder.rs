@@ -4,7 +4,7 @@
 //! share a folder.
 //!
 //! ```text
-//! moments/KEY/boot-ready.moment             ready, the root of all timelines: each page of its machines once, compressed
+//! moments/KEY/boot-ready.moment             ready, the root of all timelines; each page is stored once, compressed
 //!             boot-restart.moment           the restart points of all nodes, as differences from ready
 //!             saved/TIMELINES/NAME.moment   a moment that the operator saved, as differences from ready
 //! ```

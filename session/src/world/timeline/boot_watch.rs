@@ -23,7 +23,7 @@ use crate::world::event::{Event, What};
 const QUIET_NS: u64 = 15_000_000_000;
 /// Number of equal ends in a row after which Everett tells the operator.
 const TOLD_AT: u32 = 3;
-/// Maximum number of different lines to remember. After that, every unknown line counts as new.
+/// Maximum number of different lines to remember during a boot. After that, every unknown line counts as new.
 const SEEN_MAX: usize = 1 << 16;
 /// Number of last lines to keep for each service.
 const TAIL_LINES: usize = 10;

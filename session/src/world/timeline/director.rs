@@ -16,8 +16,8 @@ use crate::guest::sdk;
 use crate::world::conversation::{Conversation, Phase};
 use crate::world::event::{Event, What};
 
-/// Time limit before the checks, in nanoseconds of vtime: two minutes. Within it all nodes and restarted services must
-/// be up and idle.
+/// Time limit for a world to come to rest after the workload, in nanoseconds of vtime: two minutes. All nodes and
+/// restarted services must then be up and idle.
 pub const CALM_NS_MAX: u64 = 120_000_000_000;
 /// Time that a machine has to report a check after its time limit, in nanoseconds of vtime. At the limit the agent
 /// kills the check.
@@ -342,8 +342,8 @@ impl Timeline {
     /// Returns the vtime at which the workload was done, in nanoseconds, or `None` if it is not.
     ///
     /// The workload is done when no fault will start or end, no service is restarting, and all drivers have ended. Each
-    /// command of the test template must also have ended once. The result does not depend on the vtime of this call:
-    /// drivers and restarts have their own end vtimes, and the world stops at the end of the last fault or command.
+    /// command of the test template must also have ended once. The vtime of this call does not affect the result.
+    /// Drivers and restarts have their own end vtimes, and the world stops at the end of the last fault or command.
     fn done_ns(&mut self, now: u64) -> Option<u64> {
         if self.next_fault_ns().is_some() || self.next_restart_ns().is_some() || !self.template_is_done() {
             return None;

@@ -19,7 +19,7 @@ pub enum ForkError {
     /// The fork is at another vtime than the timeline.
     #[error("the timeline is at {here} ns of vtime, the fork is {fork}")]
     Elsewhere {
-        /// vtime of the timeline, in nanoseconds.
+        /// Vtime of the timeline, in nanoseconds.
         here: u64,
         /// Requested fork.
         fork: Fork,

@@ -12,7 +12,7 @@ use super::Timeline;
 use crate::world::conversation::Quiet;
 use crate::world::event::What;
 
-/// Maximum number of periods. If a request would add another period, it extends the last one instead.
+/// Maximum number of quiet periods. If a request would add another period, it extends the last one instead.
 pub(super) const PERIODS_MAX: usize = 64;
 
 /// A period without faults.

@@ -14,11 +14,12 @@ use crate::world::event::{Event, StreamName, What};
 
 /// Interval at which Everett polls the connection, in nanoseconds of vtime.
 const LOOK_NS: u64 = 1_000_000;
-/// Maximum length of an answer, in bytes. A longer answer without the expected text fails the check.
+/// Maximum length of the answer to a check over the wire, in bytes. A longer answer without the expected text fails the
+/// check.
 const HEARD_BYTES_MAX: usize = 1 << 20;
-/// Maximum number of lines of an answer that become events.
+/// Maximum number of lines of the answer to a check over the wire that become events.
 const LINES_TOLD_MAX: usize = 64;
-/// Maximum length of a line in an event, in characters.
+/// Maximum length of a line in an event of a check over the wire, in characters.
 const LINE_CHARS_MAX: usize = 1_000;
 
 /// Connection of the running check.
@@ -30,7 +31,7 @@ pub(super) struct Talk {
     said: usize,
     heard: Vec<u8>,
     begun_ns: u64,
-    /// vtime of the next poll, in nanoseconds.
+    /// Vtime of the next poll, in nanoseconds.
     pub(super) next_ns: u64,
     /// Result of the check, if it is known. Everett then resets the connection. The endpoint stays until the next poll,
     /// so that the node receives the reset.

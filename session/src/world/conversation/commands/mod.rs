@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::{Conversation, Phase, Purpose, What};
 use crate::guest::agent_script::{ROUND_VARIABLE, SEED_VARIABLE, test_command};
 
-/// Maximum number of running commands.
+/// Maximum number of running commands of a test template on a node.
 pub(super) const RUNS_MAX: usize = PARALLEL_MAX as usize + ANYTIME_MAX as usize;
 /// First character of a command's service name. Names in a world file do not have this character.
 const MARK: char = '@';
