@@ -127,7 +127,7 @@ pub struct Interrupted;
 pub struct Failed {
     /// Name of the node whose machine failed.
     pub node: String,
-    /// How the machine ended.
+    /// End of the machine.
     pub end: machine::End,
 }
 

@@ -152,7 +152,7 @@ struct Containers {
     images: BTreeMap<String, Arc<NodeImage>>,
     /// Names and digests of the images from registries, for the lock file.
     pinned: Vec<LockedImage>,
-    /// Each different image once.
+    /// Container images, each once.
     made: Vec<Made>,
 }
 

@@ -47,7 +47,7 @@ pub trait Watch {
     fn at(&mut self, since_ready_ns: u64, instructions: u64) -> bool;
 }
 
-/// How a run ended.
+/// End of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
     /// The checks ended, or the guests could not run any further.

@@ -133,7 +133,7 @@ pub fn causality(
         Some(_) => Ok(()),
     };
     onlooker.keep(&result)?;
-    // The code is an extra. An interrupt during its collection leaves the other results valid.
+    // Without the code, the result is still valid. An interrupt during its collection is therefore no error.
     let failed = failed.or(code.err().filter(|error| !error.is::<Interrupted>()));
     Ok((result, failed))
 }
