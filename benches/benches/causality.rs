@@ -12,7 +12,7 @@ use std::process::{ExitCode, Stdio};
 use anyhow::{Context, ensure};
 use benches::everett::{AsEverett, everett};
 use clap::Parser;
-use everett_explorer::causality::{Causality, Jump, Why};
+use everett_explorer::causality::{Causality, CausalityEnd, Jump};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -56,7 +56,7 @@ struct Row {
     /// The number that was lost.
     lost: u64,
     futures: u64,
-    why: Why,
+    why: CausalityEnd,
     from_ns: u64,
     to_ns: u64,
     /// Posterior probability that the jump lies in the interval, in parts of a million.
@@ -86,8 +86,8 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let (mut named, mut right) = (0u64, 0u64);
     for seed in 1..=args.seeds {
         let row = of_seed(args, &folder, seed).with_context(|| format!("seed {seed}"))?;
-        named += u64::from(row.why == Why::Named);
-        right += u64::from(row.why == Why::Named && row.right);
+        named += u64::from(row.why == CausalityEnd::Named);
+        right += u64::from(row.why == CausalityEnd::Named && row.right);
         if args.json {
             println!("{}", serde_json::to_string(&row)?);
             continue;

@@ -13,6 +13,7 @@ use everett_session::run::launch::Launcher;
 use everett_session::world::conversation::Phase;
 use everett_session::world::timeline::Timeline;
 use everett_session::world::watching::Watched;
+use everett_streams::Seed;
 use everett_vmm::machine::Until;
 use everett_world_file as world_file;
 use std::fmt::Write as _;
@@ -124,7 +125,7 @@ fn cost(text: &str, for_ns: u64, instrument: Instrument) -> anyhow::Result<(f64,
         let watched: Vec<Watched> = (0..NODES).map(watched).collect::<anyhow::Result<_>>()?;
         launcher.watch(&watched)?;
     }
-    let mut timeline: Timeline = launcher.start(1)?;
+    let mut timeline: Timeline = launcher.start(Seed::new(1))?;
     timeline.end_after(u64::MAX);
     timeline.run_to(Phase::Running, &mut |_, _| true)?;
     timeline.run(&Until::vtime(timeline.vtime() + WARM_UP_NS));

@@ -9,15 +9,12 @@ use std::num::NonZero;
 use std::path::Path;
 
 use everett_explorer::coverage::{Delta, Point, PointId, Reached};
-use everett_explorer::expedition::{
-    Aim, ExpeditionError, Job, Outcome, SearchProgress, Watch, Workers, explore,
-};
-use everett_explorer::run::{
-    Evidence, Header, HistoryCount, Hit, Journal, Record, RunError, StrategyName, Why,
-};
+use everett_explorer::expedition::{Aim, ExpeditionError, Job, SearchOutcome, Watch, Workers, explore};
+use everett_explorer::run::{Evidence, Header, HistoryCount, Hit, Journal, Record, RunError, StrategyName};
 use everett_explorer::search::strategy::StrategyKind;
 use everett_host::time::CpuClock;
 use everett_input::units::write_duration_ns;
+use everett_streams::Seed;
 
 use crate::host::resident_bytes;
 
@@ -51,7 +48,7 @@ pub fn header(strategy: StrategyKind) -> Header {
         image: "0".to_owned(),
         world_file: "scripted.toml".to_owned(),
         world: serde_json::json!({}),
-        seed: 1,
+        seed: Seed::new(1),
         strategy: StrategyName(strategy.name().to_owned()),
         in_flight: IN_FLIGHT,
         root_ns: ROOT_NS,
@@ -129,9 +126,9 @@ impl Scripted {
         journal: Option<&mut Journal>,
         strategy: StrategyKind,
         branches: u64,
-    ) -> Result<Outcome, ExpeditionError<String>> {
+    ) -> Result<SearchOutcome, ExpeditionError<String>> {
         let aim = Aim {
-            seed: 1,
+            seed: Seed::new(1),
             root_ns: ROOT_NS,
             in_flight: NonZero::new(IN_FLIGHT).unwrap_or(NonZero::<u32>::MIN),
             strategy: strategy.strategy(),
@@ -179,12 +176,7 @@ impl Workers for Scripted {
 
 struct Nobody;
 
-impl Watch for Nobody {
-    fn found(&mut self, _: &Record, _: &Hit) {}
-    fn at(&mut self, _: &SearchProgress) -> Option<Why> {
-        None
-    }
-}
+impl Watch for Nobody {}
 
 /// The `Point::Order` points that branches can reach.
 struct World {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use benches::night::{self, Scripted};
-use everett_explorer::run::{Reading, Why};
+use everett_explorer::run::{EndReason, Reading};
 use everett_explorer::search::strategy::StrategyKind;
 use libtest_mimic::{Arguments, Trial};
 
@@ -76,7 +76,7 @@ fn a_night_that_is_killed_ends_as_one_that_is_not() {
     let mut journal = night::journal(&run, StrategyKind::Novelty).unwrap();
     let outcome = Scripted::new(1_000).explore(Some(&mut journal), StrategyKind::Novelty, BRANCHES).unwrap();
     assert_eq!((outcome.progress.branches, outcome.progress.run), (BRANCHES, BRANCHES - before));
-    assert_eq!(outcome.why, Why::Branches);
+    assert_eq!(outcome.why, EndReason::Branches);
     assert_eq!(outcome.tree, whole.tree);
     assert_eq!(outcome.merged.digest(), whole.merged.digest());
     let end = outcome.merged.end(outcome.why, 0);

@@ -8,7 +8,7 @@ use crate::exit::Exit;
 use crate::failure::caught;
 use crate::fetch::{Ended, find, guessed, not_fetched, stopped};
 use crate::flags::bits;
-use crate::mem::{Hit, Mem, Ram, Watchpoint};
+use crate::mem::{Mem, Ram, Watchpoint, WatchpointHit};
 use crate::op::{FAR_PAGE, slot};
 use crate::state::{CpuState, Dead};
 use crate::stop::Fault;
@@ -84,7 +84,7 @@ impl Cpu {
         self.core.mem.set_watchpoints(points);
     }
     /// Returns the accesses to watched bytes since the last call.
-    pub fn take_hits(&mut self) -> Vec<Hit> {
+    pub fn take_hits(&mut self) -> Vec<WatchpointHit> {
         self.core.mem.take_hits()
     }
     /// Sets the function that converts the instruction count to the TSC.

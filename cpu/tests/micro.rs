@@ -1,8 +1,7 @@
 //! Micro-guests: small programs in 64-bit mode that exercise the privileged side of the CPU, with page tables,
 //! descriptor tables and handlers of their own.
-//!
 //! Each guest runs in several ways (see `harness::check`): interpreted and translated, with ordinary and with tiny
-//! caches, with caches dropped at random, one instruction at a time, and in several runs of random length. All ways
+//! caches, with caches dropped at random, one instruction at a time, and in several runs of random length. All runs
 //! must end with the same registers and the same RAM.
 
 mod micro {

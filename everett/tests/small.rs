@@ -7,8 +7,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use everett_explorer::run::{Header, Journal, Reading, Why};
-use everett_finding_file::{Content, Source};
+use everett_explorer::run::{EndReason, Header, Journal, Reading};
+use everett_finding_file::{Content, MemberSource};
 use everett_session::finding_file::About;
 use everett_session::world::identity::MACHINE_VERSION;
 use everett_world_file::seal::Seal;
@@ -42,7 +42,7 @@ fn explored(run: &Path) {
     };
     let journal = Journal::create(run, &header).unwrap();
     let merged = Reading::open(run).unwrap().merged(u64::MAX).unwrap();
-    journal.finish(&merged.end(Why::Branches, 1)).unwrap();
+    journal.finish(&merged.end(EndReason::Branches, 1)).unwrap();
 }
 
 #[test]
@@ -68,8 +68,10 @@ fn finding_files_need_no_history() {
     let folder = folder();
     let run = folder.path().join("run");
     explored(&run);
-    let member =
-        |name: &str, content: Vec<u8>| Source { name: name.to_owned(), content: Content::Bytes(content) };
+    let member = |name: &str, content: Vec<u8>| MemberSource {
+        name: name.to_owned(),
+        content: Content::Bytes(content),
+    };
     let members = [
         member("run/run.json", fs::read(run.join("run.json")).unwrap()),
         member("run/branches.bin", fs::read(run.join("branches.bin")).unwrap()),

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes the images of the compose examples from Debian's packages, as OCI layouts in images/, with mmdebstrap and umoci. Where there
-# is a registry, `docker compose` and Everett take the official images instead, and nobody needs this.
+# Makes the images of the compose examples from Debian's packages, as OCI layouts in images/, with mmdebstrap and umoci. It is needed
+# only without a registry: with one, `docker compose` and Everett can take the official images.
 #
 #     sh images.sh [FOLDER [NAME...]]     the folder of the images, and their names; default: images, and all three
 set -eu

@@ -9,9 +9,11 @@
 use std::collections::BTreeSet;
 use std::num::NonZero;
 
+use everett_streams::Seed;
+
 use crate::coverage::Dictionary;
 use crate::run::limits::FINDINGS_MAX;
-use crate::run::{Hit, Journal, MergeInput, Merged, Record, RecordProblem, RunError, Stray, Why};
+use crate::run::{EndReason, Hit, Journal, MergeInput, Merged, Record, RecordProblem, RunError, Stray};
 use crate::search::strategy::Strategy;
 use crate::search::{Choice, ForkPoint, Next, Path, PathError, Search, Tree};
 
@@ -49,10 +51,10 @@ pub trait Workers {
     fn call_off(&mut self);
 }
 
-/// Observer of an exploration, which may also end it.
+/// Observer of an exploration, which may also end it. By default it ignores everything.
 pub trait Watch {
     /// Called for each new finding. The record comes without its coverage delta, trail and marks.
-    fn found(&mut self, record: &Record, hit: &Hit);
+    fn found(&mut self, _: &Record, _: &Hit) {}
     /// Called for each branch with a result, in the order in which results arrive. `dictionary` has the branch's
     /// points.
     fn branch(&mut self, _: &MergeInput, _dictionary: &Dictionary) {}
@@ -60,7 +62,9 @@ pub trait Watch {
     /// be missing.
     fn look(&mut self, _: &Tree, _: &Merged) {}
     /// Called repeatedly with the current progress. Returns a reason to end the exploration, or `None` to continue.
-    fn at(&mut self, progress: &SearchProgress) -> Option<Why>;
+    fn at(&mut self, _: &SearchProgress) -> Option<EndReason> {
+        None
+    }
 }
 
 /// Progress of an exploration.
@@ -86,7 +90,7 @@ pub struct SearchProgress {
 #[derive(Debug)]
 pub struct Aim<S> {
     /// Seed of all choices.
-    pub seed: u64,
+    pub seed: Seed,
     /// Vtime of the root moment, in nanoseconds.
     pub root_ns: u64,
     /// K, the maximum number of branches in flight (chosen, result not yet merged).
@@ -103,13 +107,13 @@ pub struct Aim<S> {
 
 /// Result of an exploration.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct SearchOutcome {
     /// Tree of branches.
     pub tree: Tree,
     /// Merged results of the branches.
     pub merged: Merged,
     /// Reason why the exploration ended.
-    pub why: Why,
+    pub why: EndReason,
     /// Progress at the end.
     pub progress: SearchProgress,
 }
@@ -149,7 +153,7 @@ pub fn explore<S: Strategy, W: Workers>(
     mut journal: Option<&mut Journal>,
     workers: &mut W,
     watch: &mut dyn Watch,
-) -> Result<Outcome, ExpeditionError<W::Error>> {
+) -> Result<SearchOutcome, ExpeditionError<W::Error>> {
     let dictionary =
         journal.as_ref().map_or_else(Dictionary::default, |journal| journal.dictionary().clone());
     let merged = Merged::new(dictionary.clone());
@@ -179,11 +183,11 @@ pub fn explore<S: Strategy, W: Workers>(
             return Err(error);
         }
     };
-    let most = found_at.filter(|_| why == Why::Found).map_or(u64::MAX, |found| found + 1);
+    let most = found_at.filter(|_| why == EndReason::Found).map_or(u64::MAX, |found| found + 1);
     let (tree, merged) = search.finish(most);
     match merged.stray() {
         Some(stray) => Err(ExpeditionError::Stray(stray)),
-        None => Ok(Outcome { tree, merged, why, progress }),
+        None => Ok(SearchOutcome { tree, merged, why, progress }),
     }
 }
 
@@ -216,7 +220,7 @@ enum Handed {
 }
 
 impl<S: Strategy, W: Workers> Leader<'_, S, W> {
-    fn lead(&mut self) -> Result<Why, ExpeditionError<W::Error>> {
+    fn lead(&mut self) -> Result<EndReason, ExpeditionError<W::Error>> {
         let why = loop {
             self.watch.look(self.search.tree(), self.search.ledger());
             if let Some(why) = self.watch.at(&self.progress) {
@@ -226,10 +230,10 @@ impl<S: Strategy, W: Workers> Leader<'_, S, W> {
             if let Some(found) = self.found_at
                 && self.out.first().is_none_or(|&first| first > found)
             {
-                break Why::Found;
+                break EndReason::Found;
             }
             if handed == Handed::All && self.out.is_empty() {
-                break Why::Branches;
+                break EndReason::Branches;
             }
             let result = self.workers.result(handed != Handed::Some);
             if let Some((number, record)) = result.map_err(ExpeditionError::Worker)? {

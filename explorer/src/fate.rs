@@ -6,7 +6,7 @@
 //! **Invariant.** Up to a fork, a child's plan equals its parent's, event by event.
 
 use everett_fault::PPM;
-use everett_streams::{Lineage, Owner, Purpose, Streams};
+use everett_streams::{Lineage, Owner, Purpose, Seed, Streams};
 
 use crate::config::ExploreConfig;
 use crate::plan::draw::numbers::below;
@@ -26,14 +26,14 @@ pub struct Fates<'w> {
     /// Names of the world's nodes, disks and services: the possible targets of faults.
     pub names: &'w Names,
     /// Seed of the exploration.
-    pub seed: u64,
+    pub seed: Seed,
     /// Vtime of the root moment, in nanoseconds.
     pub root_ns: u64,
 }
 
 /// End of a branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct End {
+pub struct BranchEnd {
     /// Vtime of the end, in nanoseconds.
     pub at_ns: u64,
     /// True if the end lies before the horizon, so that other branches can start there.
@@ -70,14 +70,14 @@ impl Fates<'_> {
 
     /// Returns the end of a path's last branch, or `None` for the empty path of the root moment.
     #[must_use]
-    pub fn end(&self, path: &Path) -> Option<End> {
+    pub fn end(&self, path: &Path) -> Option<BranchEnd> {
         let last = path.forks().last()?;
         let horizon_ns = self.root_ns.saturating_add(self.explore.horizon.0);
         let at_ns = last.vtime_ns.saturating_add(self.explore.segment.0).min(horizon_ns);
         let open = at_ns < horizon_ns;
         let mut streams = Streams::new(&path.lineage(self.seed), Owner::Fates);
         let drawn = below(streams.get(Purpose::Checks), u64::from(PPM)) < u64::from(self.explore.checks());
-        Some(End { at_ns, open, checked: drawn || !open })
+        Some(BranchEnd { at_ns, open, checked: drawn || !open })
     }
 }
 
@@ -116,7 +116,7 @@ mod tests {
             let strategy = if pct { StrategyKind::Pct } else { StrategyKind::Novelty };
             let explore = ExploreConfig { horizon: Span::s(60), swarm, strategy, ..ExploreConfig::default() };
             let (faults, names) = (FaultConfig::default(), names());
-            let fates = Fates { explore: &explore, faults: &faults, names: &names, seed, root_ns: ROOT_NS };
+            let fates = Fates { explore: &explore, faults: &faults, names: &names, seed: Seed::new(seed), root_ns: ROOT_NS };
             let path = path(&children, explore.segment.0);
             let (plan, parent) = (fates.plan(&path), fates.plan(&path.parent().unwrap()));
             let from_ns = (children.len() as u64 - 1) * explore.segment.0;
@@ -135,14 +135,18 @@ mod tests {
     fn children_of_a_moment_have_different_faults() {
         let explore = ExploreConfig { horizon: Span::s(60), ..ExploreConfig::default() };
         let (faults, names) = (FaultConfig::default(), names());
-        let fates = Fates { explore: &explore, faults: &faults, names: &names, seed: 1, root_ns: ROOT_NS };
+        let fates =
+            Fates { explore: &explore, faults: &faults, names: &names, seed: Seed::new(1), root_ns: ROOT_NS };
         let plan = |children: &[u64]| fates.plan(&path(children, explore.segment.0));
         assert_ne!(plan(&[1]), plan(&[2]));
         assert_ne!(plan(&[1, 1]), plan(&[1, 2]));
-        assert_ne!(plan(&[1, 1]), Fates { seed: 2, ..fates }.plan(&path(&[1, 1], explore.segment.0)));
+        assert_ne!(
+            plan(&[1, 1]),
+            Fates { seed: Seed::new(2), ..fates }.plan(&path(&[1, 1], explore.segment.0))
+        );
         let kinds = |children: &[u64]| {
             let entries = plan(children).entries().to_vec();
-            let kind = |entry: crate::plan::Entry| match entry.what {
+            let kind = |entry: crate::plan::PlanEntry| match entry.what {
                 crate::plan::What::Fault(fault) => Some(fault.kind()),
                 _ => None,
             };
@@ -156,10 +160,11 @@ mod tests {
     fn branches_end_on_the_grid_and_at_the_horizon() {
         let explore = ExploreConfig { horizon: Span::s(5), ..ExploreConfig::default() };
         let (faults, names) = (FaultConfig::default(), names());
-        let fates = Fates { explore: &explore, faults: &faults, names: &names, seed: 1, root_ns: ROOT_NS };
+        let fates =
+            Fates { explore: &explore, faults: &faults, names: &names, seed: Seed::new(1), root_ns: ROOT_NS };
         let end = |children: &[u64]| fates.end(&path(children, explore.segment.0)).unwrap();
         assert_eq!((end(&[1]).at_ns, end(&[1]).open), (ROOT_NS + 2_000_000_000, true));
-        assert_eq!(end(&[1, 1, 1]), End { at_ns: ROOT_NS + 5_000_000_000, open: false, checked: true });
+        assert_eq!(end(&[1, 1, 1]), BranchEnd { at_ns: ROOT_NS + 5_000_000_000, open: false, checked: true });
         assert_eq!(fates.end(&Path::default()), None);
         let checked = (1..=800).filter(|&child| end(&[child]).checked).count();
         assert!((60..140).contains(&checked), "one in eight is followed by checks: {checked} of 800");

@@ -5,6 +5,7 @@ use std::num::NonZero;
 use everett_explorer::length_defaults::{Length, LengthDefaults};
 use everett_explorer::search::strategy::StrategyKind;
 use everett_explorer::search::{Ledger, Next, Search, Standing};
+use everett_streams::Seed;
 
 /// World in which each branch can be extended, and every third branch reaches something new.
 struct World;
@@ -24,7 +25,8 @@ impl Ledger for World {
 /// Returns the number of branches with a depth above 1, and the largest depth.
 fn depths(branches: u64, in_flight: u32) -> (usize, u32) {
     let in_flight = NonZero::new(in_flight).unwrap();
-    let mut search = Search::new(7, 1, in_flight, branches, StrategyKind::Novelty.strategy(), World);
+    let mut search =
+        Search::new(Seed::new(7), 1, in_flight, branches, StrategyKind::Novelty.strategy(), World);
     let mut waiting = Vec::new();
     loop {
         match search.choose() {

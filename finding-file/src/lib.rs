@@ -28,7 +28,7 @@ mod write;
 pub use error::Error;
 pub use manifest::{Manifest, Member, check_name};
 pub use reader::Reader;
-pub use write::{Content, Source, write};
+pub use write::{Content, MemberSource, write};
 
 /// First bytes of a zstd frame, and therefore of a finding file.
 pub const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];

@@ -9,7 +9,7 @@ use super::limits::{
     DEPTH_MAX, EXPANSION_FREE_BYTES, MANIFEST_BYTES_MAX, MEMBER_BYTES_MAX, MEMBERS_MAX, NAME_BYTES_MAX,
     TOTAL_BYTES_MAX,
 };
-use super::{Content, Manifest, Reader, Source, check_name, write};
+use super::{Content, Manifest, MemberSource, Reader, check_name, write};
 
 type Members = Vec<(String, Vec<u8>)>;
 
@@ -25,11 +25,11 @@ fn packed(members: &Members) -> Vec<u8> {
 }
 
 fn packed_about(about: &str, members: &Members) -> Vec<u8> {
-    let source = |(name, content): &(String, Vec<u8>)| Source {
+    let source = |(name, content): &(String, Vec<u8>)| MemberSource {
         name: name.clone(),
         content: Content::Bytes(content.clone()),
     };
-    let sources: Vec<Source> = members.iter().map(source).collect();
+    let sources: Vec<MemberSource> = members.iter().map(source).collect();
     let mut out = Vec::new();
     write(about.to_owned(), &sources, &mut out, &mut |_, _| {}).unwrap();
     out
@@ -76,7 +76,7 @@ fn a_file_is_packed_with_the_content_that_was_announced() {
     let put = |bytes, blake3| {
         let content = Content::File { path: path.clone(), bytes, blake3 };
         let mut out = Vec::new();
-        write(String::new(), &[Source { name: "f".to_owned(), content }], &mut out, &mut |_, _| {})
+        write(String::new(), &[MemberSource { name: "f".to_owned(), content }], &mut out, &mut |_, _| {})
             .map(|_| out)
     };
     assert_eq!(unpacked(&put(7, blake3("content")).unwrap()).unwrap().1[0].1, b"content");

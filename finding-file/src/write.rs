@@ -17,7 +17,7 @@ const LEVEL: i32 = 3;
 
 /// A member that is to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
+pub struct MemberSource {
     /// Name of the member.
     pub name: String,
     /// Content of the member.
@@ -40,7 +40,7 @@ pub enum Content {
     },
 }
 
-impl Source {
+impl MemberSource {
     fn member(&self) -> Member {
         let name = self.name.clone();
         match &self.content {
@@ -61,11 +61,11 @@ impl Source {
 /// written.
 pub fn write<A: Serialize + DeserializeOwned>(
     about: A,
-    sources: &[Source],
+    sources: &[MemberSource],
     out: &mut dyn Write,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Manifest<A>, Error> {
-    let manifest = Manifest::new(about, sources.iter().map(Source::member).collect())?;
+    let manifest = Manifest::new(about, sources.iter().map(MemberSource::member).collect())?;
     let text = manifest.text()?;
     let failed = || Error::io("cannot write it");
     let mut out = zstd::stream::write::Encoder::new(out, LEVEL).map_err(failed())?;

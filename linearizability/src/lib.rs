@@ -56,7 +56,7 @@ pub use cause::ViolationGroup;
 pub use error::{Problem, Problems, Wrong};
 pub use evidence::{Evidence, Limit, Verdict};
 pub use judge::{Budget, check};
-pub use line::Line;
+pub use line::HistoryLine;
 pub use lost::{Loss, Lost};
 pub use operation::{Description, Moment};
 pub use reader::{History, Reader};

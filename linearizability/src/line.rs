@@ -12,7 +12,7 @@ use super::limits::HISTORY_LINE_BYTES_MAX;
 
 /// Line as Everett received it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+pub struct HistoryLine {
     /// Vtime at which the line was written, in nanoseconds.
     pub vtime_ns: u64,
     /// Node on which the line was written.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use super::error::{Problem, Problems, Wrong, short};
 use super::limits::{HISTORY_BYTES_MAX, OPERATIONS_MAX, QUOTED_CHARS_MAX};
-use super::line::{self, Event, EventKind, Line};
+use super::line::{self, Event, EventKind, HistoryLine};
 use super::operation::{Answer, Call, Description, Ending, Moment, Operation};
 use super::shape::{self, Word};
 use super::spec::Spec;
@@ -163,7 +163,7 @@ impl Reader {
     }
 
     /// Reads the next line.
-    pub fn push(&mut self, line: &Line) {
+    pub fn push(&mut self, line: &HistoryLine) {
         self.line += 1;
         if self.cut {
             return;
@@ -174,7 +174,7 @@ impl Reader {
     }
 
     /// Ends the history before this line. The caller dropped this line and all later ones, because there were too many.
-    pub fn cut(&mut self, line: &Line) {
+    pub fn cut(&mut self, line: &HistoryLine) {
         self.line += 1;
         if !self.cut {
             self.cut = true;
@@ -182,7 +182,7 @@ impl Reader {
         }
     }
 
-    fn problem(&mut self, line: &Line, what: Wrong) {
+    fn problem(&mut self, line: &HistoryLine, what: Wrong) {
         let at = self.line;
         let (node, vtime_ns) = (short(&line.node), line.vtime_ns);
         self.problems.add(|| Problem { line: at, node, vtime_ns, what });
@@ -195,7 +195,7 @@ impl Reader {
         (self.history, self.problems)
     }
 
-    fn event(&mut self, line: &Line) -> Result<(), Wrong> {
+    fn event(&mut self, line: &HistoryLine) -> Result<(), Wrong> {
         let event = line::read(&line.text)?;
         if self.bytes.saturating_add(self.history.values.bytes()) >= self.bounds.bytes {
             self.cut = true;

@@ -1,7 +1,7 @@
 //! The causality of a finding in words.
 
 use crate::exploration::figures::counted;
-use everett_explorer::causality::{Causality, Code, Count, Jump, Step, StepKind, Vary, Why};
+use everett_explorer::causality::{Causality, CausalityEnd, Code, Count, Jump, Step, StepKind, Vary};
 use everett_input::text::printable;
 
 /// Maximum number of steps that are listed.
@@ -13,7 +13,7 @@ const CODE_SHOWN_MAX: usize = 8;
 #[must_use]
 pub fn sentence(causality: &Causality) -> String {
     match causality.why {
-        Why::Running => format!("Interim, the search had not ended: {}", plain_sentence(causality)),
+        CausalityEnd::Running => format!("Interim, the search had not ended: {}", plain_sentence(causality)),
         _ => plain_sentence(causality),
     }
 }
@@ -21,7 +21,7 @@ pub fn sentence(causality: &Causality) -> String {
 fn plain_sentence(causality: &Causality) -> String {
     let futures = counted(causality.futures, "future", "futures");
     let Some(jump) = &causality.jump else {
-        return match causality.at_root().filter(|_| causality.why == Why::Flat) {
+        return match causality.at_root().filter(|_| causality.why == CausalityEnd::Flat) {
             Some(root) => format!(
                 "No step of this timeline decides it: {} of the futures from the root moment show it ({}).",
                 percent(root.share()),
@@ -169,7 +169,7 @@ mod tests {
             end_ns: 3_000_000_000,
             vary: Vary::Streams,
             error_ppm: 50_000,
-            why: Why::Named,
+            why: CausalityEnd::Named,
             futures: 60,
             points: [(1_000_000_000, 0), (2_000_000_000, 5), (2_000_500_000, 19)]
                 .map(|(vtime_ns, shown)| Point { vtime_ns, count: count(shown) })
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn results_without_a_step_say_why() {
         let mut it = causality();
-        it.why = Why::Running;
+        it.why = CausalityEnd::Running;
         assert!(
             sentence(&it).starts_with("Interim, the search had not ended: The likelihood jumps from 25 %")
         );
@@ -232,9 +232,9 @@ mod tests {
         (jump.is_narrowest, jump.steps_count) = (false, 7);
         assert!(of(jump).starts_with("7 steps lie in this interval;"), "{}", of(jump));
         it.jump = None;
-        it.why = Why::Futures;
+        it.why = CausalityEnd::Futures;
         assert_eq!(sentence(&it), "No jump of the likelihood is certain after 60 futures.");
-        (it.why, it.points[0].count.shown) = (Why::Flat, 20);
+        (it.why, it.points[0].count.shown) = (CausalityEnd::Flat, 20);
         let flat = "No step of this timeline decides it: 100 % of the futures from the root moment show it (84 to 100 %).";
         assert_eq!(sentence(&it), flat);
     }

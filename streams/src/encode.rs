@@ -1,5 +1,7 @@
 //! Derivation of keys from lists of byte strings.
 
+use super::key::Key;
+
 /// Contexts of BLAKE3's key derivation, one for each step from a seed to a stream.
 pub(super) mod context {
     pub(crate) const SEED: &str = "everett 3 lineage of a seed";
@@ -26,7 +28,7 @@ impl Encoder {
     }
 
     /// Returns the key.
-    pub(super) fn key(self) -> [u8; 32] {
-        *self.0.finalize().as_bytes()
+    pub(super) fn key(self) -> Key {
+        Key::of_hash(self.0.finalize())
     }
 }

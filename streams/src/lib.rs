@@ -2,6 +2,7 @@
 //! other streams.
 //!
 //! - this file: [`Lineage`] and [`Streams`]
+//! - `seed`: [`Seed`] and [`BootSeed`], from which lineages are derived; `key`: the keys of streams
 //! - `owner`: the owners of streams, for example a node
 //! - `purpose`: the purposes of streams, for example disk errors
 //! - `encode`: the derivation of keys
@@ -17,42 +18,46 @@
 //! from these streams.
 
 mod encode;
+mod key;
 mod owner;
 mod position;
 mod purpose;
+mod seed;
 
 use std::collections::BTreeMap;
 
 use chacha20::ChaCha20Rng;
-use chacha20::rand_core::{Rng, SeedableRng};
+use chacha20::rand_core::Rng;
 use serde::{Deserialize, Serialize};
 
 use encode::{Encoder, context};
+use key::Key;
 pub use owner::{Owner, OwnerKind};
 use position::Stream;
 pub use purpose::{LinkDraw, Purpose};
+pub use seed::{BootSeed, Seed};
 
 /// Key from which all keys of a timeline or boot are derived. For a timeline, it is a function of the seed and of the
 /// forks that lead to the timeline. For a boot, it is a function of the boot seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lineage([u8; 32]);
+pub struct Lineage(Key);
 
 impl Lineage {
     /// Returns the lineage of a timeline that has no forks yet.
     #[must_use]
-    pub fn new(seed: u64) -> Lineage {
-        Lineage::of_seed(context::SEED, seed)
+    pub fn new(seed: Seed) -> Lineage {
+        Lineage::of_number(context::SEED, seed.number())
     }
 
     /// Returns the lineage of a boot, from power-on until the guest is *ready*. Boots after a power loss use it, too.
     #[must_use]
-    pub fn boot(seed: u64) -> Lineage {
-        Lineage::of_seed(context::BOOT, seed)
+    pub fn boot(seed: BootSeed) -> Lineage {
+        Lineage::of_number(context::BOOT, seed.number())
     }
 
-    fn of_seed(context: &str, seed: u64) -> Lineage {
+    fn of_number(context: &str, number: u64) -> Lineage {
         let mut encoder = Encoder::new(context);
-        encoder.part(&seed.to_le_bytes());
+        encoder.part(&number.to_le_bytes());
         Lineage(encoder.key())
     }
 
@@ -60,7 +65,7 @@ impl Lineage {
     #[must_use]
     pub fn child(&self, vtime_ns: u64, child: u64) -> Lineage {
         let mut encoder = Encoder::new(context::CHILD);
-        encoder.part(&self.0);
+        encoder.part(self.0.as_bytes());
         encoder.part(&vtime_ns.to_le_bytes());
         encoder.part(&child.to_le_bytes());
         Lineage(encoder.key())
@@ -70,7 +75,7 @@ impl Lineage {
 /// Streams of one owner. After a fork, the child's owners get new streams from the child's lineage.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Streams {
-    key: [u8; 32],
+    key: Key,
     open: BTreeMap<Purpose, Stream>,
 }
 
@@ -79,7 +84,7 @@ impl Streams {
     #[must_use]
     pub fn new(lineage: &Lineage, owner: Owner<'_>) -> Streams {
         let mut encoder = Encoder::new(context::OWNER);
-        encoder.part(&lineage.0);
+        encoder.part(lineage.0.as_bytes());
         owner.encode(&mut encoder);
         Streams { key: encoder.key(), open: BTreeMap::new() }
     }
@@ -89,9 +94,9 @@ impl Streams {
         let key = &self.key;
         let stream = self.open.entry(purpose).or_insert_with(|| {
             let mut encoder = Encoder::new(context::PURPOSE);
-            encoder.part(key);
+            encoder.part(key.as_bytes());
             purpose.encode(&mut encoder);
-            Stream(ChaCha20Rng::from_seed(encoder.key()))
+            Stream(encoder.key().stream())
         });
         &mut stream.0
     }
@@ -104,6 +109,11 @@ impl Streams {
     /// Draws a 64-bit number.
     pub fn next_u64(&mut self, purpose: Purpose) -> u64 {
         self.get(purpose).next_u64()
+    }
+
+    /// Draws the boot seed of a machine that starts again.
+    pub fn next_boot_seed(&mut self, purpose: Purpose) -> BootSeed {
+        BootSeed::new(self.next_u64(purpose))
     }
 }
 

@@ -28,7 +28,7 @@ owners! {
     /// The wire of a world.
     2 Wire,
     /// Everett's own endpoint on the wire.
-    3 Host,
+    3 Endpoint,
     /// The part of a session that executes fault plans.
     4 Faults,
     /// The part of a session that starts the commands of a test template.
@@ -49,7 +49,7 @@ pub enum Owner<'n> {
     /// The wire of a world.
     Wire,
     /// Everett's own endpoint on the wire.
-    Host,
+    Endpoint,
     /// The part of a session that executes fault plans.
     Faults,
     /// The part of a session that starts the commands of a test template.
@@ -69,7 +69,7 @@ impl Owner<'_> {
         match self {
             Owner::Node(_) => OwnerKind::Node,
             Owner::Wire => OwnerKind::Wire,
-            Owner::Host => OwnerKind::Host,
+            Owner::Endpoint => OwnerKind::Endpoint,
             Owner::Faults => OwnerKind::Faults,
             Owner::Composer => OwnerKind::Composer,
             Owner::Fates => OwnerKind::Fates,

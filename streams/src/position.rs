@@ -1,8 +1,9 @@
 //! The form of a stream in moments and digests: its key, and its position.
 
 use chacha20::ChaCha20Rng;
-use chacha20::rand_core::SeedableRng;
 use serde::{Deserialize, Serialize};
+
+use super::key::Key;
 
 /// A stream that can be copied and stored.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,7 +19,8 @@ impl Clone for Stream {
 /// Key and position, which determine all later numbers of a stream.
 #[derive(Serialize, Deserialize)]
 struct Position {
-    seed: [u8; 32],
+    #[serde(rename = "seed")]
+    key: Key,
     /// Nonce of the cipher.
     stream: u64,
     /// Number of 32-bit words drawn so far. Bits from 2^68 on are ignored.
@@ -27,7 +29,7 @@ struct Position {
 
 impl From<&ChaCha20Rng> for Position {
     fn from(rng: &ChaCha20Rng) -> Position {
-        Position { seed: rng.get_seed(), stream: rng.get_stream(), word_pos: rng.get_word_pos() }
+        Position { key: Key::of_stream(rng), stream: rng.get_stream(), word_pos: rng.get_word_pos() }
     }
 }
 
@@ -39,7 +41,7 @@ impl From<Stream> for Position {
 
 impl From<Position> for Stream {
     fn from(position: Position) -> Stream {
-        let mut rng = ChaCha20Rng::from_seed(position.seed);
+        let mut rng = position.key.stream();
         rng.set_stream(position.stream);
         rng.set_word_pos(position.word_pos);
         Stream(rng)

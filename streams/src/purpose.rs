@@ -44,8 +44,8 @@ macro_rules! purposes {
 purposes! {
     /// Bytes that the virtio-rng device gives to the guest.
     1 [Node] Entropy,
-    /// Seed that the kernel receives at boot in `setup_data`.
-    2 [Node] BootSeed,
+    /// Seed of the guest kernel's random generator, which the kernel receives at boot in `setup_data`.
+    2 [Node] KernelSeed,
     /// VM generation IDs.
     3 [Node] Generation,
     /// Bytes with which the agent seeds the guest's kernel.
@@ -74,9 +74,9 @@ purposes! {
         draw: LinkDraw
     },
     /// Seed from which Everett's TCP/IP stack draws sequence numbers and identifiers.
-    10 [Host] HostStack,
+    10 [Endpoint] EndpointStack,
     /// First local port number that Everett's endpoint uses.
-    11 [Host] HostPort,
+    11 [Endpoint] EndpointPort,
     /// Choice of the writes that survive a power loss.
     12 [Faults] PowerLoss {
         /// Number of the node.
@@ -98,7 +98,7 @@ purposes! {
         /// Index of the disk in the machine's configuration.
         disk: u8
     },
-    /// Seed of a node's machine when the node starts again.
+    /// Boot seed of a node's machine when the node starts again.
     15 [Faults] Restart {
         /// Number of the node.
         node: u16

@@ -11,12 +11,12 @@ fn draw(streams: &mut Streams, purpose: Purpose) -> [u8; 24] {
 }
 
 fn node(seed: u64, name: &str) -> Streams {
-    Streams::new(&Lineage::new(seed), Owner::Node(name))
+    Streams::new(&Lineage::new(Seed::new(seed)), Owner::Node(name))
 }
 
 /// All owners that are not nodes.
 const OWNERS: [Owner<'static>; 7] =
-    [Owner::Wire, Owner::Host, Owner::Faults, Owner::Composer, Owner::Fates, Owner::Plan, Owner::Search];
+    [Owner::Wire, Owner::Endpoint, Owner::Faults, Owner::Composer, Owner::Fates, Owner::Plan, Owner::Search];
 
 #[test]
 fn draws_for_one_purpose_do_not_affect_another() {
@@ -37,7 +37,7 @@ fn each_fault_of_each_disk_has_a_stream_of_its_own() {
     let purposes = [(0, 0), (0, 1), (1, 0)].map(|(node, disk)| {
         [Purpose::PowerLoss { node, disk }, Purpose::Reset { node, disk }, Purpose::Rot { node, disk }]
     });
-    let mut streams = Streams::new(&Lineage::new(1), Owner::Faults);
+    let mut streams = Streams::new(&Lineage::new(Seed::new(1)), Owner::Faults);
     let drawn: BTreeSet<_> =
         purposes.as_flattened().iter().map(|&purpose| draw(&mut streams, purpose)).collect();
     assert_eq!(drawn.len(), 9);
@@ -64,7 +64,7 @@ fn a_node_name_cannot_be_mistaken_for_another_owner() {
     let owners = names.into_iter().chain([&*id]).map(Owner::Node).chain(OWNERS);
     for owner in owners {
         for purpose in Purpose::each() {
-            let drawn = draw(&mut Streams::new(&Lineage::new(1), owner), purpose);
+            let drawn = draw(&mut Streams::new(&Lineage::new(Seed::new(1)), owner), purpose);
             assert!(seen.insert(drawn), "{owner:?} {purpose:?}");
         }
     }
@@ -92,7 +92,7 @@ fn a_timeline_draws_other_values_than_a_boot_of_the_same_seed() {
     for seed in [0, 1, u64::MAX] {
         for owner in [Owner::Node("a")].into_iter().chain(OWNERS) {
             for purpose in Purpose::each() {
-                let [boot, timeline] = [Lineage::boot(seed), Lineage::new(seed)]
+                let [boot, timeline] = [Lineage::boot(BootSeed::new(seed)), Lineage::new(Seed::new(seed))]
                     .map(|lineage| draw(&mut Streams::new(&lineage, owner), purpose));
                 assert_ne!(boot, timeline, "seed {seed}, {owner:?} {purpose:?}");
             }
@@ -103,9 +103,13 @@ fn a_timeline_draws_other_values_than_a_boot_of_the_same_seed() {
 #[test]
 fn seeds_forks_and_owners_differ() {
     let mut seen = BTreeSet::new();
-    let root = Lineage::new(1);
+    let root = Lineage::new(Seed::new(1));
     let children = [root.child(5, 1), root.child(5, 2), root.child(1, 5), root.child(5, 1).child(5, 1)];
-    for lineage in [root, Lineage::new(2), Lineage::boot(1), Lineage::boot(2)].into_iter().chain(children) {
+    for lineage in
+        [root, Lineage::new(Seed::new(2)), Lineage::boot(BootSeed::new(1)), Lineage::boot(BootSeed::new(2))]
+            .into_iter()
+            .chain(children)
+    {
         for owner in [Owner::Node("a"), Owner::Node("b")].into_iter().chain(OWNERS) {
             assert!(seen.insert(draw(&mut Streams::new(&lineage, owner), Purpose::Entropy)));
         }
@@ -138,12 +142,28 @@ fn a_position_survives_storage() {
     }
 }
 
+/// Seeds are stored, shown and read as the plain numbers that they were before they had types.
+#[test]
+fn a_seed_has_the_form_of_its_number() {
+    for number in [0, 1, 300, u64::MAX] {
+        let (seed, boot) = (Seed::new(number), BootSeed::new(number));
+        assert_eq!(postcard::to_stdvec(&seed).unwrap(), postcard::to_stdvec(&number).unwrap());
+        assert_eq!(postcard::to_stdvec(&boot).unwrap(), postcard::to_stdvec(&number).unwrap());
+        assert_eq!(serde_json::to_string(&(seed, boot)).unwrap(), format!("[{number},{number}]"));
+        assert_eq!(format!("{seed} {boot} {seed:5}"), format!("{number} {number} {number:5}"));
+        assert_eq!((number.to_string().parse(), number.to_string().parse()), (Ok(seed), Ok(boot)));
+    }
+    for text in ["", "x", "-1", "18446744073709551616"] {
+        assert_eq!(text.parse::<Seed>().unwrap_err(), text.parse::<u64>().unwrap_err());
+    }
+}
+
 /// Fixes the derivation of both roots, every owner and every purpose, and the stored form of purposes. A change of
 /// these changes every trail and requires a new machine version.
 #[test]
 fn the_derivation_is_pinned() {
     let mut hasher = blake3::Hasher::new();
-    for lineage in [Lineage::new(42).child(7, 3), Lineage::boot(42)] {
+    for lineage in [Lineage::new(Seed::new(42)).child(7, 3), Lineage::boot(BootSeed::new(42))] {
         for owner in [Owner::Node("node")].into_iter().chain(OWNERS) {
             let mut streams = Streams::new(&lineage, owner);
             for purpose in Purpose::each() {

@@ -4,7 +4,7 @@
 //! Every buffer is bounded. When a console port's buffer is full, the run loop stops
 //! ([`OutputFull`](crate::machine::Stop::OutputFull)), so no byte is lost.
 
-use everett_cpu::Hit;
+use everett_cpu::WatchpointHit;
 use serde::{Deserialize, Serialize};
 
 /// Number of ports of the virtio console.
@@ -55,7 +55,7 @@ pub enum NoteEvent {
         value: Option<u64>,
     },
     /// The guest accessed bytes that a watchpoint covers.
-    Access(Hit),
+    Access(WatchpointHit),
     /// A virtio device needs a reset because its driver made an error.
     Device {
         /// The device's slot.
@@ -212,7 +212,7 @@ impl Output {
         }
     }
 
-    pub(crate) fn access(&mut self, vtime: u64, hit: Hit) {
+    pub(crate) fn access(&mut self, vtime: u64, hit: WatchpointHit) {
         self.note(vtime, NoteEvent::Access(hit));
     }
 

@@ -5,6 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use everett_image_origin::{ImageBuild, ImageOrigin};
 use everett_input::file::in_words;
 
 use super::cursor::Item;
@@ -21,66 +22,20 @@ const OUTSIDE: &str = "an image outside of the compose file's folder; name it un
 /// Maximum length of an image's name, in bytes. Registries allow 255 bytes for the name and 128 for the tag.
 const NAME_BYTES_MAX: usize = 512;
 
-/// Source of a container image.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ContainerImage {
-    /// A folder in the OCI image layout.
-    Layout {
-        /// Path of the folder.
-        path: PathBuf,
-        /// Name of the image in the layout. `None` means the only image.
-        tag: Option<String>,
-    },
-    /// An archive of an image, in the OCI format or in Docker's format.
-    Archive {
-        /// Path of the file.
-        path: PathBuf,
-        /// Name of the image in the archive. `None` means the only image.
-        tag: Option<String>,
-    },
-    /// An image of the local Docker daemon, by name or ID.
-    Docker(String),
-    /// An image of the local podman, by name or ID.
-    Podman(String),
-    /// An image in a registry, by name.
-    Registry(String),
-    /// An image of a local store or, if no store has the name, of a registry.
-    Named(String),
-    /// An image that Docker or podman builds.
-    Built(Build),
-}
-
-/// Instructions for building an image with Docker or podman.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Build {
-    /// Folder with the sources.
-    pub context: PathBuf,
-    /// Path of the Dockerfile. `None` means `Dockerfile` in the context.
-    pub file: Option<PathBuf>,
-    /// Build arguments. An argument without a value gets its value from the builder's environment.
-    pub arguments: Vec<(String, Option<String>)>,
-    /// Stage of the Dockerfile at which the build ends.
-    pub target: Option<String>,
-    /// Name for the built image.
-    pub name: String,
-}
-
 /// Prefixes before a colon that say from where an image comes.
 pub(super) const TRANSPORTS: [&str; 6] =
     ["oci", "oci-archive", "docker-archive", "docker-daemon", "containers-storage", "docker"];
 
-impl ContainerImage {
-    /// Parses an image's text as it would be read from a world file in `folder`.
-    ///
-    /// # Errors
-    /// Returns a line that says what is wrong with the text.
-    pub fn parse(folder: &Path, text: &str) -> Result<ContainerImage, String> {
-        parse(folder, text, false)
-    }
+/// Parses an image's text as it would be read from a world file in `folder`.
+///
+/// # Errors
+/// Returns a line that says what is wrong with the text.
+pub fn parse_image(folder: &Path, text: &str) -> Result<ImageOrigin, String> {
+    parse(folder, text, false)
 }
 
 /// Reads the key `image`.
-pub(super) fn read(item: &Item<'_>) -> Result<ContainerImage, Error> {
+pub(super) fn read(item: &Item<'_>) -> Result<ImageOrigin, Error> {
     let text = item.str()?;
     let folder = folder_of(item.source_file());
     let confined = confinement::is_compose(item.source_file());
@@ -89,7 +44,7 @@ pub(super) fn read(item: &Item<'_>) -> Result<ContainerImage, Error> {
 
 /// Parses an image's text. Relative paths start at `folder`. If `confined` is true, all paths must lead to files below
 /// `folder`.
-pub(super) fn parse(folder: &Path, text: &str, confined: bool) -> Result<ContainerImage, String> {
+pub(super) fn parse(folder: &Path, text: &str, confined: bool) -> Result<ImageOrigin, String> {
     if !confined {
         return unconfined(folder, text);
     }
@@ -99,7 +54,7 @@ pub(super) fn parse(folder: &Path, text: &str, confined: bool) -> Result<Contain
     Ok(image)
 }
 
-fn unconfined(folder: &Path, text: &str) -> Result<ContainerImage, String> {
+fn unconfined(folder: &Path, text: &str) -> Result<ImageOrigin, String> {
     if text.is_empty() || text.contains(char::is_control) {
         return Err("an image has a path or a name, without control characters".to_owned());
     }
@@ -113,16 +68,16 @@ fn unconfined(folder: &Path, text: &str) -> Result<ContainerImage, String> {
                 let (path, tag) = path_and_tag(folder, rest)?;
                 return archive(path, tag);
             }
-            "docker-daemon" => return name(rest).map(ContainerImage::Docker),
-            "containers-storage" => return name(rest).map(ContainerImage::Podman),
+            "docker-daemon" => return name(rest).map(ImageOrigin::Docker),
+            "containers-storage" => return name(rest).map(ImageOrigin::Podman),
             "docker" if rest.starts_with("//") => {
-                return name(&rest[2..]).map(ContainerImage::Registry);
+                return name(&rest[2..]).map(ImageOrigin::Registry);
             }
             _ => {}
         }
     }
     if !is_path(folder, text) {
-        return name(text).map(ContainerImage::Named);
+        return name(text).map(ImageOrigin::Named);
     }
     let path = host(folder, text)?;
     if path.is_dir() { layout(path, None) } else { archive(path, None) }
@@ -155,18 +110,18 @@ fn host(folder: &Path, text: &str) -> Result<PathBuf, String> {
     path.canonicalize().map_err(|error| format!("{}: {}", path.display(), in_words(&error)))
 }
 
-fn layout(path: PathBuf, tag: Option<String>) -> Result<ContainerImage, String> {
+fn layout(path: PathBuf, tag: Option<String>) -> Result<ImageOrigin, String> {
     if !path.join("oci-layout").is_file() && !seal::has_images() {
         return Err(format!("{} is not an OCI layout, a folder with a file oci-layout", path.display()));
     }
-    Ok(ContainerImage::Layout { path, tag })
+    Ok(ImageOrigin::Layout { path, tag })
 }
 
-fn archive(path: PathBuf, tag: Option<String>) -> Result<ContainerImage, String> {
+fn archive(path: PathBuf, tag: Option<String>) -> Result<ImageOrigin, String> {
     if !Path::new(&path).is_file() && !seal::has_images() {
         return Err(format!("{} is not a file; name an archive of an image", path.display()));
     }
-    Ok(ContainerImage::Archive { path, tag })
+    Ok(ImageOrigin::Archive { path, tag })
 }
 
 /// Checks an image's name. Commands get it as an argument, so it may not look like an option.
@@ -181,22 +136,22 @@ pub(super) fn name(text: &str) -> Result<String, String> {
 
 /// Returns an error if an image is read from a path outside of the compose file's `folder`. Images by name come from a
 /// local store or a registry, and are always allowed.
-pub(super) fn confine(folder: &Path, image: &ContainerImage) -> Result<(), String> {
+pub(super) fn confine(folder: &Path, image: &ImageOrigin) -> Result<(), String> {
     let outside = |_| OUTSIDE.to_owned();
     if seal::has_images() {
         return Ok(());
     }
     match image {
-        ContainerImage::Archive { path, .. } => confinement::check(folder, path).map_err(outside),
-        ContainerImage::Layout { path, .. } => {
+        ImageOrigin::Archive { path, .. } => confinement::check(folder, path).map_err(outside),
+        ImageOrigin::Layout { path, .. } => {
             confinement::check(folder, path).map_err(outside)?;
             confine_layout(folder, path)
         }
-        ContainerImage::Built(build) => confine_build(folder, build),
-        ContainerImage::Docker(_)
-        | ContainerImage::Podman(_)
-        | ContainerImage::Registry(_)
-        | ContainerImage::Named(_) => Ok(()),
+        ImageOrigin::Built(build) => confine_build(folder, build),
+        ImageOrigin::Docker(_)
+        | ImageOrigin::Podman(_)
+        | ImageOrigin::Registry(_)
+        | ImageOrigin::Named(_) => Ok(()),
     }
 }
 
@@ -225,7 +180,7 @@ fn confine_layout(folder: &Path, layout: &Path) -> Result<(), String> {
 
 /// Checks the files that a builder itself reads. The files that it copies need no check, because it copies links as
 /// links.
-fn confine_build(folder: &Path, build: &Build) -> Result<(), String> {
+fn confine_build(folder: &Path, build: &ImageBuild) -> Result<(), String> {
     let file = build.file.clone().unwrap_or_else(|| build.context.join("Dockerfile"));
     let mut paths: Vec<PathBuf> = IGNORE_FILES.iter().map(|name| build.context.join(name)).collect();
     paths.extend(IGNORE_FILES.iter().map(|end| {

@@ -46,6 +46,7 @@ use everett_explorer::plan::draw::FaultConfig;
 use everett_explorer::plan::{Names, NodeNames};
 use everett_explorer::property::PropertyConfig;
 use everett_explorer::property::limits::PROPERTIES_MAX;
+use everett_image_origin::ImageOrigin;
 use everett_input::file::{self as input, Reason};
 use everett_vmm::clock::ClockMode;
 use serde::Serialize;
@@ -53,7 +54,7 @@ use serde::Serialize;
 pub use command::{Command, ImageProcess, Ready, Restart, Service};
 pub use compose::listed;
 pub use composed::{After, Bind, Composed, HostNames, HostOf, Port, STOP_GRACE_NS, Tmpfs, Ulimit};
-pub use container::{Build, ContainerImage};
+pub use container::parse_image;
 pub use disk::{DataDisk, Filesystem};
 pub use error::Error;
 pub use image::{ImageConfig, Root};
@@ -65,6 +66,7 @@ pub use talk::Talk;
 pub use workload::{Check, CheckKind, Driver, Workload};
 
 use cursor::{Item, Source, Table};
+use everett_streams::{BootSeed, Seed};
 
 /// Maximum size of a world file, in bytes.
 pub const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -76,7 +78,7 @@ pub const NODES_MAX: usize = everett_fault::limits::NODES_MAX;
 pub const EPOCH_DEFAULT: &str = "2026-01-01T00:00:00Z";
 
 /// Default seed for the boot of a world. All timelines of a world start from the same boot.
-pub const BOOT_SEED: u64 = 0;
+pub const BOOT_SEED: BootSeed = BootSeed::new(0);
 
 /// Default of [`World::start_limit`]: number of times in a row that a service may end in the same way before the world
 /// is ready.
@@ -129,9 +131,9 @@ pub struct World {
     /// Seed of a run for which the command line gives no seed. It is not part of the world's identity, which is always
     /// stated with a seed.
     #[serde(skip)]
-    pub seed: Option<u64>,
+    pub seed: Option<Seed>,
     /// Seed for the boot of the world, until all services are ready.
-    pub boot_seed: u64,
+    pub boot_seed: BootSeed,
     /// Number of times in a row that a service may end in the same way before the world is ready, while nothing else
     /// changes. Then the boot fails. 0 means no limit. A world that becomes ready is the same with any limit.
     #[serde(skip)]
@@ -331,8 +333,8 @@ fn read(top: &Table<'_>, file: &Path, compose: Option<compose::Compose<'_>>) -> 
             }
         },
     };
-    let seed = top.get("seed").map(|item| item.u64()).transpose()?;
-    let boot_seed = top.get("boot_seed").map(|item| item.u64()).transpose()?.unwrap_or(BOOT_SEED);
+    let seed = top.get("seed").map(|item| item.u64()).transpose()?.map(Seed::new);
+    let boot_seed = top.get("boot_seed").map(|item| item.u64()).transpose()?.map_or(BOOT_SEED, BootSeed::new);
     let start_limit = match top.get("start_limit") {
         None => START_LIMIT,
         Some(item) => u32::try_from(item.u64()?).unwrap_or(u32::MAX),
@@ -424,7 +426,7 @@ fn nodes(top: &Table<'_>, image: &ImageConfig) -> Result<Vec<Node>, Error> {
 }
 
 /// Reads the key `images`, which replaces images of a compose file.
-fn images(item: &Item<'_>) -> Result<BTreeMap<String, ContainerImage>, Error> {
+fn images(item: &Item<'_>) -> Result<BTreeMap<String, ImageOrigin>, Error> {
     let entries: Vec<_> = item.table()?.entries().collect();
     entries.into_iter().map(|(name, item)| Ok((name, container::read(&item)?))).collect()
 }

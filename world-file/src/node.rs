@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use everett_image_origin::ImageOrigin;
 use serde::Serialize;
 
 use super::command::{Service, services, user_name};
 use super::composed::Composed;
-use super::container::{self, ContainerImage};
+use super::container;
 use super::cursor::{Item, Table};
 use super::disk::{self, DataDisk, Filesystem};
 use super::error::Error;
@@ -51,7 +52,7 @@ pub struct Node {
     /// Container image that is the node's root filesystem. The image's digest covers the image's content and its
     /// configuration.
     #[serde(skip)]
-    pub image: Option<ContainerImage>,
+    pub image: Option<ImageOrigin>,
     /// Size of the disk for the container image's volumes, in bytes. `None` if the node has no container image.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volumes_bytes: Option<u64>,

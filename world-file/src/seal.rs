@@ -306,7 +306,8 @@ pub(super) fn variable(name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ContainerImage, World, load, load_listed};
+    use crate::{World, load, load_listed};
+    use everett_image_origin::ImageOrigin;
     use std::fs;
 
     fn write(path: &Path, text: &str) {
@@ -410,7 +411,7 @@ mod tests {
         }
         assert_eq!(contents(&again), contents(&world));
         assert_eq!(again.nodes[0].image, world.nodes[0].image);
-        assert_eq!(again.nodes[0].image, Some(ContainerImage::Named("i:7".to_owned())));
+        assert_eq!(again.nodes[0].image, Some(ImageOrigin::Named("i:7".to_owned())));
     }
 
     #[test]
@@ -432,7 +433,7 @@ mod tests {
             containers: Vec::new(),
         };
         let (_place, world) = sealed(&file, Some(images));
-        assert!(matches!(world.nodes[0].image, Some(ContainerImage::Archive { .. })));
+        assert!(matches!(world.nodes[0].image, Some(ImageOrigin::Archive { .. })));
         assert_eq!(world, World { file: world.file.clone(), ..world.clone() });
     }
 

@@ -51,7 +51,7 @@ fn node_error(lines: &str) -> String {
 fn a_full_world() {
     let world = read_text(GOOD).unwrap();
     assert_eq!(world.epoch_unix_s, 1_767_225_600);
-    assert_eq!((world.seed, world.boot_seed), (Some(7), 3));
+    assert_eq!((world.seed, world.boot_seed), (Some(Seed::new(7)), BootSeed::new(3)));
     assert_eq!(world.image.cmdline, "quiet");
     let Root::Packages { suite, packages } = &world.image.root else { panic!("{:?}", world.image.root) };
     assert_eq!((suite.as_str(), packages.len()), ("bookworm", 2));
@@ -132,7 +132,7 @@ fn a_small_world_has_defaults() {
     assert_eq!(world.nodes[0].memory_bytes, node::MEMORY_BYTES_DEFAULT);
     assert_eq!(world.nodes[0].services[0].name, "sleep");
     assert_eq!(world.clock, Clock::Insn);
-    assert_eq!((world.seed, world.boot_seed), (None, 0));
+    assert_eq!((world.seed, world.boot_seed), (None, BootSeed::new(0)));
 }
 
 #[test]
@@ -403,22 +403,22 @@ fn images_are_named_by_path_or_transport() {
         ("docker-archive:a.tar", None),
         ("oci-archive:a.tar:x/y:7", Some("x/y:7")),
     ] {
-        let ContainerImage::Archive { path, tag: found } = image(text).unwrap() else { panic!("{text}") };
+        let ImageOrigin::Archive { path, tag: found } = image(text).unwrap() else { panic!("{text}") };
         assert!(ends(&path, "a.tar", &found, tag), "{text}");
     }
     for (text, tag) in [("layout", None), ("oci:layout", None), ("oci:layout:latest", Some("latest"))] {
-        let ContainerImage::Layout { path, tag: found } = image(text).unwrap() else { panic!("{text}") };
+        let ImageOrigin::Layout { path, tag: found } = image(text).unwrap() else { panic!("{text}") };
         assert!(ends(&path, "layout", &found, tag), "{text}");
     }
-    assert_eq!(image("docker-daemon:redis:7"), Ok(ContainerImage::Docker("redis:7".to_owned())));
+    assert_eq!(image("docker-daemon:redis:7"), Ok(ImageOrigin::Docker("redis:7".to_owned())));
     assert_eq!(
         image("containers-storage:localhost/x@sha256:00"),
-        Ok(ContainerImage::Podman("localhost/x@sha256:00".to_owned()))
+        Ok(ImageOrigin::Podman("localhost/x@sha256:00".to_owned()))
     );
     let registry = "docker://quay.io/x/y:1";
-    assert_eq!(image(registry), Ok(ContainerImage::Registry("quay.io/x/y:1".to_owned())));
+    assert_eq!(image(registry), Ok(ImageOrigin::Registry("quay.io/x/y:1".to_owned())));
     for name in ["redis", "redis:7", "x/y", "localhost:5000/x/y:1"] {
-        assert_eq!(image(name), Ok(ContainerImage::Named(name.to_owned())));
+        assert_eq!(image(name), Ok(ImageOrigin::Named(name.to_owned())));
     }
     let error = |text: &str| image(text).unwrap_err();
     assert!(error("b.tar").contains("no such file"));

@@ -4,7 +4,7 @@ use benches::browser::{Browser, fetch};
 use benches::night::{self, Scripted};
 use everett::commands::live_page;
 use everett::serve::Server;
-use everett_explorer::run::{End, Reading, Why};
+use everett_explorer::run::{EndReason, ExplorationEnd, Reading};
 use everett_explorer::search::strategy::StrategyKind;
 use everett_report::page;
 use serde_json::{Value, json};
@@ -35,10 +35,10 @@ impl Lab {
     }
 
     /// Lets the exploration go on to this number of branches, as another process would.
-    fn explore(&self, branches: u64) -> End {
+    fn explore(&self, branches: u64) -> ExplorationEnd {
         let mut journal = night::journal(self.run.path(), STRATEGY).unwrap();
         let outcome = Scripted::new(1_000).explore(Some(&mut journal), STRATEGY, branches).unwrap();
-        outcome.merged.end(Why::Branches, 1)
+        outcome.merged.end(EndReason::Branches, 1)
     }
 
     fn ask(&mut self, expression: &str) -> Value {

@@ -5,7 +5,7 @@ use benches::night::{self, Scripted};
 use clap::Parser;
 use everett::commands::{self, Cli};
 use everett_explorer::causality::result::SCHEMA_VERSION;
-use everett_explorer::causality::{Causality, Code, Count, Jump, Point, Step, StepKind, Vary, Why};
+use everett_explorer::causality::{Causality, CausalityEnd, Code, Count, Jump, Point, Step, StepKind, Vary};
 use everett_explorer::run::{Finding, Reading, Record};
 use everett_explorer::search::strategy::StrategyKind;
 use serde_json::{Value, json};
@@ -77,7 +77,7 @@ fn causality(finding: &Finding, word: &str) -> Causality {
         end_ns: found_ns,
         vary: Vary::All,
         error_ppm: 50_000,
-        why: Why::Running,
+        why: CausalityEnd::Running,
         futures: 60,
         points: vec![point(50_000_000, 1), point(9_000_000, 2), point(8_000_000, 19)],
         jump: Some(Jump {

@@ -30,7 +30,7 @@ pub(crate) use ram::Prim;
 pub use ram::Ram;
 pub(crate) use tlb::Mode;
 pub(crate) use walk::PHYSICAL_BITS;
-pub use watchpoints::{HITS_MAX, Hit, Watchpoint};
+pub use watchpoints::{HITS_MAX, Watchpoint, WatchpointHit};
 
 use crate::stop::{Fault, Stop, vector};
 use coherence::Marks;

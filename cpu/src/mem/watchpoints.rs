@@ -36,7 +36,7 @@ impl Watchpoint {
 
 /// An access to watched bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Hit {
+pub struct WatchpointHit {
     /// Address of the instruction that made the access. If the delivery of an interrupt or exception made the access,
     /// address of the instruction before which the delivery happened.
     pub rip: u64,
@@ -56,7 +56,7 @@ pub struct Hit {
 #[derive(Debug, Default)]
 pub(super) struct Watchpoints {
     points: Vec<Watchpoint>,
-    hits: Vec<Hit>,
+    hits: Vec<WatchpointHit>,
     /// Number of stored hits that have already ended a run.
     reported: usize,
     /// Address of the instruction to which the next hits are attributed.
@@ -88,7 +88,7 @@ impl Mem {
     pub(super) fn note_watched(&mut self, va: u64, size: u64, store: bool, value: u128) {
         if self.is_watched(va, size, store) && self.points.hits.len() < HITS_MAX {
             let (rip, cr3) = (self.points.rip, self.paging.cr3);
-            self.points.hits.push(Hit {
+            self.points.hits.push(WatchpointHit {
                 rip,
                 cr3,
                 address: va,
@@ -116,7 +116,7 @@ impl Mem {
         self.points.hits.truncate(count);
     }
     /// Returns and removes all hits.
-    pub(crate) fn take_hits(&mut self) -> Vec<Hit> {
+    pub(crate) fn take_hits(&mut self) -> Vec<WatchpointHit> {
         self.points.reported = 0;
         std::mem::take(&mut self.points.hits)
     }

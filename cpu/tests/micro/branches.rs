@@ -3,15 +3,15 @@
 use super::harness::check;
 use super::image::*;
 
-/// Returns the number of conditional branches that a guest retires. Checks that it is the same in every way of running.
+/// Returns the number of conditional branches that a guest retires. Checks that the number is the same in every way of
+/// running the guest.
 fn counted(guest: &Guest) -> u64 {
     check(guest).branches.expect("branches are counted")
 }
 
 #[test]
 fn conditional_branches_count_once_taken_or_not() {
-    let mut g = Guest::new();
-    g.code(CODE, |a| {
+    let g = Guest::in_ring_0(|a| {
         a.db(&[0xb9, 100, 0, 0, 0])?; // 00: mov ecx, 100
         a.db(&[0xff, 0xc9, 0x75, 0xfc])?; // 05: dec ecx; 07: jnz 05, a hundred times
         a.db(&[0x74, 0, 0x75, 0])?; // 09: jz 0b; 0b: jnz 0d
@@ -21,7 +21,7 @@ fn conditional_branches_count_once_taken_or_not() {
         a.db(&[0xb1, 3, 0xe0, 0xfe])?; // mov cl, 3; loopne, once
         a.db(&[0xe3, 0, 0x67, 0xe3, 0])?; // jrcxz, not taken; jecxz
         a.db(&[0x31, 0xc9, 0xe3, 0])?; // xor ecx, ecx; jrcxz, taken
-        // None of the following counts.
+        // None of the following instructions counts as a branch.
         a.db(&[0xeb, 0, 0xe8, 0, 0, 0, 0])?; // jmp; call
         a.db(&[0x0f, 0x44, 0xc1, 0x0f, 0x94, 0xc0])?; // cmovz eax, ecx; setz al
         a.db(&[0xb1, 50, 0xbf, 0, 0, 6, 0, 0xf3, 0xaa])?; // mov cl, 50; mov edi, DATA; rep stosb
@@ -42,7 +42,8 @@ fn to_the_next_page(page: u64, mapped: bool, taken: bool) -> Guest {
     let last = 0x1000 - 6;
     bytes.extend((last - (bytes.len() as i32 + 4)).to_le_bytes());
     g.bytes(DATA, &bytes);
-    // The last branch: jz or jnz to the next page, forty bytes in. The instruction after it is on that page, too.
+    // The last branch jumps (jz or jnz) to the next page, forty bytes in. The next instruction in memory is on that
+    // page, too.
     let condition = if taken { 0x84 } else { 0x85 };
     g.bytes(DATA + last as u64, &[0x0f, condition, 40, 0, 0, 0]);
     g.bytes(DATA + 0x1000, &[0xf4]);
@@ -65,8 +66,8 @@ fn a_branch_to_another_page_counts_unless_it_faults_itself() {
         assert_eq!(check(&gone).vectors().first().map(|v| v.0), Some(14));
         assert_eq!(counted(&gone), 1 + handler, "the branch retires, and the next fetch faults");
         assert_eq!(check(&outside).vectors().first().map(|v| v.0), Some(13));
-        // A taken branch to a non-canonical address faults itself and is not counted. A branch that is not taken
-        // retires, and the fetch of the next instruction faults.
+        // If a taken branch leads to a non-canonical address, the branch itself faults and is not counted. If the
+        // branch is not taken, it retires, and the fetch of the next instruction faults.
         let faults = u64::from(taken);
         assert_eq!(counted(&outside), 1 + handler - faults, "taken: {taken}");
     }

@@ -5,16 +5,21 @@ use super::harness::{check, check_every_count};
 use super::image::*;
 use everett_assembler::*;
 
+/// Stores to the operand of the next instruction, which is at `next` and at RDI. The instruction then moves 7 to EBX,
+/// instead of 1.
+fn overwritten(a: &mut Assembler, next: Label) -> Result<(), Error> {
+    a.mov(byte_ptr(rdi + 1), 7)?;
+    a.set_label(next)?;
+    a.mov(ebx, 1)?;
+    a.hlt()
+}
+
 #[test]
 fn a_store_to_the_next_instruction_takes_effect() {
-    let mut g = Guest::new();
-    g.code(CODE, |a| {
+    let g = Guest::in_ring_0(|a| {
         let patched = a.create_label();
         a.lea(rdi, ptr(patched))?;
-        a.mov(byte_ptr(rdi + 1), 7)?;
-        a.set_label(patched)?;
-        a.mov(ebx, 1)?;
-        a.hlt()
+        overwritten(a, patched)
     });
     assert_eq!(check(&g).state.gpr[3], 7);
 }
@@ -28,10 +33,7 @@ fn a_store_through_another_mapping_takes_effect() {
         a.mov(rdi, ELSEWHERE - CODE)?;
         a.lea(rsi, ptr(patched))?;
         a.add(rdi, rsi)?;
-        a.mov(byte_ptr(rdi + 1), 7)?;
-        a.set_label(patched)?;
-        a.mov(ebx, 1)?;
-        a.hlt()
+        overwritten(a, patched)
     });
     assert_eq!(check(&g).state.gpr[3], 7);
 }
@@ -39,21 +41,18 @@ fn a_store_through_another_mapping_takes_effect() {
 #[test]
 fn code_can_be_written_and_called_again_and_again() {
     let mut g = Guest::new();
-    // A function on another page that is rewritten before each call: mov eax, n; ret.
+    // A function on another page, which the guest rewrites before each call: mov eax, n; ret.
     g.code(DATA, |a| {
         a.mov(eax, 0)?;
         a.ret()
     });
     g.code(CODE, |a| {
-        let again = a.create_label();
         a.mov(rdi, DATA)?;
-        a.mov(ecx, 50)?;
-        a.set_label(again)?;
-        a.mov(dword_ptr(rdi + 1), ecx)?;
-        a.call(rdi)?;
-        a.add(rbx, rax)?;
-        a.dec(ecx)?;
-        a.jnz(again)?;
+        repeat(a, 50, |a| {
+            a.mov(dword_ptr(rdi + 1), ecx)?;
+            a.call(rdi)?;
+            a.add(rbx, rax)
+        })?;
         a.hlt()
     });
     assert_eq!(check(&g).state.gpr[3], (1..=50).sum::<u64>());
@@ -61,15 +60,9 @@ fn code_can_be_written_and_called_again_and_again() {
 
 #[test]
 fn data_next_to_code_can_be_written() {
-    let mut g = Guest::new();
-    g.code(CODE, |a| {
-        let again = a.create_label();
+    let g = Guest::in_ring_0(|a| {
         let counter = a.create_label();
-        a.mov(ecx, 50)?;
-        a.set_label(again)?;
-        a.add(qword_ptr(counter), 3)?;
-        a.dec(ecx)?;
-        a.jnz(again)?;
+        repeat(a, 50, |a| a.add(qword_ptr(counter), 3))?;
         a.mov(rbx, qword_ptr(counter))?;
         a.hlt()?;
         a.set_label(counter)?;
@@ -84,7 +77,7 @@ fn data_next_to_code_can_be_written() {
 fn an_instruction_on_two_pages_can_change_on_either() {
     for (offset, first) in [(1u64, true), (4, false)] {
         let mut g = Guest::new();
-        // mov ebx, imm32 with its immediate split by the page's end.
+        // mov ebx, imm32, whose immediate continues on the next page.
         let at = DATA + 0x1000 - 3;
         g.code(at, |a| {
             a.mov(ebx, 0)?;
@@ -108,7 +101,7 @@ fn an_instruction_on_two_pages_follows_the_second_pages_mapping() {
     let at = ELSEWHERE + 0x1000 - 3;
     g.map(ELSEWHERE, DATA, P | W);
     g.map(ELSEWHERE + 0x1000, DATA + 0x1000, P | W);
-    // mov ebx, imm32: opcode and two bytes of the immediate on the first page.
+    // mov ebx, imm32: its opcode and two bytes of its immediate are on the first page.
     g.bytes(DATA + 0xffd, &[0xbb, 0x11, 0x11]);
     for (page, value) in [(0x1000, 0x22), (0x2000, 0x33)] {
         g.bytes(DATA + page, &[value, value, 0xc3]);
@@ -123,8 +116,7 @@ fn an_instruction_on_two_pages_follows_the_second_pages_mapping() {
         a.mov(qword_ptr(rsi), rax)?;
         a.call(rdi)?;
         a.mov(r13, rbx)?;
-        // The second page is unmapped: the fetch of the instruction's second part faults, with the second page's
-        // address.
+        // The second page is unmapped. The fetch of the instruction's second part faults at an address on this page.
         a.mov(qword_ptr(rsi), 0)?;
         a.call(rdi)
     });
@@ -138,7 +130,7 @@ fn an_instruction_on_two_pages_follows_the_second_pages_mapping() {
 fn a_fetch_of_an_instruction_that_ends_with_the_page_needs_no_second_page() {
     let mut g = Guest::new();
     g.map(ELSEWHERE, DATA, P);
-    g.code_for(DATA + 0xffe, ELSEWHERE + 0xffe, |a| a.int(i32::from(EXIT_VECTOR)));
+    g.code_for(DATA + 0xffe, ELSEWHERE + 0xffe, exit);
     g.code(CODE, |a| {
         a.mov(rax, ELSEWHERE + 0xffe)?;
         a.jmp(rax)
@@ -162,8 +154,7 @@ fn running_off_a_page_faults_on_the_next_one() {
 
 #[test]
 fn instructions_longer_than_15_bytes_are_refused() {
-    let mut g = Guest::new();
-    g.code(CODE, |a| {
+    let mut g = Guest::in_ring_0(|a| {
         a.mov(r15, CODE + 0x100)?;
         a.db(&[0x66; 15])?;
         a.nop()
@@ -215,31 +206,28 @@ fn a_repeated_copy_may_overwrite_itself() {
 
 #[test]
 fn every_count_is_a_stop() {
-    let mut g = Guest::new();
-    g.state.msrs.lstar = CODE + 0x800;
-    g.start_in_ring_3(USER);
-    g.code(USER, |a| {
+    let mut g = Guest::in_ring_3(|a| {
         let again = a.create_label();
-        let next = a.create_label();
         a.mov(r12d, 5)?;
         a.set_label(again)?;
         a.mov(rdi, USER + 0x1000)?;
         a.mov(ecx, 9)?;
         a.rep().stosq()?;
         a.syscall()?;
-        a.lea(r15, ptr(next))?;
-        a.mov(rax, ELSEWHERE)?;
-        a.mov(rax, qword_ptr(rax))?;
-        a.set_label(next)?;
+        survive(a, |a| {
+            a.mov(rax, ELSEWHERE)?;
+            a.mov(rax, qword_ptr(rax))
+        })?;
         a.lea(rbx, qword_ptr(rbx + r12 * 2))?;
         a.dec(r12d)?;
         a.jnz(again)?;
-        a.int(i32::from(EXIT_VECTOR))
+        exit(a)
     });
+    g.state.msrs.lstar = CODE + 0x800;
     g.code(CODE + 0x800, |a| {
         a.add(r13, 1)?;
         a.rdtsc()?;
-        a.db(&[0x48, 0x0f, 0x07]) // SYSRETQ
+        sysretq(a)
     });
     let out = check(&g);
     assert_eq!((out.state.gpr[13], out.state.gpr[3]), (5, 30));

@@ -16,8 +16,7 @@ fn traps(g: &Guest) -> Vec<u64> {
 
 #[test]
 fn tf_traps_after_each_instruction() {
-    let mut g = Guest::new();
-    g.code(CODE, |a| {
+    let g = Guest::in_ring_0(|a| {
         a.push(TF as i32 | 2)?; // 5 bytes
         a.popfq()?; // sets TF: the next instruction is the first to trap
         a.nop()?;
@@ -36,15 +35,14 @@ fn tf_traps_after_each_instruction() {
 
 #[test]
 fn each_iteration_of_a_repeated_instruction_traps() {
-    let mut g = Guest::new();
-    g.state.gpr[1] = 3;
-    g.state.gpr[7] = DATA;
-    g.state.rflags |= TF;
-    g.code(CODE, |a| {
+    let mut g = Guest::in_ring_0(|a| {
         a.rep().stosb()?;
         a.hlt()
     });
-    // Three iterations, then HLT. The trap after HLT ends the halt, so the guest continues here.
+    g.state.gpr[1] = 3;
+    g.state.gpr[7] = DATA;
+    g.state.rflags |= TF;
+    // REP repeats three times, then HLT halts. The trap after HLT ends the halt, so the guest continues here.
     g.code(CODE + 3, |a| {
         a.mov(rax, rax)?;
         a.and(qword_ptr(rsp - 24), !(TF as i32))?;
@@ -57,10 +55,7 @@ fn each_iteration_of_a_repeated_instruction_traps() {
 
 #[test]
 fn mov_ss_holds_the_trap_off_and_sti_does_not() {
-    let mut g = Guest::new();
-    g.state.rflags |= TF;
-    g.state.gpr[0] = u64::from(KERNEL_SS);
-    g.code(CODE, |a| {
+    let mut g = Guest::in_ring_0(|a| {
         a.mov(ss, eax)?; // 2 bytes, no trap
         a.nop()?;
         a.sti()?;
@@ -69,20 +64,21 @@ fn mov_ss_holds_the_trap_off_and_sti_does_not() {
         a.popfq()?;
         a.hlt()
     });
+    g.state.rflags |= TF;
+    g.state.gpr[0] = u64::from(KERNEL_SS);
     assert_eq!(traps(&g), [CODE + 3, CODE + 4, CODE + 5, CODE + 7, CODE + 8]);
 }
 
 #[test]
 fn entering_a_handler_ends_the_step() {
-    let mut g = Guest::new();
-    g.state.rflags |= TF;
-    g.code(CODE, |a| {
+    let mut g = Guest::in_ring_0(|a| {
         a.int(0x40)?; // its handler runs without TF, and IRETQ brings TF back for the next instruction
         a.nop()?;
         a.push(2)?;
         a.popfq()?;
         a.hlt()
     });
+    g.state.rflags |= TF;
     let out = check(&g);
     let seen: Vec<(u64, u64)> = out.log().iter().map(|r| (r.vector, r.rip)).collect();
     assert_eq!(seen, [(0x40, CODE + 2), (1, CODE + 3), (1, CODE + 5), (1, CODE + 6)]);
@@ -91,28 +87,24 @@ fn entering_a_handler_ends_the_step() {
 #[test]
 fn syscall_traps_only_if_the_mask_lets_tf_through() {
     for (fmask, first) in [(TF, USER + 3), (0, CODE)] {
-        let mut g = Guest::new();
-        g.state.msrs.lstar = CODE;
-        g.state.msrs.fmask = fmask;
-        g.start_in_ring_3(USER);
-        g.state.rflags |= TF;
-        g.code(USER, |a| {
+        let mut g = Guest::in_ring_3(|a| {
             a.syscall()?;
             a.nop()?;
-            a.int(i32::from(EXIT_VECTOR))
+            exit(a)
         });
-        g.code(CODE, |a| a.db(&[0x48, 0x0f, 0x07]));
+        g.state.msrs.lstar = CODE;
+        g.state.msrs.fmask = fmask;
+        g.state.rflags |= TF;
+        g.code(CODE, sysretq);
         assert_eq!(traps(&g)[0], first);
     }
 }
 
 #[test]
 fn int1_is_a_trap_without_conditions() {
-    let mut g = Guest::new();
-    g.start_in_ring_3(USER);
-    g.code(USER, |a| {
+    let g = Guest::in_ring_3(|a| {
         a.int1()?;
-        a.int(i32::from(EXIT_VECTOR))
+        exit(a)
     });
     let out = check(&g);
     assert_eq!(out.log().len(), 1);
@@ -122,21 +114,17 @@ fn int1_is_a_trap_without_conditions() {
 
 #[test]
 fn an_instruction_breakpoint_faults_before_and_rf_gets_past_it() {
-    let mut g = Guest::new();
-    g.code(CODE, |a| {
+    let g = Guest::in_ring_0(|a| {
         let here = a.create_label();
-        let again = a.create_label();
         a.lea(rax, ptr(here))?;
         a.mov(dr2, rax)?;
         a.mov(eax, 1 << 4)?;
         a.mov(dr7, rax)?;
-        a.mov(ecx, 3)?;
-        a.set_label(again)?;
-        a.nop()?;
-        a.set_label(here)?;
-        a.inc(ebx)?;
-        a.dec(ecx)?;
-        a.jnz(again)?;
+        repeat(a, 3, |a| {
+            a.nop()?;
+            a.set_label(here)?;
+            a.inc(ebx)
+        })?;
         a.mov(r12, dr6)?;
         a.hlt()
     });
@@ -148,8 +136,7 @@ fn an_instruction_breakpoint_faults_before_and_rf_gets_past_it() {
 
 #[test]
 fn general_detect_guards_the_debug_registers() {
-    let mut g = Guest::new();
-    g.code(CODE, |a| {
+    let g = Guest::in_ring_0(|a| {
         a.mov(eax, BD as i32)?;
         a.mov(dr7, rax)?;
         a.mov(rbx, dr0)?;
@@ -164,8 +151,7 @@ fn general_detect_guards_the_debug_registers() {
 
 #[test]
 fn dr4_and_dr5_are_aliases_unless_de_is_set() {
-    let mut g = Guest::new();
-    g.code(CODE, |a| {
+    let mut g = Guest::in_ring_0(|a| {
         a.mov(rax, dr4)?;
         a.mov(rbx, dr5)?;
         a.hlt()
@@ -179,8 +165,7 @@ fn dr4_and_dr5_are_aliases_unless_de_is_set() {
 #[test]
 fn upper_halves_of_dr6_and_dr7_must_be_zero() {
     for register in [6, 7] {
-        let mut g = Guest::new();
-        g.code(CODE, |a| {
+        let g = Guest::in_ring_0(|a| {
             a.mov(rax, 1u64 << 32)?;
             if register == 6 { a.mov(dr6, rax) } else { a.mov(dr7, rax) }
         });
@@ -193,7 +178,7 @@ fn a_data_breakpoint_traps_after_the_access() {
     let mut g = Guest::new();
     g.state.dr[1] = DATA + 8;
     g.state.dr[2] = DATA + 0x20;
-    // DR1: four bytes, stores. DR2: one byte, loads and stores.
+    // DR1 watches stores to four bytes. DR2 watches loads and stores of one byte.
     g.state.dr7 = 0x400 | 2 << 2 | 2 << 4 | 0b1101 << 20 | 0b0011 << 24;
     g.state.gpr[3] = DATA;
     g.code(CODE, |a| {
@@ -209,15 +194,14 @@ fn a_data_breakpoint_traps_after_the_access() {
     assert_eq!(check(&g).state.dr6 & 0xf, 1 << 2);
 }
 
-/// Returns the records of a guest that enables breakpoint 1 on `DATA + 8` with the given R/W and LEN, and then
-/// executes `access` with RDI pointing there.
+/// Returns the records of a guest that enables breakpoint 1 on `DATA + 8` with the given R/W and LEN, and then executes
+/// `access` with RDI pointing to `DATA + 8`.
 fn watched(
     kind: u64,
     len: u64,
     access: fn(&mut Assembler) -> Result<(), Error>,
 ) -> Vec<super::image::Record> {
-    let mut g = Guest::new();
-    g.code(CODE, |a| {
+    let g = Guest::in_ring_0(|a| {
         a.mov(rdi, DATA + 8)?;
         a.mov(dr1, rdi)?;
         a.mov(eax, (1 << 2 | kind << 20 | len << 22) as i32)?;
@@ -265,8 +249,7 @@ fn data_breakpoints_trap_on_accesses_to_their_range() {
 
 #[test]
 fn dr6_shows_which_data_breakpoint_was_hit() {
-    let mut g = Guest::new();
-    g.code(CODE, |a| {
+    let g = Guest::in_ring_0(|a| {
         a.mov(rdi, DATA)?;
         a.mov(dr0, rdi)?;
         a.mov(dr3, rdi)?;
@@ -282,14 +265,13 @@ fn dr6_shows_which_data_breakpoint_was_hit() {
 
 #[test]
 fn a_step_and_a_data_breakpoint_are_one_exception() {
-    let mut g = Guest::new();
-    g.state.dr = [DATA, 0, 0, 0];
-    g.state.dr7 = 0x401 | 1 << 16;
-    g.state.rflags |= TF;
-    g.code(CODE, |a| {
+    let mut g = Guest::in_ring_0(|a| {
         a.mov(byte_ptr(DATA), al)?;
         a.hlt()
     });
+    g.state.dr = [DATA, 0, 0, 0];
+    g.state.dr7 = 0x401 | 1 << 16;
+    g.state.rflags |= TF;
     let out = check(&g);
     assert_eq!(out.log()[0].rip, out.log()[1].rip - 1, "one for the store, one for HLT");
     assert_eq!(out.state.dr6 & 0xffff, 0x0ff0 | BS | 1);

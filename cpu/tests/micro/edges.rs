@@ -8,8 +8,7 @@ use super::image::*;
 #[test]
 fn branches_make_edges_unless_interrupted() {
     const OTHER: u64 = CODE + 0x1000;
-    let mut g = Guest::new();
-    g.code(CODE, |a| {
+    let mut g = Guest::in_ring_0(|a| {
         a.db(&[0xb9, 3, 0, 0, 0])?; // 00: mov ecx, 3
         a.db(&[0xff, 0xc9, 0x75, 0xfc])?; // 05: dec ecx; 07: jnz 05
         a.db(&[0xe8, 0xf2, 0x0f, 0, 0])?; // 09: call OTHER
@@ -19,7 +18,7 @@ fn branches_make_edges_unless_interrupted() {
     });
     g.code(OTHER, |a| a.ret());
     g.state.rflags |= IF;
-    // An interrupt at the count at which the jump at 0e has retired, so that this jump makes no edge.
+    // An interrupt comes at the count at which the jump at 0e has retired, so this jump makes no edge.
     g.interrupts.push((10, 0x40));
     let done = check(&g);
     assert_eq!(done.log().iter().map(|record| record.vector).collect::<Vec<_>>(), [0x40, 14]);

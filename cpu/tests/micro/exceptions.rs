@@ -6,13 +6,11 @@ use everett_assembler::*;
 
 #[test]
 fn a_fault_in_ring_0_pushes_an_aligned_frame_with_rf() {
-    let mut g = Guest::new();
-    g.code(CODE, |a| {
-        let next = a.create_label();
-        a.lea(r15, ptr(next))?;
-        a.sub(rsp, 3)?;
-        a.ud2()?;
-        a.set_label(next)?;
+    let g = Guest::in_ring_0(|a| {
+        survive(a, |a| {
+            a.sub(rsp, 3)?;
+            a.ud2()
+        })?;
         a.hlt()
     });
     let out = check(&g);
@@ -20,7 +18,7 @@ fn a_fault_in_ring_0_pushes_an_aligned_frame_with_rf() {
     let r = out.log()[0];
     assert_eq!((r.vector, r.error, r.cs, r.ss), (6, 0, u64::from(KERNEL_CS), u64::from(KERNEL_SS)));
     assert_eq!(r.rsp, STACK - 3);
-    // Five words: SS, RSP, RFLAGS, CS, RIP.
+    // The frame has five words: SS, RSP, RFLAGS, CS, RIP.
     assert_eq!(r.frame, ((STACK - 3) & !15) - 40);
     assert_eq!(r.rflags & RF, RF);
     assert_eq!(out.state.gpr[4], STACK - 3, "IRETQ restores RSP");
@@ -28,9 +26,7 @@ fn a_fault_in_ring_0_pushes_an_aligned_frame_with_rf() {
 
 #[test]
 fn a_fault_in_ring_3_changes_to_rsp0_and_a_null_ss() {
-    let mut g = Guest::new();
-    g.start_in_ring_3(USER);
-    g.code(USER, |a| {
+    let g = Guest::in_ring_3(|a| {
         a.xor(r15d, r15d)?;
         a.cli()
     });
@@ -46,7 +42,7 @@ fn a_fault_in_ring_3_changes_to_rsp0_and_a_null_ss() {
 #[test]
 fn ist_replaces_the_stack_even_in_ring_0() {
     let mut g = Guest::new();
-    g.gate(6, 0x6000 + 6 * 16, 0x8e, 1);
+    g.gate(6, stub(6), 0x8e, 1);
     g.code(CODE, |a| a.ud2());
     let out = check(&g);
     assert_eq!(out.log()[0].frame, IST1 - 40);
@@ -77,15 +73,12 @@ fn interrupt_gates_clear_if_and_trap_gates_do_not() {
 #[test]
 fn software_interrupts_need_the_gates_privilege() {
     let mut g = Guest::new();
-    g.gate(0x80, 0x6000 + 0x80 * 16, 0xee, 0);
+    g.gate(0x80, stub(0x80), 0xee, 0);
     g.start_in_ring_3(USER);
     let mut after = 0;
     g.code(USER, |a| {
-        let next = a.create_label();
         a.int(0x80)?;
-        a.lea(r15, ptr(next))?;
-        a.int(0x81)?;
-        a.set_label(next)?;
+        survive(a, |a| a.int(0x81))?;
         a.int3()?;
         a.nop()
     });
@@ -106,16 +99,16 @@ fn software_interrupts_need_the_gates_privilege() {
 fn faults_of_a_gate_carry_its_vector() {
     type Case = (&'static str, fn(&mut Guest), (u64, u64));
     let cases: [Case; 8] = [
-        ("absent gate", |g| g.gate(0x40, 0x6000, 0x0e, 0), (11, 0x40 << 3 | 2)),
-        ("call gate", |g| g.gate(0x40, 0x6000, 0x8c, 0), (13, 0x40 << 3 | 2)),
+        ("absent gate", |g| g.gate(0x40, stub(0), 0x0e, 0), (11, 0x40 << 3 | 2)),
+        ("call gate", |g| g.gate(0x40, stub(0), 0x8c, 0), (13, 0x40 << 3 | 2)),
         ("limit", |g| g.state.idtr.limit = 0x40 * 16 + 14, (13, 0x40 << 3 | 2)),
-        ("null selector", |g| g.gate_with(0x40, 3, 0x6000, 0x8e, 0), (13, 0)),
-        ("data", |g| g.gate_with(0x40, KERNEL_SS, 0x6000, 0x8e, 0), (13, u64::from(KERNEL_SS))),
+        ("null selector", |g| g.gate_with(0x40, 3, stub(0), 0x8e, 0), (13, 0)),
+        ("data", |g| g.gate_with(0x40, KERNEL_SS, stub(0), 0x8e, 0), (13, u64::from(KERNEL_SS))),
         (
             "absent code",
             |g| {
                 g.descriptor(FREE_SELECTOR, KERNEL_CODE_DESCRIPTOR & !(1 << 47));
-                g.gate_with(0x40, FREE_SELECTOR, 0x6000, 0x8e, 0);
+                g.gate_with(0x40, FREE_SELECTOR, stub(0), 0x8e, 0);
             },
             (11, FREE_SELECTOR as u64),
         ),
@@ -123,7 +116,7 @@ fn faults_of_a_gate_carry_its_vector() {
             "32-bit code",
             |g| {
                 g.descriptor(FREE_SELECTOR, 0x00cf_9b00_0000_ffff);
-                g.gate_with(0x40, FREE_SELECTOR, 0x6000, 0x8e, 0);
+                g.gate_with(0x40, FREE_SELECTOR, stub(0), 0x8e, 0);
             },
             (13, FREE_SELECTOR as u64),
         ),
@@ -163,10 +156,9 @@ fn an_outer_code_segment_cannot_be_entered() {
 #[test]
 fn a_stack_that_is_not_canonical_is_a_stack_fault() {
     let mut g = Guest::new();
-    g.gate(6, 0x6000 + 6 * 16, 0x8e, 3);
-    g.put(TSS + 0x34, 0x9000_0000_0000);
+    g.handler_stack(6, 0x9000_0000_0000);
     g.code(CODE, |a| a.ud2());
-    // #UD is benign, so #SS replaces it, with EXT set.
+    // #UD is a benign exception, so #SS replaces it, with EXT set.
     assert_eq!(check(&g).vectors(), [(12, 1)]);
 }
 
@@ -174,7 +166,7 @@ fn a_stack_that_is_not_canonical_is_a_stack_fault() {
 fn a_tss_that_is_too_short_is_an_invalid_tss() {
     let mut g = Guest::new();
     g.state.tr.limit = 0x2a;
-    g.gate(6, 0x6000 + 6 * 16, 0x8e, 1);
+    g.gate(6, stub(6), 0x8e, 1);
     g.code(CODE, |a| a.ud2());
     assert_eq!(check(&g).vectors(), [(10, u64::from(TSS_SELECTOR) | 1)]);
 }
@@ -182,8 +174,7 @@ fn a_tss_that_is_too_short_is_an_invalid_tss() {
 #[test]
 fn a_page_fault_during_a_page_fault_is_a_double_fault() {
     let mut g = Guest::new();
-    g.gate(14, 0x6000 + 14 * 16, 0x8e, 3);
-    g.put(TSS + 0x34, ELSEWHERE + 0x1000);
+    g.handler_stack(14, ELSEWHERE + 0x1000);
     g.code(CODE, |a| {
         a.mov(rax, 0x7000_0000_0000u64)?;
         a.mov(qword_ptr(rax), rbx)
@@ -198,8 +189,7 @@ fn a_page_fault_during_a_page_fault_is_a_double_fault() {
 #[test]
 fn a_page_fault_during_the_delivery_of_an_exception_is_delivered_instead() {
     let mut g = Guest::new();
-    g.gate(13, 0x6000 + 13 * 16, 0x8e, 3);
-    g.put(TSS + 0x34, ELSEWHERE + 0x1000);
+    g.handler_stack(13, ELSEWHERE + 0x1000);
     g.code(CODE, |a| {
         a.mov(rax, 0x8000_0000_0000u64)?;
         a.mov(qword_ptr(rax), rbx)
@@ -211,7 +201,7 @@ fn a_page_fault_during_the_delivery_of_an_exception_is_delivered_instead() {
 #[test]
 fn contributory_exceptions_add_up_to_a_double_fault() {
     let mut g = Guest::new();
-    g.gate(13, 0x6000, 0x0e, 0);
+    g.gate(13, stub(0), 0x0e, 0);
     g.code(CODE, |a| {
         a.mov(rax, 0x8000_0000_0000u64)?;
         a.mov(qword_ptr(rax), rbx)
@@ -222,8 +212,8 @@ fn contributory_exceptions_add_up_to_a_double_fault() {
 #[test]
 fn a_fault_of_the_double_fault_shuts_the_cpu_down() {
     let mut g = Guest::new();
-    g.gate(13, 0x6000, 0x0e, 0);
-    g.gate(8, 0x6000, 0x0e, 0);
+    g.gate(13, stub(0), 0x0e, 0);
+    g.gate(8, stub(0), 0x0e, 0);
     g.code(CODE, |a| {
         a.nop()?;
         a.mov(rax, 0x8000_0000_0000u64)?;
@@ -254,15 +244,14 @@ fn a_handler_whose_first_instruction_faults_ends_the_run() {
 
 #[test]
 fn sti_holds_interrupts_off_for_one_instruction() {
-    let mut g = Guest::new();
-    g.interrupts.push((0, 0x50));
-    g.code(CODE, |a| {
+    let mut g = Guest::in_ring_0(|a| {
         a.sti()?;
         a.nop()?;
         a.nop()?;
         a.cli()?;
         a.hlt()
     });
+    g.interrupts.push((0, 0x50));
     let out = check(&g);
     assert_eq!(out.log()[0].rip, CODE + 2);
     assert_eq!(out.log()[0].rflags & (IF | RF), IF);
@@ -271,22 +260,19 @@ fn sti_holds_interrupts_off_for_one_instruction() {
 
 #[test]
 fn no_interrupt_is_delivered_between_sti_and_cli() {
-    let mut g = Guest::new();
-    g.interrupts.push((0, 0x50));
-    g.code(CODE, |a| {
+    let mut g = Guest::in_ring_0(|a| {
         a.sti()?;
         a.cli()?;
         a.nop()?;
         a.hlt()
     });
+    g.interrupts.push((0, 0x50));
     assert!(check(&g).log().is_empty());
 }
 
 #[test]
 fn mov_ss_holds_interrupts_off_for_one_instruction() {
-    let mut g = Guest::new();
-    g.interrupts.push((3, 0x50));
-    g.code(CODE, |a| {
+    let mut g = Guest::in_ring_0(|a| {
         a.sti()?;
         a.mov(eax, i32::from(KERNEL_SS))?;
         a.mov(ss, eax)?;
@@ -294,21 +280,21 @@ fn mov_ss_holds_interrupts_off_for_one_instruction() {
         a.cli()?;
         a.hlt()
     });
+    g.interrupts.push((3, 0x50));
     let out = check(&g);
     assert_eq!(out.log()[0].rip, CODE + 9);
 }
 
 #[test]
 fn after_hlt_an_interrupt_returns_to_the_next_instruction() {
-    let mut g = Guest::new();
-    g.interrupts.push((1000, 0x50));
-    g.code(CODE, |a| {
+    let mut g = Guest::in_ring_0(|a| {
         a.sti()?;
         a.hlt()?;
         a.mov(ebx, 7)?;
         a.cli()?;
         a.hlt()
     });
+    g.interrupts.push((1000, 0x50));
     let out = check(&g);
     assert_eq!(out.log()[0].rip, CODE + 2);
     assert_eq!(out.state.gpr[3], 7);
@@ -317,9 +303,7 @@ fn after_hlt_an_interrupt_returns_to_the_next_instruction() {
 
 #[test]
 fn an_interrupt_comes_between_two_iterations_of_a_repeated_instruction() {
-    let mut g = Guest::new();
-    g.interrupts.push((40, 0x50));
-    g.code(CODE, |a| {
+    let mut g = Guest::in_ring_0(|a| {
         a.sti()?;
         a.mov(rdi, DATA)?;
         a.mov(ecx, 100)?;
@@ -328,6 +312,7 @@ fn an_interrupt_comes_between_two_iterations_of_a_repeated_instruction() {
         a.cli()?;
         a.hlt()
     });
+    g.interrupts.push((40, 0x50));
     let out = check(&g);
     let r = out.log()[0];
     assert_eq!(r.vector, 0x50);

@@ -1,7 +1,9 @@
-//! Runs a guest in every way that must not affect the result.
+//! Runs a guest in several ways, which must all have the same result.
 #![allow(unsafe_code)]
 
-use everett_cpu::{CacheConfig, Cpu, CpuState, Edge, Exit, Hit, Ram, Request, TscAnchor, Until, Watchpoint};
+use everett_cpu::{
+    CacheConfig, Cpu, CpuState, Edge, Exit, Ram, Request, TscAnchor, Until, Watchpoint, WatchpointHit,
+};
 
 use super::image::{DATA, ELSEWHERE, GDT, Guest, PML4, RAM_BYTES, STACK};
 
@@ -22,12 +24,12 @@ pub(crate) struct Outcome {
     pub(crate) state: CpuState,
     pub(crate) ram: Vec<u8>,
     pub(crate) requests: Vec<Request>,
-    /// Accesses to the watchpoints, if they were set.
-    pub(crate) hits: Option<Vec<Hit>>,
-    /// Edges in the order of their first occurrence. `None` if the state moved between CPUs or edges were not
-    /// recorded.
+    /// Accesses to the watchpoints. `None` if no watchpoints were set.
+    pub(crate) hits: Option<Vec<WatchpointHit>>,
+    /// Edges in the order of their first occurrence. `None` if the state moved between CPUs, or the CPU did not record
+    /// edges.
     pub(crate) edges: Option<Vec<Edge>>,
-    /// Number of conditional branches. `None` if the state moved between CPUs or they were not counted.
+    /// Number of conditional branches. `None` if the state moved between CPUs, or the CPU did not count branches.
     pub(crate) branches: Option<u64>,
 }
 
@@ -55,7 +57,7 @@ impl Memory {
         Memory(pages)
     }
     fn ram(&mut self) -> Ram {
-        // SAFETY: the CPU that gets this is dropped before `self`, and nothing else accesses the pages while it exists.
+        // SAFETY: the CPU that gets this RAM is dropped before `self`. Until then, nothing else accesses the pages.
         unsafe { Ram::new(self.0.as_mut_ptr().cast(), RAM_BYTES as u64) }
     }
     fn bytes(&self) -> Vec<u8> {
@@ -72,8 +74,8 @@ impl Memory {
 struct Way {
     name: &'static str,
     caches: CacheConfig,
-    /// Maximum number of instructions in one call of [`Cpu::run`], or [`WHOLE`]. The number for each call is drawn from
-    /// 1 to this.
+    /// Maximum number of instructions in one call of [`Cpu::run`], or [`WHOLE`] for a single call. The number for each
+    /// call is random, from 1 to this maximum.
     piece: u64,
     /// True if all caches are dropped before some of these calls.
     flush: bool,
@@ -91,74 +93,29 @@ const TRANSLATED: CacheConfig = CacheConfig { translate_after: Some(0), ..ORDINA
 const TRANSLATED_TINY: CacheConfig = CacheConfig { translate_after: Some(1), ..TINY };
 /// Translations without the code that records edges and counts branches.
 const TRANSLATED_PLAIN: CacheConfig = CacheConfig { edges: false, branches: false, ..TRANSLATED };
-/// Blocks are translated when the interpreter already knows their successors.
+/// Translates blocks later, when the interpreter already knows their successors.
 const TRANSLATED_LATE: CacheConfig = CacheConfig { translate_after: Some(3), ..TRANSLATED_PLAIN };
 const WHOLE: u64 = u64::MAX;
 
+/// One run of an interpreting CPU with ordinary caches.
+const PLAIN: Way =
+    Way { name: "ordinary", caches: ORDINARY, piece: WHOLE, flush: false, restore: false, watched: false };
+
 const WAYS: [Way; 14] = [
-    Way { name: "ordinary", caches: ORDINARY, piece: WHOLE, flush: false, restore: false, watched: false },
-    Way {
-        name: "translated",
-        caches: TRANSLATED,
-        piece: WHOLE,
-        flush: false,
-        restore: false,
-        watched: false,
-    },
-    Way {
-        name: "translated, no edges",
-        caches: TRANSLATED_PLAIN,
-        piece: WHOLE,
-        flush: false,
-        restore: false,
-        watched: false,
-    },
-    Way {
-        name: "translated, no edges, pieces",
-        caches: TRANSLATED_PLAIN,
-        piece: 13,
-        flush: false,
-        restore: false,
-        watched: false,
-    },
-    Way {
-        name: "translated late",
-        caches: TRANSLATED_LATE,
-        piece: WHOLE,
-        flush: false,
-        restore: false,
-        watched: false,
-    },
-    Way {
-        name: "translated, tiny caches",
-        caches: TRANSLATED_TINY,
-        piece: WHOLE,
-        flush: false,
-        restore: false,
-        watched: false,
-    },
-    Way {
-        name: "translated, pieces",
-        caches: TRANSLATED,
-        piece: 7,
-        flush: true,
-        restore: false,
-        watched: false,
-    },
-    Way { name: "tiny caches", caches: TINY, piece: WHOLE, flush: false, restore: false, watched: false },
-    Way { name: "step by step", caches: ORDINARY, piece: 1, flush: false, restore: false, watched: false },
-    Way { name: "pieces", caches: TINY, piece: 7, flush: false, restore: false, watched: false },
-    Way { name: "flushed", caches: ORDINARY, piece: 5, flush: true, restore: false, watched: false },
-    Way { name: "watched", caches: TINY, piece: 9, flush: true, restore: false, watched: true },
-    Way {
-        name: "watched, translated",
-        caches: TRANSLATED,
-        piece: WHOLE,
-        flush: false,
-        restore: false,
-        watched: true,
-    },
-    Way { name: "restored", caches: ORDINARY, piece: 11, flush: false, restore: true, watched: false },
+    PLAIN,
+    Way { name: "translated", caches: TRANSLATED, ..PLAIN },
+    Way { name: "translated, no edges", caches: TRANSLATED_PLAIN, ..PLAIN },
+    Way { name: "translated, no edges, pieces", caches: TRANSLATED_PLAIN, piece: 13, ..PLAIN },
+    Way { name: "translated late", caches: TRANSLATED_LATE, ..PLAIN },
+    Way { name: "translated, tiny caches", caches: TRANSLATED_TINY, ..PLAIN },
+    Way { name: "translated, pieces", caches: TRANSLATED, piece: 7, flush: true, ..PLAIN },
+    Way { name: "tiny caches", caches: TINY, ..PLAIN },
+    Way { name: "step by step", piece: 1, ..PLAIN },
+    Way { name: "pieces", caches: TINY, piece: 7, ..PLAIN },
+    Way { name: "flushed", piece: 5, flush: true, ..PLAIN },
+    Way { name: "watched", caches: TINY, piece: 9, flush: true, watched: true, ..PLAIN },
+    Way { name: "watched, translated", caches: TRANSLATED, watched: true, ..PLAIN },
+    Way { name: "restored", piece: 11, restore: true, ..PLAIN },
 ];
 
 /// Watchpoints on tables, stacks and data.
@@ -170,7 +127,7 @@ const WATCHED: [Watchpoint; 5] = [
     Watchpoint { address: PML4, len: 64 << 10, loads: true, stores: true },
 ];
 
-/// A small generator of reproducible pseudo-random numbers.
+/// A generator of reproducible pseudo-random numbers.
 pub(crate) struct Draw(pub(crate) u64);
 
 impl Draw {
@@ -197,8 +154,8 @@ fn run(guest: &Guest, way: Way) -> Outcome {
         cpu_now.set_watchpoints(&WATCHED);
     }
     let mut requests = Vec::new();
-    // True after a request was answered. The answer is not part of the state, so the instruction that needs it must
-    // finish before the state is moved to a new CPU.
+    // True after a request was answered. The answer is not part of the state, so the state must not move to a new CPU
+    // until the instruction that needs the answer has finished.
     let mut completing = false;
     let end = loop {
         let now = cpu_now.icount();
@@ -252,7 +209,7 @@ fn run(guest: &Guest, way: Way) -> Outcome {
     Outcome { end, state, ram: memory.bytes(), requests, hits, edges, branches }
 }
 
-/// Runs the guest in every way, checks that the results are equal, and returns the result.
+/// Runs the guest in every way, checks that all outcomes are equal, and returns the outcome.
 pub(crate) fn check(guest: &Guest) -> Outcome {
     let mut first = run(guest, WAYS[0]);
     for way in &WAYS[1..] {
@@ -263,12 +220,12 @@ pub(crate) fn check(guest: &Guest) -> Outcome {
     first
 }
 
-/// Runs the guest in the ordinary way only, for tests with thousands of guests.
+/// Runs the guest in the first way only, for tests with thousands of guests.
 pub(crate) fn once(guest: &Guest) -> Outcome {
     run(guest, WAYS[0])
 }
 
-/// Runs the guest after an exception that is injected before its first instruction.
+/// Injects an exception before the guest's first instruction, and runs the guest.
 pub(crate) fn after_exception(guest: &Guest, vector: u8, error: Option<u32>) -> Outcome {
     let mut memory = Memory::new(&guest.ram);
     let mut cpu = cpu(&mut memory, ORDINARY, guest, &guest.state);
@@ -307,15 +264,15 @@ fn compare(a: &Outcome, b: &Outcome, way: &str) {
     }
 }
 
-/// True if a CPU with the planted defect of stale TLB entries gives another result than a correct CPU.
+/// True if a CPU that keeps stale TLB entries, a planted defect, gives another result than a correct CPU.
 pub(crate) fn stale_translations_show(guest: &Guest) -> bool {
     let mut leaky = guest.clone();
     leaky.leak_stale_translations = true;
     run(&leaky, WAYS[0]) != run(guest, WAYS[0])
 }
 
-/// Runs the guest from its start to each count before its end, and checks that each stop is exact and that the state
-/// equals that of a CPU that runs one instruction at a time.
+/// Runs the guest from its start to each count before its end. Checks that each stop is exact, and that the state
+/// equals the state of a CPU that runs one instruction at a time.
 pub(crate) fn check_every_count(guest: &Guest) {
     let total = run(guest, WAYS[0]).state.icount;
     let mut memory = Memory::new(&guest.ram);

@@ -1,6 +1,6 @@
 //! Guests that perform random ring-0 operations, mostly on themselves: their code, tables, stacks and registers.
 //!
-//! The tests have no expected results. All ways of running a guest must agree, and none may panic.
+//! The tests have no expected results. All ways of running a guest must agree, and none of them may panic.
 //! `EVERETT_HAVOC_GUESTS=N` runs N guests instead of 200.
 
 use everett_assembler::*;
@@ -11,10 +11,10 @@ use super::image::*;
 
 /// Size of the code in bytes.
 const LENGTH: u64 = 0xc00;
-/// Address of a counter, which the handlers of exceptions and interrupts increment. Nothing else is on its page.
+/// Address of a counter, which the handlers of exceptions and interrupts increment. The rest of its page is unused.
 const COUNTER: u64 = 0x5_8000;
 
-/// Emits one random instruction. The registers point to data whose corruption has effects: see `guest`.
+/// Emits one random instruction. Its operands point to data whose corruption has effects (see `guest`).
 fn instruction(a: &mut Assembler, d: &mut Draw) -> Result<(), Error> {
     let offset = (d.next(0x200) * 8) as i32;
     let bytes = [d.next(256) as u8, d.next(256) as u8, d.next(256) as u8];
@@ -45,7 +45,7 @@ fn instruction(a: &mut Assembler, d: &mut Draw) -> Result<(), Error> {
         22 => a.iretq(),
         23 => a.db(&[0x48, 0xcb]),
         24 => a.syscall(),
-        25 => a.db(&[0x48, 0x0f, 0x07]),
+        25 => sysretq(a),
         26 => a.int(i32::from(bytes[0])),
         27 => a.int3(),
         28 => a.mov(cr3, r12),
@@ -77,7 +77,7 @@ fn instruction(a: &mut Assembler, d: &mut Draw) -> Result<(), Error> {
         43 => a.lgdt(tbyte_ptr(rsi)),
         44 => a.ltr(ax),
         45 => {
-            // A breakpoint or single-stepping.
+            // Enables a breakpoint or single-stepping.
             a.mov(dr0, rsi)?;
             a.mov(eax, [0u32, 1, 0x1_0001, 0xf_0001][d.next(4) as usize])?;
             a.mov(dr7, rax)
@@ -91,7 +91,7 @@ fn guest(seed: u64) -> Guest {
     let mut g = Guest::new();
     let mut d = Draw(seed);
     g.instructions_max = 1500;
-    // Fault handlers continue one byte further, so that no guest is stuck for long.
+    // Fault handlers continue one byte further, so that each guest makes progress.
     for vector in 0..32 {
         let has_error = matches!(vector, 8 | 10..=14 | 17);
         let at = 0x7000 + u64::from(vector) * 32;
@@ -111,7 +111,7 @@ fn guest(seed: u64) -> Guest {
     for vector in 32..=254 {
         g.gate(vector, 0x7000 + 3 * 32, 0xee, 0);
     }
-    // A second mapping of the code and of the tables, one of a device, one of read-only and one of user memory.
+    // Second mappings of the code and of the tables, and mappings of a device, of read-only memory and of user memory.
     for page in 0..4 {
         g.map(ELSEWHERE + page * 0x1000, CODE + page * 0x1000, P | W);
         g.map(ELSEWHERE + 0x10_000 + page * 0x1000, PML4 + page * 0x1000, P | W);
@@ -151,7 +151,7 @@ fn guest(seed: u64) -> Guest {
     g.descriptor(FREE_SELECTOR, d.next(u64::MAX));
     g.put16(DATA, 0xfff);
     g.put(DATA + 2, GDT);
-    // Code for ring 0 and other code for ring 3. Handlers return to either.
+    // Ring 0 and ring 3 have different code. Handlers return to either ring.
     for start in [CODE, USER] {
         let mut at = start;
         while at < start + LENGTH {
@@ -181,7 +181,7 @@ fn results_do_not_depend_on_the_caches() {
         lived += u64::from(out.end == End::Count);
         faults += out.word(COUNTER).min(1500);
     }
-    // The comparison must detect a defect. So the same guests run on a CPU that keeps stale TLB entries.
+    // The comparison must detect a defect, so the same guests run on a CPU that keeps stale TLB entries.
     let caught = (1..=20).filter(|seed| stale_translations_show(&guest(*seed))).count();
     assert!(caught > 0, "a planted defect went unnoticed");
     println!("{guests} guests, {lived} ran to the limit, {faults} faults");

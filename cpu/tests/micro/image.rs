@@ -16,22 +16,22 @@ const STUBS: u64 = 0x6000;
 const COMMON: u64 = 0x7000;
 const EXIT: u64 = 0x7f00;
 pub(crate) const PML4: u64 = 0x8000;
-/// Page tables are allocated from here up to `CODE`.
+/// Start of the page tables, which end below `CODE`.
 const TABLES: u64 = 0x9000;
-/// Beginning of ring-0 code.
+/// Start of the code of ring 0.
 pub(crate) const CODE: u64 = 0x2_0000;
-/// Pages from here to `USER_END` are accessible to ring 3.
+/// Start of the pages that ring 3 can access. They end at `USER_END`.
 pub(crate) const USER: u64 = 0x3_0000;
 pub(crate) const USER_STACK: u64 = 0x3_f000;
 const USER_END: u64 = 0x4_0000;
 pub(crate) const STACK: u64 = 0x4_f000;
-/// RSP0 of the TSS. The page below is the stack.
+/// RSP0 of the TSS. The stack of ring 0 is the page below this address.
 pub(crate) const RING0_STACK: u64 = 0x5_1000;
 pub(crate) const IST1: u64 = 0x5_3000;
 pub(crate) const IST2: u64 = 0x5_5000;
-/// Memory for the tests' own use.
+/// Start of memory that each test uses as it likes.
 pub(crate) const DATA: u64 = 0x6_0000;
-/// A linear address in another part of the address space, for the tests' own mappings.
+/// A linear address in another part of the address space, where tests map pages of their own.
 pub(crate) const ELSEWHERE: u64 = 0x80_0000_0000;
 
 pub(crate) const KERNEL_CS: u16 = 0x08;
@@ -40,7 +40,7 @@ pub(crate) const USER_CS_32: u16 = 0x1b;
 pub(crate) const USER_SS: u16 = 0x23;
 pub(crate) const USER_CS: u16 = 0x2b;
 pub(crate) const TSS_SELECTOR: u16 = 0x30;
-/// Selector of the first descriptor for the tests' own use.
+/// Selector of the first descriptor that tests define themselves.
 pub(crate) const FREE_SELECTOR: u16 = 0x40;
 
 pub(crate) const KERNEL_CODE_DESCRIPTOR: u64 = 0x00af_9b00_0000_ffff;
@@ -50,7 +50,7 @@ pub(crate) const USER_CODE_DESCRIPTOR: u64 = 0x00af_fb00_0000_ffff;
 pub(crate) const USER_DATA_DESCRIPTOR: u64 = 0x00cf_f300_0000_ffff;
 const TSS_LIMIT: u16 = 0x67;
 
-/// Bits of page table entries.
+/// Bits of page table entries: present, writable and so on.
 pub(crate) const P: u64 = 1;
 pub(crate) const W: u64 = 2;
 pub(crate) const U: u64 = 4;
@@ -75,7 +75,7 @@ pub(crate) struct Record {
     pub(crate) rsp: u64,
     pub(crate) ss: u64,
     pub(crate) cr2: u64,
-    /// Address of the pushed RIP. An error code is pushed below it.
+    /// Address of the pushed RIP. An error code, if there is one, is below it.
     pub(crate) frame: u64,
 }
 
@@ -89,19 +89,19 @@ const RECORD_WORDS: u64 = 9;
 pub(crate) struct Guest {
     pub(crate) ram: Vec<u8>,
     pub(crate) state: CpuState,
-    /// External interrupts: earliest count, and vector.
+    /// External interrupts: the earliest count at which each comes, and its vector.
     pub(crate) interrupts: Vec<(u64, u8)>,
     /// Maximum number of instructions of the run.
     pub(crate) instructions_max: u64,
-    /// True to run on a CPU with the planted defect, which keeps stale TLB entries.
+    /// True to run on a CPU that keeps stale TLB entries, a planted defect.
     pub(crate) leak_stale_translations: bool,
     tables: u64,
 }
 
 impl Guest {
-    /// Creates a guest with all of RAM identity-mapped in 4 KiB pages, a part of it accessible to ring 3, and a handler
-    /// for each vector. A handler records the event and continues at R15 (faults) or at the return address (traps and
-    /// interrupts). A fault handler halts if R15 is zero.
+    /// Creates a guest with all of RAM identity-mapped in 4 KiB pages and a handler for each vector. Ring 3 can access
+    /// a part of RAM. A handler records the event. After a fault, it continues at R15, or halts if R15 is zero. After a
+    /// trap or an interrupt, it continues at the return address.
     pub(crate) fn new() -> Guest {
         let mut g = Guest {
             ram: vec![0; RAM_BYTES],
@@ -127,12 +127,31 @@ impl Guest {
         g.put16(TSS + 102, TSS_LIMIT + 1);
         g.put(LOG, LOG + 16);
         for vector in 0..=255 {
-            g.gate(vector, STUBS + u64::from(vector) * 16, 0x8e, 0);
+            g.gate(vector, stub(vector), 0x8e, 0);
         }
         g.gate(EXIT_VECTOR, EXIT, 0xee, 0);
         g.code(EXIT, |a| a.hlt());
         g.handlers();
         g.registers();
+        g
+    }
+
+    /// Returns a guest that executes this code in ring 0.
+    pub(crate) fn in_ring_0(code: impl FnOnce(&mut Assembler) -> Result<(), Error>) -> Guest {
+        Guest::in_ring(0, code)
+    }
+    /// Returns a guest that executes this code in ring 3.
+    pub(crate) fn in_ring_3(code: impl FnOnce(&mut Assembler) -> Result<(), Error>) -> Guest {
+        Guest::in_ring(3, code)
+    }
+    /// Returns a guest that executes this code in ring 0 or 3.
+    pub(crate) fn in_ring(ring: u8, code: impl FnOnce(&mut Assembler) -> Result<(), Error>) -> Guest {
+        let mut g = Guest::new();
+        let at = if ring == 3 { USER } else { CODE };
+        if ring == 3 {
+            g.start_in_ring_3(at);
+        }
+        g.code(at, code);
         g
     }
 
@@ -164,13 +183,13 @@ impl Guest {
     }
 
     fn handlers(&mut self) {
-        for vector in 0..=255u32 {
+        for vector in 0..=255u8 {
             let has_error = matches!(vector, 8 | 10..=14 | 17);
-            self.code(STUBS + u64::from(vector) * 16, |a| {
+            self.code(stub(vector), |a| {
                 if !has_error {
                     a.push(0)?;
                 }
-                a.push(vector as i32)?;
+                a.push(i32::from(vector))?;
                 a.jmp(COMMON)
             });
         }
@@ -212,11 +231,11 @@ impl Guest {
         });
     }
 
-    /// Assembles code at an identity-mapped address. Returns its end.
+    /// Assembles code at an identity-mapped address. Returns the address after the code.
     pub(crate) fn code(&mut self, at: u64, f: impl FnOnce(&mut Assembler) -> Result<(), Error>) -> u64 {
         self.code_for(at, at, f)
     }
-    /// Assembles code that is stored at `gpa` and executed at `va`. Returns its end in physical memory.
+    /// Assembles code that is stored at `gpa` and executed at `va`. Returns the guest-physical address after the code.
     pub(crate) fn code_for(
         &mut self,
         gpa: u64,
@@ -228,7 +247,7 @@ impl Guest {
         let bytes = a.assemble(va).expect("the test's code can be encoded");
         self.bytes(gpa, &bytes)
     }
-    /// Writes bytes. Returns their end.
+    /// Writes bytes. Returns the address after them.
     pub(crate) fn bytes(&mut self, gpa: u64, bytes: &[u8]) -> u64 {
         self.ram[gpa as usize..gpa as usize + bytes.len()].copy_from_slice(bytes);
         gpa + bytes.len() as u64
@@ -243,7 +262,7 @@ impl Guest {
         u64::from_le_bytes(self.ram[gpa as usize..gpa as usize + 8].try_into().expect("eight bytes"))
     }
 
-    /// Writes a descriptor into the GDT.
+    /// Writes a descriptor into the GDT entry of a selector.
     pub(crate) fn descriptor(&mut self, selector: u16, v: u64) {
         self.put(GDT + u64::from(selector & 0xfff8), v);
     }
@@ -261,15 +280,30 @@ impl Guest {
         self.put(IDT + u64::from(vector) * 16 + 8, target >> 32);
     }
 
-    /// Allocates a page of zeroes for a page table.
+    /// Gives the handler of `vector` a stack of its own: the third of the TSS's interrupt stack table.
+    pub(crate) fn handler_stack(&mut self, vector: u8, top: u64) {
+        self.gate(vector, stub(vector), 0x8e, 3);
+        self.put(TSS + 0x34, top);
+    }
+
+    /// Allocates a page of zeroes for a page table. Returns its address.
     pub(crate) fn table(&mut self) -> u64 {
         let at = self.tables;
         assert!(at < CODE, "no room for page tables");
         self.tables += 4096;
         at
     }
-    /// Returns the physical address of the entry for `va` at `level` (4 is the PML4). Missing tables above it are
-    /// created.
+    /// Allocates three tables that map the first page below a root's entry to the page at `gpa`. Returns the address of
+    /// the highest table, for that entry.
+    pub(crate) fn tables_of(&mut self, gpa: u64) -> u64 {
+        let (pdpt, pd, pt) = (self.table(), self.table(), self.table());
+        self.put(pdpt, pd | P | W);
+        self.put(pd, pt | P | W);
+        self.put(pt, gpa | P | W);
+        pdpt
+    }
+    /// Returns the guest-physical address of the entry for `va` at `level` (4 is the PML4). Creates missing tables
+    /// above the entry.
     pub(crate) fn entry(&mut self, va: u64, level: u32) -> u64 {
         let mut table = PML4;
         for l in (level + 1..=4).rev() {
@@ -292,6 +326,50 @@ impl Guest {
     pub(crate) fn answer(&self, n: usize) -> u64 {
         0x1122_3344_5566_7788u64.rotate_left(8 * n as u32)
     }
+}
+
+/// Returns the address of a vector's handler.
+pub(crate) fn stub(vector: u8) -> u64 {
+    STUBS + u64::from(vector) * 16
+}
+
+/// Emits code that ends the guest from any ring.
+pub(crate) fn exit(a: &mut Assembler) -> Result<(), Error> {
+    a.int(i32::from(EXIT_VECTOR))
+}
+
+pub(crate) fn sysretq(a: &mut Assembler) -> Result<(), Error> {
+    a.db(&[0x48, 0x0f, 0x07])
+}
+
+/// Emits code that executes `body` this many times. Uses ECX.
+pub(crate) fn repeat(
+    a: &mut Assembler,
+    times: u32,
+    body: impl FnOnce(&mut Assembler) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let again = a.create_label();
+    a.mov(ecx, times)?;
+    a.set_label(again)?;
+    body(a)?;
+    a.dec(ecx)?;
+    a.jnz(again)
+}
+
+/// Emits code that executes `body`, and continues after it even if it faults. Uses R15.
+pub(crate) fn survive(
+    a: &mut Assembler,
+    body: impl FnOnce(&mut Assembler) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let next = a.create_label();
+    a.lea(r15, ptr(next))?;
+    body(a)?;
+    a.set_label(next)
+}
+
+/// Returns a log with this vector and error code if `faults` is true, or else an empty log.
+pub(crate) fn fault_if(faults: bool, fault: (u64, u64)) -> Vec<(u64, u64)> {
+    faults.then_some(fault).into_iter().collect()
 }
 
 impl Outcome {

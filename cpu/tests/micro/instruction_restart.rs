@@ -1,11 +1,11 @@
-//! Instructions that store several values, one of the later ones to a page of code. That store makes the CPU execute
-//! the instruction again, alone. The second execution must not read values that the first one stored.
+//! Instructions with several stores, of which a later one stores to a page of code. This store makes the CPU execute
+//! the instruction again, alone. The second execution must not read values that the first execution stored.
 
 use super::harness::{Outcome, check};
 use super::image::*;
 use everett_assembler::*;
 
-/// The first bytes of a page of data. The page below has code that was executed.
+/// Start of a page of data. The page before it has code that was executed.
 const EDGE: u64 = DATA + 0x2000;
 const FUNCTION: u64 = EDGE - 0x800;
 
@@ -27,7 +27,7 @@ fn an_interrupt_frame_may_overwrite_its_gate() {
     let gate = g.ram[(IDT + u64::from(VECTOR) * 16) as usize..][..16].to_vec();
     g.ram[EDGE as usize..EDGE as usize + 16].copy_from_slice(&gate);
     g.state.idtr.base = EDGE - u64::from(VECTOR) * 16;
-    // SS and RSP are pushed over the gate, the rest to the page below.
+    // The delivery pushes SS and RSP over the gate, and the other words to the page before.
     let done = run(g, |a| {
         a.mov(rsp, EDGE + 16)?;
         a.int(i32::from(VECTOR))
@@ -45,7 +45,7 @@ fn a_far_call_may_overwrite_its_pointer() {
         a.mov(r12d, 7)?;
         a.hlt()
     });
-    // CS is pushed over the pointer, RIP to the page below.
+    // The call pushes CS over the pointer, and RIP to the page before.
     let done = run(g, |a| {
         a.mov(rsp, EDGE + 8)?;
         a.db(&[0x48, 0xff, 0x1c, 0x25])?; // call far [EDGE], of 64 bits
@@ -59,7 +59,8 @@ fn enter_copies_the_old_frame_pointers() {
     let mut g = Guest::new();
     g.put(EDGE, 0x1111);
     g.put(EDGE - 8, 0x2222);
-    // RBP is pushed to EDGE + 16, then [EDGE] to EDGE + 8, [EDGE - 8] to EDGE, and the frame to the page below.
+    // ENTER pushes RBP to EDGE + 16, then [EDGE] to EDGE + 8, [EDGE - 8] to EDGE, and the frame pointer to the page
+    // before.
     let done = run(g, |a| {
         a.mov(rsp, EDGE + 24)?;
         a.mov(rbp, EDGE + 8)?;

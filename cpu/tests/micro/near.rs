@@ -1,6 +1,6 @@
-//! Code that is reached repeatedly, and then moves or changes: by a change of its mapping, of the root of the page
-//! tables, or of the page's content. The next branch must reach the new code, even if that branch returns from a call
-//! that was made before the change.
+//! Code that is executed repeatedly, and then moves or changes: its mapping, the root of the page tables, or the page's
+//! content changes. The next branch must reach the new code. This also holds for a return from a call that was made
+//! before the change.
 
 use super::harness::check;
 use super::image::*;
@@ -11,62 +11,62 @@ const KERNEL: u64 = 0xffff_ffff_8000_0000;
 /// Linear address of the page that does not change.
 const STAYS: u64 = CODE + 0x1000;
 const STAYS_FOR_RING_3: u64 = USER + 0x1000;
-/// Two pages with different code. At any time, one of them is mapped at the changing address.
+/// Page with the code before the change. One of this page and [`AFTER`] is mapped at the changing address.
 const BEFORE: u64 = DATA;
 const AFTER: u64 = DATA + 0x1000;
 /// Distance from the unchanged page to the changing one, except for [`Whose::Mixed`]. A direct call can reach this far.
 const DISTANCE: u64 = 0x1000_0000;
-/// Linear addresses at which ring 3 accesses the page table and the page whose content changes.
+/// Linear address at which ring 3 accesses the page table.
 const TABLE_FOR_RING_3: u64 = USER + 0x10_0000;
 const PAGE_FOR_RING_3: u64 = USER + 0x10_1000;
-/// Number that is added and subtracted again, so that the immediate operand of ADD takes four bytes.
+/// Number that a guest adds and subtracts again. It is so large that the immediate operand of ADD takes four bytes.
 const LONG: i32 = 0x1_0000;
 /// Vector of the gate through which ring 3 changes the root.
 const GATE: u8 = 0x80;
 
-/// Ring and location of the code.
+/// Ring that executes the code, and location of the code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Whose {
-    /// Ring 0, both pages in the lower half.
+    /// Ring 0, with both pages in the lower half.
     Low,
-    /// Ring 0, both pages in the upper half.
+    /// Ring 0, with both pages in the upper half.
     High,
-    /// Ring 0, the unchanged page in the upper half, the changing page in the lower half.
+    /// Ring 0, with the unchanged page in the upper half and the changing page in the lower half.
     Mixed,
-    /// Ring 3.
+    /// Ring 3, with both pages in the lower half.
     User,
 }
 
-/// The way in which the changing page is reached.
+/// Way in which the unchanged page reaches the changing page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     /// By a direct call.
     Direct,
     /// By an indirect call.
     Indirect,
-    /// By a jump, and back by another jump.
+    /// By a jump. Another jump leads back.
     Jump,
-    /// By a return: the call was made on that page.
+    /// By a return. The changing page made the call.
     Return,
-    /// By a return that the ring of calls mispredicts, because the unchanged page made one more call and dropped its
-    /// return address.
+    /// By a return that the ring of calls mispredicts: the unchanged page made one more call and dropped its return
+    /// address.
     LateReturn,
 }
 
-/// The change.
+/// Kind of the change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Change {
-    /// The lowest paging entry.
+    /// The lowest paging entry changes.
     Leaf,
-    /// A paging entry of a higher level.
+    /// A paging entry of a higher level changes.
     Branch,
-    /// CR3.
+    /// CR3 changes.
     Root,
-    /// The content of the page.
+    /// The content of the page changes.
     Content,
 }
 
-/// Reaches the changing page 200 times, with the change in the middle.
+/// Runs a guest that reaches the changing page 200 times, with the change in the middle.
 fn run(whose: Whose, way: Way, change: Change) {
     let mut g = Guest::new();
     for at in (0..RAM_BYTES as u64).step_by(4096) {
@@ -81,7 +81,7 @@ fn run(whose: Whose, way: Way, change: Change) {
     let changes = if whose == Whose::Mixed { ELSEWHERE } else { stays + DISTANCE };
     g.map(changes, BEFORE, P | W | user);
 
-    // Accessed bits are set in advance, so that equal halves of roots are completely equal.
+    // Accessed bits are set in advance. Equal halves of roots are therefore completely equal.
     for at in (0..4096).step_by(8).map(|at| PML4 + at) {
         let entry = g.word(at);
         g.put(at, entry | if entry & P != 0 { A } else { 0 });
@@ -128,7 +128,7 @@ fn run(whose: Whose, way: Way, change: Change) {
         }
     };
     let halt = |a: &mut Assembler| {
-        if whose == Whose::User { a.int(i32::from(EXIT_VECTOR)) } else { a.hlt() }
+        if whose == Whose::User { exit(a) } else { a.hlt() }
     };
     if number == 2 {
         g.code_for(stays_at, stays, |a| {
@@ -166,7 +166,7 @@ fn run(whose: Whose, way: Way, change: Change) {
                 a.set_label(again)?;
                 if whose == Whose::Mixed {
                     a.call(r9)?;
-                    // Padding to the length of a direct call.
+                    // Pads the code to the length of a direct call.
                     a.db(&[0x66, 0x90])?;
                 } else {
                     a.call(stays)?;
@@ -185,7 +185,7 @@ fn run(whose: Whose, way: Way, change: Change) {
             event(a)?;
             a.set_label(same)?;
             if way == Way::LateReturn {
-                // One more call, whose return address is dropped.
+                // Makes one more call and drops its return address.
                 a.call(elsewhere)?;
                 a.set_label(elsewhere)?;
                 a.add(rsp, 8)?;
@@ -199,7 +199,7 @@ fn run(whose: Whose, way: Way, change: Change) {
     } else {
         g.state.gpr[4] = data + STACK;
         g.code(CODE, |a| {
-            // Reloading CR3 drops the TLB entries of the lower half.
+            // A reload of CR3 drops the TLB entries of the lower half.
             a.mov(rax, cr3)?;
             a.mov(cr3, rax)?;
             a.mov(rax, start)?;
@@ -219,7 +219,7 @@ fn code_that_moves_is_reached_at_its_new_place() {
     for whose in [Whose::Low, Whose::High, Whose::Mixed, Whose::User] {
         for way in [Way::Direct, Way::Indirect, Way::Jump, Way::Return, Way::LateReturn] {
             if whose == Whose::Mixed && way == Way::Direct {
-                // The distance is too large for a direct call.
+                // A direct call cannot reach this far.
                 continue;
             }
             for change in [Change::Leaf, Change::Branch, Change::Root, Change::Content] {
@@ -229,7 +229,7 @@ fn code_that_moves_is_reached_at_its_new_place() {
     }
 }
 
-/// Ring 3 executes RET to the return address of a call that ring 0 has just made. The fetch there must fault.
+/// Ring 3 executes RET to the return address of a call that ring 0 has just made. The fetch at that address must fault.
 #[test]
 fn one_ring_cannot_return_into_the_code_of_another() {
     let mut g = Guest::new();

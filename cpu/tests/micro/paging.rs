@@ -17,7 +17,7 @@ enum Access {
     Fetch,
 }
 
-/// One access under one set of rules.
+/// One access, and the paging bits and control bits that apply to it.
 #[derive(Debug, Clone, Copy)]
 struct Case {
     entry: u64,
@@ -30,8 +30,7 @@ struct Case {
 }
 
 impl Case {
-    /// Returns the page fault's error code by the rules of SDM vol. 3A, 4.6.1 and 4.7, or `None` if the access is
-    /// allowed.
+    /// Returns the page fault's error code by the rules of SDM vol. 3A, 4.6.1 and 4.7. `None` if the access is allowed.
     fn expected(self) -> Option<u64> {
         let has = |bit| self.entry & bit != 0;
         let allowed = match (self.ring, self.access) {
@@ -67,17 +66,16 @@ fn prepare(base: &Guest, case: Case) -> Guest {
         g.start_in_ring_3(code);
     }
     g.code(code, |a| {
-        let next = a.create_label();
-        a.lea(r15, ptr(next))?;
-        a.mov(rax, ELSEWHERE)?;
-        match case.access {
-            Access::Read => a.mov(rcx, qword_ptr(rax))?,
-            Access::Write => a.mov(qword_ptr(rax), rax)?,
-            Access::Fetch => a.jmp(rax)?,
-        }
-        a.mov(ebx, 1)?;
-        a.set_label(next)?;
-        a.int(i32::from(EXIT_VECTOR))
+        survive(a, |a| {
+            a.mov(rax, ELSEWHERE)?;
+            match case.access {
+                Access::Read => a.mov(rcx, qword_ptr(rax))?,
+                Access::Write => a.mov(qword_ptr(rax), rax)?,
+                Access::Fetch => a.jmp(rax)?,
+            }
+            a.mov(ebx, 1)
+        })?;
+        exit(a)
     });
     g.code_for(DATA, ELSEWHERE, |a| {
         a.mov(ebx, 1)?;
@@ -151,7 +149,7 @@ fn without_nxe_the_nx_bit_is_reserved_and_fetches_are_not_reported() {
     let mut g = prepare(&base, case);
     g.state.efer &= !EFER_NXE;
     assert_eq!(check(&g).vectors(), [(14, 8 | 4 | 1)]);
-    // With SMEP, the fetch bit is reported even without NXE.
+    // With SMEP, the CPU reports the fetch bit even without NXE.
     g.state.cr4 |= CR4_SMEP;
     assert_eq!(check(&g).vectors(), [(14, 16 | 8 | 4 | 1)]);
 }
@@ -161,7 +159,8 @@ fn reserved_bits_fault_at_every_level() {
     let base = Guest::new();
     let case =
         Case { entry: P | W, ring: 0, access: Access::Write, wp: true, smep: false, smap: false, ac: false };
-    // Physical addresses have 39 bits, so bits 39-51 are reserved in all entries, and so is PS in the PML4.
+    // Physical addresses have 39 bits, so bits 39-51 are reserved in all entries. Bit PS of a PML4 entry is reserved,
+    // too.
     for (level, bit) in [(1, 39), (2, 39), (3, 45), (4, 51), (4, 7)] {
         let mut g = prepare(&base, case);
         let at = g.entry(ELSEWHERE, level);
@@ -169,12 +168,12 @@ fn reserved_bits_fault_at_every_level() {
         g.put(at, entry);
         assert_eq!(check(&g).vectors(), [(14, 8 | 2 | 1)], "level {level}, bit {bit}");
     }
-    // A large page must be aligned. Bit 12 is not part of the address: it is PAT.
+    // A large page must be aligned. Bit 12 is PAT, and no part of the address.
     for (level, bit, fine) in [(2, 12, true), (2, 13, false), (2, 20, false), (3, 12, true), (3, 29, false)] {
         let mut g = prepare(&base, case);
         let at = g.entry(ELSEWHERE, level);
         g.put(at, P | W | LARGE | 1 << bit);
-        let expected: &[(u64, u64)] = if fine { &[] } else { &[(14, 8 | 2 | 1)] };
+        let expected = fault_if(!fine, (14, 8 | 2 | 1));
         assert_eq!(check(&g).vectors(), expected, "level {level}, bit {bit}");
     }
 }
@@ -286,36 +285,32 @@ fn an_access_can_span_pages_that_are_not_adjacent_in_ram() {
 #[test]
 fn addresses_that_are_not_canonical_fault_by_segment() {
     for (stack, vector) in [(false, 13), (true, 12)] {
-        let mut g = Guest::new();
-        g.code(CODE, |a| {
+        let g = Guest::in_ring_0(|a| {
             a.mov(rax, 0x8000_0000_0000u64)?;
             a.mov(rbp, rax)?;
             if stack { a.mov(rbx, qword_ptr(rbp + 8)) } else { a.mov(rbx, qword_ptr(rax + 8)) }
         });
         assert_eq!(check(&g).vectors(), [(vector, 0)]);
     }
-    let mut g = Guest::new();
-    g.code(CODE, |a| {
+    let mut g = Guest::in_ring_0(|a| {
         a.mov(rax, 0xffff_7fff_ffff_fff8u64)?;
         a.mov(rsp, rax)?;
         a.push(rax)
     });
-    // The handler cannot use this stack either.
-    g.gate(12, 0x6000 + 12 * 16, 0x8e, 1);
+    // The handler of #SS cannot use this stack, so it gets another one.
+    g.handler_stack(12, IST1);
     assert_eq!(check(&g).vectors(), [(12, 0)]);
 }
 
 #[test]
 fn descriptor_tables_are_read_with_supervisor_rights() {
-    let mut g = Guest::new();
-    g.state.cr4 |= CR4_SMAP;
-    g.start_in_ring_3(USER);
-    g.code(USER, |a| {
+    let mut g = Guest::in_ring_3(|a| {
         a.mov(eax, i32::from(USER_SS))?;
         a.mov(ds, eax)?;
         a.mov(fs, eax)?;
-        a.int(i32::from(EXIT_VECTOR))
+        exit(a)
     });
+    g.state.cr4 |= CR4_SMAP;
     assert!(check(&g).log().is_empty());
 }
 
@@ -333,26 +328,22 @@ fn a_descriptor_table_on_a_user_page_is_out_of_reach_under_smap_regardless_of_ac
     });
     g.put16(DATA, 0xfff);
     g.put(DATA + 2, ELSEWHERE);
-    // The handler's code segment is in the same table, so the delivery faults, too: first a double fault, then a triple
-    // fault.
+    // The handler's code segment is in the same table, so the delivery faults, too. A double fault follows, and then a
+    // triple fault.
     assert_eq!(check(&g).end, super::harness::End::Shutdown);
 }
 
 #[test]
 fn stac_and_clac_suspend_smap() {
-    let mut g = Guest::new();
-    g.state.cr4 |= CR4_SMAP;
-    g.code(CODE, |a| {
-        let next = a.create_label();
+    let mut g = Guest::in_ring_0(|a| {
         a.mov(rax, USER_STACK - 8)?;
         a.stac()?;
         a.mov(rbx, qword_ptr(rax))?;
         a.clac()?;
-        a.lea(r15, ptr(next))?;
-        a.mov(rbx, qword_ptr(rax))?;
-        a.set_label(next)?;
+        survive(a, |a| a.mov(rbx, qword_ptr(rax)))?;
         a.hlt()
     });
+    g.state.cr4 |= CR4_SMAP;
     let out = check(&g);
     assert_eq!(out.vectors(), [(14, 1)]);
     assert_eq!(out.state.rflags & AC, 0);
@@ -383,14 +374,13 @@ fn alignment_is_checked_in_ring_3_under_am_and_ac() {
         }
         g.state.rflags |= if ac { AC } else { 0 };
         g.code(code, |a| {
-            let next = a.create_label();
-            a.lea(r15, ptr(next))?;
-            a.mov(rax, qword_ptr(rsp - 16))?;
-            a.mov(rax, qword_ptr(rsp - 15))?;
-            a.set_label(next)?;
-            a.int(i32::from(EXIT_VECTOR))
+            survive(a, |a| {
+                a.mov(rax, qword_ptr(rsp - 16))?;
+                a.mov(rax, qword_ptr(rsp - 15))
+            })?;
+            exit(a)
         });
-        let expected: &[(u64, u64)] = if faults { &[(17, 0)] } else { &[] };
+        let expected = fault_if(faults, (17, 0));
         assert_eq!(check(&g).vectors(), expected, "AM {am} AC {ac} ring {ring}");
     }
 }

@@ -1,4 +1,4 @@
-//! Accesses to ports and to memory that is not RAM: each request is made exactly once, and its answer is used
+//! Accesses to ports and to memory that is not RAM. The CPU makes each request exactly once, and uses its answer
 //! correctly.
 
 use everett_assembler::*;
@@ -17,8 +17,7 @@ fn answer(n: usize) -> u64 {
 
 #[test]
 fn in_merges_by_width_and_out_truncates() {
-    let mut g = Guest::new();
-    g.code(CODE, |a| {
+    let g = Guest::in_ring_0(|a| {
         a.mov(rax, u64::MAX)?;
         a.in_(al, 0x60)?;
         a.mov(r8, rax)?;
@@ -55,7 +54,7 @@ fn in_merges_by_width_and_out_truncates() {
 
 #[test]
 fn the_io_bitmap_and_iopl_decide_in_ring_3() {
-    // Ports 0x70-0x73 are allowed. The map starts after the TSS.
+    // Ring 3 may access ports 0x70-0x73. The I/O permission map starts after the TSS.
     let cases = [
         ("byte inside", 0x70, 1, 0, 0x200, true),
         ("dword inside", 0x70, 4, 0, 0x200, true),
@@ -81,10 +80,10 @@ fn the_io_bitmap_and_iopl_decide_in_ring_3() {
             } else {
                 a.in_(eax, dx)?
             }
-            a.int(i32::from(EXIT_VECTOR))
+            exit(a)
         });
         let out = check(&g);
-        let expected: &[(u64, u64)] = if allowed { &[] } else { &[(13, 0)] };
+        let expected = fault_if(!allowed, (13, 0));
         assert_eq!(out.vectors(), expected, "{name}");
         assert_eq!(out.requests.len(), usize::from(allowed), "{name}");
     }
@@ -130,8 +129,7 @@ fn ins_and_outs_repeat_and_move_their_index() {
 
 #[test]
 fn ins_checks_memory_before_it_reads_the_port() {
-    let mut g = Guest::new();
-    g.code(CODE, |a| {
+    let g = Guest::in_ring_0(|a| {
         a.mov(rdi, ELSEWHERE)?;
         a.insb()
     });
@@ -210,8 +208,7 @@ fn an_access_can_be_half_in_ram_and_half_in_a_device() {
 
 #[test]
 fn cr8_is_the_apics_task_priority() {
-    let mut g = Guest::new();
-    g.code(CODE, |a| {
+    let g = Guest::in_ring_0(|a| {
         a.mov(rbx, cr8)?;
         a.mov(eax, 9)?;
         a.mov(cr8, rax)?;
@@ -230,8 +227,7 @@ fn cr8_is_the_apics_task_priority() {
 fn delivery_through_a_device_ends_the_run() {
     let mut g = Guest::new();
     g.map(ELSEWHERE, DEVICE, P | W);
-    g.gate(6, 0x6000, 0x8e, 1);
-    g.put(TSS + 0x24, ELSEWHERE + 0x1000);
+    g.handler_stack(6, ELSEWHERE + 0x1000);
     g.code(CODE, |a| a.ud2());
     let out = check(&g);
     assert!(matches!(out.end, super::harness::End::Unsupported(reason) if reason.contains("not RAM")));
@@ -250,8 +246,7 @@ fn execution_from_a_device_ends_the_run() {
 
 #[test]
 fn stops_around_repeated_instructions_are_exact() {
-    let mut g = Guest::new();
-    g.code(CODE, |a| {
+    let g = Guest::in_ring_0(|a| {
         a.mov(rdi, DATA)?;
         a.mov(ecx, 40)?;
         a.rep().stosq()?;

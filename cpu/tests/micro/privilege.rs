@@ -1,4 +1,5 @@
-//! Instructions that are forbidden in ring 3, instructions that the model lacks, and the flags that POPF can change.
+//! Instructions that are forbidden in ring 3, instructions that the CPU model lacks, and the flags that POPF can
+//! change.
 
 use super::harness::check;
 use super::image::*;
@@ -39,9 +40,7 @@ fn privileged_instructions_fault_in_ring_3() {
         ("rdpmc", |a| a.rdpmc()),
     ];
     for (name, instruction) in instructions {
-        let mut g = Guest::new();
-        g.start_in_ring_3(USER);
-        g.code(USER, |a| {
+        let g = Guest::in_ring_3(|a| {
             a.mov(rdi, USER + 0x800)?;
             a.mov(rsi, USER + 0x800)?;
             instruction(a)
@@ -75,16 +74,14 @@ fn what_the_model_lacks_is_undefined() {
         ("into", &[0xce]),
     ];
     for (name, bytes) in encodings {
-        let mut g = Guest::new();
-        g.code(CODE, |a| a.db(bytes));
+        let g = Guest::in_ring_0(|a| a.db(bytes));
         assert_eq!(check(&g).vectors(), [(6, 0)], "{name}");
     }
 }
 
 #[test]
 fn hints_of_absent_features_do_nothing() {
-    let mut g = Guest::new();
-    g.code(CODE, |a| {
+    let g = Guest::in_ring_0(|a| {
         a.endbr64()?;
         a.mov(rax, 0x55u64)?;
         a.db(&[0xf3, 0x48, 0x0f, 0x1e, 0xc8])?; // RDSSPQ RAX
@@ -99,19 +96,14 @@ fn hints_of_absent_features_do_nothing() {
 #[test]
 fn popf_changes_what_the_ring_may_change() {
     for (ring, iopl, may_if, may_iopl) in [(0, 0, true, true), (3, 0, false, false), (3, 3, true, false)] {
-        let mut g = Guest::new();
-        let code = if ring == 3 { USER } else { CODE };
-        if ring == 3 {
-            g.start_in_ring_3(code);
-        }
-        g.state.rflags |= iopl << 12;
-        g.code(code, |a| {
+        let mut g = Guest::in_ring(ring, |a| {
             a.push((IF | 0x1000 | 1 << 21 | RF | 0x8d5) as i32)?;
             a.popfq()?;
             a.pushfq()?;
             a.pop(rbx)?;
-            a.int(i32::from(EXIT_VECTOR))
+            exit(a)
         });
+        g.state.rflags |= iopl << 12;
         let got = check(&g).state.gpr[3];
         assert_eq!(got & IF != 0, may_if, "ring {ring} IOPL {iopl}");
         let expected_iopl = if may_iopl { 1 } else { iopl };
@@ -122,13 +114,12 @@ fn popf_changes_what_the_ring_may_change() {
 
 #[test]
 fn popf_of_16_bits_leaves_the_rest() {
-    let mut g = Guest::new();
-    g.state.rflags |= 1 << 21;
-    g.code(CODE, |a| {
+    let mut g = Guest::in_ring_0(|a| {
         a.push(0x8d5)?;
         a.db(&[0x66, 0x9d])?;
         a.hlt()
     });
+    g.state.rflags |= 1 << 21;
     let out = check(&g);
     assert_eq!((out.state.rflags, out.state.gpr[4]), (1 << 21 | 0x8d7, STACK - 6));
 }
@@ -136,9 +127,7 @@ fn popf_of_16_bits_leaves_the_rest() {
 #[test]
 fn stac_and_clac_are_undefined_in_ring_3() {
     for bytes in [[0x0f, 0x01, 0xcb], [0x0f, 0x01, 0xca]] {
-        let mut g = Guest::new();
-        g.start_in_ring_3(USER);
-        g.code(USER, |a| a.db(&bytes));
+        let g = Guest::in_ring_3(|a| a.db(&bytes));
         assert_eq!(check(&g).vectors(), [(6, 0)]);
     }
 }

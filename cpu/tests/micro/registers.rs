@@ -1,4 +1,4 @@
-//! Control registers, MSRs, CPUID and the TSC: allowed and observed values.
+//! Control registers, MSRs, CPUID and the TSC: values that can be written, and values that a guest reads.
 
 use everett_assembler::*;
 use everett_cpu::state::seg;
@@ -8,8 +8,7 @@ use super::image::*;
 
 /// Returns a guest that executes MOV CRn with `value` and then halts.
 fn write_control(n: u32, value: u64) -> Guest {
-    let mut g = Guest::new();
-    g.code(CODE, |a| {
+    Guest::in_ring_0(|a| {
         a.mov(rax, value)?;
         match n {
             0 => a.mov(cr0, rax)?,
@@ -17,8 +16,7 @@ fn write_control(n: u32, value: u64) -> Guest {
             _ => a.mov(cr4, rax)?,
         }
         a.hlt()
-    });
-    g
+    })
 }
 
 #[test]
@@ -50,7 +48,7 @@ fn control_registers_refuse_invalid_values() {
     ];
     for (name, n, value, fine) in cases {
         let out = check(&write_control(n, value));
-        let expected: &[(u64, u64)] = if fine { &[] } else { &[(13, 0)] };
+        let expected = fault_if(!fine, (13, 0));
         assert_eq!(out.vectors(), expected, "{name}");
     }
     assert_eq!(check(&write_control(0, zero & !0x10)).state.cr0, zero);
@@ -100,8 +98,7 @@ fn enabling_smep_affects_the_next_fetch() {
 
 #[test]
 fn smsw_and_lmsw_reach_the_low_half() {
-    let mut g = Guest::new();
-    g.code(CODE, |a| {
+    let g = Guest::in_ring_0(|a| {
         a.mov(rbx, u64::MAX)?;
         a.smsw(rbx)?;
         a.mov(r12, u64::MAX)?;
@@ -130,15 +127,13 @@ fn umip_hides_system_registers_from_ring_3() {
     ];
     for (name, store) in stores {
         for umip in [false, true] {
-            let mut g = Guest::new();
-            g.state.cr4 |= u64::from(umip) << 11;
-            g.start_in_ring_3(USER);
-            g.code(USER, |a| {
+            let mut g = Guest::in_ring_3(|a| {
                 a.mov(rdi, USER + 0x800)?;
                 store(a)?;
-                a.int(i32::from(EXIT_VECTOR))
+                exit(a)
             });
-            let expected: &[(u64, u64)] = if umip { &[(13, 0)] } else { &[] };
+            g.state.cr4 |= u64::from(umip) << 11;
+            let expected = fault_if(umip, (13, 0));
             assert_eq!(check(&g).vectors(), expected, "{name}");
         }
     }
@@ -167,8 +162,7 @@ fn table_registers_load_and_store() {
 
 /// Returns a guest that writes `value` to an MSR, reads it back into R12, and halts.
 fn msr(index: u32, value: u64) -> Guest {
-    let mut g = Guest::new();
-    g.code(CODE, |a| {
+    Guest::in_ring_0(|a| {
         a.mov(ecx, index as i32)?;
         a.mov(eax, value as u32)?;
         a.mov(edx, (value >> 32) as u32)?;
@@ -177,8 +171,7 @@ fn msr(index: u32, value: u64) -> Guest {
         a.shl(rdx, 32)?;
         a.lea(r12, qword_ptr(rax + rdx))?;
         a.hlt()
-    });
-    g
+    })
 }
 
 #[test]
@@ -244,8 +237,7 @@ fn msrs_hold_valid_values_and_refuse_others() {
 fn missing_msrs_fault() {
     for index in [0u32, 0x3a, 0x3b, 0x48, 0x6e0, 0x802, 0x20_f000, 0x4000_0000, 0x251, 0xc001_0015, u32::MAX]
     {
-        let mut g = Guest::new();
-        g.code(CODE, |a| {
+        let g = Guest::in_ring_0(|a| {
             a.mov(ecx, index)?;
             a.rdmsr()
         });
@@ -282,9 +274,8 @@ fn bases_written_as_msrs_take_effect_at_once() {
 
 #[test]
 fn the_tsc_counts_instructions_and_can_be_set() {
-    // The harness's TSC is 1000 + count * 3 / 2.
-    let mut g = Guest::new();
-    g.code(CODE, |a| {
+    // The harness sets the TSC to 1000 + count * 3 / 2.
+    let mut g = Guest::in_ring_0(|a| {
         a.nop()?;
         a.nop()?;
         a.rdtsc()?; // count 2
@@ -309,18 +300,13 @@ fn the_tsc_counts_instructions_and_can_be_set() {
 #[test]
 fn tsd_keeps_the_tsc_from_ring_3() {
     for (tsd, ring) in [(false, 3), (true, 3), (true, 0)] {
-        let mut g = Guest::new();
-        let code = if ring == 3 { USER } else { CODE };
-        if ring == 3 {
-            g.start_in_ring_3(code);
-        }
-        g.state.cr4 |= u64::from(tsd) << 2;
-        g.code(code, |a| {
+        let mut g = Guest::in_ring(ring, |a| {
             a.rdtsc()?;
             a.rdtscp()?;
-            a.int(i32::from(EXIT_VECTOR))
+            exit(a)
         });
-        let expected: &[(u64, u64)] = if tsd && ring == 3 { &[(13, 0)] } else { &[] };
+        g.state.cr4 |= u64::from(tsd) << 2;
+        let expected = fault_if(tsd && ring == 3, (13, 0));
         assert_eq!(check(&g).vectors(), expected, "TSD {tsd} ring {ring}");
     }
 }
@@ -328,17 +314,12 @@ fn tsd_keeps_the_tsc_from_ring_3() {
 #[test]
 fn cpuid_is_the_models_in_every_ring() {
     for ring in [0, 3] {
-        let mut g = Guest::new();
-        let code = if ring == 3 { USER } else { CODE };
-        if ring == 3 {
-            g.start_in_ring_3(code);
-        }
-        g.code(code, |a| {
+        let g = Guest::in_ring(ring, |a| {
             a.mov(rax, 0xffff_ffff_0000_0015u64)?;
             a.mov(rbx, u64::MAX)?;
             a.mov(rdx, u64::MAX)?;
             a.cpuid()?;
-            a.int(i32::from(EXIT_VECTOR))
+            exit(a)
         });
         let s = check(&g).state;
         assert_eq!((s.gpr[0], s.gpr[3], s.gpr[1], s.gpr[2]), (1, 1, 1_000_000_000, 0), "ring {ring}");

@@ -1,8 +1,18 @@
-//! Page tables that change under a running guest, without INVLPG. Results must be those of a CPU without a TLB.
+//! Page tables that change under a running guest, without INVLPG. The results must be the same as on a CPU without a
+//! TLB.
 
 use super::harness::{check, stale_translations_show};
 use super::image::*;
 use everett_assembler::*;
+
+/// Returns a guest with a page at `ELSEWHERE` that holds 0x1111. The next page in RAM holds 0x2222.
+fn two_pages() -> Guest {
+    let mut g = Guest::new();
+    g.map(ELSEWHERE, DATA, P | W);
+    g.put(DATA, 0x1111);
+    g.put(DATA + 0x1000, 0x2222);
+    g
+}
 
 /// Returns a guest that accesses `ELSEWHERE`, changes its paging entry at `level` from `before` to `after`, and
 /// accesses it again. Also returns the address of the entry.
@@ -12,10 +22,7 @@ fn change(
     after: u64,
     touch: fn(&mut Assembler) -> Result<(), Error>,
 ) -> (Guest, u64) {
-    let mut g = Guest::new();
-    g.map(ELSEWHERE, DATA, P | W);
-    g.put(DATA, 0x1111);
-    g.put(DATA + 0x1000, 0x2222);
+    let mut g = two_pages();
     let at = g.entry(ELSEWHERE, level);
     g.put(at, before);
     g.code(CODE, |a| {
@@ -109,11 +116,11 @@ fn a_stale_translation_would_be_noticed() {
     assert!(stale_translations_show(&g), "a cleared accessed bit");
 }
 
-/// Stores of all kinds change the entry. After each, the page must be unmapped.
+/// Stores of all kinds change the entry. After each store, the page must be unmapped.
 #[test]
 fn every_kind_of_store_to_an_entry_takes_effect() {
     type Store = fn(&mut Assembler) -> Result<(), Error>;
-    // RDI is the entry's address, RDX its new value, which is not present.
+    // RDI has the entry's address. RDX has its new value, which is not present.
     let stores: [(&str, Store); 12] = [
         ("byte", |a| a.mov(byte_ptr(rdi), dl)),
         ("word", |a| a.mov(word_ptr(rdi), dx)),
@@ -161,16 +168,13 @@ fn every_kind_of_store_to_an_entry_takes_effect() {
         g.map(ELSEWHERE, DATA, P | W);
         let at = g.entry(ELSEWHERE, 1);
         g.code(CODE, |a| {
-            let next = a.create_label();
             a.mov(rsi, ELSEWHERE)?;
             a.mov(rdi, at)?;
             a.mov(rdx, qword_ptr(rdi))?;
             a.mov(rbx, qword_ptr(rsi))?;
             a.and(edx, -2)?;
             store(a)?;
-            a.lea(r15, ptr(next))?;
-            a.mov(rbx, qword_ptr(rsi))?;
-            a.set_label(next)?;
+            survive(a, |a| a.mov(rbx, qword_ptr(rsi)))?;
             a.hlt()
         });
         assert_eq!(check(&g).vectors(), [(14, 0)], "{name}");
@@ -179,10 +183,7 @@ fn every_kind_of_store_to_an_entry_takes_effect() {
 
 #[test]
 fn a_table_that_is_used_twice_drops_both_uses() {
-    let mut g = Guest::new();
-    g.map(ELSEWHERE, DATA, P | W);
-    g.put(DATA, 0x1111);
-    g.put(DATA + 0x1000, 0x2222);
+    let mut g = two_pages();
     // The same lowest-level table also serves the next 2 MiB.
     let shared = g.entry(ELSEWHERE, 2);
     let entry = g.word(shared);
@@ -204,10 +205,7 @@ fn a_table_that_is_used_twice_drops_both_uses() {
 
 #[test]
 fn a_table_that_maps_itself_can_be_edited_through_itself() {
-    let mut g = Guest::new();
-    g.map(ELSEWHERE, DATA, P | W);
-    g.put(DATA, 0x1111);
-    g.put(DATA + 0x1000, 0x2222);
+    let mut g = two_pages();
     let table = g.entry(ELSEWHERE, 1) & !0xfff;
     g.map(ELSEWHERE + 0x3000, table, P | W);
     g.code(CODE, |a| {
@@ -244,22 +242,15 @@ fn the_page_that_executes_can_move() {
 
 #[test]
 fn another_cr3_is_another_address_space() {
-    let mut g = Guest::new();
-    g.map(ELSEWHERE, DATA, P | W);
-    g.put(DATA, 0x1111);
-    g.put(DATA + 0x1000, 0x2222);
+    let mut g = two_pages();
     // A second PML4, identical except for the entry that leads to ELSEWHERE.
     let other = g.table();
     for i in 0..512 {
         let v = g.word(PML4 + 8 * i);
         g.put(other + 8 * i, v);
     }
-    let (pdpt, pd, pt) = (g.table(), g.table(), g.table());
-    let index = |level: u32| (ELSEWHERE >> (12 + 9 * (level - 1)) & 0x1ff) * 8;
-    g.put(other + index(4), pdpt | P | W);
-    g.put(pdpt + index(3), pd | P | W);
-    g.put(pd + index(2), pt | P | W);
-    g.put(pt + index(1), (DATA + 0x1000) | P | W);
+    let pdpt = g.tables_of(DATA + 0x1000);
+    g.put(other + (ELSEWHERE >> 39 & 0x1ff) * 8, pdpt | P | W);
     g.code(CODE, |a| {
         a.mov(rsi, ELSEWHERE)?;
         a.mov(rax, qword_ptr(rsi))?;
@@ -275,9 +266,9 @@ fn another_cr3_is_another_address_space() {
     assert_eq!((out.state.gpr[0], out.state.gpr[3], out.state.gpr[1]), (0x1111, 0x2222, 0x1111));
 }
 
-/// A guest that changes page tables at random, as kernels do, and accesses pages all the time. There is no expected
-/// result: only the ways of running it are compared. With tiny or flushed caches the CPU acts almost like one without a
-/// TLB.
+/// A guest that changes page tables at random, as kernels do, and accesses pages all the time. The test has no expected
+/// result. It only compares the ways of running the guest. With tiny or flushed caches the CPU acts almost like one
+/// without a TLB.
 #[test]
 fn random_remapping_is_the_same_whatever_the_caches() {
     for seed in 1..=12u64 {
@@ -298,11 +289,11 @@ fn random_remapping_is_the_same_whatever_the_caches() {
             a.mov(r11d, 3000)?;
             a.lea(r15, ptr(next))?;
             a.set_label(again)?;
-            // Draw the next random number.
+            // Draws the next random number.
             a.mov(rax, 6_364_136_223_846_793_005u64)?;
             a.imul_2(r8, rax)?;
             a.add(r8, 12345)?;
-            // In 7 of 16 rounds: flip P, W, A, D or an address bit of one of eight entries.
+            // In 7 of 16 rounds, flips P, W, A, D or an address bit of one of eight entries.
             a.mov(rcx, r8)?;
             a.shr(rcx, 40)?;
             a.mov(edx, ecx)?;
@@ -314,7 +305,7 @@ fn random_remapping_is_the_same_whatever_the_caches() {
             a.mov(rsi, DATA + 0x10000)?;
             a.mov(rax, qword_ptr(rsi + rax * 8))?;
             a.xor(qword_ptr(rdi), rax)?;
-            // Read a word of one of the eight pages, fold it into the random number, and add to another word.
+            // Reads a word of one of the eight pages, folds it into the random number, and adds to another word.
             a.mov(edx, ecx)?;
             a.shr(edx, 7)?;
             a.and(edx, 0x7ff8)?;
@@ -331,7 +322,7 @@ fn random_remapping_is_the_same_whatever_the_caches() {
         for (i, flip) in [P, W, A, D, 0x1000, 0x2000, 0x4000].into_iter().enumerate() {
             g.put(DATA + 0x10000 + 8 * i as u64, flip);
         }
-        // Page faults are not recorded, because the log would overflow. Instead, the handler adds CR2 to R8.
+        // The log would overflow if the handler recorded page faults. Instead, the handler adds CR2 to R8.
         g.code(0x7800, |a| {
             a.add(rsp, 8)?;
             a.push(rax)?;

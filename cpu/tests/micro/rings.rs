@@ -18,18 +18,17 @@ fn syscall_and_sysret_do_what_the_msrs_say() {
         a.std()?;
         a.stc()?;
         a.syscall()?;
-        a.int(i32::from(EXIT_VECTOR))
+        exit(a)
     });
     after += USER + 4;
     // SYSCALL leaves RSP unchanged, so PUSHFQ writes to the stack of ring 3.
     g.code(CODE, |a| {
-        a.pushfq()?;
-        a.pop(rbx)?;
+        flags_to_rbx(a)?;
         a.mov(r8, rcx)?;
         a.mov(r9, r11)?;
         a.mov(r10d, cs)?;
         a.mov(r12d, ss)?;
-        a.db(&[0x48, 0x0f, 0x07])
+        sysretq(a)
     });
     let out = check(&g);
     let s = &out.state;
@@ -37,7 +36,7 @@ fn syscall_and_sysret_do_what_the_msrs_say() {
     assert_eq!((s.gpr[8], s.gpr[10], s.gpr[12]), (after, u64::from(KERNEL_CS), u64::from(KERNEL_SS)));
     assert_eq!(s.gpr[9] & 0x0001_0601, IF | 0x401);
     assert_eq!(s.gpr[3] & 0x0001_0601, 1);
-    // The gate that ends the guest was entered from ring 3, so it pushed ring 3's selectors.
+    // Ring 3 entered the gate that ends the guest, so the gate pushed the selectors of ring 3.
     assert_eq!(out.word(RING0_STACK - 8), u64::from(USER_SS));
     assert_eq!(out.word(RING0_STACK - 32), u64::from(USER_CS));
     assert_eq!(out.word(RING0_STACK - 24) & 0x0001_0601, IF | 0x401, "SYSRET restores RFLAGS from R11");
@@ -45,29 +44,22 @@ fn syscall_and_sysret_do_what_the_msrs_say() {
 
 #[test]
 fn syscall_needs_sce_and_sysret_ring_0() {
-    let mut g = Guest::new();
-    g.state.efer &= !1;
-    g.code(CODE, |a| {
-        let next = a.create_label();
-        a.lea(r15, ptr(next))?;
-        a.syscall()?;
-        a.set_label(next)?;
+    let mut g = Guest::in_ring_0(|a| {
+        survive(a, |a| a.syscall())?;
         a.xor(r15, r15)?;
-        a.db(&[0x48, 0x0f, 0x07])
+        sysretq(a)
     });
+    g.state.efer &= !1;
     assert_eq!(check(&g).vectors(), [(6, 0), (6, 0)]);
-    let mut g = Guest::new();
-    g.start_in_ring_3(USER);
-    g.code(USER, |a| a.db(&[0x48, 0x0f, 0x07]));
+    let g = Guest::in_ring_3(sysretq);
     assert_eq!(check(&g).vectors(), [(13, 0)]);
 }
 
 #[test]
 fn sysret_checks_rcx_in_ring_0() {
-    let mut g = Guest::new();
-    g.code(CODE, |a| {
+    let g = Guest::in_ring_0(|a| {
         a.mov(rcx, 0x8000_0000_0000u64)?;
-        a.db(&[0x48, 0x0f, 0x07])
+        sysretq(a)
     });
     let out = check(&g);
     assert_eq!(out.vectors(), [(13, 0)]);
@@ -111,8 +103,8 @@ fn ways_into_32_bit_code_end_the_run() {
 #[test]
 fn sysenter_and_sysexit_do_what_the_msrs_say() {
     let mut g = Guest::new();
-    // SYSEXIT sets CS and SS to SYSENTER_CS plus 32 and plus 40. It does not read their descriptors, so SS need not be
-    // a stack segment.
+    // SYSEXIT sets CS and SS to SYSENTER_CS plus 32 and plus 40. It does not read the descriptors, so SS need not be a
+    // stack segment.
     g.state.msrs.sysenter_cs = u64::from(KERNEL_CS);
     g.state.msrs.sysenter_esp = STACK;
     g.state.msrs.sysenter_eip = CODE;
@@ -125,7 +117,7 @@ fn sysenter_and_sysexit_do_what_the_msrs_say() {
     g.code(USER + 0x100, |a| {
         a.mov(r10d, cs)?;
         a.mov(r12d, ss)?;
-        a.int(i32::from(EXIT_VECTOR))
+        exit(a)
     });
     g.code(CODE, |a| {
         a.mov(rbx, rsp)?;
@@ -145,30 +137,37 @@ fn sysenter_and_sysexit_do_what_the_msrs_say() {
 
 #[test]
 fn sysenter_without_a_segment_faults() {
-    let mut g = Guest::new();
-    g.code(CODE, |a| a.sysenter());
+    let g = Guest::in_ring_0(|a| a.sysenter());
     assert_eq!(check(&g).vectors(), [(13, 0)]);
 }
 
-/// Returns a guest that pushes a frame and executes IRETQ. Words of the frame, from the highest address down: SS, RSP,
-/// RFLAGS, CS, RIP.
+/// Emits code that pushes the words of a frame. Uses RAX.
+fn push_all(a: &mut Assembler, frame: [u64; 5]) -> Result<(), Error> {
+    for word in frame {
+        a.mov(rax, word)?;
+        a.push(rax)?;
+    }
+    Ok(())
+}
+
+fn flags_to_rbx(a: &mut Assembler) -> Result<(), Error> {
+    a.pushfq()?;
+    a.pop(rbx)
+}
+
+/// Returns a guest that pushes a frame and executes IRETQ. The frame's words, from the highest address down, are SS,
+/// RSP, RFLAGS, CS and RIP.
 fn iretq(frame: [u64; 5]) -> Guest {
-    let mut g = Guest::new();
-    g.code(CODE, |a| {
-        for word in frame {
-            a.mov(rax, word)?;
-            a.push(rax)?;
-        }
+    let mut g = Guest::in_ring_0(|a| {
+        push_all(a, frame)?;
         a.iretq()
     });
     g.code(USER, |a| {
-        a.pushfq()?;
-        a.pop(rbx)?;
-        a.int(i32::from(EXIT_VECTOR))
+        flags_to_rbx(a)?;
+        exit(a)
     });
     g.code(CODE + 0x800, |a| {
-        a.pushfq()?;
-        a.pop(rbx)?;
+        flags_to_rbx(a)?;
         a.hlt()
     });
     g
@@ -231,13 +230,8 @@ fn iretq_checks_what_it_pops() {
 
 #[test]
 fn iretq_to_an_inner_ring_or_with_nt_faults() {
-    let mut g = Guest::new();
-    g.start_in_ring_3(USER);
-    g.code(USER, |a| {
-        for word in [KERNEL_SS.into(), USER_STACK, 2, KERNEL_CS.into(), USER] {
-            a.mov(rax, word)?;
-            a.push(rax)?;
-        }
+    let g = Guest::in_ring_3(|a| {
+        push_all(a, [KERNEL_SS.into(), USER_STACK, 2, KERNEL_CS.into(), USER])?;
         a.iretq()
     });
     assert_eq!(check(&g).vectors(), [(13, u64::from(KERNEL_CS))]);
@@ -248,19 +242,13 @@ fn iretq_to_an_inner_ring_or_with_nt_faults() {
 
 #[test]
 fn iretq_in_ring_3_keeps_if_and_iopl() {
-    let mut g = Guest::new();
-    g.start_in_ring_3(USER);
-    g.code(USER, |a| {
-        for word in [USER_SS.into(), USER_STACK, IF | 0x3002 | 1, USER_CS.into(), USER + 0x100] {
-            a.mov(rax, word)?;
-            a.push(rax)?;
-        }
+    let mut g = Guest::in_ring_3(|a| {
+        push_all(a, [USER_SS.into(), USER_STACK, IF | 0x3002 | 1, USER_CS.into(), USER + 0x100])?;
         a.iretq()
     });
     g.code(USER + 0x100, |a| {
-        a.pushfq()?;
-        a.pop(rbx)?;
-        a.int(i32::from(EXIT_VECTOR))
+        flags_to_rbx(a)?;
+        exit(a)
     });
     assert_eq!(check(&g).state.gpr[3] & (IF | 0x3001), 1);
 }
@@ -269,7 +257,7 @@ fn iretq_in_ring_3_keeps_if_and_iopl() {
 fn iretd_and_iretw_pop_narrow_frames() {
     for (size, opcode) in [(4u64, &[0xcf][..]), (2, &[0x66, 0xcf][..])] {
         let mut g = Guest::new();
-        // A 16-bit RIP reaches only the first 64 KiB.
+        // A 16-bit RIP only reaches the first 64 KiB.
         let target = 0x7e00;
         g.code(target, |a| a.hlt());
         let frame = [target, u64::from(KERNEL_CS), 0x0003, 0x7000, u64::from(KERNEL_SS)];
@@ -285,8 +273,7 @@ fn iretd_and_iretw_pop_narrow_frames() {
 
 #[test]
 fn far_returns_go_to_the_same_ring_or_outward() {
-    let mut g = Guest::new();
-    g.code(CODE, |a| {
+    let mut g = Guest::in_ring_0(|a| {
         let same = a.create_label();
         a.push(i32::from(KERNEL_CS))?;
         a.lea(rax, ptr(same))?;
@@ -294,7 +281,7 @@ fn far_returns_go_to_the_same_ring_or_outward() {
         a.db(&[0x48, 0xcb])?; // RETFQ
         a.set_label(same)?;
         a.mov(rbx, rsp)?;
-        // To ring 3, with 16 bytes released on both stacks.
+        // Returns to ring 3, and releases 16 bytes on both stacks.
         a.push(i32::from(USER_SS))?;
         a.mov(rax, USER_STACK - 0x100)?;
         a.push(rax)?;
@@ -306,7 +293,7 @@ fn far_returns_go_to_the_same_ring_or_outward() {
     });
     g.code(USER, |a| {
         a.mov(rcx, rsp)?;
-        a.int(i32::from(EXIT_VECTOR))
+        exit(a)
     });
     let out = check(&g);
     assert!(out.log().is_empty());
@@ -357,7 +344,7 @@ fn a_call_gate_leads_to_an_inner_ring_on_rsp0_and_back() {
         a.db(&[0x48, 0xff, 0x1f])?;
         a.mov(r10d, cs)?;
         a.mov(r11, rsp)?;
-        a.int(i32::from(EXIT_VECTOR))
+        exit(a)
     });
     g.code(CODE, |a| {
         a.mov(rbx, rsp)?;

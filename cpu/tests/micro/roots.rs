@@ -1,5 +1,5 @@
-//! Page table roots with equal upper halves, like those of all processes of a kernel. TLB entries of the upper half may
-//! survive a change of CR3, which must not be observable.
+//! Page table roots with equal upper halves, as all processes of a kernel have them. TLB entries of the upper half may
+//! survive a change of CR3, but the guest must not notice this.
 //!
 //! The guests run in the upper half, as kernels do, and access the lower half with RFLAGS.AC set. Accesses with AC set
 //! use a TLB table of their own, so the table of ordinary kernel mode has no entries of the lower half.
@@ -17,8 +17,8 @@ const KERNEL: u64 = 0xffff_ffff_8000_0000;
 /// Guest-physical address of the code that runs in the upper half.
 const BODY: u64 = CODE + 0x1000;
 
-/// Returns a guest with DATA, which holds 0x1111, mapped at ABOVE and ELSEWHERE, and the address of a copy of its root.
-/// Both roots have accessed bits set.
+/// Returns a guest, and the address of a copy of its root. DATA, which holds 0x1111, is mapped at ABOVE and at
+/// ELSEWHERE. Both roots have accessed bits set.
 fn guest() -> (Guest, u64) {
     let mut g = Guest::new();
     g.map(ABOVE, DATA, P | W);
@@ -37,7 +37,7 @@ fn guest() -> (Guest, u64) {
     (g, other)
 }
 
-/// Runs code in the upper half. RDX has the other root for CR3, and RDI its linear address for writes.
+/// Runs code in the upper half. RDX has the other root for CR3, and RDI has that root's linear address for writes.
 fn above(mut g: Guest, other: u64, code: impl FnOnce(&mut Assembler) -> Result<(), Error>) -> Outcome {
     g.code(CODE, |a| {
         a.mov(rax, KERNEL + BODY)?;
@@ -48,7 +48,7 @@ fn above(mut g: Guest, other: u64, code: impl FnOnce(&mut Assembler) -> Result<(
     g.code_for(BODY, KERNEL + BODY, |a| {
         a.mov(rdx, other)?;
         a.mov(rdi, KERNEL + other)?;
-        // Switching roots drops the TLB entries of the lower half. `other` has not been used as a root yet.
+        // A switch of roots drops the TLB entries of the lower half. The guest has not used `other` as a root yet.
         a.mov(rcx, cr3)?;
         a.mov(rax, third)?;
         a.mov(cr3, rax)?;
@@ -59,7 +59,7 @@ fn above(mut g: Guest, other: u64, code: impl FnOnce(&mut Assembler) -> Result<(
     check(&g)
 }
 
-/// Returns the value at ABOVE under the first root, and the value there after `then`.
+/// Returns the value at ABOVE under the first root, and the value at ABOVE after `then`.
 fn run(g: Guest, other: u64, then: impl FnOnce(&mut Assembler) -> Result<(), Error>) -> (u64, u64) {
     let done = above(g, other, |a| {
         a.mov(rsi, ABOVE)?;
@@ -79,11 +79,8 @@ fn roots_with_equal_upper_halves_show_the_same_pages() {
 #[test]
 fn a_root_with_another_upper_half_shows_its_own_pages() {
     let (mut g, other) = guest();
-    let (pdpt, pd, pt) = (g.table(), g.table(), g.table());
+    let pdpt = g.tables_of(DATA + 0x1000);
     g.put(other + ENTRY, pdpt | P | W | A);
-    g.put(pdpt, pd | P | W);
-    g.put(pd, pt | P | W);
-    g.put(pt, (DATA + 0x1000) | P | W);
     assert_eq!(run(g, other, |a| a.mov(cr3, rdx)), (0x1111, 0x2222));
 }
 
@@ -92,7 +89,7 @@ fn the_accessed_bit_of_a_new_root_is_set() {
     let (mut g, other) = guest();
     let entry = g.word(other + ENTRY);
     g.put(other + ENTRY, entry & !A);
-    // RSI then points to the new root's entry, so that `run` reads this entry.
+    // RSI then points to the new root's entry, so `run` reads this entry.
     let seen = run(g, other, |a| {
         a.mov(cr3, rdx)?;
         a.mov(rcx, qword_ptr(rsi))?;
@@ -105,12 +102,9 @@ fn the_accessed_bit_of_a_new_root_is_set() {
 fn a_store_to_the_new_root_takes_effect() {
     let (mut g, other) = guest();
     let table = g.word(other + ENTRY);
-    let (pdpt, pd, pt) = (g.table(), g.table(), g.table());
-    g.put(pdpt, pd | P | W);
-    g.put(pd, pt | P | W);
-    g.put(pt, (DATA + 0x1000) | P | W);
+    let pdpt = g.tables_of(DATA + 0x1000);
     let seen = run(g, other, |a| {
-        // First write to the new root as data.
+        // Writes to the new root as data first.
         a.mov(dword_ptr(rdi + 8), 0)?;
         a.mov(cr3, rdx)?;
         a.mov(rcx, pdpt | (table & 0xfff))?;
@@ -131,7 +125,7 @@ fn a_store_to_a_table_takes_effect_under_the_new_root() {
     assert_eq!(seen, (0x1111, 0x2222));
 }
 
-/// One lowest-level table serves an address in the upper half and one in the lower half.
+/// One lowest-level table maps an address in the upper half and one in the lower half.
 #[test]
 fn a_table_of_both_halves_remains_marked_for_the_upper_half() {
     let (mut g, other) = guest();
@@ -150,8 +144,8 @@ fn a_table_of_both_halves_remains_marked_for_the_upper_half() {
     assert_eq!(seen, (0x1111, 0x2222));
 }
 
-/// After a switch of roots, a table of the lower half is no longer used and is written as data. After the switch back,
-/// it is walked again.
+/// After a switch of roots, the guest no longer uses a table of the lower half, and writes to it as data. After the
+/// switch back, page walks use the table again.
 #[test]
 fn a_lower_half_table_written_under_another_root_takes_effect_on_return() {
     let (mut g, other) = guest();
@@ -166,7 +160,7 @@ fn a_lower_half_table_written_under_another_root_takes_effect_on_return() {
         a.mov(rcx, qword_ptr(r8))?;
         a.clac()?;
         a.mov(cr3, rdx)?;
-        // Two stores, because the first one may take the slow path and fill a TLB entry for the second.
+        // There are two stores, because the first one may take the slow path and fill a TLB entry for the second.
         a.add(qword_ptr(rdi), 0x800)?;
         a.add(qword_ptr(rdi), 0x800)?;
         a.mov(cr3, r9)?;
@@ -180,8 +174,8 @@ fn a_lower_half_table_written_under_another_root_takes_effect_on_return() {
     assert_eq!(seen, (0x1111, 0x2222));
 }
 
-/// Random switches between processes, with a kernel that sometimes changes its own mappings. Only the ways of running
-/// are compared.
+/// Random switches between processes, with a kernel that sometimes changes its own mappings. The test only compares the
+/// ways of running the guest.
 #[test]
 fn random_switches_are_the_same_whatever_the_caches() {
     for seed in 1..=8u64 {
@@ -207,13 +201,13 @@ fn random_switches_are_the_same_whatever_the_caches() {
             a.add(r8, 1)?;
             a.mov(rcx, r8)?;
             a.shr(rcx, 40)?;
-            // Sometimes switch to the other process.
+            // Sometimes switches to the other process.
             a.test(cl, 0x60)?;
             a.jnz(kept)?;
             a.xchg(r12, r13)?;
             a.mov(cr3, r12)?;
             a.set_label(kept)?;
-            // Change an entry of one of the two tables.
+            // Changes an entry of one of the two tables.
             a.mov(r9, upper)?;
             a.mov(rax, lower)?;
             a.test(ch, 1)?;
@@ -224,7 +218,7 @@ fn random_switches_are_the_same_whatever_the_caches() {
             a.and(eax, 7)?;
             a.xor(qword_ptr(r9 + rax * 8), 0x1000)?;
             a.set_label(unchanged)?;
-            // Rarely change an entry of the current root, which then differs from the other.
+            // Rarely changes an entry of the current root, which then differs from the other root.
             a.test(ecx, 0x3f00)?;
             a.jnz(same)?;
             a.xor(qword_ptr(r12 + r14 + ENTRY as i32), 1 << 9)?;

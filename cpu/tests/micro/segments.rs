@@ -26,7 +26,7 @@ fn load(ring: u8, selector: u16, mov: fn(&mut Assembler) -> Result<(), Error>) -
     g.code(code, |a| {
         a.mov(eax, i32::from(selector))?;
         mov(a)?;
-        a.int(i32::from(EXIT_VECTOR))
+        exit(a)
     });
     g
 }
@@ -98,9 +98,7 @@ fn fs_takes_the_base_and_the_descriptor_is_marked_accessed() {
 
 #[test]
 fn segment_registers_move_push_and_pop() {
-    let mut g = Guest::new();
-    g.start_in_ring_3(USER);
-    g.code(USER, |a| {
+    let g = Guest::in_ring_3(|a| {
         a.mov(rbx, u64::MAX)?;
         a.mov(ebx, ds)?;
         a.mov(r8, u64::MAX)?;
@@ -118,7 +116,7 @@ fn segment_registers_move_push_and_pop() {
         a.mov(r13d, gs)?;
         a.mov(r14, USER + 0x800)?;
         a.mov(word_ptr(r14), cs)?;
-        a.int(i32::from(EXIT_VECTOR))
+        exit(a)
     });
     let out = check(&g);
     let s = &out.state;
@@ -252,7 +250,7 @@ fn an_ldt_holds_descriptors_too() {
     assert_eq!((out.state.gpr[12], out.state.ldtr.base), (u64::from(LDT_SELECTOR), DATA));
     assert_eq!(out.state.seg[seg::GS].base, 0x12_3456);
     assert_eq!(out.vectors(), [(13, 16 | 4)], "beyond the LDT's limit");
-    // With a null LDTR, every selector of the LDT is invalid.
+    // If the LDTR is null, every selector of the LDT is invalid.
     g.code(CODE, |a| {
         a.xor(eax, eax)?;
         a.lldt(ax)?;
@@ -264,14 +262,12 @@ fn an_ldt_holds_descriptors_too() {
 
 #[test]
 fn a_descriptor_on_a_missing_page_is_a_supervisor_page_fault() {
-    let mut g = Guest::new();
-    g.state.gdtr.limit = 0xffff;
-    g.start_in_ring_3(USER);
-    g.code(USER, |a| {
+    let mut g = Guest::in_ring_3(|a| {
         a.mov(eax, 0x1003)?;
         a.mov(ds, eax)
     });
-    // The page after the GDT is mapped, but the page after its new address ELSEWHERE is not.
+    g.state.gdtr.limit = 0xffff;
+    // The page after the GDT is mapped. At its new address ELSEWHERE, the page after it is unmapped.
     let at = g.entry(GDT + 0x1000, 1);
     let handler_page = g.word(at);
     assert_ne!(handler_page, 0);

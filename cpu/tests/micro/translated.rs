@@ -1,22 +1,21 @@
-//! Cases that translated code is likely to get wrong: lazily computed flags, registers that are held in host registers,
-//! and instructions near a page's end.
+//! Cases that translated code may get wrong: lazily computed flags, guest registers in host registers, and instructions
+//! near a page's end.
 
 use super::harness::{check, check_every_count};
 use super::image::*;
 use everett_assembler::*;
 
-/// A loop with every kind of lazily computed flags. They are read right after their instruction, after a memory access,
-/// and in another block.
+/// A loop with every kind of lazily computed flags. The guest reads flags right after their instruction, after a memory
+/// access, and in another block.
 #[test]
 fn flags_are_right_whenever_they_are_read() {
-    let mut g = Guest::new();
-    g.code(CODE, |a| {
+    let g = Guest::in_ring_0(|a| {
         let (again, next, other) = (a.create_label(), a.create_label(), a.create_label());
         a.mov(rdi, DATA)?;
         a.mov(ecx, 200)?;
         a.mov(rax, 0x8123_4567_89ab_cdefu64)?;
         a.set_label(again)?;
-        // The flags are read by a handler (PUSHFQ), and by SETcc, CMOVcc and ADC.
+        // A handler (PUSHFQ) reads the flags, and so do SETcc, CMOVcc and ADC.
         a.add(rax, rcx)?;
         a.pushfq()?;
         a.sub(eax, 0x1234_5678)?;
@@ -28,7 +27,7 @@ fn flags_are_right_whenever_they_are_read() {
         a.adc(rbx, 3)?;
         a.shr(eax, 1)?;
         a.pushfq()?;
-        // OF after a shift by more than one bit, read before another instruction writes it.
+        // OF after a shift by more than one bit. The guest reads it before another instruction writes it.
         a.shl(edx, 3)?;
         a.setl(r8b)?;
         a.seto(r9b)?;
@@ -74,19 +73,13 @@ fn flags_are_right_whenever_they_are_read() {
     check_every_count(&g);
 }
 
-/// A block that ends exactly at its page's end, one that begins with the next page, and calls and returns between
-/// them.
+/// A block that ends exactly at its page's end, and a block that begins with the next page, with calls and returns
+/// between them.
 #[test]
 fn blocks_can_end_and_begin_at_a_page_boundary() {
-    let mut g = Guest::new();
-    g.code(CODE, |a| {
+    let g = Guest::in_ring_0(|a| {
         let function = a.create_label();
-        let again = a.create_label();
-        a.mov(ecx, 20)?;
-        a.set_label(again)?;
-        a.call(function)?;
-        a.dec(ecx)?;
-        a.jnz(again)?;
+        repeat(a, 20, |a| a.call(function))?;
         a.hlt()?;
         // One-byte instructions up to the page's end and beyond it.
         for _ in 0..8000 {
@@ -107,8 +100,8 @@ fn blocks_can_end_and_begin_at_a_page_boundary() {
     assert_eq!(done.state.gpr[2], 20 * 5000);
 }
 
-/// A handler computes the address of an operand that is more than 2^31 bytes from the start of the page with the
-/// instruction. Translated code has jumped to this page.
+/// A handler computes the address of an operand. The operand is more than 2^31 bytes from the start of the page with
+/// the instruction. Translated code has jumped to this page.
 #[test]
 fn far_operands_are_found_from_any_page() {
     let function = CODE + 0x1800;
@@ -119,12 +112,7 @@ fn far_operands_are_found_from_any_page() {
     g.put(DATA + (target & 0xfff), 5);
     g.state.gpr[3] = 0;
     g.code(CODE, |a| {
-        let again = a.create_label();
-        a.mov(ecx, 20)?;
-        a.set_label(again)?;
-        a.call(function)?;
-        a.dec(ecx)?;
-        a.jnz(again)?;
+        repeat(a, 20, |a| a.call(function))?;
         a.hlt()
     });
     g.code(function, |a| {
@@ -137,9 +125,9 @@ fn far_operands_are_found_from_any_page() {
     assert_eq!(check(&g).state.gpr[3], 20 * 5);
 }
 
-/// Code is changed through another mapping, so that its own mapping stays executable. In the first guest a call from
-/// another page leads to it, in the second a jump from its own page. It changes every 64 iterations, so that it becomes
-/// hot in between.
+/// The guest changes code through another mapping, so that the code's own mapping stays executable. In the first guest
+/// a call from another page leads to the code, in the second a jump from its own page. The code changes every 64
+/// iterations, so it becomes hot in between.
 #[test]
 fn changed_code_is_not_mistaken_for_the_old_code() {
     let sum = (1..=500).map(|n| n & !63).sum::<u64>();
@@ -151,18 +139,15 @@ fn changed_code_is_not_mistaken_for_the_old_code() {
         a.ret()
     });
     g.code(CODE, |a| {
-        let again = a.create_label();
         a.mov(rdi, DATA)?;
         a.mov(rsi, ELSEWHERE)?;
-        a.mov(ecx, 500)?;
-        a.set_label(again)?;
-        a.mov(edx, ecx)?;
-        a.and(edx, -64)?;
-        a.mov(dword_ptr(rsi + 1), edx)?;
-        a.call(rdi)?;
-        a.add(rbx, rax)?;
-        a.dec(ecx)?;
-        a.jnz(again)?;
+        repeat(a, 500, |a| {
+            a.mov(edx, ecx)?;
+            a.and(edx, -64)?;
+            a.mov(dword_ptr(rsi + 1), edx)?;
+            a.call(rdi)?;
+            a.add(rbx, rax)
+        })?;
         a.hlt()
     });
     assert_eq!(check(&g).state.gpr[3], sum);
@@ -192,8 +177,8 @@ fn changed_code_is_not_mistaken_for_the_old_code() {
     assert_eq!(check(&g).state.gpr[3], sum);
 }
 
-/// A call through the word that its return address overwrites, to a function on a page that was never executed. The
-/// target is the word's old value.
+/// The guest calls through a word that the call's return address overwrites. The function is on a page that was never
+/// executed. The target must be the word's old value.
 #[test]
 fn a_call_may_overwrite_its_own_operand() {
     let mut g = Guest::new();
@@ -206,16 +191,13 @@ fn a_call_may_overwrite_its_own_operand() {
         a.ret()
     });
     g.code(CODE, |a| {
-        let again = a.create_label();
         a.mov(rdi, ELSEWHERE)?;
-        a.mov(ecx, 20)?;
-        a.set_label(again)?;
-        a.mov(qword_ptr(rsp - 8), rdi)?;
-        a.call(qword_ptr(rsp - 8))?;
-        a.add(rdi, 0x1000)?;
-        a.dec(ecx)?;
-        a.jnz(again)?;
-        // A call to a non-canonical address faults, with the target that was read before the push.
+        repeat(a, 20, |a| {
+            a.mov(qword_ptr(rsp - 8), rdi)?;
+            a.call(qword_ptr(rsp - 8))?;
+            a.add(rdi, 0x1000)
+        })?;
+        // A call to a non-canonical address faults. The target is the value that was read before the push.
         a.mov(r12, rbx)?;
         a.mov(rdi, 1u64 << 63)?;
         a.mov(qword_ptr(rsp - 8), rdi)?;
@@ -227,8 +209,8 @@ fn a_call_may_overwrite_its_own_operand() {
     assert_eq!(done.log().iter().map(|record| record.vector).collect::<Vec<_>>(), [13]);
 }
 
-/// Vector registers keep their values across everything that makes translated code store and reload them: handlers, TLB
-/// misses, reads of flags, and the end of a block. Some operands are the same register.
+/// Vector registers keep their values when translated code stores and reloads them: around handlers, TLB misses, reads
+/// of flags, and the end of a block. In some instructions, both operands are the same register.
 #[test]
 fn vector_registers_are_stored_and_reloaded() {
     let mut g = Guest::new();
@@ -244,14 +226,15 @@ fn vector_registers_are_stored_and_reloaded() {
         a.pshufd(xmm0, xmm0, 0)?;
         a.pshuflw(xmm8, xmm8, 0x1b)?;
         a.paddd(xmm1, xmm0)?;
-        // The handler of CPUID needs all registers stored. A TLB miss must preserve the cached registers.
+        // The handler of CPUID needs all registers in memory. A TLB miss must preserve the guest registers that are in
+        // host registers.
         a.cpuid()?;
         a.mov(ecx, dword_ptr(rsi + 0x200))?;
         a.pxor(xmm2, xmm1)?;
         a.movdqu(xmmword_ptr(rsi + 0x101), xmm2)?;
         a.movdqa(xmm3, xmmword_ptr(rdi + 0x100))?;
         a.add(rbx, rcx)?;
-        // POPFQ leaves flags that are not the result of an operation, and JC reads them.
+        // POPFQ sets flags that no operation computed, and JC reads them.
         a.pushfq()?;
         a.popfq()?;
         a.jc(over)?;
@@ -278,12 +261,11 @@ fn vector_registers_are_stored_and_reloaded() {
     assert_ne!(done.state.fpu.xmm[1], 0);
 }
 
-/// Flags of instructions with an incoming CF, second-byte registers (AH to BH) or memory operands. Translated code
-/// stores the host's flags for most of them, instead of operands from which to compute the flags later.
+/// Flags of instructions that read CF or have second-byte registers (AH to BH) or memory operands. For most of them,
+/// translated code stores the host's flags instead of operands from which the flags follow.
 #[test]
 fn flags_of_other_operations_are_the_same() {
-    let mut g = Guest::new();
-    g.code(CODE, |a| {
+    let g = Guest::in_ring_0(|a| {
         let again = a.create_label();
         a.mov(rsi, DATA)?;
         a.mov(edi, 100)?;
@@ -311,7 +293,7 @@ fn flags_of_other_operations_are_the_same() {
         a.cmovl(r10, rcx)?;
         a.xchg(qword_ptr(rsi + 24), r10)?;
         a.lock().inc(dword_ptr(rsi + 32))?;
-        // A handler, after which no register is cached.
+        // Calls a handler. After it, no guest register is in a host register.
         a.cpuid()?;
         a.movzx(eax, ah)?;
         a.pop(r11)?;
@@ -328,25 +310,23 @@ fn flags_of_other_operations_are_the_same() {
     assert_ne!(check(&g).state.gpr[14], 0);
 }
 
-/// Each mode has a TLB table of its own: an entry that was made while RFLAGS.AC was set is not found while AC is clear.
+/// Each mode has a TLB table of its own. An entry that was made while RFLAGS.AC was set must not be found while AC is
+/// clear.
 #[test]
 fn a_tlb_entry_of_another_mode_is_not_used() {
-    // The low bits of the page number (0x102) exceed the 256 entries that a mode has at most. An index that is not
-    // masked would lie in another mode's table.
+    // The low bits of the page number (0x102) exceed the 256 entries that a mode has at most. An unmasked index would
+    // lie in another mode's table.
     const USERS: u64 = ELSEWHERE + 0x10_2000;
     let mut g = Guest::new();
     g.state.cr4 |= 1 << 21;
     g.map(USERS, DATA, P | W | U);
     g.put(DATA, 7);
     g.code(CODE, |a| {
-        let again = a.create_label();
         a.mov(rsi, USERS)?;
-        a.mov(ecx, 3)?;
-        a.set_label(again)?;
-        a.stac()?;
-        a.add(r12, qword_ptr(rsi))?;
-        a.dec(ecx)?;
-        a.jnz(again)?;
+        repeat(a, 3, |a| {
+            a.stac()?;
+            a.add(r12, qword_ptr(rsi))
+        })?;
         a.clac()?;
         a.add(r12, qword_ptr(rsi))?;
         a.hlt()
@@ -356,8 +336,7 @@ fn a_tlb_entry_of_another_mode_is_not_used() {
     assert_eq!((done.log().len(), done.log()[0].cr2), (1, USERS));
 }
 
-/// An instruction on two pages, whose second page differs each time: it is mapped to another page, or its bytes are
-/// changed.
+/// An instruction on two pages. Its second page differs each time: the guest maps another page or changes the bytes.
 #[test]
 fn an_instruction_on_two_pages_follows_both() {
     let mut g = Guest::new();
@@ -370,25 +349,22 @@ fn an_instruction_on_two_pages_follows_both() {
     g.bytes(DATA + 0x2000, &[0x20, 0x30, 0x40, 0xc3]);
     let leaf = g.entry(ELSEWHERE + 0x1000, 1);
     g.code(CODE, |a| {
-        let again = a.create_label();
         a.mov(rsi, at)?;
         a.mov(rdi, leaf)?;
         a.mov(r8, DATA + 0x1000)?;
-        a.mov(ecx, 40)?;
-        a.set_label(again)?;
-        a.call(rsi)?;
-        a.add(rbx, rax)?;
-        a.call(rsi)?;
-        a.add(rbx, rax)?;
-        // Map the other page.
-        a.xor(qword_ptr(rdi), 0x3000)?;
-        a.call(rsi)?;
-        a.add(rbx, rax)?;
-        a.xor(qword_ptr(rdi), 0x3000)?;
-        // Change the bytes.
-        a.inc(byte_ptr(r8))?;
-        a.dec(ecx)?;
-        a.jnz(again)?;
+        repeat(a, 40, |a| {
+            a.call(rsi)?;
+            a.add(rbx, rax)?;
+            a.call(rsi)?;
+            a.add(rbx, rax)?;
+            // Maps the other page.
+            a.xor(qword_ptr(rdi), 0x3000)?;
+            a.call(rsi)?;
+            a.add(rbx, rax)?;
+            a.xor(qword_ptr(rdi), 0x3000)?;
+            // Changes the bytes.
+            a.inc(byte_ptr(r8))
+        })?;
         a.hlt()
     });
     let expected: u64 = (0..40).map(|n| 2 * (0x0403_0201 + (n << 8)) + 0x4030_2001).sum();
@@ -396,7 +372,8 @@ fn an_instruction_on_two_pages_follows_both() {
     check_every_count(&g);
 }
 
-/// If the second page is unmapped or not executable, its page fault is raised before the instruction has any effect.
+/// If the second page is unmapped or not executable, the CPU raises the page fault before the instruction has any
+/// effect.
 #[test]
 fn an_instruction_on_two_pages_needs_both() {
     for forbidden in [0, P | W | NX] {
@@ -433,7 +410,8 @@ fn an_instruction_on_two_pages_needs_both() {
     }
 }
 
-/// Repeated string instructions in loops: across pages, into a fault, with counts of zero and with stops in between.
+/// Repeated string instructions in loops: across pages, into a fault, with counts of zero, and with stops in the
+/// middle.
 #[test]
 fn repeated_string_instructions_stop_and_continue_anywhere() {
     let mut g = Guest::new();
@@ -455,7 +433,7 @@ fn repeated_string_instructions_stop_and_continue_anywhere() {
         a.repe().cmpsb()?;
         a.pushfq()?;
         a.add(rdx, rcx)?;
-        // The memory beyond the second page is unmapped: a fault after five iterations.
+        // The memory after the second page is unmapped, so the instruction faults after five iterations.
         a.mov(rdi, ELSEWHERE + 0x1ff6)?;
         a.mov(ecx, 9)?;
         a.rep().stosw()?;
@@ -476,23 +454,19 @@ fn repeated_string_instructions_stop_and_continue_anywhere() {
 #[test]
 fn sti_delays_an_interrupt_by_one_instruction() {
     for at in 0..60 {
-        let mut g = Guest::new();
-        g.interrupts.push((at, 0x55));
-        g.code(CODE, |a| {
-            let again = a.create_label();
-            a.mov(ecx, 10)?;
-            a.set_label(again)?;
-            a.sti()?;
-            a.inc(eax)?;
-            a.sti()?;
-            a.mov(ebx, ecx)?;
-            a.cli()?;
-            a.nop()?;
-            a.dec(ecx)?;
-            a.jnz(again)?;
+        let mut g = Guest::in_ring_0(|a| {
+            repeat(a, 10, |a| {
+                a.sti()?;
+                a.inc(eax)?;
+                a.sti()?;
+                a.mov(ebx, ecx)?;
+                a.cli()?;
+                a.nop()
+            })?;
             a.sti()?;
             a.hlt()
         });
+        g.interrupts.push((at, 0x55));
         check(&g);
     }
 }
@@ -543,16 +517,15 @@ fn returns_go_to_the_address_on_the_stack() {
     assert_eq!(done.state.gpr[0], 12 * ((1..=70).sum::<u64>() + 6 + 3));
 }
 
-/// Runs of pushes and pops, with the stack pointer at every distance from the end of a page, and from an unmapped
-/// page.
+/// Runs of pushes and pops. The stack pointer has every distance from the end of a page, and from an unmapped page.
 #[test]
 fn runs_on_the_stack_cross_pages_word_by_word() {
     let mut g = Guest::new();
-    // Adjacent in linear memory, but not in RAM.
+    // The two pages are adjacent in linear memory, but not in RAM.
     g.map(ELSEWHERE + 0x1000, DATA, P | W);
     g.map(ELSEWHERE + 0x2000, DATA + 0x3000, P | W);
-    // A separate stack for the handlers.
-    g.gate_with(14, KERNEL_CS, 0x6000 + 14 * 16, 0x8e, 1);
+    // The handlers use a separate stack.
+    g.handler_stack(14, IST1);
     g.code(CODE, |a| {
         let (again, next) = (a.create_label(), a.create_label());
         a.mov(rcx, ELSEWHERE + 0x2050)?;

@@ -18,6 +18,7 @@ use everett_session::run::booted;
 use everett_session::run::launch::Launcher;
 use everett_session::world::event::{Event, StreamName, What};
 use everett_session::world::timeline::{COMMAND, Timeline};
+use everett_streams::{BootSeed, Seed};
 use everett_vmm::boot::DEFAULT_CMDLINE;
 use everett_vmm::machine::{End, MachineConfig, Stop, Until};
 use everett_world_file::{Clock, Workload, World};
@@ -56,7 +57,7 @@ pub struct Args {
     pub memory: Option<u64>,
     /// The seed
     #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
+    pub seed: Option<Seed>,
     /// Stop at this vtime; without it the guest runs until it powers off, or Ctrl-C
     #[arg(long = "for", value_name = "DURATION", value_parser = units::parse_duration_ns)]
     pub duration_ns: Option<u64>,
@@ -100,7 +101,8 @@ fn boot_raw(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let unpacked = images::unpack_kernel(kernel)?;
     let mut config = MachineConfig::new(unpacked.path());
     config.initramfs.clone_from(&args.initramfs);
-    config.seed = args.seed.unwrap_or(0);
+    // Such a machine has no *ready*: the operator's seed is that of its boot.
+    config.boot_seed = BootSeed::new(args.seed.unwrap_or_default().number());
     config.cmdline = format!("{DEFAULT_CMDLINE} {}", args.cmdline).trim_end().to_owned();
     if let Some(bytes) = args.memory {
         config.memory_bytes = bytes;
@@ -137,7 +139,7 @@ fn boot_world(ui: &Ui, args: &Args, file: &Path) -> anyhow::Result<Outcome> {
     let engine = Engine::choose(args.engine.asked(), world.clock)?;
     let options = engine.options(engine_options(&args.hidden)?);
     world.workload = Workload::default();
-    let seed = args.seed.or(world.seed).unwrap_or(0);
+    let seed = args.seed.or(world.seed).unwrap_or_default();
     let interrupt = Interrupt::install()?;
     let mut files = images::get(ui, &world, features::access(), &interrupt)?.files;
     let unpacked = args.kernel.as_deref().map(images::unpack_kernel).transpose()?;

@@ -10,7 +10,7 @@ use everett_host::time::Stopwatch;
 use everett_input::units::{self, Vtime};
 use everett_report::causality as words;
 use everett_report::exploration::figures::counted;
-use everett_session::explore::causality::{Onlooker, Options, Progress, causality};
+use everett_session::explore::causality::{CausalityProgress, Onlooker, Options, causality};
 use everett_session::explore::replay::Recorded;
 use serde::Serialize;
 
@@ -156,14 +156,14 @@ const LINES_EVERY_S: f64 = 10.0;
 
 impl Keeper<'_> {
     /// Returns a line of progress.
-    fn line(&self, progress: &Progress) -> String {
+    fn line(&self, progress: &CausalityProgress) -> String {
         let seconds = self.clock.seconds();
         match *progress {
-            Progress::Replaying(vtime_ns) => {
+            CausalityProgress::Replaying(vtime_ns) => {
                 let at = Vtime(vtime_ns).to_string();
                 format!("causality: replaying the finding, {} s of vtime after {seconds:.0} s", at.trim())
             }
-            Progress::Futures { futures, .. } => {
+            CausalityProgress::Futures { futures, .. } => {
                 let left = self.futures_max.saturating_sub(futures) as f64;
                 let most_min = left * seconds / (futures as f64).max(1.0) / 60.0;
                 format!(
@@ -190,7 +190,7 @@ fn interim(causality: &Causality) -> String {
 }
 
 impl Onlooker for Keeper<'_> {
-    fn at(&mut self, progress: &Progress) {
+    fn at(&mut self, progress: &CausalityProgress) {
         self.bar.at(progress);
         if !self.ui.bars && self.clock.seconds() - self.told_s >= LINES_EVERY_S {
             self.told_s = self.clock.seconds();
@@ -221,9 +221,9 @@ mod tests {
             futures_max: 2_000,
             interim: ", no jump so far".to_owned(),
         };
-        let line = keeper.line(&Progress::Futures { futures: 64, between: None });
+        let line = keeper.line(&CausalityProgress::Futures { futures: 64, between: None });
         assert!(line.starts_with("causality: 64 futures after 0 s, no jump so far; at most "), "{line}");
-        let line = keeper.line(&Progress::Replaying(1_500_000_000));
+        let line = keeper.line(&CausalityProgress::Replaying(1_500_000_000));
         assert!(line.starts_with("causality: replaying the finding, 1.5"), "{line}");
     }
 }

@@ -20,6 +20,7 @@ use everett_session::run::restarts::Nodes;
 use everett_session::world::identity::Identity;
 use everett_session::world::moments::MomentFolder;
 use everett_session::world::timeline::{BootError, Faults, Timeline};
+use everett_streams::Seed;
 use everett_vmm::engine::kvm::KvmEngine;
 use everett_world_file::init::compose_in;
 use everett_world_file::{self as world_files, Clock, World};
@@ -314,9 +315,9 @@ impl Prepared {
 
     /// Returns the seed of the command line, else that of the moment at which timelines start, else the world's, else
     /// 0.
-    pub(super) fn seed(&self, asked: Option<u64>) -> u64 {
+    pub(super) fn seed(&self, asked: Option<Seed>) -> Seed {
         let begun = self.launcher.from.as_ref().and_then(|stored| stored.session.seed());
-        asked.or(begun).or(self.launcher.world.seed).unwrap_or(0)
+        asked.or(begun).or(self.launcher.world.seed).unwrap_or_default()
     }
 }
 

@@ -16,7 +16,8 @@ use everett_session::explore::setting::Setting;
 use everett_session::explore::shrink::{Limits as ShrinkLimits, Shrunk, Wanted};
 use everett_session::output::show;
 use everett_session::world::event::{Event, What};
-use everett_vmm::wire::log::Step;
+use everett_streams::Seed;
+use everett_vmm::wire::log::FrameStep;
 use serde::Serialize;
 
 use super::exploration::Run;
@@ -30,8 +31,8 @@ use crate::ui::{Ui, printable, style};
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The seed; under the default the finding comes soon
-    #[arg(long, value_name = "N", default_value_t = 18)]
-    pub seed: u64,
+    #[arg(long, value_name = "N", default_value_t = Seed::new(18))]
+    pub seed: Seed,
     /// Run directory [default: everett-demo in the current folder, or everett-demo-2 and so on]
     #[arg(short, long, value_name = "RUN")]
     pub output: Option<PathBuf>,
@@ -263,7 +264,7 @@ impl Watch for Tape {
         self.0.event(event);
     }
 
-    fn message(&mut self, step: &Step) {
+    fn message(&mut self, step: &FrameStep) {
         self.0.message(step);
     }
 }

@@ -11,6 +11,7 @@ use everett_guest_image::lock::{Lock, Locked};
 use everett_guest_image::{apt, image};
 use everett_host::interrupt::Interrupt;
 use everett_session::machines::EngineOptions;
+use everett_streams::Seed;
 use everett_world_file::World;
 
 use super::demo_agent;
@@ -23,7 +24,7 @@ const SEEN: &str = include_str!("../../../examples/redis-sentinel/demo.lock");
 const NAMED_MAX: usize = 3;
 
 /// Prepares a world of the demo with the locked versions, or with today's if Debian no longer serves those. Says which.
-pub(super) fn prepare(ui: &Ui, world: World, seed: u64, interrupt: &Interrupt) -> anyhow::Result<Explored> {
+pub(super) fn prepare(ui: &Ui, world: World, seed: Seed, interrupt: &Interrupt) -> anyhow::Result<Explored> {
     let path = world.file.with_extension("lock");
     let is_new = !path.exists();
     if is_new {

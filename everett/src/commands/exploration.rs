@@ -18,6 +18,7 @@ use everett_session::machines::engines::{Asked, Engine};
 use everett_session::machines::{EngineKind, EngineOptions};
 use everett_session::run::booted::{self, Wanted};
 use everett_session::world::identity::{MACHINE_VERSION, check_version};
+use everett_streams::Seed;
 use everett_world_file::seal::{self, Inputs};
 use everett_world_file::{Seal, World};
 use serde_json::{Value, json};
@@ -38,7 +39,7 @@ pub(super) struct Explored {
 pub(super) fn prepare(
     ui: &Ui,
     world: World,
-    seed: Option<u64>,
+    seed: Option<Seed>,
     options: EngineOptions,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Explored> {
@@ -264,7 +265,7 @@ mod tests {
             image: String::new(),
             world_file: file.display().to_string(),
             world: recorded(&world),
-            seed: 1,
+            seed: Seed::new(1),
             strategy: StrategyName(StrategyKind::Uniform.name().to_owned()),
             in_flight: defaults.in_flight,
             root_ns: 0,

@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use everett_explorer::config::ExploreConfig;
 use everett_explorer::coverage::Kind;
 use everett_explorer::length_defaults::{Length, LengthDefaults};
-use everett_explorer::run::{Budget, End, FinalPhases, Header, Journal, Why};
+use everett_explorer::run::{Budget, EndReason, ExplorationEnd, FinalPhases, Header, Journal};
 use everett_explorer::search::strategy::StrategyKind;
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
@@ -19,6 +19,7 @@ use everett_session::explore::resource_use::Quarter;
 use everett_session::explore::worker_pool::Before;
 use everett_session::machines::engines::Engine;
 use everett_session::world::identity::check_version;
+use everett_streams::Seed;
 use everett_world_file::{Clock, World};
 use serde::Serialize;
 
@@ -45,7 +46,7 @@ pub struct Args {
     pub world: Option<PathBuf>,
     /// The seed [default: the world file's, else 0]
     #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
+    pub seed: Option<Seed>,
     /// The run directory [default: run in the current folder]
     #[arg(short, long, value_name = "RUN", default_value = "run", hide_default_value = true)]
     pub output: PathBuf,
@@ -94,7 +95,7 @@ const WORKERS_PART: u32 = 4;
 struct Summary<'a> {
     kind: &'static str,
     path: String,
-    why: Why,
+    why: EndReason,
     engine: &'a str,
     exact: bool,
     branches: u64,
@@ -239,7 +240,7 @@ pub(super) fn go(
     interrupt: &Interrupt,
     before: Before<'_>,
     form: Form,
-) -> anyhow::Result<(expedition::Outcome, Recordings)> {
+) -> anyhow::Result<(expedition::ExplorationOutcome, Recordings)> {
     let resumed = findings::is_run(folder)?;
     let mut journal = match resumed {
         true => Journal::resume(folder, header)?,
@@ -258,7 +259,7 @@ pub(super) fn go(
     let host_ns = u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX);
     let most = Some(limits.branches).filter(|branches| *branches < u64::MAX);
     let budget = Budget { branches: most, host_ns: limits.host_ns, until_found: limits.until_found };
-    let end = End { budget: Some(budget), ..outcome.merged.end(outcome.why, host_ns) };
+    let end = ExplorationEnd { budget: Some(budget), ..outcome.merged.end(outcome.why, host_ns) };
     keep_evidence(&mut journal, &outcome)?;
     journal.finish(&end)?;
     let compared = entry.map(|entry| entry.finish(ui, &outcome.merged, &end)).transpose()?.flatten();
@@ -369,7 +370,7 @@ fn tell_beginning(
 }
 
 /// Writes faults, log lines and packets of each finding to files.
-fn keep_evidence(journal: &mut Journal, outcome: &expedition::Outcome) -> anyhow::Result<()> {
+fn keep_evidence(journal: &mut Journal, outcome: &expedition::ExplorationOutcome) -> anyhow::Result<()> {
     for finding in outcome.merged.findings() {
         let hit = &finding.hit;
         let text = |lines: &[String]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
@@ -395,7 +396,7 @@ fn keep_evidence(journal: &mut Journal, outcome: &expedition::Outcome) -> anyhow
 fn tell_end(
     ui: &Ui,
     clock: Clock,
-    outcome: &expedition::Outcome,
+    outcome: &expedition::ExplorationOutcome,
     digest: &str,
     host_seconds: f64,
 ) -> anyhow::Result<()> {
@@ -468,7 +469,7 @@ fn tell_unsuccessful(ui: &Ui, commands: &[TestCommand]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn tell_findings(ui: &Ui, outcome: &expedition::Outcome, folder: &str) -> anyhow::Result<()> {
+fn tell_findings(ui: &Ui, outcome: &expedition::ExplorationOutcome, folder: &str) -> anyhow::Result<()> {
     match outcome.merged.findings().len() {
         0 => ui.say(style::paint(style::GOOD, "nothing found"))?,
         n => {

@@ -6,7 +6,7 @@ use everett_explorer::run::{Hit, MergeInput, Record};
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
 use everett_input::units::Vtime;
-use everett_session::explore::expedition::{Onlooker, Progress, Sight};
+use everett_session::explore::expedition::{ExplorationProgress, Onlooker, Sight};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -141,7 +141,7 @@ impl Onlooker for Reporter<'_> {
         }
     }
 
-    fn at(&mut self, progress: &Progress) {
+    fn at(&mut self, progress: &ExplorationProgress) {
         match &mut self.display {
             Display::Plain(bar) => bar.at(progress, self.clock.seconds()),
             Display::Live(live, _) => live.at(progress),

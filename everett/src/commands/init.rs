@@ -8,7 +8,7 @@ use anyhow::{Context, anyhow, bail};
 use everett_host::interrupt::Interrupt;
 use everett_session::images;
 use everett_world_file::init::{self, Draft, Machines, Subject, Wanted, compose_in};
-use everett_world_file::{ContainerImage, NODES_MAX};
+use everett_world_file::{NODES_MAX, parse_image};
 use serde::Serialize;
 
 use super::common::WORLD_FILE;
@@ -173,8 +173,7 @@ fn machines(subject: Subject, arguments: &[String]) -> anyhow::Result<Machines> 
         Subject::Package(name) => Machines::Package(name),
         Subject::Program(path) => Machines::Program { path, arguments: arguments.to_vec() },
         Subject::Image(text) => {
-            let image =
-                ContainerImage::parse(Path::new("."), &text).map_err(|what| anyhow!("{text}: {what}"))?;
+            let image = parse_image(Path::new("."), &text).map_err(|what| anyhow!("{text}: {what}"))?;
             let facts = images::facts(&image, features::access())?;
             Machines::Image { image, text, facts }
         }

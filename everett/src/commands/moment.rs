@@ -14,6 +14,7 @@ use everett_session::world::conversation::Phase;
 use everett_session::world::moments::{MomentFolder, Recorded, Stored, check_name};
 use everett_session::world::timeline::Timeline;
 use everett_snapshot::moment::MomentHeader;
+use everett_streams::Seed;
 use everett_vmm::machine::Until;
 use everett_world_file::Clock;
 use serde::Serialize;
@@ -77,7 +78,7 @@ pub struct TimelinePoint {
     pub world: PathBuf,
     /// The seed [default: the world file's, else 0]
     #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
+    pub seed: Option<Seed>,
     /// Vtime after ready
     #[arg(long, value_name = "DURATION", value_parser = units::parse_duration_ns)]
     pub at: u64,
@@ -101,7 +102,7 @@ struct Record<'a> {
     name: &'a str,
     /// Path of the timeline and vtime on it.
     moment: &'a str,
-    seed: u64,
+    seed: Seed,
     vtime_ns: u64,
     /// Number of pages of memory and blocks of disks that differ from *ready*; `distinct_pages` counts their distinct
     /// contents.
@@ -131,7 +132,7 @@ fn open(ui: &Ui, world: &Path) -> anyhow::Result<Prepared> {
 }
 
 /// Returns the label of a place: the timeline's path and the vtime.
-fn place_name(prepared: &Prepared, seed: u64, vtime_ns: u64) -> String {
+fn place_name(prepared: &Prepared, seed: Seed, vtime_ns: u64) -> String {
     format!("{}@{vtime_ns}", prepared.identity.path(seed))
 }
 
@@ -300,7 +301,7 @@ fn tell(
         kind: "moment",
         name,
         moment: &info.label,
-        seed: info.seed,
+        seed: Seed::new(info.seed),
         vtime_ns: info.vtime,
         pages: header.delta_pages,
         distinct_pages: header.distinct_pages,

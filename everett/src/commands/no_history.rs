@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use everett_explorer::run::{End, Header, Merged};
+use everett_explorer::run::{ExplorationEnd, Header, Merged};
 use everett_session::explore::expedition::Limits;
 
 use super::prune_args::PruneArgs;
@@ -32,7 +32,7 @@ impl Entry {
         Ok(None)
     }
 
-    pub(super) fn finish(self, _: &Ui, _: &Merged, _: &End) -> anyhow::Result<Option<Compared>> {
+    pub(super) fn finish(self, _: &Ui, _: &Merged, _: &ExplorationEnd) -> anyhow::Result<Option<Compared>> {
         match self {}
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use everett_explorer::plan::draw::draw;
 use everett_explorer::plan::limits::{AT_NS_MAX, LINES_MAX, PLAN_BYTES_MAX};
 use everett_input::units::{self, show_duration_ns};
-use everett_streams::{Lineage, Owner, Streams};
+use everett_streams::{Lineage, Owner, Seed, Streams};
 use serde::Serialize;
 
 use super::{Outcome, common};
@@ -18,7 +18,7 @@ pub struct Args {
     pub world: PathBuf,
     /// The seed [default: the world file's, else 0]
     #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
+    pub seed: Option<Seed>,
     /// Vtime after ready
     #[arg(long = "for", value_name = "DURATION", value_parser = units::parse_duration_ns, default_value = "20s")]
     pub duration_ns: u64,
@@ -27,14 +27,14 @@ pub struct Args {
 #[derive(Serialize)]
 struct Record<'a> {
     kind: &'static str,
-    seed: u64,
+    seed: Seed,
     for_ns: u64,
     lines: Vec<&'a str>,
 }
 
 pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let world = common::load(&args.world)?;
-    let seed = args.seed.or(world.seed).unwrap_or(0);
+    let seed = args.seed.or(world.seed).unwrap_or_default();
     if args.duration_ns > AT_NS_MAX {
         anyhow::bail!("--for: a plan is for at most {}", show_duration_ns(AT_NS_MAX));
     }

@@ -25,7 +25,7 @@ use everett_session::explore::replay::{Recorded, Replayed, replay};
 use everett_session::explore::setting::Setting;
 use everett_session::explore::shrink::Wanted;
 use everett_session::world::event::Event;
-use everett_vmm::wire::log::Step;
+use everett_vmm::wire::log::FrameStep;
 
 use super::recording::{Key, Recording, is_recorded};
 use super::run_files::replace;
@@ -256,7 +256,7 @@ impl Watch for Tape<'_> {
         self.recording.event(event);
     }
 
-    fn message(&mut self, step: &Step) {
+    fn message(&mut self, step: &FrameStep) {
         if self.messages {
             self.recording.message(step);
         }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use everett_input::units::Vtime;
 use everett_session::explore::witness::{message_line, plain_line};
 use everett_session::world::event::{Event, What};
-use everett_vmm::wire::log::Step;
+use everett_vmm::wire::log::FrameStep;
 use serde::{Deserialize, Serialize};
 
 use super::run_files::replace;
@@ -87,7 +87,7 @@ impl Recording {
         self.add(&Kept::Line { text: clip(&text) });
     }
 
-    pub(super) fn message(&mut self, step: &Step) {
+    pub(super) fn message(&mut self, step: &FrameStep) {
         let name = |port: u8| self.nodes.get(usize::from(port)).map_or("?", String::as_str);
         let text = message_line(step, &name);
         self.add(&Kept::Message { text: clip(&text), sent_ns: step.sent_at });
@@ -121,14 +121,14 @@ fn clip(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use everett_report::scene::Scene;
-    use everett_vmm::wire::log::StepKind;
+    use everett_vmm::wire::log::FrameStepKind;
     use everett_vmm::wire::summary::Summary;
 
     use super::*;
 
-    fn message(vtime: u64, sent_at: u64) -> Step {
-        Step {
-            kind: StepKind::Deliver,
+    fn message(vtime: u64, sent_at: u64) -> FrameStep {
+        FrameStep {
+            kind: FrameStepKind::Deliver,
             vtime,
             sent_at,
             from: 0,

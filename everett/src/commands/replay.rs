@@ -21,7 +21,7 @@ use everett_session::machines::EngineOptions;
 use everett_session::machines::engines::Engine;
 use everett_session::output::show;
 use everett_session::world::event::{Event, What};
-use everett_vmm::wire::log::Step;
+use everett_vmm::wire::log::FrameStep;
 use serde::Serialize;
 
 use super::Outcome;
@@ -370,7 +370,7 @@ impl<'t> Reporter<'t> {
 }
 
 impl Watch for Reporter<'_> {
-    fn message(&mut self, step: &Step) {
+    fn message(&mut self, step: &FrameStep) {
         if let Some(recording) = &mut self.recording {
             recording.message(step);
         }

@@ -11,7 +11,7 @@ use everett_session::run::drive::Watch;
 use everett_session::world::event::{Event, What};
 use everett_session::world::timeline::Timeline;
 use everett_vmm::digest::Digest;
-use everett_vmm::wire::log::Step;
+use everett_vmm::wire::log::FrameStep;
 use everett_vmm::world::Captured;
 use everett_world_file::World;
 use serde::Serialize;
@@ -168,7 +168,7 @@ impl Watch for Reporter<'_> {
         Ok(())
     }
 
-    fn wire(&mut self, steps: &[Step], frames: &[Captured]) -> anyhow::Result<()> {
+    fn wire(&mut self, steps: &[FrameStep], frames: &[Captured]) -> anyhow::Result<()> {
         if let Some(folder) = &mut self.folder {
             folder.wire(&self.nodes, steps, frames)?;
         }

@@ -14,6 +14,7 @@ use everett_session::run::drive::{Ended, UNTIL_DONE_NS_MAX, Watch as _, drive, d
 use everett_session::world::conversation::Phase;
 use everett_session::world::identity::MACHINE_VERSION;
 use everett_session::world::timeline::Timeline;
+use everett_streams::Seed;
 use everett_world_file::{Clock, World};
 use serde::Serialize;
 
@@ -61,7 +62,7 @@ struct Summary {
     path: String,
     identity: String,
     image: String,
-    seed: u64,
+    seed: Seed,
     engine: EngineKind,
     /// Unit of `instructions` and `executed`: exits in clock mode `exit`, conditional branches in `branch`.
     clock: Clock,

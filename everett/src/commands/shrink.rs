@@ -9,7 +9,9 @@ use everett_host::time::Stopwatch;
 use everett_input::units::{self, Vtime, show_duration_ns};
 use everett_session::explore::regression::Regression;
 use everett_session::explore::setting::Setting;
-use everett_session::explore::shrink::{Limits, Progress, Shrunk, Step, Wanted, Why, shrink};
+use everett_session::explore::shrink::{
+    Limits, ShrinkEnd, ShrinkProgress, ShrinkStep, Shrunk, Wanted, shrink,
+};
 use serde::Serialize;
 
 use super::engine_choice::EngineArgs;
@@ -43,7 +45,7 @@ pub struct Args {
 #[derive(Serialize)]
 struct Better {
     kind: &'static str,
-    step: Step,
+    step: ShrinkStep,
     faults: usize,
     runs: u64,
 }
@@ -53,7 +55,7 @@ struct Summary<'a> {
     kind: &'static str,
     path: String,
     /// Reason for the end. Only `minimal` means that the plan was tried without each of its faults.
-    why: Why,
+    why: ShrinkEnd,
     /// Error that ended it, if a run failed.
     failure: Option<String>,
     faults_before: usize,
@@ -95,11 +97,11 @@ pub(super) fn shrunk(
 ) -> anyhow::Result<Shrunk> {
     let bar = ShrinkBar::new(ui, limits.host_ns);
     let (mut better, mut failed) = (0, None);
-    let told = &mut |progress: &Progress| {
+    let told = &mut |progress: &ShrinkProgress| {
         bar.at(progress);
         if progress.better > better {
             better = progress.better;
-            let Progress { step, faults, runs, .. } = *progress;
+            let ShrinkProgress { step, faults, runs, .. } = *progress;
             let told = bar.suspend(|| ui.record(&Better { kind: "better", step, faults, runs }));
             failed = failed.take().or(told.err());
         }
@@ -147,10 +149,10 @@ pub(super) fn write(
         clock.seconds()
     ))?;
     let cut = match shrunk.why {
-        Why::Minimal => None,
-        Why::Budget => Some("the time budget ran out".to_owned()),
-        Why::Interrupted => Some("it was interrupted".to_owned()),
-        Why::Failed => shrunk.failed.clone(),
+        ShrinkEnd::Minimal => None,
+        ShrinkEnd::Budget => Some("the time budget ran out".to_owned()),
+        ShrinkEnd::Interrupted => Some("it was interrupted".to_owned()),
+        ShrinkEnd::Failed => shrunk.failed.clone(),
     };
     if let Some(cut) = cut {
         let cut = printable(&cut);

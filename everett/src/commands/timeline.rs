@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use everett_streams::{BootSeed, Seed};
+
 use super::engine_options::Hidden;
 
 /// Arguments that name a timeline.
@@ -11,10 +13,10 @@ pub struct TimelineArgs {
     pub world: Option<PathBuf>,
     /// The seed [default: the world file's, else 0]
     #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
+    pub seed: Option<Seed>,
     /// The seed of the boot, up to ready [default: the world file's, else 0]
     #[arg(long, value_name = "N")]
-    pub boot_seed: Option<u64>,
+    pub boot_seed: Option<BootSeed>,
     /// Start at power-on instead of at the stored boot
     #[arg(long)]
     pub cold: bool,

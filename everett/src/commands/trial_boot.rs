@@ -14,6 +14,7 @@ use everett_session::run::launch::Launcher;
 use everett_session::world::conversation::Phase;
 use everett_session::world::event::What;
 use everett_session::world::timeline::{COMMAND, Timeline};
+use everett_streams::Seed;
 use everett_vmm::machine::{Stop, Until};
 use everett_world_file::{Restart, Workload, World};
 
@@ -65,7 +66,7 @@ pub(super) fn run(ui: &Ui, world: &World, argv: &[&str], interrupt: &Interrupt) 
         faults: None,
         watching: None,
     };
-    let mut timeline = launcher.start(0)?;
+    let mut timeline = launcher.start(Seed::new(0))?;
     timeline.command_when_ready(Exec::new(argv.iter().map(|word| (*word).to_owned()).collect()));
     let mut display = ui.begin(Task::Boot);
     display.stage("trial boot", 0, 0, None);

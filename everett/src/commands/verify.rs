@@ -8,7 +8,7 @@ use everett_input::units::{self, Vtime, show_duration_ns};
 use everett_session::guest::symbols::Symbols;
 use everett_session::machines::engines::Engine;
 use everett_session::run::bound;
-use everett_session::run::verify::{Job, Mismatch, Report, RunResult};
+use everett_session::run::verify::{Job, Mismatch, RunResult, VerifyReport};
 use everett_session::world::identity::Identity;
 use everett_vmm::divergence::trail::TRAIL_INTERVAL_NS;
 use everett_vmm::divergence::{Cause, Divergence, Side, first_difference};
@@ -135,7 +135,7 @@ pub(super) fn verify(
     job: &Job,
     identity: &Identity,
     interrupt: &Interrupt,
-) -> anyhow::Result<(Outcome, Report)> {
+) -> anyhow::Result<(Outcome, VerifyReport)> {
     let clock = Stopwatch::start();
     tell_beginning(ui, job)?;
     let report = run_with_bar(ui, job, interrupt)?;
@@ -179,7 +179,7 @@ fn tell_beginning(ui: &Ui, job: &Job) -> anyhow::Result<()> {
 }
 
 /// Runs the job with a progress bar.
-pub(super) fn run_with_bar(ui: &Ui, job: &Job, interrupt: &Interrupt) -> anyhow::Result<Report> {
+pub(super) fn run_with_bar(ui: &Ui, job: &Job, interrupt: &Interrupt) -> anyhow::Result<VerifyReport> {
     let total_ns = job.duration_ns.saturating_mul(u64::from(job.runs));
     let bar = RunBar::new(ui, total_ns);
     bar.name(&format!("{} runs, {} at a time", job.runs, job.jobs));
@@ -218,7 +218,7 @@ fn tell_run(ui: &Ui, clock: Clock, result: &RunResult) -> anyhow::Result<()> {
 fn tell_end(
     ui: &Ui,
     job: &Job,
-    report: &Report,
+    report: &VerifyReport,
     clean_runs: u32,
     path: &str,
     seconds: f64,

@@ -6,7 +6,7 @@ use everett_explorer::coverage::Dictionary;
 use everett_explorer::run::{Hit, MergeInput, Record};
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
-use everett_session::explore::expedition::{Progress, Sight};
+use everett_session::explore::expedition::{ExplorationProgress, Sight};
 
 use super::exploration_facts::ExplorationFacts;
 
@@ -35,7 +35,7 @@ impl Live {
         match *self {}
     }
 
-    pub(crate) fn at(&mut self, _: &Progress) {
+    pub(crate) fn at(&mut self, _: &ExplorationProgress) {
         match *self {}
     }
 

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use everett_host::time::Stopwatch;
 use everett_input::units::{Vtime, show_bytes, show_duration_ns};
-use everett_session::explore::causality::Progress as CausalityProgress;
-use everett_session::explore::expedition::Progress;
-use everett_session::explore::shrink::Progress as ShrinkProgress;
+use everett_session::explore::causality::CausalityProgress;
+use everett_session::explore::expedition::ExplorationProgress;
+use everett_session::explore::shrink::ShrinkProgress;
 use everett_session::output::progress::Display;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -114,7 +114,7 @@ impl ExploreBar {
     }
 
     /// Shows the progress after this host time.
-    pub fn at(&self, progress: &Progress, seconds: f64) {
+    pub fn at(&self, progress: &ExplorationProgress, seconds: f64) {
         let search = &progress.search;
         match (self.budget_s, self.branches) {
             (Some(budget_s), _) => {

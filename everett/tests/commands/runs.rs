@@ -5,7 +5,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use everett_explorer::run::{Header, Journal, Merged, Reading, Why};
+use everett_explorer::run::{EndReason, Header, Journal, Merged, Reading};
+use everett_streams::Seed;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -55,7 +56,7 @@ impl Lab {
             machine_version: "1".to_owned(),
             identity: identity.to_owned(),
             world_file: self.path("w.toml").display().to_string(),
-            seed: 7,
+            seed: Seed::new(7),
             root_ns: 1_000,
             segment_ns: 2_000_000_000,
             horizon_ns: 30_000_000_000,
@@ -74,7 +75,7 @@ impl Lab {
                 .unwrap();
         }
         let merged: Merged = Reading::open(&folder).unwrap().merged(u64::MAX).unwrap();
-        journal.finish(&merged.end(Why::Branches, 12)).unwrap();
+        journal.finish(&merged.end(EndReason::Branches, 12)).unwrap();
         for (file, unix_s) in [("run.json", begun_unix_s), ("end.json", begun_unix_s + 5)] {
             let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(unix_s);
             fs::File::options().write(true).open(folder.join(file)).unwrap().set_modified(time).unwrap();

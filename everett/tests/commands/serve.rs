@@ -6,7 +6,8 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use everett_explorer::run::{Header, Hit, Journal, Reading, Why};
+use everett_explorer::run::{EndReason, Header, Hit, Journal, Reading};
+use everett_streams::Seed;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -16,7 +17,7 @@ fn header() -> Header {
     Header {
         identity: "0".to_owned(),
         world_file: "/nowhere/w.toml".to_owned(),
-        seed: 7,
+        seed: Seed::new(7),
         root_ns: 1_000,
         segment_ns: 2_000_000_000,
         horizon_ns: 30_000_000_000,
@@ -129,7 +130,7 @@ fn the_page_follows_a_run_that_another_process_writes() {
     drop(lab.journal.take());
     let journal = Journal::resume(&lab.run(), &header()).unwrap();
     let merged = Reading::open(&lab.run()).unwrap().merged(u64::MAX).unwrap();
-    journal.finish(&merged.end(Why::Branches, 12)).unwrap();
+    journal.finish(&merged.end(EndReason::Branches, 12)).unwrap();
     lab.until(|state| state["ended"] == json!(true));
     let mut journal = Journal::resume(&lab.run(), &header()).unwrap();
     journal.append(record(3, Vec::new())).unwrap();

@@ -9,6 +9,7 @@ use everett_session::world::conversation::Phase;
 use everett_session::world::event::{Event, What};
 use everett_session::world::moments::Stored;
 use everett_snapshot::Pool;
+use everett_streams::Seed;
 use everett_vmm::engine::soft::FlushSchedule;
 use everett_vmm::machine::Until;
 
@@ -43,7 +44,7 @@ argv = ["sh", "-c", "test $(redis-cli -h server get n) -gt 3"]
 const DURATION_NS: u64 = 400 * MS;
 
 fn run(launcher: &Launcher, seed: u64) -> (everett_vmm::Trail, Vec<everett_session::world::event::Event>) {
-    run_to_end(&mut launcher.start(seed).unwrap(), DURATION_NS)
+    run_to_end(&mut launcher.start(Seed::new(seed)).unwrap(), DURATION_NS)
 }
 
 #[test]
@@ -64,7 +65,7 @@ fn nodes_talk_and_the_world_repeats() {
     };
     assert_eq!(run(&Launcher { options, ..launcher.clone() }, 1).0, trail);
     let pool = Pool::default();
-    let mut timeline = launcher.start(1).unwrap();
+    let mut timeline = launcher.start(Seed::new(1)).unwrap();
     timeline.end_after(DURATION_NS);
     let end_ns = trail.points().last().unwrap().0;
     let (mut stored, mut told, mut step) = (Vec::new(), Vec::new(), 0);
@@ -78,14 +79,14 @@ fn nodes_talk_and_the_world_repeats() {
         }
     }
     assert_eq!((timeline.trail(), &told), (&trail, &events));
-    let mut worker = launcher.start(1).unwrap();
+    let mut worker = launcher.start(Seed::new(1)).unwrap();
     let options = EngineOptions::default();
     for (number, chosen) in stored.into_iter().enumerate().filter(|(number, _)| number % 3 == 1) {
         let from = Launcher { from: Some(Arc::new(chosen)), options, ..launcher.clone() };
         if number % 2 == 0 {
-            worker = from.start(1).unwrap();
+            worker = from.start(Seed::new(1)).unwrap();
         } else {
-            assert!(from.start_again(&mut worker, 1).unwrap());
+            assert!(from.start_again(&mut worker, Seed::new(1)).unwrap());
         }
         let to_ns = end_ns.min(worker.vtime() + 150 * MS);
         worker.run(&Until::vtime(to_ns));
@@ -166,7 +167,7 @@ fn the_host_talks_to_nodes() {
     let first =
         events.iter().find(|event| matches!(&event.what, What::Start { unit, .. } if unit == "outside"));
     let mut at_ns = first.unwrap().vtime_ns;
-    let mut timeline = launcher.start(1).unwrap();
+    let mut timeline = launcher.start(Seed::new(1)).unwrap();
     timeline.end_after(DURATION_NS);
     let (pool, mut stored, mut so_far) = (Pool::default(), Vec::new(), Vec::new());
     loop {
@@ -180,19 +181,19 @@ fn the_host_talks_to_nodes() {
     }
     let talks = stored.iter().filter(|stored| stored.session.talks()).count();
     assert!(talks > 10, "only {talks} of {} moments have an open connection", stored.len());
-    let mut worker = launcher.start(1).unwrap();
+    let mut worker = launcher.start(Seed::new(1)).unwrap();
     for (number, stored) in stored.into_iter().enumerate() {
         let from = Launcher { from: Some(Arc::new(stored)), ..launcher.clone() };
         if number % 2 == 0 {
-            worker = from.start(1).unwrap();
+            worker = from.start(Seed::new(1)).unwrap();
         } else {
-            assert!(from.start_again(&mut worker, 1).unwrap());
+            assert!(from.start_again(&mut worker, Seed::new(1)).unwrap());
         }
         assert_eq!(run_to_end(&mut worker, DURATION_NS), (trail.clone(), events.clone()), "moment {number}");
     }
 
     // The timeline is the same if it is run in many pieces.
-    let mut timeline = launcher.start(1).unwrap();
+    let mut timeline = launcher.start(Seed::new(1)).unwrap();
     timeline.end_after(DURATION_NS);
     let end_ns = trail.points().last().unwrap().0;
     while timeline.vtime() < end_ns {

@@ -14,6 +14,7 @@ use everett_session::world::conversation::Phase;
 use everett_session::world::event::{Event, What};
 use everett_session::world::moments::Stored;
 use everett_snapshot::Pool;
+use everett_streams::Seed;
 use everett_vmm::engine::soft::FlushSchedule;
 use everett_vmm::machine::Until;
 use everett_world_file::FileEntry;
@@ -154,7 +155,7 @@ fn commands_run_as_their_names_say() {
     let (mut all, mut endings, mut works) = (BTreeSet::new(), BTreeSet::new(), 0);
     // Under these seeds, each command runs, one command runs twice at the same time, and both kinds of ending occur.
     for seed in 14..=17 {
-        let mut timeline = launcher.start(seed).unwrap();
+        let mut timeline = launcher.start(Seed::new(seed)).unwrap();
         let (_, events) = run_to_end(&mut timeline, DURATION_NS);
         assert_eq!((timeline.phase(), findings(&events)), (Phase::Done, vec![]), "seed {seed}");
         let seen = follow(&events);
@@ -199,7 +200,7 @@ fn a_template_under_faults_gives_one_trail() {
     let files = with_an_endless_command();
     let (launcher, points) = ready(launcher_with(&[&files[0], &files[1]]));
     let faulty = under(&launcher, &points, PLAN);
-    let mut worker = faulty.start(seed).unwrap();
+    let mut worker = faulty.start(Seed::new(seed)).unwrap();
     let (trail, events) = run_to_end(&mut worker, DURATION_NS);
     assert_eq!((worker.phase(), findings(&events)), (Phase::Done, vec![]));
     let seen = follow(&events);
@@ -232,15 +233,15 @@ fn a_template_under_faults_gives_one_trail() {
     };
     let small = Launcher { options, ..launcher.clone() };
     assert_eq!(
-        run_to_end(&mut under(&small, &points, PLAN).start(seed).unwrap(), DURATION_NS),
+        run_to_end(&mut under(&small, &points, PLAN).start(Seed::new(seed)).unwrap(), DURATION_NS),
         (trail.clone(), events.clone())
     );
-    assert_ne!(run_to_end(&mut faulty.start(seed + 1).unwrap(), DURATION_NS).0, trail);
+    assert_ne!(run_to_end(&mut faulty.start(Seed::new(seed + 1)).unwrap(), DURATION_NS).0, trail);
 
     // Runs in pieces and from moments at many places: during the `first_` command, with a node off, after commands were
     // killed, during the `eventually_` commands.
     let pool = Pool::default();
-    let mut timeline = faulty.start(seed).unwrap();
+    let mut timeline = faulty.start(Seed::new(seed)).unwrap();
     timeline.end_after(DURATION_NS);
     let end_ns = trail.points().last().unwrap().0;
     let (mut stored, mut so_far) = (Vec::new(), Vec::new());
@@ -259,14 +260,14 @@ fn a_template_under_faults_gives_one_trail() {
         let from = Launcher { from: Some(Arc::new(chosen)), ..faulty.clone() };
         if number % 8 == 7 {
             // Runs a newly made machine to the end and compares all events.
-            worker = from.start(seed).unwrap();
+            worker = from.start(Seed::new(seed)).unwrap();
             assert_eq!(
                 run_to_end(&mut worker, DURATION_NS),
                 (trail.clone(), events.clone()),
                 "moment {number}"
             );
         } else {
-            assert!(from.start_again(&mut worker, seed).unwrap());
+            assert!(from.start_again(&mut worker, Seed::new(seed)).unwrap());
             worker.run(&Until::vtime(end_ns.min(worker.vtime() + 150 * MS)));
             let points = worker.trail().points();
             assert_eq!(points, &trail.points()[..points.len()], "moment {number}");
@@ -289,7 +290,7 @@ fn starts(events: &[Event], from_ns: u64) -> Vec<(u64, String, String)> {
 #[test]
 fn children_of_a_moment_start_other_commands() {
     let (launcher, _) = ready(launcher_with(&FILES));
-    let mut timeline = launcher.start(1).unwrap();
+    let mut timeline = launcher.start(Seed::new(1)).unwrap();
     timeline.end_after(DURATION_NS);
     let at_ns = timeline.ready_ns().unwrap() + 600 * MS;
     timeline.run(&Until::vtime(at_ns));
@@ -297,7 +298,7 @@ fn children_of_a_moment_start_other_commands() {
     let stored = Stored::of(&mut timeline, &Pool::default(), events, vec![Vec::new(); 2]);
     let from = Launcher { from: Some(Arc::new(stored)), ..launcher };
     let of = |child: Option<u64>| {
-        let mut timeline = from.start(1).unwrap();
+        let mut timeline = from.start(Seed::new(1)).unwrap();
         if let Some(child) = child {
             timeline.fork(Fork { vtime_ns: at_ns, child }, None).unwrap();
         }
@@ -316,7 +317,7 @@ fn children_of_a_moment_start_other_commands() {
 #[test]
 fn a_file_that_is_no_command_ends_the_timeline_before_it_begins() {
     let files: [&[(&str, &str)]; 2] = [&[("anytime_look.sh", NAP)], &[("run.sh", NAP)]];
-    let mut timeline = launcher_with(&files).start(1).unwrap();
+    let mut timeline = launcher_with(&files).start(Seed::new(1)).unwrap();
     let (_, events) = run_to_end(&mut timeline, DURATION_NS);
     assert_eq!(timeline.phase(), Phase::Done);
     let found = findings(&events);
@@ -327,7 +328,7 @@ fn a_file_that_is_no_command_ends_the_timeline_before_it_begins() {
     );
     assert!(!events.iter().any(|event| matches!(event.what, What::Start { .. })));
     // A template without commands is invalid, too.
-    let mut timeline = launcher_with(&[]).start(1).unwrap();
+    let mut timeline = launcher_with(&[]).start(Seed::new(1)).unwrap();
     let (_, events) = run_to_end(&mut timeline, DURATION_NS);
     assert!(findings(&events)[0].contains("there is no driver"), "{:?}", findings(&events));
 }
@@ -344,7 +345,7 @@ fn commands_that_fail_or_hang_are_found() {
         &[("parallel_driver_hangs.sh", HANG), ("eventually_hangs.sh", HANG), ("finally_never.sh", NAP)],
     ];
     let launcher = launcher_with(&files);
-    let mut timeline = launcher.start(1).unwrap();
+    let mut timeline = launcher.start(Seed::new(1)).unwrap();
     let (_, events) = run_to_end(&mut timeline, DURATION_NS);
     let found: BTreeSet<&str> = findings(&events).into_iter().collect();
     assert!(found.contains("command anytime_fails.sh ended with exit status 3"), "{found:?}");
@@ -395,7 +396,7 @@ fn never_succeeding_is_counted(mut launcher: Launcher) {
 fn a_template_is_done_when_each_of_its_commands_has_ended() {
     let mut launcher = launcher_with(&FILES);
     launcher.world.workload.drivers.clear();
-    let (_, events) = run_until_done(&mut launcher.start(1).unwrap());
+    let (_, events) = run_until_done(&mut launcher.start(Seed::new(1)).unwrap());
     assert_eq!(findings(&events), Vec::<&str>::new());
     let end = events.iter().position(|event| matches!(event.what, What::End)).unwrap();
     let (before, end_ns) = (&events[..end], events[end].vtime_ns);

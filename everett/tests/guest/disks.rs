@@ -6,7 +6,7 @@ use everett_explorer::plan::draw::draw;
 use everett_session::machines::EngineOptions;
 use everett_session::run::launch::Launcher;
 use everett_session::world::event::{Event, What};
-use everett_streams::{Lineage, Owner, Streams};
+use everett_streams::{Lineage, Owner, Seed, Streams};
 use everett_world_file as world_file;
 
 use crate::support::{MS, cold_launcher, findings, launcher_of, lines, ready, run_to_end, under};
@@ -35,7 +35,7 @@ cmp -n 16777216 $disk /dev/zero && echo zeroes
 #[test]
 fn a_guest_discards_blocks_and_writes_zeroes() {
     let launcher = launcher_of(WORLD);
-    let (_, events) = run_to_end(&mut launcher.start(1).unwrap(), 1_000 * MS);
+    let (_, events) = run_to_end(&mut launcher.start(Seed::new(1)).unwrap(), 1_000 * MS);
     assert_eq!(findings(&events), Vec::<&str>::new());
     let said = lines(&events, "trim");
     let [trimmed, .., "zeroes"] = said[..] else { panic!("{said:?}") };
@@ -66,7 +66,7 @@ done
 #[test]
 fn blocks_have_4_kib_whatever_the_sectors_and_the_size() {
     let launcher = launcher_of(SIZES);
-    let (_, events) = run_to_end(&mut launcher.start(1).unwrap(), 500 * MS);
+    let (_, events) = run_to_end(&mut launcher.start(Seed::new(1)).unwrap(), 500 * MS);
     assert_eq!(findings(&events), Vec::<&str>::new());
     assert_eq!(
         lines(&events, "sizes"),
@@ -97,7 +97,7 @@ fn a_file_system_that_the_kernel_refuses_is_a_finding_of_its_own() {
     let (launcher, points) = ready(launcher_of(SCRIBBLES));
     let plan = r#"{"at": "500ms", "for": "10ms", "fault": "power_loss", "node": "a"}"#;
     let launcher = under(&launcher, &points, plan);
-    let (_, events) = run_to_end(&mut launcher.start(1).unwrap(), 2_000 * MS);
+    let (_, events) = run_to_end(&mut launcher.start(Seed::new(1)).unwrap(), 2_000 * MS);
     let found: Vec<(&str, &str)> = events.iter().filter_map(finding).collect();
     let [("file system damaged", text)] = found[..] else { panic!("{found:?}") };
     assert!(text.starts_with("the ext4 at /data cannot be mounted: Bad message"), "{text}");
@@ -118,12 +118,16 @@ const SMALL_NS: u64 = 20_000 * MS;
 fn losses_of_power_leave_a_small_disk_mountable() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/small-disk");
     let world = world_file::load(&folder.join("world.toml")).expect("an example");
-    let drawn =
-        draw(&world.faults, &world.names(), SMALL_NS, &mut Streams::new(&Lineage::new(1), Owner::Plan));
+    let drawn = draw(
+        &world.faults,
+        &world.names(),
+        SMALL_NS,
+        &mut Streams::new(&Lineage::new(Seed::new(1)), Owner::Plan),
+    );
     let launcher = Launcher { world, ..cold_launcher(EngineOptions::default()) };
     let (launcher, points) = ready(launcher);
     let launcher = under(&launcher, &points, &drawn.plan.write());
-    let (_, events) = run_to_end(&mut launcher.start(1).unwrap(), SMALL_NS);
+    let (_, events) = run_to_end(&mut launcher.start(Seed::new(1)).unwrap(), SMALL_NS);
     let losses = events.iter().filter(|event| matches!(event.what, What::Loss(_))).count();
     assert!(losses >= 20, "{losses}");
     let (mut last, mut starts) = (0, 0);

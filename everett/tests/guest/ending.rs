@@ -2,6 +2,7 @@
 
 use everett_session::world::event::{Event, What};
 use everett_session::world::identity::Identity;
+use everett_streams::Seed;
 use everett_vmm::machine::Until;
 
 use crate::support::{MS, findings, launcher_of, ready, run_to_end, run_until_done, under};
@@ -51,7 +52,8 @@ fn end_and_next(events: &[Event]) -> (u64, u64) {
 fn a_world_that_settles_in_time_has_no_finding() {
     let run = |settle: &str| {
         let (launcher, points) = ready(launcher_of(&BALANCER.replace("SETTLE", settle)));
-        let (_, events) = run_to_end(&mut under(&launcher, &points, PLAN).start(1).unwrap(), 3_000 * MS);
+        let (_, events) =
+            run_to_end(&mut under(&launcher, &points, PLAN).start(Seed::new(1)).unwrap(), 3_000 * MS);
         let back = events.iter().rfind(|event| matches!(event.what, What::Ready)).unwrap().vtime_ns;
         (findings(&events).len(), end_and_next(&events).1 - back)
     };
@@ -112,13 +114,13 @@ fn end_and_last_exit(events: &[Event]) -> (u64, u64) {
 #[test]
 fn the_workload_is_over_when_its_drivers_have_ended() {
     let (launcher, points) = ready(launcher_of(NAPS));
-    let (trail, events) = run_until_done(&mut launcher.start(1).unwrap());
+    let (trail, events) = run_until_done(&mut launcher.start(Seed::new(1)).unwrap());
     let (end, exit) = end_and_last_exit(&events);
     assert!((exit..exit + MS).contains(&end), "{exit}, {end}");
     assert!(end - events[0].vtime_ns < 5_000 * MS);
 
     // The timeline is the same if it is run in pieces.
-    let mut pieces = launcher.start(1).unwrap();
+    let mut pieces = launcher.start(Seed::new(1)).unwrap();
     pieces.end_when_done(60_000 * MS);
     let last_ns = trail.points().last().unwrap().0;
     while pieces.vtime() < last_ns {
@@ -132,7 +134,7 @@ fn the_workload_is_over_when_its_drivers_have_ended() {
 {"at": "600ms", "for": "50ms", "fault": "power_loss", "node": "b"}
 {"at": "2s", "for": "1s", "fault": "pause", "node": "a"}
 "#;
-    let mut timeline = under(&launcher, &points, plan).start(1).unwrap();
+    let mut timeline = under(&launcher, &points, plan).start(Seed::new(1)).unwrap();
     let (_, events) = run_until_done(&mut timeline);
     let since_ready = end_and_last_exit(&events).0 - timeline.ready_ns().unwrap();
     assert!((3_000 * MS..3_001 * MS).contains(&since_ready), "{since_ready}");
@@ -142,7 +144,7 @@ fn the_workload_is_over_when_its_drivers_have_ended() {
 #[test]
 fn a_workload_that_is_not_done_ends_at_its_bound() {
     let launcher = launcher_of(&NAPS.replace("1.1", "100"));
-    let mut timeline = launcher.start(1).unwrap();
+    let mut timeline = launcher.start(Seed::new(1)).unwrap();
     timeline.end_when_done(2_000 * MS);
     timeline.run(&Until::vtime(30_000 * MS));
     assert!(timeline.was_not_done());

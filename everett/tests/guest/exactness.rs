@@ -10,6 +10,7 @@ use everett_session::run::launch::Launcher;
 use everett_session::run::restarts::Nodes;
 use everett_session::world::timeline::restart_point::RestartPoint;
 use everett_session::world::timeline::{Faults, Restarts, SessionState};
+use everett_streams::{BootSeed, Seed};
 use everett_vmm::divergence::bisect::{Cause, Side, first_difference};
 use everett_vmm::engine::soft::FlushSchedule;
 use everett_vmm::leak::Leak;
@@ -100,13 +101,13 @@ fn translated_code_does_what_interpreted_code_does() {
 #[test]
 fn a_timeline_in_a_thousand_pieces_is_the_same() {
     let launcher = launcher(EngineOptions::default());
-    let mut whole = launcher.start(4).unwrap();
+    let mut whole = launcher.start(Seed::new(4)).unwrap();
     let (trail, expected) = run_to_end(&mut whole, 350 * MS);
     let end_ns = whole.machine(0).vtime();
 
     // Stops at random places, by time and by count. At each stop, a digest is taken, and the session is replaced by
     // its stored form.
-    let mut pieces = launcher.start(4).unwrap();
+    let mut pieces = launcher.start(Seed::new(4)).unwrap();
     pieces.end_after(350 * MS);
     let mut random = 12_345u64;
     let mut events = Vec::new();
@@ -137,7 +138,7 @@ fn an_idle_minute_costs_next_to_nothing() {
     let mut launcher = cold_launcher(EngineOptions::default());
     launcher.world.nodes[0].services.clear();
     launcher.world.workload = Default::default();
-    let mut timeline = launcher.start(1).unwrap();
+    let mut timeline = launcher.start(Seed::new(1)).unwrap();
     timeline.run(&Until::vtime(10_000 * MS));
     let before = timeline.icount();
     timeline.run(&Until::vtime(70_000 * MS));
@@ -198,12 +199,12 @@ impl Restarts for Leaky {
     fn cold(
         &self,
         node: usize,
-        seed: u64,
+        boot_seed: BootSeed,
         world_ns: u64,
         options: &EngineOptions,
     ) -> Result<Machine, String> {
         let leak = Leak { mmio: Some(|| u32::MAX), ..Leak::default() };
-        self.0.cold(node, seed, world_ns, &EngineOptions { leak, ..*options })
+        self.0.cold(node, boot_seed, world_ns, &EngineOptions { leak, ..*options })
     }
 }
 
@@ -217,12 +218,12 @@ impl Restarts for Watched {
     fn cold(
         &self,
         node: usize,
-        seed: u64,
+        boot_seed: BootSeed,
         world_ns: u64,
         options: &EngineOptions,
     ) -> Result<Machine, String> {
         self.1.lock().unwrap().push(options.caches);
-        self.0.cold(node, seed, world_ns, options)
+        self.0.cold(node, boot_seed, world_ns, options)
     }
 }
 
@@ -238,7 +239,8 @@ fn a_cold_restart_has_the_engine_of_its_run() {
     let small = CacheConfig { tlb_entries: 64, block_entries: 4096, ..CacheConfig::default() };
     for caches in [small, CacheConfig::default()] {
         let options = EngineOptions { caches, ..EngineOptions::default() };
-        let mut timeline = Launcher { options, faults: faults.clone(), ..usual.clone() }.start(1).unwrap();
+        let mut timeline =
+            Launcher { options, faults: faults.clone(), ..usual.clone() }.start(Seed::new(1)).unwrap();
         timeline.run(&Until::vtime(timeline.vtime() + 3 * MS));
         assert_eq!(watched.1.lock().unwrap().pop(), Some(caches));
     }
@@ -253,9 +255,9 @@ fn a_leak_after_a_restart_is_located_to_the_instruction() {
     let (plan, nodes) = (sound.faults.as_ref().unwrap().plan(), Nodes::new(sound.clone(), points));
     let leaky = Faults::new(plan.clone(), Arc::new(Leaky(nodes)));
     let leaky = Launcher { faults: Some(leaky), ..sound.clone() };
-    let start = |side| if side == Side::A { sound.start(1) } else { leaky.start(1) };
+    let start = |side| if side == Side::A { sound.start(Seed::new(1)) } else { leaky.start(Seed::new(1)) };
     let before = {
-        let mut timeline = sound.start(1).unwrap();
+        let mut timeline = sound.start(Seed::new(1)).unwrap();
         timeline.run(&Until::vtime(timeline.vtime() + 12 * MS));
         timeline.icount()
     };

@@ -1,6 +1,7 @@
 //! Clock mode `exit`: a stock kernel boots without a TSC, its time is the HPET's, and it repeats.
 
 use everett_session::machines::EngineOptions;
+use everett_streams::Seed;
 use everett_vmm::clock::ClockMode;
 use everett_vmm::engine::soft::FlushSchedule;
 
@@ -27,7 +28,7 @@ argv = ["sh", "-c", "ip -brief address show eth0 | cut -d' ' -f1"]
 #[test]
 fn a_stock_kernel_keeps_time_and_repeats() {
     let launcher = launcher_of(WORLD);
-    let mut cold = launcher.start(1).unwrap();
+    let mut cold = launcher.start(Seed::new(1)).unwrap();
     assert_eq!(cold.machine(0).clock_mode(), ClockMode::Exit);
     let (trail, events) = run_to_end(&mut cold, SECOND);
     assert_eq!(findings(&events), [] as [&str; 0]);
@@ -43,9 +44,9 @@ fn a_stock_kernel_keeps_time_and_repeats() {
     let mut disturbed = launcher.clone();
     let flushes = Some(FlushSchedule { interval: 100_000, seed: 5 });
     disturbed.options = EngineOptions { flushes, ..EngineOptions::default() };
-    let (again, _) = run_to_end(&mut disturbed.start(1).unwrap(), SECOND);
+    let (again, _) = run_to_end(&mut disturbed.start(Seed::new(1)).unwrap(), SECOND);
     assert_eq!(again.digest(), trail.digest());
-    let (other, events) = run_to_end(&mut launcher.start(2).unwrap(), SECOND);
+    let (other, events) = run_to_end(&mut launcher.start(Seed::new(2)).unwrap(), SECOND);
     assert_ne!(other.digest(), trail.digest());
     assert_ne!(lines(&events, "waits")[1], drawn);
 }

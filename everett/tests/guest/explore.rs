@@ -6,15 +6,15 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use everett_explorer::run::{Hit, Merged, Reading, Record, Why as End};
+use everett_explorer::run::{EndReason, Hit, Merged, Reading, Record};
 use everett_explorer::search::{ForkPoint, Path as Forks, Tree};
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
-use everett_session::explore::expedition::{self, Limits, Onlooker, Outcome, Progress};
+use everett_session::explore::expedition::{self, ExplorationOutcome, ExplorationProgress, Limits, Onlooker};
 use everett_session::explore::path_runner::{Aim, Failed, Marks, PathRunner, Route};
 use everett_session::explore::replay::{Recorded, replay};
 use everett_session::explore::setting::Setting;
-use everett_session::explore::shrink::{Limits as ShrinkLimits, Shrunk, TooEarly, Wanted, Why, shrink};
+use everett_session::explore::shrink::{Limits as ShrinkLimits, ShrinkEnd, Shrunk, TooEarly, Wanted, shrink};
 use everett_session::explore::{marks, regression::Regression};
 use everett_session::machines::EngineOptions;
 use everett_session::output::progress::Quiet;
@@ -22,6 +22,7 @@ use everett_session::run::booted::{self, Wanted as Parts};
 use everett_session::run::launch::Launcher;
 use everett_session::world::identity::Identity;
 use everett_session::world::moments::MomentFolder;
+use everett_streams::Seed;
 use everett_vmm::leak::Leak;
 
 use crate::support::{everett_in, image, launcher_of, shown};
@@ -109,14 +110,14 @@ pub(crate) fn setting_of(mut launcher: Launcher, options: EngineOptions) -> Sett
     let booted = booted.expect("it boots");
     let points = booted.restart.clone().expect("restart points");
     launcher.options = options;
-    Setting::new(launcher, &booted, points, digest, 3).expect("a setting")
+    Setting::new(launcher, &booted, points, digest, Seed::new(3)).expect("a setting")
 }
 
 struct Nobody;
 
 impl Onlooker for Nobody {
     fn found(&mut self, _: &Record, _: &Hit) {}
-    fn at(&mut self, _: &Progress) {}
+    fn at(&mut self, _: &ExplorationProgress) {}
 }
 
 pub(crate) fn explore(
@@ -125,7 +126,7 @@ pub(crate) fn explore(
     workers: usize,
     memory_bytes: u64,
     slow: bool,
-) -> Outcome {
+) -> ExplorationOutcome {
     let limits = Limits { branches, host_ns: None, until_found: false, workers, memory_bytes };
     let before = |choice: u64| {
         if slow && choice % 3 == 1 {
@@ -136,7 +137,7 @@ pub(crate) fn explore(
         .expect("it explores")
 }
 
-fn digests(outcome: &Outcome) -> (String, Tree, Vec<(u32, u64, String)>) {
+fn digests(outcome: &ExplorationOutcome) -> (String, Tree, Vec<(u32, u64, String)>) {
     let findings = outcome.merged.findings().iter();
     let findings = findings.map(|found| (found.id, found.first, found.hit.text.clone())).collect();
     (outcome.merged.digest().to_hex().to_string(), outcome.tree.clone(), findings)
@@ -150,7 +151,7 @@ fn the_tree_is_the_same_for_any_number_of_workers() {
     let one = explore(&setting, 44, 1, 1 << 30, false);
     let two = explore(&setting, 44, 2, 1 << 20, true);
     assert_eq!(digests(&one), digests(&two));
-    let kept = |outcome: &Outcome| outcome.progress.moments.expect("moments");
+    let kept = |outcome: &ExplorationOutcome| outcome.progress.moments.expect("moments");
     assert_eq!(kept(&one).evicted, 0);
     assert!(kept(&two).evicted > 0, "{:?}", kept(&two));
     let shorter = explore(&setting, 17, 2, 1 << 30, false);
@@ -180,7 +181,7 @@ fn the_tree_is_the_same_for_any_number_of_workers() {
     let interrupt = Interrupt::default();
     let limits = ShrinkLimits { workers: 2, host_ns: None, interrupt: &interrupt };
     let shrunk = shrink(&setting, &finding.path, &wanted, &limits, &mut |_| {}).expect("it shrinks");
-    assert_eq!(shrunk.why, Why::Minimal);
+    assert_eq!(shrunk.why, ShrinkEnd::Minimal);
     let plan = shrunk.route.plan.clone().expect("a plan").write();
     assert_eq!(plan.lines().count(), 1, "one loss of power must suffice: {plan}");
     assert!(plan.contains("power_loss"), "{plan}");
@@ -208,7 +209,7 @@ fn interrupted_shrinking_keeps_the_best_plan(
         }
     });
     let cut = cut.expect("a plan that shows the finding");
-    assert_eq!((cut.why, cut.faults_before), (Why::Interrupted, whole.faults_before));
+    assert_eq!((cut.why, cut.faults_before), (ShrinkEnd::Interrupted, whole.faults_before));
     assert!(
         cut.runs < whole.runs,
         "shrinking took {} runs when interrupted, and {} otherwise",
@@ -248,7 +249,7 @@ fn a_panic_of_a_worker_ends_it(setting: &Setting) {
     struct Impatient(Interrupt, Stopwatch);
     impl Onlooker for Impatient {
         fn found(&mut self, _: &Record, _: &Hit) {}
-        fn at(&mut self, _: &Progress) {
+        fn at(&mut self, _: &ExplorationProgress) {
             if self.1.seconds() > HANGS_AFTER_S {
                 self.0.raise();
             }
@@ -660,7 +661,7 @@ fn a_closed_output_ends_the_exploration_and_the_run_is_whole() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", shown(&output));
     let reading = Reading::open(&run).unwrap();
-    assert_eq!(reading.end().map(|end| end.why), Some(End::Stopped));
+    assert_eq!(reading.end().map(|end| end.why), Some(EndReason::Stopped));
 }
 
 /// Worlds that never become ready, so that no exploration can begin.

@@ -9,6 +9,7 @@ use everett_session::run::launch::Launcher;
 use everett_session::world::event::{Event, What};
 use everett_session::world::moments::Stored;
 use everett_snapshot::Pool;
+use everett_streams::Seed;
 use everett_vmm::engine::soft::FlushSchedule;
 use everett_vmm::machine::Until;
 
@@ -107,19 +108,19 @@ fn a_plan_gives_one_trail_whatever_else_was_run() {
     let seed = 3;
     let (launcher, points) = ready(launcher_of(WORLD));
     let (faulty, other) = (under(&launcher, &points, PLAN), under(&launcher, &points, OTHER));
-    let mut worker = faulty.start(seed).unwrap();
+    let mut worker = faulty.start(Seed::new(seed)).unwrap();
     let (trail, events) = run_to_end(&mut worker, DURATION_NS);
     assert_done(&events);
 
     // The same machines run another plan, then no plan, then the first plan again.
-    assert!(other.start_again(&mut worker, seed).unwrap());
+    assert!(other.start_again(&mut worker, Seed::new(seed)).unwrap());
     assert_ne!(run_to_end(&mut worker, DURATION_NS).0, trail);
-    assert!(launcher.start_again(&mut worker, seed).unwrap());
+    assert!(launcher.start_again(&mut worker, Seed::new(seed)).unwrap());
     assert_ne!(run_to_end(&mut worker, DURATION_NS).0, trail);
-    assert!(faulty.start_again(&mut worker, seed).unwrap());
+    assert!(faulty.start_again(&mut worker, Seed::new(seed)).unwrap());
     assert_eq!(run_to_end(&mut worker, DURATION_NS), (trail.clone(), events));
     assert_ne!(
-        run_to_end(&mut faulty.start(2).unwrap(), DURATION_NS).0,
+        run_to_end(&mut faulty.start(Seed::new(2)).unwrap(), DURATION_NS).0,
         trail,
         "another seed must give another trail"
     );
@@ -131,7 +132,10 @@ fn a_plan_gives_one_trail_whatever_else_was_run() {
         ..EngineOptions::default()
     };
     let small = Launcher { options, ..launcher };
-    assert_eq!(run_to_end(&mut under(&small, &points, PLAN).start(seed).unwrap(), DURATION_NS).0, trail);
+    assert_eq!(
+        run_to_end(&mut under(&small, &points, PLAN).start(Seed::new(seed)).unwrap(), DURATION_NS).0,
+        trail
+    );
 }
 
 /// Moments with frames and requests in flight, lasting faults, and nodes that are off, paused, or booting.
@@ -139,10 +143,10 @@ fn a_plan_gives_one_trail_whatever_else_was_run() {
 fn moments_during_faults_change_nothing_and_can_be_continued() {
     let (launcher, points) = ready(launcher_of(WORLD));
     let faulty = under(&launcher, &points, PLAN);
-    let mut worker = faulty.start(1).unwrap();
+    let mut worker = faulty.start(Seed::new(1)).unwrap();
     let (trail, events) = run_to_end(&mut worker, DURATION_NS);
     let pool = Pool::default();
-    let mut timeline = faulty.start(1).unwrap();
+    let mut timeline = faulty.start(Seed::new(1)).unwrap();
     timeline.end_after(DURATION_NS);
     let end_ns = trail.points().last().unwrap().0;
     let (mut stored, mut so_far, mut in_flight) = (Vec::new(), Vec::new(), 0);
@@ -156,7 +160,7 @@ fn moments_during_faults_change_nothing_and_can_be_continued() {
     assert!(in_flight > 5, "only {in_flight} moments have a disk request in flight");
     for (number, chosen) in stored.into_iter().enumerate().filter(|(number, _)| number % 11 == 4) {
         let from = Launcher { from: Some(Arc::new(chosen)), ..faulty.clone() };
-        assert!(from.start_again(&mut worker, 1).unwrap());
+        assert!(from.start_again(&mut worker, Seed::new(1)).unwrap());
         worker.run(&Until::vtime(end_ns.min(worker.vtime() + 250 * MS)));
         let points = worker.trail().points();
         assert_eq!(points, &trail.points()[..points.len()], "moment {number}");
@@ -190,7 +194,7 @@ fn a_warm_restart_equals_a_cold_one_and_executes_less() {
         let plan = format!(
             r#"{{"at": "300ms", "for": "50ms", "fault": "power_loss", "node": "a", "restart": "{restart}"}}"#
         );
-        let mut timeline = under(&launcher, &points, &plan).start(1).unwrap();
+        let mut timeline = under(&launcher, &points, &plan).start(Seed::new(1)).unwrap();
         let events = run_to_end(&mut timeline, 1_500 * MS).1;
         assert!(findings(&events).is_empty(), "{restart}: {:?}", findings(&events));
         let said: Vec<String> = lines(&events, "say").into_iter().map(str::to_owned).collect();
@@ -246,7 +250,7 @@ fn after_a_restart_faults_and_the_end_come_in_time() {
 {"at": "180ms", "for": "10ms", "fault": "clog", "node": "a"}
 "#;
     let launcher = under(&launcher, &points, plan);
-    let events = run_to_end(&mut launcher.start(1).unwrap(), 200 * MS).1;
+    let events = run_to_end(&mut launcher.start(Seed::new(1)).unwrap(), 200 * MS).1;
     let at = |wanted: &dyn Fn(&What) -> bool| {
         events.iter().find(|event| wanted(&event.what)).map(|event| event.vtime_ns - root_ns)
     };
@@ -254,7 +258,7 @@ fn after_a_restart_faults_and_the_end_come_in_time() {
     assert_eq!(at(&|what| matches!(what, What::End)), Some(200 * MS));
     assert_eq!(findings(&events), Vec::<&str>::new());
     // Console output from before the reset is kept.
-    let mut timeline = launcher.start(1).unwrap();
+    let mut timeline = launcher.start(Seed::new(1)).unwrap();
     timeline.run(&Until::vtime(root_ns + 170 * MS));
     let console = timeline.machine_mut(0).output().take_console();
     assert!(String::from_utf8_lossy(&console).contains("last words"));
@@ -266,7 +270,7 @@ fn a_slow_cpu_stays_slow_after_a_restart() {
     let count = |more: &str| {
         let plan = r#"{"at": "50ms", "for": "20ms", "fault": "power_loss", "node": "a"}"#;
         let launcher = under(&launcher, &points, &format!("{more}\n{plan}"));
-        let mut timeline = launcher.start(1).unwrap();
+        let mut timeline = launcher.start(Seed::new(1)).unwrap();
         let before = timeline.world().nodes()[0].retired();
         let events = run_to_end(&mut timeline, 1_100 * MS).1;
         assert_eq!(findings(&events), Vec::<&str>::new());
@@ -284,7 +288,7 @@ fn a_machine_that_ends_under_faults_ends_the_run() {
 {"at": "20ms", "for": "400ms", "fault": "priorities", "node": "a", "unit": "rest", "every": "5ms"}
 {"at": "60ms", "fault": "command", "node": "a", "argv": ["sh", "-c", "echo o > /proc/sysrq-trigger"]}
 "#;
-    let events = run_to_end(&mut under(&launcher, &points, plan).start(1).unwrap(), 500 * MS).1;
+    let events = run_to_end(&mut under(&launcher, &points, plan).start(Seed::new(1)).unwrap(), 500 * MS).1;
     assert!(
         findings(&events).iter().any(|text| text.contains("the machine stopped")),
         "{:?}",

@@ -8,6 +8,7 @@ use everett_session::run::edges::programs::Programs;
 use everett_session::run::edges::table::Names;
 use everett_session::run::launch::Launcher;
 use everett_session::world::event::{Event, What};
+use everett_streams::Seed;
 use everett_vmm::digest::Digest;
 use everett_vmm::machine::Until;
 
@@ -20,7 +21,7 @@ const TIMER_VECTOR: u64 = 0xec;
 
 /// Runs for `duration_ns` from *ready*; returns the trail's digest, the events and the edges.
 fn run(launcher: &Launcher, duration_ns: u64) -> (Digest, Vec<Event>, Collected) {
-    let mut timeline = launcher.start(3).unwrap();
+    let mut timeline = launcher.start(Seed::new(3)).unwrap();
     timeline.end_after(duration_ns);
     let end_ns = timeline.vtime() + duration_ns;
     let (mut events, mut edges) = (Vec::new(), Collected::default());
@@ -85,7 +86,7 @@ fn reads_of_a_descriptor_are_reported_and_change_nothing() {
     let plain = with(CacheConfig::default(), false);
     let (digest, events, _) = run(&plain, DURATION_NS);
     assert!(events.iter().all(|event| !matches!(event.what, What::Access { .. })));
-    let table = plain.start(3).unwrap().machine(0).cpu().idtr.base;
+    let table = plain.start(Seed::new(3)).unwrap().machine(0).cpu().idtr.base;
     let gate = table + TIMER_VECTOR * GATE_BYTES;
     let watched = |text: &str, launcher: &mut Launcher| {
         launcher.watch(&[text.parse().unwrap()]).unwrap();
@@ -127,7 +128,7 @@ fn the_command_line_writes_edges_and_reports_accesses() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("edges.jsonl");
     let (world, file) = (world_file(), file.to_str().unwrap().to_owned());
-    let table = launcher(EngineOptions::default()).start(3).unwrap().machine(0).cpu().idtr.base;
+    let table = launcher(EngineOptions::default()).start(Seed::new(3)).unwrap().machine(0).cpu().idtr.base;
     let watch = format!("{:#x}+{GATE_BYTES}:r", table + TIMER_VECTOR * GATE_BYTES);
     let arguments =
         ["run", world.to_str().unwrap(), "--json", "--for", "100ms", "--edges", &file, "--watch", &watch];

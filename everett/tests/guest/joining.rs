@@ -4,6 +4,7 @@ use everett_session::machines::memory;
 use everett_session::world::conversation::Phase;
 use everett_session::world::event::What;
 use everett_session::world::timeline::BootError;
+use everett_streams::Seed;
 use everett_world_file::FileEntry;
 
 use crate::support::{MS, findings, launcher_of, lines, run_to_end};
@@ -85,7 +86,7 @@ fn secret(owner: &str) -> Vec<FileEntry> {
 fn files_have_owners_and_modes() {
     let mut launcher = launcher_of(SECRET);
     launcher.world.nodes[0].files = secret("redis");
-    let (_, events) = run_to_end(&mut launcher.start(1).unwrap(), 500 * MS);
+    let (_, events) = run_to_end(&mut launcher.start(Seed::new(1)).unwrap(), 500 * MS);
     assert_eq!(lines(&events, "owner"), ["redis:redis 400", "root:redis 640", "sesame"]);
     assert_eq!(findings(&events), Vec::<&str>::new());
 }

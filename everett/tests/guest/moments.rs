@@ -3,12 +3,13 @@
 
 use everett_guest_image::configure::Step;
 use everett_protocol::{Bytes, Exec, Operation};
-use everett_session::guest::agent_script::Plan;
+use everett_session::guest::agent_script::AgentScript;
 use everett_session::images::steps::{self, Attend};
 use everett_session::run::launch::Launcher;
 use everett_session::world::conversation::Phase;
 use everett_session::world::event::{Event, What};
 use everett_session::world::timeline::{BegunAlready, SessionState, Timeline};
+use everett_streams::{BootSeed, Seed};
 
 use crate::support::{MS, findings, launcher_of, lines, run_to_end};
 
@@ -43,11 +44,11 @@ fn shell(script: &str) -> Operation {
     Operation::Exec(exec(&["sh", "-c", script]))
 }
 
-fn mount(plan: &Plan) -> Operation {
+fn mount(plan: &AgentScript) -> Operation {
     Operation::Mount(plan.mount.clone())
 }
 
-fn join(plan: &Plan, entropy: u8) -> Operation {
+fn join(plan: &AgentScript, entropy: u8) -> Operation {
     Operation::Join(Box::new(plan.join(vec![entropy; 64], 1_500_000_000)))
 }
 
@@ -157,7 +158,7 @@ const DRAWS_NS: u64 = 100 * MS;
 
 #[test]
 fn a_timeline_of_no_length_begins_and_ends() {
-    let mut timeline = launcher_of(DRAWS).start(1).unwrap();
+    let mut timeline = launcher_of(DRAWS).start(Seed::new(1)).unwrap();
     let (_, events) = run_to_end(&mut timeline, 0);
     assert_eq!((timeline.phase(), findings(&events)), (Phase::Done, vec![]));
     assert!(events.iter().any(|event| event.what == What::End));
@@ -172,8 +173,8 @@ fn whole(mut timeline: Timeline) -> (Timeline, Vec<Event>) {
 #[test]
 fn the_boot_is_the_same_for_all_seeds_and_the_rest_is_not() {
     let launcher = launcher_of(DRAWS);
-    let (one, one_events) = whole(launcher.start(1).unwrap());
-    let (two, two_events) = whole(launcher.start(2).unwrap());
+    let (one, one_events) = whole(launcher.start(Seed::new(1)).unwrap());
+    let (two, two_events) = whole(launcher.start(Seed::new(2)).unwrap());
     let (draws, others) = (lines(&one_events, "draw"), lines(&two_events, "draw"));
     assert_eq!((draws[0], others[0]), ("1", "2"));
     // boot_id is drawn at its first read.
@@ -181,9 +182,9 @@ fn the_boot_is_the_same_for_all_seeds_and_the_rest_is_not() {
 
     let ready_ns = one.ready_ns().unwrap();
     assert_eq!(two.ready_ns(), Some(ready_ns));
-    let begin = one_events.iter().position(|event| event.what == What::Begin { seed: 1 }).unwrap();
+    let begin = one_events.iter().position(|event| event.what == What::Begin { seed: Seed::new(1) }).unwrap();
     assert_eq!(one_events[..begin], two_events[..begin]);
-    assert_eq!(two_events[begin].what, What::Begin { seed: 2 });
+    assert_eq!(two_events[begin].what, What::Begin { seed: Seed::new(2) });
     let points = one.trail().points().iter().zip(two.trail().points());
     let mut after = 0;
     for (a, b) in points {
@@ -202,8 +203,8 @@ fn the_boot_is_the_same_for_all_seeds_and_the_rest_is_not() {
     let state = SessionState::from_bytes(&stored).unwrap();
     let mut resumed =
         Timeline::resume(waiting.into_world(), launcher.plans(), launcher.checks(), state).unwrap();
-    resumed.begin(1).unwrap();
-    assert_eq!(resumed.begin(2), Err(BegunAlready(1)));
+    resumed.begin(Seed::new(1)).unwrap();
+    assert_eq!(resumed.begin(Seed::new(2)), Err(BegunAlready(Seed::new(1))));
     let (resumed, later) = whole(resumed);
     events.extend(later);
     assert_eq!(events, one_events);
@@ -211,7 +212,7 @@ fn the_boot_is_the_same_for_all_seeds_and_the_rest_is_not() {
 
     // Another boot seed gives another boot.
     let mut launcher = launcher;
-    launcher.world.boot_seed = 5;
+    launcher.world.boot_seed = BootSeed::new(5);
     let mut other = launcher.boot().unwrap();
     other.run_to(Phase::Mounted, &mut |_, _| true).unwrap();
     assert_ne!(other.trail().points()[1], one.trail().points()[1]);

@@ -10,7 +10,7 @@ use everett_session::machines::EngineOptions;
 use everett_session::output::progress::Quiet;
 use everett_session::run::launch::Launcher;
 use everett_session::world::event::{Event, What};
-use everett_streams::{Lineage, Owner, Streams};
+use everett_streams::{Lineage, Owner, Seed, Streams};
 use everett_world_file as world_file;
 
 use crate::support::{
@@ -25,12 +25,12 @@ const DURATION_NS: u64 = 12_000 * MS;
 fn run(file: &str) -> Vec<Event> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/sqlite-power-loss");
     let world = world_file::load(&folder.join(file)).expect("an example");
-    let mut streams = Streams::new(&Lineage::new(1), Owner::Plan);
+    let mut streams = Streams::new(&Lineage::new(Seed::new(1)), Owner::Plan);
     let drawn = draw(&world.faults, &world.names(), DURATION_NS, &mut streams);
     let launcher = Launcher { world, ..cold_launcher(EngineOptions::default()) };
     let (launcher, points) = ready(launcher);
     let launcher = under(&launcher, &points, &drawn.plan.write());
-    run_to_end(&mut launcher.start(1).unwrap(), DURATION_NS).1
+    run_to_end(&mut launcher.start(Seed::new(1)).unwrap(), DURATION_NS).1
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn xfs_recovers_flushed_data() {
 {"at": "3200ms", "for": "50ms", "fault": "power_loss", "node": "a"}
 "#;
     let launcher = under(&launcher, &points, PLAN);
-    let (_, events) = run_to_end(&mut launcher.start(1).unwrap(), 5_600 * MS);
+    let (_, events) = run_to_end(&mut launcher.start(Seed::new(1)).unwrap(), 5_600 * MS);
     let (mut last, mut begun) = (0, Vec::new());
     for line in lines(&events, "count") {
         match line.strip_prefix("begins at ") {

@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use everett_session::machines::EngineOptions;
+use everett_streams::Seed;
 
 use crate::support::{MS, everett, findings, launcher, lines, run_script, shown};
 
 #[test]
 fn python_sqlite_and_openssl_give_right_answers() {
-    let mut timeline = launcher(EngineOptions::default()).start(1).unwrap();
+    let mut timeline = launcher(EngineOptions::default()).start(Seed::new(1)).unwrap();
     let (_, events) = run_script(&mut timeline, "sh /opt/answers.sh", 60_000 * MS);
     assert_eq!(findings(&events), [] as [&str; 0]);
     assert_eq!(

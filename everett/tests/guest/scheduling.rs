@@ -2,6 +2,7 @@
 
 use everett_session::run::launch::Launcher;
 use everett_session::world::event::What;
+use everett_streams::Seed;
 
 use crate::support::{MS, findings, launcher_of, lines, ready, run_to_end, under};
 
@@ -36,7 +37,7 @@ print("counted", counter)
 fn a_race_of_two_threads_is_reached_by_stalls() {
     let (launcher, points) = ready(launcher_of(RACE));
     let counted = |launcher: &Launcher, seed: u64| -> u32 {
-        let events = run_to_end(&mut launcher.start(seed).unwrap(), 60_000 * MS).1;
+        let events = run_to_end(&mut launcher.start(Seed::new(seed)).unwrap(), 60_000 * MS).1;
         let line = lines(&events, "race").first().copied().unwrap_or_default().to_owned();
         line.strip_prefix("counted ").and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{events:?}"))
     };
@@ -70,9 +71,9 @@ argv = ["sh", "-c", "while sleep 0.02; do echo here; done"]
 fn of_two_processes_that_compute_the_one_with_the_higher_priority_runs() {
     let (launcher, points) = ready(launcher_of(UNFAIR));
     let longest = |said: &[&str]| said.chunk_by(|a, b| a == b).map(<[&str]>::len).max().unwrap_or(0);
-    let fair = longest(&lines(&run_to_end(&mut launcher.start(1).unwrap(), 1_500 * MS).1, "both"));
+    let fair = longest(&lines(&run_to_end(&mut launcher.start(Seed::new(1)).unwrap(), 1_500 * MS).1, "both"));
     let plan = r#"{"at": "100ms", "for": "1s", "fault": "priorities", "node": "a", "unit": "both", "every": "200ms"}"#;
-    let events = run_to_end(&mut under(&launcher, &points, plan).start(1).unwrap(), 1_500 * MS).1;
+    let events = run_to_end(&mut under(&launcher, &points, plan).start(Seed::new(1)).unwrap(), 1_500 * MS).1;
     let healed = events.iter().position(|event| matches!(event.what, What::Healed { .. })).unwrap();
     let (during, after) = events.split_at(healed);
     let during = lines(during, "both");

@@ -16,6 +16,7 @@ use everett_session::world::identity::Identity;
 use everett_session::world::moments::{MomentFolder, Stored};
 use everett_session::world::timeline::Timeline;
 use everett_snapshot::Pool;
+use everett_streams::Seed;
 use everett_vmm::Trail;
 use everett_vmm::machine::Until;
 
@@ -29,8 +30,9 @@ fn whole(mut timeline: Timeline) -> (Trail, Vec<Event>) {
 
 #[test]
 fn a_stored_boot_is_invisible() {
-    let cold = whole(Launcher { from: None, ..launcher(EngineOptions::default()) }.start(3).unwrap());
-    let stored = whole(launcher(EngineOptions::default()).start(3).unwrap());
+    let cold =
+        whole(Launcher { from: None, ..launcher(EngineOptions::default()) }.start(Seed::new(3)).unwrap());
+    let stored = whole(launcher(EngineOptions::default()).start(Seed::new(3)).unwrap());
     assert_eq!(cold, stored);
     // A timeline that continues from a moment at the restart point is the same, too.
     let launcher = Launcher { from: None, ..launcher(EngineOptions::default()) };
@@ -39,7 +41,7 @@ fn a_stored_boot_is_invisible() {
     let events = timeline.take_events();
     let mounted = Stored::of(&mut timeline, &Pool::default(), events, vec![Vec::new()]);
     let again = Launcher { from: Some(Arc::new(mounted)), ..launcher };
-    assert_eq!(whole(again.start(3).unwrap()), stored);
+    assert_eq!(whole(again.start(Seed::new(3)).unwrap()), stored);
 }
 
 /// Returns the next pseudo-random number.
@@ -50,9 +52,9 @@ fn draw(state: &mut u64) -> u64 {
 
 #[test]
 fn moments_anywhere_change_nothing_and_can_be_continued() {
-    let (expected, events) = whole(launcher(EngineOptions::default()).start(5).unwrap());
+    let (expected, events) = whole(launcher(EngineOptions::default()).start(Seed::new(5)).unwrap());
     let pool = Pool::default();
-    let mut timeline = launcher(EngineOptions::default()).start(5).unwrap();
+    let mut timeline = launcher(EngineOptions::default()).start(Seed::new(5)).unwrap();
     timeline.end_after(DURATION_NS);
     let end_ns = expected.points().last().unwrap().0;
 
@@ -78,14 +80,14 @@ fn moments_anywhere_change_nothing_and_can_be_continued() {
 
     // Continues from randomly chosen moments, mostly on one machine with leftovers of the previous moment.
     let options = EngineOptions::default();
-    let mut worker = launcher(options).start(1).unwrap();
+    let mut worker = launcher(options).start(Seed::new(1)).unwrap();
     for round in 0..12 {
         let chosen = &stored[draw(&mut random) as usize % stored.len()];
         let from = Launcher { from: Some(Arc::new(chosen.clone())), ..launcher(options) };
         if round % 4 == 3 {
-            worker = from.start(5).unwrap();
+            worker = from.start(Seed::new(5)).unwrap();
         } else {
-            assert!(from.start_again(&mut worker, 5).unwrap());
+            assert!(from.start_again(&mut worker, Seed::new(5)).unwrap());
         }
         assert_eq!(worker.digest(), chosen.digest, "round {round}");
         let then = &chosen.moment.machines[0];
@@ -103,7 +105,7 @@ fn moments_anywhere_change_nothing_and_can_be_continued() {
 #[test]
 fn the_millisecond_after_a_restore_is_not_spent_decoding() {
     let launcher = launcher(EngineOptions::default());
-    let mut worker = launcher.start(1).unwrap();
+    let mut worker = launcher.start(Seed::new(1)).unwrap();
     let run = |worker: &mut Timeline, ns: u64| {
         let before = worker.machine_mut(0).engine_mut().soft_mut().unwrap().blocks_decoded();
         worker.run(&Until::vtime(worker.vtime() + ns));
@@ -111,7 +113,7 @@ fn the_millisecond_after_a_restore_is_not_spent_decoding() {
     };
     let cold = run(&mut worker, MS);
     run(&mut worker, 100 * MS);
-    assert!(launcher.start_again(&mut worker, 1).unwrap());
+    assert!(launcher.start_again(&mut worker, Seed::new(1)).unwrap());
     let warm = run(&mut worker, MS);
     assert!(cold > 500, "a new machine decoded {cold} blocks in its first millisecond");
     // In the 100 ms before the restore, other code has taken some slots of the cache, so a few blocks are decoded

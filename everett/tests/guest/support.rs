@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use everett_explorer::plan::Plan;
 use everett_host::interrupt::Interrupt;
 use everett_remote_client::Online;
-use everett_session::images::{self, Image};
+use everett_session::images::{self, WorldImage};
 use everett_session::machines::EngineOptions;
 use everett_session::output::progress::Quiet;
 use everett_session::run::booted::{self, Booted, Wanted};
@@ -21,10 +21,9 @@ use everett_session::world::identity::Identity;
 use everett_session::world::moments::MomentFolder;
 use everett_session::world::timeline::restart_point::RestartPoint;
 use everett_session::world::timeline::{Faults, Timeline};
+use everett_streams::Seed;
+use everett_vmm::Trail;
 use everett_vmm::machine::{Stop, Until};
-use everett_vmm::wire::log::Step;
-use everett_vmm::world::Captured;
-use everett_vmm::{Digest, Trail};
 use everett_world_file as world_file;
 use tempfile::TempDir;
 
@@ -37,8 +36,8 @@ pub(crate) fn world_file() -> PathBuf {
 }
 
 /// Returns the image of the test world. The first caller builds it.
-pub(crate) fn image() -> &'static Image {
-    static IMAGE: OnceLock<Image> = OnceLock::new();
+pub(crate) fn image() -> &'static WorldImage {
+    static IMAGE: OnceLock<WorldImage> = OnceLock::new();
     IMAGE.get_or_init(|| {
         let world = world_file::load(&world_file()).expect("the test world");
         images::get(&Quiet, &world, &Online, &Interrupt::default()).expect("the image of the test world")
@@ -113,18 +112,6 @@ impl Watch for Keeper {
         self.0.push(event.clone());
         Ok(())
     }
-    fn console(&mut self, _: usize, _: &[u8]) -> anyhow::Result<()> {
-        Ok(())
-    }
-    fn wire(&mut self, _: &[Step], _: &[Captured]) -> anyhow::Result<()> {
-        Ok(())
-    }
-    fn point(&mut self, _: u64, _: Digest) -> anyhow::Result<()> {
-        Ok(())
-    }
-    fn at(&mut self, _: u64, _: u64) -> bool {
-        true
-    }
 }
 
 /// Runs a timeline to its end, `duration_ns` of vtime after it is ready; returns its trail and events.
@@ -144,7 +131,7 @@ pub(crate) fn run_until_done(timeline: &mut Timeline) -> (Trail, Vec<Event>) {
 /// Returns a job of `runs` runs of the test world under a seed.
 pub(crate) fn job(options: EngineOptions, seed: u64, duration_ns: u64, runs: u32) -> Job {
     let jobs = NonZero::new(2).expect("not zero");
-    Job { launcher: launcher(options), seed, duration_ns, runs, jobs }
+    Job { launcher: launcher(options), seed: Seed::new(seed), duration_ns, runs, jobs }
 }
 
 /// Runs a shell script on the machine; returns the stop and the events.

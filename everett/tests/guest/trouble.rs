@@ -11,6 +11,7 @@ use everett_session::world::conversation::Phase;
 use everett_session::world::event::{Event, What};
 use everett_session::world::identity::Identity;
 use everett_session::world::moments::MomentFolder;
+use everett_streams::Seed;
 use everett_vmm::machine::{End, Stop};
 
 use crate::support::{
@@ -19,7 +20,7 @@ use crate::support::{
 
 #[test]
 fn a_kernel_panic_is_a_finding() {
-    let mut timeline = launcher(EngineOptions::default()).start(1).unwrap();
+    let mut timeline = launcher(EngineOptions::default()).start(Seed::new(1)).unwrap();
     let (stop, events) = run_script(&mut timeline, "echo c > /proc/sysrq-trigger", 20_000 * MS);
     assert_eq!(stop, Stop::End(End::Reset));
     let found = findings(&events);
@@ -31,7 +32,7 @@ fn a_kernel_panic_is_a_finding() {
 
 #[test]
 fn an_unrequested_power_off_is_a_finding() {
-    let mut timeline = launcher(EngineOptions::default()).start(1).unwrap();
+    let mut timeline = launcher(EngineOptions::default()).start(Seed::new(1)).unwrap();
     let (stop, events) = run_script(&mut timeline, "echo o > /proc/sysrq-trigger; sleep 5", 20_000 * MS);
     assert_eq!(stop, Stop::End(End::PowerOff));
     assert_eq!(findings(&events), ["the machine stopped: the guest powered off"]);
@@ -125,12 +126,12 @@ fn a_run_continues_the_boot_that_failed() {
     let moments = MomentFolder::new(folder.path(), &identity, &identity);
     let attempt = booted::attempt(&Quiet, &launcher, &moments, Wanted::Ready, &Interrupt::default()).unwrap();
     let Attempt::Failed(failed) = attempt else { panic!("it is ready") };
-    let (mut failed, mut cold) = (failed.into_timeline(7), launcher.start(7).unwrap());
+    let (mut failed, mut cold) = (failed.into_timeline(Seed::new(7)), launcher.start(Seed::new(7)).unwrap());
     let (failed_run, cold_run) = (run_to_end(&mut failed, MS), run_to_end(&mut cold, MS));
     assert_eq!(failed_run.0, cold_run.0);
     assert!(failed_run.1 == cold_run.1, "the events differ");
     assert_eq!(failed.icount(), cold.icount());
-    assert_eq!(findings(&run_to_end(&mut launcher.start(8).unwrap(), MS).1).len(), 1);
+    assert_eq!(findings(&run_to_end(&mut launcher.start(Seed::new(8)).unwrap(), MS).1).len(), 1);
 }
 
 #[test]
@@ -152,7 +153,7 @@ argv = ["sh", "-c", "redis-cli -h db ping || exit 1; touch /run/up; exec sleep 9
 ready = { command = ["test", "-e", "/run/up"] }
 restart = "always"
 "#;
-    let mut timeline = launcher_of(WORLD).start(1).unwrap();
+    let mut timeline = launcher_of(WORLD).start(Seed::new(1)).unwrap();
     let (_, events) = run_to_end(&mut timeline, MS);
     assert_eq!(findings(&events), Vec::<&str>::new());
     let ends = |event: &&Event| matches!(&event.what, What::Exit { unit, .. } if unit == "app");
@@ -205,7 +206,7 @@ ready_timeout = "500s"
     let (launcher, points) = ready(launcher_of(WORLD));
     let plan = r#"{"at": "500ms", "for": "50ms", "fault": "power_loss", "node": "db"}"#;
     let launcher = under(&launcher, &points, plan);
-    let (_, events) = run_to_end(&mut launcher.start(1).unwrap(), 1_000 * MS);
+    let (_, events) = run_to_end(&mut launcher.start(Seed::new(1)).unwrap(), 1_000 * MS);
     assert_eq!(
         findings(&events),
         ["node db is not back 120 s after the workload ended: its service once (tcp port 6379) is not ready"]

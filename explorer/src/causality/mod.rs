@@ -23,7 +23,7 @@ pub mod result;
 pub mod search;
 
 pub use cuts::Cuts;
-pub use result::{Causality, CausalityError, Code, Count, Jump, Point, Step, StepKind, Vary, Why};
+pub use result::{Causality, CausalityEnd, CausalityError, Code, Count, Jump, Point, Step, StepKind, Vary};
 pub use search::{Ask, Batch, JumpInterval, Limits, Search};
 
 #[cfg(test)]

@@ -158,7 +158,7 @@ pub struct Jump {
 /// Reason for the end of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Why {
+pub enum CausalityEnd {
     /// The search found the decisive step, within the allowed error.
     Named,
     /// No step is decisive: the finding is as likely at the root moment as later.
@@ -175,18 +175,18 @@ pub enum Why {
     Running,
 }
 
-impl Why {
+impl CausalityEnd {
     /// Returns the reason in words.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
-            Why::Named => "the step is named",
-            Why::Flat => "no step is decisive",
-            Why::Futures => "the number of futures was reached",
-            Why::Budget => "the time budget ran out",
-            Why::Interrupted => "interrupted",
-            Why::Failed => "the host or the engine failed",
-            Why::Running => "the search goes on, or was killed",
+            CausalityEnd::Named => "the step is named",
+            CausalityEnd::Flat => "no step is decisive",
+            CausalityEnd::Futures => "the number of futures was reached",
+            CausalityEnd::Budget => "the time budget ran out",
+            CausalityEnd::Interrupted => "interrupted",
+            CausalityEnd::Failed => "the host or the engine failed",
+            CausalityEnd::Running => "the search goes on, or was killed",
         }
     }
 }
@@ -214,7 +214,7 @@ pub struct Causality {
     /// Maximum allowed probability that the named step is wrong, in parts of a million.
     pub error_ppm: u32,
     /// Reason why the search ended.
-    pub why: Why,
+    pub why: CausalityEnd,
     /// Total number of futures that were run.
     pub futures: u64,
     /// Vtimes from which futures started, in ascending order.

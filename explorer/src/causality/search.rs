@@ -9,7 +9,7 @@
 //!
 //! The finding's own timeline is known to show the finding. It counts as [`ANCHOR`] futures that showed it.
 //!
-//! **Stated error.** A posterior stays valid wherever the search stops. If the search ends with [`Why::Named`], the
+//! **Stated error.** A posterior stays valid wherever the search stops. If the search ends with [`CausalityEnd::Named`], the
 //! probability that a single jump lies elsewhere is below [`Limits::error_ppm`], averaged over the prior. Tests compare
 //! this bound with simulations.
 //!
@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use super::cuts::Cuts;
 use super::likelihood::{Evidence, rises};
 use super::log2::{exp2, log2};
-use super::result::{Count, Why};
+use super::result::{CausalityEnd, Count};
 
 /// Maximum number of futures of a search.
 pub const FUTURES_MAX: u64 = 100_000;
@@ -177,9 +177,9 @@ impl Search {
     }
 
     /// Returns the reason for the end if the search has ended by itself, otherwise `None`.
-    pub fn over(&mut self) -> Option<Why> {
+    pub fn over(&mut self) -> Option<CausalityEnd> {
         if self.futures >= self.limits.futures {
-            return Some(Why::Futures);
+            return Some(CausalityEnd::Futures);
         }
         if self.counts.is_empty() {
             return None;
@@ -190,7 +190,7 @@ impl Search {
         let root = self.count(0);
         let is_likely = root.futures >= ROOT_MIN && 10 * root.shown >= 9 * root.futures;
         if is_likely || u128::from(posterior.none) * PPM >= posterior.total() * sure && many(0) {
-            return Some(Why::Flat);
+            return Some(CausalityEnd::Flat);
         }
         let named = posterior.gaps.iter().any(|gap| {
             u128::from(gap.mass) * PPM >= posterior.total() * sure
@@ -198,13 +198,13 @@ impl Search {
                 && many(gap.from)
                 && gap.to.is_none_or(many)
         });
-        named.then_some(Why::Named)
+        named.then_some(CausalityEnd::Named)
     }
 
     /// Returns the smallest interval that contains the jump with the requested probability. Returns `None` if the
     /// search is not certain enough that a jump exists.
     pub fn found(&mut self) -> Option<JumpInterval> {
-        if self.over() == Some(Why::Flat) {
+        if self.over() == Some(CausalityEnd::Flat) {
             return None;
         }
         let posterior = self.posterior();

@@ -6,10 +6,10 @@ use super::error::Problem;
 use super::limits::{AT_NS_MAX, FOR_NS_MAX};
 use super::line::Faulty;
 use super::names::Names;
-use super::{Entry, What};
+use super::{PlanEntry, What};
 
 /// Reports the errors of an entry. Fields that already have an error are skipped.
-pub(super) fn entry(entry: &Entry, names: &Names, faulty: &mut Faulty) {
+pub(super) fn entry(entry: &PlanEntry, names: &Names, faulty: &mut Faulty) {
     let mut found: Vec<(&'static str, Problem)> = Vec::new();
     if entry.at_ns > AT_NS_MAX {
         found.push(("at", Problem::BeyondADay));
@@ -25,7 +25,7 @@ pub(super) fn entry(entry: &Entry, names: &Names, faulty: &mut Faulty) {
     }
 }
 
-fn duration(entry: &Entry) -> Option<Problem> {
+fn duration(entry: &PlanEntry) -> Option<Problem> {
     match (&entry.what, entry.for_ns) {
         (What::Quiet, None) => Some(Problem::Missing),
         (_, None) => None,

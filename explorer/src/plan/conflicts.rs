@@ -12,7 +12,7 @@ use everett_fault::{
 };
 use everett_input::text::quoted;
 
-use super::Entry;
+use super::PlanEntry;
 use super::error::Problem;
 use super::limits::NETWORK_FAULTS_MAX;
 use super::names::{Names, NodeNames};
@@ -59,7 +59,7 @@ impl HeldResources {
     pub(super) fn admit(
         &mut self,
         line: usize,
-        entry: &Entry,
+        entry: &PlanEntry,
         fault: &Fault,
         periods: &QuietPeriods,
         names: &Names,

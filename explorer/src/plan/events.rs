@@ -5,7 +5,7 @@ use everett_fault::Fault;
 use serde::{Deserialize, Serialize};
 
 use super::quiet_periods::QuietPeriods;
-use super::{Entry, What};
+use super::{PlanEntry, What};
 
 /// Start or end of a fault, or a heal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,7 +54,7 @@ pub struct Cursor {
 }
 
 impl Events {
-    pub(super) fn of(entries: &[Entry]) -> Events {
+    pub(super) fn of(entries: &[PlanEntry]) -> Events {
         let periods = QuietPeriods::of(entries.iter().enumerate());
         let mut list = Vec::new();
         for (id, entry) in (0u32..).zip(entries) {

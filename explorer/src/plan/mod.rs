@@ -6,7 +6,7 @@
 //!
 //! - `limits`: bounds
 //! - `names`: names of a world that entries refer to
-//! - `line`: one line, parsed to an [`Entry`] and printed from it
+//! - `line`: one line, parsed to an [`PlanEntry`] and printed from it
 //! - `check`: checks of a single entry
 //! - `quiet_periods` and `conflicts`: checks of entries against each other
 //! - `error`: errors
@@ -45,7 +45,7 @@ pub use names::{Names, NodeNames};
 
 /// Entry of a plan: a fault, a heal or a quiet period.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct PlanEntry {
     /// Start of the entry, in nanoseconds of vtime after *ready*.
     pub at_ns: u64,
     /// Duration, in nanoseconds. If a lasting fault has no duration, it ends at the next heal or quiet period, or with
@@ -69,7 +69,7 @@ pub enum What {
 /// Fault plan of a world.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Plan {
-    entries: Vec<Entry>,
+    entries: Vec<PlanEntry>,
 }
 
 impl Plan {
@@ -111,7 +111,7 @@ impl Plan {
     ///
     /// # Errors
     /// Returns the errors of the entries, at most [`limits::ERRORS_MAX`].
-    pub fn new(entries: Vec<Entry>, names: &Names) -> Result<Plan, PlanErrors> {
+    pub fn new(entries: Vec<PlanEntry>, names: &Names) -> Result<Plan, PlanErrors> {
         let mut draft = Draft::default();
         for (i, entry) in entries.into_iter().enumerate() {
             if draft.errors.len() > limits::ERRORS_MAX {
@@ -128,7 +128,7 @@ impl Plan {
 
     /// Returns the entries, sorted by time. An entry's index is its id.
     #[must_use]
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[PlanEntry] {
         &self.entries
     }
 
@@ -149,7 +149,7 @@ impl Plan {
 #[derive(Default)]
 struct Draft {
     /// Entries that are valid by themselves, with their line numbers.
-    entries: Vec<(usize, Entry)>,
+    entries: Vec<(usize, PlanEntry)>,
     /// Size of the valid entries in canonical form, in bytes.
     bytes: usize,
     errors: Vec<PlanError>,
@@ -163,7 +163,7 @@ impl Draft {
         self.errors.push(PlanError { line, field: field.into(), what });
     }
 
-    fn add(&mut self, line: usize, entry: Option<Entry>, mut faulty: Faulty, names: &Names) {
+    fn add(&mut self, line: usize, entry: Option<PlanEntry>, mut faulty: Faulty, names: &Names) {
         if let Some(entry) = &entry {
             check::entry(entry, names, &mut faulty);
             // An entry whose text is short enough can be too long in canonical form. The canonical form must be
@@ -185,7 +185,7 @@ impl Draft {
         }
         match entry {
             Some(entry) if good => self.entries.push((line, entry)),
-            Some(Entry { what: What::Fault(_), .. }) => {}
+            Some(PlanEntry { what: What::Fault(_), .. }) => {}
             _ => self.healing_unclear = true,
         }
     }

@@ -2,7 +2,7 @@
 
 use everett_fault::Fault;
 
-use super::{Entry, What};
+use super::{PlanEntry, What};
 
 /// Heal or quiet period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(super) struct QuietPeriods {
 impl QuietPeriods {
     /// Collects the heals and quiet periods of entries, each with its line number. The entries must be in order of
     /// time.
-    pub(super) fn of<'e>(entries: impl Iterator<Item = (usize, &'e Entry)>) -> QuietPeriods {
+    pub(super) fn of<'e>(entries: impl Iterator<Item = (usize, &'e PlanEntry)>) -> QuietPeriods {
         let mut quiet = QuietPeriods::default();
         for (line, entry) in entries {
             let (name, lasts) = match entry.what {
@@ -77,12 +77,12 @@ mod tests {
     use super::*;
 
     fn quiet(entries: &[(u64, Option<u64>)]) -> QuietPeriods {
-        let entry = |&(at_ns, for_ns): &(u64, Option<u64>)| Entry {
+        let entry = |&(at_ns, for_ns): &(u64, Option<u64>)| PlanEntry {
             at_ns,
             for_ns,
             what: if for_ns.is_some() { What::Quiet } else { What::Heal },
         };
-        let entries: Vec<Entry> = entries.iter().map(entry).collect();
+        let entries: Vec<PlanEntry> = entries.iter().map(entry).collect();
         QuietPeriods::of(entries.iter().enumerate())
     }
 

@@ -14,7 +14,7 @@ const SIGNATURE_BYTES: usize = 8;
 /// Violation of a property on a timeline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Hit {
+pub struct PropertyHit {
     /// Name of the property.
     pub property: String,
     /// Signature, as 16 hexadecimal digits. Two hits of a property have the same signature if they differ only in

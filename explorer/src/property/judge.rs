@@ -6,7 +6,7 @@ use everett_input::text::quoted;
 use everett_input::units::write_duration_ns;
 
 use super::event::{Event, What};
-use super::hit::{Hit, clipped, signature};
+use super::hit::{PropertyHit, clipped, signature};
 use super::kernel::trouble;
 use super::limits::{NAME_BYTES_MAX, TEMPLATE_LINE_BYTES_MAX};
 use super::properties::Properties;
@@ -20,7 +20,7 @@ use crate::text::head;
 pub struct Judge<'a> {
     properties: &'a Properties,
     state: JudgeState,
-    hits: Vec<Hit>,
+    hits: Vec<PropertyHit>,
     /// For each hit, the number of events observed up to the event of the hit.
     after: Vec<u64>,
     /// For each hit, the vtime of the first line of its record, in nanoseconds.
@@ -45,7 +45,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Judges the next event, and returns the hits that it causes.
-    pub fn observe(&mut self, event: &Event<'_>) -> &[Hit] {
+    pub fn observe(&mut self, event: &Event<'_>) -> &[PropertyHit] {
         let before = self.hits.len();
         self.observed = self.observed.saturating_add(1);
         let (now, node) = (event.vtime_ns, event.node);
@@ -99,7 +99,7 @@ impl<'a> Judge<'a> {
 
     /// Ends the timeline, at this vtime. Returns a hit for each `eventually` property without a matching line since the
     /// last call of [`calm`](Judge::calm). Without such a call, returns no hits for `eventually` properties.
-    pub fn end(&mut self, now_ns: u64) -> &[Hit] {
+    pub fn end(&mut self, now_ns: u64) -> &[PropertyHit] {
         let before = self.hits.len();
         self.end_records();
         let properties = self.properties;
@@ -130,7 +130,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Returns the hits so far. Each comes with the number of events observed up to the event of the hit.
-    pub fn hits(&self) -> impl Iterator<Item = (u64, &Hit)> {
+    pub fn hits(&self) -> impl Iterator<Item = (u64, &PropertyHit)> {
         self.after.iter().copied().zip(&self.hits)
     }
 
@@ -148,7 +148,7 @@ impl<'a> Judge<'a> {
 
     /// Returns all hits since the start, and the state that a child timeline inherits.
     #[must_use]
-    pub fn finish(mut self) -> (Vec<Hit>, JudgeState) {
+    pub fn finish(mut self) -> (Vec<PropertyHit>, JudgeState) {
         self.end_records();
         (self.hits, self.state)
     }
@@ -266,7 +266,7 @@ impl<'a> Judge<'a> {
         if self.state.enters(property, &signature) {
             let property = property.to_owned();
             let text = place.map_or_else(|| clipped(text), |place| clipped(&format!("{text}, in {place}")));
-            self.hits.push(Hit { property, signature, text, vtime_ns, node });
+            self.hits.push(PropertyHit { property, signature, text, vtime_ns, node });
             self.after.push(self.observed);
             self.begun.push(begun_ns);
         }

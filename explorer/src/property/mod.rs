@@ -44,7 +44,7 @@ pub use config::PropertyConfig;
 pub use error::{PropertyError, PropertyProblem};
 pub use event::{Event, What};
 pub use excuse::{Excuses, WATCHDOG_NS};
-pub use hit::Hit;
+pub use hit::PropertyHit;
 pub use judge::Judge;
 pub use kernel::{Trouble, trouble};
 pub use properties::Properties;

@@ -27,7 +27,7 @@ impl Header {
         same_value("world", world, &other.world)?;
         same("image", image, &other.image)?;
         same("nodes", nodes, &other.nodes)?;
-        same("seed", seed, &other.seed)?;
+        same("seed", &seed.number(), &other.seed.number())?;
         same("strategy", &strategy.0, &other.strategy.0)?;
         same("in_flight", in_flight, &other.in_flight)?;
         same("root_ns", root_ns, &other.root_ns)?;

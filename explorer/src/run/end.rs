@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 /// End of an exploration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct End {
+pub struct ExplorationEnd {
     /// Reason why the exploration ended.
-    pub why: Why,
+    pub why: EndReason,
     /// Number of merged branches.
     pub branches: u64,
     /// Number of findings.
@@ -38,7 +38,7 @@ pub struct Budget {
 /// Reason why an exploration ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Why {
+pub enum EndReason {
     /// All requested branches were run.
     Branches,
     /// The time limit was reached.
@@ -51,16 +51,16 @@ pub enum Why {
     Failed,
 }
 
-impl Why {
+impl EndReason {
     /// Returns the reason as a clause that follows "The exploration ended: ".
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
-            Why::Branches => "all branches were run",
-            Why::Time => "its time limit was reached",
-            Why::Found => "something was found",
-            Why::Stopped => "it was stopped",
-            Why::Failed => "an error prevented it from continuing",
+            EndReason::Branches => "all branches were run",
+            EndReason::Time => "its time limit was reached",
+            EndReason::Found => "something was found",
+            EndReason::Stopped => "it was stopped",
+            EndReason::Failed => "an error prevented it from continuing",
         }
     }
 }

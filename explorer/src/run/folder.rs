@@ -10,7 +10,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::end::End;
+use super::end::ExplorationEnd;
 use super::error::RunError;
 use super::error::reason;
 use super::limits::HEADER_BYTES_MAX;
@@ -48,7 +48,7 @@ pub(super) fn check_is_folder(path: &Path) -> Result<(), RunError> {
 }
 
 /// Reads `end.json`. Returns `None` if the run has not ended.
-pub(super) fn read_end(run: &Path) -> Result<Option<End>, RunError> {
+pub(super) fn read_end(run: &Path) -> Result<Option<ExplorationEnd>, RunError> {
     read(run, END)?.map(|bytes| from_json(run, END, &bytes)).transpose()
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use everett_streams::Seed;
 use serde::{Deserialize, Serialize};
 
 use super::error::RunError;
@@ -31,7 +32,7 @@ pub struct Header {
     /// not survive a round trip exactly.
     pub world: serde_json::Value,
     /// Seed of all choices.
-    pub seed: u64,
+    pub seed: Seed,
     /// Strategy that chooses the moments from which branches start.
     pub strategy: StrategyName,
     /// K, the maximum number of branches in flight (chosen, result not yet merged).
@@ -65,7 +66,7 @@ impl Default for Header {
             image: String::new(),
             world_file: String::new(),
             world: serde_json::Value::Null,
-            seed: 0,
+            seed: Seed::default(),
             strategy: StrategyName(StrategyKind::default().name().to_owned()),
             in_flight: 1,
             root_ns: 0,

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::end::End;
+use super::end::ExplorationEnd;
 use super::error::RunError;
 use super::evidence;
 use super::folder;
@@ -122,7 +122,7 @@ impl Journal {
         let lock = folder::lock(run)?;
         let source = open(run, false)?;
         let length = source.length()?;
-        let ended: Option<End> = folder::read_end(run)?;
+        let ended: Option<ExplorationEnd> = folder::read_end(run)?;
         let (index, Tail { records, bytes, damage }) = Index::of(source, length, SCHEMA_VERSION, None)?;
         if let Some(end) = &ended
             && (damage.is_some() || !index.has_first(end.branches))
@@ -235,7 +235,7 @@ impl Journal {
     ///
     /// # Errors
     /// Returns an error if a system call fails, or if an earlier sync failed.
-    pub fn finish(mut self, end: &End) -> Result<(), RunError> {
+    pub fn finish(mut self, end: &ExplorationEnd) -> Result<(), RunError> {
         if self.torn {
             self.cut_off()?;
         }

@@ -83,7 +83,7 @@ mod string_table;
 mod version;
 
 pub use difference::Difference;
-pub use end::{Budget, End, Why};
+pub use end::{Budget, EndReason, ExplorationEnd};
 pub use error::{Damage, RunError};
 pub(crate) use everett_input::text::one_line;
 pub use fault_kinds::{FaultKinds, KINDS_MAX};

@@ -10,7 +10,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 
 use super::branches::Branches;
-use super::end::End;
+use super::end::ExplorationEnd;
 use super::error::RunError;
 use super::evidence;
 use super::folder;
@@ -29,7 +29,7 @@ use crate::coverage::Dictionary;
 pub struct Reading {
     run: PathBuf,
     header: Header,
-    end: Option<End>,
+    end: Option<ExplorationEnd>,
     index: Index,
 }
 
@@ -40,7 +40,7 @@ impl Reading {
     /// # Errors
     /// Returns an error if the folder has no run, if the run is damaged, or if a system call fails.
     pub fn open(run: &Path) -> Result<Reading, RunError> {
-        let read = |source, length, header: &Header, _: Option<&End>| {
+        let read = |source, length, header: &Header, _: Option<&ExplorationEnd>| {
             let (index, tail) = Index::of(source, length, header.schema_version, None)?;
             Ok((index, tail, ()))
         };
@@ -115,7 +115,7 @@ impl Reading {
 
     fn with<T>(
         run: &Path,
-        read: impl FnOnce(Source, u64, &Header, Option<&End>) -> Result<(Index, Tail, T), RunError>,
+        read: impl FnOnce(Source, u64, &Header, Option<&ExplorationEnd>) -> Result<(Index, Tail, T), RunError>,
     ) -> Result<(Reading, T), RunError> {
         let header = Header::read(run)?;
         // Read the end before the records. A writer that resumes the run removes the end before it adds records.
@@ -141,7 +141,7 @@ impl Reading {
 
     /// Returns the end of the run, or `None` if the run has not ended.
     #[must_use]
-    pub fn end(&self) -> Option<&End> {
+    pub fn end(&self) -> Option<&ExplorationEnd> {
         self.end.as_ref()
     }
 

@@ -9,7 +9,7 @@ use super::limits::{QUIET_S_MAX, SDK_LINE_BYTES_MAX};
 
 /// Line of the SDK.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Line {
+pub enum SdkLine {
     /// First line of a process, with the SDK's language and version.
     Header {
         /// Programming language of the SDK.
@@ -39,7 +39,7 @@ pub enum Line {
 /// # Errors
 /// Returns an error if the line is not an object with one field. Returns an error if a field of a known line is missing
 /// or wrong.
-pub fn parse(text: &str) -> Result<Line, Problem> {
+pub fn parse(text: &str) -> Result<SdkLine, Problem> {
     if text.len() > SDK_LINE_BYTES_MAX {
         return Err(Problem::TooLong);
     }
@@ -52,22 +52,22 @@ pub fn parse(text: &str) -> Result<Line, Problem> {
     let object = |field: &'static str| value.as_object().ok_or(Problem::Field(field));
     Ok(match name.as_str() {
         "antithesis_sdk" => header(object("antithesis_sdk")?),
-        "antithesis_assert" => Line::Assertion(Assertion::read(object("antithesis_assert")?)?),
-        "antithesis_guidance" => Line::Guidance(Guidance::read(object("antithesis_guidance")?)?),
+        "antithesis_assert" => SdkLine::Assertion(Assertion::read(object("antithesis_assert")?)?),
+        "antithesis_guidance" => SdkLine::Guidance(Guidance::read(object("antithesis_guidance")?)?),
         "antithesis_setup" => match object("antithesis_setup")?.get("status").and_then(Value::as_str) {
-            Some("complete") => Line::Setup,
-            Some(_) => Line::Event { details: value.to_string(), name },
+            Some("complete") => SdkLine::Setup,
+            Some(_) => SdkLine::Event { details: value.to_string(), name },
             None => return Err(Problem::Field("status")),
         },
-        "everett_stop_faults" => Line::Quiet(quiet_ns(object("everett_stop_faults")?)?),
-        _ => Line::Event { details: value.to_string(), name },
+        "everett_stop_faults" => SdkLine::Quiet(quiet_ns(object("everett_stop_faults")?)?),
+        _ => SdkLine::Event { details: value.to_string(), name },
     })
 }
 
-fn header(fields: &Map<String, Value>) -> Line {
+fn header(fields: &Map<String, Value>) -> SdkLine {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or("unknown").to_owned();
     let language = fields.get("language").and_then(|language| language.get("name"));
-    Line::Header { language: text(language), version: text(fields.get("sdk_version")) }
+    SdkLine::Header { language: text(language), version: text(fields.get("sdk_version")) }
 }
 
 fn quiet_ns(fields: &Map<String, Value>) -> Result<u64, Problem> {

@@ -20,7 +20,7 @@ mod line;
 pub use assertion::{Assertion, AssertionKind, Location};
 pub use error::Problem;
 pub use guidance::{Guidance, Value};
-pub use line::{Line, parse};
+pub use line::{SdkLine, parse};
 
 #[cfg(test)]
 mod tests;

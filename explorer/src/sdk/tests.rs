@@ -16,7 +16,7 @@ fn assertion(change: &Json) -> Result<Assertion, Problem> {
         fields[name] = value.clone();
     }
     parse(&json!({ "antithesis_assert": fields }).to_string()).map(|line| match line {
-        Line::Assertion(assertion) => assertion,
+        SdkLine::Assertion(assertion) => assertion,
         other => panic!("{other:?}"),
     })
 }
@@ -87,13 +87,16 @@ fn broken_fields_are_named() {
 
 #[test]
 fn other_lines() {
-    assert_eq!(parse("{\"antithesis_setup\":{\"status\":\"complete\",\"details\":null}}"), Ok(Line::Setup));
-    assert_eq!(parse("{\"everett_stop_faults\":{\"seconds\":1.5}}"), Ok(Line::Quiet(1_500_000_000)));
+    assert_eq!(
+        parse("{\"antithesis_setup\":{\"status\":\"complete\",\"details\":null}}"),
+        Ok(SdkLine::Setup)
+    );
+    assert_eq!(parse("{\"everett_stop_faults\":{\"seconds\":1.5}}"), Ok(SdkLine::Quiet(1_500_000_000)));
     let header =
         json!({"antithesis_sdk": {"language": {"name": "Rust", "version": "1"}, "sdk_version": "0.2.8"}});
-    let Ok(Line::Header { language, version }) = parse(&header.to_string()) else { panic!("a header") };
+    let Ok(SdkLine::Header { language, version }) = parse(&header.to_string()) else { panic!("a header") };
     assert_eq!((language.as_str(), version.as_str()), ("Rust", "0.2.8"));
-    let event = Line::Event { name: "x".to_owned(), details: "{\"a\":1}".to_owned() };
+    let event = SdkLine::Event { name: "x".to_owned(), details: "{\"a\":1}".to_owned() };
     assert_eq!(parse("{\"x\":{\"a\":1}}"), Ok(event));
 }
 
@@ -102,7 +105,7 @@ fn guidance(kind: &str, maximize: bool, data: &Json) -> Result<Option<Value>, Pr
         "guidance_type": kind, "message": "m", "id": "m", "maximize": maximize, "guidance_data": data, "hit": true,
     }});
     parse(&line.to_string()).map(|line| match line {
-        Line::Guidance(guidance) => guidance.map(|guidance| guidance.value),
+        SdkLine::Guidance(guidance) => guidance.map(|guidance| guidance.value),
         other => panic!("{other:?}"),
     })
 }
@@ -155,7 +158,7 @@ proptest! {
         ),
     ) {
         let text = json!({ name: fields }).to_string();
-        if let Ok(Line::Assertion(assertion)) = parse(&text) {
+        if let Ok(SdkLine::Assertion(assertion)) = parse(&text) {
             prop_assert!(assertion.name.len() <= NAME_BYTES_MAX && assertion.evidence().len() <= EVIDENCE_BYTES_MAX);
         }
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use everett_streams::Lineage;
+use everett_streams::{Lineage, Seed};
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of forks in a path.
@@ -69,7 +69,7 @@ impl Path {
     /// Returns the lineage of the timeline at the path's end. `seed` is the seed of the root moment. A lineage is the
     /// key from which a timeline's random streams are derived.
     #[must_use]
-    pub fn lineage(&self, seed: u64) -> Lineage {
+    pub fn lineage(&self, seed: Seed) -> Lineage {
         self.0.iter().fold(Lineage::new(seed), |lineage, fork| lineage.child(fork.vtime_ns, fork.child))
     }
 

@@ -5,6 +5,7 @@ use std::num::NonZero;
 
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
+use everett_streams::Seed;
 use proptest::prelude::*;
 
 use super::strategy::{Novelty, Pct, Strategy as Chooses, StrategyKind, Uniform};
@@ -70,7 +71,7 @@ fn explore<S: Chooses>(
 ) -> (Tree, Seen) {
     let mut dice = ChaCha20Rng::seed_from_u64(dice);
     let in_flight = NonZero::new(in_flight).unwrap();
-    let mut search = Search::new(seed, ROOT_NS, in_flight, branches, strategy, Seen::default());
+    let mut search = Search::new(Seed::new(seed), ROOT_NS, in_flight, branches, strategy, Seen::default());
     let mut running: Vec<Choice> = Vec::new();
     loop {
         let next = if running.len() < workers { Some(search.choose()) } else { None };
@@ -250,28 +251,25 @@ fn small(rewards: [u64; 4]) -> Tree {
     tree
 }
 
+/// Checks the shares of a [`small`] tree's moments: the root moment, and those after the first, the second and the fourth
+/// branch. No branch can start after the third.
+#[track_caller]
+fn assert_shares(share: impl Fn(ForkPoint) -> u32, expected: [u32; 4]) {
+    let places = [ForkPoint::Root, ForkPoint::After(0), ForkPoint::After(1), ForkPoint::After(3)];
+    for (place, expected) in places.into_iter().zip(expected) {
+        assert!(share(place).abs_diff(expected) < 250, "{place:?}: {}", share(place));
+    }
+    assert_eq!(share(ForkPoint::After(2)), 0);
+}
+
 #[test]
 fn uniform_prefers_no_depth_and_no_moment() {
-    let share = shares(&small([9, 0, 0, 5]), &Uniform, 0);
-    let near =
-        |place, expected: u32| assert!(share(place).abs_diff(expected) < 250, "{place:?}: {}", share(place));
-    near(ForkPoint::Root, 3_333);
-    near(ForkPoint::After(0), 1_667);
-    near(ForkPoint::After(1), 1_667);
-    near(ForkPoint::After(3), 3_333);
-    assert_eq!(share(ForkPoint::After(2)), 0, "no branch can start there");
+    assert_shares(shares(&small([9, 0, 0, 5]), &Uniform, 0), [3_333, 1_667, 1_667, 3_333]);
 }
 
 #[test]
 fn pct_starts_half_of_the_branches_at_the_root() {
-    let share = shares(&small([9, 0, 0, 5]), &Pct, 0);
-    let near =
-        |place, expected: u32| assert!(share(place).abs_diff(expected) < 250, "{place:?}: {}", share(place));
-    near(ForkPoint::Root, 5_000);
-    near(ForkPoint::After(0), 1_667);
-    near(ForkPoint::After(1), 1_667);
-    near(ForkPoint::After(3), 1_667);
-    assert_eq!(share(ForkPoint::After(2)), 0, "no branch can start there");
+    assert_shares(shares(&small([9, 0, 0, 5]), &Pct, 0), [5_000, 1_667, 1_667, 1_667]);
     assert_eq!(shares(&Tree::new(ROOT_NS), &Pct, 0)(ForkPoint::Root), 10_000, "the tree has no other moment");
 }
 
@@ -295,14 +293,7 @@ fn kinds_choose_as_their_strategies_do() {
 fn novelty_prefers_moments_with_rewards_and_few_children() {
     let strategy = Novelty { fresh_ppm: 200_000 };
     // The first branch has one child, so its reward of 8 is divided by 4.
-    let share = shares(&small([8, 1, 50, 1]), &strategy, 1_000_000);
-    let near =
-        |place, expected: u32| assert!(share(place).abs_diff(expected) < 250, "{place:?}: {}", share(place));
-    near(ForkPoint::Root, 2_000);
-    near(ForkPoint::After(0), 4_000);
-    near(ForkPoint::After(1), 2_000);
-    near(ForkPoint::After(3), 2_000);
-    assert_eq!(share(ForkPoint::After(2)), 0);
+    assert_shares(shares(&small([8, 1, 50, 1]), &strategy, 1_000_000), [2_000, 4_000, 2_000, 2_000]);
 }
 
 #[test]

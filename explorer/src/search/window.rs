@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::num::NonZero;
 
-use everett_streams::{Lineage, Owner, Purpose, Streams};
+use everett_streams::{Lineage, Owner, Purpose, Seed, Streams};
 
 use super::strategy::Strategy;
 use super::tree::{Choice, Standing, Tree};
@@ -38,7 +38,7 @@ pub enum Next {
 /// Running search.
 #[derive(Debug)]
 pub struct Search<S, L: Ledger> {
-    seed: u64,
+    seed: Seed,
     in_flight: u64,
     branches_max: u64,
     strategy: S,
@@ -53,7 +53,7 @@ pub struct Search<S, L: Ledger> {
 impl<S: Strategy, L: Ledger> Search<S, L> {
     /// Creates a search of at most `branches_max` branches. `root_ns` is the vtime of the root moment, in nanoseconds.
     pub fn new(
-        seed: u64,
+        seed: Seed,
         root_ns: u64,
         in_flight: NonZero<u32>,
         branches_max: u64,

@@ -86,7 +86,7 @@ impl Key {
 
 /// A file of the cache that matches its record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct CacheEntry {
     /// Path of the file. Never write to the file.
     pub path: PathBuf,
     /// Length in bytes.
@@ -161,7 +161,7 @@ impl Cache {
 
     /// Returns the entry for this key if it exists and is intact.
     #[must_use]
-    pub fn get(&self, name: &str, key: &Key) -> Option<Entry> {
+    pub fn get(&self, name: &str, key: &Key) -> Option<CacheEntry> {
         let (path, record) = self.paths(name, key);
         let record: Record = serde_json::from_slice(&fs::read(record).ok()?).ok()?;
         if fs::metadata(&path).ok()?.len() != record.bytes {
@@ -172,7 +172,7 @@ impl Cache {
             return None;
         }
         usage::touch(&path);
-        Some(Entry { path, bytes, blake3 })
+        Some(CacheEntry { path, bytes, blake3 })
     }
 
     /// Makes the entry for this key, and replaces an existing entry. `fill` writes the content.
@@ -184,7 +184,7 @@ impl Cache {
         name: &str,
         key: &Key,
         fill: impl FnOnce(&mut File) -> Result<(), E>,
-    ) -> Result<Entry, E> {
+    ) -> Result<CacheEntry, E> {
         let (path, record) = self.paths(name, key);
         let failed = |source: io::Error| Error::of(&path, source);
         let mut file = self.temporary_file()?;
@@ -198,7 +198,7 @@ impl Cache {
         // again.
         persist(file, &path).map_err(failed)?;
         persist(beside, &record).map_err(failed)?;
-        Ok(Entry { path, bytes, blake3 })
+        Ok(CacheEntry { path, bytes, blake3 })
     }
 
     /// Returns the entry for this key. If it is missing or damaged, `fill` makes it.
@@ -210,7 +210,7 @@ impl Cache {
         name: &str,
         key: &Key,
         fill: impl FnOnce(&mut File) -> Result<(), E>,
-    ) -> Result<Entry, E> {
+    ) -> Result<CacheEntry, E> {
         match self.get(name, key) {
             Some(entry) => Ok(entry),
             None => self.put(name, key, fill),
@@ -219,7 +219,7 @@ impl Cache {
 
     /// Returns the intact entry with this content, if there is one. `blake3` is the content's BLAKE3 in hexadecimal.
     #[must_use]
-    pub fn content(&self, blake3: &str) -> Option<Entry> {
+    pub fn content(&self, blake3: &str) -> Option<CacheEntry> {
         self.get(CONTENT, &content_key(blake3)).filter(|entry| entry.blake3 == blake3)
     }
 
@@ -228,7 +228,7 @@ impl Cache {
     ///
     /// # Errors
     /// Returns an error if the content's BLAKE3 is not `blake3`, or if the content cannot be read or written.
-    pub fn put_content(&self, blake3: &str, content: &mut dyn Read) -> Result<Entry, Error> {
+    pub fn put_content(&self, blake3: &str, content: &mut dyn Read) -> Result<CacheEntry, Error> {
         if let Some(entry) = self.content(blake3) {
             return Ok(entry);
         }
@@ -345,7 +345,7 @@ mod tests {
     }
 
     /// Makes or finds an entry. Adds 1 to `made` each time the entry is made.
-    fn entry(cache: &Cache, made: &mut u32) -> super::Entry {
+    fn entry(cache: &Cache, made: &mut u32) -> super::CacheEntry {
         let fill = |file: &mut fs::File| {
             *made += 1;
             file.write_all(b"content").map_err(|source| Error::of("test".as_ref(), source))

@@ -10,7 +10,7 @@ use super::packages::Packages;
 use super::{Error, ImageSpec, KernelSource};
 use crate::agent::AGENT;
 use crate::archive;
-use crate::cache::{self, Cache, Entry, Key};
+use crate::cache::{self, Cache, CacheEntry, Key};
 use crate::debian::{self, package::Package};
 use crate::kernel::modules::{Available, DEFAULT_MODULES};
 use crate::kernel::{KERNEL_BYTES_MAX, MODULE_BYTES_MAX, MODULES_BYTES_MAX, read_vmlinux, vmlinux};
@@ -25,8 +25,8 @@ const PACKAGE_BYTES_MAX: u64 = 4 << 30;
 
 /// Files of an image that the machine boots before it mounts the root filesystem.
 pub(super) struct Kernel {
-    pub(super) vmlinux: Entry,
-    pub(super) initramfs: Entry,
+    pub(super) vmlinux: CacheEntry,
+    pub(super) initramfs: CacheEntry,
 }
 
 /// A kernel's ELF and its modules.

@@ -6,7 +6,7 @@ mod packages;
 mod provider;
 mod root;
 
-use crate::cache::{self, Cache, Entry};
+use crate::cache::{self, Cache, CacheEntry};
 use crate::configure::{self, Configure};
 use crate::lock::{self, Lock, LockedImage};
 use crate::progress::{BuildProgress, Stage};
@@ -100,11 +100,11 @@ pub enum RootSource {
 #[derive(Debug, Clone)]
 pub struct BuiltImage {
     /// The kernel, an ELF file.
-    pub vmlinux: Entry,
+    pub vmlinux: CacheEntry,
     /// The initramfs with the agent and the modules.
-    pub initramfs: Entry,
+    pub initramfs: CacheEntry,
     /// The root filesystem, a SquashFS; `None` if machines stay in the initramfs.
-    pub root: Option<Entry>,
+    pub root: Option<CacheEntry>,
     /// BLAKE3 of the digests of the files, in hexadecimal. The digest represents the image in a world's identity.
     pub digest: String,
     /// Lock with the image's packages.
@@ -255,8 +255,8 @@ pub fn build(
 
 /// Returns the digest of the image that has these files.
 #[must_use]
-pub fn digest(vmlinux: &Entry, initramfs: &Entry, root: Option<&Entry>) -> String {
-    let parts: BTreeMap<&str, Option<&Entry>> =
+pub fn digest(vmlinux: &CacheEntry, initramfs: &CacheEntry, root: Option<&CacheEntry>) -> String {
+    let parts: BTreeMap<&str, Option<&CacheEntry>> =
         [("vmlinux", Some(vmlinux)), ("initramfs", Some(initramfs)), ("root", root)].into();
     let mut hasher = blake3::Hasher::new();
     for (name, entry) in parts {

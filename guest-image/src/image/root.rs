@@ -12,7 +12,7 @@ use super::layers::{self, Layers};
 use super::packages::{Fetched, Packages};
 use super::{Error, ImageSpec, RootSource};
 use crate::archive::{self, Mode, Store};
-use crate::cache::{self, Cache, Entry, Key};
+use crate::cache::{self, Cache, CacheEntry, Key};
 use crate::compression::Format;
 use crate::configure::{self, Configure, Configured, Files};
 use crate::debian::{self, database, package::Package, unpack};
@@ -78,7 +78,7 @@ pub(super) fn build(
     kernel: &Kernel,
     machine: &mut dyn Configure,
     progress: &mut dyn BuildProgress,
-) -> Result<Option<Entry>, Error> {
+) -> Result<Option<CacheEntry>, Error> {
     let entry = match &spec.root {
         RootSource::None => return Ok(None),
         RootSource::Packages(_) => {
@@ -128,7 +128,7 @@ fn store(
     key: &Key,
     mut tree: Tree,
     progress: &mut dyn BuildProgress,
-) -> Result<Entry, Error> {
+) -> Result<CacheEntry, Error> {
     progress.at(Stage::Root, 0, 1);
     for (path, mode) in MOUNT_POINTS {
         tree.put_folder(path.as_bytes(), Attributes::of_root(mode), OnFolder::Keep)
@@ -264,7 +264,7 @@ fn of_tar(
     cache: &Cache,
     path: &Path,
     progress: &mut dyn BuildProgress,
-) -> Result<Entry, Error> {
+) -> Result<CacheEntry, Error> {
     let failed = |source: io::Error| Error::RootArchive {
         path: path.display().to_string(),
         source: archive::Error::Read(source),

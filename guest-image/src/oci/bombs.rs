@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::Source;
+use super::ImageOrigin;
 use super::digest::{Digest, Hashed};
 use super::limits::LAYERS_MAX;
 use super::tests::{Lab, Layer, Parts, digest, gzip};
@@ -29,7 +29,7 @@ fn bombs_are_refused() {
     // The archive of an image can itself be a decompression bomb.
     let path = lab.path("image.tar.zst");
     fs::write(&path, &bomb).unwrap();
-    let error = lab.get(&Source::Archive { path, tag: None }).unwrap_err();
+    let error = lab.get(&ImageOrigin::Archive { path, tag: None }).unwrap_err();
     assert!(
         error.ends_with("image.tar.zst: it unpacks to more than 1100 times its length and 256 MiB"),
         "{error}"
@@ -65,7 +65,7 @@ fn unpacking_leaves_space_on_the_disk() {
     assert!(error.starts_with("no space left in ") && full(&error), "{error}");
     let path = lab.path("image.tar.gz");
     fs::write(&path, &packed).unwrap();
-    let archive = Source::Archive { path, tag: None };
+    let archive = ImageOrigin::Archive { path, tag: None };
     let error = on_disk_with(RESERVE_BYTES - 1, || lab.get(&archive).unwrap_err());
     assert!(full(&error), "{error}");
     assert_eq!(fs::read_dir(lab.cache.temporary()).unwrap().count(), 0);

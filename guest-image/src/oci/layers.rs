@@ -8,7 +8,7 @@ use super::digest::{Digest, Hashed};
 use super::error::{Problem, reading};
 use super::limits::{IMAGE_BYTES_MAX, LAYER_BYTES_MAX};
 use super::resolved_image::LayerBlob;
-use crate::cache::{self, Cache, Entry, Key};
+use crate::cache::{self, Cache, CacheEntry, Key};
 use crate::compression::Format;
 use crate::compression::expansion::Expanded;
 use crate::space::Meter;
@@ -22,12 +22,12 @@ fn key(diff_id: &Digest) -> Key {
 }
 
 /// Returns the unpacked archive of a layer, if the cache has it.
-pub(super) fn cached(cache: &Cache, diff_id: &Digest) -> Option<Entry> {
+pub(super) fn cached(cache: &Cache, diff_id: &Digest) -> Option<CacheEntry> {
     cache.get("layer", &key(diff_id))
 }
 
 /// Checks that the total length of the layers does not exceed the bound.
-pub(super) fn check_total(layers: &[Entry]) -> Result<(), Problem> {
+pub(super) fn check_total(layers: &[CacheEntry]) -> Result<(), Problem> {
     let total = layers.iter().fold(0_u64, |sum, entry| sum.saturating_add(entry.bytes));
     if total > IMAGE_BYTES_MAX { Err(Problem::ImageBytes) } else { Ok(()) }
 }
@@ -39,7 +39,7 @@ pub(super) fn unpack(
     blobs: &mut dyn Blobs,
     layer: &LayerBlob,
     diff_id: &Digest,
-) -> Result<Entry, Problem> {
+) -> Result<CacheEntry, Problem> {
     let blob = blobs.open(&layer.blob)?;
     cache.put("layer", &key(diff_id), |file| {
         let hasher = layer.digest.as_ref().unwrap_or(diff_id).hasher();

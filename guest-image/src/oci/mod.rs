@@ -1,16 +1,16 @@
 //! Container images as root filesystems.
 //!
-//! [`get`] turns a [`Source`] into a [`ContainerImage`]: the parts of a disk with the root filesystem, and the image's
+//! [`get`] turns an [`ImageOrigin`] into a [`ContainerImage`]: the parts of a disk with the root filesystem, and the image's
 //! configuration. The modules, from the outside in:
 //!
-//! - this file: sources, the stages of a request, and the cache entries. [`error`]: errors.
+//! - this file: the stages of a request, and the cache entries. [`error`]: errors.
 //! - [`config`]: the configuration: command, environment, user, volumes, healthcheck.
 //! - [`root`]: the root filesystem made from layers, and its disk. [`changeset`]: application of one layer to the
 //!   layers below.
 //! - [`layers`]: archives of layers, fetched, verified and unpacked into the cache. [`limits`]: their bounds.
 //! - [`manifest`]: the choice of a manifest. [`resolved_image`]: the chosen image. [`documents`]: the JSON of
 //!   manifests.
-//! - [`blobs`]: the trait of all sources. Its implementations are `layout` (folders), `archive` (files of `docker
+//! - [`blobs`]: the trait of all sources of blobs. Its implementations are `layout` (folders), `archive` (files of `docker
 //!   save`, `podman save` and `skopeo copy`), `store` (images of the local Docker and podman) and `registry`.
 //!
 //! Everett stores each layer once for all images that share it. A layer is stored as an uncompressed tar archive, whose
@@ -37,11 +37,10 @@ mod resolved_image;
 mod root;
 mod store;
 
-use std::path::PathBuf;
-
+use everett_image_origin::ImageOrigin;
 use everett_remote::Access;
 
-use crate::cache::{self, Cache, Entry, Key};
+use crate::cache::{self, Cache, CacheEntry, Key};
 use crate::progress::{BuildProgress, Stage};
 use blobs::Blobs;
 use config::ImageConfig;
@@ -52,68 +51,6 @@ pub use root::{RootDisk, RootPart};
 
 /// Maximum length of a configuration, in bytes.
 pub const CONFIG_BYTES_MAX: u64 = 8 << 20;
-
-/// Origin of a container image.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Source {
-    /// A folder in the OCI image layout.
-    Layout {
-        /// Path of the folder.
-        path: PathBuf,
-        /// Name of the image in the layout. Optional if there is only one image.
-        tag: Option<String>,
-    },
-    /// An archive of `docker save`, `podman save` or `skopeo copy`, in either format, compressed or not.
-    Archive {
-        /// Path of the file.
-        path: PathBuf,
-        /// Name of the image in the archive. Optional if there is only one image.
-        tag: Option<String>,
-    },
-    /// An image of the local Docker daemon. The value is its name or ID.
-    Docker(String),
-    /// An image of the local podman. The value is its name or ID.
-    Podman(String),
-    /// An image in a registry: `[HOST/]NAME[:TAG][@DIGEST]`.
-    Registry(String),
-    /// An image of the local Docker or podman if Docker or podman has this name, otherwise of a registry. If the lock
-    /// has the image, it came from a registry, and Everett always takes it from there.
-    Named(String),
-    /// An image that the local Docker or podman builds.
-    Built(Build),
-}
-
-/// Instructions for building an image.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Build {
-    /// Folder with the sources.
-    pub context: PathBuf,
-    /// Path of the Dockerfile. `None` means the Dockerfile in the context.
-    pub file: Option<PathBuf>,
-    /// Build arguments. An argument without a value gets its value from Everett's environment.
-    pub arguments: Vec<(String, Option<String>)>,
-    /// Stage of the Dockerfile at which the build ends.
-    pub target: Option<String>,
-    /// Name for the built image.
-    pub name: String,
-}
-
-impl std::fmt::Display for Source {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let with_tag = |f: &mut std::fmt::Formatter<'_>, path: &PathBuf, tag: &Option<String>| {
-            write!(f, "{}", path.display())?;
-            tag.as_ref().map_or(Ok(()), |tag| write!(f, ":{tag}"))
-        };
-        match self {
-            Source::Layout { path, tag } | Source::Archive { path, tag } => with_tag(f, path, tag),
-            Source::Docker(name) => write!(f, "docker-daemon:{name}"),
-            Source::Podman(name) => write!(f, "containers-storage:{name}"),
-            Source::Registry(name) => write!(f, "docker://{name}"),
-            Source::Named(name) => f.write_str(name),
-            Source::Built(build) => write!(f, "{} (built from {})", build.name, build.context.display()),
-        }
-    }
-}
 
 /// A container image that machines can boot.
 #[derive(Debug, Clone)]
@@ -134,16 +71,16 @@ pub struct ContainerImage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageFiles {
     /// The configuration.
-    pub config: Entry,
+    pub config: CacheEntry,
     /// The tables of the root filesystem's SquashFS.
-    pub tables: Entry,
+    pub tables: CacheEntry,
     /// Archives of the layers, the lowest layer first. A layer may occur twice.
-    pub layers: Vec<Entry>,
+    pub layers: Vec<CacheEntry>,
 }
 
 impl ContainerImage {
     /// Returns all files that make up the image.
-    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+    pub fn entries(&self) -> impl Iterator<Item = &CacheEntry> {
         let ImageFiles { config, tables, layers } = &self.files;
         layers.iter().chain([tables, config])
     }
@@ -170,47 +107,47 @@ impl ContainerImage {
     }
 }
 
-fn digest_of(disk: &RootDisk, config: &Entry) -> String {
+fn digest_of(disk: &RootDisk, config: &CacheEntry) -> String {
     let digest = blake3::hash(format!("{}\n{}\n", disk.digest_hex(), config.blake3).as_bytes());
     digest.to_hex().to_string()
 }
 
-fn read_config(entry: &Entry) -> Result<ImageConfig, Problem> {
+fn read_config(entry: &CacheEntry) -> Result<ImageConfig, Problem> {
     let text = everett_input::file::read(&entry.path, CONFIG_BYTES_MAX).map_err(std::io::Error::from);
     let text = text.map_err(|source| cache::Error::of(&entry.path, source))?;
     ImageConfig::parse(&text)
 }
 
-/// Returns the image of a source, from the cache or newly made. Modification times later than `time_s` (seconds since
+/// Returns the image from an origin, from the cache or newly made. Modification times later than `time_s` (seconds since
 /// 1970) become `time_s`. `locked` is the digest of the image's manifest in the lock. `access` sends requests to
 /// registries.
 ///
 /// # Errors
 /// Returns an error of one line that names the image.
 pub fn get(
-    source: &Source,
+    origin: &ImageOrigin,
     locked: Option<&str>,
     time_s: u64,
     cache: &Cache,
     access: &dyn Access,
     progress: &mut dyn BuildProgress,
 ) -> Result<ContainerImage, Error> {
-    let named = |problem: Problem| Error { image: source.to_string(), problem };
-    made(source, locked, time_s, cache, access, progress).map_err(named)
+    let named = |problem: Problem| Error { image: origin.to_string(), problem };
+    made(origin, locked, time_s, cache, access, progress).map_err(named)
 }
 
-/// Returns the configuration of a source's image. Does not fetch the layers, except from Docker and podman, which copy
+/// Returns the configuration of an origin's image. Does not fetch the layers, except from Docker and podman, which copy
 /// the whole image.
 ///
 /// # Errors
 /// Returns an error of one line that names the image.
-pub fn config_of(source: &Source, cache: &Cache, access: &dyn Access) -> Result<ImageConfig, Error> {
-    let named = |problem: Problem| Error { image: source.to_string(), problem };
-    Opened::new(source, None, access).and_then(|mut opened| Ok(opened.config_read(cache)?.1)).map_err(named)
+pub fn config_of(origin: &ImageOrigin, cache: &Cache, access: &dyn Access) -> Result<ImageConfig, Error> {
+    let named = |problem: Problem| Error { image: origin.to_string(), problem };
+    Opened::new(origin, None, access).and_then(|mut opened| Ok(opened.config_read(cache)?.1)).map_err(named)
 }
 
 fn made(
-    source: &Source,
+    origin: &ImageOrigin,
     locked: Option<&str>,
     time_s: u64,
     cache: &Cache,
@@ -218,7 +155,7 @@ fn made(
     progress: &mut dyn BuildProgress,
 ) -> Result<ContainerImage, Problem> {
     progress.at(Stage::Image, 0, 0);
-    let mut opened = Opened::new(source, locked, access)?;
+    let mut opened = Opened::new(origin, locked, access)?;
     let (config_entry, config) = opened.config_read(cache)?;
     let mut layers = Vec::new();
     let total = config.diff_ids.len() as u64;
@@ -238,10 +175,10 @@ fn made(
     Ok(ContainerImage { disk, config, files, digest, pinned: opened.pinned })
 }
 
-/// A source, opened only as far as a request needs it.
+/// An origin, opened only as far as a request needs it.
 struct Opened {
-    source: Source,
-    /// Cache key of the configuration. If there is none, the source is read every time.
+    origin: ImageOrigin,
+    /// Cache key of the configuration. If there is none, the origin is read every time.
     key: Option<Key>,
     found: Option<(Box<dyn Blobs>, ResolvedImage)>,
     /// Client of the registry, until the image's manifest is fetched.
@@ -251,24 +188,24 @@ struct Opened {
 }
 
 impl Opened {
-    fn new(source: &Source, locked: Option<&str>, access: &dyn Access) -> Result<Self, Problem> {
+    fn new(origin: &ImageOrigin, locked: Option<&str>, access: &dyn Access) -> Result<Self, Problem> {
         let mut opened =
-            Opened { source: source.clone(), key: None, found: None, registry: None, pinned: None };
-        if let Source::Named(name) = source {
+            Opened { origin: origin.clone(), key: None, found: None, registry: None, pinned: None };
+        if let ImageOrigin::Named(name) = origin {
             opened.choose(name, locked.is_some());
         }
-        if let Source::Built(build) = source {
-            opened.source = match store::build(build)? {
-                store::Program::Docker => Source::Docker(build.name.clone()),
-                store::Program::Podman => Source::Podman(build.name.clone()),
+        if let ImageOrigin::Built(build) = origin {
+            opened.origin = match store::build(build)? {
+                store::Program::Docker => ImageOrigin::Docker(build.name.clone()),
+                store::Program::Podman => ImageOrigin::Podman(build.name.clone()),
             };
         }
-        opened.key = match &opened.source {
-            Source::Layout { .. } | Source::Built(_) => None,
-            Source::Archive { path, tag } => Some(archive::key(path, tag.as_deref())?),
-            Source::Docker(name) => Some(store::key(store::Program::Docker, name)?),
-            Source::Podman(name) => Some(store::key(store::Program::Podman, name)?),
-            Source::Registry(name) | Source::Named(name) => {
+        opened.key = match &opened.origin {
+            ImageOrigin::Layout { .. } | ImageOrigin::Built(_) => None,
+            ImageOrigin::Archive { path, tag } => Some(archive::key(path, tag.as_deref())?),
+            ImageOrigin::Docker(name) => Some(store::key(store::Program::Docker, name)?),
+            ImageOrigin::Podman(name) => Some(store::key(store::Program::Podman, name)?),
+            ImageOrigin::Registry(name) | ImageOrigin::Named(name) => {
                 let mut reference = registry::Reference::parse(name)?;
                 if let (None, Some(locked)) = (&reference.digest, locked) {
                     reference.digest = Some(locked.parse()?);
@@ -284,25 +221,25 @@ impl Opened {
         Ok(opened)
     }
 
-    /// Chooses the source of an image given by name only. Takes a local store that has the image, except for an image
+    /// Chooses the origin of an image given by name only. Takes a local store that has the image, except for an image
     /// in the lock, which came from a registry.
     fn choose(&mut self, name: &str, is_locked: bool) {
         if is_locked {
             return;
         }
-        for (program, source) in [
-            (store::Program::Docker, Source::Docker(name.to_owned())),
-            (store::Program::Podman, Source::Podman(name.to_owned())),
+        for (program, origin) in [
+            (store::Program::Docker, ImageOrigin::Docker(name.to_owned())),
+            (store::Program::Podman, ImageOrigin::Podman(name.to_owned())),
         ] {
             if store::key(program, name).is_ok() {
-                self.source = source;
+                self.origin = origin;
                 return;
             }
         }
     }
 
     /// Returns the cache entry of the configuration.
-    fn config(&mut self, cache: &Cache) -> Result<Entry, Problem> {
+    fn config(&mut self, cache: &Cache) -> Result<CacheEntry, Problem> {
         if let Some(entry) = self.key.as_ref().and_then(|key| cache.get("config", key)) {
             return Ok(entry);
         }
@@ -319,14 +256,19 @@ impl Opened {
     }
 
     /// Returns the cache entry of the configuration, and the parsed configuration.
-    fn config_read(&mut self, cache: &Cache) -> Result<(Entry, ImageConfig), Problem> {
+    fn config_read(&mut self, cache: &Cache) -> Result<(CacheEntry, ImageConfig), Problem> {
         let entry = self.config(cache)?;
         let config = read_config(&entry)?;
         Ok((entry, config))
     }
 
     /// Unpacks the layer with this number, counted from the lowest, into the cache.
-    fn layer(&mut self, cache: &Cache, number: usize, diff_id: &digest::Digest) -> Result<Entry, Problem> {
+    fn layer(
+        &mut self,
+        cache: &Cache,
+        number: usize,
+        diff_id: &digest::Digest,
+    ) -> Result<CacheEntry, Problem> {
         let (blobs, found) = self.found(cache)?;
         let layer = found
             .layers
@@ -337,14 +279,18 @@ impl Opened {
 
     fn found(&mut self, cache: &Cache) -> Result<&mut (Box<dyn Blobs>, ResolvedImage), Problem> {
         if self.found.is_none() {
-            let (mut blobs, tag): (Box<dyn Blobs>, Option<&str>) = match &self.source {
-                Source::Layout { path, tag } => (Box::new(layout::Layout::open(path)?), tag.as_deref()),
-                Source::Archive { path, tag } => {
+            let (mut blobs, tag): (Box<dyn Blobs>, Option<&str>) = match &self.origin {
+                ImageOrigin::Layout { path, tag } => (Box::new(layout::Layout::open(path)?), tag.as_deref()),
+                ImageOrigin::Archive { path, tag } => {
                     (Box::new(archive::Archive::open(path, cache)?), tag.as_deref())
                 }
-                Source::Docker(name) => (Box::new(store::save(store::Program::Docker, name, cache)?), None),
-                Source::Podman(name) => (Box::new(store::save(store::Program::Podman, name, cache)?), None),
-                Source::Registry(_) | Source::Named(_) | Source::Built(_) => {
+                ImageOrigin::Docker(name) => {
+                    (Box::new(store::save(store::Program::Docker, name, cache)?), None)
+                }
+                ImageOrigin::Podman(name) => {
+                    (Box::new(store::save(store::Program::Podman, name, cache)?), None)
+                }
+                ImageOrigin::Registry(_) | ImageOrigin::Named(_) | ImageOrigin::Built(_) => {
                     (Box::new(self.registry.take().ok_or(Problem::NoImage)?), None)
                 }
             };

@@ -9,7 +9,7 @@ use super::changeset;
 use super::digest::Digest;
 use super::error::{Problem, reading};
 use super::limits::{IMAGE_BYTES_MAX, LAYERS_MAX};
-use crate::cache::{self, Cache, Entry, Key};
+use crate::cache::{self, Cache, CacheEntry, Key};
 use crate::progress::{BuildProgress, Stage};
 use crate::squashfs::{self, HEAD_BYTES, Inserted, PADDING_BYTES};
 use crate::tree::{Attributes, OnFolder, Spool, Tree};
@@ -64,10 +64,10 @@ impl RootDisk {
 pub(super) fn get(
     cache: &Cache,
     diff_ids: &[Digest],
-    layers: &[Entry],
+    layers: &[CacheEntry],
     time_s: u64,
     progress: &mut dyn BuildProgress,
-) -> Result<(RootDisk, Entry), Problem> {
+) -> Result<(RootDisk, CacheEntry), Problem> {
     let key = Key::new("oci root").with(VERSION).with(time_s.to_le_bytes());
     let key = diff_ids.iter().fold(key, |key, diff_id| key.with(diff_id.to_string()));
     let tables = cache.get_or_put("root", &key, |file| {
@@ -80,9 +80,9 @@ pub(super) fn get(
 }
 
 /// Checks that files of these lengths can be parts of one disk.
-pub(super) fn check(tables: &Entry, layers: &[Entry]) -> Result<(), Problem> {
+pub(super) fn check(tables: &CacheEntry, layers: &[CacheEntry]) -> Result<(), Problem> {
     let least = if layers.is_empty() { PADDING_BYTES } else { HEAD_BYTES };
-    let is_whole = |entry: &Entry| entry.bytes.is_multiple_of(PADDING_BYTES);
+    let is_whole = |entry: &CacheEntry| entry.bytes.is_multiple_of(PADDING_BYTES);
     if layers.len() > LAYERS_MAX || tables.bytes < least || !layers.iter().chain([tables]).all(is_whole) {
         return Err(Problem::Parts);
     }
@@ -90,12 +90,12 @@ pub(super) fn check(tables: &Entry, layers: &[Entry]) -> Result<(), Problem> {
 }
 
 /// Returns the disk that consists of these tables and layers.
-pub(super) fn disk(tables: &Entry, layers: &[Entry]) -> RootDisk {
+pub(super) fn disk(tables: &CacheEntry, layers: &[CacheEntry]) -> RootDisk {
     // An image without files has no layers, so its SquashFS has no gap for archives.
     let head = if layers.is_empty() { tables.bytes } else { HEAD_BYTES };
     let of_tables = |offset, bytes| RootPart { path: tables.path.clone(), offset, bytes };
     let mut parts = vec![of_tables(0, head)];
-    let layer = |entry: &Entry| RootPart { path: entry.path.clone(), offset: 0, bytes: entry.bytes };
+    let layer = |entry: &CacheEntry| RootPart { path: entry.path.clone(), offset: 0, bytes: entry.bytes };
     parts.extend(layers.iter().map(layer));
     if tables.bytes > head {
         parts.push(of_tables(head, tables.bytes - head));
@@ -110,7 +110,7 @@ pub(super) fn disk(tables: &Entry, layers: &[Entry]) -> RootDisk {
 fn build(
     cache: &Cache,
     diff_ids: &[Digest],
-    layers: &[Entry],
+    layers: &[CacheEntry],
     time_s: u64,
     out: &mut File,
 ) -> Result<(), Problem> {

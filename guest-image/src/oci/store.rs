@@ -4,7 +4,8 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::Build;
+use everett_image_origin::ImageBuild;
+
 use super::archive::Archive;
 use super::error::Problem;
 use crate::cache::{self, Cache, Key};
@@ -55,7 +56,7 @@ pub(super) fn save(program: Program, image: &str, cache: &Cache) -> Result<Archi
 
 /// Builds an image with Docker, or with podman on a host without Docker. Returns the program that now stores the image.
 /// Both programs reuse results of earlier builds.
-pub(super) fn build(build: &Build) -> Result<Program, Problem> {
+pub(super) fn build(build: &ImageBuild) -> Result<Program, Problem> {
     let context = build.context.to_string_lossy().into_owned();
     let mut arguments = vec!["build".to_owned(), "--tag".to_owned(), build.name.clone()];
     if let Some(file) = &build.file {

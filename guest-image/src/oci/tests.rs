@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use tar::{Builder, EntryType, Header};
 use tempfile::TempDir;
 
-use super::{ContainerImage, Source, get};
+use super::{ContainerImage, ImageOrigin, get};
 use crate::cache::Cache;
 use crate::progress::Silent;
 
@@ -155,12 +155,12 @@ impl Lab {
         path
     }
 
-    pub(super) fn get(&self, source: &Source) -> Result<ContainerImage, String> {
-        get(source, None, TIME_S, &self.cache, &Offline, &mut Silent).map_err(|error| error.to_string())
+    pub(super) fn get(&self, origin: &ImageOrigin) -> Result<ContainerImage, String> {
+        get(origin, None, TIME_S, &self.cache, &Offline, &mut Silent).map_err(|error| error.to_string())
     }
 
     pub(super) fn get_layout(&self, path: &Path) -> Result<ContainerImage, String> {
-        self.get(&Source::Layout { path: path.to_owned(), tag: None })
+        self.get(&ImageOrigin::Layout { path: path.to_owned(), tag: None })
     }
 
     fn of(&self, layers: &[Vec<u8>]) -> Result<ContainerImage, String> {
@@ -307,7 +307,7 @@ fn every_compression_and_every_source_gives_the_same_image() {
         let other = Lab::new();
         fs::write(other.path("image.tar"), bytes).unwrap();
         let archive = |tag: Option<&str>| {
-            other.get(&Source::Archive { path: other.path("image.tar"), tag: tag.map(str::to_owned) })
+            other.get(&ImageOrigin::Archive { path: other.path("image.tar"), tag: tag.map(str::to_owned) })
         };
         let image = archive(None).unwrap();
         assert_eq!(image.digest, plain.digest, "{name}");
@@ -497,7 +497,7 @@ fn several_images_need_a_name() {
         error.ends_with("it has several images; write oci:PATH:NAME with one of these names: 1, 2"),
         "{error}"
     );
-    let tagged = |tag: &str| lab.get(&Source::Layout { path: one.clone(), tag: Some(tag.to_owned()) });
+    let tagged = |tag: &str| lab.get(&ImageOrigin::Layout { path: one.clone(), tag: Some(tag.to_owned()) });
     assert_eq!(lab.own_files(&tagged("2").unwrap()), ["/two 2"]);
     assert!(tagged("3").unwrap_err().ends_with("it has no image named \"3\"; it has 1, 2"));
 }

@@ -71,6 +71,6 @@ pub fn examine() -> Examination {
 /// Checks only `/dev/kvm`, each property many times, to notice a property that holds only most of the time.
 #[must_use]
 pub fn prove() -> Examination {
-    let kvm::Report { findings, unproven, .. } = kvm::examine(Effort::Proof);
+    let kvm::ProbeReport { findings, unproven, .. } = kvm::examine(Effort::Proof);
     Examination { findings, unproven }
 }

@@ -97,7 +97,7 @@ type Asked = (Option<u64>, Option<Option<u64>>);
 /// Returns the lines of a correct history of `keys` registers with five clients each. The begin, effect and end of
 /// different operations are interleaved at random. `different` is the number of distinct values. `unknown` is the
 /// number of operations of unknown outcome per thousand.
-fn real(keys: u64, operations: usize, different: u64, unknown: u64) -> Vec<Line> {
+fn real(keys: u64, operations: usize, different: u64, unknown: u64) -> Vec<HistoryLine> {
     let mut draws = ChaCha8Rng::seed_from_u64(7);
     let mut values: Vec<Option<u64>> = vec![None; keys as usize];
     // Open operation of each client of each key.

@@ -115,7 +115,7 @@ fn causes_distinguish_operations_and_roles() {
 }
 
 /// Returns a history of several keys from lines of the form `key process type f value`.
-fn keyed(text: &str) -> Vec<Line> {
+fn keyed(text: &str) -> Vec<HistoryLine> {
     let lines = text.lines().filter_map(|line| line.trim().split_once(' '));
     lines.flat_map(|(key, line)| of_key(key, written(line))).collect()
 }

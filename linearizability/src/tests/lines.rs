@@ -218,7 +218,8 @@ fn values_are_equal_in_whatever_form_they_are_written() {
 
 #[test]
 fn keys_are_separate_and_so_are_processes_of_different_nodes() {
-    let at = |node: &str, text: &str| Line { vtime_ns: 0, node: node.to_owned(), text: text.to_owned() };
+    let at =
+        |node: &str, text: &str| HistoryLine { vtime_ns: 0, node: node.to_owned(), text: text.to_owned() };
     let lines = vec![
         at("n1", r#"{"type":"invoke","process":1,"f":"write","key":"x","value":1}"#),
         at("n2", r#"{"type":"invoke","process":1,"f":"write","key":1,"value":2}"#),

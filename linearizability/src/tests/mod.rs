@@ -25,13 +25,13 @@ fn spec(model: ModelKind) -> Spec {
 }
 
 /// Returns a line that node n1 wrote.
-fn line(vtime_ns: u64, text: impl ToString) -> Line {
-    Line { vtime_ns, node: "n1".to_owned(), text: text.to_string() }
+fn line(vtime_ns: u64, text: impl ToString) -> HistoryLine {
+    HistoryLine { vtime_ns, node: "n1".to_owned(), text: text.to_string() }
 }
 
 /// Parses a short notation with one event per line: `process type f value`. The value is JSON without spaces, and may
 /// be missing. Each line is 100 ms after the line before it.
-fn written(text: &str) -> Vec<Line> {
+fn written(text: &str) -> Vec<HistoryLine> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     lines
         .enumerate()
@@ -48,7 +48,7 @@ fn written(text: &str) -> Vec<Line> {
 }
 
 /// Adds this key to the events of lines.
-fn of_key(key: &str, mut lines: Vec<Line>) -> Vec<Line> {
+fn of_key(key: &str, mut lines: Vec<HistoryLine>) -> Vec<HistoryLine> {
     for line in &mut lines {
         let mut object: Value = serde_json::from_str(&line.text).unwrap();
         object["key"] = key.into();
@@ -58,21 +58,21 @@ fn of_key(key: &str, mut lines: Vec<Line>) -> Vec<Line> {
 }
 
 /// Returns the history of these lines, and the errors in the lines.
-fn read(spec: Spec, lines: impl IntoIterator<Item = Line>) -> (History, Problems) {
+fn read(spec: Spec, lines: impl IntoIterator<Item = HistoryLine>) -> (History, Problems) {
     let mut reader = Reader::new(spec);
     lines.into_iter().for_each(|line| reader.push(&line));
     reader.finish()
 }
 
 /// Returns the history of lines that must be valid.
-fn read_all(spec: Spec, lines: impl IntoIterator<Item = Line>) -> History {
+fn read_all(spec: Spec, lines: impl IntoIterator<Item = HistoryLine>) -> History {
     let (history, problems) = read(spec, lines);
     assert_eq!(problems, Problems::default());
     history
 }
 
 /// Returns the report on lines that must be valid.
-fn report_on(spec: Spec, lines: Vec<Line>) -> Report {
+fn report_on(spec: Spec, lines: Vec<HistoryLine>) -> Report {
     check(&read_all(spec, lines), Budget::default())
 }
 

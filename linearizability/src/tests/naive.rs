@@ -113,7 +113,7 @@ pub(super) fn until(operations: &[Naive], line: usize) -> Vec<Naive> {
 }
 
 /// Returns the lines of the operations.
-pub(super) fn lines(operations: &[Naive]) -> Vec<Line> {
+pub(super) fn lines(operations: &[Naive]) -> Vec<HistoryLine> {
     let mut events: Vec<(usize, Value)> = Vec::new();
     for op in operations {
         let event = |kind: &str, value: &Value| json!({"process": op.process, "type": kind, "f": op.f, "value": value});

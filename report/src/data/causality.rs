@@ -1,6 +1,6 @@
 //! Where a finding was decided.
 
-use everett_explorer::causality::{self, Code, Count, Step, Vary, Why};
+use everett_explorer::causality::{self, CausalityEnd, Code, Count, Step, Vary};
 use serde::Serialize;
 
 use super::limits::POINTS_MAX;
@@ -16,7 +16,7 @@ pub struct Causality {
     /// Parts of a timeline that each future drew for itself.
     pub vary: Vary,
     /// Reason for the end of the search.
-    pub why: Why,
+    pub why: CausalityEnd,
     /// Number of all futures.
     pub futures: u64,
     /// Largest probability that a named step is the wrong one.

@@ -1,6 +1,7 @@
 //! Older runs of the world: what became of each finding since.
 
 use everett_explorer::run::{Cost, Merged, Tally};
+use everett_streams::Seed;
 use serde::Serialize;
 
 use super::limits::{GONE_MAX, NAME_CHARS_MAX};
@@ -15,7 +16,7 @@ pub struct OlderRun {
     /// The folder, as it was named.
     pub run: String,
     /// Seed.
-    pub seed: u64,
+    pub seed: Seed,
     /// Number of branches.
     pub branches: u64,
     /// Number of findings.

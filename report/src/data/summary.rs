@@ -4,6 +4,7 @@ use crate::exploration::figures::{count, counted, percent};
 use crate::exploration::final_phases;
 use everett_explorer::coverage::statistics::probability_below_at;
 use everett_explorer::run::{Budget, FinalPhases};
+use everett_streams::Seed;
 use serde::Serialize;
 
 use super::history::Status;
@@ -27,7 +28,7 @@ pub struct Summary {
     /// Names of the nodes.
     pub nodes: Vec<String>,
     /// Seed.
-    pub seed: u64,
+    pub seed: Seed,
     /// Engine.
     pub engine: String,
     /// True if the engine is exact.

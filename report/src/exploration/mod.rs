@@ -45,7 +45,7 @@ pub use thoroughness::Thoroughness;
 
 use assertions::{Asserted, asserted};
 use everett_explorer::coverage::{Gaps, Kind};
-use everett_explorer::run::{End, Header, HistoryCount, Merged};
+use everett_explorer::run::{ExplorationEnd, Header, HistoryCount, Merged};
 
 /// Format version of reports in JSON.
 pub const REPORT_VERSION: u32 = 1;
@@ -56,7 +56,7 @@ pub struct About<'a> {
     /// Run directory, as commands name it.
     pub run: &'a str,
     /// End of the exploration, if it has ended.
-    pub end: Option<&'a End>,
+    pub end: Option<&'a ExplorationEnd>,
     /// Number of branches that are recorded but not merged, because an earlier one is missing.
     pub waiting: u64,
     /// Gaps of coverage, if known.
@@ -75,7 +75,7 @@ pub struct Report {
     /// Header of the exploration without its world, which is in the run directory.
     pub header: Header,
     /// End of the exploration. `None` if it is running or was killed.
-    pub end: Option<End>,
+    pub end: Option<ExplorationEnd>,
     /// Size of the exploration.
     pub explored: Explored,
     /// Thoroughness of the exploration.

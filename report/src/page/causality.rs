@@ -1,6 +1,6 @@
 //! Where a finding was decided: its likelihood over vtime, and the step at which it jumps.
 
-use everett_explorer::causality::{Step, Why};
+use everett_explorer::causality::{CausalityEnd, Step};
 use maud::{Markup, html};
 
 use super::svg::{Scale, line, tick};
@@ -22,7 +22,7 @@ const WHISKER: f64 = 3.0;
 pub(super) fn part(finding: &Finding) -> Markup {
     html! {
         @if let Some(causality) = &finding.causality {
-            h4 { "Where it was decided" @if causality.why == Why::Running { span.tag.rare { "interim" } } span.dim { " " (counted(causality.futures, "future", "futures")) " of this timeline" } }
+            h4 { "Where it was decided" @if causality.why == CausalityEnd::Running { span.tag.rare { "interim" } } span.dim { " " (counted(causality.futures, "future", "futures")) " of this timeline" } }
             p { (foreign(&causality.sentence)) }
             (plot(causality))
             @if let Some(jump) = &causality.jump { (steps(causality, jump)) }

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use crate::exploration::{About, Report};
-use everett_explorer::causality::{self, Causality, Count, Jump, Step, StepKind, Vary, Why as Cause};
+use everett_explorer::causality::{self, Causality, CausalityEnd, Count, Jump, Step, StepKind, Vary};
 use everett_explorer::coverage::{Delta, FaultGap, Gaps, Listed, OrderGap, Point, Reached, ValueGap};
 use everett_explorer::run::branches::Branches;
 use everett_explorer::run::{
-    Budget, End, Evidence, FinalPhase, Header, HistoryCount, Hit, Journal, Merged, Reading, Record, Span,
-    StrategyName, Why,
+    Budget, EndReason, Evidence, ExplorationEnd, FinalPhase, Header, HistoryCount, Hit, Journal, Merged,
+    Reading, Record, Span, StrategyName,
 };
+use everett_streams::Seed;
 use serde_json::json;
 
 use crate::data::{Data, Different, Edges, Recordings, Run, Sources};
@@ -34,7 +35,7 @@ pub(super) fn header(word: &str) -> Header {
                 { "name": "fail-over", "sometimes": "switch" },
             ],
         }),
-        seed: 7,
+        seed: Seed::new(7),
         strategy: StrategyName("novelty".to_owned()),
         in_flight: 8,
         root_ns: ROOT_NS,
@@ -123,7 +124,7 @@ fn causality(word: &str) -> Causality {
         end_ns: ROOT_NS + SEGMENT_NS,
         vary: Vary::All,
         error_ppm: 50_000,
-        why: Cause::Named,
+        why: CausalityEnd::Named,
         futures: 48,
         points: [(ROOT_NS, 1), (2_050_000_000, 2), (2_050_500_000, 15)]
             .map(|(vtime_ns, shown)| causality::Point { vtime_ns, count: count(shown) })
@@ -229,7 +230,8 @@ impl Sample {
         };
         let sometimes = ["fail-over".to_owned(), format!("never {word}")].into();
         let budget = Budget { branches: Some(400), host_ns: Some(60_000_000_000), until_found: false };
-        let end = End { budget: Some(budget), ..self.merged.end(Why::Branches, 5_000_000_000) };
+        let end =
+            ExplorationEnd { budget: Some(budget), ..self.merged.end(EndReason::Branches, 5_000_000_000) };
         let name = format!("runs/{word}");
         let about =
             About { run: &name, end: Some(&end), waiting: 0, gaps: Some(&gaps), sometimes: &sometimes };

@@ -50,6 +50,7 @@ fn pages_beyond(here: &Moment, there: &Moment) -> u64 {
 #[cfg(test)]
 mod tests {
     use everett_explorer::plan::Plan;
+    use everett_streams::BootSeed;
     use everett_vmm::boot::small_kernel;
     use everett_vmm::machine::MachineConfig;
     use everett_vmm::wire::WireConfig;
@@ -69,7 +70,7 @@ mod tests {
         let kernel = folder.path().join("kernel");
         std::fs::write(&kernel, small_kernel(&[0xf4], 0)).unwrap();
         let machine = EngineOptions::default().machine(MachineConfig::new(&kernel)).unwrap();
-        let world = World::new(vec![machine], WireConfig::default(), 0).unwrap();
+        let world = World::new(vec![machine], WireConfig::default(), BootSeed::new(0)).unwrap();
         let mut timeline = Timeline::new(world, vec![plan()], Vec::new());
         let file = "[[node]]\nname = \"a\"\n[workload.history]\nmodel = \"set\"\n";
         let file = world_file::parse(file, std::path::Path::new("w.toml")).unwrap();

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use everett_explorer::coverage::Dictionary;
 use everett_explorer::expedition::{self, Aim, ExpeditionError, Job, Watch, Workers};
-use everett_explorer::run::{Hit, Journal, MergeInput, Merged, Record, Why};
+use everett_explorer::run::{EndReason, Hit, Journal, MergeInput, Merged, Record};
 use everett_explorer::search::Tree;
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
@@ -46,7 +46,7 @@ pub struct Limits {
 
 /// Progress of an exploration.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Progress {
+pub struct ExplorationProgress {
     /// Progress of the search.
     pub search: expedition::SearchProgress,
     /// CPU time of the workers, by activity.
@@ -65,7 +65,7 @@ pub trait Onlooker {
     /// Shows the exploration's data. Called before each [`Onlooker::at`].
     fn look(&mut self, _: &Sight<'_>) {}
     /// Reports the progress, at least every 200 ms of host time.
-    fn at(&mut self, progress: &Progress);
+    fn at(&mut self, progress: &ExplorationProgress);
 }
 
 /// Data of a running exploration.
@@ -93,15 +93,15 @@ impl Sight<'_> {
 
 /// Result of an exploration.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct ExplorationOutcome {
     /// Search tree at the end.
     pub tree: Tree,
     /// Merged results of the branches.
     pub merged: Merged,
     /// Reason for the end.
-    pub why: Why,
+    pub why: EndReason,
     /// Progress at the end.
-    pub progress: Progress,
+    pub progress: ExplorationProgress,
     /// CPU time and memory over the course of the exploration.
     pub quarters: ResourceUse,
     /// One reason for each worker that could not start.
@@ -119,7 +119,7 @@ pub fn explore(
     interrupt: &Interrupt,
     before: Before<'_>,
     onlooker: &mut dyn Onlooker,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<ExplorationOutcome> {
     let explore = &setting.launcher.world.explore;
     let in_flight = NonZero::new(explore.in_flight()).unwrap_or(NonZero::<u32>::MIN);
     let store = MomentStore::new(setting.ready.moment.clone(), limits.memory_bytes);
@@ -171,9 +171,9 @@ pub fn explore(
             ExpeditionError::Worker(error) => error,
             other => other.into(),
         })?;
-        let expedition::Outcome { tree, merged, why, progress: search } = outcome;
-        let progress = Progress { search, ..progress };
-        Ok(Outcome { tree, merged, why, progress, quarters, absent: pool.absent() })
+        let expedition::SearchOutcome { tree, merged, why, progress: search } = outcome;
+        let progress = ExplorationProgress { search, ..progress };
+        Ok(ExplorationOutcome { tree, merged, why, progress, quarters, absent: pool.absent() })
     })
 }
 
@@ -231,7 +231,7 @@ struct Watcher<'w, 's> {
     clock: Stopwatch,
     onlooker: &'w mut dyn Onlooker,
     /// Last progress that was reported.
-    last: Option<Progress>,
+    last: Option<ExplorationProgress>,
     quarters: ResourceUse,
 }
 
@@ -248,17 +248,20 @@ impl Watch for Watcher<'_, '_> {
         self.onlooker.look(&Sight { tree, merged, pool: self.pool });
     }
 
-    fn at(&mut self, progress: &expedition::SearchProgress) -> Option<Why> {
-        let here =
-            Progress { search: *progress, spent: self.pool.spent(), moments: Some(self.store.stats()) };
+    fn at(&mut self, progress: &expedition::SearchProgress) -> Option<EndReason> {
+        let here = ExplorationProgress {
+            search: *progress,
+            spent: self.pool.spent(),
+            moments: Some(self.store.stats()),
+        };
         self.onlooker.at(&here);
         self.quarters.at(progress.run, progress.cpu_ns);
         self.last = Some(here);
         let over = |ns: u64| self.clock.elapsed().as_nanos() >= u128::from(ns);
         if self.interrupt.wanted() {
-            Some(Why::Stopped)
+            Some(EndReason::Stopped)
         } else {
-            self.limits.host_ns.is_some_and(over).then_some(Why::Time)
+            self.limits.host_ns.is_some_and(over).then_some(EndReason::Time)
         }
     }
 }

@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
-use everett_linearizability::Line;
+use everett_linearizability::HistoryLine;
 use everett_linearizability::limits::HISTORY_BYTES_MAX;
 
 /// Approximate memory of a line without its texts, in bytes: the line itself and the overhead of two heap blocks.
-const LINE_BYTES: u64 = size_of::<Line>() as u64 + 32;
+const LINE_BYTES: u64 = size_of::<HistoryLine>() as u64 + 32;
 
 /// History lines up to a moment, oldest first.
 #[derive(Debug, Clone, Default)]
@@ -18,13 +18,13 @@ pub struct HistoryChain(Option<Arc<HistorySegment>>);
 #[derive(Debug)]
 struct HistorySegment {
     before: HistoryChain,
-    lines: Vec<Line>,
+    lines: Vec<HistoryLine>,
     /// Number of lines in this segment and the segments before it.
     count: usize,
     /// Approximate memory of this segment and the segments before it, in bytes.
     bytes: u64,
     /// First dropped line, without its text.
-    dropped: Option<Line>,
+    dropped: Option<HistoryLine>,
 }
 
 impl Drop for HistorySegment {
@@ -59,12 +59,12 @@ impl HistoryChain {
 
     /// Returns the first line that was dropped at the bound, without its text.
     #[must_use]
-    pub fn dropped(&self) -> Option<&Line> {
+    pub fn dropped(&self) -> Option<&HistoryLine> {
         self.0.as_ref()?.dropped.as_ref()
     }
 
     /// Iterates over the lines, oldest first.
-    pub fn lines(&self) -> impl Iterator<Item = &Line> {
+    pub fn lines(&self) -> impl Iterator<Item = &HistoryLine> {
         let mut segments = Vec::new();
         let mut next = self;
         while let HistoryChain(Some(segment)) = next {
@@ -80,11 +80,11 @@ impl HistoryChain {
 pub struct HistoryWriter {
     chain: HistoryChain,
     /// New lines, not yet in the chain.
-    new_lines: Vec<Line>,
+    new_lines: Vec<HistoryLine>,
     /// Approximate memory of the chain and the new lines, in bytes.
     bytes: u64,
     bytes_max: u64,
-    dropped: Option<Line>,
+    dropped: Option<HistoryLine>,
 }
 
 impl HistoryWriter {
@@ -105,13 +105,13 @@ impl HistoryWriter {
     }
 
     /// Adds a line. If the line exceeds the bound, this line and all later lines are dropped.
-    pub fn push(&mut self, line: Line) {
+    pub fn push(&mut self, line: HistoryLine) {
         if self.dropped.is_some() {
             return;
         }
         let more = LINE_BYTES + (line.node.len() + line.text.len()) as u64;
         if self.bytes.saturating_add(more) > self.bytes_max {
-            self.dropped = Some(Line { text: String::new(), ..line });
+            self.dropped = Some(HistoryLine { text: String::new(), ..line });
         } else {
             self.bytes += more;
             self.new_lines.push(line);
@@ -139,11 +139,11 @@ impl HistoryWriter {
 mod tests {
     use super::*;
 
-    fn line(vtime_ns: u64, text: &str) -> Line {
-        Line { vtime_ns, node: "a".to_owned(), text: text.to_owned() }
+    fn line(vtime_ns: u64, text: &str) -> HistoryLine {
+        HistoryLine { vtime_ns, node: "a".to_owned(), text: text.to_owned() }
     }
 
-    fn and(chain: &HistoryChain, lines: Vec<Line>, bytes_max: u64) -> HistoryChain {
+    fn and(chain: &HistoryChain, lines: Vec<HistoryLine>, bytes_max: u64) -> HistoryChain {
         let mut writer = HistoryWriter::bounded(chain, bytes_max);
         lines.into_iter().for_each(|line| writer.push(line));
         writer.chain().clone()

@@ -9,14 +9,14 @@ use anyhow::{Context, bail};
 use everett_cpu::Edge;
 use everett_explorer::composer::Tally;
 use everett_explorer::config::GRID_NS;
-use everett_explorer::fate::End;
+use everett_explorer::fate::BranchEnd;
 use everett_explorer::plan::Plan;
 use everett_explorer::run::{FinalPhase, HistoryCount, Span};
 use everett_explorer::search::{Fork, Path};
 use everett_host::time::CpuClock;
 use everett_vmm::digest::Digest;
 use everett_vmm::machine::{self, Machine, Stop, Until};
-use everett_vmm::wire::log::Step;
+use everett_vmm::wire::log::FrameStep;
 
 use super::branch_moment::BranchMoment;
 use super::cpu_time::CpuTime;
@@ -83,7 +83,7 @@ pub struct Route {
     /// Fault plan of all branches. With `None`, the explorer draws the plans for the path.
     pub plan: Option<Plan>,
     /// End of the last branch. With `None`, the branch ends as in the exploration.
-    pub end: Option<End>,
+    pub end: Option<BranchEnd>,
 }
 
 impl Route {
@@ -99,7 +99,7 @@ pub trait Watch {
     /// Reports an event.
     fn event(&mut self, _: &Event) {}
     /// Reports the fate of a message between two nodes.
-    fn message(&mut self, _: &Step) {}
+    fn message(&mut self, _: &FrameStep) {}
     /// Reports the world's digest at a point of the trail, or at the end of a segment or its checks. Returns false to
     /// end the timeline.
     fn mark(&mut self, _vtime_ns: u64, _digest: Digest) -> bool {
@@ -197,7 +197,7 @@ impl<'s> PathRunner<'s> {
         from: Option<&BranchMoment>,
         fork: Fork,
         plan: &Plan,
-        end: End,
+        end: BranchEnd,
         memory: &Inherited,
         watch: &mut dyn Watch,
     ) -> anyhow::Result<Branch> {
@@ -343,7 +343,7 @@ impl<'s> PathRunner<'s> {
     fn segment(
         &mut self,
         plan: &Plan,
-        end: End,
+        end: BranchEnd,
         memory: &Inherited,
         aim: Aim,
         watch: &mut dyn Watch,

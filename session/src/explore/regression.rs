@@ -11,16 +11,17 @@ use std::path::{Component, Path as FilePath, PathBuf};
 
 use anyhow::{Context, bail};
 use everett_explorer::config::ExploreConfig;
-use everett_explorer::fate::End;
+use everett_explorer::fate::BranchEnd;
 use everett_explorer::plan::limits::PLAN_BYTES_MAX;
 use everett_explorer::plan::{Names, Plan};
 use everett_explorer::search::strategy::StrategyKind;
 use everett_explorer::search::{Fork, Path};
+use everett_streams::Seed;
 use serde::{Deserialize, Serialize};
 
 use super::path_runner::Route;
 use super::setting::Setting;
-use super::shrink::{Shrunk, Wanted, Why};
+use super::shrink::{ShrinkEnd, Shrunk, Wanted};
 use crate::world::identity::check_timeline;
 
 /// Format version of regression files. Everett refuses files of other versions.
@@ -42,7 +43,7 @@ pub struct Regression {
     /// Digest of this timeline's trail. A replay has the same digest if world and image are unchanged.
     pub trail: String,
     /// Seed of the timeline.
-    pub seed: u64,
+    pub seed: Seed,
     /// Forks of the timeline.
     pub path: Path,
     /// Duration of the workload after *ready*, in nanoseconds of vtime.
@@ -94,7 +95,7 @@ impl Regression {
             checks: Some(setting.launcher.world.explore.checks()),
             strategy: Some(setting.launcher.world.explore.strategy),
             plan: lines,
-            minimal: shrunk.why == Why::Minimal,
+            minimal: shrunk.why == ShrinkEnd::Minimal,
             property: shrunk.found.hit.property.clone(),
             text: shrunk.found.hit.text.clone(),
         })
@@ -187,7 +188,7 @@ impl Regression {
     #[must_use]
     pub fn route(&self, setting: &Setting, plan: Plan) -> Route {
         let at_ns = setting.root_ns.saturating_add(self.for_ns);
-        let end = End { at_ns, open: false, checked: self.checked };
+        let end = BranchEnd { at_ns, open: false, checked: self.checked };
         Route { path: from_root(&self.path, setting.root_ns), plan: Some(plan), end: Some(end) }
     }
 
@@ -241,12 +242,18 @@ mod tests {
         assert_eq!(from_root(&Path::default(), 7), Path::default());
     }
 
-    #[test]
-    fn paths_are_relative_to_the_folder() {
+    /// Returns a temporary folder, and two folders in it: one for worlds and one for runs.
+    fn folders() -> (tempfile::TempDir, PathBuf, PathBuf) {
         let place = tempfile::tempdir().unwrap();
         let (worlds, runs) = (place.path().join("worlds"), place.path().join("ci/runs"));
         fs::create_dir_all(&worlds).unwrap();
         fs::create_dir_all(&runs).unwrap();
+        (place, worlds, runs)
+    }
+
+    #[test]
+    fn paths_are_relative_to_the_folder() {
+        let (_place, worlds, runs) = folders();
         let file = worlds.join("w.toml");
         fs::write(&file, "").unwrap();
         assert_eq!(from_folder(&file, &runs).unwrap(), FilePath::new("../../worlds/w.toml"));
@@ -288,7 +295,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("r.json");
         let load = || world_file::parse("[[node]]\nname = \"a\"\n", FilePath::new("w.toml")).unwrap();
-        let name = |world: &World| Identity::of_exploration(world, &["i".to_owned()]).path(1);
+        let name = |world: &World| Identity::of_exploration(world, &["i".to_owned()]).path(Seed::new(1));
         let mut explored = load();
         explored.explore.strategy = StrategyKind::Pct;
         explored.explore.checks = Some(500_000);
@@ -313,10 +320,7 @@ mod tests {
     /// A regression file finds its world at the recorded path, in its own folder after a copy, or at a named path.
     #[test]
     fn a_copied_file_finds_its_world() {
-        let place = tempfile::tempdir().unwrap();
-        let (worlds, runs) = (place.path().join("worlds"), place.path().join("ci/runs"));
-        fs::create_dir_all(&worlds).unwrap();
-        fs::create_dir_all(&runs).unwrap();
+        let (place, worlds, runs) = folders();
         let world = worlds.join("w.toml");
         fs::write(&world, "").unwrap();
         let regression = Regression { world: from_folder(&world, &runs).unwrap(), ..a_regression() };
@@ -343,7 +347,7 @@ mod tests {
             world: "w.toml".into(),
             timeline: "e3:0:0/".to_owned(),
             trail: String::new(),
-            seed: 0,
+            seed: Seed::default(),
             path: Path::default(),
             for_ns: 1,
             checked: true,

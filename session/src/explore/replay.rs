@@ -7,7 +7,7 @@ use everett_cpu::Edge;
 use everett_explorer::run::{Reading, Record};
 use everett_explorer::search::Path;
 use everett_vmm::digest::Digest;
-use everett_vmm::wire::log::Step;
+use everett_vmm::wire::log::FrameStep;
 
 use super::marks::short;
 use super::path_runner::{Branch, Interrupted, PathRunner, Route, Watch, ended_early};
@@ -105,7 +105,7 @@ impl Watch for Compare<'_> {
         self.watch.event(event);
     }
 
-    fn message(&mut self, step: &Step) {
+    fn message(&mut self, step: &FrameStep) {
         self.watch.message(step);
     }
 
@@ -133,17 +133,12 @@ impl Watch for Compare<'_> {
 mod tests {
     use super::*;
 
-    struct Nothing;
-
-    impl Watch for Nothing {}
-
     /// The first different digest ends a replay. Vtimes without a recorded digest are not compared.
     #[test]
     fn a_replay_ends_where_it_leaves_the_recorded_trail() {
         let digest = |byte| Digest([byte; 32]);
         let recorded = Recorded([(10, short(digest(1))), (30, short(digest(3)))].into());
-        let mut watch = Nothing;
-        let mut compare = Compare { recorded: &recorded, watch: &mut watch, left: None };
+        let mut compare = Compare { recorded: &recorded, watch: &mut (), left: None };
         assert!(compare.mark(10, digest(1)) && compare.mark(20, digest(9)));
         assert_eq!(compare.left, None);
         assert!(!compare.mark(30, digest(4)));

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use anyhow::Context;
 use everett_explorer::fate::Fates;
 use everett_explorer::plan::Plan;
-use everett_explorer::sdk::{self, Line};
+use everett_explorer::sdk::{self, SdkLine};
 use everett_explorer::search::Path;
 use everett_snapshot::Pool;
+use everett_streams::Seed;
 use everett_world_file::World;
 
 use super::abstractions::Abstractions;
@@ -30,7 +31,7 @@ pub struct Setting {
     /// Pool in which moments share equal pages.
     pub pool: Pool,
     /// Seed of the exploration.
-    pub seed: u64,
+    pub seed: Seed,
     /// Vtime of the root moment, in nanoseconds.
     pub root_ns: u64,
     /// The explorer's view of the world.
@@ -50,7 +51,7 @@ impl Setting {
         booted: &Booted,
         points: Arc<[RestartPoint]>,
         image: &str,
-        seed: u64,
+        seed: Seed,
     ) -> anyhow::Result<Setting> {
         let abstractions = Abstractions::new(&launcher.world)?;
         let identity = Identity::of_exploration(&launcher.world, &[image.to_owned()]);
@@ -111,7 +112,9 @@ impl Setting {
         // about a service's state. Violated assertions are reported again by each timeline when it begins.
         let events = self.ready.events.iter().filter(|event| match &event.what {
             What::Kernel { .. } => false,
-            What::Sdk { text } => !matches!(sdk::parse(text), Ok(Line::Assertion(one)) if one.is_violated()),
+            What::Sdk { text } => {
+                !matches!(sdk::parse(text), Ok(SdkLine::Assertion(one)) if one.is_violated())
+            }
             _ => true,
         });
         events.for_each(|event| witness.hear(event));

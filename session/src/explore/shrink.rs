@@ -7,8 +7,8 @@
 use std::thread;
 
 use anyhow::{Context, bail};
-use everett_explorer::fate::End;
-use everett_explorer::plan::{Entry, Names, Plan, What};
+use everett_explorer::fate::BranchEnd;
+use everett_explorer::plan::{Names, Plan, PlanEntry, What};
 use everett_explorer::run::Hit;
 use everett_explorer::search::Path;
 use everett_explorer::shrink::Shrink;
@@ -72,7 +72,7 @@ pub struct Limits<'l> {
 /// Step of shrinking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Step {
+pub enum ShrinkStep {
     /// Runs all faults again, first without forks, then with them.
     Again,
     /// Removes faults.
@@ -81,23 +81,23 @@ pub enum Step {
     Shorter,
 }
 
-impl Step {
+impl ShrinkStep {
     /// Returns a description of the step for people.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
-            Step::Again => "running it again",
-            Step::Fewer => "removing faults",
-            Step::Shorter => "shortening faults",
+            ShrinkStep::Again => "running it again",
+            ShrinkStep::Fewer => "removing faults",
+            ShrinkStep::Shorter => "shortening faults",
         }
     }
 }
 
 /// Progress of shrinking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
+pub struct ShrinkProgress {
     /// Current step.
-    pub step: Step,
+    pub step: ShrinkStep,
     /// Number of runs so far.
     pub runs: u64,
     /// Number of better plans that were found, the first plan included.
@@ -115,7 +115,7 @@ pub struct Progress {
 /// Reason for the end of shrinking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Why {
+pub enum ShrinkEnd {
     /// The finding needs each fault that is left.
     Minimal,
     /// The budget of host time was used up.
@@ -139,9 +139,9 @@ pub struct Shrunk {
     pub trail: String,
     /// Number of runs.
     pub runs: u64,
-    /// Reason for the end. Only [`Why::Minimal`] means that no fault can be removed.
-    pub why: Why,
-    /// Error that ended shrinking, for [`Why::Failed`].
+    /// Reason for the end. Only [`ShrinkEnd::Minimal`] means that no fault can be removed.
+    pub why: ShrinkEnd,
+    /// Error that ended shrinking, for [`ShrinkEnd::Failed`].
     pub failed: Option<String>,
 }
 
@@ -167,14 +167,14 @@ pub fn shrink(
     path: &Path,
     wanted: &Wanted,
     limits: &Limits<'_>,
-    report: &mut dyn FnMut(&Progress),
+    report: &mut dyn FnMut(&ShrinkProgress),
 ) -> anyhow::Result<Shrunk> {
     let fates = setting.fates();
     let end = fates.end(path).context("the root moment has no finding")?;
-    let entries: Vec<Entry> = faults_before(&fates.plan(path), end.at_ns.saturating_sub(setting.root_ns));
+    let entries: Vec<PlanEntry> = faults_before(&fates.plan(path), end.at_ns.saturating_sub(setting.root_ns));
     let faults_before = entries.len();
-    let progress = Progress {
-        step: Step::Again,
+    let progress = ShrinkProgress {
+        step: ShrinkStep::Again,
         runs: 0,
         better: 0,
         faults_before,
@@ -189,7 +189,7 @@ pub fn shrink(
 
     // The route without forks comes first because it is simpler: it needs only a world, a seed and a plan.
     let paths = [Path::default(), path.clone()];
-    let end = End { open: false, ..end };
+    let end = BranchEnd { open: false, ..end };
     let tries: Vec<Candidate> =
         paths.into_iter().map(|path| Candidate { path, entries: entries.clone(), end }).collect();
     let Some((best, why, failed)) = shrinker.best(tries)? else {
@@ -205,8 +205,8 @@ pub fn shrink(
 }
 
 /// Returns the plan's faults that begin before `end_ns`.
-fn faults_before(plan: &Plan, end_ns: u64) -> Vec<Entry> {
-    let begins = |entry: &&Entry| entry.at_ns < end_ns && matches!(entry.what, What::Fault(_));
+fn faults_before(plan: &Plan, end_ns: u64) -> Vec<PlanEntry> {
+    let begins = |entry: &&PlanEntry| entry.at_ns < end_ns && matches!(entry.what, What::Fault(_));
     plan.entries().iter().filter(begins).cloned().collect()
 }
 
@@ -214,8 +214,8 @@ fn faults_before(plan: &Plan, end_ns: u64) -> Vec<Entry> {
 #[derive(Debug, Clone)]
 struct Candidate {
     path: Path,
-    entries: Vec<Entry>,
-    end: End,
+    entries: Vec<PlanEntry>,
+    end: BranchEnd,
 }
 
 impl Candidate {
@@ -224,7 +224,7 @@ impl Candidate {
         Ok(Route { path: self.path.clone(), plan: Some(plan), end: Some(self.end) })
     }
 
-    fn with(&self, entries: Vec<Entry>) -> Candidate {
+    fn with(&self, entries: Vec<PlanEntry>) -> Candidate {
         Candidate { entries, path: self.path.clone(), end: self.end }
     }
 }
@@ -266,8 +266,8 @@ impl Ending<'_> {
         self.host_ns.is_some_and(|ns| self.clock.elapsed().as_nanos() >= u128::from(ns))
     }
 
-    fn why(&self) -> Why {
-        if self.interrupt.wanted() { Why::Interrupted } else { Why::Budget }
+    fn why(&self) -> ShrinkEnd {
+        if self.interrupt.wanted() { ShrinkEnd::Interrupted } else { ShrinkEnd::Budget }
     }
 }
 
@@ -345,21 +345,21 @@ struct Shrinker<'t> {
     names: &'t Names,
     runs: &'t mut dyn Runs,
     stop: &'t Ending<'t>,
-    report: &'t mut dyn FnMut(&Progress),
-    progress: Progress,
+    report: &'t mut dyn FnMut(&ShrinkProgress),
+    progress: ShrinkProgress,
 }
 
 impl Shrinker<'_> {
     /// Shrinks the first candidate that shows the finding. Returns the best candidate and the reason for the end, or
     /// `None` if no candidate shows it.
-    fn best(&mut self, tries: Vec<Candidate>) -> anyhow::Result<Option<(Best, Why, Option<String>)>> {
+    fn best(&mut self, tries: Vec<Candidate>) -> anyhow::Result<Option<(Best, ShrinkEnd, Option<String>)>> {
         let first = match self.first(&tries) {
             Ok(Some((first, shown))) => {
                 tries.into_iter().nth(first).map(|candidate| Best { candidate, shown })
             }
             Ok(None) => None,
             Err(error) if error.is::<Interrupted>() => match self.stop.why() {
-                Why::Budget => return Err(TooEarly::Budget.into()),
+                ShrinkEnd::Budget => return Err(TooEarly::Budget.into()),
                 _ => return Err(TooEarly::Interrupted.into()),
             },
             Err(error) => return Err(error),
@@ -367,17 +367,17 @@ impl Shrinker<'_> {
         let Some(mut best) = first else { return Ok(None) };
         self.is_better(&best);
         let (why, failed) = match self.fewer(&mut best).and_then(|()| self.shorter(&mut best)) {
-            Ok(()) => (Why::Minimal, None),
+            Ok(()) => (ShrinkEnd::Minimal, None),
             Err(error) if error.is::<Interrupted>() => (self.stop.why(), None),
             // No error may discard the plan that shows the finding.
-            Err(error) => (Why::Failed, Some(format!("{error:#}"))),
+            Err(error) => (ShrinkEnd::Failed, Some(format!("{error:#}"))),
         };
         Ok(Some((best, why, failed)))
     }
 
     /// Removes faults until the finding needs all faults that are left.
     fn fewer(&mut self, best: &mut Best) -> anyhow::Result<()> {
-        self.progress.step = Step::Fewer;
+        self.progress.step = ShrinkStep::Fewer;
         let all = best.candidate.entries.clone();
         let mut search = Shrink::new(all.len());
         loop {
@@ -401,7 +401,7 @@ impl Shrinker<'_> {
 
     /// Halves the durations of faults, one fault after the other.
     fn shorter(&mut self, best: &mut Best) -> anyhow::Result<()> {
-        self.progress.step = Step::Shorter;
+        self.progress.step = ShrinkStep::Shorter;
         for fault in 0..best.candidate.entries.len() {
             for _ in 0..HALVINGS_MAX {
                 let mut entries = best.candidate.entries.clone();
@@ -504,7 +504,7 @@ mod tests {
     }
 
     fn found() -> HitWithEvidence {
-        let hit = property::Hit {
+        let hit = property::PropertyHit {
             property: "p".to_owned(),
             signature: "s".to_owned(),
             text: String::new(),
@@ -573,13 +573,13 @@ mod tests {
     fn shrunk(
         at_a_time: usize,
         result: fn(usize) -> anyhow::Result<Option<Shown>>,
-    ) -> anyhow::Result<Option<(usize, Why, Option<String>)>> {
+    ) -> anyhow::Result<Option<(usize, ShrinkEnd, Option<String>)>> {
         let names = world_file::parse("[[node]]\nname = \"a\"\n", FilePath::new("w.toml")).unwrap().names();
         let line = |i: u32| format!("{{\"at\": \"{i}s\", \"fault\": \"reseed\", \"node\": \"a\"}}\n");
         let plan = Plan::parse(&(0..8).map(line).collect::<String>(), &names).unwrap();
         let stop = Ending { interrupt: &Interrupt::default(), clock: Stopwatch::start(), host_ns: None };
-        let progress = Progress {
-            step: Step::Again,
+        let progress = ShrinkProgress {
+            step: ShrinkStep::Again,
             runs: 0,
             better: 0,
             faults_before: 8,
@@ -590,7 +590,7 @@ mod tests {
         let mut runs = Scripted { at_a_time, result };
         let mut shrinker =
             Shrinker { names: &names, runs: &mut runs, stop: &stop, report: &mut |_| {}, progress };
-        let end = End { at_ns: 9_000_000_000, open: false, checked: false };
+        let end = BranchEnd { at_ns: 9_000_000_000, open: false, checked: false };
         let candidate = Candidate { path: Path::default(), entries: plan.entries().to_vec(), end };
         let best = shrinker.best(vec![candidate])?;
         Ok(best.map(|(best, why, failed)| (best.candidate.entries.len(), why, failed)))
@@ -605,11 +605,11 @@ mod tests {
                 1 | 2 => Err(failed().into()),
                 _ => shown(),
             });
-            assert_eq!(fails_at_two.unwrap(), Some((4, Why::Failed, Some(failed().to_string()))));
+            assert_eq!(fails_at_two.unwrap(), Some((4, ShrinkEnd::Failed, Some(failed().to_string()))));
             let at_once = shrunk(at_a_time, |_| Err(failed().into())).unwrap_err();
             assert_eq!(at_once.downcast_ref(), Some(&failed()));
             let whole = shrunk(at_a_time, |faults| if faults > 2 { shown() } else { Ok(None) });
-            assert_eq!(whole.unwrap(), Some((3, Why::Minimal, None)));
+            assert_eq!(whole.unwrap(), Some((3, ShrinkEnd::Minimal, None)));
         }
     }
 
@@ -620,7 +620,10 @@ mod tests {
             1 | 2 => Err(anyhow::anyhow!("no room").context("no machine")),
             _ => shown(),
         });
-        assert_eq!(fails_at_two.unwrap(), Some((4, Why::Failed, Some("no machine: no room".to_owned()))));
+        assert_eq!(
+            fails_at_two.unwrap(),
+            Some((4, ShrinkEnd::Failed, Some("no machine: no room".to_owned())))
+        );
     }
 
     /// Each route shows its path. The host has machines for `most` runners.

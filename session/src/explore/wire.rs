@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use everett_explorer::coverage::{Observed, What, WireKind};
-use everett_vmm::wire::log::{Step, StepKind};
+use everett_vmm::wire::log::{FrameStep, FrameStepKind};
 use everett_vmm::wire::summary::{Payload, Summary};
 
 use everett_world_file::{Ready, World};
@@ -22,10 +22,10 @@ const ECHO: u8 = 8;
 
 /// Returns true if this step is the first arrival of a message. In the log of a running branch, TIMEOUT means that the
 /// message arrived late. Only in a closed log can it also mean that the message is missing.
-pub(super) fn arrives(kind: StepKind) -> bool {
+pub(super) fn arrives(kind: FrameStepKind) -> bool {
     match kind {
-        StepKind::Deliver | StepKind::Timeout => true,
-        StepKind::Duplicate | StepKind::Drop { .. } => false,
+        FrameStepKind::Deliver | FrameStepKind::Timeout => true,
+        FrameStepKind::Duplicate | FrameStepKind::Drop { .. } => false,
     }
 }
 
@@ -55,16 +55,16 @@ impl Ports {
     }
 
     /// Returns the observation for coverage, if the step is a message between two of the world's `nodes` nodes.
-    pub(super) fn observed(&self, step: &Step, nodes: usize) -> Option<Observed> {
+    pub(super) fn observed(&self, step: &FrameStep, nodes: usize) -> Option<Observed> {
         let (from, to) = (u16::from(step.from), u16::from(step.to?));
         if usize::from(from) >= nodes || usize::from(to) >= nodes {
             return None;
         }
         let kind = match step.kind {
-            StepKind::Deliver => WireKind::Deliver,
-            StepKind::Duplicate => WireKind::Duplicate,
-            StepKind::Drop { .. } => WireKind::Drop,
-            StepKind::Timeout => WireKind::Timeout,
+            FrameStepKind::Deliver => WireKind::Deliver,
+            FrameStepKind::Duplicate => WireKind::Duplicate,
+            FrameStepKind::Drop { .. } => WireKind::Drop,
+            FrameStepKind::Timeout => WireKind::Timeout,
         };
         let what = What::Wire { kind, from, to, message: None, summary: self.message(&step.summary)? };
         Some(Observed { vtime_ns: step.vtime, node: None, what })
@@ -98,7 +98,7 @@ mod tests {
     use std::net::{IpAddr, Ipv4Addr};
     use std::path::Path;
 
-    use everett_vmm::wire::log::Why;
+    use everett_vmm::wire::log::DropReason;
 
     use super::*;
     use everett_world_file::parse;
@@ -122,7 +122,9 @@ mod tests {
 
     #[test]
     fn a_message_arrives_once() {
-        assert!(arrives(StepKind::Deliver) && arrives(StepKind::Timeout));
-        assert!(!arrives(StepKind::Duplicate) && !arrives(StepKind::Drop { why: Why::Loss }));
+        assert!(arrives(FrameStepKind::Deliver) && arrives(FrameStepKind::Timeout));
+        assert!(
+            !arrives(FrameStepKind::Duplicate) && !arrives(FrameStepKind::Drop { why: DropReason::Loss })
+        );
     }
 }

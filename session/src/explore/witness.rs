@@ -10,14 +10,14 @@ use everett_explorer::coverage::{
 };
 use everett_explorer::plan::{self, Plan};
 use everett_explorer::property::limits::RECORD_LINES_MAX;
-use everett_explorer::property::{Event as Seen, Hit, Judge, JudgeState, What as Saw};
+use everett_explorer::property::{Event as Seen, Judge, JudgeState, PropertyHit, What as Saw};
 use everett_explorer::run::Evidence;
 use everett_explorer::run::limits::EVIDENCE_LINE_BYTES_MAX;
 use everett_explorer::sdk;
 use everett_fault::{DiskFault, Fault, FaultKind, Group, MediumFault, NodeFault};
 use everett_input::units::Vtime;
-use everett_linearizability::Line;
-use everett_vmm::wire::log::Step;
+use everett_linearizability::HistoryLine;
+use everett_vmm::wire::log::FrameStep;
 use serde_json::Value;
 
 use super::abstractions::Abstractions;
@@ -70,7 +70,7 @@ impl Inherited {
 #[derive(Debug, Clone)]
 pub struct HitWithEvidence {
     /// Violation of a property.
-    pub hit: Hit,
+    pub hit: PropertyHit,
     /// Lines, messages and faults before the hit.
     pub evidence: Evidence,
 }
@@ -102,7 +102,7 @@ pub enum Observation<'o> {
     /// An event.
     Event(&'o Event),
     /// Fate of a message between two nodes.
-    Message(&'o Step),
+    Message(&'o FrameStep),
 }
 
 /// Observer of one branch.
@@ -118,7 +118,7 @@ pub struct Witness<'s> {
     /// Number of the judge's hits that are already in `found`.
     reported: usize,
     recent: VecDeque<Event>,
-    packets: VecDeque<Step>,
+    packets: VecDeque<FrameStep>,
     begun: VecDeque<(u64, u32)>,
     faults: u64,
     losses: u64,
@@ -256,7 +256,7 @@ impl<'s> Witness<'s> {
         }
     }
 
-    fn step(&mut self, step: Step, nodes: usize, also: &mut dyn FnMut(Observation<'_>)) {
+    fn step(&mut self, step: FrameStep, nodes: usize, also: &mut dyn FnMut(Observation<'_>)) {
         if let Some(observed) = self.abstractions.ports.observed(&step, nodes) {
             also(Observation::Message(&step));
             self.observer.observe(&observed);
@@ -339,7 +339,7 @@ impl<'s> Witness<'s> {
 
     fn sdk(&mut self, vtime_ns: u64, node: Option<u16>, text: &str) {
         match sdk::parse(text) {
-            Ok(sdk::Line::Assertion(assertion)) => {
+            Ok(sdk::SdkLine::Assertion(assertion)) => {
                 let outcome = match (assertion.hit, assertion.condition && !assertion.is_violated()) {
                     (false, _) => Outcome::Registered,
                     (true, true) => Outcome::Held,
@@ -353,8 +353,10 @@ impl<'s> Witness<'s> {
                     self.judge.observe(&Seen { vtime_ns, node, what });
                 }
             }
-            Ok(sdk::Line::Guidance(Some(guidance))) => self.show(vtime_ns, node, Shown::Guidance(guidance)),
-            Ok(sdk::Line::Event { name, details }) => {
+            Ok(sdk::SdkLine::Guidance(Some(guidance))) => {
+                self.show(vtime_ns, node, Shown::Guidance(guidance))
+            }
+            Ok(sdk::SdkLine::Event { name, details }) => {
                 self.log(vtime_ns, node, text.len(), || Shown::Sdk { name, details });
             }
             // The conversation has already reported invalid lines.
@@ -363,7 +365,7 @@ impl<'s> Witness<'s> {
     }
 
     fn history(&mut self, vtime_ns: u64, node: Option<u16>, name: &str, text: &str) {
-        self.history.push(Line { vtime_ns, node: name.to_owned(), text: text.to_owned() });
+        self.history.push(HistoryLine { vtime_ns, node: name.to_owned(), text: text.to_owned() });
         let Ok(Value::Object(fields)) = serde_json::from_str::<Value>(text) else { return };
         let field = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let process = fields.get("process").and_then(Value::as_u64).unwrap_or(0);
@@ -481,7 +483,8 @@ impl<'s> Witness<'s> {
 
     /// Adds the judge's new hits to `found`, with their evidence.
     fn hits(&mut self) {
-        let new: Vec<Hit> = self.judge.hits().skip(self.reported).map(|(_, hit)| hit.clone()).collect();
+        let new: Vec<PropertyHit> =
+            self.judge.hits().skip(self.reported).map(|(_, hit)| hit.clone()).collect();
         if new.is_empty() {
             return;
         }
@@ -503,7 +506,7 @@ impl<'s> Witness<'s> {
         };
         let name =
             |port: u8| self.abstractions.world.nodes.get(usize::from(port)).map_or("?", |node| &*node.name);
-        let packet = |step: &Step| message_line(step, &name);
+        let packet = |step: &FrameStep| message_line(step, &name);
         let fault = |&(vtime_ns, id): &(u64, u32)| {
             let entry = self.plan.entries().get(id as usize)?;
             let text = Plan::new(vec![entry.clone()], &self.abstractions.names).ok()?.write();
@@ -527,7 +530,7 @@ pub fn plain_line(event: &Event, several: bool) -> String {
 
 /// Formats the fate of a message as a line of evidence. `name` maps ports to names of nodes.
 #[must_use]
-pub fn message_line<'n>(step: &Step, name: &dyn Fn(u8) -> &'n str) -> String {
+pub fn message_line<'n>(step: &FrameStep, name: &dyn Fn(u8) -> &'n str) -> String {
     let (from, to) = (name(step.from), step.to.map_or("?", name));
     let kind = format!("{:?}", step.kind).split([' ', '{']).next().unwrap_or_default().to_uppercase();
     format!("{} {kind} {from} > {to} {}", Vtime(step.vtime), step.summary)

@@ -87,7 +87,8 @@ const FINDINGS: &str = "findings";
 /// file has an image.
 #[must_use]
 pub fn of_this_host(world: &World, is_locked: impl Fn(&str) -> bool) -> Option<String> {
-    use everett_world_file::{ContainerImage, Root};
+    use everett_image_origin::ImageOrigin;
+    use everett_world_file::Root;
     let path = |what: &str, path: &std::path::Path| Some(format!("{what} {}", path.display()));
     if let Some(kernel) = &world.image.kernel {
         return path("the kernel", kernel);
@@ -96,15 +97,15 @@ pub fn of_this_host(world: &World, is_locked: impl Fn(&str) -> bool) -> Option<S
         return path("the root filesystem", root);
     }
     world.nodes.iter().find_map(|node| match node.image.as_ref()? {
-        ContainerImage::Registry(_) => None,
-        ContainerImage::Named(name) if is_locked(name) => None,
-        ContainerImage::Layout { path: file, .. } | ContainerImage::Archive { path: file, .. } => {
+        ImageOrigin::Registry(_) => None,
+        ImageOrigin::Named(name) if is_locked(name) => None,
+        ImageOrigin::Layout { path: file, .. } | ImageOrigin::Archive { path: file, .. } => {
             path("the image", file)
         }
-        ContainerImage::Docker(name) | ContainerImage::Podman(name) | ContainerImage::Named(name) => {
+        ImageOrigin::Docker(name) | ImageOrigin::Podman(name) | ImageOrigin::Named(name) => {
             Some(format!("the image {name} of its local store"))
         }
-        ContainerImage::Built(build) => Some(format!("the image {}, which it builds", build.name)),
+        ImageOrigin::Built(build) => Some(format!("the image {}, which it builds", build.name)),
     })
 }
 

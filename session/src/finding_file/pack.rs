@@ -6,8 +6,8 @@ use std::io::{self, BufWriter, Read as _, Write as _};
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use everett_finding_file::{Content, Source, check_name, write};
-use everett_guest_image::cache::Entry;
+use everett_finding_file::{Content, MemberSource, check_name, write};
+use everett_guest_image::cache::CacheEntry;
 use everett_input::file as input;
 use everett_world_file::World;
 use everett_world_file::seal::{Inputs, Named};
@@ -36,7 +36,7 @@ pub struct Parts<'p> {
     /// Files and folders that the world file names on this host.
     pub inputs: &'p Inputs,
     /// Files of images to pack. May be empty.
-    pub images: &'p [Entry],
+    pub images: &'p [CacheEntry],
 }
 
 /// A finding file that was written.
@@ -79,13 +79,13 @@ pub fn pack(parts: Parts<'_>, file: &Path, progress: &mut dyn FnMut(u64, u64)) -
         let name = name.with_context(|| format!("{}: its name is not UTF-8", path.display()))?;
         members.path(name, path, DEPTH_MAX)?;
     }
-    for Entry { path, bytes, blake3 } in images {
+    for CacheEntry { path, bytes, blake3 } in images {
         let content = Content::File { path: path.clone(), bytes: *bytes, blake3: blake3.clone() };
         members.sources.insert(format!("{IMAGES}/{blake3}"), content);
     }
     about.folders = members.folders.into_iter().collect();
-    let sources: Vec<Source> =
-        members.sources.into_iter().map(|(name, content)| Source { name, content }).collect();
+    let sources: Vec<MemberSource> =
+        members.sources.into_iter().map(|(name, content)| MemberSource { name, content }).collect();
 
     let here = || file.display().to_string();
     let parent = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -3,10 +3,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use everett_explorer::run::Header;
-use everett_finding_file::{Content, Manifest, Source, write};
+use everett_finding_file::{Content, Manifest, MemberSource, write};
 use everett_guest_image::Cache;
+use everett_image_origin::{ImageBuild, ImageOrigin};
+use everett_world_file::World;
 use everett_world_file::seal::{Blob, Inputs, Named, Seal, SealedContainer, SealedImages, SealedPath};
-use everett_world_file::{Build, ContainerImage, World};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -40,8 +41,8 @@ fn the_about() -> About {
     }
 }
 
-fn members() -> Vec<Source> {
-    let member = |name: &str, content: &[u8]| Source {
+fn members() -> Vec<MemberSource> {
+    let member = |name: &str, content: &[u8]| MemberSource {
         name: name.to_owned(),
         content: Content::Bytes(content.to_vec()),
     };
@@ -53,16 +54,20 @@ fn members() -> Vec<Source> {
     ]
 }
 
-fn with(name: &str, content: &[u8]) -> Vec<Source> {
+fn with(name: &str, content: &[u8]) -> Vec<MemberSource> {
     let mut members = members();
     members.retain(|member| member.name != name);
-    members.push(Source { name: name.to_owned(), content: Content::Bytes(content.to_vec()) });
+    members.push(MemberSource { name: name.to_owned(), content: Content::Bytes(content.to_vec()) });
     members
 }
 
 /// Unpacks a file with these members. Returns the folder or the error, and checks that no other file appears beside the
 /// folder.
-fn unpacked(about: About, members: &[Source], cache: Option<&Cache>) -> Result<tempfile::TempDir, String> {
+fn unpacked(
+    about: About,
+    members: &[MemberSource],
+    cache: Option<&Cache>,
+) -> Result<tempfile::TempDir, String> {
     let place = tempfile::tempdir().unwrap();
     let (file, into) = (place.path().join("f"), place.path().join("into"));
     let mut bytes = Vec::new();
@@ -101,7 +106,7 @@ fn a_file_becomes_a_run_directory_with_a_sealed_world() {
 
 #[test]
 fn strays_are_refused() {
-    let refused = |about: About, members: &[Source]| unpacked(about, members, None).unwrap_err();
+    let refused = |about: About, members: &[MemberSource]| unpacked(about, members, None).unwrap_err();
     let strays = [
         "f",
         "run/lock",
@@ -120,7 +125,7 @@ fn strays_are_refused() {
     }
     let long = vec![0; (super::WORLD_FILE_BYTES_MAX + 1) as usize];
     assert!(refused(the_about(), &with("world/w/long", &long)).contains("world/w/long is too long"));
-    let missing: Vec<Source> = members().into_iter().skip(1).collect();
+    let missing: Vec<MemberSource> = members().into_iter().skip(1).collect();
     assert!(refused(the_about(), &missing).contains("there is no run/run.json"));
     let about = |change: &dyn Fn(&mut About)| {
         let mut about = the_about();
@@ -339,18 +344,18 @@ fn parts_that_only_this_host_has_are_named() {
         part(&world)
     };
     let name = || "it".to_owned();
-    assert_eq!(image(ContainerImage::Registry(name())), None);
-    assert_eq!(image(ContainerImage::Named("locked".to_owned())), None);
+    assert_eq!(image(ImageOrigin::Registry(name())), None);
+    assert_eq!(image(ImageOrigin::Named("locked".to_owned())), None);
     let store = Some("the image it of its local store".to_owned());
-    assert_eq!(image(ContainerImage::Named(name())), store);
-    assert_eq!(image(ContainerImage::Docker(name())), store);
-    assert_eq!(image(ContainerImage::Podman(name())), store);
+    assert_eq!(image(ImageOrigin::Named(name())), store);
+    assert_eq!(image(ImageOrigin::Docker(name())), store);
+    assert_eq!(image(ImageOrigin::Podman(name())), store);
     let file = Some("the image /i".to_owned());
-    assert_eq!(image(ContainerImage::Layout { path: "/i".into(), tag: None }), file);
-    assert_eq!(image(ContainerImage::Archive { path: "/i".into(), tag: None }), file);
+    assert_eq!(image(ImageOrigin::Layout { path: "/i".into(), tag: None }), file);
+    assert_eq!(image(ImageOrigin::Archive { path: "/i".into(), tag: None }), file);
     let context = "/sources".into();
-    let build = Build { context, file: None, arguments: Vec::new(), target: None, name: name() };
-    assert_eq!(image(ContainerImage::Built(build)), Some("the image it, which it builds".to_owned()));
+    let build = ImageBuild { context, file: None, arguments: Vec::new(), target: None, name: name() };
+    assert_eq!(image(ImageOrigin::Built(build)), Some("the image it, which it builds".to_owned()));
 }
 
 /// Returns a seal that has a file in each field.
@@ -388,7 +393,8 @@ fn images_enter_the_cache_under_their_digests_alone() {
     let kept = place.path().join("into/world/everett.images").join(&digest);
     assert_eq!(fs::read(kept).unwrap(), content);
 
-    let refused = |about: About, members: &[Source]| unpacked(about, members, Some(&cache)).unwrap_err();
+    let refused =
+        |about: About, members: &[MemberSource]| unpacked(about, members, Some(&cache)).unwrap_err();
     let error = refused(sealed(&digest, bytes), &members());
     assert!(error.contains(&format!("the file {digest} of its images is missing")), "{error}");
     assert!(refused(sealed(&digest, 5), &with(&name, &content)).contains("is no part of a finding"));
@@ -413,7 +419,7 @@ proptest! {
         let mut members = members();
         for name in names {
             if members.iter().all(|member| member.name != name) {
-                members.push(Source { name, content: Content::Bytes(b"x".to_vec()) });
+                members.push(MemberSource { name, content: Content::Bytes(b"x".to_vec()) });
             }
         }
         let _ = unpacked(About { folders, world, ..the_about() }, &members, None);

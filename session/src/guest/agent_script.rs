@@ -20,7 +20,7 @@ const NS_PER_S: u64 = 1_000_000_000;
 /// All requests that Everett sends to one node's agent, in order. They are the same under every seed, because Everett
 /// passes the seed to drivers and checks only when it starts them.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Plan {
+pub struct AgentScript {
     /// Name of the node.
     pub node: String,
     /// First request. It prepares the machine up to the restart point.
@@ -148,10 +148,10 @@ pub fn host_port() -> PortConfig {
     PortConfig { name: "_host".to_owned(), mac: [0x02, 0x65, 0x76, 0, 0xff, 0xfe] }
 }
 
-impl Plan {
+impl AgentScript {
     /// Creates the plan for `node`. `root` is the root disk of the node's machine, `image` its container image.
     #[must_use]
-    pub fn new(world: &World, node: &Node, root: protocol::Root, image: Option<&NodeImage>) -> Plan {
+    pub fn new(world: &World, node: &Node, root: protocol::Root, image: Option<&NodeImage>) -> AgentScript {
         let mut files = image.map(|_| containers::shim_files()).unwrap_or_default();
         if containers::is_supervised(node) {
             files.extend(containers::init_files());
@@ -216,7 +216,7 @@ impl Plan {
         let resolver = composed.and(image).map(|_| containers::resolver());
         let nameservers = resolver.iter().map(|_| IpAddr::from(RESOLVER_ADDRESS)).collect();
         let jobs = node.services.iter().filter(|service| service.is_job);
-        Plan {
+        AgentScript {
             node: node.name.clone(),
             mount: protocol::Mount { root, hostname },
             epoch_unix_s: world.epoch_unix_s,
@@ -245,7 +245,7 @@ impl Plan {
     }
 }
 
-impl Plan {
+impl AgentScript {
     /// Returns the request that the agent gets at the restart point. The node joins the world at `vtime_ns`.
     #[must_use]
     pub fn join(&self, entropy: Vec<u8>, vtime_ns: u64) -> protocol::Join {
@@ -399,7 +399,7 @@ fn output_file() -> protocol::PutFile {
 
 /// Returns the service that runs the command `name` of a test template once. `plan` is the plan of its node.
 #[must_use]
-pub fn test_command(service: String, plan: &Plan, name: &str) -> protocol::Service {
+pub fn test_command(service: String, plan: &AgentScript, name: &str) -> protocol::Service {
     let folder = plan.template.as_deref().unwrap_or_default();
     let mut env = BTreeMap::from([(OUTPUT_VARIABLE.to_owned(), OUTPUT_FOLDER.to_owned())]);
     if plan.sdk.is_some() {
@@ -453,8 +453,8 @@ argv = ["ping"]
         world_file::parse(WORLD, Path::new("w.toml")).unwrap()
     }
 
-    fn plan(world: &World) -> Plan {
-        Plan::new(world, &world.nodes[0], protocol::Root::None, None)
+    fn plan(world: &World) -> AgentScript {
+        AgentScript::new(world, &world.nodes[0], protocol::Root::None, None)
     }
 
     #[test]

@@ -220,9 +220,14 @@ const RESOLVER_UNIT: &str = "everett-dns";
 /// Returns the DNS server as a service for the agent.
 #[must_use]
 pub fn resolver() -> protocol::Service {
+    service(RESOLVER_UNIT, vec![SHIM_PATH.to_owned(), RESOLVER.to_owned()])
+}
+
+/// Returns a service that has only a name and a command line.
+pub(crate) fn service(name: &str, argv: Vec<String>) -> protocol::Service {
     protocol::Service {
-        name: RESOLVER_UNIT.to_owned(),
-        argv: vec![SHIM_PATH.to_owned(), RESOLVER.to_owned()],
+        name: name.to_owned(),
+        argv,
         env: BTreeMap::new(),
         cwd: None,
         user: None,
@@ -363,7 +368,7 @@ mod tests {
     fn the_healthcheck_is_the_readiness_check_unless_there_is_another() {
         let ready = |lines: &str| {
             let (_folder, world) = world(lines);
-            let plan = crate::guest::agent_script::Plan::new(
+            let plan = crate::guest::agent_script::AgentScript::new(
                 &world,
                 &world.nodes[0],
                 protocol::Root::None,
@@ -393,7 +398,7 @@ mod tests {
         );
         assert_eq!(world.names().node("n").unwrap().disks, 2);
         let image = image();
-        let plan = crate::guest::agent_script::Plan::new(
+        let plan = crate::guest::agent_script::AgentScript::new(
             &world,
             &world.nodes[0],
             protocol::Root::None,
@@ -407,7 +412,7 @@ mod tests {
         }
         let world = everett_world_file::parse("[[node]]\nname = \"n\"\n", Path::new("w")).unwrap();
         let plain =
-            crate::guest::agent_script::Plan::new(&world, &world.nodes[0], protocol::Root::None, None);
+            crate::guest::agent_script::AgentScript::new(&world, &world.nodes[0], protocol::Root::None, None);
         assert!(plain.prefix.is_empty() && plain.files.is_empty() && plain.disks.is_empty());
     }
 }

@@ -7,6 +7,7 @@ use everett_guest_image::configure::{Configured, Error, Job};
 use everett_guest_image::{Cache, Configure};
 use everett_host::interrupt::Interrupt;
 use everett_protocol::{OUT_DISK_SERIAL, ROOT_DISK_SERIAL};
+use everett_streams::BootSeed;
 use everett_vmm::disk::Disk;
 use everett_vmm::machine::{DiskConfig, Machine, MachineConfig};
 use everett_vmm::virtio::blk::Latency;
@@ -16,8 +17,8 @@ use super::steps::{self, Attend};
 use crate::machines::EngineOptions;
 use crate::world::identity::MACHINE_VERSION;
 
-/// Seed of the machine. With a fixed seed, every host configures packages in the same way.
-const SEED: u64 = 0;
+/// Boot seed of the machine. With a fixed seed, every host configures packages in the same way.
+const BOOT_SEED: BootSeed = BootSeed::new(0);
 /// Size of the buffer with which the result is copied, in bytes.
 const COPY_BYTES: usize = 1 << 20;
 
@@ -50,7 +51,7 @@ impl<'a> SoftConfigure<'a> {
         let mut config = MachineConfig::new(&job.vmlinux);
         config.name = "configure".to_owned();
         config.memory_bytes = job.memory_bytes;
-        config.seed = SEED;
+        config.boot_seed = BOOT_SEED;
         config.initramfs = Some(job.initramfs.clone());
         config.disks = vec![disk(root, ROOT_DISK_SERIAL, true), disk(out, OUT_DISK_SERIAL, false)];
         EngineOptions::default().machine(config).map_err(|e| failed(&e))
@@ -86,7 +87,7 @@ const OUT_DISK: usize = 1;
 
 impl Configure for SoftConfigure<'_> {
     fn identity(&self) -> String {
-        format!("{MACHINE_VERSION} insn seed {SEED}")
+        format!("{MACHINE_VERSION} insn seed {BOOT_SEED}")
     }
 
     fn configure(&mut self, job: &Job, line: &mut dyn FnMut(&str)) -> Result<Configured, Error> {

@@ -14,19 +14,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
-use everett_guest_image::cache::Entry;
+use everett_guest_image::cache::CacheEntry;
 use everett_guest_image::lock::{Lock, LockedImage};
-use everett_guest_image::oci::{self, ContainerImage as ContainerOf};
+use everett_guest_image::oci::{self, ContainerImage};
 use everett_guest_image::{
     BuildProgress, Cache, ImageSpec, KernelSource, RootSource, Stage, build, image, kernel::read_vmlinux,
 };
 use everett_host::interrupt::Interrupt;
 use everett_host::time::{Stopwatch, unix_s};
+use everett_image_origin::ImageOrigin;
 use everett_input::units::{show_bytes, show_duration_ns};
 use everett_remote::Access;
 use everett_world_file::init::ImageFacts;
 use everett_world_file::seal::SealedImages;
-use everett_world_file::{ContainerImage, Node, Root, World};
+use everett_world_file::{Node, Root, World};
 use tempfile::NamedTempFile;
 
 use crate::guest::containers::{self, NodeImage};
@@ -39,7 +40,7 @@ use crate::world::identity::Identity;
 
 /// Image of a world, stored in the cache.
 #[derive(Debug, Clone)]
-pub struct Image {
+pub struct WorldImage {
     /// Files from which the machines boot.
     pub files: BootFiles,
     /// Digest of the whole image, in hexadecimal.
@@ -53,10 +54,10 @@ pub struct Image {
     /// The image's files by digest, as a finding file lists them.
     pub sealed: SealedImages,
     /// The image's files, with their paths.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<CacheEntry>,
 }
 
-impl Image {
+impl WorldImage {
     /// Adds the container images of nodes. The digest stays the same if there are none.
     fn add(&mut self, world: &World, made: Vec<Made>, images: BTreeMap<String, Arc<NodeImage>>) {
         if images.is_empty() {
@@ -99,7 +100,7 @@ pub fn get(
     world: &World,
     access: &dyn Access,
     interrupt: &Interrupt,
-) -> anyhow::Result<Image> {
+) -> anyhow::Result<WorldImage> {
     for note in &world.notes {
         progress.note(&style::paint(style::FAINT, note.escape_debug()))?;
     }
@@ -119,7 +120,7 @@ fn make(
     cache: &Cache,
     access: &dyn Access,
     interrupt: &Interrupt,
-) -> anyhow::Result<Image> {
+) -> anyhow::Result<WorldImage> {
     let mut spec = spec(world);
     let gate = cache.enter()?;
     let mut machine = SoftConfigure::new(cache, interrupt);
@@ -137,7 +138,7 @@ fn make(
         progress.note(&style::paint(style::FAINT, format!("image built in {}", show_duration_ns(ns))))?;
     }
     let entries = [Some(&built.vmlinux), Some(&built.initramfs), built.root.as_ref()];
-    let entries: Vec<&Entry> = entries.into_iter().flatten().chain(containers.entries()).collect();
+    let entries: Vec<&CacheEntry> = entries.into_iter().flatten().chain(containers.entries()).collect();
     let paths: Vec<&Path> = entries.iter().map(|entry| entry.path.as_path()).collect();
     cache.note(&gate, &world.file, &paths)?;
     let lock = spec.lock.filter(|path| path.is_file());
@@ -159,7 +160,7 @@ struct Containers {
 /// Container image with the names of its nodes.
 pub(crate) struct Made {
     pub(crate) name: String,
-    pub(crate) image: ContainerOf,
+    pub(crate) image: ContainerImage,
     pub(crate) nodes: Vec<String>,
 }
 
@@ -177,26 +178,25 @@ impl Containers {
             return Ok(containers);
         }
         let lock = lock.map(Lock::read).transpose()?.flatten();
-        let mut known: BTreeMap<&ContainerImage, usize> = BTreeMap::new();
+        let mut known: BTreeMap<&ImageOrigin, usize> = BTreeMap::new();
         for node in &world.nodes {
-            let Some(wanted) = &node.image else { continue };
+            let Some(origin) = &node.image else { continue };
             let at = || format!("{}: node \"{}\"", world.file.display(), node.name);
-            let number = match known.get(wanted) {
+            let number = match known.get(origin) {
                 Some(number) => *number,
                 None => {
-                    let source = source(wanted);
-                    let name = source.to_string();
+                    let name = origin.to_string();
                     let locked = lock.as_ref().and_then(|lock| lock.image(&name));
                     if world.seal.is_some() {
-                        sealed::check_source(&source, locked.is_some()).with_context(at)?;
+                        sealed::check_origin(origin, locked.is_some()).with_context(at)?;
                     }
-                    let image = oci::get(&source, locked, world.epoch_unix_s, cache, access, progress)
+                    let image = oci::get(origin, locked, world.epoch_unix_s, cache, access, progress)
                         .with_context(at)?;
                     let pinned = image.pinned.clone();
                     let pinned = pinned.map(|digest| LockedImage { name: name.clone(), digest });
                     containers.pinned.extend(pinned);
                     containers.made.push(Made { name, image, nodes: Vec::new() });
-                    known.insert(wanted, containers.made.len() - 1);
+                    known.insert(origin, containers.made.len() - 1);
                     containers.made.len() - 1
                 }
             };
@@ -208,7 +208,7 @@ impl Containers {
         Ok(containers)
     }
 
-    fn entries(&self) -> impl Iterator<Item = &Entry> {
+    fn entries(&self) -> impl Iterator<Item = &CacheEntry> {
         // Images can share layers.
         let all = self.made.iter().flat_map(|made| made.image.entries());
         all.map(|entry| (&entry.path, entry)).collect::<BTreeMap<_, _>>().into_values()
@@ -216,7 +216,7 @@ impl Containers {
 }
 
 /// Returns a container image as the image of `node`. A service without a command is an error.
-fn node_image(name: &str, image: &ContainerOf, node: &Node) -> anyhow::Result<NodeImage> {
+fn node_image(name: &str, image: &ContainerImage, node: &Node) -> anyhow::Result<NodeImage> {
     let node_image = NodeImage {
         name: name.to_owned(),
         disk: image.disk.clone(),
@@ -236,36 +236,17 @@ fn node_image(name: &str, image: &ContainerOf, node: &Node) -> anyhow::Result<No
 ///
 /// # Errors
 /// Returns an error of one line that names the image.
-pub fn facts(image: &ContainerImage, access: &dyn Access) -> anyhow::Result<ImageFacts> {
+pub fn facts(origin: &ImageOrigin, access: &dyn Access) -> anyhow::Result<ImageFacts> {
     let cache = Cache::of_user()?;
     let _gate = cache.enter()?;
-    let config = oci::config_of(&source(image), &cache, access)?;
+    let config = oci::config_of(origin, &cache, access)?;
     Ok(ImageFacts { ports: config.ports, has_healthcheck: config.healthcheck.is_some() })
 }
 
-/// Converts a world file's image to the type of `everett-guest-image`.
-fn source(image: &ContainerImage) -> oci::Source {
-    match image.clone() {
-        ContainerImage::Layout { path, tag } => oci::Source::Layout { path, tag },
-        ContainerImage::Archive { path, tag } => oci::Source::Archive { path, tag },
-        ContainerImage::Docker(name) => oci::Source::Docker(name),
-        ContainerImage::Podman(name) => oci::Source::Podman(name),
-        ContainerImage::Registry(name) => oci::Source::Registry(name),
-        ContainerImage::Named(name) => oci::Source::Named(name),
-        ContainerImage::Built(build) => oci::Source::Built(oci::Build {
-            context: build.context,
-            file: build.file,
-            arguments: build.arguments,
-            target: build.target,
-            name: build.name,
-        }),
-    }
-}
-
-fn of_built(built: image::BuiltImage, lock: Option<PathBuf>) -> anyhow::Result<Image> {
+fn of_built(built: image::BuiltImage, lock: Option<PathBuf>) -> anyhow::Result<WorldImage> {
     let packages = built.lock.packages.len() + usize::from(built.lock.kernel.is_some());
     let image::BuiltImage { vmlinux, initramfs, root, digest, .. } = built;
-    let entries: Vec<Entry> = [&vmlinux, &initramfs].into_iter().chain(&root).cloned().collect();
+    let entries: Vec<CacheEntry> = [&vmlinux, &initramfs].into_iter().chain(&root).cloned().collect();
     let bytes = entries.iter().map(|entry| entry.bytes).sum();
     let sealed = sealed::of_boot(&vmlinux, &initramfs, root.as_ref(), packages);
     let root = root.map(|entry| {
@@ -275,7 +256,7 @@ fn of_built(built: image::BuiltImage, lock: Option<PathBuf>) -> anyhow::Result<I
     });
     let (kernel, initramfs) = (vmlinux.path, Some(initramfs.path));
     let files = BootFiles { kernel, initramfs, root: root.transpose()?, images: BTreeMap::new() };
-    Ok(Image { files, digest, packages, bytes, lock, sealed, entries })
+    Ok(WorldImage { files, digest, packages, bytes, lock, sealed, entries })
 }
 
 /// Returns the image specification of a world. Its lock file lies beside the world file.

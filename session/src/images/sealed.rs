@@ -9,25 +9,26 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
-use everett_guest_image::cache::Entry;
+use everett_guest_image::cache::CacheEntry;
 use everett_guest_image::image;
 use everett_guest_image::lock::Lock;
-use everett_guest_image::oci::{self, ContainerImage, ImageFiles};
+use everett_guest_image::oci::{ContainerImage, ImageFiles};
 use everett_guest_image::{Cache, apt};
+use everett_image_origin::ImageOrigin;
 use everett_input::file as input;
 use everett_world_file::World;
 use everett_world_file::seal::{self, Blob, IMAGES, SealedContainer, SealedImages};
 
-use super::{Image, Made, node_image, of_built};
+use super::{Made, WorldImage, node_image, of_built};
 
 /// Maximum length of a file of an image, in bytes. It equals the bound of a layer.
 const IMAGE_FILE_BYTES_MAX: u64 = 16 << 30;
 
 /// Lists the files from which machines boot, for a finding file.
 pub(super) fn of_boot(
-    vmlinux: &Entry,
-    initramfs: &Entry,
-    root: Option<&Entry>,
+    vmlinux: &CacheEntry,
+    initramfs: &CacheEntry,
+    root: Option<&CacheEntry>,
     packages: usize,
 ) -> SealedImages {
     let root = root.map(blob);
@@ -46,12 +47,12 @@ pub(super) fn of_container(name: String, files: &ImageFiles, nodes: Vec<String>)
     SealedContainer { name, nodes, config: blob(&files.config), tables: blob(&files.tables), layers }
 }
 
-fn blob(entry: &Entry) -> Blob {
+fn blob(entry: &CacheEntry) -> Blob {
     Blob { blake3: entry.blake3.clone(), bytes: entry.bytes }
 }
 
 /// Returns the image of a sealed world. Its files come from the folder beside the world file, or from the cache.
-pub(super) fn get(world: &World, images: &SealedImages, cache: &Cache) -> anyhow::Result<Image> {
+pub(super) fn get(world: &World, images: &SealedImages, cache: &Cache) -> anyhow::Result<WorldImage> {
     let gate = cache.enter()?;
     let folder = seal::beside(&world.file).join(IMAGES);
     let find = |blob: &Blob| find(&folder, blob, cache);
@@ -95,7 +96,7 @@ pub(super) fn get(world: &World, images: &SealedImages, cache: &Cache) -> anyhow
 }
 
 /// Returns a file of an image from `folder`, or else from the cache. The digest of a file in `folder` is checked.
-fn find(folder: &Path, blob: &Blob, cache: &Cache) -> anyhow::Result<Entry> {
+fn find(folder: &Path, blob: &Blob, cache: &Cache) -> anyhow::Result<CacheEntry> {
     let path = folder.join(&blob.blake3);
     let (mut file, metadata) = match input::open(&path) {
         Ok(opened) => opened,
@@ -117,7 +118,7 @@ fn find(folder: &Path, blob: &Blob, cache: &Cache) -> anyhow::Result<Entry> {
     if blake3 != blob.blake3 {
         bail!("{}: its content has changed; import the finding file again", path.display());
     }
-    Ok(Entry { path, bytes: metadata.len(), blake3 })
+    Ok(CacheEntry { path, bytes: metadata.len(), blake3 })
 }
 
 fn digest_of(file: &mut File) -> std::io::Result<String> {
@@ -128,12 +129,12 @@ fn digest_of(file: &mut File) -> std::io::Result<String> {
 
 /// Returns an error for an image that must come from this host and not from a registry. A build on this host, for
 /// example, would run commands that a stranger wrote.
-pub(super) fn check_source(source: &oci::Source, is_locked: bool) -> anyhow::Result<()> {
-    match source {
-        oci::Source::Registry(_) => Ok(()),
-        oci::Source::Named(_) if is_locked => Ok(()),
+pub(super) fn check_origin(origin: &ImageOrigin, is_locked: bool) -> anyhow::Result<()> {
+    match origin {
+        ImageOrigin::Registry(_) => Ok(()),
+        ImageOrigin::Named(_) if is_locked => Ok(()),
         _ => bail!(
-            "the image {source} is not of a registry, and is not taken from this host for a finding file; export it with \
+            "the image {origin} is not of a registry, and is not taken from this host for a finding file; export it with \
              --with-images"
         ),
     }
@@ -158,6 +159,8 @@ pub(super) fn without_images(error: &anyhow::Error) -> anyhow::Error {
 mod tests {
     use std::fs;
 
+    use everett_image_origin::ImageBuild;
+
     use super::*;
 
     /// A folder with image files, and a cache.
@@ -180,7 +183,7 @@ mod tests {
             Blob { blake3, bytes: named.len() as u64 }
         }
 
-        fn find(&self, blob: &Blob) -> Result<Entry, String> {
+        fn find(&self, blob: &Blob) -> Result<CacheEntry, String> {
             find(&self.folder.path().join(IMAGES), blob, &self.cache).map_err(|error| format!("{error:#}"))
         }
     }
@@ -236,21 +239,21 @@ mod tests {
     #[test]
     fn images_of_the_host_are_not_taken_for_a_finding_file() {
         let name = || "it".to_owned();
-        check_source(&oci::Source::Registry(name()), false).unwrap();
-        check_source(&oci::Source::Named(name()), true).unwrap();
+        check_origin(&ImageOrigin::Registry(name()), false).unwrap();
+        check_origin(&ImageOrigin::Named(name()), true).unwrap();
         let context = "/sources".into();
-        let build = oci::Build { context, file: None, arguments: Vec::new(), target: None, name: name() };
-        for source in [
-            oci::Source::Named(name()),
-            oci::Source::Docker(name()),
-            oci::Source::Podman(name()),
-            oci::Source::Layout { path: "/i".into(), tag: None },
-            oci::Source::Archive { path: "/i".into(), tag: None },
-            oci::Source::Built(build.clone()),
+        let build = ImageBuild { context, file: None, arguments: Vec::new(), target: None, name: name() };
+        for origin in [
+            ImageOrigin::Named(name()),
+            ImageOrigin::Docker(name()),
+            ImageOrigin::Podman(name()),
+            ImageOrigin::Layout { path: "/i".into(), tag: None },
+            ImageOrigin::Archive { path: "/i".into(), tag: None },
+            ImageOrigin::Built(build.clone()),
         ] {
-            let error = check_source(&source, false).unwrap_err().to_string();
+            let error = check_origin(&origin, false).unwrap_err().to_string();
             assert!(error.contains("is not taken from this host for a finding file"), "{error}");
         }
-        assert!(check_source(&oci::Source::Built(build), true).is_err(), "a lock does not make a build safe");
+        assert!(check_origin(&ImageOrigin::Built(build), true).is_err(), "a lock does not make a build safe");
     }
 }

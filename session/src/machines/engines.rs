@@ -177,7 +177,7 @@ fn look(clock: Clock) -> Found {
 }
 
 /// Interprets a report of probes for a clock mode.
-fn found(report: &kvm::Report, clock: Clock) -> Found {
+fn found(report: &kvm::ProbeReport, clock: Clock) -> Found {
     let needed = |name: &&str| clock != Clock::Exit || !NOT_NEEDED_FOR_EXITS.contains(name);
     let missing = report.unproven.iter().copied().filter(needed).collect();
     let branches = report.branches.filter(|_| clock == Clock::Branch);

@@ -14,7 +14,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use everett_vmm::wire::PortConfig;
-use everett_vmm::wire::log::{Step, StepKind, Why};
+use everett_vmm::wire::log::{DropReason, FrameStep, FrameStepKind};
 use everett_vmm::wire::pcapng::PcapNg;
 use everett_vmm::world::Captured;
 use everett_world_file::World;
@@ -79,7 +79,7 @@ struct WireLine<'a> {
 enum Move {
     Deliver,
     Duplicate,
-    Drop { why: Why },
+    Drop { why: DropReason },
     Timeout,
 }
 
@@ -181,14 +181,14 @@ impl RunFolder {
     ///
     /// # Errors
     /// Returns an error if a file cannot be written.
-    pub fn wire(&mut self, nodes: &[String], steps: &[Step], frames: &[Captured]) -> Result<(), Error> {
+    pub fn wire(&mut self, nodes: &[String], steps: &[FrameStep], frames: &[Captured]) -> Result<(), Error> {
         let name = |port: u8| nodes.get(usize::from(port)).map_or("?", |name| &**name);
         for step in steps {
             let kind = match step.kind {
-                StepKind::Deliver => Move::Deliver,
-                StepKind::Duplicate => Move::Duplicate,
-                StepKind::Drop { why } => Move::Drop { why },
-                StepKind::Timeout => Move::Timeout,
+                FrameStepKind::Deliver => Move::Deliver,
+                FrameStepKind::Duplicate => Move::Duplicate,
+                FrameStepKind::Drop { why } => Move::Drop { why },
+                FrameStepKind::Timeout => Move::Timeout,
             };
             self.wire.record(&WireLine {
                 kind,

@@ -1,6 +1,6 @@
 //! Events as lines of text.
 
-use everett_explorer::sdk::{self, Guidance, Line, Value};
+use everett_explorer::sdk::{self, Guidance, SdkLine, Value};
 use everett_input::text::printable;
 use everett_input::units::Vtime;
 
@@ -69,10 +69,10 @@ pub fn line(event: &Event, several_nodes: bool) -> String {
 fn sdk(text: &str) -> String {
     let faint = |text: String| style::paint(style::FAINT, text);
     match sdk::parse(text) {
-        Ok(Line::Assertion(assertion)) if assertion.is_violated() => {
+        Ok(SdkLine::Assertion(assertion)) if assertion.is_violated() => {
             style::paint(style::BAD, printable(&assertion.evidence()))
         }
-        Ok(Line::Assertion(assertion)) => {
+        Ok(SdkLine::Assertion(assertion)) => {
             let did = match (assertion.hit, assertion.condition) {
                 (false, _) => "is registered",
                 (true, true) => "holds",
@@ -80,13 +80,13 @@ fn sdk(text: &str) -> String {
             };
             faint(format!("{} {:?} {did}", assertion.kind.name(), assertion.name))
         }
-        Ok(Line::Guidance(Some(Guidance { name, value }))) => {
+        Ok(SdkLine::Guidance(Some(Guidance { name, value }))) => {
             let (Value::Number { text: value, .. } | Value::Other(value)) = value;
             faint(format!("guidance {name:?} is {}", printable(&value)))
         }
-        Ok(Line::Guidance(None)) => faint("guidance is registered".to_owned()),
-        Ok(Line::Setup) => "the setup is complete".to_owned(),
-        Ok(Line::Header { language, version }) => {
+        Ok(SdkLine::Guidance(None)) => faint("guidance is registered".to_owned()),
+        Ok(SdkLine::Setup) => "the setup is complete".to_owned(),
+        Ok(SdkLine::Header { language, version }) => {
             faint(format!("SDK {} for {}", printable(&version), printable(&language)))
         }
         _ => faint(printable(text).to_string()),
@@ -118,6 +118,8 @@ fn lost(loss: &Loss) -> String {
 
 #[cfg(test)]
 mod tests {
+    use everett_streams::Seed;
+
     use super::*;
 
     fn plain(what: What) -> String {
@@ -141,7 +143,7 @@ mod tests {
         let finding = What::Finding { property: "agent failure".to_owned(), text: "gone".to_owned() };
         assert_eq!(plain(finding), "   1.500000000 FOUND        gone");
         assert_eq!(
-            plain(What::Begin { seed: 7 }),
+            plain(What::Begin { seed: Seed::new(7) }),
             "   1.500000000 world        the timeline begins under seed 7"
         );
         let assertion = |hit, condition| {

@@ -6,6 +6,7 @@ use anyhow::Context;
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
 use everett_snapshot::Pool;
+use everett_streams::Seed;
 
 use crate::machines::EngineOptions;
 use crate::output::progress::{Progress, Task};
@@ -55,7 +56,7 @@ pub struct FailedBoot {
 impl FailedBoot {
     /// Returns the timeline under `seed`. It reports the boot's events and console output again.
     #[must_use]
-    pub fn into_timeline(self, seed: u64) -> Timeline {
+    pub fn into_timeline(self, seed: Seed) -> Timeline {
         let FailedBoot { mut timeline, events, consoles, .. } = self;
         // The timeline has not begun, so this succeeds.
         let _ = timeline.begin(seed);

@@ -4,7 +4,7 @@ use everett_cpu::Edge;
 use everett_vmm::digest::Digest;
 use everett_vmm::divergence::trail::TRAIL_INTERVAL_NS;
 use everett_vmm::machine::{Stop, Until};
-use everett_vmm::wire::log::Step;
+use everett_vmm::wire::log::FrameStep;
 use everett_vmm::world::Captured;
 
 use crate::world::conversation::Phase;
@@ -16,35 +16,45 @@ const STEP_NS: u64 = TRAIL_INTERVAL_NS / 5;
 /// Time limit of a workload without a duration, in nanoseconds of vtime: ten minutes.
 pub const UNTIL_DONE_NS_MAX: u64 = 600_000_000_000;
 
-/// Observer of a timeline. It can end the timeline early, but cannot change it.
+/// Observer of a timeline. It can end the timeline early, but cannot change it. By default it ignores everything.
 pub trait Watch {
     /// Receives an event.
     ///
     /// # Errors
     /// An error ends the timeline.
-    fn event(&mut self, event: &Event) -> anyhow::Result<()>;
+    fn event(&mut self, _event: &Event) -> anyhow::Result<()> {
+        Ok(())
+    }
     /// Receives console output of the node with this index.
     ///
     /// # Errors
     /// An error ends the timeline.
-    fn console(&mut self, node: usize, bytes: &[u8]) -> anyhow::Result<()>;
+    fn console(&mut self, _node: usize, _bytes: &[u8]) -> anyhow::Result<()> {
+        Ok(())
+    }
     /// Receives the fates of frames. If the world captures frames, also receives the frames.
     ///
     /// # Errors
     /// An error ends the timeline.
-    fn wire(&mut self, steps: &[Step], frames: &[Captured]) -> anyhow::Result<()>;
+    fn wire(&mut self, _steps: &[FrameStep], _frames: &[Captured]) -> anyhow::Result<()> {
+        Ok(())
+    }
     /// Receives the next point of the trail.
     ///
     /// # Errors
     /// An error ends the timeline.
-    fn point(&mut self, vtime_ns: u64, digest: Digest) -> anyhow::Result<()>;
+    fn point(&mut self, _vtime_ns: u64, _digest: Digest) -> anyhow::Result<()> {
+        Ok(())
+    }
     /// Receives the edges of code that a node has executed for the first time.
     fn edges(&mut self, _node: usize, _edges: &[Edge]) {}
     /// Reports progress before *ready*.
     fn booting(&mut self, _timeline: &mut Timeline) {}
-    /// Reports the vtime since *ready* (0 before *ready*) and the executed instructions. Returns false to end the
-    /// timeline.
-    fn at(&mut self, since_ready_ns: u64, instructions: u64) -> bool;
+    /// Reports the vtime since *ready* in nanoseconds (0 before *ready*) and the number of executed instructions.
+    /// Returns false to end the timeline.
+    fn at(&mut self, _since_ready_ns: u64, _instructions: u64) -> bool {
+        true
+    }
 }
 
 /// End of a run.
@@ -142,6 +152,7 @@ pub(crate) fn checks_end_ns(timeline: &Timeline, duration_ns: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use everett_streams::{BootSeed, Seed};
     use everett_vmm::boot::small_kernel;
     use everett_vmm::machine::MachineConfig;
     use everett_vmm::wire::WireConfig;
@@ -165,18 +176,6 @@ mod tests {
             }
             Ok(())
         }
-        fn console(&mut self, _: usize, _: &[u8]) -> anyhow::Result<()> {
-            Ok(())
-        }
-        fn wire(&mut self, _: &[Step], _: &[Captured]) -> anyhow::Result<()> {
-            Ok(())
-        }
-        fn point(&mut self, _: u64, _: Digest) -> anyhow::Result<()> {
-            Ok(())
-        }
-        fn at(&mut self, _: u64, _: u64) -> bool {
-            true
-        }
     }
 
     /// Returns a timeline that has begun, with a guest that halts forever and this conversation.
@@ -192,10 +191,17 @@ mod tests {
         let kernel = folder.path().join("kernel");
         std::fs::write(&kernel, small_kernel(&[0xfb, 0xf4, 0xeb, 0xfc], 0)).unwrap();
         let machine = EngineOptions::default().machine(MachineConfig::new(&kernel)).unwrap();
-        let world = World::new(vec![machine], WireConfig::default(), 0).unwrap();
+        let world = World::new(vec![machine], WireConfig::default(), BootSeed::new(0)).unwrap();
         let mut timeline = Timeline::new(world, vec![plan()], vec![WorldCheck::Agent(0, 0)]);
-        timeline.begin(3).unwrap();
+        timeline.begin(Seed::new(3)).unwrap();
         timeline
+    }
+
+    /// Runs the timeline to its end. Returns the texts of its findings.
+    fn found(timeline: &mut Timeline) -> Vec<String> {
+        let mut findings = Findings::default();
+        assert_eq!(drive(timeline, 1_000_000, &mut findings).unwrap(), Ended::Whole);
+        findings.0
     }
 
     #[test]
@@ -210,9 +216,7 @@ mod tests {
     fn a_file_that_is_refused_before_ready_is_an_error_of_the_world_and_a_finding_later() {
         let mut timeline = halting(state::tests::beginning());
         timeline.with_conversation(refused_file());
-        let mut findings = Findings::default();
-        assert_eq!(drive(&mut timeline, 1_000_000, &mut findings).unwrap(), Ended::Whole);
-        assert_eq!(findings.0, ["files: cannot write /etc/x: no user"]);
+        assert_eq!(found(&mut timeline), ["files: cannot write /etc/x: no user"]);
 
         let mut timeline = not_begun();
         timeline.with_conversation(refused_file());
@@ -233,10 +237,8 @@ mod tests {
     #[test]
     fn a_check_that_hangs_with_its_machine_is_given_up() {
         let mut timeline = halting(state::tests::driven());
-        let mut findings = Findings::default();
-        assert_eq!(drive(&mut timeline, 1_000_000, &mut findings).unwrap(), Ended::Whole);
         let text = "check alive did not end within its timeout of 1 s, and its machine did not answer for 10 s after that";
-        assert_eq!(findings.0, [text]);
+        assert_eq!(found(&mut timeline), [text]);
         // The trail's next point after 11 seconds.
         assert_eq!((timeline.phase(), timeline.vtime()), (Phase::Done, 11_100_000_000));
     }
@@ -245,20 +247,16 @@ mod tests {
     #[test]
     fn checks_wait_for_a_restart() {
         let mut timeline = halting(state::tests::restarting());
-        let mut findings = Findings::default();
-        assert_eq!(drive(&mut timeline, 1_000_000, &mut findings).unwrap(), Ended::Whole);
         let text = "node a is not calm 120 s after the workload ended: its service server is being restarted";
-        assert_eq!(findings.0, [text]);
+        assert_eq!(found(&mut timeline), [text]);
     }
 
     /// The guest never answers the request to seed its random numbers.
     #[test]
     fn a_guest_that_never_begins_is_given_up() {
         let mut timeline = halting(state::tests::beginning());
-        let mut findings = Findings::default();
-        assert_eq!(drive(&mut timeline, 1_000_000, &mut findings).unwrap(), Ended::Whole);
         let text = "node a is not calm 10 s after the workload ended: its random numbers were not seeded, so its drivers never \
                     started";
-        assert_eq!(findings.0, [text]);
+        assert_eq!(found(&mut timeline), [text]);
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use everett_protocol::{ROOT_DISK_SERIAL, Root};
+use everett_streams::Seed;
 use everett_vmm::boot::{DEFAULT_CMDLINE, EXIT_CMDLINE};
 use everett_vmm::disk::{BLOCK, Disk, DiskError, SectorSize};
 use everett_vmm::layout::PAGE;
@@ -14,7 +15,7 @@ use everett_vmm::wire::{ConfigError, LinkConfig, LinkOverride, NO_LINK, WireConf
 use everett_vmm::world as vmm;
 use everett_world_file::{Clock, CpuModel, Filesystem, Node, World};
 
-use crate::guest::agent_script::{Plan, WorldCheck, data_disk_serial, host_port, world_checks};
+use crate::guest::agent_script::{AgentScript, WorldCheck, data_disk_serial, host_port, world_checks};
 use crate::guest::containers::{self, NodeImage, VOLUMES_SERIAL};
 use crate::machines::memory;
 use crate::machines::{BootFiles, EngineOptions};
@@ -41,9 +42,9 @@ pub enum LaunchError {
     #[error("the moment's timeline began under seed {begun} and cannot continue under seed {seed}")]
     Seed {
         /// Seed of the moment's timeline.
-        begun: u64,
+        begun: Seed,
         /// Requested seed.
-        seed: u64,
+        seed: Seed,
     },
     /// The stored moment's timeline has another fault plan.
     #[error("the moment cannot be continued: {0}")]
@@ -114,7 +115,7 @@ impl Launcher {
     /// # Errors
     /// Returns an error if a file cannot be read or is invalid, or if the moment's timeline has another seed or fault
     /// plan.
-    pub fn start(&self, seed: u64) -> Result<Timeline, LaunchError> {
+    pub fn start(&self, seed: Seed) -> Result<Timeline, LaunchError> {
         let mut timeline = match &self.from {
             None => self.boot()?,
             Some(stored) => self.resume(stored)?,
@@ -129,7 +130,7 @@ impl Launcher {
     ///
     /// # Errors
     /// See [`Launcher::start`].
-    pub fn start_again(&self, timeline: &mut Timeline, seed: u64) -> Result<bool, LaunchError> {
+    pub fn start_again(&self, timeline: &mut Timeline, seed: Seed) -> Result<bool, LaunchError> {
         let Some(stored) = &self.from else { return Ok(false) };
         self.go_to(timeline, &stored.moment, stored.session.clone())?;
         self.set_out(timeline, seed)?;
@@ -154,7 +155,7 @@ impl Launcher {
         Ok(())
     }
 
-    fn set_out(&self, timeline: &mut Timeline, seed: u64) -> Result<(), LaunchError> {
+    fn set_out(&self, timeline: &mut Timeline, seed: Seed) -> Result<(), LaunchError> {
         timeline.apply_faults(self.faults.clone().map(|faults| faults.on(self.options)))?;
         match timeline.seed() {
             None => {
@@ -236,7 +237,7 @@ impl Launcher {
 
     /// Returns the plans of the nodes: all requests to their agents.
     #[must_use]
-    pub fn plans(&self) -> Vec<Plan> {
+    pub fn plans(&self) -> Vec<AgentScript> {
         let plan = |node: &Node| {
             let image = self.image(node);
             let root = if image.is_none() && self.files.root.is_none() {
@@ -248,7 +249,7 @@ impl Launcher {
                     writable_bytes: None,
                 }
             };
-            Plan::new(&self.world, node, root, image)
+            AgentScript::new(&self.world, node, root, image)
         };
         self.nodes().map(plan).collect()
     }
@@ -304,7 +305,7 @@ impl Launcher {
         config.name.clone_from(&node.name);
         config.memory_bytes = node.memory_bytes;
         config.clock = self.world.clock.mode();
-        config.seed = self.world.boot_seed;
+        config.boot_seed = self.world.boot_seed;
         config.epoch_unix_s = i64::try_from(self.world.epoch_unix_s).unwrap_or(i64::MAX);
         config.initramfs.clone_from(&self.files.initramfs);
         let of_clock = match self.world.clock {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use everett_streams::BootSeed;
 use everett_vmm::machine::Machine;
 
 use super::launch::Launcher;
@@ -34,13 +35,13 @@ impl Restarts for Nodes {
     fn cold(
         &self,
         node: usize,
-        seed: u64,
+        boot_seed: BootSeed,
         world_ns: u64,
         options: &EngineOptions,
     ) -> Result<Machine, String> {
         let of_world = self.launcher.nodes().nth(node).ok_or("there is no such node")?;
         let mut config = self.launcher.config(of_world).map_err(|error| error.to_string())?;
-        config.seed = seed;
+        config.boot_seed = boot_seed;
         config.epoch_unix_s = config.epoch_unix_s.saturating_add_unsigned(world_ns / NS_PER_S);
         options.machine(config).map_err(|error| error.to_string())
     }

@@ -15,10 +15,9 @@ use std::thread;
 use everett_cpu::CacheConfig;
 use everett_host::interrupt::Interrupt;
 use everett_host::time::CpuClock;
+use everett_streams::Seed;
 use everett_vmm::digest::Digest;
 use everett_vmm::engine::soft::FlushSchedule;
-use everett_vmm::wire::log::Step;
-use everett_vmm::world::Captured;
 
 use crate::machines::EngineOptions;
 use crate::run::drive::{Ended, Watch, drive};
@@ -39,7 +38,7 @@ pub struct Job {
     /// Launcher from which every run starts.
     pub launcher: Launcher,
     /// Seed of all runs.
-    pub seed: u64,
+    pub seed: Seed,
     /// Duration of the workload after *ready*, in nanoseconds of vtime.
     pub duration_ns: u64,
     /// Number of runs.
@@ -85,7 +84,7 @@ pub struct Mismatch {
 
 /// Result of all runs.
 #[derive(Debug, Clone, Default)]
-pub struct Report {
+pub struct VerifyReport {
     /// Results of the runs that completed, by run number.
     pub runs: Vec<RunResult>,
     /// Events of run 0.
@@ -127,16 +126,12 @@ impl Job {
     ///
     /// # Errors
     /// Returns an error if a run cannot be started or fails.
-    pub fn run(&self, interrupt: &Interrupt, progress: &(dyn Fn(u64, u64) + Sync)) -> anyhow::Result<Report> {
-        let shared = Shared {
-            state: Mutex::new(State::default()),
-            next_run: AtomicU32::new(0),
-            stop: AtomicBool::new(false),
-            vtime_ns: AtomicU64::new(0),
-            instructions: AtomicU64::new(0),
-            interrupt,
-            progress,
-        };
+    pub fn run(
+        &self,
+        interrupt: &Interrupt,
+        progress: &(dyn Fn(u64, u64) + Sync),
+    ) -> anyhow::Result<VerifyReport> {
+        let shared = Shared::new(interrupt, progress);
         thread::scope(|scope| {
             let workers: Vec<_> = (0..self.jobs.get())
                 .map(|_| {
@@ -222,7 +217,7 @@ fn disturb(options: &mut EngineOptions, run: u32) {
 #[derive(Default)]
 struct State {
     points: Vec<(u64, Digest, u32)>,
-    report: Report,
+    report: VerifyReport,
 }
 
 struct Shared<'a> {
@@ -235,7 +230,19 @@ struct Shared<'a> {
     progress: &'a (dyn Fn(u64, u64) + Sync),
 }
 
-impl Shared<'_> {
+impl<'a> Shared<'a> {
+    fn new(interrupt: &'a Interrupt, progress: &'a (dyn Fn(u64, u64) + Sync)) -> Shared<'a> {
+        Shared {
+            state: Mutex::default(),
+            next_run: AtomicU32::new(0),
+            stop: AtomicBool::new(false),
+            vtime_ns: AtomicU64::new(0),
+            instructions: AtomicU64::new(0),
+            interrupt,
+            progress,
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -294,14 +301,6 @@ impl Watch for Comparer<'_> {
         Ok(())
     }
 
-    fn console(&mut self, _: usize, _: &[u8]) -> anyhow::Result<()> {
-        Ok(())
-    }
-
-    fn wire(&mut self, _: &[Step], _: &[Captured]) -> anyhow::Result<()> {
-        Ok(())
-    }
-
     fn point(&mut self, vtime_ns: u64, digest: Digest) -> anyhow::Result<()> {
         self.shared.compare(self.run, self.points, vtime_ns, digest);
         self.points += 1;
@@ -336,18 +335,6 @@ impl Drop for StopsOnPanic<'_> {
 mod tests {
     use super::*;
 
-    fn shared<'a>(interrupt: &'a Interrupt, progress: &'a (dyn Fn(u64, u64) + Sync)) -> Shared<'a> {
-        Shared {
-            state: Mutex::default(),
-            next_run: AtomicU32::new(0),
-            stop: AtomicBool::new(false),
-            vtime_ns: AtomicU64::new(0),
-            instructions: AtomicU64::new(0),
-            interrupt,
-            progress,
-        }
-    }
-
     fn result(run: u32, points: usize) -> RunResult {
         RunResult {
             run,
@@ -379,7 +366,7 @@ mod tests {
     #[test]
     fn the_first_run_to_reach_a_point_is_the_reference() {
         let interrupt = Interrupt::default();
-        let shared = shared(&interrupt, &|_, _| {});
+        let shared = Shared::new(&interrupt, &|_, _| {});
         let digest = |n| Digest([n; 32]);
         shared.compare(1, 0, 0, digest(1));
         shared.compare(0, 0, 0, digest(1));
@@ -399,7 +386,7 @@ mod tests {
     #[test]
     fn a_shorter_run_is_a_mismatch() {
         let interrupt = Interrupt::default();
-        let shared = shared(&interrupt, &|_, _| {});
+        let shared = Shared::new(&interrupt, &|_, _| {});
         shared.finished(result(0, 5));
         shared.finished(result(2, 5));
         assert!(!shared.stopped());

@@ -1,7 +1,8 @@
 //! Events of a timeline, each with the vtime at which Everett learned of it.
 
-use everett_cpu::Hit;
+use everett_cpu::WatchpointHit;
 use everett_protocol::{Exit, Stream};
+use everett_streams::Seed;
 use everett_vmm::disk::PowerLoss;
 use serde::{Deserialize, Serialize};
 
@@ -62,7 +63,7 @@ pub enum What {
     /// The timeline begins. From here on, `seed` determines all random draws by Everett and the guests.
     Begin {
         /// Seed of the timeline.
-        seed: u64,
+        seed: Seed,
     },
     /// A driver, a check or a test command was started.
     Start {
@@ -259,8 +260,8 @@ impl What {
         What::Exit { unit: unit.to_owned(), status: exit.to_string(), success: exit.success() }
     }
 
-    pub(super) fn access(hit: &Hit, symbol: Option<String>) -> What {
-        let Hit { rip, cr3, address, size, store, value } = *hit;
+    pub(super) fn access(hit: &WatchpointHit, symbol: Option<String>) -> What {
+        let WatchpointHit { rip, cr3, address, size, store, value } = *hit;
         What::Access { rip, symbol, cr3, address, size, store, value }
     }
 

@@ -6,6 +6,7 @@ use std::fmt;
 use std::path::Path;
 
 use everett_explorer::search::strategy::StrategyKind;
+use everett_streams::Seed;
 
 use everett_world_file::{Workload, World};
 
@@ -119,7 +120,7 @@ impl Identity {
 
     /// Returns the name of the timeline that has the seed `seed` and no forks.
     #[must_use]
-    pub fn path(&self, seed: u64) -> String {
+    pub fn path(&self, seed: Seed) -> String {
         format!("{PREFIX}:{self}:{seed}/")
     }
 }
@@ -135,6 +136,7 @@ mod tests {
     use std::path::Path;
 
     use super::{Identity, MACHINE_VERSION, check_timeline};
+    use everett_streams::Seed;
     use everett_world_file::parse;
 
     fn of(text: &str, image: &str) -> Identity {
@@ -144,7 +146,7 @@ mod tests {
 
     #[test]
     fn other_versions_are_named() {
-        let path = of("", "i").path(7);
+        let path = of("", "i").path(Seed::new(7));
         assert_eq!(
             path.split(':').next().map(|e| e.replace('e', "everett-")).as_deref(),
             Some(MACHINE_VERSION)
@@ -173,7 +175,7 @@ mod tests {
         assert_eq!(plain, boot_seed(0));
         assert_ne!(plain, boot_seed(1));
         assert_ne!(plain, of("service = [\"x\"]", "i"));
-        assert!(plain.path(7).starts_with("e3:") && plain.path(7).ends_with(":7/"));
+        assert!(plain.path(Seed::new(7)).starts_with("e3:") && plain.path(Seed::new(7)).ends_with(":7/"));
     }
 
     #[test]

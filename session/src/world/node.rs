@@ -11,7 +11,7 @@ use everett_fault::Distribution;
 use everett_input::units::show_duration_ns;
 use everett_protocol::limits::PRIORITY_MAX;
 use everett_protocol::{Bytes, Operation, Port, WallClock};
-use everett_streams::Purpose;
+use everett_streams::{Purpose, Seed};
 use everett_vmm::machine::End;
 use everett_vmm::output::{Note, NoteEvent};
 use everett_vmm::world::Node;
@@ -38,14 +38,14 @@ const PANIC: &[u8] = b"Kernel panic";
 
 /// State of a node outside its machine and its conversation.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Place {
+pub(super) struct NodeCourse {
     /// Bytes that the control port has not accepted yet.
     pub unsent: Vec<u8>,
     pub retry_at_ns: Option<u64>,
     /// Vtime at which a node that is still not ready counts as failed, in nanoseconds.
     pub boot_until_ns: Option<u64>,
     /// Seed of the timeline that has begun on this node. After a restart the node begins under the same seed.
-    pub begun: Option<u64>,
+    pub begun: Option<Seed>,
     /// `CLOCK_REALTIME` minus the machine's own vtime, in nanoseconds. `None` until Everett has set the clock.
     pub wall_ns: Option<i64>,
     /// Units whose threads get new random priorities at intervals.
@@ -71,20 +71,20 @@ pub(super) struct Priorities {
 pub(super) struct SessionOfNode {
     pub node: String,
     pub conversation: ConversationState,
-    pub place: Place,
+    pub place: NodeCourse,
 }
 
 /// One node's part of a timeline.
 pub(super) struct NodeSession {
     pub conversation: Conversation,
-    pub place: Place,
+    pub place: NodeCourse,
     /// Watchpoints and the kernel's symbols, if the operator watches memory.
     pub watching: Option<Arc<Watching>>,
 }
 
 impl NodeSession {
     pub(super) fn new(conversation: Conversation) -> NodeSession {
-        NodeSession { conversation, place: Place::default(), watching: None }
+        NodeSession { conversation, place: NodeCourse::default(), watching: None }
     }
 
     /// Returns the next vtime at which Everett must act on this node, or `None` if the node has no power. A paused
@@ -159,7 +159,7 @@ impl NodeSession {
     }
 
     /// Begins the timeline on this node under `seed`.
-    pub(super) fn begin(&mut self, node: &mut Node, seed: u64) {
+    pub(super) fn begin(&mut self, node: &mut Node, seed: Seed) {
         self.new_generation(node);
         let entropy = draw_entropy(node);
         self.place.begun = Some(seed);
@@ -287,7 +287,7 @@ impl NodeSession {
     /// state of the conversation. Otherwise it starts at power-on.
     pub(super) fn restart(&mut self, mounted: Option<&ConversationState>) {
         self.conversation.restart(mounted);
-        self.place = Place { begun: self.place.begun, ..Place::default() };
+        self.place = NodeCourse { begun: self.place.begun, ..NodeCourse::default() };
     }
 
     /// Sends the conversation's pending requests.

@@ -80,7 +80,7 @@ pub struct MomentInfo {
     pub label: String,
     /// vtime of the moment, in nanoseconds since boot.
     pub vtime: u64,
-    /// Seed of the timeline.
+    /// Number of the timeline's seed or, before the timeline begins, of its boot seed.
     pub seed: u64,
     /// Identifies the machines of the moment. The caller computes and compares it.
     pub key: [u8; 32],

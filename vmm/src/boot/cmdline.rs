@@ -13,7 +13,7 @@ use crate::layout::CMDLINE_BYTES_MAX;
 ///   TSC's frequency. A fixed `lpj=` would be wrong for kernels with another HZ.
 /// - `mitigations=off cryptomgr.notests=1`: mitigations have no use in a simulated CPU, and crypto self-tests are most
 ///   instructions of a stock boot. A later argument can switch both back on.
-/// - `random.trust_bootloader=on`: the boot seed, which comes from the world's entropy stream, initialises the kernel's
+/// - `random.trust_bootloader=on`: the kernel's seed, which comes from the world's entropy stream, initialises the kernel's
 ///   random generator.
 /// - `pci=off`: the machine has no PCI, so the kernel need not probe its configuration ports.
 pub const DEFAULT_CMDLINE: &str = "console=ttyS0 8250.nr_uarts=1 reboot=acpi panic=-1 tsc=reliable no_timer_check \

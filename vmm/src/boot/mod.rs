@@ -23,8 +23,8 @@ use vm_memory::{Bytes, GuestAddress};
 use crate::layout::{ACPI, BOOT_PARAMS, GENERATION_ID, HIGH_RAM, PAGE, RAM_BYTES_MAX};
 use crate::ram::Ram;
 
-/// Bytes of the seed of the guest's random generator.
-pub const BOOT_SEED_BYTES: usize = 32;
+/// Bytes of the seed of the guest kernel's random generator.
+pub const KERNEL_SEED_BYTES: usize = 32;
 
 /// Error of booting a machine from its files.
 #[derive(Debug, thiserror::Error)]
@@ -94,8 +94,8 @@ pub struct BootFiles<'a> {
 pub struct BootData<'a> {
     /// ACPI tables, beginning with the RSDP.
     pub acpi: &'a [u8],
-    /// Seed of the guest's random generator.
-    pub seed: &'a [u8; BOOT_SEED_BYTES],
+    /// Seed of the guest kernel's random generator.
+    pub kernel_seed: &'a [u8; KERNEL_SEED_BYTES],
     /// VM generation ID.
     pub generation: &'a [u8; 16],
 }
@@ -113,7 +113,7 @@ pub fn load(ram: &Ram, files: &BootFiles<'_>, data: &BootData<'_>) -> Result<Cpu
 
     place(ram, "ACPI tables", ACPI, data.acpi)?;
     place(ram, "generation ID", GENERATION_ID, data.generation)?;
-    zero_page::write(ram, &cmdline, initramfs, data.seed)?;
+    zero_page::write(ram, &cmdline, initramfs, data.kernel_seed)?;
     let mut cpu = paging::write(ram)?;
     cpu.rip = kernel.entry();
     cpu.gpr[6] = BOOT_PARAMS;

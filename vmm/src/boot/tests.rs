@@ -20,7 +20,7 @@ fn boot(kernel: &[u8], initramfs: Option<&[u8]>) -> Result<(Ram, CpuState), Boot
         initramfs: initramfs.map(|_| initramfs_path.as_path()),
         cmdline: "console=ttyS0",
     };
-    let data = BootData { acpi: b"RSD PTR ", seed: &[7; 32], generation: &[9; 16] };
+    let data = BootData { acpi: b"RSD PTR ", kernel_seed: &[7; 32], generation: &[9; 16] };
     load(&ram, &files, &data).map(|cpu| (ram, cpu))
 }
 

@@ -3,7 +3,7 @@
 
 use vm_memory::{ByteValued, Bytes, GuestAddress};
 
-use super::{BOOT_SEED_BYTES, BootError, place};
+use super::{BootError, KERNEL_SEED_BYTES, place};
 use crate::layout::{
     ACPI, ACPI_BYTES, BOOT_PARAMS, CMDLINE, CMDLINE_BYTES_MAX, GENERATION_ID, HIGH_RAM, LOW_RAM_END, PAGE,
     SETUP_DATA,
@@ -35,7 +35,7 @@ const E820_RAM: u32 = 1;
 const E820_RESERVED: u32 = 2;
 /// E820 type of ACPI tables.
 const E820_ACPI: u32 = 3;
-/// Type of the `setup_data` entry with the boot seed.
+/// Type of the `setup_data` entry with the kernel's seed.
 const SETUP_RNG_SEED: u32 = 9;
 /// Version of the boot protocol: 2.15.
 const PROTOCOL: u16 = 0x20f;
@@ -49,15 +49,15 @@ pub(super) fn write(
     ram: &Ram,
     cmdline: &[u8],
     initramfs: Option<(u64, u64)>,
-    seed: &[u8; BOOT_SEED_BYTES],
+    kernel_seed: &[u8; KERNEL_SEED_BYTES],
 ) -> Result<(), BootError> {
     place(ram, "command line", CMDLINE, cmdline)?;
 
     // struct setup_data { u64 next; u32 type; u32 len; u8 data[]; }
     let mut setup = vec![0; 8];
     setup.extend_from_slice(&SETUP_RNG_SEED.to_le_bytes());
-    setup.extend_from_slice(&(seed.len() as u32).to_le_bytes());
-    setup.extend_from_slice(seed);
+    setup.extend_from_slice(&(kernel_seed.len() as u32).to_le_bytes());
+    setup.extend_from_slice(kernel_seed);
     place(ram, "setup_data", SETUP_DATA, &setup)?;
 
     let page = Page(ram);

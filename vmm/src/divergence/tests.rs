@@ -1,6 +1,8 @@
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use everett_streams::BootSeed;
+
 use super::*;
 use crate::clock::NANOS;
 use crate::devices::lapic::reg::TIMER_CURRENT;
@@ -55,8 +57,12 @@ fn equal_runs_have_no_difference() {
 
 #[test]
 fn another_seed_differs_from_the_start() {
-    let found =
-        search(|side| busy().machine_with(|c| c.seed = u64::from(side == Side::B)), 100_000, 10_000).unwrap();
+    let found = search(
+        |side| busy().machine_with(|c| c.boot_seed = BootSeed::new(u64::from(side == Side::B))),
+        100_000,
+        10_000,
+    )
+    .unwrap();
     assert_eq!((found.icount, &found.cause), (0, &Cause::Construction));
     assert!(found.differences.iter().any(|d| d.name.starts_with("memory page")), "{found}");
 }

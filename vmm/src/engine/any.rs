@@ -3,7 +3,7 @@
 //! [`Machine`](crate::Machine) uses this enum and has no type parameter. With a type parameter, each crate that uses
 //! machines would compile the run loop, the devices and the digests again, at its own level of optimisation.
 
-use everett_cpu::{CpuState, Edge, Hit, Watchpoint};
+use everett_cpu::{CpuState, Edge, Watchpoint, WatchpointHit};
 
 use super::counting::CountingEngine;
 use super::kvm::KvmEngine;
@@ -119,7 +119,7 @@ impl Engine for AnyEngine {
     fn set_watchpoints(&mut self, points: &[Watchpoint]) -> bool {
         each!(self, engine => engine.set_watchpoints(points))
     }
-    fn take_hits(&mut self) -> Vec<Hit> {
+    fn take_hits(&mut self) -> Vec<WatchpointHit> {
         each!(self, engine => engine.take_hits())
     }
     fn take_edges(&mut self) -> Vec<Edge> {

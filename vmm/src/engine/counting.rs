@@ -15,7 +15,7 @@
 //! long a guest may run without a counted exit or branch. The bound starts at the last counted event, so stops in
 //! between do not matter.
 
-use everett_cpu::{CpuState, Edge, Hit, Watchpoint};
+use everett_cpu::{CpuState, Edge, Watchpoint, WatchpointHit};
 
 use super::repeat::goes_on;
 use super::soft::SoftEngine;
@@ -302,7 +302,7 @@ impl Engine for CountingEngine {
     fn set_watchpoints(&mut self, points: &[Watchpoint]) -> bool {
         self.soft.set_watchpoints(points)
     }
-    fn take_hits(&mut self) -> Vec<Hit> {
+    fn take_hits(&mut self) -> Vec<WatchpointHit> {
         self.soft.take_hits()
     }
     fn take_edges(&mut self) -> Vec<Edge> {

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeSet;
 
-use everett_cpu::{CacheConfig, Cpu, CpuState, Edge, Exit, Hit, Ram, TscAnchor, Until, Watchpoint};
+use everett_cpu::{CacheConfig, Cpu, CpuState, Edge, Exit, Ram, TscAnchor, Until, Watchpoint, WatchpointHit};
 use vm_memory::GuestMemoryMmap;
 
 use super::instants::Instants;
@@ -123,7 +123,7 @@ impl Lockstep {
         self.cpu.set_watchpoints(points);
     }
     /// Compares the watchpoint hits of both CPUs.
-    pub(super) fn hits(&mut self, theirs: &[Hit]) -> Result<(), String> {
+    pub(super) fn hits(&mut self, theirs: &[WatchpointHit]) -> Result<(), String> {
         if self.cpu.take_hits() != theirs {
             return Err("translated and interpreted code hit different watchpoints".to_owned());
         }

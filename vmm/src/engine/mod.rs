@@ -23,7 +23,7 @@ mod lockstep;
 mod repeat;
 pub mod soft;
 
-use everett_cpu::{CpuState, Edge, Hit, Watchpoint};
+use everett_cpu::{CpuState, Edge, Watchpoint, WatchpointHit};
 pub use everett_cpu::{Exit, Request, TscAnchor};
 
 use crate::clock::ClockMode;
@@ -130,7 +130,7 @@ pub trait Engine {
         false
     }
     /// Takes the accesses to watched bytes since the last call.
-    fn take_hits(&mut self) -> Vec<Hit> {
+    fn take_hits(&mut self) -> Vec<WatchpointHit> {
         Vec::new()
     }
     /// Takes the branch edges that were executed for the first time since the last call, in the order of execution.

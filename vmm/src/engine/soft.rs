@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use everett_cpu::{CacheConfig, Code, Cpu, CpuState, Edge, Hit, Ram, Request, Watchpoint};
+use everett_cpu::{CacheConfig, Code, Cpu, CpuState, Edge, Ram, Request, Watchpoint, WatchpointHit};
 use vm_memory::bitmap::Bitmap;
 use vm_memory::{GuestMemoryMmap, MmapRegion};
 
@@ -265,7 +265,7 @@ impl Engine for SoftEngine {
         }
         true
     }
-    fn take_hits(&mut self) -> Vec<Hit> {
+    fn take_hits(&mut self) -> Vec<WatchpointHit> {
         let hits = self.cpu.take_hits();
         if let Some(lockstep) = &mut self.lockstep
             && let Err(what) = lockstep.hits(&hits)

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use everett_streams::BootSeed;
+
 use super::MomentError;
 use crate::boot::{BootError, DEFAULT_CMDLINE};
 use crate::clock::{CPU_HZ_DEFAULT, ClockError, ClockMode};
@@ -26,7 +28,7 @@ pub struct MachineConfig {
     pub cpu_hz: u64,
     /// Boot seed. The machine draws from [`Lineage::boot`](everett_streams::Lineage::boot) of this seed until its
     /// streams are restarted.
-    pub seed: u64,
+    pub boot_seed: BootSeed,
     /// Time that the real-time clock shows at vtime 0, in seconds since 1970.
     pub epoch_unix_s: i64,
     /// Path of the kernel, an uncompressed `vmlinux`.
@@ -66,7 +68,7 @@ pub struct CardConfig {
 }
 
 impl MachineConfig {
-    /// Creates a configuration with this kernel and these defaults: 256 MiB, 1 GHz, seed 0, 2026-01-01, no disks, no
+    /// Creates a configuration with this kernel and these defaults: 256 MiB, 1 GHz, boot seed 0, 2026-01-01, no disks, no
     /// card.
     pub fn new(kernel: impl Into<PathBuf>) -> MachineConfig {
         MachineConfig {
@@ -74,7 +76,7 @@ impl MachineConfig {
             memory_bytes: 256 << 20,
             clock: ClockMode::Insn,
             cpu_hz: CPU_HZ_DEFAULT,
-            seed: 0,
+            boot_seed: BootSeed::default(),
             epoch_unix_s: 1_767_225_600,
             kernel: kernel.into(),
             initramfs: None,

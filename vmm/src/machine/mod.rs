@@ -39,7 +39,7 @@ use everett_streams::{Lineage, Owner, Purpose, Streams};
 use serde::{Deserialize, Serialize};
 use vm_memory::{Bytes, GuestAddress};
 
-use crate::boot::{self, BOOT_SEED_BYTES, BootData, BootFiles};
+use crate::boot::{self, BootData, BootFiles, KERNEL_SEED_BYTES};
 use crate::clock::{Clock, ClockMode, VTIME_MAX};
 use crate::devices::interrupts::Interrupts;
 use crate::devices::legacy::Legacy;
@@ -122,7 +122,7 @@ impl State {
         let state = State {
             clock: Clock::new(config.clock, config.cpu_hz)?,
             events: EventQueue::default(),
-            streams: Streams::new(&Lineage::boot(config.seed), Owner::Node(&config.name)),
+            streams: Streams::new(&Lineage::boot(config.boot_seed), Owner::Node(&config.name)),
             interrupts: Interrupts::default(),
             uart: Uart::default(),
             rtc: Rtc::new(config.epoch_unix_s),
@@ -231,12 +231,12 @@ impl Machine {
             initramfs: config.initramfs.as_deref(),
             cmdline: &config.cmdline,
         };
-        let mut seed = [0; BOOT_SEED_BYTES];
+        let mut kernel_seed = [0; KERNEL_SEED_BYTES];
         let mut generation = [0; 16];
-        state.streams.fill(Purpose::BootSeed, &mut seed);
+        state.streams.fill(Purpose::KernelSeed, &mut kernel_seed);
         state.streams.fill(Purpose::Generation, &mut generation);
         let acpi = crate::acpi::tables(state.virtio.len(), state.legacy.is_some());
-        let data = BootData { acpi: &acpi, seed: &seed, generation: &generation };
+        let data = BootData { acpi: &acpi, kernel_seed: &kernel_seed, generation: &generation };
         let cpu = boot::load(&ram, &files, &data)?;
 
         let engine = engine(&ram)?;

@@ -1,6 +1,6 @@
 //! Driver of a virtio device, for tests. It sets up queues in RAM and submits well-formed or malformed chains.
 
-use everett_streams::{Lineage, Owner, Streams};
+use everett_streams::{Lineage, Owner, Seed, Streams};
 use virtio_bindings::virtio_mmio as reg;
 use vm_memory::{Bytes, GuestAddress};
 
@@ -23,7 +23,7 @@ pub(super) const INDIRECT: u16 = 4;
 
 /// Returns the random streams of a new rig.
 pub(super) fn streams() -> Streams {
-    Streams::new(&Lineage::new(1), Owner::Node("test"))
+    Streams::new(&Lineage::new(Seed::new(1)), Owner::Node("test"))
 }
 
 /// Test rig: a transport with the RAM, disks, events and streams that it needs.

@@ -1,6 +1,6 @@
 //! Arrival of frames: from the end of a link into a card.
 
-use super::log::{StepKind, Why};
+use super::log::{DropReason, FrameStepKind};
 use super::{Delivery, READY_FRAMES_MAX, Wire, is_late, step};
 
 impl Wire {
@@ -25,20 +25,20 @@ impl Wire {
     pub(super) fn advance(&mut self, to: u64) {
         while let Some((due, item)) = self.state.flight.arrive(to) {
             if !self.is_attached(item.to) {
-                self.lose(&item, due, Why::Detached);
+                self.lose(&item, due, DropReason::Detached);
             } else if self.state.faults.clogs(item.to) {
                 if let Err(item) = self.state.flight.held_up.push(item) {
-                    self.lose(&item, due, Why::Bound);
+                    self.lose(&item, due, DropReason::Bound);
                 }
             } else if self.state.flight.ready.len() >= READY_FRAMES_MAX {
-                self.lose(&item, due, Why::Bound);
+                self.lose(&item, due, DropReason::Bound);
             } else {
                 let kind = if item.copy {
-                    StepKind::Duplicate
+                    FrameStepKind::Duplicate
                 } else if is_late(item.sent_at, due) {
-                    StepKind::Timeout
+                    FrameStepKind::Timeout
                 } else {
-                    StepKind::Deliver
+                    FrameStepKind::Deliver
                 };
                 self.log.push(step(&item, due, kind));
                 let delivery = Delivery { at: due, port: item.to, frame: item.frame, bytes: item.bytes };

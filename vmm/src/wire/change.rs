@@ -10,7 +10,7 @@ use everett_fault::NetworkFault;
 use everett_fault::limits::NETWORK_FAULTS_MAX;
 
 use super::active::{Active, Effect, FaultError};
-use super::log::Why;
+use super::log::DropReason;
 use super::{PORTS_MAX, Wire};
 
 impl Wire {
@@ -72,7 +72,7 @@ impl Wire {
         let queues = flight.take_queued(&self.state.topology, |from, _| from == port, at);
         lost.extend(queues.into_values().flatten());
         for item in lost {
-            self.lose(&item, at, Why::Detached);
+            self.lose(&item, at, DropReason::Detached);
         }
     }
 
@@ -100,12 +100,12 @@ impl Wire {
             state.flight.take_queued(&state.topology, |from, to| active.pairs.contains(from, to), at);
         for mut item in queues.into_values().flatten() {
             if active.effect == Effect::Drop {
-                self.lose(&item, at, Why::Partition);
+                self.lose(&item, at, DropReason::Partition);
                 continue;
             }
             item.in_card = self.state.faults.clogs(item.from);
             if let Err(item) = self.state.flight.held_back.push(item) {
-                self.lose(&item, at, Why::Bound);
+                self.lose(&item, at, DropReason::Bound);
             }
         }
     }
@@ -155,7 +155,7 @@ impl Wire {
         self.state.flight.held_back.leave_cards(|port| faults.clogs(port));
         for item in self.state.flight.held_back.take(|item| !faults.holds(item.from, item.to)) {
             if self.state.faults.cuts(item.from, item.to) {
-                self.lose(&item, at, Why::Partition);
+                self.lose(&item, at, DropReason::Partition);
             } else {
                 self.launch(item, at);
             }

@@ -17,13 +17,13 @@ use everett_streams::{LinkDraw, Purpose, Streams};
 
 use super::active::{Effect, Faults, SLOW_NS};
 use super::config::Topology;
-use super::log::Why;
+use super::log::DropReason;
 
 /// What becomes of a frame on one direction, as drawn.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct FrameFate {
     /// Reason of the loss, if the frame is lost.
-    pub(super) lost: Option<Why>,
+    pub(super) lost: Option<DropReason>,
     /// Latency of the link, in nanoseconds.
     pub(super) transit: u64,
     /// Latency that faults add, in nanoseconds. `None` if no fault adds latency.
@@ -102,7 +102,7 @@ pub(super) fn draw(
             Effect::Duplicate(ppm) => copies += u32::from(draws.happens(LinkDraw::Duplicate, *ppm)),
             Effect::Reorder { ppm, hold } => draws.reorder(LinkDraw::Reorder, &mut fate, *ppm, hold),
             Effect::Corrupt(ppm) => draws.corrupt(LinkDraw::Corrupt, &mut fate, *ppm, bits),
-            Effect::Drop => fate.lost = Some(Why::Partition),
+            Effect::Drop => fate.lost = Some(DropReason::Partition),
             Effect::Hold => held = true,
             Effect::Slow => slow = true,
             // The effects of these faults depend on the time and are not drawn.
@@ -114,7 +114,7 @@ pub(super) fn draw(
         later(&mut fate, SLOW_NS);
     }
     if lost && fate.lost.is_none() {
-        fate.lost = Some(Why::Loss);
+        fate.lost = Some(DropReason::Loss);
     }
     for _ in 0..copies {
         // The copy travels the link a second time, outside of the order of frames. It arrives after its original,

@@ -4,7 +4,7 @@
 //!
 //! - DELIVER: the frame arrives;
 //! - DUPLICATE: an extra copy of the frame arrives;
-//! - DROP: the frame never arrives, for the reason in [`Why`];
+//! - DROP: the frame never arrives, for the reason in [`DropReason`];
 //! - TIMEOUT: the frame arrives so late that its receiver has stopped waiting, or has not arrived when the log is
 //!   closed. A frame is late [`TIMEOUT_NS`] after it was sent, which is Linux's minimum retransmission timeout.
 //!
@@ -26,7 +26,7 @@ pub const STEPS_MAX: usize = 100_000;
 /// Outcome of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum StepKind {
+pub enum FrameStepKind {
     /// The frame arrived.
     Deliver,
     /// An extra copy of the frame arrived.
@@ -34,7 +34,7 @@ pub enum StepKind {
     /// The frame never arrives.
     Drop {
         /// Reason of the loss.
-        why: Why,
+        why: DropReason,
     },
     /// The frame arrived too late, or had not arrived when the log was closed.
     Timeout,
@@ -43,7 +43,7 @@ pub enum StepKind {
 /// Reason why a frame never arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Why {
+pub enum DropReason {
     /// A fault lost the frame.
     Loss,
     /// A partition dropped the frame.
@@ -64,9 +64,9 @@ pub enum Why {
 
 /// The outcome of one frame for one receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Step {
+pub struct FrameStep {
     /// Kind of the outcome.
-    pub kind: StepKind,
+    pub kind: FrameStepKind,
     /// Time of the outcome, in nanoseconds of vtime.
     pub vtime: u64,
     /// Time at which the frame was sent, in nanoseconds of vtime.
@@ -89,12 +89,12 @@ pub struct Step {
 /// Steps that no observer has taken.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Log {
-    steps: Vec<Step>,
+    steps: Vec<FrameStep>,
     lost: u64,
 }
 
 impl Log {
-    pub(super) fn push(&mut self, step: Step) {
+    pub(super) fn push(&mut self, step: FrameStep) {
         if self.steps.len() < STEPS_MAX {
             self.steps.push(step);
         } else {
@@ -102,7 +102,7 @@ impl Log {
         }
     }
 
-    pub(super) fn take(&mut self) -> Vec<Step> {
+    pub(super) fn take(&mut self) -> Vec<FrameStep> {
         let mut steps = std::mem::take(&mut self.steps);
         // Arrivals are logged in advance, i.e. before frames that are sent in the meantime. So the steps must be
         // sorted.

@@ -59,11 +59,11 @@ pub use config::{
     BITS_PER_S_MAX, BITS_PER_S_MIN, ConfigError, LATENCY_NS_MIN, LinkConfig, LinkOverride, NAME_BYTES_MAX,
     NO_LINK, PORTS_MAX, PortConfig, QUEUE_BYTES_MAX, QUEUE_BYTES_MIN, WireConfig,
 };
-use everett_streams::{Lineage, Owner, Streams};
+use everett_streams::{BootSeed, Lineage, Owner, Streams};
 use in_flight::InFlight;
 pub use in_flight::{BYTES_MAX, FRAMES_MAX, READY_FRAMES_MAX};
 use link::Item;
-use log::{Log, Step, StepKind, Why};
+use log::{DropReason, FrameStep, FrameStepKind, Log};
 use summary::Summary;
 use switch::Table;
 pub use switch::{HEADER_BYTES, MACS_PER_PORT_MAX};
@@ -116,16 +116,16 @@ impl PartialEq for Wire {
 impl Eq for Wire {}
 
 impl Wire {
-    /// Creates a wire without frames and faults. All ports have power. `seed` is the boot seed.
+    /// Creates a wire without frames and faults. All ports have power.
     ///
     /// # Errors
     /// Returns an error if the configuration is invalid.
-    pub fn new(config: WireConfig, seed: u64) -> Result<Wire, ConfigError> {
+    pub fn new(config: WireConfig, boot_seed: BootSeed) -> Result<Wire, ConfigError> {
         let topology = Topology::try_from(config)?;
         let flight = InFlight::new(topology.directions());
         let state = State {
             topology,
-            streams: Streams::new(&Lineage::boot(seed), Owner::Wire),
+            streams: Streams::new(&Lineage::boot(boot_seed), Owner::Wire),
             last: (0, 0),
             now: 0,
             next_frame: 0,
@@ -176,7 +176,7 @@ impl Wire {
     }
 
     /// Takes the steps logged since the last call, in the order of vtime.
-    pub fn take_steps(&mut self) -> Vec<Step> {
+    pub fn take_steps(&mut self) -> Vec<FrameStep> {
         self.log.take()
     }
 
@@ -193,7 +193,7 @@ impl Wire {
         let late = flight.way().map(|(_, item)| item).filter(|item| is_late(item.sent_at, at));
         let open = flight.held_back.iter().chain(flight.held_up.iter()).chain(late).filter(|item| !item.copy);
         for item in open {
-            self.log.push(step(item, at, StepKind::Timeout));
+            self.log.push(step(item, at, FrameStepKind::Timeout));
         }
     }
 
@@ -215,9 +215,9 @@ impl Wire {
     }
 
     /// Logs that an item never arrives. Does not log the loss of an extra copy.
-    fn lose(&mut self, item: &Item, at: u64, why: Why) {
+    fn lose(&mut self, item: &Item, at: u64, why: DropReason) {
         if !item.copy {
-            self.log.push(step(item, at, StepKind::Drop { why }));
+            self.log.push(step(item, at, FrameStepKind::Drop { why }));
         }
     }
 }
@@ -226,8 +226,8 @@ fn is_late(sent_at: u64, at: u64) -> bool {
     at.saturating_sub(sent_at) >= log::TIMEOUT_NS
 }
 
-fn step(item: &Item, vtime: u64, kind: StepKind) -> Step {
-    Step {
+fn step(item: &Item, vtime: u64, kind: FrameStepKind) -> FrameStep {
+    FrameStep {
         kind,
         vtime,
         sent_at: item.sent_at,

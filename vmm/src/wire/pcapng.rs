@@ -5,7 +5,7 @@
 
 use std::io::{self, Write};
 
-use super::log::{Step, StepKind};
+use super::log::{FrameStep, FrameStepKind};
 use super::{Delivery, PortConfig};
 use crate::virtio::net::FRAME_BYTES_MAX;
 
@@ -76,9 +76,17 @@ impl<W: Write> PcapNg<W> {
     ///
     /// # Errors
     /// Returns the errors of the writer, and an error if no port has this number.
-    pub fn sent(&mut self, port: u8, at: u64, frame: u64, bytes: &[u8], steps: &[Step]) -> io::Result<()> {
-        let drops =
-            steps.iter().filter(|step| step.frame == frame && matches!(step.kind, StepKind::Drop { .. }));
+    pub fn sent(
+        &mut self,
+        port: u8,
+        at: u64,
+        frame: u64,
+        bytes: &[u8],
+        steps: &[FrameStep],
+    ) -> io::Result<()> {
+        let drops = steps
+            .iter()
+            .filter(|step| step.frame == frame && matches!(step.kind, FrameStepKind::Drop { .. }));
         let comments: Vec<String> = drops.map(comment).collect();
         self.packet(port, at, bytes, bytes.len(), OUTBOUND, &comments)
     }
@@ -97,7 +105,7 @@ impl<W: Write> PcapNg<W> {
     ///
     /// # Errors
     /// Returns the errors of the writer, and an error if no port has this number.
-    pub fn lost(&mut self, step: &Step) -> io::Result<()> {
+    pub fn lost(&mut self, step: &FrameStep) -> io::Result<()> {
         let port = step.to.unwrap_or(step.from);
         self.packet(port, step.vtime, &[], step.len as usize, INBOUND, &[comment(step)])
     }
@@ -173,9 +181,9 @@ impl Block {
 }
 
 /// Returns the reason of a loss as a comment.
-fn comment(step: &Step) -> String {
+fn comment(step: &FrameStep) -> String {
     let why = match step.kind {
-        StepKind::Drop { why } => format!("{why:?}"),
+        FrameStepKind::Drop { why } => format!("{why:?}"),
         kind => format!("{kind:?}"),
     };
     let to = step.to.map_or_else(String::new, |to| format!(" to port {to}"));

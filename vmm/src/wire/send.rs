@@ -3,7 +3,7 @@
 use super::Wire;
 use super::frame_fate::{self, FrameFate};
 use super::link::{self, Item};
-use super::log::{Step, StepKind, Why};
+use super::log::{DropReason, FrameStep, FrameStepKind};
 use super::summary::Summary;
 use super::switch::{self, Route};
 use crate::virtio::net::FRAME_BYTES_MAX;
@@ -36,17 +36,17 @@ impl Wire {
     fn switch(&mut self, sent: &Sent, bytes: Vec<u8>) {
         let ports = self.state.topology.ports().len() as u8;
         if !self.is_attached(sent.port) {
-            return self.lose_sent(sent, &bytes, Why::Detached);
+            return self.lose_sent(sent, &bytes, DropReason::Detached);
         }
         let Some((destination, source)) =
             switch::addresses(&bytes).filter(|_| bytes.len() <= FRAME_BYTES_MAX)
         else {
-            return self.lose_sent(sent, &bytes, Why::Length);
+            return self.lose_sent(sent, &bytes, DropReason::Length);
         };
         match self.state.table.route(sent.port, destination, source) {
-            Route::Own => self.lose_sent(sent, &bytes, Why::Own),
+            Route::Own => self.lose_sent(sent, &bytes, DropReason::Own),
             Route::Port(to) if self.state.topology.is_linked(sent.port, to) => self.send_to(sent, to, bytes),
-            Route::Port(_) => self.lose_sent(sent, &bytes, Why::NoLink),
+            Route::Port(_) => self.lose_sent(sent, &bytes, DropReason::NoLink),
             Route::Flood => {
                 for to in (0..ports).filter(|&to| to != sent.port) {
                     if self.state.topology.is_linked(sent.port, to) {
@@ -81,7 +81,7 @@ impl Wire {
     fn enter(&mut self, mut item: Item, at: u64) -> bool {
         let state = &mut self.state;
         if !state.flight.has_room(item.bytes.len()) {
-            self.lose(&item, at, Why::Bound);
+            self.lose(&item, at, DropReason::Bound);
             return false;
         }
         item.seq = state.next_seq;
@@ -92,7 +92,7 @@ impl Wire {
             return match state.flight.held_back.push(item) {
                 Ok(()) => true,
                 Err(item) => {
-                    self.lose(&item, at, Why::Bound);
+                    self.lose(&item, at, DropReason::Bound);
                     false
                 }
             };
@@ -100,7 +100,7 @@ impl Wire {
         let direction = state.topology.direction(from, to);
         let link = state.topology.link(direction);
         if state.flight.queued(direction) + item.bytes.len() as u64 > u64::from(link.queue_bytes) {
-            self.lose(&item, at, Why::QueueFull);
+            self.lose(&item, at, DropReason::QueueFull);
             return false;
         }
         self.launch(item, at);
@@ -116,9 +116,9 @@ impl Wire {
     }
 
     /// Logs the loss of a frame that the switch sends nowhere.
-    fn lose_sent(&mut self, sent: &Sent, bytes: &[u8], why: Why) {
-        self.log.push(Step {
-            kind: StepKind::Drop { why },
+    fn lose_sent(&mut self, sent: &Sent, bytes: &[u8], why: DropReason) {
+        self.log.push(FrameStep {
+            kind: FrameStepKind::Drop { why },
             vtime: sent.at,
             sent_at: sent.at,
             from: sent.port,

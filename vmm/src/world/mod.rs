@@ -31,6 +31,7 @@ mod moment;
 mod node;
 mod rounds;
 
+use everett_streams::BootSeed;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::{Machine, Stop};
@@ -148,14 +149,17 @@ pub enum WorldStop {
 
 impl World {
     /// Creates a world at vtime 0 of machines that have just been switched on. The machines' cards get the wire's first
-    /// ports, in this order. The ports that `wire` already has come after them, for [`World::plug`]. `seed` is the boot
-    /// seed.
+    /// ports, in this order. The ports that `wire` already has come after them, for [`World::plug`].
     ///
     /// # Errors
     /// Returns an error if the wire's configuration is invalid.
-    pub fn new(machines: Vec<Machine>, mut wire: WireConfig, seed: u64) -> Result<World, ConfigError> {
+    pub fn new(
+        machines: Vec<Machine>,
+        mut wire: WireConfig,
+        boot_seed: BootSeed,
+    ) -> Result<World, ConfigError> {
         wire.ports.splice(..0, machines.iter().map(port_of));
-        let mut wire = Wire::new(wire, seed)?;
+        let mut wire = Wire::new(wire, boot_seed)?;
         for port in machines.len()..wire.ports().len() {
             wire.detach(port as u8, 0);
         }

@@ -1,10 +1,10 @@
-//! The host's `/dev/kvm` beside a soft CPU that takes the place of a branch counter: the soft CPU executes the same stretch
-//! on a copy of the memory.
+//! The host's `/dev/kvm` with a soft CPU that replaces the branch counter: the soft CPU executes the same stretch on a
+//! copy of the memory.
 //!
 //! On `/dev/kvm` the guest always runs to its next exit, because a KVM without a counter and with late interrupt
-//! windows cannot stop it earlier. If the guest has to stop earlier, for the counter's signal or for an interrupt, the
-//! soft CPU's state and memory become the guest's. So KVM executes only stretches that end with an exit. The
-//! transitions between both CPUs are tested too.
+//! windows cannot stop it earlier. If the guest has to stop earlier, for the counter's signal or for an interrupt, it
+//! continues with the state and memory of the soft CPU. KVM therefore executes only stretches that end with an exit.
+//! The transitions between both CPUs are tested, too.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::scripted::{MARGIN, Shared};
 
 const PAGE: u64 = 4096;
 
-/// A virtual CPU of the host, and a soft one.
+/// A virtual CPU of the host, with a soft CPU beside it.
 #[derive(Debug)]
 pub(crate) struct Beside {
     real: Real,
@@ -40,10 +40,10 @@ pub(crate) struct Beside {
     /// Pages that were written and not yet reported.
     dirty: BTreeSet<u64>,
     window: bool,
-    /// True if the soft CPU can take an interrupt; `None` if the soft CPU did not execute last.
+    /// True if the soft CPU can take an interrupt. `None` if KVM executed last.
     ready: Option<bool>,
     skid: Rng,
-    /// Number of entries in which the guest ran to its own exit on `/dev/kvm`.
+    /// Number of entries in which the guest ran to an exit of its own on `/dev/kvm`.
     entered: Arc<AtomicU64>,
 }
 
@@ -106,7 +106,8 @@ impl Beside {
         Ok(())
     }
 
-    /// Returns the exit that the soft CPU reaches from here, or `None` if it is to be stopped before.
+    /// Runs the soft CPU on the copy. Returns the exit that it reaches, or `None` if the guest has to stop before an
+    /// exit.
     fn foresee(&mut self) -> Result<Option<Exit>, KvmError> {
         self.copy_memory()?;
         let Saved { state, queued } = self.real.save()?;
@@ -129,7 +130,7 @@ impl Beside {
         }
     }
 
-    /// Replaces the guest's state and memory by the soft CPU's.
+    /// Gives the guest the state and memory of the soft CPU.
     fn become_it(&mut self) -> Result<(), KvmError> {
         let mut page = [0; PAGE as usize];
         for at in self.soft.take_dirty_pages() {
@@ -144,7 +145,7 @@ impl Beside {
     }
 }
 
-/// True if KVM's exit is the expected one.
+/// True if KVM's exit is the one that the soft CPU reached.
 fn is_it(exit: KvmExit, foreseen: Option<Exit>) -> bool {
     use KvmExit::{Halt, MmioRead, MmioWrite, PioRead, PioWrite};
     match (exit, foreseen) {
@@ -236,7 +237,7 @@ impl Processor for Beside {
     }
     fn take_dirty_pages(&mut self) -> Result<Vec<u64>, KvmError> {
         let written = self.real.take_dirty_pages()?;
-        // The copy does not have the new content of these pages.
+        // The copy lacks the new content of these pages.
         self.stale |= !written.is_empty();
         self.dirty.extend(written);
         Ok(std::mem::take(&mut self.dirty).into_iter().collect())

@@ -1,46 +1,42 @@
-//! In clock mode `branch`, machines on either engine, and machines that alternate between both, have the same trail.
-//! Disturbances by the host are detected, and repaired or reported.
+//! Clock mode `branch`: machines on the soft engine, on the kvm engine and on both by turns have the same trail. The
+//! kvm engine detects disturbances by the host. The machine repairs or reports them.
 //!
-//! The host is scripted: its processor is a soft CPU, which is stopped as late as a script says. Or it is `/dev/kvm`, with
-//! a soft CPU in the place of its branch counter.
+//! The host is scripted, with a soft CPU as its processor, which stops as late as a script says. Or the host is
+//! `/dev/kvm`, with a soft CPU in place of its branch counter.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use everett_assembler::*;
-use everett_cpu::CacheConfig;
 use everett_snapshot::Pool;
 use everett_vmm::ClockMode;
 use everett_vmm::digest::registers::compared;
 use everett_vmm::engine::any::AnyEngine;
-use everett_vmm::engine::counting::CountingEngine;
-use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::kvm::Host;
-use everett_vmm::machine::{End, Machine, MachineConfig, MachineError, Moment, Stop, TRIES_MAX, Until};
+use everett_vmm::machine::{End, Machine, MachineError, Stop, TRIES_MAX, Until};
 use everett_vmm::ram::Ram;
 use libtest_mimic::Trial;
-use tempfile::TempDir;
 
 use crate::beside::Beside;
-use crate::lockstep::tick;
+use crate::lockstep::ticking_host;
 use crate::rng::Rng;
 use crate::scripted::{MARGIN, Shared, Trouble};
-use crate::small::{DATA, UART, assemble, config_in, count_tick, out, timer};
-use crate::trail::{Trail, difference};
+use crate::small::{UART, assemble, count_tick, out, plain_in, spin, timer};
+use crate::trail::{Bench, EngineMaker, Pace, difference};
 use crate::trials::{Ran, trial};
 use crate::wander::{self, Also};
 
 /// Number of guests, if `KVM_PROGRAMS` is not set.
 const GUESTS: u64 = 300;
-/// Initial distance between two digests, in branches. It grows over time.
-const STEP: u64 = 1000;
-/// Number of branches after which a guest is stopped, e.g. one whose timer never lets it finish.
-const BRANCHES_MAX: u64 = 40_000_000;
-/// Maximum number of digests of a guest.
-const LOOKS_MAX: u64 = 60;
+/// Digests are a thousand branches apart at first. The distance grows over time.
+const PACE: Pace = Pace {
+    step: |looks| 1000 * (looks * looks).max(1),
+    swap: |rng| rng.below(400_000) >> rng.below(18),
+    counts_max: 40_000_000,
+    looks_max: 60,
+};
 
-/// Engine that executes.
+/// Engine that executes a machine.
 #[derive(Debug, Clone)]
 enum On {
     Soft,
@@ -49,82 +45,21 @@ enum On {
     Kvm(Arc<Host>, Shared, Arc<AtomicU64>),
 }
 
-fn engine(on: &On, ram: &Ram) -> Result<AnyEngine, MachineError> {
-    Ok(match on {
-        On::Soft => {
-            let caches = CacheConfig { branches: true, ..CacheConfig::default() };
-            AnyEngine::Counting(Box::new(CountingEngine::branches(SoftEngine::new(ram.shared(), caches))))
-        }
-        On::Host(shared) => AnyEngine::Kvm(Box::new(shared.engine_on(ram)?)),
-        On::Kvm(host, shared, entered) => {
-            let beside = Beside::new(host, ram, shared, entered)?;
-            AnyEngine::Kvm(Box::new(shared.engine(ram, beside)?))
-        }
-    })
+impl EngineMaker for On {
+    fn engine(&self, ram: &Ram) -> Result<AnyEngine, MachineError> {
+        Ok(match self {
+            On::Soft => plain_in(ClockMode::Branch, ram),
+            On::Host(shared) => shared.engine_on(ram)?.into(),
+            On::Kvm(host, shared, entered) => {
+                let beside = Beside::new(host, ram, shared, entered)?;
+                shared.engine(ram, beside)?.into()
+            }
+        })
+    }
 }
 
-/// Makes the machines of a guest.
-struct Bench {
-    code: Vec<u8>,
-}
-
-impl Bench {
-    fn config(&self) -> (MachineConfig, TempDir) {
-        config_in(ClockMode::Branch, &self.code)
-    }
-    fn machine(&self, on: &On) -> Machine {
-        let (config, _folder) = self.config();
-        Machine::new(config, |ram| engine(on, ram)).expect("a machine")
-    }
-    fn from(&self, on: &On, moment: &Moment) -> Machine {
-        let (config, _folder) = self.config();
-        Machine::from_moment(config, moment, |ram| engine(on, ram)).expect("a machine")
-    }
-
-    /// Runs to the end with digests at fixed branches. With `swaps`, a machine on the next engine continues at random
-    /// branches.
-    fn trail(&self, engines: &[On], mut swaps: Option<Rng>) -> Trail {
-        let mut machine = self.machine(&engines[0]);
-        let (mut trail, mut swapped, mut disturbed) = (String::new(), 0, 0);
-        let pool = Pool::default();
-        let (mut looks, mut next) = (0, STEP);
-        loop {
-            let swap = swaps
-                .as_mut()
-                .map_or(u64::MAX, |rng| machine.icount() + (rng.below(400_000) >> rng.below(18)));
-            let stop = machine.run(&Until::icount(next.min(swap)));
-            let over = stop != Stop::Count || looks > LOOKS_MAX || machine.icount() >= BRANCHES_MAX;
-            if machine.icount() == next || over {
-                let said = machine.output().take_console();
-                let _ = writeln!(
-                    trail,
-                    "{stop:?} at branch {}, {} ns: {:x?}\n{:?}\n{:?}",
-                    machine.icount(),
-                    machine.vtime(),
-                    compared(ClockMode::Branch, machine.cpu()),
-                    String::from_utf8_lossy(&said),
-                    machine.breakdown().parts,
-                );
-                looks += 1;
-                next += STEP * looks * looks;
-            }
-            if over {
-                break;
-            }
-            if machine.icount() == swap {
-                swapped += 1;
-                let said = machine.output().take_console();
-                disturbed += machine.stats().disturbed;
-                machine = self.from(&engines[swapped % engines.len()], &machine.moment(&pool));
-                machine.output().console_again(&said);
-            }
-        }
-        disturbed += machine.stats().disturbed;
-        let mut memory = vec![0; 0x1_0000];
-        assert_eq!(machine.read_virtual(DATA, &mut memory), memory.len());
-        let interrupts = machine.cpu().gpr[15];
-        Trail { lines: trail, memory, swapped: swapped as u64, disturbed, interrupts }
-    }
+fn bench(code: Vec<u8>) -> Bench {
+    Bench { clock: ClockMode::Branch, code }
 }
 
 fn guests() -> u64 {
@@ -134,16 +69,16 @@ fn guests() -> u64 {
 fn machines_that_change_their_engine_at_any_branch_have_the_trail_of_those_that_do_not() {
     let (mut swaps, mut interrupts, mut points) = (0, 0, 0);
     for seed in 0..guests() {
-        let bench = Bench { code: wander::guest_that(seed, Also::ComputeAndLook) };
-        let soft = bench.trail(&[On::Soft], None);
+        let bench = bench(wander::guest_that(seed, Also::ComputeAndLook));
+        let soft = bench.trail(&PACE, &[On::Soft], None);
         let host = On::Host(Shared::sound(seed));
-        let kvm = bench.trail(std::slice::from_ref(&host), None);
+        let kvm = bench.trail(&PACE, std::slice::from_ref(&host), None);
         assert_eq!(
             difference(&soft, &kvm),
             None,
             "seed {seed}: the soft engine and the scripted host differ"
         );
-        let both = bench.trail(&[On::Soft, host], Some(Rng::for_case(seed, 8)));
+        let both = bench.trail(&PACE, &[On::Soft, host], Some(Rng::for_case(seed, 8)));
         assert_eq!(
             difference(&soft, &both),
             None,
@@ -166,18 +101,17 @@ fn machines_that_change_their_engine_at_any_branch_have_the_trail_of_those_that_
 }
 
 fn machines_on_dev_kvm_are_those_on_the_soft_cpu() -> Ran {
-    let host = crate::host()?;
-    let _ticker = tick();
+    let (host, _ticker) = ticking_host()?;
     let (host, entered) = (Arc::new(host), Arc::new(AtomicU64::new(0)));
     let (mut swaps, mut interrupts) = (0, 0);
     for seed in 0..guests() / 10 {
-        let bench = Bench { code: wander::guest_that(seed, Also::Compute) };
-        let soft = bench.trail(&[On::Soft], None);
+        let bench = bench(wander::guest_that(seed, Also::Compute));
+        let soft = bench.trail(&PACE, &[On::Soft], None);
         let kvm = On::Kvm(Arc::clone(&host), Shared::sound(seed), Arc::clone(&entered));
-        let all = bench.trail(std::slice::from_ref(&kvm), None);
+        let all = bench.trail(&PACE, std::slice::from_ref(&kvm), None);
         assert_eq!(difference(&soft, &all), None, "seed {seed}: the soft engine and /dev/kvm differ");
         let scripted = On::Host(Shared::sound(seed));
-        let turns = bench.trail(&[On::Soft, kvm, scripted], Some(Rng::for_case(seed, 10)));
+        let turns = bench.trail(&PACE, &[On::Soft, kvm, scripted], Some(Rng::for_case(seed, 10)));
         assert_eq!(
             difference(&soft, &turns),
             None,
@@ -195,12 +129,12 @@ fn machines_on_dev_kvm_are_those_on_the_soft_cpu() -> Ran {
 fn whatever_goes_wrong_now_and_then_shows_nowhere() {
     let (mut disturbed, mut troubles) = (0, [0; 4]);
     for seed in 0..guests() / 3 {
-        let bench = Bench { code: wander::guest_that(seed, Also::ComputeAndLook) };
-        let soft = bench.trail(&[On::Soft], None);
+        let bench = bench(wander::guest_that(seed, Also::ComputeAndLook));
+        let soft = bench.trail(&PACE, &[On::Soft], None);
         let (mut rng, mut last) = (Rng::for_case(seed, 32), false);
         let shared = Shared::new(move |_| {
-            // Never at two entries in a row, so that a repeated run soon succeeds. A run that is disturbed
-            // [`TRIES_MAX`] times in a row ends the machine.
+            // A disturbance never comes at two entries in a row, so a repeated run soon succeeds. If a run is disturbed
+            // [`TRIES_MAX`] times in a row, the machine ends.
             last = !last && rng.one_in(9);
             match rng.below(4) {
                 0 if last => Trouble::Late(MARGIN + rng.below(1000)),
@@ -211,9 +145,9 @@ fn whatever_goes_wrong_now_and_then_shows_nowhere() {
             }
         });
         let host = On::Host(shared.clone());
-        let kvm = bench.trail(&[On::Soft, host], Some(Rng::for_case(seed, 9)));
-        if kvm.lines.contains("in a row") {
-            // By chance, one run was disturbed too often.
+        let kvm = bench.trail(&PACE, &[On::Soft, host], Some(Rng::for_case(seed, 9)));
+        if kvm.lines.contains(&format!("in all {TRIES_MAX} attempts")) {
+            // The host happened to disturb one run too often.
             continue;
         }
         assert_eq!(difference(&soft, &kvm), None, "seed {seed}");
@@ -233,16 +167,12 @@ fn whatever_goes_wrong_now_and_then_shows_nowhere() {
 /// A guest that computes, reads the TSC and prints a dot, five times, with a timer whose interrupts are always late.
 fn computing() -> Bench {
     let code = assemble(|a| {
-        let (handler, again, inner) = (a.create_label(), a.create_label(), a.create_label());
+        let (handler, again) = (a.create_label(), a.create_label());
         timer(a, 25_000, handler)?;
         a.sti()?;
         a.mov(r12d, 5)?;
         a.set_label(again)?;
-        a.mov(ecx, 1_500_000)?;
-        a.set_label(inner)?;
-        a.add(r14, rcx)?;
-        a.dec(ecx)?;
-        a.jnz(inner)?;
+        spin(a, 1_500_000)?;
         a.rdtsc()?;
         a.imul_3(r14, r14, 31)?;
         a.add(r14, rax)?;
@@ -254,10 +184,10 @@ fn computing() -> Bench {
         a.set_label(handler)?;
         count_tick(a)
     });
-    Bench { code }
+    bench(code)
 }
 
-/// Runs in steps of a million branches. Returns the output, the stop, and the digest there.
+/// Runs in steps of a million branches to the end. Returns the output, the last stop, and the digest there.
 fn finish(machine: &mut Machine) -> (String, Stop, String) {
     let mut said = Vec::new();
     loop {
@@ -271,14 +201,6 @@ fn finish(machine: &mut Machine) -> (String, Stop, String) {
 
 /// A guest in which a due interrupt waits for STI. It reads the TSC meanwhile and in the handler.
 fn waiting() -> Bench {
-    let spin = |a: &mut Assembler, branches: u32| {
-        let again = a.create_label();
-        a.mov(ecx, branches)?;
-        a.set_label(again)?;
-        a.add(r14, rcx)?;
-        a.dec(ecx)?;
-        a.jnz(again)
-    };
     let look = |a: &mut Assembler| {
         a.imul_3(r14, r14, 31)?;
         a.rdtsc()?;
@@ -311,7 +233,7 @@ fn waiting() -> Bench {
         a.pop(rax)?;
         count_tick(a)
     });
-    Bench { code }
+    bench(code)
 }
 
 fn whoever_executes_the_last_stretch_it_is_the_same() {
@@ -351,7 +273,7 @@ fn each_thing_that_goes_wrong_is_seen_and_the_run_made_again() {
         [Trouble::Late(MARGIN), Trouble::Late(MARGIN + 1), Trouble::Lost, Trouble::Tick, Trouble::Uncounted];
     for trouble in all {
         for at in 0..12 {
-            // Once, and several times in a row.
+            // The trouble comes once, or several times in a row.
             for times in [1, 2, u64::from(TRIES_MAX) - 1] {
                 let wrong = at..at + times;
                 let plan =
@@ -359,7 +281,7 @@ fn each_thing_that_goes_wrong_is_seen_and_the_run_made_again() {
                 let mut machine = bench.machine(&On::Host(Shared::new(plan)));
                 assert_eq!(finish(&mut machine), expected, "{trouble:?} from entry {at} on, {times} times");
                 let seen = machine.stats().disturbed;
-                // A late or lost signal has no effect if the guest exits before.
+                // If the guest exits before, a late or lost signal has no effect.
                 let may_be_nothing = matches!(trouble, Trouble::Late(_) | Trouble::Lost);
                 assert!(
                     seen <= times && (seen > 0 || may_be_nothing),
@@ -442,7 +364,7 @@ fn a_run_that_is_made_again_has_said_everything_once() {
     let mut machine = bench.machine(&On::Host(Shared::new(plan)));
     machine.keep_journal(true);
     for machine in [&mut expected, &mut machine] {
-        // The output is not taken at this stop.
+        // The test does not take the output at this stop, so the machine still has it.
         assert_eq!(machine.run(&Until::icount(2_000_000)), Stop::Count);
         assert_eq!(machine.run(&Until::vtime(u64::MAX)), Stop::End(End::HaltedForever));
         assert_eq!(machine.output().take_console(), b".....");

@@ -1,11 +1,11 @@
-//! The processor's counter of a guest's branches, on hosts that have one.
+//! Tests of the processor's branch counter, on hosts that have a counter.
 
 use everett_vmm::kvm::PerfCounter;
 use libtest_mimic::Trial;
 
 use crate::trials::{Lacking, Ran, trial};
 
-/// Raw event of the conditional branches that a guest retires, on Intel processors from Ice Lake on.
+/// Raw event that counts retired conditional branches, on Intel processors from Ice Lake on.
 const EVENT: u64 = 0x11c4;
 
 fn nothing_of_the_host_is_counted() -> Ran {

@@ -1,4 +1,4 @@
-//! Ends of a run other than the guest's exits: an interrupt window, and limits of host time and of instructions.
+//! Runs that end without an exit of the guest: at an interrupt window, or at a limit of host time or of instructions.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use libtest_mimic::Trial;
 use vm_memory::{Bytes, GuestAddress};
 
 use crate::ground::{CODE, DATA, END, Guest};
-use crate::lockstep::{FOREVER, Gates, kvm_engine, memory, tick};
+use crate::lockstep::{FOREVER, Gates, kvm_engine, memory, ticking_host};
 use crate::scripted::{Shared, Trouble};
 use crate::trials::{Ran, trial};
 
@@ -33,8 +33,7 @@ fn engine(host: &Host, code: impl FnOnce(&mut Assembler) -> Result<(), Error>) -
 }
 
 fn interrupts_are_taken_behind_exits_and_one_at_each() -> Ran {
-    let host = crate::host()?;
-    let _ticker = tick();
+    let (host, _ticker) = ticking_host()?;
     let mut kvm = engine(&host, |a| {
         let again = a.create_label();
         a.mov(rsi, END)?;
@@ -69,8 +68,7 @@ fn interrupts_are_taken_behind_exits_and_one_at_each() -> Ran {
 }
 
 fn a_guest_that_does_not_exit_is_given_up_and_stays_so() -> Ran {
-    let host = crate::host()?;
-    let _ticker = tick();
+    let (host, _ticker) = ticking_host()?;
     let mut kvm = engine(&host, |a| {
         let here = a.create_label();
         a.set_label(here)?;
@@ -87,7 +85,7 @@ fn a_guest_that_does_not_exit_is_given_up_and_stays_so() -> Ran {
 
 fn patience_is_host_time_with_and_without_a_held_tsc() {
     let ram = Ram::new(RAM_BYTES_MIN).expect("memory");
-    // The engine's own signals come each 20 ms, those that hold a TSC each millisecond.
+    // The engine's own signals come every 20 ms. The signals that hold a TSC come every millisecond.
     for (holds, signals) in [(false, 50), (true, 1000)] {
         let shared = Shared::new(|_| Trouble::Signal);
         let engine = if holds { shared.engine_on(&ram) } else { shared.branches_with_a_free_tsc(&ram) };
@@ -98,7 +96,7 @@ fn patience_is_host_time_with_and_without_a_held_tsc() {
     }
 }
 
-/// Number of instructions without a counted event after which guests of these tests are ended.
+/// Number of instructions without a counted event after which the engine ends a guest of these tests.
 const LIMIT: u64 = 10_000;
 
 fn run(engine: &mut dyn Engine, ram: &Ram, guest: &Guest) -> Vec<(Exit, u64)> {
@@ -149,7 +147,8 @@ fn a_guest_without_progress_ends_as_on_the_soft_engine() {
         assert_eq!(run(&mut kvm, &ram, &guest), expected, "branches, {before} and {behind} bytes");
         assert_eq!(kvm.failure(), None);
     }
-    // In clock mode `exit` the processor executes the first stores, and the soft CPU those that belong to the exit.
+    // In clock mode `exit` the processor executes the first stores. The soft CPU executes the stores that belong to the
+    // exit.
     let guest = stores(few, many);
     let mut soft = CountingEngine::exits(SoftEngine::new(ram.shared(), CacheConfig::default()));
     soft.give_up_after(many);

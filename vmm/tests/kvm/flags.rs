@@ -1,40 +1,29 @@
-//! In clock modes `exit` and `branch`, machines on a processor of another make have the same trail as on the soft CPU,
-//! whatever values that processor leaves in undefined status flags.
+//! In clock modes `exit` and `branch`, machines on a processor of another make have the same trail as on the soft CPU.
+//! The values that the processor leaves in undefined status flags do not matter.
 
-use everett_cpu::{CacheConfig, CpuState};
+use everett_cpu::CpuState;
 use everett_vmm::ClockMode;
 use everett_vmm::digest::registers::{STATUS_FLAGS, compared};
 use everett_vmm::engine::any::AnyEngine;
-use everett_vmm::engine::counting::CountingEngine;
-use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::machine::{Machine, MachineError, Stop, Until};
 use everett_vmm::ram::Ram;
 use libtest_mimic::Trial;
 
 use crate::makes::Make;
 use crate::scripted::{MARGIN, Shared};
-use crate::small::{DATA, config_in};
+use crate::small::{DATA, config_in, plain_in};
 use crate::trials::trial;
 use crate::wander::{self, Also};
 
 /// Number of guests, if `KVM_PROGRAMS` is not set.
 const GUESTS: u64 = 100;
-/// Number of digests after which a guest is stopped, e.g. one whose timer never lets it finish.
+/// Maximum number of digests of a guest. The test stops a guest there, e.g. if its timer never lets it finish.
 const LOOKS_MAX: usize = 300;
 
 /// Returns the number of exits or branches between two digests. The number of branches is larger than the margin that
-/// the soft CPU executes before an exact stop, so the other processor executes a part of each step.
+/// the soft CPU executes before an exact stop. The other processor therefore executes a part of each step.
 fn step(clock: ClockMode) -> u64 {
     if clock == ClockMode::Exit { 1 } else { 5 * MARGIN }
-}
-
-fn soft(clock: ClockMode, ram: &Ram) -> AnyEngine {
-    let caches = CacheConfig { branches: clock == ClockMode::Branch, ..CacheConfig::default() };
-    let soft = SoftEngine::new(ram.shared(), caches);
-    match clock {
-        ClockMode::Branch => AnyEngine::Counting(Box::new(CountingEngine::branches(soft))),
-        _ => AnyEngine::Counting(Box::new(CountingEngine::exits(soft))),
-    }
 }
 
 /// Observations of a machine.
@@ -46,7 +35,7 @@ struct Seen {
     memory: Vec<u8>,
 }
 
-/// Runs a guest to its end, with a digest after each few exits or branches.
+/// Runs a guest to its end, with a digest every [`step`].
 fn run(clock: ClockMode, code: &[u8], engine: impl Fn(&Ram) -> Result<AnyEngine, MachineError>) -> Seen {
     let (config, _folder) = config_in(clock, code);
     let mut machine = Machine::new(config, |ram| engine(ram)).expect("a machine");
@@ -77,7 +66,7 @@ fn other_makes_have_the_same_trail(clock: ClockMode) {
     let (mut looks, mut shown, mut replaced) = (0, 0, 0);
     for seed in 0..guests {
         let code = wander::guest_that(seed, Also::LeaveUndefined);
-        let plain = run(clock, &code, |ram| Ok(soft(clock, ram)));
+        let plain = run(clock, &code, |ram| Ok(plain_in(clock, ram)));
         for make in [Make::Inverted, Make::Noisy, Make::Amd] {
             let shared = Shared::sound(seed);
             let other = run(clock, &code, |ram| {

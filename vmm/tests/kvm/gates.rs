@@ -1,5 +1,5 @@
-//! Every way through a gate (exceptions, software interrupts, system calls) with closed gates: the soft CPU delivers it
-//! for KVM, with the same result as on the soft engine.
+//! Closed gates: the soft CPU delivers each exception, software interrupt and system call for KVM, with the same result
+//! as on the soft engine.
 
 use everett_assembler::*;
 use everett_cpu::Request;
@@ -16,12 +16,11 @@ use crate::trials::{Lacking, Ran, trial};
 
 type Code = fn(&mut Assembler) -> Result<(), Error>;
 
-/// A vector with a handler of its own, and the handler's address. That handler records RFLAGS with RF; the common one
-/// drops RF.
+/// A vector whose handler is at [`HANDLER`]. That handler records RFLAGS with RF, which the common handler clears.
 const NOTES_FLAGS: u64 = 0x31;
 const HANDLER: u64 = SYSCALL + 0x100;
 
-/// Traps, faults and calls. After a fault, execution continues at R15.
+/// Instructions that cause a trap, a fault or a call. After a fault, execution continues at R15.
 const WAYS: [(&str, Code); 11] = [
     ("SYSCALL", |a| a.syscall()),
     ("INT", |a| a.int(0x30)),
@@ -49,7 +48,7 @@ const WAYS: [(&str, Code); 11] = [
     ("HLT in ring 3", |a| a.hlt()),
 ];
 
-/// Ways to a #DB that is a trap.
+/// Instructions that cause a #DB as a trap.
 const DEBUG_TRAPS: [(&str, Code); 2] = [
     ("INT1", |a| a.int1()),
     ("steps", |a| {
@@ -57,7 +56,7 @@ const DEBUG_TRAPS: [(&str, Code); 2] = [
         a.or(dword_ptr(rsp), 1 << 8)?;
         a.popfq()?;
         a.inc(rdx)?;
-        // The last bytes of these two are the opcodes of INT1 and of INT3.
+        // The last bytes of these two instructions are the opcodes of INT1 and of INT3.
         a.mov(ecx, esi)?;
         a.mov(eax, 0xcc00_0000u32)?;
         a.pushfq()?;
@@ -84,7 +83,8 @@ fn debug_traps_are_the_soft_cpus_behind_closed_gates() -> Ran {
     Ok(())
 }
 
-/// Checks that each of these is executed by the soft CPU behind closed gates, with the same result as by a soft engine.
+/// Checks that the soft CPU delivers the event of each instruction behind closed gates, with the same result as a soft
+/// engine.
 fn are_the_soft_cpus(host: &Host, ways: &[(&str, Code)]) {
     let mut bench = Bench::new(host, Gates::Closed);
     for (name, way) in ways {
@@ -95,7 +95,7 @@ fn are_the_soft_cpus(host: &Host, ways: &[(&str, Code)]) {
             way(a)?;
             a.set_label(behind)?;
             a.mov(qword_ptr(DATA), rdx)?;
-            // Registers are compared after each device access except the last one, which ends the program.
+            // The test compares registers after each device access except the last one, which ends the program.
             a.mov(rsi, DEVICE)?;
             a.mov(dword_ptr(rsi), 1)?;
             a.mov(rsi, END)?;
@@ -124,8 +124,8 @@ fn behind_closed_gates(host: &Host, code: Code) -> KvmEngine {
     kvm
 }
 
-/// The fault occurs when KVM gets the device's answer. If the instruction were restarted, it would ask the device again, so
-/// the engine delivers the exception that KVM has queued.
+/// The fault occurs when KVM gets the device's answer. If the engine restarted the instruction, the instruction would
+/// ask the device again. The engine therefore delivers the exception that KVM has queued.
 fn a_device_is_asked_once_for_what_cannot_be_stored() -> Ran {
     let _ticker = tick();
     let host = host_with(Gates::Closed)?;
@@ -146,7 +146,8 @@ fn a_device_is_asked_once_for_what_cannot_be_stored() -> Ran {
     Ok(())
 }
 
-/// A delivery by the soft CPU is no exit, so a guest whose handler always returns to the fault is given up.
+/// A delivery by the soft CPU is no exit. If a guest's handler always returns to the fault, the engine therefore gives
+/// up.
 fn a_guest_that_faults_for_ever_is_given_up() -> Ran {
     let _ticker = tick();
     let host = host_with(Gates::Closed)?;

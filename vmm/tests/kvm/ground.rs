@@ -1,4 +1,4 @@
-//! Environment of programs: memory, page tables, descriptors, and handlers that record the event and continue.
+//! Environment of programs: memory, page tables, descriptors, and handlers that record an event and continue.
 
 use everett_assembler::*;
 use everett_cpu::CpuState;
@@ -11,23 +11,23 @@ const GDT: u64 = 0x1000;
 const IDT: u64 = 0x2000;
 pub(crate) const IDT_LIMIT: u32 = 0xfff;
 const TSS: u64 = 0x3000;
-/// Address of the page tables, and their end. Their accessed and dirty bits are not compared.
+/// Start of the page tables. Tests do not compare their accessed and dirty bits.
 pub(crate) const TABLES: u64 = 0x4000;
 pub(crate) const TABLES_END: u64 = 0x8000;
 const STUBS: u64 = 0x8000;
 const COMMON: u64 = 0x9800;
 pub(crate) const SYSCALL: u64 = 0x9c00;
-/// Pointer to the next record of an exception, followed by the records.
+/// Address of the pointer to the next record of an exception. The records follow it.
 const LOG: u64 = 0x1_0000;
 /// Start of the pages that belong to ring 3.
 pub(crate) const CODE: u64 = 0x4_0000;
-/// Data of programs; both rings may write all of it.
+/// Start of the programs' data. Both rings may write all of it.
 pub(crate) const DATA: u64 = 0x8_0000;
 pub(crate) const DATA_BYTES: u64 = 0x4000;
 const STACK: u64 = 0xa_0000;
 const USER_STACK: u64 = 0xb_0000;
 const RING_0_STACK: u64 = 0xc_0000;
-/// A page of device addresses.
+/// Start of a page of device addresses.
 pub(crate) const DEVICE: u64 = 0x10_0000;
 /// A store to this address ends a program.
 pub(crate) const END: u64 = DEVICE + 0xff8;
@@ -88,8 +88,8 @@ impl Guest {
         self.put(IDT + vector * 16, low);
     }
 
-    /// Writes the common handler. It records vector, error code, RIP, CS, RFLAGS without RF, RSP, SS and CR2. It continues
-    /// at R15 after a fault, and at the interrupted place after a trap or an interrupt.
+    /// Writes the common handler. It records vector, error code, RIP, CS, RFLAGS without RF, RSP, SS and CR2. After a
+    /// fault it continues at R15, after a trap or an interrupt at the interrupted instruction.
     fn handler(&mut self) {
         self.code(COMMON, |a| {
             let leave = a.create_label();

@@ -1,23 +1,20 @@
 //! A stock kernel in clock mode `exit`, on the soft CPU and on another processor, compared at each exit. The other
-//! processor is this host's, or a scripted one of another make. The scripted one shows whether undefined status flags
-//! that the kernel copies reach the registers that digests cover.
+//! processor is this host's, or a scripted one of another make. With the scripted one, the test shows whether undefined
+//! status flags that the kernel copies reach the registers that digests cover.
 //!
 //!     EVERETT_KERNEL=vmlinux EVERETT_INITRAMFS=initramfs EVERETT_EXITS=20000 \
 //!         cargo test --release -p everett-vmm --test kvm -- a_stock_kernel
 //!
-//! The files are in Everett's cache. Unless the variables name them, the tests are ignored, because they take minutes.
-//! On a host without TSC control the two kernels differ, because a stock kernel takes random numbers from the TSC.
+//! Both files are in Everett's cache. The tests take minutes, so they are ignored if the variables are not set. On a
+//! host without TSC control the two kernels differ, because a stock kernel takes random numbers from the TSC.
 
 use std::path::PathBuf;
 
-use everett_cpu::CacheConfig;
 use everett_vmm::ClockMode;
 use everett_vmm::boot::{DEFAULT_CMDLINE, EXIT_CMDLINE};
 use everett_vmm::digest::registers::compared;
 use everett_vmm::engine::any::AnyEngine;
-use everett_vmm::engine::counting::CountingEngine;
 use everett_vmm::engine::kvm::{KvmEngine, Proved};
-use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::kvm::KvmError;
 use everett_vmm::kvm::host::KVM_CAP_TSC_CONTROL;
 use everett_vmm::machine::{Machine, MachineConfig, MachineError, Stop, Until};
@@ -28,11 +25,12 @@ use crate::lacks::host_with;
 use crate::lockstep::{Gates, difference, tick};
 use crate::makes::Make;
 use crate::scripted::Shared;
+use crate::small::plain_in;
 use crate::trials::{Lacking, Ran, trial};
 
 /// Number of exits, if `EVERETT_EXITS` is not set.
 const EXITS: u64 = 20_000;
-/// Maximum number of differences that are printed individually.
+/// Maximum number of differences that the test prints one by one.
 const TOLD_MAX: u64 = 20;
 
 /// Files to boot.
@@ -42,7 +40,7 @@ struct Files {
 }
 
 impl Files {
-    /// Returns the files that the environment names.
+    /// Returns the files that the environment variables name.
     fn named() -> Result<Files, Lacking> {
         let file = |name: &str| {
             std::env::var_os(name)
@@ -61,15 +59,12 @@ fn machine(files: &Files, engine: impl Fn(&Ram) -> Result<AnyEngine, MachineErro
     Machine::new(config, |ram| engine(ram)).expect("a machine")
 }
 
-/// Runs the kernel on the soft CPU and on `other` side by side. `name` is the name of the other one.
+/// Runs the kernel on the soft CPU and on `other` side by side. `name` is the name of the other processor.
 fn compare(name: &str, other: impl Fn(&Ram) -> Result<KvmEngine, KvmError>) -> Ran {
     let files = Files::named()?;
     let exits = std::env::var("EVERETT_EXITS").ok().and_then(|n| n.parse().ok()).unwrap_or(EXITS);
     let mut other = machine(&files, |ram| Ok(AnyEngine::Kvm(Box::new(other(ram)?))));
-    let mut plain = machine(&files, |ram| {
-        let soft = SoftEngine::new(ram.shared(), CacheConfig::default());
-        Ok(AnyEngine::Counting(Box::new(CountingEngine::exits(soft))))
-    });
+    let mut plain = machine(&files, |ram| Ok(plain_in(ClockMode::Exit, ram)));
     let (mut places, mut parted, mut digests) = (0, 0, 0);
     loop {
         let until = Until::icount(plain.icount() + 1);

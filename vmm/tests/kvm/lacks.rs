@@ -1,9 +1,8 @@
 //! Defects of a software KVM: instructions that random programs avoid on hosts that execute them wrongly.
 //!
-//! Each defect is detected by a guest whose correct result is known without another engine: a difference between the
-//! engines is never a reason to leave out an instruction. A defect of the engine is no reason, either. With closed
-//! gates, the engine itself executes some instructions; in that mode they are never left out. If the engine fails, the
-//! test fails.
+//! A guest whose correct result is known detects each defect without another engine. A difference between the engines
+//! is never a reason to leave out an instruction, and neither is a defect of the engine. With closed gates, the engine
+//! itself executes some instructions, so random programs then always contain them. If the engine fails, the test fails.
 
 use std::sync::Arc;
 
@@ -28,16 +27,16 @@ const WRONG: i32 = 0xbad;
 
 /// Instruction that some hosts execute wrongly. Random programs avoid it there.
 struct Piece {
-    /// Part of the names of its tests.
+    /// Part of the names of the instruction's tests.
     name: &'static str,
-    /// Reason that an ignored test shows.
+    /// Defect of the host. An ignored test prints it.
     lacking: &'static str,
-    /// True if it is executed in ring 3.
+    /// True if the test executes the instruction in ring 3.
     user: bool,
     instruction: Instruction,
-    /// True if a processor continues after it, without an exception.
+    /// True if a correct processor continues after the instruction without an exception.
     goes_on: bool,
-    /// True if it goes through a gate. With closed gates the soft CPU executes it, so no host can lack it.
+    /// True if the instruction goes through a gate. With closed gates the soft CPU executes it, so no host can lack it.
     is_gate: bool,
 }
 
@@ -85,7 +84,7 @@ const IDT: Piece = Piece {
     is_gate: false,
 };
 
-/// Not a piece of random programs.
+/// MWAIT, which random programs do not contain.
 const MWAIT: Piece = Piece {
     name: "mwait",
     lacking: "MWAIT does not raise #UD, although CPUID does not show it",
@@ -102,7 +101,7 @@ impl Piece {
     }
 }
 
-/// Pieces that programs avoid: true for each that the host lacks.
+/// Pieces that random programs avoid. A field is true if the host lacks the piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Lacks {
     pub(crate) system_calls: bool,
@@ -122,10 +121,10 @@ impl Lacks {
     }
 }
 
-/// Returns the host's KVM, if programs can run on it with these gates.
+/// Returns the host's KVM.
 ///
 /// # Errors
-/// Returns the reason if they cannot.
+/// Returns the reason if programs cannot run on this KVM with these gates.
 pub(crate) fn host_with(gates: Gates) -> Result<Host, Lacking> {
     let host = crate::host()?;
     if gates == Gates::Open {
@@ -138,8 +137,8 @@ pub(crate) fn host_with(gates: Gates) -> Result<Host, Lacking> {
 /// Limit of an interrupt descriptor table without a gate.
 const NO_GATE: u16 = 6;
 
-/// Runs a program without a gate for its exception. Returns the registers before it, and those after the guest has shut
-/// down, or `None` if it ended otherwise. No engine is involved.
+/// Runs a program without a gate for its exception, and without an engine. Returns the registers before the program and
+/// after the guest has shut down. The latter are `None` if the guest did not shut down.
 fn shut_down(host: &Host, code: Instruction) -> (CpuState, Option<CpuState>) {
     let _ticker = tick();
     let mut guest = Guest::new(true);
@@ -157,7 +156,7 @@ fn shut_down(host: &Host, code: Instruction) -> (CpuState, Option<CpuState>) {
     (guest.state, (exit == Some(KvmExit::Shutdown)).then_some(after))
 }
 
-/// Returns true if a program's registers are readable after its exception has shut the guest down.
+/// True if Everett can read a program's registers after the program's exception has shut the guest down.
 fn keeps_registers(host: &Host) -> bool {
     let (before, after) = shut_down(host, |a| a.ud2());
     let registers =
@@ -165,9 +164,9 @@ fn keeps_registers(host: &Host) -> bool {
     after.is_some_and(|after| registers(&after) == registers(&before))
 }
 
-/// Returns true if INT1 leaves the state of a trap when it shuts the guest down: RIP is after INT1, and RF is clear. A
-/// KVM that intercepts #DB and delivers it itself can leave RF set, as if the next instruction had faulted. After a
-/// single step its state is then wrong in the same way.
+/// True if INT1 leaves the state of a trap when it shuts the guest down: RIP is after INT1, and RF is clear. A KVM that
+/// intercepts #DB and delivers it itself can leave RF set, as if the next instruction had faulted. The same KVM then
+/// leaves a wrong state after a single step, too.
 pub(crate) fn int1_is_a_trap(host: &Host) -> bool {
     let (before, after) = shut_down(host, |a| a.int1());
     after.is_some_and(|after| after.rip == before.rip + 1 && after.rflags & RESUME == 0)
@@ -188,7 +187,7 @@ fn guest(user: bool, instruction: Instruction) -> Guest {
     guest
 }
 
-/// Returns true if KVM continues after the instruction, without an exception.
+/// True if KVM continues after the instruction without an exception.
 ///
 /// # Panics
 /// Panics if the engine fails.
@@ -203,7 +202,8 @@ fn goes_on(host: &Host, gates: Gates, user: bool, instruction: Instruction) -> b
     exit == Exit::Device(Request::MmioWrite { gpa: END, size: 4, value: RIGHT as u64 })
 }
 
-/// Checks that both engines execute the piece alike. Where this test is ignored, no random program contains the piece.
+/// Checks that both engines execute the piece in the same way. If this test is ignored, no random program contains the
+/// piece.
 fn is_the_same_on_both_engines(piece: &Piece, gates: Gates) -> Ran {
     let host = host_with(gates)?;
     let _ticker = tick();

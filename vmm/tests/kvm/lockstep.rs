@@ -1,4 +1,4 @@
-//! Lockstep of the soft engine and KVM: runs programs on both and compares them.
+//! Lockstep of the soft engine and KVM: both run the same programs, and the tests compare them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,9 +20,9 @@ use crate::lacks::{Lacks, host_with};
 use crate::program::program;
 use crate::rng::Rng;
 use crate::tables::is_coherent;
-use crate::trials::{Ran, trial};
+use crate::trials::{Lacking, Ran, trial};
 
-/// Largest number of exits of a program.
+/// Maximum number of exits of a program.
 const EXITS_MAX: usize = 500;
 pub(crate) const FOREVER: Until<'static> = Until { icount: u64::MAX, window: false, breakpoints: &[] };
 const PAGE: usize = 4096;
@@ -45,14 +45,14 @@ fn fill(memory: &Memory, ram: &[u8]) {
 }
 
 /// Returns the part of a state that is comparable after an exit of a program. Unlike [`compared`], it includes all
-/// status flags and their copies in registers: in these programs no undefined status flag, nor a copy of one, survives
-/// to an exit.
+/// status flags and their copies in registers. In these programs no undefined status flag, and no copy of one, lives
+/// until an exit.
 pub(crate) fn comparable(state: CpuState) -> CpuState {
     let (rflags, gpr) = (state.rflags, state.gpr);
     CpuState { icount: 0, exceptions: 0, rflags, gpr, ..compared(ClockMode::Exit, state) }
 }
 
-/// Returns the lines that differ.
+/// Returns the lines in which two states differ, or `None`.
 pub(crate) fn difference(soft: &CpuState, kvm: &CpuState) -> Option<String> {
     if soft == kvm {
         return None;
@@ -75,7 +75,7 @@ pub(crate) fn memory_difference(soft: &[u8], kvm: &[u8]) -> Option<String> {
     Some(format!("memory at {at:#x}: {:#x} / {:#x}", soft[at], kvm[at]))
 }
 
-/// Returns a device's answer to a read.
+/// Returns a device's answer to a read, or `None` if the exit is no read.
 fn answer(exit: Exit, rng: &mut Rng) -> Option<u64> {
     matches!(exit, Exit::Device(Request::MmioRead { .. }) | Exit::Device(Request::PioRead { .. }))
         .then(|| rng.next())
@@ -88,11 +88,12 @@ struct Pair<'a> {
     leak: Option<Leak>,
 }
 
-/// Exit at which the kvm engine's state is changed, and the change. The comparison has to find it.
+/// Deliberate error that the comparison has to find: after this number of exits, the function changes the kvm engine's
+/// state.
 type Leak = (usize, fn(&mut CpuState));
 
 impl Pair<'_> {
-    /// Runs both and compares the reasons for their stops.
+    /// Runs both engines and compares their exits.
     fn run(&mut self, one: bool) -> Result<Exit, String> {
         let until = |engine: &dyn Engine| Until {
             icount: if one { engine.icount() + 1 } else { u64::MAX },
@@ -140,7 +141,7 @@ impl Pair<'_> {
                     self.soft.interrupt(vector);
                     self.kvm.interrupt(vector);
                     if rng.one_in(2) {
-                        // If the state is read here, the soft CPU delivers the interrupt instead of KVM.
+                        // If the state is read here, the soft CPU delivers the interrupt and not KVM.
                         self.compare("interrupt")?;
                     }
                 }
@@ -154,7 +155,7 @@ impl Pair<'_> {
                         self.soft.complete_read(value);
                         self.kvm.complete_read(value);
                     }
-                    // The instruction is finished, or accesses a device again.
+                    // The instruction ends, or it accesses a device again.
                     exit = self.run(true)?;
                     if exit != Exit::Count {
                         continue;
@@ -194,9 +195,9 @@ pub(crate) struct Bench<'a> {
     leak: Option<Leak>,
 }
 
-/// Number of programs that one vCPU runs before it is replaced.
+/// Number of programs that one vCPU runs before another vCPU replaces it.
 const PROGRAMS_A_CPU: u64 = 64;
-/// Number of signals of [`tick`] after which a guest that does not exit is given up: ten seconds.
+/// Number of signals of [`tick`], i.e. ten seconds, after which the engine gives up a guest that does not exit.
 pub(crate) const SIGNALS_MAX: u32 = 1000;
 
 /// Starts periodic signals for this thread.
@@ -204,12 +205,20 @@ pub(crate) fn tick() -> Ticker {
     Ticker::start(Duration::from_millis(10)).expect("timers")
 }
 
-/// Party that delivers exceptions and system calls.
+/// Returns the host's KVM, with periodic signals for this thread.
+///
+/// # Errors
+/// Returns the reason why tests cannot use it.
+pub(crate) fn ticking_host() -> Result<(Host, Ticker), Lacking> {
+    Ok((crate::host()?, tick()))
+}
+
+/// CPU that delivers exceptions and system calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Gates {
-    /// The host.
+    /// The host's processor, with open gates.
     Open = 0,
-    /// The soft CPU.
+    /// The soft CPU, with closed gates.
     Closed = 1,
 }
 
@@ -253,7 +262,7 @@ impl<'a> Bench<'a> {
     pub(crate) fn delivered(&self) -> u64 {
         self.delivered
     }
-    /// Runs a guest on both. Returns the number of exits.
+    /// Runs a guest on both engines. Returns the number of exits.
     pub(crate) fn run(&mut self, guest: &Guest, seed: u64) -> Result<usize, String> {
         if self.programs.is_multiple_of(PROGRAMS_A_CPU) || self.kvm.failure().is_some() {
             self.kvm_memory = memory();
@@ -320,16 +329,15 @@ fn random_programs_do_the_same_on_both_engines() -> Ran {
     random_programs_do_the_same(Gates::Open)
 }
 
-/// On hosts that execute some pieces wrongly, programs contain more pieces here than with open gates.
+/// Behind closed gates the soft CPU executes some pieces that the host executes wrongly. Programs therefore contain
+/// more pieces than with open gates.
 fn random_programs_do_the_same_on_both_engines_if_the_soft_cpu_delivers() -> Ran {
     random_programs_do_the_same(Gates::Closed)
 }
 
-/// Guards the tests above, which would be worth little if they could not fail, or if programs ended before anything
-/// happened.
+/// Checks that the tests above can fail, and that programs do not end before their first exit.
 fn a_change_of_one_bit_is_caught() -> Ran {
-    let host = crate::host()?;
-    let _ticker = tick();
+    let (host, _ticker) = ticking_host()?;
     let lacks = Lacks::of(&host, Gates::Open);
     let changes: [fn(&mut CpuState); 8] = [
         |s| s.gpr[11] ^= 1 << 40,
@@ -352,7 +360,8 @@ fn a_change_of_one_bit_is_caught() -> Ran {
     Ok(())
 }
 
-/// Digests ignore the status flags in RFLAGS and in registers that look like a copy of it; the comparison of programs does not.
+/// The comparison of programs covers the status flags, although digests ignore them in RFLAGS and in registers that
+/// look like a copy of RFLAGS.
 fn a_status_flag_is_compared_wherever_it_is() {
     let state = |rflags, rax| {
         let mut state = CpuState { rflags, ..CpuState::default() };

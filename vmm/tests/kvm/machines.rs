@@ -1,15 +1,15 @@
-//! A whole machine on the kvm engine: devices, timer and moments work as on any other engine.
+//! A whole machine on the kvm engine: devices, the timer and moments work as on any other engine.
 
 use everett_assembler::*;
 use everett_snapshot::Pool;
 use everett_vmm::engine::kvm::KvmEngine;
 use everett_vmm::kvm::Host;
 use everett_vmm::machine::{End, Moment};
-use everett_vmm::{Digest, Machine, Stop, Until};
+use everett_vmm::{ClockMode, Digest, Machine, Stop, Until};
 use libtest_mimic::Trial;
 
-use crate::lockstep::{Gates, kvm_engine_on, tick};
-use crate::small::{DATA, UART, assemble, config, config_in_exits, count_tick, out, timer};
+use crate::lockstep::{Gates, kvm_engine_on, ticking_host};
+use crate::small::{DATA, UART, assemble, config, config_in, count_tick, out, timer};
 use crate::trials::{Ran, trial};
 
 const TICKS: i32 = 30;
@@ -40,11 +40,11 @@ fn engine(host: &Host, ram: &everett_vmm::ram::Ram) -> KvmEngine {
     kvm_engine_on(host, Gates::Open, ram).expect("a virtual machine")
 }
 fn kvm(host: &Host) -> Machine {
-    let (config, _folder) = config_in_exits(&code());
+    let (config, _folder) = config_in(ClockMode::Exit, &code());
     Machine::new(config, |ram| Ok(engine(host, ram))).expect("a machine")
 }
 fn from_moment(host: &Host, moment: &Moment) -> Machine {
-    let (config, _folder) = config_in_exits(&code());
+    let (config, _folder) = config_in(ClockMode::Exit, &code());
     Machine::from_moment(config, moment, |ram| Ok(engine(host, ram))).expect("a machine")
 }
 
@@ -62,8 +62,7 @@ fn noted(machine: &Machine) -> u64 {
 }
 
 fn a_machine_runs_with_its_timer_and_its_uart() -> Ran {
-    let host = crate::host()?;
-    let _ticker = tick();
+    let (host, _ticker) = ticking_host()?;
     let mut machine = kvm(&host);
     let (bytes, digest) = finish(&mut machine);
     assert_eq!((bytes, noted(&machine)), (TICKS as usize, (1..=TICKS as u64).sum()));
@@ -74,8 +73,7 @@ fn a_machine_runs_with_its_timer_and_its_uart() -> Ran {
 }
 
 fn moments_go_back_and_forth_and_to_other_machines() -> Ran {
-    let host = crate::host()?;
-    let _ticker = tick();
+    let (host, _ticker) = ticking_host()?;
     let pool = Pool::default();
     let mut machine = kvm(&host);
     let (_, expected) = finish(&mut kvm(&host));

@@ -1,33 +1,34 @@
 //! The same small guests on `/dev/kvm` and on the soft CPU, in lockstep.
 //!
-//! Programs of random pieces run in ring 0 and in ring 3 on both engines. At each exit the guest's request must be the
-//! same, and so must all registers when the instruction is finished. At the end memory must be the same, and all written
-//! pages must have been reported. One vCPU runs many programs, so that leftovers of one would show in the next.
+//! Programs of random pieces run in ring 0 and in ring 3 on both engines. At each exit both guests must make the same
+//! request. When the exit's instruction is finished, all registers must be equal. At the end memory must be equal, and
+//! both engines must have reported all written pages. One vCPU runs many programs, so remains of one program would show
+//! in the next.
 //!
-//! - [`ground`]: tables, handlers, memory; [`program`]: the pieces; [`lacks`]: pieces that a host cannot run
+//! - [`ground`]: tables, handlers, memory; [`program`]: the pieces; [`lacks`]: pieces that a host executes wrongly
 //! - [`lockstep`]: execution and comparison; [`moves`]: a guest that moves between the engines
-//! - [`machines`]: whole machines on the kvm engine; [`swap`]: machines that change their engine; [`wander`]: random guests
-//!   for them; [`trail`]: observations of a machine
-//! - [`branches`]: machines in clock mode `branch`, on a host that is [`scripted`] and needs no `/dev/kvm`, and on one with
-//!   a soft CPU [`beside`] it, which counts
-//! - [`flags`]: machines on a processor of another make, which leaves other values in undefined status flags ([`makes`]);
-//!   [`kernel`]: a stock kernel there
-//! - [`gates`]: all ways through a gate that the soft CPU delivers; [`tables`]: page tables that change
-//! - [`resume`]: RFLAGS.RF after exits; [`queued`]: exceptions in which an exit's instruction ends
+//! - [`machines`]: whole machines on the kvm engine; [`swap`]: machines that change their engine; [`wander`]: random
+//!   guests for these machines; [`trail`]: machines that may change their engine, and observations of them
+//! - [`branches`]: machines in clock mode `branch`, on a [`scripted`] host that needs no `/dev/kvm`, and on `/dev/kvm`
+//!   with a soft CPU [`beside`] it that counts branches
+//! - [`flags`]: machines on a processor of another make ([`makes`]), which leaves other values in undefined status
+//!   flags; [`kernel`]: a stock kernel on that processor
+//! - [`gates`]: exceptions, interrupts and system calls that the soft CPU delivers; [`tables`]: page tables that change
+//! - [`resume`]: RFLAGS.RF after exits; [`queued`]: exceptions at the end of an exit's instruction
 //! - [`unfinished`]: instructions of several exits, and states that are loaded in the middle of an instruction;
-//!   [`ends`]: further ends of a run
+//!   [`ends`]: runs that end without an exit
 //! - [`registers`]: states are loaded into a vCPU and read back; [`counter`]: the processor's counter of branches
 //! - [`trials`]: tests that the host may be unable to run
 //!
-//! Excluded, because processors or hosts differ: CPUID, RDTSC, RDRAND and other features that the model hides; flags that
-//! the manual leaves undefined, x87 condition codes among them; RCPPS, RSQRTPS and the x87 functions, which each make
-//! approximates in its own way; data breakpoints at MOV SS; CR8; bits 19:16 of LAR's result; the last x87 instruction's
-//! addresses; accessed and dirty bits of page tables. Machines are compared by the rule of their clock mode
-//! (`digest::registers`).
+//! Processors or hosts differ in the following features, so programs leave them out: CPUID, RDTSC, RDRAND and other
+//! features that the CPU model hides; flags that the manual leaves undefined, also x87 condition codes; RCPPS, RSQRTPS
+//! and the x87 functions, which each make approximates in its own way; data breakpoints at MOV SS; CR8; bits 19:16 of
+//! LAR's result; the last x87 instruction's addresses; accessed and dirty bits of page tables. Machines are compared by
+//! the rule of their clock mode (`digest::registers`).
 //!
-//! `KVM_PROGRAMS` sets the number of programs. A test that needs something that the host lacks (`/dev/kvm`, a counter,
-//! registers that survive a shutdown, an instruction) is *ignored*, with the missing feature as the reason. No test passes
-//! without having run.
+//! `KVM_PROGRAMS` sets the number of programs. If the host lacks something that a test needs (`/dev/kvm`, a counter,
+//! registers that survive a shutdown, an instruction), the test is *ignored*, with the missing feature as the reason.
+//! No test passes without having run.
 
 mod beside;
 mod branches;

@@ -1,9 +1,9 @@
 //! Processors of other makes: a soft CPU that leaves other values in the status flags that the manual calls undefined.
 //!
-//! It executes up to the next instruction that leaves some flags undefined and replaces those flags, as `undefined`
-//! lists them for the instruction and its operands. If a handler begins within such a stretch, flags that it leaves
-//! undefined may keep the model's values. Flags after an instruction of several device accesses are not replaced: in
-//! the guests that run here, none of those instructions leaves a flag undefined.
+//! The processor executes instructions up to the next one that leaves some flags undefined. It then replaces the flags
+//! that `undefined` lists for this instruction and its operands. If an exception handler begins on the way, flags that
+//! the handler leaves undefined may keep the model's values. The processor does not replace flags after an instruction
+//! of several device accesses: in the guests of these tests, none of these instructions leaves a flag undefined.
 
 use std::collections::BTreeMap;
 
@@ -23,14 +23,14 @@ pub(crate) enum Make {
     Inverted,
     /// A random value each time.
     Noisy,
-    /// AF as on AMD's processors: set by shifts and divisions, unchanged by multiplications, bit scans and bit tests,
-    /// cleared by the rest. The other flags are the model's.
+    /// AF as on AMD's processors. Shifts and divisions set it, multiplications, bit scans and bit tests leave it
+    /// unchanged, and other instructions clear it. The other flags have the model's values.
     Amd,
 }
 
 impl Make {
-    /// Returns the flags after an instruction. `flags` holds the model's values, of which those in `undefined` are
-    /// replaced.
+    /// Returns the flags after an instruction. `flags` has the model's values, and this function replaces the flags in
+    /// `undefined`.
     fn leaves(self, i: &Instruction, undefined: u64, before: u64, flags: u64, rng: &mut Rng) -> u64 {
         use Mnemonic::{Bsf, Bsr, Bt, Btc, Btr, Bts, Div, Idiv, Imul, Mul, Sal, Sar, Shl, Shld, Shr, Shrd};
         let theirs = match self {
@@ -49,7 +49,7 @@ impl Make {
     }
 }
 
-/// Bytes of code that are decoded together.
+/// Number of bytes of code that the decoder reads at once.
 const STRETCH_BYTES: usize = 64;
 
 /// Consecutive instructions, up to one that leaves flags undefined or jumps.
@@ -60,7 +60,7 @@ struct Stretch {
     last: Instruction,
 }
 
-/// True if the result of an instruction depends on flags or RCX before it.
+/// True if the instruction's undefined flags depend on flags or RCX before it.
 fn depends_on_before(i: &Instruction) -> bool {
     use Mnemonic::{Bsf, Bsr, Bt, Btc, Btr, Bts, Div, Idiv, Imul, Mul};
     let by_cl = i.op_count() > 1 && i.op_register(i.op_count() - 1) == Register::CL;
@@ -92,9 +92,9 @@ pub(crate) struct Other {
     make: Make,
     rng: Rng,
     known: BTreeMap<u64, Stretch>,
-    /// Branches that the CPU counted before its state was replaced.
+    /// Number of branches that the CPU counted before its state was replaced.
     branches: u64,
-    /// Number of flags that were changed from the model's value.
+    /// Number of flags in which the replaced value differs from the model's.
     pub(crate) replaced: u64,
 }
 
@@ -107,7 +107,7 @@ impl Other {
     pub(crate) fn branches(&self, soft: &SoftEngine) -> u64 {
         self.branches + soft.branches()
     }
-    /// Resets the branch count when the CPU's state is about to be replaced from outside, as the CPU does.
+    /// Resets the branch count, as the CPU does. Called before the CPU's state is replaced from outside.
     pub(crate) fn state_replaced(&mut self) {
         self.branches = 0;
     }
@@ -133,7 +133,7 @@ impl Other {
     fn replace(&mut self, soft: &mut SoftEngine, i: &Instruction, undefined: u64, before: &CpuState) {
         let state = soft.state();
         if state.rip != i.next_ip() {
-            // The instruction was not reached, or a fault started a handler.
+            // The CPU did not reach the instruction, or a fault started a handler.
             return;
         }
         let rflags = self.make.leaves(i, undefined, before.rflags, state.rflags, &mut self.rng);

@@ -1,4 +1,4 @@
-//! A guest that moves between the engines at its exits ends in the same state as one that does not.
+//! A guest that moves between the engines at its exits ends in the same state as a guest that stays on one engine.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::trials::{Ran, trial};
 const PROGRAMS: u64 = 200;
 const EXITS_MAX: usize = 300;
 
-/// Runs until the guest is between two instructions, just after a device access. Returns false at the end.
+/// Runs until the guest is between two instructions, just after a device access. Returns false if the guest has ended.
 fn leg(engine: &mut dyn Engine, exits: &mut usize) -> bool {
     loop {
         let mut exit = engine.run(Until { icount: u64::MAX, ..Until::default() });
@@ -74,7 +74,7 @@ fn a_guest_that_moves_ends_as_one_that_stays(gates: Gates) -> Ran {
         let pages: Vec<u64> = (0..RAM_BYTES as u64 / 4096).collect();
         let (mut other_exits, mut n) = (0, 0u64);
         loop {
-            // The next engine gets the state, and its caches of memory are dropped.
+            // The next engine gets the state and drops its caches of memory.
             let (from, to): (&mut dyn Engine, &mut dyn Engine) =
                 if n.is_multiple_of(2) { (&mut on_soft, &mut on_kvm) } else { (&mut on_kvm, &mut on_soft) };
             if !leg(from, &mut other_exits) {

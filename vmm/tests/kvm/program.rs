@@ -1,7 +1,7 @@
 //! Random programs: a sequence of pieces of code, each of which ends after a bounded number of instructions.
 //!
-//! R15 is the address to continue at after a fault, R14 points to data, R13 counts system calls, RSP is a stack. An
-//! instruction that leaves flags undefined is followed by one that defines them all.
+//! R15 is the address at which a program continues after a fault. R14 points to data, R13 counts system calls, and RSP
+//! is a stack. After an instruction that leaves flags undefined, the next instruction defines all flags.
 
 use everett_assembler::*;
 
@@ -24,7 +24,7 @@ pub(crate) fn program(seed: u64, user: bool, lacks: Lacks) -> Guest {
     let mut rng = Rng::for_case(seed, 0);
     let mut g = Guest::new(user);
     for at in (DATA..DATA + DATA_BYTES).step_by(8) {
-        // Numbers of several kinds, so that as floating-point numbers not all are NaNs or tiny.
+        // The numbers are of several kinds, so that not all of them are NaNs or tiny floating-point numbers.
         let value = match rng.below(4) {
             0 => rng.next(),
             1 => rng.below(1000),
@@ -39,7 +39,7 @@ pub(crate) fn program(seed: u64, user: bool, lacks: Lacks) -> Guest {
     g.state.fpu.xmm = std::array::from_fn(|_| u128::from(rng.next()) << 64 | u128::from(rng.next()));
     let mut at = CODE;
     for _ in 0..PIECES {
-        // The first assembly only yields the piece's end, which the second one needs. Both have the same length.
+        // The first assembly only computes the piece's end, which the second assembly needs. Both have the same length.
         let mut twice = rng.clone();
         let end = g.code(at, |a| one(a, &mut twice, user, lacks, at));
         at = g.code(at, |a| one(a, &mut rng, user, lacks, end));
@@ -58,8 +58,8 @@ pub(crate) fn program(seed: u64, user: bool, lacks: Lacks) -> Guest {
 
 /// Writes one piece, which continues at `next` if it faults.
 fn one(a: &mut Assembler, rng: &mut Rng, user: bool, lacks: Lacks, next: u64) -> Done {
-    // Encoded by hand, with 8-byte constants: the length must not depend on `next`, which is not yet known in the first
-    // assembly.
+    // Encoded by hand, with 8-byte constants. The first assembly does not know `next` yet, so the length must not
+    // depend on it.
     a.db(&[0x49, 0xbf])?;
     a.db(&next.to_le_bytes())?;
     a.db(&[0x49, 0xbe])?;
@@ -88,7 +88,7 @@ fn r64(rng: &mut Rng) -> Register {
 fn memory(rng: &mut Rng) -> MemoryOperand {
     qword_ptr(r14 + rng.below(32) as i32)
 }
-/// Defines all flags.
+/// Emits an instruction that defines all status flags.
 fn define(a: &mut Assembler, rng: &mut Rng) -> Done {
     a.cmp(r64(rng), r64(rng))
 }
@@ -276,7 +276,7 @@ fn x87(a: &mut Assembler, rng: &mut Rng) -> Done {
         2 => a.fstp(qword_ptr(r14 + 16)),
         _ => a.fistp(dword_ptr(r14 + 24)),
     }?;
-    // Defines the four condition codes, three of which arithmetic leaves undefined.
+    // Defines the four x87 condition codes. Arithmetic leaves three of them undefined.
     a.fxam()
 }
 
@@ -300,7 +300,7 @@ fn branches(a: &mut Assembler, rng: &mut Rng) -> Done {
     a.set_label(over)
 }
 
-/// In ring 0 only: some hosts do not let ring 3 access ports, whatever IOPL is.
+/// Emits accesses to ports, for ring 0 only: some hosts do not let ring 3 access ports, whatever IOPL is.
 fn ports(a: &mut Assembler, rng: &mut Rng) -> Done {
     a.mov(dx, rng.below(0xe00) as i32)?;
     match rng.below(7) {
@@ -350,7 +350,7 @@ fn exceptions(a: &mut Assembler, rng: &mut Rng, no_int: bool) -> Done {
             a.jmp(rbx)
         }
         _ => {
-            // A misaligned access of an instruction that requires alignment.
+            // An access that is not aligned, by an instruction that requires alignment.
             a.or(r14, 1)?;
             a.cmp(eax, eax)?;
             a.movdqa(xmm0, xmmword_ptr(r14))
@@ -383,7 +383,7 @@ fn stack(a: &mut Assembler, rng: &mut Rng) -> Done {
 fn calls(a: &mut Assembler, rng: &mut Rng, no_syscall: bool) -> Done {
     match rng.below(3) {
         0 | 1 if !no_syscall => a.syscall(),
-        // Not allowed in ring 3.
+        // These instructions raise #GP in ring 3.
         _ => match rng.below(4) {
             0 => a.hlt(),
             1 => a.mov(rax, cr0),
@@ -455,7 +455,7 @@ fn system(a: &mut Assembler, rng: &mut Rng, lacks: Lacks) -> Done {
             a.popfq()?;
         }
         16 => {
-            // Turns write protection off and on.
+            // Switches write protection off and on.
             a.mov(rax, cr0)?;
             a.btc(rax, 16)?;
             a.mov(cr0, rax)?;
@@ -514,7 +514,7 @@ fn system(a: &mut Assembler, rng: &mut Rng, lacks: Lacks) -> Done {
             a.set_label(on)?;
         }
         26 => {
-            // A descriptor that is not present, or is no data segment.
+            // Selects a descriptor that is not present, or is no data segment.
             a.mov(eax, rng.pick(&[0x50, 0x40, 0x78]))?;
             a.mov(ds, eax)?;
         }

@@ -1,5 +1,5 @@
-//! Exceptions in which an exit's instruction ends. KVM queues them, and delivers them at the next entry. The soft CPU
-//! delivers them at once, and both engines have to take the next interrupt at the same place.
+//! Exceptions at the end of an exit's instruction. KVM queues them, and delivers them at the next entry. The soft CPU
+//! delivers them at once. Both engines have to take the next interrupt at the same instruction.
 
 use everett_assembler::*;
 use everett_cpu::{CacheConfig, CpuState, Request};
@@ -18,9 +18,9 @@ use crate::trials::trial;
 
 /// Guest-physical address beyond the scripted host's RAM.
 const NO_RAM: u64 = 0xd000_0000;
-/// #PF of a write by ring 0 to a page that is not present.
+/// Page fault of a write by ring 0 to a page that is not present: vector and error code.
 const FAULT: Fault = (14, Some(2));
-/// Type and rights of a gate that leaves interrupts enabled, and of one that does not.
+/// Type and rights of a gate that leaves interrupts enabled, and of a gate that disables them.
 const GATES: [(&str, u8); 2] = [("trap gate", 0x8f), ("interrupt gate", 0x8e)];
 
 /// Returns a guest that copies a byte from a device to a page that is not present.
@@ -40,7 +40,7 @@ fn guest(gate: u8) -> Guest {
     guest
 }
 
-/// Runs to the device access, answers it, and lets the instruction end. Returns the exit after it.
+/// Runs to the device access, answers it, and runs to the end of the instruction. Returns the exit after that.
 fn over_the_exit(engine: &mut dyn Engine, guest: &Guest, ram: &Ram) -> Exit {
     ram.shared().write_slice(&guest.ram, GuestAddress(0)).expect("it is RAM");
     engine.set_state(&guest.state);

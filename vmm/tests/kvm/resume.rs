@@ -1,4 +1,4 @@
-//! RFLAGS.RF: a processor clears it with each instruction. KVM finishes some instructions in the processor's place, and
+//! RFLAGS.RF after exits. A processor clears RF with each instruction. KVM finishes some instructions itself, and
 //! leaves RF set.
 
 use everett_assembler::*;
@@ -14,7 +14,7 @@ use vm_memory::{Bytes, GuestAddress};
 
 use crate::common::KERNEL_SS;
 use crate::ground::{CODE, DEVICE, Guest};
-use crate::lockstep::{Bench, FOREVER, Gates, tick};
+use crate::lockstep::{Bench, FOREVER, Gates, ticking_host};
 use crate::scripted::Shared;
 use crate::trials::{Ran, trial};
 
@@ -28,7 +28,7 @@ const EXITS: [(&str, Instruction); 5] = [
     ("HLT", |a| a.hlt()),
 ];
 
-/// Returns a guest that executes the instruction with RF set, as after the handler of a fault, and then halts.
+/// Returns a guest that executes the instruction with RF set, as the handler of a fault would leave it, and then halts.
 fn guest(instruction: Instruction) -> Guest {
     let mut guest = Guest::new(false);
     guest.code(CODE, |a| {
@@ -50,8 +50,7 @@ fn guest(instruction: Instruction) -> Guest {
 }
 
 fn it_is_clear_behind_an_exit_on_both_engines() -> Ran {
-    let host = crate::host()?;
-    let _ticker = tick();
+    let (host, _ticker) = ticking_host()?;
     let mut bench = Bench::new(&host, Gates::Open);
     for (name, instruction) in EXITS {
         // The seeds decide after which exits an interrupt comes.
@@ -62,8 +61,8 @@ fn it_is_clear_behind_an_exit_on_both_engines() -> Ran {
     Ok(())
 }
 
-/// Runs the guest past its first exit, lets it take an interrupt, and returns RFLAGS before the interrupt and in the
-/// interrupt's frame.
+/// Runs the guest past its first exit and lets it take an interrupt. Returns RFLAGS before the interrupt, and RFLAGS in
+/// the interrupt's frame.
 fn over_an_exit(engine: &mut dyn Engine, guest: &Guest, ram: &Ram) -> (u64, u64) {
     let memory = ram.shared();
     memory.write_slice(&guest.ram, GuestAddress(0)).expect("it is RAM");
@@ -83,7 +82,7 @@ fn over_an_exit(engine: &mut dyn Engine, guest: &Guest, ram: &Ram) -> (u64, u64)
 }
 
 fn an_interrupt_behind_an_exit_does_not_push_it() {
-    // The host's RAM covers the device's address, so only ports exit.
+    // The host's RAM covers the device's address, so the test only uses ports.
     for (name, instruction) in &EXITS[..2] {
         let guest = guest(*instruction);
         let ram = Ram::new(RAM_BYTES_MIN).expect("memory");

@@ -1,8 +1,8 @@
-//! A scripted host. Its processor is a soft CPU that stops as late as the script says, and its counter and TSC misbehave as
-//! the script says. It needs no `/dev/kvm`.
+//! A scripted host, which needs no `/dev/kvm`. Its processor is a soft CPU that stops as late as the script says, and
+//! its counter and TSC misbehave as the script says.
 //!
-//! Each trouble affects the guest's execution, as on a real host: a guest that is stopped too late has executed too much,
-//! and RDTSC sees a TSC that ticks. So an engine that misses a trouble has another digest.
+//! Each trouble affects the guest's execution, as on a real host. If the guest stops too late, it has executed too
+//! much. If the TSC ticks, RDTSC sees the tick. An engine that misses a trouble therefore computes another digest.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -18,26 +18,26 @@ use everett_vmm::ram::Ram;
 use crate::makes::{Make, Other};
 use crate::rng::Rng;
 
-/// A guest is told to stop this many branches before the exact place, because it stops late. The skid of sound hosts is
-/// smaller.
+/// Number of branches between the stop that the engine requests and the exact stop. The guest stops late, but on sound
+/// hosts its skid is smaller than this margin.
 pub(crate) const MARGIN: u64 = 64;
-/// Number of branches until another signal comes, if the counter's signal is lost.
+/// Number of branches until another signal comes, if the counter's signal was lost.
 const WATCHDOG: u64 = 50_000;
 
-/// Event at an entry.
+/// Trouble at an entry into the guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trouble {
-    /// The guest is stopped this many branches after the signal was due. Below [`MARGIN`] this has no effect.
+    /// The guest stops this many branches after the signal was due. Fewer than [`MARGIN`] have no effect.
     Late(u64),
     /// No signal comes when it is due.
     Lost,
-    /// The TSC ticks while the guest runs.
+    /// The TSC ticks while the guest executes.
     Tick,
-    /// The counter is taken away for a while.
+    /// The host takes the counter away for one entry.
     Uncounted,
     /// A signal comes before the guest executes anything.
     Signal,
-    /// The counter is gone for good.
+    /// The host takes the counter away for good.
     Gone,
 }
 

@@ -1,5 +1,5 @@
-//! Page tables that change while they are in use. A KVM that shadows them has to notice, even if the soft CPU executes the
-//! store. One that does not shadow them has nothing to notice, and a flush suffices ([`is_coherent`]).
+//! Page tables that change while the guest uses them. A KVM that shadows page tables has to notice the change, even if
+//! the soft CPU executes the store. A KVM that does not shadow them only needs a flush ([`is_coherent`]).
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,10 +10,10 @@ use libtest_mimic::Trial;
 use vm_memory::{Bytes, GuestAddress};
 
 use crate::ground::{CODE, DATA, DEVICE, END, Guest, TABLES};
-use crate::lockstep::{Bench, Gates, SIGNALS_MAX, memory, tick};
+use crate::lockstep::{Bench, Gates, SIGNALS_MAX, memory, tick, ticking_host};
 use crate::trials::{Lacking, Ran, trial};
 
-/// The page whose mapping changes, and the page that it is mapped to then. At first each is mapped to itself.
+/// The page whose mapping changes.
 const FROM: u64 = DATA;
 const TO: u64 = DATA + 0x2000;
 const ENTRY: u64 = TABLES + 0x3000 + (FROM >> 12) * 8;
@@ -35,8 +35,8 @@ fn changing(a: Code<'_>, change: Change) -> Result<(), Error> {
     a.invlpg(ptr(rsi))
 }
 
-/// A guest that reads and writes `FROM` and has its entry changed, again and again. It reports each value that it reads to
-/// a device.
+/// A guest that reads and writes `FROM` and has its entry changed, again and again. It reports each value that it reads
+/// to a device.
 fn guest(user: bool, change: Change) -> Guest {
     let mut g = Guest::new(user);
     g.code(CODE, |a| {
@@ -72,13 +72,12 @@ fn guest(user: bool, change: Change) -> Guest {
 }
 
 fn a_store_to_an_entry_and_invlpg_take_effect() -> Ran {
-    let host = crate::host()?;
-    let _ticker = tick();
+    let (host, _ticker) = ticking_host()?;
     let mut bench = Bench::new(&host, Gates::Open);
     let changes: [(&str, Change); 4] = [
         ("a store", |a| a.mov(qword_ptr(rbp), rbx)),
         ("an exchange", |a| a.xchg(qword_ptr(rbp), rbx)),
-        // On some hosts, KVM cannot execute the following instructions, so the soft CPU does.
+        // Some hosts' KVM cannot execute the following instructions, so the soft CPU does.
         ("CMPXCHG16B", |a| a.lock().cmpxchg16b(xmmword_ptr(rbp))),
         ("a vector", |a| {
             a.movq(xmm0, rbx)?;
@@ -96,8 +95,8 @@ fn a_store_to_an_entry_and_invlpg_take_effect() -> Ran {
 /// Number of times that a page is replaced.
 const TIMES: u64 = 100;
 
-/// Returns the number of times that a guest reads an earlier page, if this process replaces the entry and the page
-/// after each read, and flushes the TLB.
+/// Runs a guest that reads a page. This process replaces the paging entry and the page after each read, and flushes the
+/// TLB. Returns the number of reads that saw an earlier page.
 fn earlier_pages_seen(host: &Host, user: bool) -> u64 {
     let _ticker = tick();
     let mut guest = Guest::new(user);
@@ -130,7 +129,7 @@ fn earlier_pages_seen(host: &Host, user: bool) -> u64 {
     earlier
 }
 
-/// True if replaced memory needs no more than a flush on this host. If so, the engines of these tests do no more.
+/// True if this host needs only a flush after memory was replaced. The engines of these tests then only flush.
 pub(crate) fn is_coherent(host: &Host) -> bool {
     static COHERENT: OnceLock<bool> = OnceLock::new();
     *COHERENT.get_or_init(|| [false, true].iter().all(|&user| earlier_pages_seen(host, user) == 0))

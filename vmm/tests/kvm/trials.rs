@@ -1,8 +1,8 @@
 //! Tests that are reported as *ignored*, with the reason, if the host lacks a feature that they need.
 //!
-//! libtest decides before a test begins whether it is ignored. A trial of libtest-mimic decides while it runs, and the
-//! runner's summary counts it as ignored. Two other differences from libtest: each trial has to be listed, and output is
-//! not captured, so figures go to stderr.
+//! libtest decides before a test begins whether the test is ignored. A trial of libtest-mimic decides while it runs,
+//! and the runner's summary counts it as ignored. Two other things differ from libtest: a list must contain each trial,
+//! and the runner does not capture output, so tests print figures to stderr.
 
 use std::any::type_name;
 use std::fmt::Display;
@@ -11,7 +11,7 @@ use std::thread;
 
 use libtest_mimic::{Completion, Trial};
 
-/// The reason why a test cannot run on this host.
+/// Reason why a test cannot run on this host.
 #[derive(Debug)]
 pub(crate) struct Lacking(String);
 
@@ -22,7 +22,7 @@ impl Lacking {
     }
 }
 
-/// Result of a test that needs a feature of the host. A failure is a panic, as in any test.
+/// Result of a test that needs a feature of the host. If the test fails, it panics, as any test does.
 pub(crate) type Ran = Result<(), Lacking>;
 
 /// Return type of a test function.
@@ -43,8 +43,8 @@ impl Ending for Ran {
     }
 }
 
-/// Returns a test that runs on its own thread, as libtest does: timers and signals of one test do not reach the next, and a
-/// panic message names the test.
+/// Returns a test that runs on its own thread, as in libtest. Timers and signals of one test therefore do not reach the
+/// next test, and a panic message names the test.
 pub(crate) fn named<E: Ending>(name: impl Into<String>, test: impl FnOnce() -> E + Send + 'static) -> Trial {
     let name = name.into();
     let thread = thread::Builder::new().name(name.clone());
@@ -54,16 +54,17 @@ pub(crate) fn named<E: Ending>(name: impl Into<String>, test: impl FnOnce() -> E
     })
 }
 
-/// Returns a test under the name that libtest would give it: its path without the crate.
+/// Returns a test with the name that libtest would use: its path without the crate.
 pub(crate) fn trial<E: Ending, T: FnOnce() -> E + Send + 'static>(test: T) -> Trial {
     let path = type_name::<T>();
     named(path.split_once("::").map_or(path, |(_, name)| name), test)
 }
 
-/// Checks that no source file of this folder has a `#[test]`, which a program with its own `main` would silently leave out.
+/// Checks that no source file of this folder has a `#[test]`. A program with its own `main` would silently leave out
+/// these tests.
 ///
 /// # Panics
-/// Panics if a file has one, or if the folder cannot be read.
+/// Panics if a file has a `#[test]`, or if the folder cannot be read.
 pub(crate) fn each_test_is_listed(folder: &Path) {
     let attribute = ["#[", "test]"].concat();
     for entry in std::fs::read_dir(folder).expect("the folder of these tests") {

@@ -13,7 +13,7 @@ use vm_memory::{Bytes, GuestAddress};
 
 use crate::ground::{CODE, DATA, DEVICE, Guest};
 use crate::lockstep::{
-    Gates, Memory, bytes, comparable, difference, kvm_engine, memory, memory_difference, tick,
+    Gates, Memory, bytes, comparable, difference, kvm_engine, memory, memory_difference, ticking_host,
 };
 use crate::trials::{Ran, trial};
 
@@ -35,7 +35,7 @@ fn guest(f: impl FnOnce(&mut Assembler) -> Result<(), Error>) -> (Guest, Memory)
     (g, memory)
 }
 
-/// Runs to HLT. Answers each read with a different value.
+/// Runs to HLT. Answers each read with another value.
 fn to_the_end(engine: &mut dyn Engine) -> (Vec<Exit>, CpuState) {
     let mut exits = Vec::new();
     loop {
@@ -52,8 +52,7 @@ fn to_the_end(engine: &mut dyn Engine) -> (Vec<Exit>, CpuState) {
 }
 
 fn repeated_port_accesses_come_one_by_one_and_in_order() -> Ran {
-    let host = crate::host()?;
-    let _ticker = tick();
+    let (host, _ticker) = ticking_host()?;
     type Code = fn(&mut Assembler) -> Result<(), Error>;
     let repeated: [(&str, Code, usize); 4] = [
         ("outsb", |a| a.rep().outsb(), 11),
@@ -85,8 +84,7 @@ fn repeated_port_accesses_come_one_by_one_and_in_order() -> Ran {
 }
 
 fn a_state_that_replaces_one_in_the_middle_of_a_read_is_not_touched_by_it() -> Ran {
-    let host = crate::host()?;
-    let _ticker = tick();
+    let (host, _ticker) = ticking_host()?;
     let (g, memory) = guest(|a| {
         a.mov(rsi, DEVICE)?;
         a.mov(rax, qword_ptr(rsi))?;

@@ -8,25 +8,25 @@ use crate::small::{DATA, LAPIC, UART, assemble, out, store, vector};
 
 const TIMER: u64 = 0x40;
 const OWN: u64 = 0x51;
-/// Each guest has 5 to `PIECES` + 4 pieces.
+/// Guests have 5 to `PIECES` + 4 pieces.
 const PIECES: u64 = 40;
 /// Port of the UART's scratch register, which reads back the written value.
 const SCRATCH: u32 = UART + 7;
 
-/// Additional actions of guests.
+/// Additional actions of a guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Also {
-    /// None.
+    /// No additional action.
     Nothing,
-    /// Compute, in some cases for so long that several events become due meanwhile.
+    /// The guest computes, sometimes for so long that several events become due meanwhile.
     Compute,
-    /// Compute and read the TSC.
+    /// The guest computes and reads the TSC.
     ComputeAndLook,
-    /// Leave status flags undefined as long as possible, and never copy them.
+    /// The guest leaves status flags undefined as long as possible, and never copies them.
     LeaveUndefined,
 }
 
-/// Returns a guest's code. R15 counts interrupts, R14 sums all observed values.
+/// Returns a guest's code. R15 counts interrupts, and R14 is the sum of all observed values.
 pub(crate) fn guest(seed: u64) -> Vec<u8> {
     guest_that(seed, Also::Nothing)
 }
@@ -46,7 +46,7 @@ pub(crate) fn guest_that(seed: u64, also: Also) -> Vec<u8> {
                 undefined(a, &mut rng)?;
             }
         }
-        // Power off.
+        // Switches the machine off.
         out(a, u32::from(SLEEP_CONTROL_PORT), 0x34)?;
         for label in [timer, own] {
             a.set_label(label)?;
@@ -70,13 +70,13 @@ fn piece(a: &mut Assembler, rng: &mut Rng, also: Also) -> Result<(), Error> {
     };
     match rng.below(kinds) {
         0 => store(a, LAPIC + 0x320, pick_mode(rng))?,
-        // Half of these times are shorter than the time of an exit, others up to a hundred times as long.
+        // Half of these times are shorter than the vtime of an exit, and others are up to a hundred times as long.
         1 => store(a, LAPIC + 0x380, (rng.next() >> 44 >> rng.below(18)) as u32)?,
         2 => store(a, LAPIC + 0x300, 0x4_0000 | OWN as u32)?,
         3 => a.sti()?,
         4 => a.cli()?,
         5 => {
-            // Waits for an interrupt. The timer is set first, or the wait might never end.
+            // Waits for an interrupt. Sets the timer first, because otherwise the wait might never end.
             store(a, LAPIC + 0x320, TIMER as u32)?;
             store(a, LAPIC + 0x380, 1 + rng.below(300_000) as u32)?;
             a.sti()?;
@@ -104,7 +104,7 @@ fn piece(a: &mut Assembler, rng: &mut Rng, also: Also) -> Result<(), Error> {
             a.add(r14, rax)?;
         }
         12 => {
-            // Computes; in clock mode `exit`, no time passes meanwhile.
+            // Computes. In clock mode `exit`, no time passes meanwhile.
             let again = a.create_label();
             a.mov(ecx, 1 + rng.below(3000) as u32)?;
             a.set_label(again)?;
@@ -127,7 +127,7 @@ fn piece(a: &mut Assembler, rng: &mut Rng, also: Also) -> Result<(), Error> {
             a.rep().movsq()?;
         }
         15..=17 => {
-            // Computes, in most cases briefly.
+            // Computes, mostly for a short time.
             let again = a.create_label();
             a.mov(ecx, 1 + (rng.below(3_000_000) >> rng.below(16)) as u32)?;
             a.set_label(again)?;
@@ -152,8 +152,8 @@ fn piece(a: &mut Assembler, rng: &mut Rng, also: Also) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes instructions that leave flags undefined, among some that read defined ones. Their results, which are defined, are
-/// summed. Uses RAX, RCX and RDX.
+/// Emits instructions that leave flags undefined, among instructions that read defined flags. Adds the defined results
+/// to the sum. Uses RAX, RCX and RDX.
 fn undefined(a: &mut Assembler, rng: &mut Rng) -> Result<(), Error> {
     for _ in 0..1 + rng.below(4) {
         let n = rng.below(64) as i32;
@@ -179,19 +179,19 @@ fn undefined(a: &mut Assembler, rng: &mut Rng) -> Result<(), Error> {
                 a.bsf(rax, rcx)?;
             }
             12 => {
-                // CF of a bit test is defined, ZF is unchanged.
+                // CF of a bit test is defined, and ZF is unchanged.
                 a.bt(rax, n)?;
                 a.adc(rax, rcx)?;
                 a.imul_2(rcx, rax)?;
             }
             13 => {
-                // Without overflow.
+                // The division cannot overflow.
                 a.xor(edx, edx)?;
                 a.mov(ecx, 1 + rng.below(1000) as u32)?;
                 a.div(rcx)?;
             }
             14 => {
-                // OF of a shift by one is defined, AF is not.
+                // OF of a shift by one is defined, but AF is not.
                 a.shl(rcx, 1)?;
                 a.cmovo(rax, r15)?;
             }
@@ -208,7 +208,7 @@ fn pick_mode(rng: &mut Rng) -> u32 {
     rng.pick(&[0, 0, 0x2_0000, 0x1_0000]) | TIMER as u32
 }
 
-/// Loads a doubleword and adds it to the sum. Uses RAX and RBX.
+/// Emits code that loads a doubleword and adds it to the sum. Uses RAX and RBX.
 fn load(a: &mut Assembler, address: u64) -> Result<(), Error> {
     a.mov(rbx, address)?;
     a.mov(eax, dword_ptr(rbx))?;

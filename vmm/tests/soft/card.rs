@@ -31,9 +31,9 @@ pub(crate) const BROADCAST: [u8; 6] = [0xff; 6];
 /// Address of the script.
 pub(crate) const SCRIPT: u64 = 0x140_0000;
 pub(crate) const ENTRY_BYTES: u64 = 16;
-/// Marker in place of an address: the script continues at another entry.
+/// Marker that stands in an entry's address: the script continues at another entry.
 pub(crate) const JUMP: u64 = 1;
-/// ACKNOWLEDGE, DRIVER, FEATURES_OK, DRIVER_OK.
+/// Values of the status register that a driver writes in turn: ACKNOWLEDGE, DRIVER, FEATURES_OK, DRIVER_OK.
 const STATUS: [u32; 4] = [1, 2, 8, 4];
 /// VIRTIO_F_VERSION_1, in the upper half of the features.
 const VERSION_1: u32 = 1;
@@ -70,7 +70,7 @@ pub(crate) struct Script {
 }
 
 impl Script {
-    /// Returns a script that sets the card up with empty rings.
+    /// Returns a script that initialises the card with empty rings.
     pub(crate) fn up() -> Script {
         let mut script = Script::default();
         script.bring_up();
@@ -106,7 +106,7 @@ impl Script {
         self.ring(TRANSMIT, i, i);
     }
 
-    /// Negotiates up to FEATURES_OK.
+    /// Resets the card and initialises it up to the status FEATURES_OK.
     pub(crate) fn negotiate(&mut self) {
         for status in [0, STATUS[0], STATUS[1]] {
             self.set(reg::VIRTIO_MMIO_STATUS, status);
@@ -116,7 +116,7 @@ impl Script {
         self.set(reg::VIRTIO_MMIO_STATUS, STATUS[2]);
     }
 
-    /// Sets a queue up.
+    /// Adds stores that set up a queue with this size and these addresses.
     pub(crate) fn queue(&mut self, queue: u32, size: u32, [table, available, used]: [u64; 3]) {
         self.set(reg::VIRTIO_MMIO_QUEUE_SEL, queue);
         self.set(reg::VIRTIO_MMIO_QUEUE_NUM, size);
@@ -132,7 +132,7 @@ impl Script {
         self.set(reg::VIRTIO_MMIO_QUEUE_READY, 1);
     }
 
-    /// Adds bytes to the initial memory.
+    /// Adds bytes to the initial content of the guest's memory.
     pub(crate) fn lay(&mut self, address: u64, bytes: &[u8]) {
         self.image.push((address, bytes.to_vec()));
     }
@@ -146,7 +146,7 @@ impl Script {
         self.lay(rings(queue)[1] + 4 + 2 * u64::from(i), &head.to_le_bytes());
     }
 
-    /// Adds a store that moves the available index.
+    /// Adds a store that sets the queue's available index.
     pub(crate) fn available(&mut self, queue: u32, index: u16) {
         self.store(rings(queue)[1], u32::from(index) << 16);
     }

@@ -1,4 +1,4 @@
-//! Ends of guests. Each kind of broken guest has a named end.
+//! Ends of guests: each kind of broken guest ends its machine with a reason of its own.
 
 use everett_assembler::*;
 use everett_vmm::machine::{End, STORM_INTERRUPTS};
@@ -24,7 +24,8 @@ fn a_guest_prints_and_powers_off() {
     let mut machine = plain(&code);
     assert_eq!(machine.run(&Until::vtime(1_000_000)), Stop::End(End::PowerOff));
     assert_eq!(machine.output().take_console(), b"hello\n");
-    // 3 instructions for each byte, then 2 MOVs. The OUT that powers off has not retired.
+    // The guest executes 3 instructions for each byte, then 2 MOVs. The OUT that switches the power off has not
+    // retired.
     assert_eq!((machine.icount(), machine.vtime()), (20, 20));
 }
 
@@ -114,8 +115,8 @@ fn memory_beyond_ram_is_open_bus() {
     assert_eq!(machine.output().unknown_accesses(), 2);
 }
 
-/// The handler of #UD is itself a UD2, and each exception starts again at the top of an interrupt stack, so the stack
-/// never overflows. The CPU raises exceptions without end, and no instruction retires.
+/// The handler of #UD is itself a UD2. Each exception starts again at the top of an interrupt stack, so the stack never
+/// overflows. The CPU raises exceptions without end, and no instruction retires.
 #[test]
 fn exceptions_without_end_are_found() {
     const TSS: u64 = 0x160_0000;

@@ -1,4 +1,4 @@
-//! The same guest has the same trail, whatever the caches, the stops and the observers.
+//! A guest has the same trail with all caches, stops and observers.
 
 use everett_assembler::*;
 use everett_cpu::CacheConfig;
@@ -128,25 +128,26 @@ fn another_speed_is_another_world_that_repeats() {
 
 /// Last byte of a 2 MiB page.
 const STRADDLING: u64 = 0x11f_ffff;
-/// Paging entry of the next page. The page directory of the first GiB is the third of the boot's page tables.
+/// Address of the paging entry of the page after [`STRADDLING`]. The page directory of the first GiB is the third of
+/// the boot's page tables.
 const NEXT_ENTRY: u64 = PAGE_TABLES + 2 * PAGE + 8 * ((STRADDLING + 1) >> 21);
 const ACCESSED: i32 = 1 << 5;
 
-/// An instruction that crosses the end of a page is replaced by one that does not. Executing the new one does not touch
-/// the next page's paging entry, whatever was decoded before.
+/// The guest replaces an instruction that crosses the end of a page by one that does not. When the CPU executes the new
+/// instruction, it must not access the next page's paging entry, although it decoded the old instruction.
 #[test]
 fn code_that_no_longer_straddles_pages_does_not_access_the_next_page() {
     let code = assemble(|a| {
         let end = a.create_label();
         a.mov(rsp, DATA)?;
         a.mov(rbx, STRADDLING)?;
-        // MOV EAX, imm32 from the last byte on, followed by RET.
+        // Writes MOV EAX, imm32 from the last byte of the page on, followed by RET.
         a.mov(byte_ptr(rbx), 0xb8)?;
         a.mov(dword_ptr(rbx + 1), 0x1234_5678)?;
         a.mov(byte_ptr(rbx + 5), 0xc3)?;
         a.call(rbx)?;
         a.mov(r8d, eax)?;
-        // RET in the place of the MOV.
+        // Writes RET over the first byte of the MOV.
         a.mov(byte_ptr(rbx), 0xc3)?;
         a.mov(rdi, NEXT_ENTRY)?;
         a.and(dword_ptr(rdi), !ACCESSED)?;

@@ -1,33 +1,26 @@
-//! Clock mode `exit` on the soft CPU: time passes, interrupts are taken and stops occur only after exits.
+//! Clock mode `exit` on the soft CPU: only exits advance the virtual time, and interrupts and stops come only after
+//! exits.
 
 use everett_assembler::*;
-use everett_cpu::{CacheConfig, Watchpoint};
 use everett_vmm::clock::EXIT_INSTRUCTIONS;
-use everett_vmm::engine::counting::CountingEngine;
-use everett_vmm::engine::soft::{FlushSchedule, SoftEngine};
 use everett_vmm::machine::End;
-use everett_vmm::{Digest, Machine, Stop, Until};
+use everett_vmm::{ClockMode, Machine, Stop, Until};
 
-use crate::guest::{DATA, UART, assemble, config_in_exits, count_tick, out, timer};
+use crate::guest::{DATA, UART, assemble, config_in, count_tick, out, plain_in, timer};
 
-/// Time of an exit, in nanoseconds.
+/// Vtime of an exit, in nanoseconds.
 const EXIT_NS: u64 = EXIT_INSTRUCTIONS;
 
-fn machine_with(code: &[u8], change: impl FnOnce(&mut CountingEngine)) -> Machine {
-    let (config, _folder) = config_in_exits(code);
-    let engine = |ram: &everett_vmm::ram::Ram| {
-        let mut engine = CountingEngine::exits(SoftEngine::new(ram.shared(), CacheConfig::default()));
-        change(&mut engine);
-        engine
-    };
-    Machine::new(config, |ram| Ok(engine(ram))).unwrap()
+fn machine(code: &[u8]) -> Machine {
+    let (config, _folder) = config_in(ClockMode::Exit, code);
+    Machine::new(config, |ram| Ok(plain_in(ClockMode::Exit, ram))).unwrap()
 }
 
 /// A guest with a timer of 25 us that computes, copies 100 bytes and prints a dot, 200 times, and finally halts
 /// forever. The guest sets bits at `DATA + 0x180` if time passes during a copy, and at `DATA + 0x188` if an interrupt
 /// is taken during one.
-fn busy() -> Machine {
-    let code = assemble(|a| {
+pub(crate) fn busy() -> Vec<u8> {
+    assemble(|a| {
         let (handler, again, inner) = (a.create_label(), a.create_label(), a.create_label());
         timer(a, 25_000, handler)?;
         a.sti()?;
@@ -60,13 +53,13 @@ fn busy() -> Machine {
         a.hlt()?;
         a.set_label(handler)?;
         count_tick(a)
-    });
-    machine_with(&code, |_| {})
+    })
 }
 
-fn finish(machine: &mut Machine) -> (u64, u64, Digest) {
+/// Runs to the end. Returns the final count and vtime.
+fn finish(machine: &mut Machine) -> (u64, u64) {
     assert_eq!(machine.run(&Until::vtime(u64::MAX)), Stop::End(End::HaltedForever));
-    (machine.icount(), machine.vtime(), machine.digest())
+    (machine.icount(), machine.vtime())
 }
 
 fn word(machine: &Machine, at: u64) -> u64 {
@@ -77,39 +70,18 @@ fn word(machine: &Machine, at: u64) -> u64 {
 
 #[test]
 fn time_passes_and_interrupts_are_taken_only_at_exits() {
-    let mut machine = busy();
-    let (exits, vtime, _) = finish(&mut machine);
+    let mut machine = machine(&busy());
+    let (exits, vtime) = finish(&mut machine);
     let ticks = machine.cpu().gpr[15];
-    // Four exits of the timer's setup, the dots, an EOI for each tick, HLT.
+    // The guest has four exits for the setup of the timer, one for each dot, one for the EOI of each tick, and HLT.
     assert_eq!((exits, vtime), (4 + 200 + ticks + 1, exits * EXIT_NS));
     assert!(ticks > 50 && machine.stats().interrupts >= ticks, "the timer ticked {ticks} times");
     assert_eq!((word(&machine, DATA + 0x180), word(&machine, DATA + 0x188)), (0, 0));
 }
 
 #[test]
-fn stops_observers_and_caches_change_nothing() {
-    let expected = finish(&mut busy());
-    let mut machine = busy();
-    for _ in 0..1000 {
-        machine.run(&Until::vtime(machine.vtime() + EXIT_NS / 3));
-        machine.digest();
-    }
-    assert_eq!(finish(&mut machine), expected);
-
-    let mut machine = busy();
-    machine.engine_mut().soft_mut().unwrap().flush_at_random(FlushSchedule { interval: 1000, seed: 1 });
-    assert_eq!(finish(&mut machine), expected);
-
-    let mut machine = busy();
-    let watched = Watchpoint { address: DATA + 0x180, len: 16, loads: true, stores: true };
-    assert!(machine.watch(&[watched]));
-    assert_eq!(finish(&mut machine), expected);
-    assert!(machine.output().take_notes().len() >= 400, "each access is reported");
-}
-
-#[test]
 fn a_stop_at_a_vtime_is_the_first_exit_at_or_after_it() {
-    let mut machine = busy();
+    let mut machine = machine(&busy());
     for (to, at) in [(1, 1), (EXIT_NS, 1), (EXIT_NS + 1, 2), (10 * EXIT_NS - 1, 10)] {
         assert_eq!(machine.run(&Until::vtime(to)), Stop::Time);
         assert_eq!((machine.icount(), machine.vtime()), (at, at * EXIT_NS));
@@ -122,26 +94,6 @@ fn a_stop_at_a_vtime_is_the_first_exit_at_or_after_it() {
 }
 
 #[test]
-fn an_endless_computation_ends_at_the_same_place_with_and_without_observers() {
-    let code = assemble(|a| {
-        let forever = a.create_label();
-        out(a, UART, u32::from(b'.'))?;
-        a.mov(rbx, DATA)?;
-        a.set_label(forever)?;
-        a.inc(rsi)?;
-        a.mov(qword_ptr(rbx), rsi)?;
-        a.jmp(forever)
-    });
-    let mut plain = machine_with(&code, |engine| engine.give_up_after(30_000));
-    assert_eq!(plain.run(&Until::vtime(u64::MAX)), Stop::End(End::NoExit));
-    assert_eq!(plain.icount(), 1);
-    let mut watched = machine_with(&code, |engine| engine.give_up_after(30_000));
-    watched.watch(&[Watchpoint { address: DATA, len: 8, loads: false, stores: true }]);
-    assert_eq!(watched.run(&Until::vtime(u64::MAX)), Stop::End(End::NoExit));
-    assert_eq!((watched.cpu(), watched.digest()), (plain.cpu(), plain.digest()));
-}
-
-#[test]
 fn a_repeated_access_to_a_device_is_one_exit() {
     let code = assemble(|a| {
         a.mov(rsi, DATA)?;
@@ -151,7 +103,7 @@ fn a_repeated_access_to_a_device_is_one_exit() {
         a.cli()?;
         a.hlt()
     });
-    let mut machine = machine_with(&code, |_| {});
+    let mut machine = machine(&code);
     assert_eq!(finish(&mut machine).0, 2);
     assert_eq!(machine.output().take_console().len(), 9);
 }

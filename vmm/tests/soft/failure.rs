@@ -4,20 +4,18 @@ use everett_assembler::*;
 use everett_cpu::{CacheConfig, Code};
 use everett_snapshot::Pool;
 use everett_vmm::clock::ClockMode;
-use everett_vmm::engine::any::AnyEngine;
-use everett_vmm::engine::counting::CountingEngine;
 use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::machine::End;
 use everett_vmm::ram::Ram;
 use everett_vmm::{Machine, Stop, Until};
 
-use crate::guest::{UART, assemble, config_in, out};
+use crate::guest::{UART, assemble, caches_in, config_in, out, soft_in};
 
 /// Message of the planted panic.
 const MESSAGE: &str = "a planted panic of CPUID";
-/// Rounds of the guest: enough for its code to be translated long before the panic.
+/// Number of rounds of the guest: the CPU has translated its code long before the panic.
 const ROUNDS: u32 = 20_000;
-/// Instruction count from which on CPUID panics.
+/// CPUID panics at this instruction count and later.
 const FROM: u64 = 60_000;
 
 /// Returns a guest that executes CPUID in each round, prints a dot every 256 rounds, and finally halts for ever.
@@ -42,30 +40,23 @@ fn guest() -> Vec<u8> {
 }
 
 fn caches(clock: ClockMode, translate_after: Option<u32>) -> CacheConfig {
-    CacheConfig { translate_after, branches: clock == ClockMode::Branch, ..CacheConfig::default() }
+    caches_in(clock, CacheConfig { translate_after, ..CacheConfig::default() })
 }
 
-/// Returns a machine in this clock mode, on this code.
+/// Returns a machine in this clock mode whose CPU uses `code`.
 fn machine(clock: ClockMode, code: &Code) -> Machine {
     machine_with(clock, code, |_| {})
 }
 
-/// Returns a machine to whose CPU `prepare` is applied before the CPU gets its first state.
+/// Returns a machine. Before its CPU gets its first state, `prepare` changes the CPU.
 fn machine_with(clock: ClockMode, code: &Code, prepare: impl Fn(&mut SoftEngine)) -> Machine {
     let (config, _folder) = config_in(clock, &guest());
-    let soft = |ram: &Ram| {
-        let mut engine = SoftEngine::sharing(ram.shared(), code);
-        prepare(&mut engine);
-        engine
+    let engine = |ram: &Ram| {
+        let mut soft = SoftEngine::sharing(ram.shared(), code);
+        prepare(&mut soft);
+        soft_in(clock, soft)
     };
-    let machine = Machine::new(config, |ram| {
-        Ok(match clock {
-            ClockMode::Exit => AnyEngine::Counting(Box::new(CountingEngine::exits(soft(ram)))),
-            ClockMode::Branch => AnyEngine::Counting(Box::new(CountingEngine::branches(soft(ram)))),
-            _ => AnyEngine::Soft(Box::new(soft(ram))),
-        })
-    });
-    machine.unwrap()
+    Machine::new(config, |ram| Ok(engine(ram))).unwrap()
 }
 
 fn plant(machine: &mut Machine) {
@@ -76,8 +67,7 @@ fn translated(machine: &mut Machine) -> u64 {
     machine.engine_mut().soft_mut().unwrap().blocks_translated()
 }
 
-/// Handlers are called from translated code, which cannot be unwound. A panic that passed through it would abort the
-/// process.
+/// Translated code calls handlers, and a panic cannot unwind through translated code: it would abort the process.
 #[test]
 fn a_panic_in_a_handler_ends_the_machine_with_its_message() {
     let failed = End::Engine(MESSAGE.to_owned());
@@ -91,13 +81,13 @@ fn a_panic_in_a_handler_ends_the_machine_with_its_message() {
                 assert_eq!(machine.run(&Until::vtime(u64::MAX)), Stop::End(failed.clone()), "{clock:?}");
             }
             assert_eq!(translated(&mut machine) > 0, translate_after.is_some());
-            // The end stays the same when the machine is inspected and when it is restored.
+            // A digest, a moment and a restore do not change the end.
             machine.digest();
             let after = machine.moment(&Pool::default());
             machine.restore(&before).unwrap();
             assert_eq!(machine.end(), Some(&failed), "a CPU that has panicked is never used again");
 
-            // Another machine that shares the code continues from the earlier moment, with the same result as a machine
+            // Another machine that shares the code continues from the earlier moment. Its result is that of a machine
             // with code of its own that runs from the beginning.
             let mut other = self::machine(clock, &code);
             other.restore(&before).unwrap();
@@ -115,7 +105,7 @@ fn a_panic_in_a_handler_ends_the_machine_with_its_message() {
     );
 }
 
-/// The interpreting CPU of lockstep panics, while the CPU that is compared with it does not.
+/// Lockstep has a second CPU, which interprets. It panics, while the first CPU does not.
 #[test]
 fn a_panic_in_lockstep_is_a_failure_of_the_engine() {
     for clock in [ClockMode::Insn, ClockMode::Exit, ClockMode::Branch] {

@@ -1,20 +1,16 @@
-//! Golden trails: a world of three small guests whose digests are literals here, in each clock mode.
+//! Golden trails: the digests of a world of three small guests, in each clock mode, are literals in this file.
 //!
-//! Every host that runs the tests must produce these digests: they pin the CPU, devices, disks, the wire, faults,
-//! random streams and forks across hosts. Every parameter that has a default elsewhere is explicit here. A change
-//! that is meant to change trails needs a new machine version; the assertion prints the new values, to be copied into
+//! Every host that runs the tests must produce these digests. They fix the behaviour of the CPU, devices, disks, the
+//! wire, faults, random streams and forks on all hosts. Every parameter that has a default elsewhere is explicit here.
+//! If you change trails on purpose, choose a new machine version, and copy the values that the assertion prints into
 //! [`GOLDEN`].
 
 use everett_assembler::*;
-use everett_cpu::CacheConfig;
 use everett_fault::{DiskFault, Distribution, Links, NetworkFault, Requests};
 use everett_snapshot::Pool;
-use everett_streams::{Lineage, Owner, Purpose, Streams};
+use everett_streams::{BootSeed, Lineage, Owner, Purpose, Seed, Streams};
 use everett_vmm::clock::ClockMode;
 use everett_vmm::disk::{Disk, PowerLossOptions, SectorSize};
-use everett_vmm::engine::any::AnyEngine;
-use everett_vmm::engine::counting::CountingEngine;
-use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::layout::{VIRTIO, VIRTIO_STRIDE};
 use everett_vmm::machine::{CardConfig, DiskConfig, MachineConfig, Moment};
 use everett_vmm::ram::Ram;
@@ -27,7 +23,7 @@ use virtio_bindings::virtio_mmio as reg;
 use vm_memory::{Bytes, GuestAddress};
 
 use crate::card::{frame, mac};
-use crate::guest::{assemble, config_in, count_tick, store, timer};
+use crate::guest::{assemble, config_in, count_tick, plain_in, store, timer};
 use crate::plan::{MS, US};
 
 /// Trail hashes of three timelines: without a fork, and forked as child 1 and as child 2.
@@ -46,13 +42,13 @@ const END: u64 = 8 * MS;
 /// Maximum distance between two digests, in nanoseconds of vtime.
 const STEP: u64 = MS / 2;
 
-/// Slots of the devices.
+/// Slots of the virtio devices.
 const RNG: u64 = 1;
 const DISK: u64 = 2;
 const CARD: u64 = 3;
-/// Number of prepared disk requests, which the guest makes in turn, again and again.
+/// Number of prepared disk requests. The guest makes them in turn, again and again.
 const REQUESTS: u16 = 40;
-/// Guest-physical address of the script: the stores with which the guest sets up its devices, in order.
+/// Guest-physical address of the script: the stores with which the guest initialises its devices, in order.
 const SCRIPT: u64 = 0x140_0000;
 const BUFFERS: u64 = 0x130_0000;
 const FRAME: u64 = 0x138_0000;
@@ -159,7 +155,7 @@ fn lay(ram: &Ram, number: u8) {
     for i in 0..STORAGE.size {
         STORAGE.entry(ram, i, 3 * (i % REQUESTS));
     }
-    // VIRTIO_BLK_F_FLUSH, so that the disk has a cache.
+    // The driver negotiates VIRTIO_BLK_F_FLUSH, so the disk has a write cache.
     let stores =
         [bring_up(&[&RANDOM], 0), bring_up(&[&STORAGE], 1 << 9), bring_up(&[&RECEIVE, &TRANSMIT], 0)];
     for (i, (address, value)) in stores.concat().into_iter().enumerate() {
@@ -175,8 +171,8 @@ fn publish(a: &mut Assembler, queue: &Queue) -> Result<(), Error> {
     store(a, queue.register(reg::VIRTIO_MMIO_QUEUE_NOTIFY), queue.number)
 }
 
-/// Returns a guest that sets up its devices and then works in rounds: it computes, writes to its disk, reads entropy,
-/// sends a frame with its results so far, and sleeps until the next tick.
+/// Returns a guest that initialises its devices and then works in rounds: it computes, writes to its disk, reads
+/// entropy, sends a frame with its results so far, and sleeps until the next tick.
 fn guest() -> Vec<u8> {
     assemble(|a| {
         let (handler, round, inner) = (a.create_label(), a.create_label(), a.create_label());
@@ -222,7 +218,7 @@ fn guest() -> Vec<u8> {
         publish(a, &STORAGE)?;
         publish(a, &RANDOM)?;
         publish(a, &TRANSMIT)?;
-        // As many buffers as were used are made available again.
+        // Makes as many receive buffers available as the card has used.
         a.mov(rbx, RECEIVE.used())?;
         a.movzx(eax, word_ptr(rbx + 2))?;
         a.add(eax, i32::from(RECEIVE.size))?;
@@ -246,28 +242,19 @@ fn node(clock: ClockMode, number: u8) -> Machine {
         name: format!("n{number}"),
         memory_bytes: 32 << 20,
         cpu_hz: 1_000_000_000,
-        seed: SEED,
+        boot_seed: BootSeed::new(SEED),
         epoch_unix_s: 1_000_000_000,
         cmdline: "golden".to_owned(),
         disks: vec![DiskConfig { disk, serial: "golden".to_owned(), read_only: false, latency }],
         cards: vec![CardConfig { mac: mac(number), wire: Wire::Attached }],
         ..config
     };
-    let caches = CacheConfig { branches: clock == ClockMode::Branch, ..CacheConfig::default() };
-    let soft = |ram: &Ram| SoftEngine::new(ram.shared(), caches);
-    let machine = Machine::new(config, |ram| {
-        Ok(match clock {
-            ClockMode::Exit => AnyEngine::Counting(Box::new(CountingEngine::exits(soft(ram)))),
-            ClockMode::Branch => AnyEngine::Counting(Box::new(CountingEngine::branches(soft(ram)))),
-            _ => AnyEngine::Soft(Box::new(soft(ram))),
-        })
-    });
-    let machine = machine.unwrap();
+    let machine = Machine::new(config, |ram| Ok(plain_in(clock, ram))).unwrap();
     lay(machine.ram(), number);
     machine
 }
 
-/// Streams of the faults, and a hash of all digests so far.
+/// The world, the streams of its faults, and a hash of all digests so far.
 #[derive(Clone)]
 struct Past {
     faults: Streams,
@@ -288,12 +275,12 @@ impl Course {
         let latency = Distribution::Uniform(100 * US, 150 * US);
         let link = LinkConfig { latency, bits_per_s: 1_000_000_000, queue_bytes: 1 << 20 };
         let wire = WireConfig { ports: Vec::new(), link, overrides: Vec::new() };
-        let world = World::new(machines, wire, SEED).unwrap();
-        let faults = Streams::new(&Lineage::new(SEED), Owner::Faults);
+        let world = World::new(machines, wire, BootSeed::new(SEED)).unwrap();
+        let faults = Streams::new(&Lineage::new(Seed::new(SEED)), Owner::Faults);
         Course { world, first, past: Past { faults, trail: blake3::Hasher::new() } }
     }
 
-    /// Runs to a vtime, with a digest at every step.
+    /// Runs to a vtime, and takes a digest at every step.
     fn run(&mut self, to: u64) {
         while self.world.vtime() < to {
             let vtime = (self.world.vtime() / STEP * STEP + STEP).min(to);
@@ -311,11 +298,11 @@ impl Course {
 
     /// Switches a node on, with its current disks.
     fn on(&mut self, node: usize) {
-        let seed = self.past.faults.next_u64(Purpose::Restart { node: node as u16 });
+        let boot_seed = self.past.faults.next_boot_seed(Purpose::Restart { node: node as u16 });
         let machine = self.world.node_mut(node).machine_mut();
         let disks = machine.disks().to_vec();
         machine.restore(&self.first[node]).unwrap();
-        machine.restart_streams(&Lineage::boot(seed));
+        machine.restart_streams(&Lineage::boot(boot_seed));
         machine.put_disks(disks).unwrap();
         self.world.power_on(node);
     }
@@ -328,7 +315,7 @@ impl Course {
         losses[0].lost_anything()
     }
 
-    /// Runs everything up to the fork.
+    /// Runs up to the fork.
     fn begin(&mut self) {
         self.run(600_007);
         let links = Links::all;
@@ -359,10 +346,10 @@ impl Course {
         self.run(FORK);
     }
 
-    /// Runs everything from the fork on, and returns the hash of the digests.
+    /// Runs from the fork to the end. Returns the hash of the digests.
     fn finish(&mut self, child: Option<u64>) -> String {
         if let Some(child) = child {
-            let lineage = Lineage::new(SEED).child(FORK, child);
+            let lineage = Lineage::new(Seed::new(SEED)).child(FORK, child);
             self.world.wire().restart_streams(&lineage);
             self.world.nodes_mut().for_each(|node| node.machine_mut().restart_streams(&lineage));
             self.past.faults = Streams::new(&lineage, Owner::Faults);

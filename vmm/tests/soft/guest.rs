@@ -4,14 +4,18 @@ use everett_assembler::*;
 use everett_cpu::CacheConfig;
 use everett_vmm::boot::{SMALL_KERNEL_ENTRY, small_kernel};
 use everett_vmm::clock::ClockMode;
+use everett_vmm::engine::any::AnyEngine;
+use everett_vmm::engine::counting::CountingEngine;
+use everett_vmm::engine::soft::SoftEngine;
+use everett_vmm::ram::Ram;
 use everett_vmm::{Machine, MachineConfig};
 use tempfile::TempDir;
 
-/// Address where the guest's code starts.
+/// Guest-physical address at which the guest's code starts.
 pub(crate) const ENTRY: u64 = SMALL_KERNEL_ENTRY;
-/// Address of the guests' data.
+/// Guest-physical address of the guests' data.
 pub(crate) const DATA: u64 = 0x180_0000;
-/// Address of the guests' interrupt descriptor table.
+/// Guest-physical address of the guests' interrupt descriptor table.
 pub(crate) const IDT: u64 = 0x170_0000;
 pub(crate) const LAPIC: u64 = 0xfee0_0000;
 pub(crate) const UART: u32 = 0x3f8;
@@ -39,9 +43,24 @@ pub(crate) fn config_in(clock: ClockMode, code: &[u8]) -> (MachineConfig, TempDi
     config.clock = clock;
     (config, folder)
 }
-/// Returns the configuration of [`config`] in clock mode `exit`.
-pub(crate) fn config_in_exits(code: &[u8]) -> (MachineConfig, TempDir) {
-    config_in(ClockMode::Exit, code)
+
+/// Returns `caches` for a soft CPU in this clock mode. The CPU counts branches only in clock mode `branch`.
+pub(crate) fn caches_in(clock: ClockMode, caches: CacheConfig) -> CacheConfig {
+    CacheConfig { branches: clock == ClockMode::Branch, ..caches }
+}
+
+/// Returns an engine on a soft CPU that counts in the unit of this clock mode.
+pub(crate) fn soft_in(clock: ClockMode, soft: SoftEngine) -> AnyEngine {
+    match clock {
+        ClockMode::Exit => CountingEngine::exits(soft).into(),
+        ClockMode::Branch => CountingEngine::branches(soft).into(),
+        _ => soft.into(),
+    }
+}
+
+/// Returns an engine for this clock mode, on a soft CPU with default caches.
+pub(crate) fn plain_in(clock: ClockMode, ram: &Ram) -> AnyEngine {
+    soft_in(clock, SoftEngine::new(ram.shared(), caches_in(clock, CacheConfig::default())))
 }
 
 /// Returns a machine that is about to execute `code`.
@@ -56,20 +75,20 @@ pub(crate) fn plain(code: &[u8]) -> Machine {
     machine(code, CacheConfig::default(), |_| {})
 }
 
-/// Stores a doubleword to an absolute address. Uses RBX.
+/// Emits a store of a doubleword to an absolute address. Uses RBX.
 pub(crate) fn store(a: &mut Assembler, address: u64, value: u32) -> Result<(), Error> {
     a.mov(rbx, address)?;
     a.mov(dword_ptr(rbx), value as i32)
 }
 
-/// Writes a byte with OUT. Uses RAX and RDX.
+/// Emits an OUT that writes a byte to a port. Uses RAX and RDX.
 pub(crate) fn out(a: &mut Assembler, port: u32, value: u32) -> Result<(), Error> {
     a.mov(edx, port)?;
     a.mov(eax, value)?;
     a.out(dx, al)
 }
 
-/// Points `vector` at `handler`, loads the table, and sets up a stack. Uses RAX, RBX and RCX.
+/// Emits code that points `vector` at `handler`, loads the table, and sets up a stack. Uses RAX, RBX and RCX.
 pub(crate) fn vector(a: &mut Assembler, vector: u64, handler: Label) -> Result<(), Error> {
     a.lea(rax, qword_ptr(handler))?;
     a.mov(rbx, IDT + 16 * vector)?;
@@ -87,7 +106,18 @@ pub(crate) fn vector(a: &mut Assembler, vector: u64, handler: Label) -> Result<(
     a.mov(rsp, DATA)
 }
 
-/// Starts a periodic timer of `counts` counts, whose handler is [`count_tick`] at this label. Uses RAX, RBX and RCX.
+/// Emits a loop with this many branches. Uses RCX.
+pub(crate) fn spin(a: &mut Assembler, branches: u32) -> Result<(), Error> {
+    let again = a.create_label();
+    a.mov(ecx, branches)?;
+    a.set_label(again)?;
+    a.add(r14, rcx)?;
+    a.dec(ecx)?;
+    a.jnz(again)
+}
+
+/// Emits code that starts a periodic timer of `counts` counts. Its handler, at this label, is [`count_tick`]. Uses RAX,
+/// RBX and RCX.
 pub(crate) fn timer(a: &mut Assembler, counts: u32, handler: Label) -> Result<(), Error> {
     vector(a, 0x40, handler)?;
     store(a, LAPIC + 0xf0, 0x1ff)?;
@@ -96,7 +126,7 @@ pub(crate) fn timer(a: &mut Assembler, counts: u32, handler: Label) -> Result<()
     store(a, LAPIC + 0x380, counts)
 }
 
-/// Assembles a timer's whole handler, which counts in R15.
+/// Emits the whole handler of a timer, which counts its ticks in R15.
 pub(crate) fn count_tick(a: &mut Assembler) -> Result<(), Error> {
     a.push(rbx)?;
     a.inc(r15)?;

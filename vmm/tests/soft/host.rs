@@ -1,8 +1,9 @@
-//! The host on a world's wire: nodes receive its frames, and its traffic does not depend on where a run is cut.
+//! Everett's endpoint on a world's wire: nodes receive its frames, and its traffic does not depend on the stops of a
+//! run.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use everett_streams::{Lineage, Owner, Streams};
+use everett_streams::{BootSeed, Lineage, Owner, Seed, Streams};
 use everett_vmm::digest::Breakdown;
 use everett_vmm::wire::endpoint::{Endpoint, EndpointConfig, EndpointDraws};
 use everett_vmm::wire::{PortConfig, WireConfig};
@@ -16,7 +17,7 @@ const BEGIN: u64 = 500_003;
 const END: u64 = 3 * MS;
 
 fn draws(seed: u64) -> EndpointDraws {
-    EndpointDraws::draw(&mut Streams::new(&Lineage::new(seed), Owner::Host))
+    EndpointDraws::draw(&mut Streams::new(&Lineage::new(Seed::new(seed)), Owner::Endpoint))
 }
 
 fn config(port: u8) -> EndpointConfig {
@@ -26,11 +27,11 @@ fn config(port: u8) -> EndpointConfig {
 
 fn world() -> World {
     let ports = vec![config(PORT).node];
-    World::new(trio(), WireConfig { ports, ..WireConfig::default() }, 7).unwrap()
+    World::new(trio(), WireConfig { ports, ..WireConfig::default() }, BootSeed::new(7)).unwrap()
 }
 
-/// Runs a world in which the host sends ARP requests for an address that no node has. The run is also cut at these
-/// vtimes.
+/// Runs a world in which Everett's endpoint sends ARP requests for an address that no node has. The run also stops at
+/// the vtimes `cuts`.
 fn asked(cuts: &mut dyn Iterator<Item = u64>) -> (Breakdown, Vec<Captured>) {
     let mut world = world();
     world.capture(true);

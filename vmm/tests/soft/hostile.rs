@@ -1,5 +1,5 @@
-//! A guest that drives its card with hostile input only harms itself: its neighbours have the same digests as beside a
-//! silent guest.
+//! A guest with a hostile driver of its network card only harms itself: its neighbours have the same digests as beside
+//! a silent guest.
 
 use everett_vmm::Digest;
 use everett_vmm::output::NoteEvent;
@@ -24,11 +24,11 @@ const END: u64 = MS;
 pub(crate) struct Outcome {
     /// Digests of the other nodes' machines.
     pub(crate) neighbours: [Digest; 2],
-    /// Frames that arrived at the last node. If the hostile node sends none, they are broadcasts of the middle one.
+    /// Frames that arrived at the last node. If the hostile node sends none, the middle node broadcast all of them.
     pub(crate) heard: Vec<Delivery>,
     /// Number of frames that the hostile node sent.
     pub(crate) sent: usize,
-    /// True if its card needed a reset.
+    /// True if the hostile node's card needed a reset.
     pub(crate) broken: bool,
 }
 
@@ -58,8 +58,8 @@ pub(crate) fn silent() -> Outcome {
     outcome
 }
 
-/// Checks that each script sends nothing and harms no other node. `breaks` is true if the card must need a reset
-/// afterwards.
+/// Checks that each script sends nothing and harms no other node. If `breaks` is true, the hostile node's card must
+/// need a reset afterwards.
 pub(crate) fn only_hurt_themselves(breaks: bool, scripts: impl IntoIterator<Item = (String, Script)>) {
     let silent = silent();
     for (what, script) in scripts {

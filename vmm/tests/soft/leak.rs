@@ -1,4 +1,4 @@
-//! A stale TLB entry that is planted in the CPU is traced to the instruction that used it.
+//! The bisection finds the instruction that used a stale TLB entry, which the test plants in the CPU.
 
 use std::convert::Infallible;
 
@@ -21,8 +21,7 @@ const WINDOW: u64 = 0x8000_0000;
 const OFFSET: i32 = 0x5000;
 
 /// Returns a guest that reads memory through a window, maps the window to another address without a flush, and reads
-/// again with instruction [`LOOKS_AGAIN`]. Without stale TLB entries, the second read returns the zeroes at the new
-/// address.
+/// again with instruction [`LOOKS_AGAIN`]. A CPU without stale TLB entries then reads the zeroes at the new address.
 fn revoking() -> Vec<u8> {
     assemble(|a| {
         let wait = a.create_label();
@@ -30,7 +29,7 @@ fn revoking() -> Vec<u8> {
         a.mov(qword_ptr(rsi + OFFSET), 0x1111)?;
         a.mov(rdi, DIRECTORY)?;
         a.mov(rbx, WINDOW)?;
-        // The window maps the 2 MiB at DATA: present, writable, large.
+        // Maps the window to the 2 MiB at DATA: present, writable, large.
         a.mov(rax, DATA | 0x83)?;
         a.mov(qword_ptr(rdi), rax)?;
         a.mov(rcx, 50_000u64)?;
@@ -38,7 +37,7 @@ fn revoking() -> Vec<u8> {
         a.add(rdx, qword_ptr(rbx + OFFSET))?;
         a.dec(rcx)?;
         a.jnz(wait)?;
-        // Now it maps zeroes elsewhere.
+        // Maps the window to zeroes at another address.
         a.mov(rax, 0x1c0_0083u64)?;
         a.mov(qword_ptr(rdi), rax)?;
         a.mov(r9, qword_ptr(rbx + OFFSET))?;
@@ -47,7 +46,7 @@ fn revoking() -> Vec<u8> {
     })
 }
 
-/// Number of instructions before the one that reads again.
+/// Number of instructions before the one that reads the window again.
 const LOOKS_AGAIN: u64 = 7 + 3 * 50_000 + 2;
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod branches;
 mod card;
+mod clock_modes;
 mod ends;
 mod exact;
 mod exits;

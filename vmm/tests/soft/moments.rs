@@ -1,4 +1,4 @@
-//! A machine that is restored to a moment, or a new one that starts from it, continues as the original machine did.
+//! A restored machine, or a new machine that starts from a moment, continues as the original machine did.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use proptest::prelude::*;
 use crate::exact::{HORIZON, INTERVAL, busy, reference};
 use crate::guest::{DATA, assemble, config, machine, plain};
 
-/// vtimes of moments: at points of the trail, between them, and close together.
+/// Vtimes of moments: at points of the trail, between points, and close together.
 const PLACES: [u64; 8] = [1, 1_000_000, 3_333_333, 3_333_334, 7_000_000, 12_345_678, 19_999_999, 20_000_000];
 
-/// Runs to the horizon. Returns a moment for each place, with the trail up to there.
+/// Runs to the horizon. Returns a moment for each of [`PLACES`], with the trail up to that vtime.
 fn taken(pool: &Pool) -> Vec<(Moment, Trail)> {
     let mut machine = plain(&busy());
     let mut trail = Trail::new(INTERVAL);
@@ -29,7 +29,7 @@ fn taken(pool: &Pool) -> Vec<(Moment, Trail)> {
     moments.into()
 }
 
-/// Returns the same moment, with its memory in a mapped file, as in moments of booted worlds.
+/// Returns the moment with its memory in a mapped file, as a stored boot has it.
 fn on_a_file(moment: &Moment, folder: &Path) -> Moment {
     let path = folder.join("base");
     BaseFile::write(&path, moment.memory()).unwrap();
@@ -44,7 +44,7 @@ fn every_restored_moment_continues_as_before() {
     let expected = reference();
     let mut worker = plain(&busy());
     let folder = tempfile::tempdir().unwrap();
-    // Restores moments back and forth, in the machine that the last run used or in a new one.
+    // Restores moments in any order, in the machine of the last step or in a new one.
     for (step, index) in [7, 0, 3, 3, 2, 6, 1, 5, 4, 0, 7].into_iter().enumerate() {
         let (moment, then) = &moments[index];
         if step % 3 == 2 {
@@ -189,8 +189,8 @@ fn other_versions_are_refused_by_name() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
-    /// A stored state that was manipulated is rejected, or belongs to a machine that stops as requested and whose
-    /// moments work like any other.
+    /// If a stored state was manipulated, a machine rejects it. Or the machine stops as requested, and its moments work
+    /// like any other.
     #[test]
     fn hostile_state_is_harmless(changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6)) {
         let mut machine = plain(&busy());

@@ -2,6 +2,7 @@
 
 use everett_fault::{Distribution, Ppm};
 use everett_snapshot::Pool;
+use everett_streams::BootSeed;
 use everett_vmm::machine::Moment;
 use everett_vmm::wire::WireConfig;
 use everett_vmm::world::{World, WorldMoment, WorldStop, WorldUntil};
@@ -17,15 +18,15 @@ pub(crate) const MS: u64 = 1_000 * US;
 
 /// Returns a world of these nodes on the default wire.
 pub(crate) fn world(machines: Vec<Machine>) -> World {
-    World::new(machines, WireConfig::default(), 7).unwrap()
+    World::new(machines, WireConfig::default(), BootSeed::new(7)).unwrap()
 }
 
-/// Returns a worker that sends to `to`.
+/// Returns a worker that sends to the address `to`.
 pub(crate) fn working(number: u8, sleeps: bool, to: [u8; 6]) -> Machine {
     node(number, &worker(sleeps), &Script::driver(&frame(to, mac(number), 60)))
 }
 
-/// Returns two workers that send to each other, the second without sleeping, and a third that broadcasts.
+/// Returns three workers. The first two send to each other, the second without sleeping. The third broadcasts.
 pub(crate) fn trio() -> Vec<Machine> {
     vec![working(0, true, mac(1)), working(1, false, mac(0)), working(2, true, BROADCAST)]
 }
@@ -35,7 +36,7 @@ fn until(vtime: u64) -> WorldUntil<'static> {
     WorldUntil { vtime, port_lines: 0, node: 0, icount: u64::MAX, breakpoints: &[] }
 }
 
-/// Runs to a vtime. Nodes may end before.
+/// Runs to a vtime. Nodes may end before that.
 pub(crate) fn run(world: &mut World, vtime: u64) {
     while let WorldStop::Node { stop, node } = world.run(&until(vtime)) {
         assert!(matches!(&stop, Stop::End(end) if !end.is_failure()), "node {node}: {stop:?}");
@@ -51,14 +52,14 @@ pub(crate) enum Act {
     Drift(i32),
     Stalls(Option<(u64, Distribution)>),
     Off,
-    /// The node is restored to its first moment and switched on.
+    /// The node restarts from its first moment.
     On,
 }
 
 /// Vtime, node and action, in ascending order.
 pub(crate) type Plan = Vec<(u64, usize, Act)>;
 
-/// A world that follows a plan.
+/// A world in which a plan of actions runs.
 pub(crate) struct Course {
     pub(crate) world: World,
     plan: Plan,
@@ -67,7 +68,7 @@ pub(crate) struct Course {
 }
 
 impl Course {
-    /// Returns a world of these machines, which have just been switched on.
+    /// Returns a world of these machines, which have executed nothing yet.
     pub(crate) fn new(mut machines: Vec<Machine>, plan: Plan) -> Course {
         let pool = Pool::default();
         let first = machines.iter_mut().map(|machine| machine.moment(&pool)).collect();

@@ -1,4 +1,4 @@
-//! Nodes that are paused, off or idle: they execute nothing, count nothing, and change nothing for others.
+//! Nodes that are paused, off or idle execute nothing, count nothing, and change nothing for other nodes.
 
 use everett_snapshot::Pool;
 use everett_vmm::Digest;
@@ -57,7 +57,7 @@ fn a_drift_that_begins_during_a_pause_applies_from_then_on() {
     );
 }
 
-/// All frames that were sent to a node while it was paused arrive when it continues. None is lost or duplicated.
+/// All frames that were sent to a paused node arrive when it continues, each once.
 #[test]
 fn a_paused_node_receives_all_frames_that_were_sent() {
     let mut world = world(vec![working(0, true, mac(1)), working(1, false, mac(0))]);
@@ -74,10 +74,10 @@ fn a_paused_node_receives_all_frames_that_were_sent() {
     assert!(register(&world, 0, TICKS) > 400);
 }
 
-/// Counts of a node's boots, with which the test calculates how many instructions the node has executed.
+/// Instruction counts of a node's boots, from which the test computes how many instructions the node has executed.
 #[derive(Default, Clone, Copy)]
 struct Lives {
-    /// Instructions that the node executed in boots that have ended.
+    /// Number of instructions in boots that have ended.
     over: u64,
     /// Instruction count at which the current boot began.
     born_at: u64,
@@ -105,7 +105,7 @@ fn executed_instructions_are_counted_once() {
                 lives[node].born_at = icount;
                 world.power_off(node);
             }
-            // A second power-off has no effect.
+            // The node is already off, so the power-off has no effect.
             0 | 4 => world.power_off(node),
             2 | 5 if !world.nodes()[node].is_on() => {
                 let moment = if step % 2 == 0 { &cold[node] } else { &warm[node] };
@@ -128,8 +128,8 @@ fn executed_instructions_are_counted_once() {
     assert!(lives.iter().all(|life| life.over > 100_000), "each node was off at least once");
 }
 
-/// Returns the digests of the first and the third of three nodes at several times. The second node runs `second` and
-/// `script`, and `change` is applied to the world.
+/// Runs three nodes, of which the second executes `second` with `script`. The function `change` acts on the world.
+/// Returns the digests of the first and the third node at several vtimes.
 fn beside(second: &[u8], script: &Script, change: impl FnOnce(&mut World)) -> Vec<[Digest; 2]> {
     let mut world = world(vec![working(0, true, mac(2)), node(1, second, script), working(2, true, mac(0))]);
     change(&mut world);
@@ -163,15 +163,15 @@ fn an_idle_node_is_as_if_it_were_off() {
     assert_ne!(silent, beside(&player(), &sends, |_| {}), "one frame makes a difference");
 }
 
-/// A node that computes and sleeps without sending changes the rounds, which its neighbours cannot see.
+/// A node that computes and sleeps without sending changes the rounds, but its neighbours cannot see that.
 #[test]
 fn a_busy_node_that_sends_nothing_changes_nothing() {
     let silent = beside(&player(), &Script::default(), |_| {});
     assert_eq!(silent, beside(&busy(), &Script::default(), |_| {}));
 }
 
-/// Sends a frame from the first of three nodes to the second, and returns what was captured of it. Rounds end at
-/// `stops`, and node `off` loses power at `off_at`.
+/// Sends a frame from the first of three nodes to the second. Rounds end at `stops`, and node `off` loses power at
+/// `off_at`. Returns the frame's captured events.
 fn sends_one(stops: &[u64], off: usize, off_at: u64) -> Vec<Captured> {
     let mut sends = Script::driver(&frame(mac(1), mac(0), 60));
     sends.available(TRANSMIT, 1);
@@ -191,11 +191,11 @@ fn sends_one(stops: &[u64], off: usize, off_at: u64) -> Vec<Captured> {
     world.take_captured().into_iter().filter(of_frame).collect()
 }
 
-/// A frame that has left its card when a node loses power arrives unchanged, wherever rounds end.
+/// A frame that has left its card when a node loses power arrives unchanged. The ends of rounds do not matter.
 fn arrives_in_time(off: usize) {
     let frames = sends_one(&[], off, MS);
     let [Captured::Sent { at, .. }, Captured::Delivered(_)] = &frames[..] else { panic!("{frames:?}") };
-    // Sending it takes 480 ns.
+    // The card needs 480 ns to send the frame.
     for off_at in [at + 481, at + 5 * US, at + 90 * US] {
         assert_eq!(
             sends_one(&[at + 1], off, off_at),

@@ -8,7 +8,7 @@ use crate::card::{HEADER, NEXT, RECEIVE, SIZE, Script, TRANSMIT, WRITE, encoded,
 use crate::guest::{DATA, ENTRY};
 use crate::hostile::{RAM, beside, only_hurt_themselves, silent};
 
-/// Returns a script that sets up this one queue, puts a frame into it and notifies the card.
+/// Returns a script that sets up a queue with these values, puts a frame into it and notifies the card.
 fn with_queue(queue: u32, size: u32, at: [u64; 3]) -> Script {
     let mut script = Script::default();
     script.negotiate();
@@ -67,7 +67,7 @@ fn notifications_without_a_ready_queue_are_ignored() {
     only_hurt_themselves(false, scripts.map(|(what, script)| (what.to_owned(), script)));
 }
 
-/// The device writes where the driver says, and so overwrites only the driver's own memory.
+/// The device writes to the addresses that the driver chose. These are always in the driver's own memory.
 #[test]
 fn rings_that_overlap_each_other_and_the_guest_hurt_only_the_guest() {
     let [table, available, used] = rings(TRANSMIT);
@@ -83,7 +83,7 @@ fn rings_that_overlap_each_other_and_the_guest_hurt_only_the_guest() {
         [PAGE_TABLES, ENTRY, PAGE_TABLES],
     ];
     for at in overlaps {
-        // Only runts are offered, first from descriptor 0, then from arbitrary descriptors.
+        // Offers only frames that are too short, first from descriptor 0, then from arbitrary descriptors.
         let mut script = with_queue(TRANSMIT, u32::from(SIZE), at);
         for index in [2, 40, 255, 300, 511] {
             script.store(at[1], index << 16);
@@ -125,7 +125,7 @@ fn value() -> impl Strategy<Value = u32> {
 #[derive(Debug, Clone)]
 enum Move {
     Set(u32, u32),
-    /// Makes more entries available, and notifies the card.
+    /// Makes this many further entries of a queue available, and notifies the card.
     Offer(u32, u16),
     Jump(u32, u16),
     Notify(u32),
@@ -167,8 +167,8 @@ fn scripted(moves: &[Move]) -> Script {
     script
 }
 
-/// Returns a script whose queues have these contents. Copies of the tables lie at [`DATA`], to which descriptors may
-/// point.
+/// Returns a script whose queues have these contents. The tables are also copied to [`DATA`], because descriptors may
+/// point there.
 fn noise(queues: &[Filled; 2], moves: &[Move]) -> Script {
     let mut script = scripted(moves);
     for (queue, (descriptors, heads)) in queues.iter().enumerate() {
@@ -186,8 +186,8 @@ fn noise(queues: &[Filled; 2], moves: &[Move]) -> Script {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// Any rings, tables, and order of register writes: if no frame was sent, no neighbour changed. Otherwise the
-    /// neighbours continue, and the run repeats exactly.
+    /// Rings, tables and the order of register writes are random. If the guest sent no frame, no neighbour changed.
+    /// Otherwise the neighbours continue, and a second run has the same result.
     #[test]
     fn noise_hurts_only_its_guest(
         queues in (filled(RECEIVE), filled(TRANSMIT)),
@@ -201,7 +201,8 @@ proptest! {
             prop_assert_eq!(outcome.heard, silent.heard);
         } else {
             let others = outcome.heard.iter().filter(|frame| frame.bytes[6..12] == mac(1)).count();
-            // The hostile guest may forward frames that it received from node 1, so more of them may arrive.
+            // The hostile guest may forward frames that it received from node 1, so more frames than those of node 1
+            // may arrive.
             prop_assert!(others >= silent.heard.len());
             prop_assert_eq!(beside(&script).neighbours, outcome.neighbours);
         }
@@ -209,6 +210,6 @@ proptest! {
 }
 
 thread_local! {
-    /// Outcome beside a silent guest, which is the same for every case.
+    /// Outcome beside a silent guest, computed once because it is the same for every case.
     static SILENT: crate::hostile::Outcome = silent();
 }

@@ -1,10 +1,11 @@
-//! A guest that sends as much as it can: its neighbours make progress, queues are bounded, and the world stays exact.
+//! A guest sends as many frames as it can. Its neighbours still make progress, queues stay bounded, and the world stays
+//! exact.
 
 use std::collections::BTreeMap;
 
 use everett_vmm::virtio::net::FRAMES_PER_MS_MAX;
 use everett_vmm::wire::FRAMES_MAX;
-use everett_vmm::wire::log::{StepKind, Why};
+use everett_vmm::wire::log::{DropReason, FrameStepKind};
 use everett_vmm::world::{Captured, World};
 
 use crate::card::{BROADCAST, HEADER, SIZE, Script, TRANSMIT, buffer, mac, node};
@@ -15,7 +16,7 @@ const END: u64 = MS + 500 * US;
 /// Bytes of an ARP frame, without padding.
 const ARP_BYTES: u32 = 42;
 
-/// Returns the ARP request: who has 10.0.0.9? Tell 10.0.0.1.
+/// Returns the ARP request of 10.0.0.1 for the address 10.0.0.9.
 fn arp() -> Vec<u8> {
     let request = [0, 1, 8, 0, 6, 4, 0, 1];
     [&BROADCAST[..], &mac(0), &[8, 6], &request, &mac(0), &[10, 0, 0, 1], &[0; 6], &[10, 0, 0, 9]].concat()
@@ -32,8 +33,8 @@ fn armed() -> Script {
     script
 }
 
-/// Sends the ring of frames `rings` times, `pause` spins apart. After [`SIZE`] rings the available index has wrapped
-/// around.
+/// Adds `rings` notifications that each send the whole ring, with `pause` spins after each. After [`SIZE`] rings the
+/// available index wraps around.
 fn rings_of(script: &mut Script, rings: u16, pause: u32) {
     for ring in 1..=rings {
         script.available(TRANSMIT, ring.wrapping_mul(SIZE));
@@ -42,7 +43,7 @@ fn rings_of(script: &mut Script, rings: u16, pause: u32) {
     }
 }
 
-/// Returns a storm without end: far more than the links carry, and less than a card can send.
+/// Returns an endless storm: far more frames than the links carry, and fewer than a card can send.
 fn storm() -> World {
     let mut script = armed();
     let from = script.here();
@@ -51,7 +52,7 @@ fn storm() -> World {
     stormy(&script)
 }
 
-/// Returns a world with this storm, between two nodes that send to each other.
+/// Returns a world in which a node with this script sends a storm, and two other nodes send to each other.
 fn stormy(script: &Script) -> World {
     world(vec![node(0, &player(), script), working(1, true, mac(2)), working(2, false, mac(1))])
 }
@@ -67,7 +68,7 @@ fn an_arp_storm_is_dropped_where_the_queues_end() {
         assert!(world.wire().frames_on_way() < FRAMES_MAX);
         assert_eq!(world.node_mut(0).machine_mut().output().lost(), (0, 0));
         for step in world.wire().take_steps() {
-            if let StepKind::Drop { why } = step.kind {
+            if let FrameStepKind::Drop { why } = step.kind {
                 *dropped.entry((step.from, why)).or_insert(0) += 1;
             }
         }
@@ -83,8 +84,12 @@ fn an_arp_storm_is_dropped_where_the_queues_end() {
     }
     assert!(sent > 15_000, "{sent}");
     assert!(stormed > 5_000, "{stormed}");
-    assert_eq!(dropped.keys().collect::<Vec<_>>(), [&(0, Why::QueueFull)], "no other node loses a frame");
-    assert!(dropped[&(0, Why::QueueFull)] > 5_000, "{dropped:?}");
+    assert_eq!(
+        dropped.keys().collect::<Vec<_>>(),
+        [&(0, DropReason::QueueFull)],
+        "no other node loses a frame"
+    );
+    assert!(dropped[&(0, DropReason::QueueFull)] > 5_000, "{dropped:?}");
     assert!(talked > 50, "{talked}");
     for node in [1, 2] {
         let gpr = world.nodes()[node].machine().cpu().gpr;
@@ -108,8 +113,8 @@ fn a_storm_repeats_whatever_the_cuts() {
     assert_eq!(cut.breakdown(), expected);
 }
 
-/// The guest offers more frames than a card may send in a millisecond. Which ones are lost does not depend on the
-/// stops.
+/// The guest offers more frames than a card may send in a millisecond. The stops of a run do not decide which frames
+/// are lost.
 #[test]
 fn a_flood_is_the_same_whatever_the_cuts() {
     const RINGS: u16 = 300;

@@ -1,4 +1,4 @@
-//! Guests that execute a script: one that sleeps afterwards, and one that works and drives its card correctly.
+//! Guests that execute a script. One sleeps afterwards, and one then works and drives its card correctly.
 
 use everett_assembler::*;
 use virtio_bindings::virtio_mmio as reg;
@@ -6,7 +6,7 @@ use virtio_bindings::virtio_mmio as reg;
 use crate::card::{CARD, ENTRY_BYTES, HEADER, JUMP, RECEIVE, SCRIPT, SIZE, TRANSMIT, buffer, rings};
 use crate::guest::{assemble, count_tick, out, store, timer};
 
-/// Executes the script to its end. Uses RAX, RBX, RCX and RSI.
+/// Emits code that executes the script to its end. Uses RAX, RBX, RCX and RSI.
 fn play(a: &mut Assembler) -> Result<(), Error> {
     let (next, spin, jump, done) = (a.create_label(), a.create_label(), a.create_label(), a.create_label());
     a.mov(rsi, SCRIPT)?;
@@ -91,7 +91,7 @@ pub(crate) fn worker(sleeps: bool) -> Vec<u8> {
     })
 }
 
-/// Sets R11 to the current time, and R12 to the longest time between two calls so far.
+/// Emits code that sets R11 to the current time, and R12 to the longest time between two executions so far.
 fn note_time(a: &mut Assembler) -> Result<(), Error> {
     a.rdtsc()?;
     a.shl(rdx, 32)?;
@@ -103,7 +103,7 @@ fn note_time(a: &mut Assembler) -> Result<(), Error> {
     a.cmova(r12, rcx)
 }
 
-/// Makes as many buffers available as were used. Buffers are used in order.
+/// Emits code that makes as many receive buffers available as the card has used. The card uses buffers in order.
 fn receive(a: &mut Assembler) -> Result<(), Error> {
     let [_, available, used] = rings(RECEIVE);
     a.mov(rbx, used)?;

@@ -1,10 +1,10 @@
-//! A world does not depend on the cuts of its run, nor on the places where it is stored and restored.
+//! The state of a world at a vtime does not depend on the stops of its run, nor on where it is stored and restored.
 
 use everett_fault::Distribution;
 use everett_snapshot::Pool;
 use everett_vmm::Machine;
 use everett_vmm::digest::Breakdown;
-use everett_vmm::wire::log::{Step, StepKind, Why};
+use everett_vmm::wire::log::{DropReason, FrameStep, FrameStepKind};
 use everett_vmm::world::{WORLD_VERSION, WorldMoment, WorldUntil};
 use proptest::prelude::*;
 
@@ -45,14 +45,14 @@ fn course() -> Course {
     Course::new(trio(), plan())
 }
 
-/// Returns the final digests of a world that runs without other stops than the plan's.
+/// Returns the final digests of a world whose run only stops for the plan.
 fn whole() -> Breakdown {
     let mut course = course();
     course.run(END);
     course.world.breakdown()
 }
 
-/// Returns uneven vtimes, close together at first.
+/// Returns vtimes at uneven distances, close together at first.
 fn cuts() -> impl Iterator<Item = u64> {
     (0..).scan(0, |at, i: u64| {
         *at += 1_009 + 131 * i;
@@ -89,24 +89,24 @@ fn every_action_of_the_plan_matters() {
     }
 }
 
-/// Returns two nodes that sleep most of the time, often for much longer than a frame is under way.
+/// Returns two nodes that sleep most of the time, often for much longer than a frame takes to arrive.
 fn sleepers() -> Vec<Machine> {
     vec![working(0, true, mac(1)), working(1, true, mac(0))]
 }
 
-/// Returns two nodes that send to a third one, which powers off by itself while frames arrive.
+/// Returns two nodes that send to a third one. The third one powers off by itself while frames arrive.
 fn quitting() -> Vec<Machine> {
     let mut script = Script::driver(&frame(mac(0), mac(2), 60));
     script.spin(500_000);
     vec![working(0, true, mac(2)), working(1, false, mac(2)), node(2, &quitter(), &script)]
 }
 
-/// Returns vtimes at which runs end: within rounds, between them, and while all nodes sleep.
+/// Returns vtimes at which runs end: within rounds, between rounds, and while all nodes sleep.
 fn ends() -> impl Iterator<Item = u64> {
     (1..20).map(|i| i * 190_003).filter(|&at| at < END)
 }
 
-/// A world has one state at each vtime. It does not depend on how far a run goes, nor on earlier cuts.
+/// A world has one state at each vtime. The end of a run and earlier stops do not change the state.
 #[test]
 fn where_a_run_ends_is_invisible() {
     let courses: [fn() -> Course; 3] =
@@ -136,7 +136,9 @@ fn frames_to_a_node_that_has_ended_are_lost() {
     assert!(!ended.is_on());
     let at = ended.vtime();
     let steps = course.world.wire().take_steps();
-    let lost = |step: &&Step| step.kind == StepKind::Drop { why: Why::Detached } && step.to == Some(2);
+    let lost = |step: &&FrameStep| {
+        step.kind == FrameStepKind::Drop { why: DropReason::Detached } && step.to == Some(2)
+    };
     let (first, count) = (steps.iter().find(lost).unwrap().vtime, steps.iter().filter(lost).count());
     let noticed = at + course.world.wire().lookahead_ns();
     assert!(
@@ -146,12 +148,11 @@ fn frames_to_a_node_that_has_ended_are_lost() {
     assert!(
         !steps
             .iter()
-            .any(|step| step.kind == StepKind::Deliver && step.to == Some(2) && step.vtime > noticed)
+            .any(|step| step.kind == FrameStepKind::Deliver && step.to == Some(2) && step.vtime > noticed)
     );
 }
 
-/// A moment depends neither on the end of the run in which it is taken, nor on the end of the run that continues from
-/// it.
+/// Moments do not depend on the end of the run that takes them, nor on the end of the run that continues from them.
 #[test]
 fn moments_do_not_depend_on_the_end_of_a_run() {
     let pool = Pool::default();
@@ -160,7 +161,7 @@ fn moments_do_not_depend_on_the_end_of_a_run() {
             let mut whole = Course::new(make(), Vec::new());
             whole.run(end);
             let expected = whole.world.breakdown();
-            // Less than a frame's transit time before `end`, and far before it.
+            // These distances before `end` are shorter and longer than the time that a frame takes to arrive.
             for before in [1, 777, 50_000, 99_999, 100_001, 170_003] {
                 let mut course = Course::new(make(), Vec::new());
                 course.run(end - before);
@@ -188,7 +189,7 @@ fn stops_within_a_round_are_invisible() {
     assert_eq!(course.world.breakdown(), expected);
 }
 
-/// Returns the moment as a file would store it.
+/// Returns the moment as a reader would get it from a file.
 fn stored(moment: &WorldMoment) -> WorldMoment {
     WorldMoment::from_parts(WORLD_VERSION, &moment.state(), moment.machines.clone()).unwrap()
 }
@@ -236,13 +237,13 @@ fn a_restored_world_continues_as_before() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
-    /// A stored state that was manipulated is rejected, or belongs to a world that continues in some way and whose
-    /// moments work like any other.
+    /// If a stored state was manipulated, a world rejects it. Or the world continues in some way, and its moments work
+    /// like any other.
     #[test]
     fn hostile_state_is_harmless(changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6)) {
         let mut course = course();
         course.run(650_003);
-        // Within a round, with frames in all parts of the wire.
+        // The moment lies within a round, with frames in all parts of the wire.
         course.step(1, 1_003, END);
         let moment = course.world.moment(&Pool::default());
         let mut state = moment.state().to_vec();

@@ -3,6 +3,8 @@
 
 use std::path::PathBuf;
 
+use everett_streams::Seed;
+
 use super::tests::Project;
 use crate::{World, load};
 
@@ -84,8 +86,8 @@ fn tags_reset_and_replace() {
 fn the_block_of_the_last_file_replaces_that_of_the_first() {
     let project = Project::new();
     let with = |name: &str| format!("services: {{ a: {{ image: i }} }}\nx-everett:\n  seed: {name}\n");
-    assert_eq!(both(&project, &with("1"), &with("2")).unwrap().seed, Some(2));
-    assert_eq!(both(&project, &with("1"), "services: {}\n").unwrap().seed, Some(1));
+    assert_eq!(both(&project, &with("1"), &with("2")).unwrap().seed, Some(Seed::new(2)));
+    assert_eq!(both(&project, &with("1"), "services: {}\n").unwrap().seed, Some(Seed::new(1)));
     let said = both(&project, &with("1"), "\n\nx-everett:\n  seed: x\n").unwrap_err();
     assert!(said.starts_with("more.yaml:4: x-everett.seed"), "{said}");
 }

@@ -43,12 +43,13 @@ mod yaml;
 
 use std::collections::BTreeMap;
 
+use everett_image_origin::ImageOrigin;
+
 pub(crate) use document::Text;
 pub(crate) use nodes::Composition;
 pub use project_files::listed;
 pub(crate) use project_files::{beside, files, named};
 
-use crate::container::ContainerImage;
 use crate::cursor::{Source, Table};
 use crate::error::Error;
 use crate::{CheckKind, World};
@@ -76,10 +77,7 @@ impl<'p> Compose<'p> {
     }
 
     /// Returns the machines. `images` maps images of the file to images that replace them.
-    pub(crate) fn machines(
-        mut self,
-        images: &BTreeMap<String, ContainerImage>,
-    ) -> Result<Composition, Error> {
+    pub(crate) fn machines(mut self, images: &BTreeMap<String, ImageOrigin>) -> Result<Composition, Error> {
         nodes::of(&mut self.0, images)
     }
 }

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use everett_image_origin::ImageOrigin;
+
 use super::document::Document;
 use super::service::{self, Condition, Service};
 use super::value::Value;
 use crate::NODES_MAX;
 use crate::composed::{After, Composed, HostNames, HostOf};
-use crate::container::ContainerImage;
 use crate::error::Error;
 use crate::files::Reader;
 use crate::node::Node;
@@ -27,7 +28,7 @@ pub(crate) struct Composition {
 /// Translates a compose file into machines.
 pub(super) fn of(
     document: &mut Document<'_>,
-    images: &BTreeMap<String, ContainerImage>,
+    images: &BTreeMap<String, ImageOrigin>,
 ) -> Result<Composition, Error> {
     service::check_networks(document)?;
     let mut reader = Reader::default();

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use everett_image_origin::{ImageBuild, ImageOrigin};
+
 use super::document::Document;
 use super::host_path::host_path;
 use super::keys;
@@ -12,7 +14,7 @@ use super::process;
 use super::value::Value;
 use crate::command::Service as Process;
 use crate::composed::{Port, Ulimit};
-use crate::container::{self, Build, ContainerImage};
+use crate::container;
 use crate::error::Error;
 use crate::files::Reader;
 use crate::folder::folder_of;
@@ -68,7 +70,7 @@ pub(super) struct Service {
     pub(super) name: String,
     pub(super) value: Value,
     pub(super) replicas: usize,
-    pub(super) image: ContainerImage,
+    pub(super) image: ImageOrigin,
     pub(super) memory_bytes: u64,
     pub(super) volumes_bytes: u64,
     pub(super) process: Process,
@@ -97,7 +99,7 @@ pub(super) fn read(
     document: &mut Document<'_>,
     name: &str,
     value: &Value,
-    images: &BTreeMap<String, ContainerImage>,
+    images: &BTreeMap<String, ImageOrigin>,
     reader: &mut Reader,
 ) -> Result<Service, Error> {
     let mut ignored = std::mem::take(&mut document.ignored);
@@ -225,8 +227,8 @@ fn image(
     document: &Document<'_>,
     name: &str,
     service: &Value,
-    images: &BTreeMap<String, ContainerImage>,
-) -> Result<ContainerImage, Error> {
+    images: &BTreeMap<String, ImageOrigin>,
+) -> Result<ImageOrigin, Error> {
     let named = service.get("image")?;
     if let Some(value) = &named
         && let Some(image) = images.get(value.text()?)
@@ -241,7 +243,7 @@ fn image(
         if let Some(image) = images.get(&text) {
             return Ok(image.clone());
         }
-        let image = ContainerImage::Built(build(document, &value, &text)?);
+        let image = ImageOrigin::Built(build(document, &value, &text)?);
         container::confine(folder_of(&document.file), &image).map_err(|what| value.error(what))?;
         return Ok(image);
     }
@@ -251,7 +253,7 @@ fn image(
     container::parse(folder, value.text()?, true).map_err(|what| value.error(what))
 }
 
-fn build(document: &Document<'_>, value: &Value, name: &str) -> Result<Build, Error> {
+fn build(document: &Document<'_>, value: &Value, name: &str) -> Result<ImageBuild, Error> {
     let name = container::name(name).map_err(|what| value.error(what))?;
     let confines = folder_of(&document.file);
     let folder = |value: &Value, text: &str| -> Result<std::path::PathBuf, Error> {
@@ -265,7 +267,7 @@ fn build(document: &Document<'_>, value: &Value, name: &str) -> Result<Build, Er
     };
     if !value.is_map() {
         let context = folder(value, value.text()?)?;
-        return Ok(Build { context, file: None, arguments: Vec::new(), target: None, name });
+        return Ok(ImageBuild { context, file: None, arguments: Vec::new(), target: None, name });
     }
     value.only(&[
         "context",
@@ -305,7 +307,7 @@ fn build(document: &Document<'_>, value: &Value, name: &str) -> Result<Build, Er
             Some(container::name(value.text()?).map_err(|_| value.error("not the name of a stage"))?)
         }
     };
-    Ok(Build { context, file, arguments, target, name })
+    Ok(ImageBuild { context, file, arguments, target, name })
 }
 
 fn depends(service: &Value) -> Result<Vec<Depends>, Error> {

@@ -124,7 +124,7 @@ fn a_whole_file() {
     assert_eq!(names, ["web", "migrate", "db", "proxy-1-1", "proxy-1-2"]);
     let web = &world.nodes[0];
     let process = &web.services[0];
-    assert_eq!(web.image, Some(ContainerImage::Named("web:1".to_owned())));
+    assert_eq!(web.image, Some(ImageOrigin::Named("web:1".to_owned())));
     let image = process.image.as_ref().unwrap();
     assert_eq!(image.command.as_deref(), Some(&["serve", "--name", "two words"].map(str::to_owned)[..]));
     let env: Vec<(&str, &str)> =
@@ -186,7 +186,7 @@ fn the_block_says_what_a_world_file_says() {
                 - { name: said, sometimes: \"x\" }\n";
     let world = world(text);
     assert_eq!(world.epoch_unix_s, 1_769_904_000);
-    assert_eq!(world.nodes[1].image, Some(ContainerImage::Registry("r/i:1".to_owned())));
+    assert_eq!(world.nodes[1].image, Some(ImageOrigin::Registry("r/i:1".to_owned())));
     let driver = &world.workload.drivers[0];
     assert_eq!(
         (driver.name.as_str(), driver.repeat, world.workload.settle_ns),
@@ -218,10 +218,7 @@ fn a_world_file_can_name_a_compose_file() {
     let world =
         read("compose = \"compose.yaml\"\n[[link]]\nlatency = \"2ms\"\n[images]\ni = \"docker://r\"\n")
             .unwrap();
-    assert_eq!(
-        (world.nodes.len(), &world.nodes[0].image),
-        (1, &Some(ContainerImage::Registry("r".to_owned())))
-    );
+    assert_eq!((world.nodes.len(), &world.nodes[0].image), (1, &Some(ImageOrigin::Registry("r".to_owned()))));
     assert_eq!(world.file, file);
     assert!(
         read("compose = \"compose.yaml\"\n[[node]]\nname = \"b\"\n").unwrap_err().contains("unknown key")
@@ -330,7 +327,7 @@ fn variables_come_from_the_process_and_from_files() {
     let text = "services:\n  a:\n    image: \"i:${TAG}\"\n    env_file: [{ path: more.env }, { path: none, required: false }]\n    \
                 environment: { A: \"${NAME}-$$\", D: \"${NONE}\" }\n";
     let world = project.read_with(text, &|name| (name == "NAME").then(|| "process".to_owned())).unwrap();
-    assert_eq!(world.nodes[0].image, Some(ContainerImage::Named("i:7".to_owned())));
+    assert_eq!(world.nodes[0].image, Some(ImageOrigin::Named("i:7".to_owned())));
     let env = &world.nodes[0].services[0].command.env;
     let env: Vec<String> = env.iter().map(|(name, text)| format!("{name}={text}")).collect();
     assert_eq!(env, ["A=process-$", "B=process", "C=$x", "D="]);
@@ -577,7 +574,7 @@ fn a_build_has_a_name() {
         "name: shop\nservices:\n  a: { build: ./web }\n  b:\n    image: own:1\n    build: { context: web, dockerfile: D, args: [V=1], target: t }\n",
     );
     let built = |node: &Node| match &node.image {
-        Some(ContainerImage::Built(build)) => build.clone(),
+        Some(ImageOrigin::Built(build)) => build.clone(),
         other => panic!("{other:?}"),
     };
     let (a, b) = (built(&world.nodes[0]), built(&world.nodes[1]));

@@ -3,12 +3,14 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use everett_image_origin::ImageOrigin;
+
 use super::common::{Answering, faults, head, properties, ready, workload};
 use super::error::Error;
 use super::servers::{self, Server};
 use super::text::quoted;
 use super::{Parts, Wanted, named_from};
-use crate::{ContainerImage, Node};
+use crate::Node;
 
 /// Returns a draft whose machines are those of a compose file.
 pub(super) fn draft(file: &Path, wanted: &Wanted) -> Result<Parts, Error> {
@@ -94,10 +96,10 @@ fn serving(node: &Node) -> Option<Found<'_>> {
             && program.is_none_or(|word| word.starts_with('-') || server.programs.contains(&word))
     };
     let server = match node.image.as_ref()? {
-        ContainerImage::Named(name)
-        | ContainerImage::Registry(name)
-        | ContainerImage::Docker(name)
-        | ContainerImage::Podman(name) => servers::of_image(name).filter(|server| runs(server)),
+        ImageOrigin::Named(name)
+        | ImageOrigin::Registry(name)
+        | ImageOrigin::Docker(name)
+        | ImageOrigin::Podman(name) => servers::of_image(name).filter(|server| runs(server)),
         _ => None,
     };
     let usual = server.map(|server| server.port);

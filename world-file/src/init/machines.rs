@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use everett_elf::Needs;
+use everett_image_origin::ImageOrigin;
 
 use super::common::{Answering, faults, head, image_table, properties, ready, workload};
 use super::elf;
@@ -12,7 +13,6 @@ use super::servers::{self, IMAGE_MEMORY, NODES, STATE, Server, Start};
 use super::subject::program;
 use super::text::{label, list, quoted};
 use super::{ImageFacts, Parts, Wanted, named_from};
-use crate::ContainerImage;
 use crate::image::is_package;
 
 /// Memory of a machine whose server Everett does not know.
@@ -128,14 +128,14 @@ fn of_unknown_package(name: &str, wanted: &Wanted) -> Parts {
 
 /// Returns a draft of machines with a container image.
 pub(super) fn of_image(
-    image: &ContainerImage,
+    image: &ImageOrigin,
     words: &str,
     facts: &ImageFacts,
     wanted: &Wanted,
 ) -> Result<Parts, Error> {
     let (named, words) = match image {
-        ContainerImage::Layout { path, tag } => of_path(wanted, "oci", path, tag.as_deref())?,
-        ContainerImage::Archive { path, tag } => of_path(wanted, "oci-archive", path, tag.as_deref())?,
+        ImageOrigin::Layout { path, tag } => of_path(wanted, "oci", path, tag.as_deref())?,
+        ImageOrigin::Archive { path, tag } => of_path(wanted, "oci-archive", path, tag.as_deref())?,
         _ => (words.to_owned(), words.to_owned()),
     };
     let server = servers::of_image(&words);

@@ -29,7 +29,9 @@ mod unit;
 
 use std::path::{Path, PathBuf};
 
-use crate::{ContainerImage, World};
+use everett_image_origin::ImageOrigin;
+
+use crate::World;
 
 pub use elf::ElfError;
 pub use error::Error;
@@ -73,7 +75,7 @@ pub enum Machines {
     /// Machines with a container image.
     Image {
         /// Source of the image.
-        image: ContainerImage,
+        image: ImageOrigin,
         /// The image's text, as the operator wrote it.
         text: String,
         /// Settings of the image's configuration.

@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use self::elf_program::{program, program_of_versions};
 use super::{Draft, Error, ImageFacts, Listening, Machines, Subject, UnitFile, Wanted, draft, servers, text};
-use crate::{CheckKind, ContainerImage, Ready, Talk, World};
+use crate::{CheckKind, Ready, Talk, World};
 
 /// Small ELF programs.
 #[path = "../../../elf/tests/elf/program.rs"]
@@ -29,7 +29,7 @@ fn made(machines: &Machines, wanted: &Wanted) -> Draft {
 }
 
 fn image(text: &str, facts: ImageFacts) -> Machines {
-    let image = ContainerImage::parse(Path::new("."), text).unwrap();
+    let image = crate::parse_image(Path::new("."), text).unwrap();
     Machines::Image { image, text: text.to_owned(), facts }
 }
 

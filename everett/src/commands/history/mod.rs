@@ -14,7 +14,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use everett_explorer::run::{End, Header, Merged};
+use everett_explorer::run::{ExplorationEnd, Header, Merged};
 use everett_guest_image::Cache;
 use everett_history::{Compared, Finding, History, Run, Status};
 use everett_host::time;
@@ -78,7 +78,12 @@ impl Entry {
     }
 
     /// Records the end of the exploration. Returns the comparison with the run before, if there is one.
-    pub(super) fn finish(self, ui: &Ui, merged: &Merged, end: &End) -> anyhow::Result<Option<Compared>> {
+    pub(super) fn finish(
+        self,
+        ui: &Ui,
+        merged: &Merged,
+        end: &ExplorationEnd,
+    ) -> anyhow::Result<Option<Compared>> {
         let ended = || {
             let mut run = with_results(self.run, merged, Some(end));
             run.ended_unix_s = Some(time::unix_s());
@@ -133,7 +138,7 @@ fn put(
     folder: &Path,
     header: &Header,
     merged: &Merged,
-    end: Option<&End>,
+    end: Option<&ExplorationEnd>,
 ) -> anyhow::Result<Run> {
     // The header is written once, at the start, and `end.json` at the end.
     let changed_unix_s = |name: &str| {
@@ -154,7 +159,7 @@ fn of_header(header: &Header, folder: &Path) -> anyhow::Result<Run> {
         folder: absolute(folder)?,
         world: header.world_file.clone(),
         identity: header.identity.clone(),
-        seed: header.seed,
+        seed: header.seed.number(),
         strategy: header.strategy.0.clone(),
         engine: header.engine.clone(),
         exact: header.exact,
@@ -162,7 +167,7 @@ fn of_header(header: &Header, folder: &Path) -> anyhow::Result<Run> {
     })
 }
 
-fn with_results(run: Run, merged: &Merged, end: Option<&End>) -> Run {
+fn with_results(run: Run, merged: &Merged, end: Option<&ExplorationEnd>) -> Run {
     let why = end.and_then(|end| serde_json::to_value(end.why).ok()?.as_str().map(str::to_owned));
     Run {
         why,
@@ -205,7 +210,7 @@ pub(super) fn older(header: &Header, folder: &Path, most: usize) -> anyhow::Resu
 /// True if a run's folder still holds that exploration, and not another one or none.
 fn is_there(run: &Run) -> bool {
     Header::read(Path::new(&run.folder))
-        .is_ok_and(|header| header.identity == run.identity && header.seed == run.seed)
+        .is_ok_and(|header| header.identity == run.identity && header.seed.number() == run.seed)
 }
 
 /// Returns the numbers of findings by status, as a clause. Empty if there are none.

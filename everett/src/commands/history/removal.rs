@@ -61,7 +61,7 @@ pub(super) fn remove(run: &Run) -> anyhow::Result<Left> {
         Err(RunError::NoRun(_)) => return Ok(Left::NoRun),
         Err(error) => return Err(error.into()),
     };
-    if header.identity != run.identity || header.seed != run.seed {
+    if header.identity != run.identity || header.seed.number() != run.seed {
         return Ok(Left::OtherRun);
     }
     // It holds the lock, so no process explores there meanwhile.

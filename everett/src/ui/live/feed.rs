@@ -13,7 +13,7 @@ use everett_explorer::search::subtrees::Subtrees;
 use everett_host::time::Stopwatch;
 use everett_report::data::unreached;
 use everett_report::exploration::{KindCoverage, KindFigures};
-use everett_session::explore::expedition::{Progress, Sight};
+use everett_session::explore::expedition::{ExplorationProgress, Sight};
 
 use super::disk;
 use super::model::{About, Disk, Model, Row, SUBTREES_MAX, Tone, Worker};
@@ -86,7 +86,7 @@ impl Feed {
         model.branch(input.record(), began);
     }
 
-    pub(super) fn at(&mut self, model: &mut Model, progress: &Progress) {
+    pub(super) fn at(&mut self, model: &mut Model, progress: &ExplorationProgress) {
         model.at(self.clock.seconds(), progress);
     }
 

@@ -29,7 +29,7 @@ use everett_explorer::run::{Hit, MergeInput, Record};
 use everett_host::interrupt::{Held, Interrupt, end_at_once};
 use everett_host::signals::{Listener, Request, stop_self};
 use everett_host::time::Stopwatch;
-use everett_session::explore::expedition::{Progress, Sight};
+use everett_session::explore::expedition::{ExplorationProgress, Sight};
 use ratatui::crossterm::event::{self, Event};
 
 use draw::Look;
@@ -140,7 +140,7 @@ impl Live {
     }
 
     /// Shows the progress.
-    pub fn at(&mut self, progress: &Progress) {
+    pub fn at(&mut self, progress: &ExplorationProgress) {
         self.feed.at(&mut self.shared.model(), progress);
     }
 

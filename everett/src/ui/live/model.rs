@@ -8,8 +8,9 @@ use std::collections::{BTreeMap, VecDeque};
 use everett_explorer::run::{Hit, Record};
 use everett_explorer::search::subtrees::Subtree;
 use everett_input::text::one_line;
-use everett_session::explore::expedition::Progress;
+use everett_session::explore::expedition::ExplorationProgress;
 use everett_session::explore::working::Activity;
+use everett_streams::Seed;
 
 use super::series::Series;
 
@@ -29,7 +30,7 @@ pub(super) const SUBTREES_MAX: usize = 200;
 pub(super) struct About {
     /// Name of the world's file or folder.
     pub(super) world: String,
-    pub(super) seed: u64,
+    pub(super) seed: Seed,
     pub(super) strategy: String,
     /// Run directory.
     pub(super) run: String,
@@ -119,7 +120,7 @@ pub(super) struct Model {
     pub(super) about: About,
     /// Host time since the start, in seconds.
     pub(super) seconds: f64,
-    pub(super) progress: Progress,
+    pub(super) progress: ExplorationProgress,
     /// Branches that this process ran, over time.
     pub(super) run: Series,
     /// Abstract states, over time.
@@ -225,7 +226,7 @@ impl Model {
     }
 
     /// Takes over the progress at a host time.
-    pub(super) fn at(&mut self, seconds: f64, progress: &Progress) {
+    pub(super) fn at(&mut self, seconds: f64, progress: &ExplorationProgress) {
         self.seconds = seconds;
         self.progress = *progress;
         self.run.add(seconds, progress.search.run);

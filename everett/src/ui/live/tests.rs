@@ -4,9 +4,10 @@ use everett_explorer::run::{Evidence, Hit, Record};
 use everett_explorer::search::subtrees::Subtree;
 use everett_explorer::search::{Fork, Path};
 use everett_session::explore::cpu_time::CpuTime;
-use everett_session::explore::expedition::{Limits, Progress};
+use everett_session::explore::expedition::{ExplorationProgress, Limits};
 use everett_session::explore::working::Activity;
 use everett_snapshot::store::StoreStats;
+use everett_streams::Seed;
 use proptest::prelude::*;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -51,7 +52,7 @@ fn record(choice: u64, depth: u64, hits: Vec<Hit>) -> Record {
 fn model() -> Model {
     let mut model = Model::new(About {
         world: "redis-sentinel".to_owned(),
-        seed: 3,
+        seed: Seed::new(3),
         strategy: "novelty".to_owned(),
         run: "run".to_owned(),
         budget_s: Some(1_800.0),
@@ -61,7 +62,7 @@ fn model() -> Model {
         depth_max: 10,
         inexact: false,
     });
-    let mut progress = Progress::default();
+    let mut progress = ExplorationProgress::default();
     for second in 0..=120u32 {
         let n = u64::from(second);
         progress.search.branches = n * 5;
@@ -316,7 +317,7 @@ fn the_facts_of_an_exploration_come_from_its_header_and_limits() {
     let limited = about(40, Some(1_500_000_000));
     assert_eq!((limited.branches, limited.budget_s), (Some(40), Some(1.5)));
     assert_eq!((limited.world.as_str(), limited.run.as_str()), ("redis", "the run"));
-    assert_eq!((limited.seed, limited.memory_bytes, limited.root_ns), (5, 9, 7));
+    assert_eq!((limited.seed, limited.memory_bytes, limited.root_ns), (Seed::new(5), 9, 7));
     // The fourth branch of a timeline is shorter than the others.
     assert_eq!((limited.depth_max, limited.inexact), (4, true));
 }

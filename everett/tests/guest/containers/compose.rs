@@ -5,6 +5,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
+use everett_streams::Seed;
+
 use super::tools::{program_image, text, tools};
 use super::{launcher_of, run_file_under, verify_file};
 use crate::support::{MS, findings, lines, run_to_end, shown};
@@ -149,7 +151,7 @@ fn services_are_machines_with_names_mounts_order_and_networks() {
     let folder = tempfile::tempdir().unwrap();
     project(folder.path(), COMPOSE);
     let launcher = launcher_of(&folder.path().join("compose.yaml"));
-    let mut timeline = launcher.start(1).unwrap();
+    let mut timeline = launcher.start(Seed::new(1)).unwrap();
     let (_, events) = run_to_end(&mut timeline, 2_000 * MS);
     assert_eq!(findings(&events), Vec::<&str>::new());
     assert_eq!(

@@ -37,6 +37,7 @@ use everett_session::world::event::Event;
 use everett_session::world::identity::Identity;
 use everett_session::world::moments::MomentFolder;
 use everett_session::world::timeline::Faults;
+use everett_streams::Seed;
 use everett_world_file as world_file;
 
 use crate::support::{everett, run_to_end, shown};
@@ -70,7 +71,7 @@ fn launcher_of(file: &Path) -> Launcher {
 
 /// Runs a world for some vtime from *ready*; returns its events.
 fn run(folder: &Path, text: &str, duration_ns: u64) -> Vec<Event> {
-    run_to_end(&mut launcher(folder, text).start(1).unwrap(), duration_ns).1
+    run_to_end(&mut launcher(folder, text).start(Seed::new(1)).unwrap(), duration_ns).1
 }
 
 /// Runs a world under a fault plan.
@@ -92,7 +93,7 @@ fn run_file_under(file: &Path, plan: &str, duration_ns: u64) -> Vec<Event> {
     let nodes = Nodes::new(launcher.clone(), booted.restart.expect("restart points"));
     let faults = Some(Faults::new(plan, std::sync::Arc::new(nodes)));
     let launcher = Launcher { from: Some(booted.ready), faults, ..launcher };
-    run_to_end(&mut launcher.start(1).unwrap(), duration_ns).1
+    run_to_end(&mut launcher.start(Seed::new(1)).unwrap(), duration_ns).1
 }
 
 /// Asserts that `everett verify` finds all trails of a world equal.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use everett_session::world::event::{Event, What};
+use everett_streams::Seed;
 
 use super::compose::project_of;
 use super::launcher_of;
@@ -59,7 +60,7 @@ fn commands_of_a_template_in_an_image_run_as_in_its_container() {
     project_of(folder.path(), PROGRAM, COMPOSE);
     add_template(folder.path());
     let launcher = launcher_of(&folder.path().join("compose.yaml"));
-    let run = || run_to_end(&mut launcher.start(1).unwrap(), 2_000 * MS).1;
+    let run = || run_to_end(&mut launcher.start(Seed::new(1)).unwrap(), 2_000 * MS).1;
     let events = run();
     assert_eq!(findings(&events), Vec::<&str>::new());
     let ran: BTreeSet<&str> = events.iter().filter_map(started).collect();

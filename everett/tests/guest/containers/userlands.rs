@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use everett_session::world::event::What;
+use everett_streams::Seed;
 
 use super::tools::{text, tools};
 use super::{launcher, run, run_under, verify};
@@ -47,7 +48,7 @@ fn busybox_of_buildah_runs_as_its_user_and_gets_healthy() {
          [[workload.check]]\nname = \"group\"\nargv = [\"sh\", \"-c\", \"id -G; test $HOME = /srv\"]\n\
          [[workload.check]]\nname = \"root\"\nuser = \"root\"\nargv = [\"sh\", \"-c\", \"id -u; grep CapEff /proc/self/status\"]\n";
     let launcher = launcher(folder.path(), world);
-    let mut timeline = launcher.start(1).unwrap();
+    let mut timeline = launcher.start(Seed::new(1)).unwrap();
     let (_, events) = run_to_end(&mut timeline, 100 * MS);
     assert_eq!(findings(&events), Vec::<&str>::new());
     let own = lines(&events, "a");

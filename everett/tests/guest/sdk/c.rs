@@ -14,6 +14,7 @@ use everett_guest_programs::LIBRARY;
 use everett_session::machines::EngineOptions;
 use everett_session::run::launch::Launcher;
 use everett_session::world::event::{Event, What};
+use everett_streams::Seed;
 use everett_world_file::FileEntry;
 
 use super::run;
@@ -141,7 +142,7 @@ fn edges(events: &[Event]) -> Vec<(&str, u32)> {
 #[test]
 fn edges_of_an_instrumented_program_are_coverage() {
     let (launcher, _) = ready(launcher());
-    let (trail, events) = run_to_end(&mut launcher.start(1).unwrap(), 300 * MS);
+    let (trail, events) = run_to_end(&mut launcher.start(Seed::new(1)).unwrap(), 300 * MS);
     assert_eq!(findings(&events), [] as [&str; 0]);
     assert_eq!(lines(&events, "server"), ["again 0 0"]);
     let seen = edges(&events);
@@ -151,7 +152,7 @@ fn edges_of_an_instrumented_program_are_coverage() {
     let different: BTreeSet<_> = guards.iter().collect();
     assert!(guards.len() >= 4 && guards.len() == different.len(), "each edge once: {seen:?}");
     assert_eq!((trail, seen.len()), {
-        let (trail, events) = run_to_end(&mut launcher.start(1).unwrap(), 300 * MS);
+        let (trail, events) = run_to_end(&mut launcher.start(Seed::new(1)).unwrap(), 300 * MS);
         (trail, edges(&events).len())
     });
 }

@@ -6,6 +6,7 @@ use everett_explorer::property::builtin;
 use everett_session::world::conversation::Phase;
 use everett_session::world::event::{Event, What};
 use everett_session::world::timeline::BootError;
+use everett_streams::Seed;
 
 use super::sdk_lines;
 use crate::support::{MS, findings, launcher_of, lines, ready, run_to_end, under};
@@ -73,7 +74,7 @@ fn the_first_complete_setup_is_the_root_moment() {
 #[test]
 fn lines_of_files_arrive_whole_and_once() {
     let (launcher, _) = ready(launcher_of(WORLD));
-    let (trail, events) = run_to_end(&mut launcher.start(1).unwrap(), 1_500 * MS);
+    let (trail, events) = run_to_end(&mut launcher.start(Seed::new(1)).unwrap(), 1_500 * MS);
     let own: Vec<&str> = sdk_lines(&events).into_iter().filter(|line| line.len() < 10).collect();
     assert_eq!(own, ["{\"a\":1}", "{\"b\":2}", "{\"c\":3}", "{\"d\":4}"]);
     let bad = |event: &&Event| matches!(&event.what, What::Finding { property, .. } if property == builtin::BAD_SDK_LINE);
@@ -81,7 +82,7 @@ fn lines_of_files_arrive_whole_and_once() {
     assert_eq!(bad.len(), 2, "{:?}", findings(&events));
     assert_eq!(findings(&events).len(), 2);
     assert!(findings(&events)[0].starts_with("not JSON: "), "{:?}", findings(&events));
-    assert_eq!(trail, run_to_end(&mut launcher.start(1).unwrap(), 1_500 * MS).0);
+    assert_eq!(trail, run_to_end(&mut launcher.start(Seed::new(1)).unwrap(), 1_500 * MS).0);
 }
 
 /// One fault lasts when the period begins, one is due in it, and one after it.
@@ -94,7 +95,7 @@ const PLAN: &str = r#"{"at":"0s","for":"4s","fault":"partition","links":{"from":
 fn programs_ask_for_quiet_periods() {
     let (launcher, points) = ready(launcher_of(WORLD));
     let launcher = under(&launcher, &points, PLAN);
-    let (_, events) = run_to_end(&mut launcher.start(1).unwrap(), 1_200 * MS);
+    let (_, events) = run_to_end(&mut launcher.start(Seed::new(1)).unwrap(), 1_200 * MS);
     assert_eq!(lines(&events, "asks")[..1], ["asked"], "{:?}", lines(&events, "asks"));
     assert!(lines(&events, "asks").contains(&"refused"));
     let at =

@@ -10,6 +10,7 @@ use everett_report::exploration::assertions::{Verdict, asserted};
 use everett_session::machines::EngineOptions;
 use everett_session::run::launch::Launcher;
 use everett_session::world::event::Event;
+use everett_streams::Seed;
 use everett_world_file::FileEntry;
 
 use super::{Outcomes, outcomes, run, sdk_lines, verdict};
@@ -125,7 +126,7 @@ fn random_numbers_follow_the_timeline() {
         if let Some(fork) = fork {
             timeline.begin_as(fork).unwrap();
         }
-        timeline.begin(seed).unwrap();
+        timeline.begin(Seed::new(seed)).unwrap();
         let (trail, events) = run_to_end(&mut timeline, 500 * MS);
         assert_eq!(findings(&events), [] as [&str; 0]);
         (trail, numbers(&events).join("\n"))
@@ -145,7 +146,7 @@ fn random_numbers_follow_the_timeline() {
 fn a_static_program_is_heard_through_its_file() {
     let program = built(true);
     let launcher = launcher(&program);
-    let mut timeline = launcher.start(1).unwrap();
+    let mut timeline = launcher.start(Seed::new(1)).unwrap();
     let (_, events) = run_to_end(&mut timeline, 200 * MS);
     let text = sdk_lines(&events).join("\n");
     assert_eq!(outcomes(&text), local(&program));

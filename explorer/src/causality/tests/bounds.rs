@@ -1,7 +1,9 @@
 //! Reading a causality file checks all bounds.
 
 use crate::causality::result::{CODE_MAX, POINTS_MAX, SCHEMA_VERSION, STEPS_MAX};
-use crate::causality::{Causality, CausalityError, Code, Count, Jump, Point, Step, StepKind, Vary, Why};
+use crate::causality::{
+    Causality, CausalityEnd, CausalityError, Code, Count, Jump, Point, Step, StepKind, Vary,
+};
 
 fn causality() -> Causality {
     let count = |shown| Count { futures: 16, shown };
@@ -15,7 +17,7 @@ fn causality() -> Causality {
         end_ns: 1_000,
         vary: Vary::All,
         error_ppm: 50_000,
-        why: Why::Named,
+        why: CausalityEnd::Named,
         futures: 32,
         points: vec![Point { vtime_ns: 700, count: count(1) }, Point { vtime_ns: 800, count: count(16) }],
         jump: Some(Jump {
@@ -41,7 +43,7 @@ fn a_file_survives_a_round_trip() {
     let causality = causality();
     assert_eq!(Causality::parse(&causality.json().unwrap()).as_ref(), Ok(&causality));
     assert_eq!(causality.at_root(), Some(Count { futures: 16, shown: 1 }));
-    let other = Causality { futures: 40, why: Why::Budget, ..causality.clone() };
+    let other = Causality { futures: 40, why: CausalityEnd::Budget, ..causality.clone() };
     assert_eq!(other.digest_of(), causality.digest_of(), "the reason of the end depends on the host");
     let mut other = causality.clone();
     other.points[0].count.shown = 2;

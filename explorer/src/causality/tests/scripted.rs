@@ -3,7 +3,7 @@
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
 
-use crate::causality::{Ask, Count, Cuts, JumpInterval, Limits, Search, Why};
+use crate::causality::{Ask, CausalityEnd, Count, Cuts, JumpInterval, Limits, Search};
 
 const LIMITS: Limits = Limits { futures: 2_000, error_ppm: 50_000 };
 
@@ -13,7 +13,7 @@ fn run(
     cuts: &Cuts,
     limits: Limits,
     likelihood: &dyn Fn(usize) -> f64,
-) -> (Search, Option<JumpInterval>, Why) {
+) -> (Search, Option<JumpInterval>, CausalityEnd) {
     let mut search = Search::new(cuts, limits);
     loop {
         let batch = search.batch();
@@ -54,7 +54,7 @@ fn the_named_step_is_the_planted_one_over_20_seeds() {
             let decided = (seed * 237 + 11) as usize;
             let (search, found, why) = run(seed, &cuts, LIMITS, &step(decided, low, high));
             let found = found.unwrap();
-            assert_eq!(why, Why::Named, "{low} to {high}, seed {seed}");
+            assert_eq!(why, CausalityEnd::Named, "{low} to {high}, seed {seed}");
             assert_eq!((found.from, found.to), (decided, Some(decided + 1)), "{low} to {high}, seed {seed}");
             assert!(found.is_narrowest && found.probability_ppm >= 950_000);
             assert!(search.futures() < 700, "{} futures", search.futures());
@@ -73,7 +73,7 @@ fn a_named_step_is_wrong_at_most_as_often_as_stated() {
         for seed in 0..400u64 {
             let decided = (seed * 7919 % 299) as usize;
             let (_, found, why) = run(seed + 1_000, &cuts, LIMITS, &step(decided, low, high));
-            if why == Why::Named {
+            if why == CausalityEnd::Named {
                 named += 1;
                 wrong += u32::from(found.unwrap().from != decided);
             }
@@ -90,8 +90,8 @@ fn a_finding_that_is_likely_everywhere_has_no_step() {
     let mut named = 0;
     for seed in 0..100 {
         let (_, found, why) = run(seed, &cuts, LIMITS, &|_| 1.0);
-        assert_eq!((why, found), (Why::Flat, None), "seed {seed}");
-        named += u32::from(run(seed, &cuts, LIMITS, &|_| 0.9).2 == Why::Named);
+        assert_eq!((why, found), (CausalityEnd::Flat, None), "seed {seed}");
+        named += u32::from(run(seed, &cuts, LIMITS, &|_| 0.9).2 == CausalityEnd::Named);
     }
     assert!(named <= 5, "{named} of 100 flat timelines have a step");
 }
@@ -101,7 +101,10 @@ fn a_finding_that_no_future_shows_is_decided_at_its_end() {
     let cuts = timeline(1_000);
     let (_, found, why) = run(3, &cuts, LIMITS, &|_| 0.0);
     let found = found.unwrap();
-    assert_eq!((why, found.from, found.to, found.is_narrowest), (Why::Named, cuts.last(), None, true));
+    assert_eq!(
+        (why, found.from, found.to, found.is_narrowest),
+        (CausalityEnd::Named, cuts.last(), None, true)
+    );
 }
 
 #[test]
@@ -127,7 +130,7 @@ fn of_two_steps_the_larger_one_is_named() {
             }
         };
         let (_, found, why) = run(seed, &cuts, LIMITS, &likelihood);
-        assert_eq!((why, found.unwrap().from), (Why::Named, 700), "seed {seed}");
+        assert_eq!((why, found.unwrap().from), (CausalityEnd::Named, 700), "seed {seed}");
     }
 }
 
@@ -142,7 +145,7 @@ fn a_short_search_gives_an_interval_that_a_longer_one_narrows() {
         let JumpInterval { from, to, is_narrowest, .. } = found.unwrap();
         let width = to.unwrap() - from;
         assert!(from <= 1_234 && to.unwrap() > 1_234 && width <= before, "{futures}: {from} to {to:?}");
-        assert!(is_narrowest || why == Why::Futures);
+        assert!(is_narrowest || why == CausalityEnd::Futures);
         before = width;
     }
     assert!(before < 50, "{before} steps are left");
@@ -166,7 +169,7 @@ fn an_interrupted_batch_counts_up_to_its_first_missing_result() {
 #[test]
 fn a_timeline_of_one_cut() {
     let cuts = Cuts::new(5, 5, Vec::new());
-    assert_eq!(run(1, &cuts, LIMITS, &|_| 1.0).2, Why::Flat);
+    assert_eq!(run(1, &cuts, LIMITS, &|_| 1.0).2, CausalityEnd::Flat);
     let (_, found, why) = run(1, &cuts, LIMITS, &|_| 0.0);
-    assert_eq!((why, found.map(|found| (found.from, found.to))), (Why::Named, Some((0, None))));
+    assert_eq!((why, found.map(|found| (found.from, found.to))), (CausalityEnd::Named, Some((0, None))));
 }

@@ -10,8 +10,7 @@ const BOTH: &[(u16, &str)] =
 /// ended.
 fn driven(template: &Template, ending: Stopping) -> (Composer<'_>, ChaCha20Rng, u64, Start) {
     for seed in 0.. {
-        let mut rng = rng(seed);
-        let mut composer = Composer::begin(template, 0, &mut rng);
+        let (mut rng, mut composer) = begun(template, seed);
         let (now_ns, start) = next_start(&mut composer, &mut rng);
         let probe = Composer::go_on(template, composer.state().clone()).map(|mut probe| probe.stop(now_ns));
         if probe == Ok(ending) {
@@ -183,8 +182,7 @@ fn the_last_commands_wait_for_a_node() {
 fn without_a_workload_no_eventually_command_runs() {
     // Only a `first_` command ran, so there is no workload for `eventually_` to check.
     let files = template(&[(0, "first_a"), (0, "serial_driver_b"), (0, "eventually_c"), (1, "anytime_d")]);
-    let mut rng = rng(0);
-    let mut composer = Composer::begin(&files, 0, &mut rng);
+    let (mut rng, mut composer) = begun(&files, 0);
     next_start(&mut composer, &mut rng);
     assert_eq!(composer.stop(S), Stopping::Nothing);
     assert_eq!(step(&mut composer, &mut rng), (S, vec![Act::Over]));

@@ -38,8 +38,7 @@ fn one_first_command_runs_alone_and_without_faults() {
 #[test]
 fn first_waits_for_a_node() {
     let template = template(&[(0, "first_a"), (1, "anytime_x")]);
-    let mut rng = rng(1);
-    let mut composer = Composer::begin(&template, 0, &mut rng);
+    let (mut rng, mut composer) = begun(&template, 1);
     composer.down(0);
     assert_eq!(composer.due(), None);
     assert_eq!(composer.act(5 * S, &mut rng), []);
@@ -54,8 +53,7 @@ fn parallel_drivers_run_up_to_a_bound_that_each_timeline_draws() {
     let mut bounds = [0; PARALLEL_MAX as usize + 1];
     let mut pauses = Vec::new();
     for seed in 0..400 {
-        let mut rng = rng(seed);
-        let mut composer = Composer::begin(&template, 0, &mut rng);
+        let (mut rng, mut composer) = begun(&template, seed);
         let (mut count, mut last_ns) = (0, 0);
         while composer.due().is_some() {
             let (now_ns, acts) = step(&mut composer, &mut rng);
@@ -97,8 +95,7 @@ fn only_anytime_commands_run_beside_serial_drivers() {
     ]);
     let mut firsts = [0; 3];
     for seed in 0..300 {
-        let mut rng = rng(seed);
-        let mut composer = Composer::begin(&template, 0, &mut rng);
+        let (mut rng, mut composer) = begun(&template, seed);
         let all = all_starts(&mut composer, &mut rng);
         let drivers: Vec<usize> =
             all.iter().map(|(_, start)| start.command).filter(|command| *command > 0).collect();
@@ -117,8 +114,7 @@ fn a_command_that_hangs_does_not_block_the_workload() {
     let template = template(&[(0, "parallel_driver_a"), (0, "serial_driver_b")]);
     let mut waited = 0;
     for seed in 0..200 {
-        let mut rng = rng(seed);
-        let mut composer = Composer::begin(&template, 0, &mut rng);
+        let (mut rng, mut composer) = begun(&template, seed);
         let (first_ns, first) = next_start(&mut composer, &mut rng);
         if first.command == 1 || composer.due().is_none() {
             continue;
@@ -139,8 +135,7 @@ fn a_singleton_starts_once_even_if_its_node_loses_power() {
     let template = template(&[(0, "singleton_driver_a"), (0, "parallel_driver_b")]);
     let mut lost = 0;
     for seed in 0..20 {
-        let mut rng = rng(seed);
-        let mut composer = Composer::begin(&template, 0, &mut rng);
+        let (mut rng, mut composer) = begun(&template, seed);
         let mut singletons = 0;
         for _ in 0..40 {
             let (now_ns, start) = next_start(&mut composer, &mut rng);
@@ -162,8 +157,7 @@ fn a_singleton_starts_once_even_if_its_node_loses_power() {
 #[test]
 fn a_template_of_singletons_runs_each_once() {
     let template = template(&[(0, "singleton_driver_a"), (1, "singleton_driver_b")]);
-    let mut rng = rng(3);
-    let mut composer = Composer::begin(&template, 0, &mut rng);
+    let (mut rng, mut composer) = begun(&template, 3);
     let mut seen = BTreeSet::new();
     for _ in 0..2 {
         let (now_ns, start) = next_start(&mut composer, &mut rng);
@@ -178,8 +172,7 @@ fn a_template_of_singletons_runs_each_once() {
 #[test]
 fn commands_run_on_nodes_that_are_up() {
     let template = template(&[(0, "parallel_driver_a"), (1, "parallel_driver_a"), (2, "parallel_driver_a")]);
-    let mut rng = rng(5);
-    let mut composer = Composer::begin(&template, 0, &mut rng);
+    let (mut rng, mut composer) = begun(&template, 5);
     let mut on = |composer: &mut Composer<'_>| {
         let mut counts = [0; 3];
         for _ in 0..300 {
@@ -203,8 +196,7 @@ fn commands_run_on_nodes_that_are_up() {
 fn another_command_starts_if_a_node_stays_down() {
     let template = template(&[(0, "serial_driver_a"), (1, "serial_driver_b")]);
     for seed in 0..20 {
-        let mut rng = rng(seed);
-        let mut composer = Composer::begin(&template, 0, &mut rng);
+        let (mut rng, mut composer) = begun(&template, seed);
         assert_eq!(composer.act(0, &mut rng), [], "a command is drawn, and starts later");
         composer.lost(0, 0);
         let (now_ns, start) = next_start(&mut composer, &mut rng);

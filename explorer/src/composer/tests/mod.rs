@@ -24,6 +24,13 @@ fn rng(seed: u64) -> ChaCha20Rng {
     ChaCha20Rng::seed_from_u64(seed)
 }
 
+/// Returns a stream, and a composer that has begun at time 0 with it.
+fn begun(template: &Template, seed: u64) -> (ChaCha20Rng, Composer<'_>) {
+    let mut rng = rng(seed);
+    let composer = Composer::begin(template, 0, &mut rng);
+    (rng, composer)
+}
+
 /// Returns the started commands, in the order of their starts.
 fn starts(acts: &[Act]) -> Vec<Start> {
     let start = |act: &Act| if let Act::Start(start) = act { Some(*start) } else { None };

@@ -42,7 +42,7 @@ use super::limits::{AT_NS_MAX, FOR_NS_MAX, LINES_MAX, PLAN_BYTES_MAX, PLAN_LINE_
 use super::line::{self, Faulty};
 use super::names::Names;
 use super::quiet_periods::QuietPeriods;
-use super::{Entry, Plan, What, check};
+use super::{Plan, PlanEntry, What, check};
 use choose::{Choose, Dice};
 
 pub use error::{ConfigError, ConfigProblem};
@@ -111,8 +111,8 @@ pub fn draw_on(
     Drawn { plan: drawing.finish(), full_at_ns }
 }
 
-fn quiet_periods(config: &FaultConfig, horizon_ns: u64) -> Vec<Entry> {
-    let period = |at_ns, Span(ns)| Entry { at_ns, for_ns: Some(ns.min(FOR_NS_MAX)), what: What::Quiet };
+fn quiet_periods(config: &FaultConfig, horizon_ns: u64) -> Vec<PlanEntry> {
+    let period = |at_ns, Span(ns)| PlanEntry { at_ns, for_ns: Some(ns.min(FOR_NS_MAX)), what: What::Quiet };
     let mut periods = Vec::new();
     let Quiet { enabled, every, lasts } = &config.quiet;
     if *enabled && lasts.0 > 0 {
@@ -169,12 +169,12 @@ struct Drawing<'c> {
     down: BTreeMap<String, u64>,
     /// For each node, the time of its last restart.
     started: BTreeMap<String, u64>,
-    entries: Vec<Entry>,
+    entries: Vec<PlanEntry>,
     bytes: usize,
 }
 
 impl<'c> Drawing<'c> {
-    fn new(config: &'c FaultConfig, names: &'c Names, quiet: Vec<Entry>) -> Drawing<'c> {
+    fn new(config: &'c FaultConfig, names: &'c Names, quiet: Vec<PlanEntry>) -> Drawing<'c> {
         let periods = QuietPeriods::of(quiet.iter().enumerate());
         let bytes = quiet.iter().map(|entry| line::write(entry).len() + 1).sum();
         let (down, started) = (BTreeMap::new(), BTreeMap::new());
@@ -201,11 +201,11 @@ impl<'c> Drawing<'c> {
         if self.too_many_down(at_ns, &fault) || self.too_soon(at_ns, &fault) {
             return;
         }
-        self.put(Entry { at_ns, for_ns, what: What::Fault(fault.clone()) }, &fault);
+        self.put(PlanEntry { at_ns, for_ns, what: What::Fault(fault.clone()) }, &fault);
     }
 
     /// Adds a fault that starts after all others, unless it conflicts with an earlier fault.
-    fn put(&mut self, entry: Entry, fault: &Fault) {
+    fn put(&mut self, entry: PlanEntry, fault: &Fault) {
         let mut faulty = Faulty::default();
         check::entry(&entry, self.names, &mut faulty);
         let bytes = line::write(&entry).len();

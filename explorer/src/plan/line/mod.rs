@@ -25,7 +25,7 @@ use values::Ns;
 
 use super::error::Problem;
 use super::names::hint;
-use super::{Entry, What};
+use super::{PlanEntry, What};
 
 /// Value of the field `fault` in the line of a heal.
 const HEAL: &str = "heal";
@@ -34,7 +34,7 @@ const QUIET: &str = "quiet";
 
 /// Parses a line. The entry is valid only if no errors were added to `errors`. An invalid entry contains placeholders.
 /// The result is `None` if the kind of the fault is unknown.
-pub(super) fn read(text: &str, errors: &mut Faulty) -> Option<Entry> {
+pub(super) fn read(text: &str, errors: &mut Faulty) -> Option<PlanEntry> {
     let entries = match serde_json::from_str(text) {
         Ok(Json::Object(entries)) => entries,
         Ok(other) => {
@@ -64,7 +64,7 @@ pub(super) fn read(text: &str, errors: &mut Faulty) -> Option<Entry> {
         },
     };
     fields.finish();
-    Some(Entry { at_ns, for_ns, what })
+    Some(PlanEntry { at_ns, for_ns, what })
 }
 
 fn no_fault(name: &str) -> Problem {
@@ -80,7 +80,7 @@ fn reason(error: &serde_json::Error) -> String {
 }
 
 /// Returns the canonical line of an entry, without a line feed.
-pub(super) fn write(entry: &Entry) -> String {
+pub(super) fn write(entry: &PlanEntry) -> String {
     let mut fields = vec![("at", Ns(entry.at_ns).write())];
     fields.extend(entry.for_ns.map(|ns| ("for", Ns(ns).write())));
     fields.push(("fault", Json::Text(entry.what.name().to_owned())));

@@ -306,7 +306,7 @@ fn bounds_of_a_plan() {
     assert_eq!(parse(&full), Ok(Plan::default()));
     assert_eq!(errors_in(&(full + "#")), "line 129: a plan has at most 8388608 bytes");
 
-    let entries = vec![Entry { at_ns: 0, for_ns: None, what: What::Heal }; limits::LINES_MAX + 1];
+    let entries = vec![PlanEntry { at_ns: 0, for_ns: None, what: What::Heal }; limits::LINES_MAX + 1];
     let errors = Plan::new(entries, &names()).unwrap_err().to_string();
     assert_eq!(errors, "line 20001: a plan has at most 20000 lines");
 }
@@ -319,7 +319,7 @@ fn a_plan_that_is_too_large_only_in_canonical_form_is_refused() {
         ["a", "b"].map(|name| (name.repeat(32_000), NodeNames::default())).into_iter().collect();
     let group = |name: &str| Group::Nodes([name.repeat(32_000)].into());
     let links = Links { from: group("a"), to: group("b"), both_ways: true };
-    let one = Entry {
+    let one = PlanEntry {
         at_ns: 0,
         for_ns: None,
         what: What::Fault(Fault::Network(NetworkFault::Loss { links, ppm: 1 })),
@@ -333,7 +333,7 @@ fn a_plan_that_is_too_large_only_in_canonical_form_is_refused() {
     let names: Names =
         ["a", "\""].map(|name| (name.repeat(32_000), NodeNames::default())).into_iter().collect();
     let links = Links { from: group("a"), to: group("\""), both_ways: true };
-    let one = Entry { what: What::Fault(Fault::Network(NetworkFault::Loss { links, ppm: 1 })), ..one };
+    let one = PlanEntry { what: What::Fault(Fault::Network(NetworkFault::Loss { links, ppm: 1 })), ..one };
     let errors = Plan::new(vec![one], &names).unwrap_err().to_string();
     assert_eq!(errors, "line 1: a line has at most 65536 bytes");
 }

@@ -111,7 +111,7 @@ fn errors_of_lines_and_conflicts_are_reported_together() {
 }
 
 /// Returns the end of a fault, computed from all entries.
-fn end(entries: &[Entry], entry: &Entry, fault: &Fault) -> Option<u64> {
+fn end(entries: &[PlanEntry], entry: &PlanEntry, fault: &Fault) -> Option<u64> {
     let never = matches!(fault, Fault::Node { fault: NodeFault::PowerLoss { restart: None, .. }, .. });
     let healed =
         entries.iter().filter(|other| !matches!(other.what, What::Fault(_)) && other.at_ns > entry.at_ns);
@@ -160,10 +160,10 @@ fn excludes(on: &Fault, starts: &Fault) -> bool {
 }
 
 /// Returns the lines of the entries that conflict with an earlier entry.
-fn oracle(entries: &[Entry]) -> Vec<usize> {
-    let mut order: Vec<(usize, &Entry)> = entries.iter().enumerate().collect();
+fn oracle(entries: &[PlanEntry]) -> Vec<usize> {
+    let mut order: Vec<(usize, &PlanEntry)> = entries.iter().enumerate().collect();
     order.sort_by_key(|(line, entry)| (entry.at_ns, *line));
-    let mut on: Vec<(&Entry, &Fault)> = Vec::new();
+    let mut on: Vec<(&PlanEntry, &Fault)> = Vec::new();
     let mut bad = Vec::new();
     for (line, entry) in order {
         let What::Fault(fault) = &entry.what else { continue };

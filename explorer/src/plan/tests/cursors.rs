@@ -81,7 +81,7 @@ proptest! {
     fn events_match_the_plan(plan in plan(), steps in prop::collection::vec(0u64..10, 0..12)) {
         let events = plan.events();
         prop_assert!(events.all().is_sorted_by_key(|event| event.at_ns));
-        let mut on: std::collections::BTreeMap<u32, &Entry> = Default::default();
+        let mut on: std::collections::BTreeMap<u32, &PlanEntry> = Default::default();
         let mut seen = vec![0; plan.entries().len()];
         for event in events.all() {
             let entry = &plan.entries()[event.id as usize];
@@ -105,7 +105,7 @@ proptest! {
                     prop_assert!(!matches!(entry.what, What::Fault(_)));
                     seen[event.id as usize] += 1;
                     // The test does not call `is_for_good`, because the plan's code uses it.
-                    let never = |entry: &&Entry| match &entry.what {
+                    let never = |entry: &&PlanEntry| match &entry.what {
                         What::Fault(Fault::Node { fault: NodeFault::PowerLoss { restart, .. }, .. }) => restart.is_none(),
                         _ => false,
                     };

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
 use everett_fault::{Fault, FaultKind, NodeFault};
-use everett_streams::{Lineage, Owner, Streams};
+use everett_streams::{Lineage, Owner, Seed, Streams};
 use serde_json::{Map, Value, json};
 
 use super::*;
@@ -23,7 +23,7 @@ fn world(count: u32) -> Names {
 }
 
 fn drawn(config: &FaultConfig, names: &Names, horizon_ns: u64, seed: u64) -> Plan {
-    draw(config, names, horizon_ns, &mut Streams::new(&Lineage::new(seed), Owner::Plan)).plan
+    draw(config, names, horizon_ns, &mut Streams::new(&Lineage::new(Seed::new(seed)), Owner::Plan)).plan
 }
 
 /// Returns a table that draws only these kinds.
@@ -88,7 +88,7 @@ fn wild(seed: u64) -> FaultConfig {
     serde_json::from_value(Value::Object(table)).unwrap()
 }
 
-fn faults(plan: &Plan) -> impl Iterator<Item = (&Entry, &Fault)> {
+fn faults(plan: &Plan) -> impl Iterator<Item = (&PlanEntry, &Fault)> {
     plan.entries().iter().filter_map(|entry| match &entry.what {
         What::Fault(fault) => Some((entry, fault)),
         _ => None,
@@ -226,7 +226,7 @@ fn kinds_do_not_affect_each_others_draws() {
                 }
                 let config: FaultConfig = serde_json::from_value(table).unwrap();
                 let after = drawn(&config, &names, 600 * S, seed);
-                let rest = |plan: &Plan| -> Vec<Entry> {
+                let rest = |plan: &Plan| -> Vec<PlanEntry> {
                     let apart = |kind| kind != changed && !(entangled(changed) && entangled(kind));
                     faults(plan)
                         .filter(|(_, fault)| apart(fault.kind()))
@@ -285,7 +285,7 @@ fn a_plan_stops_at_its_bounds() {
     let mut config = only(&[FaultKind::Loss]);
     config.loss.every = Span(0);
     let Drawn { plan, full_at_ns } =
-        draw(&config, &world(3), u64::MAX, &mut Streams::new(&Lineage::new(1), Owner::Plan));
+        draw(&config, &world(3), u64::MAX, &mut Streams::new(&Lineage::new(Seed::new(1)), Owner::Plan));
     assert_eq!(plan.entries().len(), limits::LINES_MAX);
     assert!(full_at_ns >= plan.entries().last().map(|entry| entry.at_ns) && full_at_ns.is_some());
     assert!(parse_in(&plan, &world(3)));

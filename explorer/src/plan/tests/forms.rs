@@ -81,7 +81,7 @@ fn a_plan_is_in_the_order_of_time_and_then_of_lines() {
     assert_eq!(order, [(0, None), (s, Some("n2")), (2 * s, Some("n1")), (2 * s, Some("n3"))]);
 }
 
-fn node_of(entry: &Entry) -> Option<&str> {
+fn node_of(entry: &PlanEntry) -> Option<&str> {
     match &entry.what {
         What::Fault(fault) => fault.node(),
         _ => None,
@@ -100,6 +100,6 @@ proptest! {
     #[test]
     fn entries_survive_storage(entry in entry()) {
         let bytes = postcard::to_stdvec(&entry).unwrap();
-        prop_assert_eq!(postcard::from_bytes::<Entry>(&bytes), Ok(entry));
+        prop_assert_eq!(postcard::from_bytes::<PlanEntry>(&bytes), Ok(entry));
     }
 }

@@ -144,7 +144,7 @@ fn fault() -> impl Strategy<Value = Fault> {
 }
 
 /// Generates entries that are valid by themselves. Their times are from a small range, so that they often conflict.
-fn entry() -> impl Strategy<Value = Entry> {
+fn entry() -> impl Strategy<Value = PlanEntry> {
     let what = prop_oneof![
         16 => fault().prop_map(What::Fault),
         2 => Just(What::Heal),
@@ -157,12 +157,12 @@ fn entry() -> impl Strategy<Value = Entry> {
             What::Fault(fault) => for_ns.filter(|_| fault.kind().lasts()),
             What::Quiet => Some(for_ns.unwrap_or(5)),
         };
-        Entry { at_ns, for_ns, what }
+        PlanEntry { at_ns, for_ns, what }
     })
 }
 
 /// Builds a plan from entries, and removes conflicting entries.
-fn mended(mut entries: Vec<Entry>) -> Plan {
+fn mended(mut entries: Vec<PlanEntry>) -> Plan {
     loop {
         match Plan::new(entries.clone(), &names()) {
             Ok(plan) => return plan,

@@ -85,7 +85,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 /// Time between two steps. A watchdog's period has ten steps, so it ends within many of the timelines.
 const APART_NS: u64 = WATCHDOG_NS / 10;
 
-fn go(judge: &mut Judge<'_>, at: u64, step: &Step) -> Vec<Hit> {
+fn go(judge: &mut Judge<'_>, at: u64, step: &Step) -> Vec<PropertyHit> {
     let (node, what) = match step {
         Step::Calm => {
             judge.calm(at);
@@ -101,7 +101,12 @@ fn go(judge: &mut Judge<'_>, at: u64, step: &Step) -> Vec<Hit> {
     judge.observe(&Event { vtime_ns: at, node, what }).to_vec()
 }
 
-fn run(properties: &Properties, state: JudgeState, first: usize, steps: &[Step]) -> (Vec<Hit>, JudgeState) {
+fn run(
+    properties: &Properties,
+    state: JudgeState,
+    first: usize,
+    steps: &[Step],
+) -> (Vec<PropertyHit>, JudgeState) {
     let mut judge = Judge::start(properties, state);
     let mut taken = Vec::new();
     for (i, step) in steps.iter().enumerate() {

@@ -102,7 +102,7 @@ fn eventually_properties() {
     ]);
     let properties = properties(declared, &[]);
     let (agree, up) = (line(0, "raft", "all agree"), console(1, "eth0: link up"));
-    let names = |hits: &[Hit]| hits.iter().map(|hit| hit.property.clone()).collect::<Vec<_>>();
+    let names = |hits: &[PropertyHit]| hits.iter().map(|hit| hit.property.clone()).collect::<Vec<_>>();
     let mut judge = Judge::start(&properties, JudgeState::default());
     judge.observe(&agree);
     assert_eq!(judge.end(50), [], "faults have not ended");

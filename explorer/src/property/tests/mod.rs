@@ -42,7 +42,7 @@ fn hit(properties: &Properties, events: &[Event<'_>]) -> Vec<String> {
 }
 
 /// Judges one event from the initial state, and returns its only hit.
-fn only(properties: &Properties, event: &Event<'_>) -> Hit {
+fn only(properties: &Properties, event: &Event<'_>) -> PropertyHit {
     let mut judge = Judge::start(properties, JudgeState::default());
     let [hit] = judge.observe(event) else { panic!("{event:?}") };
     hit.clone()

@@ -138,7 +138,7 @@ fn anything() -> Properties {
 }
 
 /// Returns the hits of texts that one service prints, with one line every microsecond.
-fn hits(properties: &Properties, texts: &[&str]) -> Vec<Hit> {
+fn hits(properties: &Properties, texts: &[&str]) -> Vec<PropertyHit> {
     let mut judge = Judge::start(properties, JudgeState::default());
     let lines = texts.iter().flat_map(|text| text.lines());
     for (vtime_ns, text) in (1_u64..).map(|i| i * 1000).zip(lines) {
@@ -147,7 +147,7 @@ fn hits(properties: &Properties, texts: &[&str]) -> Vec<Hit> {
     judge.finish().0
 }
 
-fn texts(hits: &[Hit]) -> Vec<&str> {
+fn texts(hits: &[PropertyHit]) -> Vec<&str> {
     hits.iter().map(|hit| hit.text.as_str()).collect()
 }
 
@@ -292,7 +292,7 @@ mod random {
             let (hits, _) = judge.finish();
             prop_assert_eq!(hits.is_empty(), lines.is_empty());
             prop_assert!(hits.len() <= lines.len());
-            let in_bounds = |hit: &Hit| {
+            let in_bounds = |hit: &PropertyHit| {
                 hit.text.len() <= limits::TEXT_BYTES_MAX && (1..=lines.len() as u64).contains(&hit.vtime_ns)
             };
             prop_assert!(hits.iter().all(in_bounds));

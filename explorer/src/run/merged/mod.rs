@@ -22,7 +22,7 @@ pub use commands::Commands;
 pub use cost::{Cost, FinalPhases, LongestFinal, Totals};
 pub use finding::{Finding, InSubtree, Tally};
 
-use super::end::{End, Why};
+use super::end::{EndReason, ExplorationEnd};
 use super::limits::SOMETIMES_ALL_MAX;
 use super::merge_input::MergeInput;
 use super::record::{Record, RecordProblem};
@@ -288,8 +288,8 @@ impl Merged {
 
     /// Returns the contents of `end.json`.
     #[must_use]
-    pub fn end(&self, why: Why, host_ns: u64) -> End {
-        End {
+    pub fn end(&self, why: EndReason, host_ns: u64) -> ExplorationEnd {
+        ExplorationEnd {
             why,
             branches: self.branches(),
             findings: self.findings().len() as u64,

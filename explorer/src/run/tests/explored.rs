@@ -68,7 +68,7 @@ proptest! {
         let mut journal = resumed(run.path());
         let (_, resumed) = explore(branches, 3, 9, Some(&mut journal), usize::MAX);
         prop_assert_eq!(resumed.digest(), whole.digest());
-        let end = resumed.end(Why::Branches, 1);
+        let end = resumed.end(EndReason::Branches, 1);
         journal.finish(&end).unwrap();
         let reading = Reading::open(run.path()).unwrap();
         prop_assert_eq!(reading.end(), Some(&end));

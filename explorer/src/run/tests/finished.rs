@@ -6,7 +6,7 @@ use super::*;
 /// Returns a run that has ended, with all `records`. Its `end.json` counts the first `merged` choices.
 fn ended(records: &[Record], merged: u64) -> TempDir {
     let run = written(records);
-    let end = Reading::open(run.path()).unwrap().merged(merged).unwrap().end(Why::Branches, 1);
+    let end = Reading::open(run.path()).unwrap().merged(merged).unwrap().end(EndReason::Branches, 1);
     assert_eq!(end.branches, merged);
     resumed(run.path()).finish(&end).unwrap();
     run

@@ -1,5 +1,7 @@
 //! Run directories: creating, ending and resuming them.
 
+use everett_streams::Seed;
+
 use super::*;
 
 #[test]
@@ -17,7 +19,7 @@ fn a_run_is_written_and_read() {
     assert_eq!(all(&run), row(5));
     assert_eq!(reading.get(3).unwrap().as_ref(), Some(&records[1]));
     assert_eq!(reading.get(5).unwrap(), None);
-    let end = reading.merged(u64::MAX).unwrap().end(Why::Branches, 12);
+    let end = reading.merged(u64::MAX).unwrap().end(EndReason::Branches, 12);
     journal.finish(&end).unwrap();
     assert_eq!(Reading::open(&run).unwrap().end(), Some(&end));
     // Resuming the run removes `end.json`.
@@ -59,11 +61,11 @@ fn folders_that_can_or_cannot_hold_a_new_run() {
 fn another_exploration_is_refused_and_untouched() {
     let run = written(&row(2));
     let journal = resumed(run.path());
-    journal.finish(&Merged::default().end(Why::Stopped, 0)).unwrap();
+    journal.finish(&Merged::default().end(EndReason::Stopped, 0)).unwrap();
     let mut torn = fs::read(branches(run.path())).unwrap();
     torn.pop();
     fs::write(branches(run.path()), &torn).unwrap();
-    let other = Header { seed: 8, ..header() };
+    let other = Header { seed: Seed::new(8), ..header() };
     let error = Journal::resume(run.path(), &other).unwrap_err();
     assert_eq!(
         message(&error, run.path()),

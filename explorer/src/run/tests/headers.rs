@@ -1,5 +1,7 @@
 //! Headers: refused headers, and differences between explorations.
 
+use everett_streams::Seed;
+
 use super::*;
 
 #[test]
@@ -56,7 +58,7 @@ fn differences_are_reported_with_their_field() {
         ),
         (Header { identity: "f".into(), ..header() }, "identity differs: \"3d016600\" here, \"f\" there"),
         (Header { image: "f".into(), ..header() }, "image differs: \"77aa\" here, \"f\" there"),
-        (Header { seed: 8, ..header() }, "seed differs: 7 here, 8 there"),
+        (Header { seed: Seed::new(8), ..header() }, "seed differs: 7 here, 8 there"),
         (
             Header { strategy: StrategyName("uniform".into()), ..header() },
             "strategy differs: \"novelty\" here, \"uniform\" there",

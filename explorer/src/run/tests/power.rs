@@ -233,7 +233,7 @@ fn a_run_ends_with_whole_records() {
     journal.append(row(4).remove(3)).unwrap_err();
     assert_eq!(disk.len().unwrap(), whole + 100);
     disk.0.lock().unwrap().cut_fails = false;
-    journal.finish(&Merged::default().end(Why::Stopped, 0)).unwrap();
+    journal.finish(&Merged::default().end(EndReason::Stopped, 0)).unwrap();
     assert_eq!(disk.len().unwrap(), whole);
 }
 
@@ -281,36 +281,40 @@ fn evidence_is_recorded_if_it_may_be_the_first() {
     assert_eq!(merged.digest(), plain.digest());
 }
 
-/// Worker that runs branches of the simulated world, the latest first.
-struct Stack(Vec<Job>);
+/// Worker that runs branches of the simulated world, the latest first, and changes their records.
+struct Stack {
+    jobs: Vec<Job>,
+    change: fn(Record) -> Record,
+}
+
+impl Stack {
+    fn new() -> Stack {
+        Stack { jobs: Vec::new(), change: |record| record }
+    }
+}
 
 impl Workers for Stack {
     type Error = String;
 
     fn waiting(&self) -> usize {
-        self.0.len()
+        self.jobs.len()
     }
 
     fn ask(&mut self, job: Job) {
-        self.0.push(job);
+        self.jobs.push(job);
     }
 
     fn result(&mut self, _: bool) -> Result<Option<(u64, Record)>, String> {
-        let Some(job) = self.0.pop() else { return Ok(None) };
-        Ok(Some((job.choice.number, super::run(&job.choice, 1))))
+        let Some(job) = self.jobs.pop() else { return Ok(None) };
+        Ok(Some((job.choice.number, (self.change)(super::run(&job.choice, 1)))))
     }
 
     fn call_off(&mut self) {
-        self.0.clear();
+        self.jobs.clear();
     }
 }
 
-impl Watch for Stack {
-    fn found(&mut self, _: &Record, _: &Hit) {}
-    fn at(&mut self, _: &SearchProgress) -> Option<Why> {
-        None
-    }
-}
+impl Watch for Stack {}
 
 fn aim(branches: u64) -> Aim<Novelty> {
     let (strategy, in_flight) = (Novelty::default(), NonZero::new(header().in_flight).unwrap());
@@ -321,7 +325,7 @@ fn aim(branches: u64) -> Aim<Novelty> {
 /// If a write and then a sync fails, the exploration reports the error of the write.
 #[test]
 fn the_first_error_of_an_exploration_is_reported() {
-    let (mut workers, mut watch) = (Stack(Vec::new()), Stack(Vec::new()));
+    let (mut workers, mut watch) = (Stack::new(), Stack::new());
     let whole = expedition::explore(aim(90), None, &mut workers, &mut watch).unwrap();
     assert_eq!(whole.merged.digest(), explore(90, 4, 7, None, usize::MAX).1.digest());
     let disk = Recorder::default();
@@ -330,7 +334,7 @@ fn the_first_error_of_an_exploration_is_reported() {
         let mut disk = disk.0.lock().unwrap();
         (disk.full_at, disk.sync_fails) = (Some(9_000), true);
     }
-    let ended = expedition::explore(aim(90), Some(&mut journal), &mut Stack(Vec::new()), &mut watch);
+    let ended = expedition::explore(aim(90), Some(&mut journal), &mut Stack::new(), &mut watch);
     let ExpeditionError::Run(error) = ended.unwrap_err() else { panic!("expected an error of the journal") };
     assert_eq!(message(&error, folder.path()), "cannot write branches.bin: no storage space");
     drop(journal);
@@ -338,41 +342,18 @@ fn the_first_error_of_an_exploration_is_reported() {
     fs::write(branches(folder.path()), &disk.0.lock().unwrap().seen).unwrap();
     let mut journal = resumed(folder.path());
     assert!(journal.len() > 5, "only {} records survive", journal.len());
-    let end = expedition::explore(aim(90), Some(&mut journal), &mut Stack(Vec::new()), &mut watch).unwrap();
+    let end = expedition::explore(aim(90), Some(&mut journal), &mut Stack::new(), &mut watch).unwrap();
     assert_eq!(end.merged.digest(), whole.merged.digest());
-}
-
-/// Worker whose branches have the longest times and the highest costs.
-struct Longest(Stack);
-
-impl Workers for Longest {
-    type Error = String;
-
-    fn waiting(&self) -> usize {
-        self.0.waiting()
-    }
-
-    fn ask(&mut self, job: Job) {
-        self.0.ask(job);
-    }
-
-    fn result(&mut self, wait: bool) -> Result<Option<(u64, Record)>, String> {
-        let most = u64::MAX;
-        let longest = |record| Record { open_ns: None, end_ns: most, executed: most, cpu_ns: most, ..record };
-        Ok(self.0.result(wait)?.map(|(number, record)| (number, longest(record))))
-    }
-
-    fn call_off(&mut self) {
-        self.0.call_off();
-    }
 }
 
 /// Another program may have written a run directory with any times.
 #[test]
 fn sums_of_progress_are_bounded() {
+    const MOST: u64 = u64::MAX;
+    let longest = |record| Record { open_ns: None, end_ns: MOST, executed: MOST, cpu_ns: MOST, ..record };
     let run = written(&[]);
     for ran in [2, 0] {
-        let (mut workers, mut watch) = (Longest(Stack(Vec::new())), Stack(Vec::new()));
+        let (mut workers, mut watch) = (Stack { change: longest, ..Stack::new() }, Stack::new());
         let mut journal = resumed(run.path());
         let ended = expedition::explore(aim(2), Some(&mut journal), &mut workers, &mut watch).unwrap();
         let SearchProgress { run, vtime_ns, instructions, cpu_ns, .. } = ended.progress;

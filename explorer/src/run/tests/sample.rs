@@ -6,6 +6,7 @@ use everett_explorer::composer::{Counts, Tally};
 use everett_explorer::coverage::{Delta, Point};
 use everett_explorer::run::{Evidence, Header, Hit, Record, StrategyName};
 use everett_explorer::search::Path;
+use everett_streams::Seed;
 use serde_json::json;
 
 pub(crate) const ROOT_NS: u64 = 1_000;
@@ -18,7 +19,7 @@ pub(crate) fn header() -> Header {
         image: "77aa".to_owned(),
         world_file: "etcd.toml".to_owned(),
         world: json!({ "node": [{ "name": "n1", "memory": 1024 }, { "name": "n2", "memory": 1024 }] }),
-        seed: 7,
+        seed: Seed::new(7),
         strategy: StrategyName("novelty".to_owned()),
         in_flight: 4,
         root_ns: ROOT_NS,

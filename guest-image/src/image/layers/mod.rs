@@ -9,7 +9,7 @@
 
 use super::Error;
 use crate::archive::{self, Mode, Store};
-use crate::cache::Entry;
+use crate::cache::CacheEntry;
 use crate::debian::{self, order::names, package::Package};
 use crate::tree::{Attributes, InodeId, Kind, Spool, Tree};
 use std::collections::{BTreeMap, BTreeSet};
@@ -83,7 +83,7 @@ pub(super) fn write(tree: &Tree, file: &mut File) -> Result<(), Error> {
 }
 
 /// Reads a tree that [`write`](fn@write) has written. The contents of files stay in the entry's file.
-pub(super) fn read(entry: &Entry, spool: &mut Spool) -> Result<Tree, Error> {
+pub(super) fn read(entry: &CacheEntry, spool: &mut Spool) -> Result<Tree, Error> {
     let failed = |source: io::Error| Error::Layer(archive::Error::Read(source));
     let file = File::open(&entry.path).map_err(failed)?;
     let same = Arc::new(file.try_clone().map_err(failed)?);

@@ -32,7 +32,7 @@ use real::Real;
 
 /// Findings about `/dev/kvm`, and properties of this host that an exact kvm engine needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Report {
+pub struct ProbeReport {
     /// Findings, one for each checked property.
     pub findings: Vec<Finding>,
     /// Properties that an exact engine needs and that this host did not show. Empty if the host showed all of them.
@@ -53,7 +53,7 @@ enum Told {
     /// Another guest has ended.
     Progress,
     /// All probes have been made.
-    Done(Report),
+    Done(ProbeReport),
 }
 
 /// A host that also sends a message to the waiting thread whenever a guest ends.
@@ -79,7 +79,7 @@ impl<H: Host> Host for Telling<H> {
 
 /// Opens the device and runs the probe guests on it.
 #[must_use]
-pub fn examine(effort: Effort) -> Report {
+pub fn examine(effort: Effort) -> ProbeReport {
     // Guests run on a thread of their own, so that the caller need not wait if the host's kernel never returns from a
     // guest.
     let (sender, receiver) = channel();
@@ -94,7 +94,7 @@ pub fn examine(effort: Effort) -> Report {
 }
 
 /// Waits for the report. Returns the reason if no report comes.
-fn wait(from: &Receiver<Told>, patience: Duration) -> Result<Report, String> {
+fn wait(from: &Receiver<Told>, patience: Duration) -> Result<ProbeReport, String> {
     loop {
         match from.recv_timeout(patience) {
             Ok(Told::Progress) => {}
@@ -107,7 +107,7 @@ fn wait(from: &Receiver<Told>, patience: Duration) -> Result<Report, String> {
     }
 }
 
-fn on_this_thread(effort: Effort, to: &Sender<Told>) -> Report {
+fn on_this_thread(effort: Effort, to: &Sender<Told>) -> ProbeReport {
     match Device::open() {
         Ok(device) => probes::all(&mut Telling { host: Real::new(device), to: to.clone() }, effort),
         Err(error @ (KvmError::Absent | KvmError::Denied)) => {
@@ -124,8 +124,8 @@ fn short(error: &KvmError) -> String {
         .map_or_else(|| text.clone(), |rest| rest.trim_start_matches([':', ' ']).to_owned())
 }
 
-fn nothing(why: String) -> Report {
-    Report {
+fn nothing(why: String) -> ProbeReport {
+    ProbeReport {
         findings: vec![Finding::new(DEVICE, Verdict::Note, why)],
         unproven: vec!["a usable /dev/kvm"],
         branches: None,

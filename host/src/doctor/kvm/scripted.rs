@@ -3,7 +3,7 @@
 use everett_cpu::cpuid::leaves;
 use everett_cpu::state::Msrs;
 
-use super::Report;
+use super::ProbeReport;
 use super::guest::{END_MARK, END_VECTOR, Guest, HELD_TSC, INTERRUPT_VECTOR, Ring, Tsc};
 use super::host::{End, Host, Ran};
 use super::probes::{Effort, all, approximations, flags};
@@ -95,6 +95,6 @@ impl<F: FnMut(&Guest, &mut Ran)> Host for Scripted<F> {
 }
 
 /// Returns the report of a scripted host on which every probe succeeds, with the results that `leak` changes.
-pub fn report(effort: Effort, leak: impl FnMut(&Guest, &mut Ran)) -> Report {
+pub fn report(effort: Effort, leak: impl FnMut(&Guest, &mut Ran)) -> ProbeReport {
     all(&mut Scripted { capabilities: 1, leak }, effort)
 }

@@ -7,9 +7,9 @@ use super::guest::{END_MARK, Guest, HELD_TSC, Ring};
 use super::host::{End, Host, Ran};
 use super::probes::{Effort, all, approximations, flags};
 use super::scripted::{raise, report};
-use super::{PATIENCE, Report, Told, Verdict, wait};
+use super::{PATIENCE, ProbeReport, Told, Verdict, wait};
 
-fn detail<'a>(report: &'a Report, name: &str) -> (Verdict, &'a str) {
+fn detail<'a>(report: &'a ProbeReport, name: &str) -> (Verdict, &'a str) {
     let finding = report.findings.iter().find(|finding| finding.name == name).expect("the finding exists");
     (finding.verdict, &finding.detail)
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use self::sample::{delta, header, hit, record, state, tally};
 use super::*;
 use everett_explorer::coverage::{FaultGap, Listed, OrderGap, Point, ValueGap};
-use everett_explorer::run::{Evidence, FinalPhase, Hit, Record, Span, StrategyName, Why};
+use everett_explorer::run::{EndReason, Evidence, FinalPhase, Hit, Record, Span, StrategyName};
 
 const MINUTE_NS: u64 = 60_000_000_000;
 
@@ -115,7 +115,7 @@ fn gaps(word: &str) -> Gaps {
 
 fn report(word: &str) -> Report {
     let merged = merged(&records(word));
-    let (gaps, end) = (gaps(word), merged.end(Why::Branches, 0));
+    let (gaps, end) = (gaps(word), merged.end(EndReason::Branches, 0));
     let sometimes = [format!("elected {word}"), format!("failed over {word}")].into();
     let about =
         About { run: "runs/etcd 1", end: Some(&end), waiting: 2, gaps: Some(&gaps), sometimes: &sometimes };

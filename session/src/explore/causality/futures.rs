@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, Sender};
 use std::thread;
 
 use everett_explorer::causality::Vary;
-use everett_explorer::fate::{End, Fates};
+use everett_explorer::fate::{BranchEnd, Fates};
 use everett_explorer::plan::Plan;
 use everett_explorer::search::{Fork, Path};
 
@@ -88,7 +88,7 @@ impl<'s> Runners<'s> {
     pub(super) fn run(
         &mut self,
         futures: &[Future],
-        end: End,
+        end: BranchEnd,
         stop: &(dyn Fn() -> bool + Sync),
         done: &mut dyn FnMut(),
     ) -> (Vec<bool>, Option<anyhow::Error>) {
@@ -101,7 +101,7 @@ impl<'s> Runners<'s> {
     fn results(
         &mut self,
         futures: &[Future],
-        end: End,
+        end: BranchEnd,
         stop: &(dyn Fn() -> bool + Sync),
         done: &mut dyn FnMut(),
     ) -> anyhow::Result<Vec<Option<anyhow::Result<bool>>>> {
@@ -118,8 +118,15 @@ impl<'s> Runners<'s> {
         }
         let Some(root) = &self.root else { return Ok(Vec::new()) };
         let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let crew =
-            Crew { futures, end: End { open: false, ..end }, wanted: &self.wanted, root, next, failed, stop };
+        let crew = Crew {
+            futures,
+            end: BranchEnd { open: false, ..end },
+            wanted: &self.wanted,
+            root,
+            next,
+            failed,
+            stop,
+        };
         let mut results: Vec<Option<anyhow::Result<bool>>> = futures.iter().map(|_| None).collect();
         let runners = std::mem::take(&mut self.idle);
         let ended: Vec<anyhow::Result<PathRunner<'s>>> = thread::scope(|scope| {
@@ -170,7 +177,7 @@ fn first_results(results: Vec<Option<anyhow::Result<bool>>>) -> (Vec<bool>, Opti
 /// State that the workers of a batch share.
 struct Crew<'c> {
     futures: &'c [Future],
-    end: End,
+    end: BranchEnd,
     wanted: &'c Wanted,
     root: &'c Inherited,
     next: AtomicUsize,
@@ -205,6 +212,7 @@ mod tests {
     use everett_explorer::config::ExploreConfig;
     use everett_explorer::plan::draw::FaultConfig;
     use everett_explorer::plan::{Names, NodeNames};
+    use everett_streams::Seed;
 
     use super::*;
 
@@ -216,7 +224,13 @@ mod tests {
         let (explore, faults) = (ExploreConfig::default(), FaultConfig::default());
         let node = |name: &str| (name.to_owned(), NodeNames { disks: 1, ..NodeNames::default() });
         let names: Names = ["a", "b", "c"].map(node).into_iter().collect();
-        let fates = Fates { explore: &explore, faults: &faults, names: &names, seed: 7, root_ns: SECOND_NS };
+        let fates = Fates {
+            explore: &explore,
+            faults: &faults,
+            names: &names,
+            seed: Seed::new(7),
+            root_ns: SECOND_NS,
+        };
         let child = |path: Path, s: u64| path.child(Fork { vtime_ns: s * SECOND_NS, child: 1 }).unwrap();
         let path = child(child(Path::default(), 1), 5);
         let at_ns = 4 * SECOND_NS;

@@ -21,8 +21,10 @@ mod steps;
 use anyhow::bail;
 use everett_explorer::causality::result::SCHEMA_VERSION;
 use everett_explorer::causality::search;
-use everett_explorer::causality::{Causality, Count, Cuts, Jump, JumpInterval, Point, Search, Vary, Why};
-use everett_explorer::fate::End;
+use everett_explorer::causality::{
+    Causality, CausalityEnd, Count, Cuts, Jump, JumpInterval, Point, Search, Vary,
+};
+use everett_explorer::fate::BranchEnd;
 use everett_explorer::run::Finding;
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
@@ -54,7 +56,7 @@ pub struct Options<'o> {
 
 /// Progress of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
+pub enum CausalityProgress {
     /// The finding's timeline is being replayed and has reached this vtime, in nanoseconds.
     Replaying(u64),
     /// Futures are running.
@@ -69,7 +71,7 @@ pub enum Progress {
 /// Observer of a search.
 pub trait Onlooker {
     /// Reports the progress.
-    fn at(&mut self, progress: &Progress);
+    fn at(&mut self, progress: &CausalityProgress);
 
     /// Keeps the result so far. Called after each batch and at the end.
     ///
@@ -86,11 +88,11 @@ struct Ending<'i> {
 }
 
 impl Ending<'_> {
-    fn why(&self) -> Option<Why> {
+    fn why(&self) -> Option<CausalityEnd> {
         let over = |ns: u64| self.clock.elapsed().as_nanos() >= u128::from(ns);
         match self.interrupt.wanted() {
-            true => Some(Why::Interrupted),
-            false => self.host_ns.is_some_and(over).then_some(Why::Budget),
+            true => Some(CausalityEnd::Interrupted),
+            false => self.host_ns.is_some_and(over).then_some(CausalityEnd::Budget),
         }
     }
 }
@@ -114,18 +116,18 @@ pub fn causality(
     let (why, failed) = loop {
         let batch = work.search.batch();
         if batch.is_empty() {
-            break (work.search.over().unwrap_or(Why::Futures), None);
+            break (work.search.over().unwrap_or(CausalityEnd::Futures), None);
         }
         let error = work.batch(&batch, onlooker).err();
         let why = match error.as_ref() {
             None => ending.why(),
-            Some(error) if error.is::<Interrupted>() => ending.why().or(Some(Why::Interrupted)),
-            Some(_) => Some(Why::Failed),
+            Some(error) if error.is::<Interrupted>() => ending.why().or(Some(CausalityEnd::Interrupted)),
+            Some(_) => Some(CausalityEnd::Failed),
         };
         if let Some(why) = why {
-            break (why, error.filter(|_| why == Why::Failed));
+            break (why, error.filter(|_| why == CausalityEnd::Failed));
         }
-        onlooker.keep(&work.result(Why::Running))?;
+        onlooker.keep(&work.result(CausalityEnd::Running))?;
     };
     let mut result = work.result(why);
     let code = match failed {
@@ -165,7 +167,7 @@ fn steps_of(
 struct Work<'s, 'w> {
     setting: &'s Setting,
     finding: &'w Finding,
-    end: End,
+    end: BranchEnd,
     vary: Vary,
     error_ppm: u32,
     ending: &'w Ending<'w>,
@@ -180,7 +182,7 @@ impl<'s, 'w> Work<'s, 'w> {
     fn new(
         setting: &'s Setting,
         finding: &'w Finding,
-        end: End,
+        end: BranchEnd,
         options: &'w Options<'_>,
         ending: &'w Ending<'w>,
         steps: Steps,
@@ -228,7 +230,7 @@ impl<'s, 'w> Work<'s, 'w> {
         let mut done = 0;
         let (shown, error) = self.runners.run(&futures, self.end, &stop, &mut || {
             done += 1;
-            onlooker.at(&Progress::Futures { futures: before + done, between });
+            onlooker.at(&CausalityProgress::Futures { futures: before + done, between });
         });
         self.search.tell(&shown);
         error.map_or(Ok(()), Err)
@@ -262,7 +264,7 @@ impl<'s, 'w> Work<'s, 'w> {
         found.to.map_or(self.finding.hit.vtime_ns, |to| self.cuts.at(to))
     }
 
-    fn result(&mut self, why: Why) -> Causality {
+    fn result(&mut self, why: CausalityEnd) -> Causality {
         let count = |(cut, count): (usize, Count)| Point { vtime_ns: self.cuts.at(cut), count };
         let points: Vec<Point> = self.search.counts().map(count).collect();
         let jump = self.search.found().map(|found| self.jump(&found));

@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 
 use everett_explorer::causality::result::{STEPS_MAX, TEXT_BYTES_MAX};
 use everett_explorer::causality::{Step, StepKind};
-use everett_vmm::wire::log::Step as WireStep;
+use everett_vmm::wire::log::FrameStep;
 
 use super::super::path_runner::Watch;
 use super::super::setting::Setting;
 use super::super::witness::{message_line, plain_line};
-use super::{Onlooker, Progress};
+use super::{CausalityProgress, Onlooker};
 use crate::world::event::{Event, What};
 
 /// Maximum number of steps of a finding's timeline. Only the last steps of a longer timeline are kept.
@@ -126,7 +126,7 @@ impl Watch for Recorder<'_> {
         self.add(event.vtime_ns, kind, &line);
     }
 
-    fn message(&mut self, step: &WireStep) {
+    fn message(&mut self, step: &FrameStep) {
         let name = |port: u8| self.nodes.get(usize::from(port)).map_or("?", String::as_str);
         let line = message_line(step, &name);
         // The wire makes its random draws for a frame when the frame is sent.
@@ -137,7 +137,7 @@ impl Watch for Recorder<'_> {
     }
 
     fn at(&mut self, vtime_ns: u64) -> bool {
-        self.onlooker.at(&Progress::Replaying(vtime_ns));
+        self.onlooker.at(&CausalityProgress::Replaying(vtime_ns));
         !(self.stop)()
     }
 }

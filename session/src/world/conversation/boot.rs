@@ -3,8 +3,9 @@
 use everett_explorer::property::builtin;
 use everett_input::units::show_duration_ns;
 use everett_protocol::{self as protocol, Bytes, Exit, LineSplitter, Operation};
+use everett_streams::Seed;
 
-use super::state::{ConversationState, DriverState, Progress};
+use super::state::{ConversationProgress, ConversationState, DriverState};
 use super::state_error::StateError;
 use super::{Conversation, Phase, Purpose, Said, What, Word};
 
@@ -24,7 +25,7 @@ impl Conversation {
 
     /// Begins the timeline under `seed`. The agent seeds the guest's random numbers with `entropy`. Has an effect only
     /// in phase `Ready`.
-    pub fn begin(&mut self, seed: u64, entropy: Vec<u8>, vtime_ns: u64) {
+    pub fn begin(&mut self, seed: Seed, entropy: Vec<u8>, vtime_ns: u64) {
         if self.at.phase == Phase::Ready {
             self.at.phase = Phase::Beginning;
             self.at.seed = Some(seed);
@@ -41,7 +42,7 @@ impl Conversation {
         }
         let mut progress = match mounted {
             Some(state) => state.progress.clone(),
-            None => Progress::new(self.plan.drivers.len()),
+            None => ConversationProgress::new(self.plan.drivers.len()),
         };
         progress.findings = self.at.findings;
         progress.sdk = self.at.sdk.after_restart();
@@ -66,7 +67,7 @@ impl Conversation {
         }
         // At a restart point the workload has not started, so one boot serves all workloads.
         let drivers = vec![DriverState::default(); self.plan.drivers.len()];
-        Progress { drivers, ..mounted.progress.clone() }.check(&self.plan)
+        ConversationProgress { drivers, ..mounted.progress.clone() }.check(&self.plan)
     }
 
     /// Starts no more drivers, even after a restart of the machine.

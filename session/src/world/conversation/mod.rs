@@ -34,6 +34,7 @@ use everett_explorer::property::builtin;
 use everett_protocol::{
     self as protocol, Exit, LineSplitter, Message, Operation, Port, Reply, Request, Unit,
 };
+use everett_streams::Seed;
 use serde::{Deserialize, Serialize};
 
 pub use commands::{Said, Word};
@@ -41,9 +42,9 @@ pub use restarts::Restarted;
 pub use sdk::Quiet;
 
 use super::event::{Event, What};
-use crate::guest::agent_script::Plan;
+use crate::guest::agent_script::AgentScript;
 use history::HistoryLines;
-use state::Progress;
+use state::ConversationProgress;
 
 /// Maximum number of unanswered requests. Everett gives up an agent that leaves so many unanswered.
 pub const PENDING_MAX: usize = 4096;
@@ -110,8 +111,8 @@ enum Purpose {
 /// Everett's end of a conversation.
 #[derive(Debug)]
 pub struct Conversation {
-    plan: Plan,
-    at: Progress,
+    plan: AgentScript,
+    at: ConversationProgress,
     control: LineSplitter,
     log: LineSplitter,
     history: HistoryLines,
@@ -130,8 +131,8 @@ pub struct Conversation {
 impl Conversation {
     /// Creates a conversation with an agent that has sent no message.
     #[must_use]
-    pub fn new(plan: Plan) -> Conversation {
-        let at = Progress::new(plan.drivers.len());
+    pub fn new(plan: AgentScript) -> Conversation {
+        let at = ConversationProgress::new(plan.drivers.len());
         Conversation {
             plan,
             at,
@@ -162,7 +163,7 @@ impl Conversation {
 
     /// Returns the seed under which the timeline has begun on this node.
     #[must_use]
-    pub fn seed(&self) -> Option<u64> {
+    pub fn seed(&self) -> Option<Seed> {
         self.at.seed
     }
 

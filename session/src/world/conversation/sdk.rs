@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 
 use everett_explorer::property::builtin;
 use everett_explorer::sdk::limits::{NAME_BYTES_MAX, SDK_LINE_BYTES_MAX};
-use everett_explorer::sdk::{self, Line};
+use everett_explorer::sdk::{self, SdkLine};
 use serde::{Deserialize, Serialize};
 
 use super::state_error::StateError;
@@ -176,11 +176,11 @@ impl Conversation {
                 let shown = text.get(..text.floor_char_boundary(SHOWN_BYTES)).unwrap_or(text);
                 return self.finding(vtime_ns, builtin::BAD_SDK_LINE, format!("{problem}: {shown}"));
             }
-            Ok(Line::Setup) => {
+            Ok(SdkLine::Setup) => {
                 self.at.sdk.setup_ns.get_or_insert(vtime_ns);
             }
-            Ok(Line::Quiet(for_ns)) => self.quiets.push(Quiet { vtime_ns, for_ns }),
-            Ok(Line::Assertion(assertion)) if assertion.is_violated() && self.at.seed.is_none() => {
+            Ok(SdkLine::Quiet(for_ns)) => self.quiets.push(Quiet { vtime_ns, for_ns }),
+            Ok(SdkLine::Assertion(assertion)) if assertion.is_violated() && self.at.seed.is_none() => {
                 let earlier = &mut self.at.sdk.violations;
                 if earlier.len() < VIOLATIONS_MAX {
                     earlier.push(text.to_owned());

@@ -1,32 +1,22 @@
 //! Tests of conversations with a scripted agent.
 
-use std::collections::BTreeMap;
-
 use everett_protocol::{Exited, Hello, Output, Response, Stream, encode_message, encode_output};
+use everett_streams::Seed;
 
 use super::*;
 use crate::guest::agent_script::{Check, Driver, ROUND_VARIABLE, SEED_VARIABLE};
-use crate::guest::containers::Stop;
+use crate::guest::containers::{self, Stop};
 
 fn service(name: &str) -> protocol::Service {
-    protocol::Service {
-        name: name.to_owned(),
-        argv: vec![format!("/bin/{name}")],
-        env: BTreeMap::new(),
-        cwd: None,
-        user: None,
-        ready: None,
-        restart: protocol::Restart::Never,
-        history: false,
-    }
+    containers::service(name, vec![format!("/bin/{name}")])
 }
 
 fn exec(program: &str) -> protocol::Exec {
     protocol::Exec { limit_ms: Some(1000), ..protocol::Exec::new(vec![program.to_owned()]) }
 }
 
-pub(crate) fn plan() -> Plan {
-    Plan {
+pub(crate) fn plan() -> AgentScript {
+    AgentScript {
         node: "a".to_owned(),
         mount: protocol::Mount { root: protocol::Root::None, hostname: "a".to_owned() },
         epoch_unix_s: 1000,
@@ -66,7 +56,7 @@ impl Script {
         Script::of(plan())
     }
 
-    pub(super) fn of(plan: Plan) -> Script {
+    pub(super) fn of(plan: AgentScript) -> Script {
         Script { host: Conversation::new(plan), vtime_ns: 0 }
     }
 
@@ -130,7 +120,7 @@ impl Script {
     pub(super) fn up(&mut self) -> u64 {
         self.mounted();
         self.ready();
-        self.host.begin(9, vec![6; 64], self.vtime_ns);
+        self.host.begin(Seed::new(9), vec![6; 64], self.vtime_ns);
         let reseed = self.requests();
         let [Request { id, op: Operation::Reseed { entropy } }] = &reseed[..] else { panic!("{reseed:?}") };
         assert_eq!(entropy.0, [6; 64]);
@@ -265,7 +255,7 @@ fn a_refusal_before_the_drivers_start_breaks_the_conversation() {
     let mut script = Script::new();
     script.mounted();
     script.ready();
-    script.host.begin(1, vec![5; 64], 1);
+    script.host.begin(Seed::new(1), vec![5; 64], 1);
     let reseed = script.requests();
     assert_eq!(refused(&mut script, reseed[0].id), broken("random numbers: no disk"));
     let mut script = Script::new();
@@ -380,7 +370,7 @@ fn a_boot_past_its_limit_says_how_far_it_came() {
             "one of its services is not ready: redis (tcp port 6379), other (command test -e /x)",
         ),
     ] {
-        let mut script = Script::of(Plan { services, ..plan() });
+        let mut script = Script::of(AgentScript { services, ..plan() });
         script.mounted();
         script.services();
         assert_eq!(found(&mut script), broken(&format!("{why} after a minute")));
@@ -399,12 +389,12 @@ fn drivers_that_do_not_end_are_named() {
 fn join_and_begin_have_effect_once_and_in_their_phase() {
     let mut script = Script::new();
     script.host.join(vec![5; 64], 1);
-    script.host.begin(1, vec![5; 64], 1);
+    script.host.begin(Seed::new(1), vec![5; 64], 1);
     assert_eq!(script.requests(), []);
     script.up();
     script.host.join(vec![5; 64], 1);
-    script.host.begin(1, vec![5; 64], 1);
-    assert_eq!((script.requests(), script.host.seed()), (vec![], Some(9)));
+    script.host.begin(Seed::new(1), vec![5; 64], 1);
+    assert_eq!((script.requests(), script.host.seed()), (vec![], Some(Seed::new(9))));
 }
 
 #[test]

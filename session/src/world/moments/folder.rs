@@ -27,10 +27,11 @@ use anyhow::{Context, bail};
 use everett_snapshot::file::{BASE_FORMAT, BaseDigest, sweep_temporaries};
 use everett_snapshot::moment::{MOMENT_FORMAT, MomentFile, MomentHeader};
 use everett_snapshot::{Base, BaseFile, PageImage, Pool};
+use everett_streams::{BootSeed, Seed};
 use everett_vmm::machine::{Moment, STATE_VERSION};
 use everett_vmm::world::WORLD_VERSION;
 
-use super::stored::Stored;
+use super::stored::{MomentSeed, Stored};
 use crate::world::identity::{Identity, MACHINE_VERSION, check_timeline};
 use crate::world::timeline::SESSION_VERSION;
 use crate::world::timeline::restart_point::RestartPoint;
@@ -134,9 +135,14 @@ impl MomentFolder {
     ///
     /// # Errors
     /// Returns an error if a file cannot be written, for example on a full disk.
-    pub fn put_boot(&self, ready: &Stored, restart: &[RestartPoint], seed: u64) -> anyhow::Result<()> {
-        RestartPoint::write_all(restart, &self.restart_path(), self.key, seed)?;
-        ready.write(&self.ready_path(), "ready", self.key, seed)?;
+    pub fn put_boot(
+        &self,
+        ready: &Stored,
+        restart: &[RestartPoint],
+        boot_seed: BootSeed,
+    ) -> anyhow::Result<()> {
+        RestartPoint::write_all(restart, &self.restart_path(), self.key, boot_seed)?;
+        ready.write(&self.ready_path(), "ready", self.key, MomentSeed::Boot(boot_seed))?;
         Ok(())
     }
 
@@ -234,12 +240,12 @@ impl MomentFolder {
         name: &str,
         label: &str,
         stored: &Stored,
-        seed: u64,
+        seed: Seed,
         wait: &mut dyn FnMut() -> bool,
     ) -> anyhow::Result<MomentHeader> {
         let _lock = self.lock(wait)?;
         self.check_free(name)?;
-        stored.write(&self.saved_path(name), label, self.timelines, seed)
+        stored.write(&self.saved_path(name), label, self.timelines, MomentSeed::Timeline(seed))
     }
 
     /// Reads a saved moment with at most `pages_max` pages and disk blocks. Its memory is based on the memory of

@@ -8,6 +8,7 @@ use anyhow::{Context, bail};
 use everett_snapshot::file::BaseDigest;
 use everett_snapshot::moment::{MomentFile, MomentInfo, MomentParts};
 use everett_snapshot::{Base, Pool};
+use everett_streams::BootSeed;
 use everett_vmm::machine::STATE_VERSION;
 
 use super::machine_parts;
@@ -22,11 +23,16 @@ impl RestartPoint {
     ///
     /// # Errors
     /// Returns an error if the file cannot be written. In this case no file is left.
-    pub fn write_all(points: &[RestartPoint], path: &Path, key: [u8; 32], seed: u64) -> anyhow::Result<()> {
+    pub fn write_all(
+        points: &[RestartPoint],
+        path: &Path,
+        key: [u8; 32],
+        boot_seed: BootSeed,
+    ) -> anyhow::Result<()> {
         let info = MomentInfo {
             label: "restart points".to_owned(),
             vtime: points.iter().map(|point| point.machine.vtime()).max().unwrap_or(0),
-            seed,
+            seed: boot_seed.number(),
             key,
             state_version: STATE_VERSION,
         };

@@ -6,11 +6,12 @@
 
 use everett_input::units::Vtime;
 use everett_snapshot::Pool;
+use everett_streams::Seed;
 use everett_vmm::machine::{Stop, Until};
 use everett_world_file::After;
 
 use super::boot_watch::BootWatch;
-use super::faults::Progress;
+use super::faults::FaultProgress;
 use super::{NodeSession, Phase, Timeline};
 use crate::world::event::{Event, What};
 use crate::world::timeline::restart_point::RestartPoint;
@@ -61,14 +62,14 @@ pub enum At {
 /// Error of a second call of [`Timeline::begin`], with the seed of the first call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the timeline has begun already, under seed {0}")]
-pub struct BegunAlready(pub u64);
+pub struct BegunAlready(pub Seed);
 
 impl Timeline {
     /// Begins the timeline under `seed`, at once if all services are ready, otherwise as soon as they are.
     ///
     /// # Errors
     /// Returns an error if this function was called before.
-    pub fn begin(&mut self, seed: u64) -> Result<(), BegunAlready> {
+    pub fn begin(&mut self, seed: Seed) -> Result<(), BegunAlready> {
         if let Some(first) = self.seed() {
             return Err(BegunAlready(first));
         }
@@ -81,7 +82,7 @@ impl Timeline {
 
     /// Returns the seed under which the timeline has begun or will begin.
     #[must_use]
-    pub fn seed(&self) -> Option<u64> {
+    pub fn seed(&self) -> Option<Seed> {
         self.course.begun.or(self.course.begin_with)
     }
 
@@ -268,10 +269,10 @@ impl Timeline {
     ///
     /// # Errors
     /// Returns an error of one line if the test template is invalid. No driver has been started in this case.
-    pub(super) fn begin_here(&mut self, seed: u64) -> Result<(), String> {
+    pub(super) fn begin_here(&mut self, seed: Seed) -> Result<(), String> {
         self.course.begun = Some(seed);
         let lineage = self.lineage();
-        self.course.faults = self.faults.as_ref().map(|faults| Progress::new(&lineage, faults.digest()));
+        self.course.faults = self.faults.as_ref().map(|faults| FaultProgress::new(&lineage, faults.digest()));
         let vtime_ns = self.vtime();
         self.reporting.of_host([Event { vtime_ns, node: String::new(), what: What::Begin { seed } }]);
         self.restart_streams(&lineage);

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use everett_input::units::show_duration_ns;
 
-use crate::guest::agent_script::Plan;
+use crate::guest::agent_script::AgentScript;
 use crate::world::event::{Event, What};
 
 /// Time of silence after which a boot is given up, in nanoseconds of vtime. The world is silent if it prints no new
@@ -78,7 +78,7 @@ pub(super) struct Hopeless {
 impl BootWatch {
     /// Creates the observer for a world with these plans. `limit` equal ends in a row are too many; 0 allows any
     /// number.
-    pub(super) fn new<'p>(plans: impl Iterator<Item = &'p Plan>, limit: u32) -> BootWatch {
+    pub(super) fn new<'p>(plans: impl Iterator<Item = &'p AgentScript>, limit: u32) -> BootWatch {
         let (mut services, mut longest_limit_ns) = (BTreeMap::new(), 0);
         for plan in plans {
             for service in &plan.services {
@@ -255,7 +255,7 @@ mod tests {
 
     /// Returns the observer of a world with these nodes and services. Readiness checks have a limit of 60 s.
     fn watch(nodes: &[(&str, &[&str])], limit: u32) -> BootWatch {
-        let plans: Vec<Plan> = nodes
+        let plans: Vec<AgentScript> = nodes
             .iter()
             .map(|(node, services)| {
                 let mut plan = plan();

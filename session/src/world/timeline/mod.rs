@@ -52,7 +52,7 @@ use super::conversation::{Conversation, Phase};
 use super::event::Event;
 use super::node::NodeSession;
 use super::watching::Watching;
-use crate::guest::agent_script::{Plan, WorldCheck};
+use crate::guest::agent_script::{AgentScript, WorldCheck};
 use boot_watch::BootWatch;
 use commands::Composing;
 use reporting::Reporting;
@@ -105,8 +105,8 @@ impl Timeline {
     /// Creates the timeline of a world whose machines have not executed anything yet. `plans` has one entry per node.
     /// `checks` are in the order of the world file.
     #[must_use]
-    pub fn new(world: World, plans: Vec<Plan>, checks: Vec<WorldCheck>) -> Timeline {
-        let has_root = |plan: &Plan| !matches!(plan.mount.root, protocol::Root::None);
+    pub fn new(world: World, plans: Vec<AgentScript>, checks: Vec<WorldCheck>) -> Timeline {
+        let has_root = |plan: &AgentScript| !matches!(plan.mount.root, protocol::Root::None);
         let first_data_disk = usize::from(plans.first().is_some_and(has_root));
         let nodes = plans.into_iter().map(|plan| NodeSession::new(Conversation::new(plan))).collect();
         let (course, reporting) = (Course::default(), Reporting::default());

@@ -21,6 +21,12 @@ impl Rig {
     fn read(&mut self, offset: u64) -> u32 {
         self.lapic.read(offset, 4, self.now)
     }
+    /// Starts the timer.
+    fn timer(&mut self, lvt: u32, divide: u32, initial: u32) {
+        self.write(reg::LVT_TIMER, lvt);
+        self.write(reg::TIMER_DIVIDE, divide);
+        self.write(reg::TIMER_INITIAL, initial);
+    }
     fn message(&mut self, vector: u8, level: bool) {
         self.lapic.deliver(Message { destination: 0, logical: false, mode: 0, vector, level });
     }
@@ -93,9 +99,7 @@ fn only_level_interrupts_broadcast_their_end() {
 #[test]
 fn one_shot_expires_once_and_exactly() {
     let mut rig = Rig::new();
-    rig.write(reg::LVT_TIMER, 0x30);
-    rig.write(reg::TIMER_DIVIDE, 0x3);
-    rig.write(reg::TIMER_INITIAL, 1000);
+    rig.timer(0x30, 0x3, 1000);
     rig.now = 8_000;
     assert_eq!(rig.read(reg::TIMER_CURRENT), 500);
     assert_eq!(rig.advance(15_999), 0);
@@ -109,9 +113,7 @@ fn one_shot_expires_once_and_exactly() {
 #[test]
 fn periodic_expiries_coalesce_while_pending() {
     let mut rig = Rig::new();
-    rig.write(reg::LVT_TIMER, 0x30 | 1 << 17);
-    rig.write(reg::TIMER_DIVIDE, 0xb);
-    rig.write(reg::TIMER_INITIAL, 100);
+    rig.timer(0x30 | 1 << 17, 0xb, 100);
     assert_eq!(rig.advance(1_050), 1, "the bit is set once, however often the counter wraps");
     assert_eq!(rig.read(reg::TIMER_CURRENT), 50);
     assert_eq!(rig.take(), Some(0x30));
@@ -124,9 +126,7 @@ fn periodic_expiries_coalesce_while_pending() {
 #[test]
 fn masked_time_passes_and_unmasking_does_not_fire_late() {
     let mut rig = Rig::new();
-    rig.write(reg::LVT_TIMER, 0x30 | LVT_MASKED | 1 << 17);
-    rig.write(reg::TIMER_DIVIDE, 0xb);
-    rig.write(reg::TIMER_INITIAL, 100);
+    rig.timer(0x30 | LVT_MASKED | 1 << 17, 0xb, 100);
     assert!(rig.events.is_empty());
     rig.now = 250;
     rig.write(reg::LVT_TIMER, 0x30 | 1 << 17);
@@ -140,9 +140,7 @@ fn masked_time_passes_and_unmasking_does_not_fire_late() {
 fn divisors_match_the_manual() {
     for (config, divisor) in [(0, 2), (1, 4), (2, 8), (3, 16), (8, 32), (9, 64), (10, 128), (11, 1)] {
         let mut rig = Rig::new();
-        rig.write(reg::LVT_TIMER, 0x30);
-        rig.write(reg::TIMER_DIVIDE, config);
-        rig.write(reg::TIMER_INITIAL, 10);
+        rig.timer(0x30, config, 10);
         assert_eq!(rig.events.next_vtime(), Some(10 * divisor), "{config:#x}");
     }
 }
@@ -150,9 +148,7 @@ fn divisors_match_the_manual() {
 #[test]
 fn changing_the_divisor_keeps_the_count() {
     let mut rig = Rig::new();
-    rig.write(reg::LVT_TIMER, 0x30);
-    rig.write(reg::TIMER_DIVIDE, 0xb);
-    rig.write(reg::TIMER_INITIAL, 100);
+    rig.timer(0x30, 0xb, 100);
     rig.now = 40;
     rig.write(reg::TIMER_DIVIDE, 0x0);
     assert_eq!(rig.read(reg::TIMER_CURRENT), 60);

@@ -1,7 +1,7 @@
 //! Tests of disk faults: their frequency, their duration, and the requests to which they apply.
 
 use everett_fault::{DiskFault, Distribution};
-use everett_streams::{Lineage, Owner};
+use everett_streams::{Lineage, Owner, Seed};
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn error(requests: Requests, ppm: u32) -> DiskFault {
 }
 
 fn streams() -> Streams {
-    Streams::new(&Lineage::new(1), Owner::Node("n"))
+    Streams::new(&Lineage::new(Seed::new(1)), Owner::Node("n"))
 }
 
 #[test]

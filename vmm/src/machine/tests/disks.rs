@@ -2,7 +2,7 @@
 
 use everett_fault::{DiskFault, Distribution, Requests};
 use everett_snapshot::Pool;
-use everett_streams::{Lineage, Owner};
+use everett_streams::{Lineage, Owner, Seed};
 use proptest::prelude::*;
 use virtio_bindings::virtio_mmio as reg;
 use vm_memory::{Bytes, GuestAddress};
@@ -106,7 +106,7 @@ fn plan() -> impl Strategy<Value = Vec<(u64, u32, u8)>> {
 }
 
 fn streams(seed: u64) -> Streams {
-    Streams::new(&Lineage::new(seed), Owner::Faults)
+    Streams::new(&Lineage::new(Seed::new(seed)), Owner::Faults)
 }
 
 fn data_disk() -> Disk {

@@ -1,6 +1,7 @@
 mod disks;
 
 use everett_snapshot::Pool;
+use everett_streams::BootSeed;
 use proptest::prelude::*;
 
 use super::config::MachineError;
@@ -294,8 +295,8 @@ fn state_survives_storage() {
 }
 
 #[test]
-fn the_seed_shows_in_the_digest() {
-    let digest = |seed| busy().machine_with(|c| c.seed = seed).digest();
+fn the_boot_seed_shows_in_the_digest() {
+    let digest = |number| busy().machine_with(|c| c.boot_seed = BootSeed::new(number)).digest();
     assert_eq!(digest(1), digest(1));
     assert_ne!(digest(1), digest(2));
 }

@@ -78,8 +78,8 @@ impl EndpointDraws {
     /// Draws the values for the next endpoint from Everett's streams.
     pub fn draw(streams: &mut Streams) -> EndpointDraws {
         EndpointDraws {
-            stack: streams.next_u64(Purpose::HostStack),
-            port: streams.next_u64(Purpose::HostPort),
+            stack: streams.next_u64(Purpose::EndpointStack),
+            port: streams.next_u64(Purpose::EndpointPort),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use everett_fault::PartitionMode;
 use everett_fault::limits::NETWORK_FAULTS_MAX;
+use everett_streams::BootSeed;
 
 use super::config::Topology;
 use super::*;
@@ -20,7 +21,7 @@ fn frames_and_bytes_on_their_way_are_bounded() {
             for i in 0..most + 10 {
                 wire.send(0, i as u64 * 20, frame(mac(1), mac(0), len, i as u32));
             }
-            assert_eq!(drops(&wire.take_steps(), Why::Bound), 10);
+            assert_eq!(drops(&wire.take_steps(), DropReason::Bound), 10);
             assert_eq!(wire.frames_on_way(), most);
             assert_eq!(stored(&wire), wire);
             wire.heal_all(S);
@@ -45,7 +46,7 @@ fn duplicates_are_bounded() {
     assert_eq!(drain(&mut wire, S).len(), FRAMES_MAX);
     // The loss of extra copies is not logged.
     let steps = wire.take_steps();
-    assert_eq!(drops(&steps, Why::Bound), 1_000 - FRAMES_MAX.div_ceil(NETWORK_FAULTS_MAX + 1));
+    assert_eq!(drops(&steps, DropReason::Bound), 1_000 - FRAMES_MAX.div_ceil(NETWORK_FAULTS_MAX + 1));
 }
 
 #[test]
@@ -55,7 +56,7 @@ fn frames_have_a_length() {
     for bytes in [vec![], vec![0xff; HEADER_BYTES - 1], long.clone(), vec![0; 1 << 20]] {
         wire.send(0, 0, bytes);
     }
-    assert_eq!(drops(&wire.take_steps(), Why::Length), 4);
+    assert_eq!(drops(&wire.take_steps(), DropReason::Length), 4);
     wire.send(0, 0, vec![0xff; HEADER_BYTES]);
     wire.send(0, 0, long[..FRAME_BYTES_MAX].to_vec());
     assert_eq!(drain(&mut wire, S).len(), 2);
@@ -64,7 +65,7 @@ fn frames_have_a_length() {
 #[test]
 fn invalid_configurations_are_refused() {
     let good = config(2, Distribution::Constant(LATENCY_NS_MIN));
-    assert!(Wire::new(good.clone(), 0).is_ok());
+    assert!(Wire::new(good.clone(), BootSeed::new(0)).is_ok());
     let why = |change: &dyn Fn(&mut WireConfig)| {
         let mut config = good.clone();
         change(&mut config);
@@ -99,17 +100,17 @@ fn invalid_configurations_are_refused() {
     // The two directions of one pair may be configured as two links.
     let mut config = good.clone();
     config.overrides = vec![link("n0", "n1", false), link("n1", "n0", false)];
-    assert!(Wire::new(config, 0).is_ok());
+    assert!(Wire::new(config, BootSeed::new(0)).is_ok());
 }
 
 /// Between deliveries, nodes run for at most the least latency of any link.
 #[test]
 fn the_lookahead_is_the_least_latency_of_any_link() {
     let mut config = config(3, Distribution::Constant(70_000));
-    assert_eq!(Wire::new(config.clone(), 0).unwrap().lookahead_ns(), 70_000);
+    assert_eq!(Wire::new(config.clone(), BootSeed::new(0)).unwrap().lookahead_ns(), 70_000);
     let link = LinkConfig { latency: Distribution::Uniform(5_000, 90_000), ..LinkConfig::default() };
     config.overrides = vec![LinkOverride { from: "n0".into(), to: "n1".into(), both_ways: true, link }];
-    assert_eq!(Wire::new(config, 0).unwrap().lookahead_ns(), 5_000);
+    assert_eq!(Wire::new(config, BootSeed::new(0)).unwrap().lookahead_ns(), 5_000);
 }
 
 /// A wire with the maximum number of ports, and one with none.

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use everett_streams::{BootSeed, Seed};
 use proptest::prelude::*;
 
 use super::*;
@@ -19,7 +20,7 @@ fn ipv6(port: u8) -> Ipv6Addr {
 }
 
 fn draws(seed: u64) -> EndpointDraws {
-    EndpointDraws::draw(&mut Streams::new(&Lineage::new(seed), Owner::Host))
+    EndpointDraws::draw(&mut Streams::new(&Lineage::new(Seed::new(seed)), Owner::Endpoint))
 }
 
 fn endpoint_config(port: u8) -> EndpointConfig {
@@ -132,7 +133,7 @@ fn exchange(world: &mut World, to: IpAddr, there: &[u8], back: &[u8], until: u64
 fn bad_wire() -> Wire {
     let mut config = config(2, Distribution::Uniform(100_000, 400_000));
     config.link.bits_per_s = 100_000_000;
-    let mut wire = Wire::new(config, 11).unwrap();
+    let mut wire = Wire::new(config, BootSeed::new(11)).unwrap();
     let (links, ppm) = (Links::all, 20_000);
     for (id, fault) in [
         NetworkFault::Loss { links: links(), ppm },
@@ -157,7 +158,10 @@ fn tcp_gets_every_byte_across_a_bad_wire() {
         let got = exchange(&mut world, to, &there, &back, 600 * S);
         assert!(got[1] == there && got[0] == back);
         let steps = world.wire.take_steps();
-        assert!(drops(&steps, Why::Loss) > 3 && steps.iter().any(|step| step.kind == StepKind::Duplicate));
+        assert!(
+            drops(&steps, DropReason::Loss) > 3
+                && steps.iter().any(|step| step.kind == FrameStepKind::Duplicate)
+        );
         assert!(steps.iter().any(|step| step.flipped));
     }
 }
@@ -244,12 +248,12 @@ fn tcp_uses_the_bandwidth_of_a_good_wire() {
     let mut config = config(2, Distribution::Constant(100_000));
     config.link.bits_per_s = 100_000_000;
     config.link.queue_bytes = 200_000;
-    let mut world = World::new(Wire::new(config, 1).unwrap());
+    let mut world = World::new(Wire::new(config, BootSeed::new(1)).unwrap());
     let there = pattern(5_000_000, 7);
     let got = exchange(&mut world, ipv4(1).into(), &there, b"ok", 10 * S);
     assert!(got[1] == there && got[0] == b"ok");
     assert!(world.deliveries.iter().all(|delivery| delivery.at < S), "5 MB at 100 Mbit/s take 0.4 s");
-    assert_eq!(drops(&world.wire.take_steps(), Why::QueueFull), 0);
+    assert_eq!(drops(&world.wire.take_steps(), DropReason::QueueFull), 0);
 }
 
 #[test]
@@ -494,7 +498,7 @@ fn draws_decide_the_first_port_and_sequence_numbers() {
     let (one, other) = (syn(draws(1)), syn(draws(2)));
     assert!(one.0 != other.0 && one.1 != other.1, "{one:?} {other:?}");
     // Successive endpoints of one timeline differ, too.
-    let mut streams = Streams::new(&Lineage::new(1), Owner::Host);
+    let mut streams = Streams::new(&Lineage::new(Seed::new(1)), Owner::Endpoint);
     let [first, second] = [(); 2].map(|()| EndpointDraws::draw(&mut streams));
     assert_ne!(syn(first), syn(second));
 }

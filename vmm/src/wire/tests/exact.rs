@@ -1,6 +1,7 @@
 //! Equal input gives equal output.
 
 use everett_fault::PPM;
+use everett_streams::{BootSeed, Seed};
 use proptest::prelude::*;
 
 use super::plan::{Action, Faults, act, plan, plan_wire};
@@ -21,7 +22,7 @@ enum Fetch {
     Stored,
 }
 
-fn run(plan: &[(u64, Action)], fetch: Fetch) -> (Vec<Delivery>, Vec<Step>, Wire) {
+fn run(plan: &[(u64, Action)], fetch: Fetch) -> (Vec<Delivery>, Vec<FrameStep>, Wire) {
     let mut wire = plan_wire();
     let (mut got, mut steps) = (vec![], vec![]);
     for (number, (at, action)) in plan.iter().enumerate() {
@@ -155,18 +156,18 @@ fn each_seed_and_branch_has_its_own_draws_and_a_restart_leaves_no_trace() {
         let got = drain(wire, start + S);
         got.iter().zip(times).map(|(delivery, sent)| delivery.at - sent).collect()
     };
-    let mut fresh = Wire::new(config(2, jitter()), 9).unwrap();
-    let mut used = Wire::new(config(2, jitter()), 1).unwrap();
+    let mut fresh = Wire::new(config(2, jitter()), BootSeed::new(9)).unwrap();
+    let mut used = Wire::new(config(2, jitter()), BootSeed::new(1)).unwrap();
     let mut branched = fresh.clone();
     let first = delays(&mut used, 0);
-    used.restart_streams(&Lineage::new(1).child(5, 5));
-    used.restart_streams(&Lineage::boot(9));
+    used.restart_streams(&Lineage::new(Seed::new(1)).child(5, 5));
+    used.restart_streams(&Lineage::boot(BootSeed::new(9)));
     let ninth = delays(&mut fresh, 2 * S);
     assert_eq!(delays(&mut used, 2 * S), ninth);
-    branched.restart_streams(&Lineage::new(9).child(2 * S, 0));
+    branched.restart_streams(&Lineage::new(Seed::new(9)).child(2 * S, 0));
     let child = delays(&mut branched, 2 * S);
-    let mut other = Wire::new(config(2, jitter()), 9).unwrap();
-    other.restart_streams(&Lineage::new(9).child(2 * S, 1));
+    let mut other = Wire::new(config(2, jitter()), BootSeed::new(9)).unwrap();
+    other.restart_streams(&Lineage::new(Seed::new(9)).child(2 * S, 1));
     let sibling = delays(&mut other, 2 * S);
     let all = std::collections::BTreeSet::from([first, ninth, child, sibling]);
     assert_eq!(all.len(), 4);

@@ -1,7 +1,8 @@
 //! Each network fault against its parameters.
 
+use everett_fault::PPM;
 use everett_fault::limits::NETWORK_FAULTS_MAX;
-use everett_fault::{PPM, PartitionMode};
+use everett_streams::BootSeed;
 
 use super::*;
 
@@ -17,7 +18,7 @@ const SENDING: u64 = 1;
 type Arrived = (u32, u64, Vec<u8>);
 
 /// Returns the arrivals at port 1 of a stream under these faults, and the log.
-fn under(faults: &[NetworkFault]) -> (Vec<Arrived>, Vec<Step>) {
+fn under(faults: &[NetworkFault]) -> (Vec<Arrived>, Vec<FrameStep>) {
     let mut wire = wire(2, Distribution::Constant(LATENCY));
     for (id, fault) in faults.iter().enumerate() {
         wire.apply(id as u64, fault, 0).unwrap();
@@ -52,7 +53,7 @@ fn loss_has_its_probability() {
         let (arrived, steps) = under(&[NetworkFault::Loss { links: Links::all(), ppm }]);
         let lost = FRAMES as usize - arrived.len();
         assert!(plausible(lost, FRAMES, ppm), "{lost} of {FRAMES} at {ppm} ppm");
-        assert_eq!(drops(&steps, Why::Loss), lost);
+        assert_eq!(drops(&steps, DropReason::Loss), lost);
     }
     // Two faults with a probability of 30 % together lose 51 % of all frames.
     let twice = NetworkFault::Loss { links: Links::all(), ppm: 300_000 };
@@ -66,8 +67,8 @@ fn duplication_has_its_probability_and_copies_arrive_after_the_original() {
     let (arrived, steps) = under(&[NetworkFault::Duplicate { links: Links::all(), ppm }]);
     let copies = arrived.len() - FRAMES as usize;
     assert!(plausible(copies, FRAMES, ppm), "{copies}");
-    assert_eq!(steps.iter().filter(|step| step.kind == StepKind::Duplicate).count(), copies);
-    assert_eq!(steps.iter().filter(|step| step.kind == StepKind::Deliver).count(), FRAMES as usize);
+    assert_eq!(steps.iter().filter(|step| step.kind == FrameStepKind::Duplicate).count(), copies);
+    assert_eq!(steps.iter().filter(|step| step.kind == FrameStepKind::Deliver).count(), FRAMES as usize);
     for pair in arrived.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
         assert_eq!(pair[0].2, pair[1].2);
         assert_eq!(pair[1].1 - pair[0].1, SENDING + LATENCY, "one more latency after the original");
@@ -145,7 +146,7 @@ fn bandwidth_bounds_throughput() {
     config.link.bits_per_s = 8_000_000;
     config.link.queue_bytes = 10_000;
     for (least, fault) in [(8_000_000, 20_000_000), (2_000_000, 2_000_000)] {
-        let mut wire = Wire::new(config.clone(), 1).unwrap();
+        let mut wire = Wire::new(config.clone(), BootSeed::new(1)).unwrap();
         wire.apply(3, &NetworkFault::Bandwidth { links: Links::all(), bits_per_s: 64_000_000 }, 0).unwrap();
         wire.apply(5, &NetworkFault::Bandwidth { links: Links::all(), bits_per_s: fault }, 0).unwrap();
         // 100 bytes each 20 us are 40 Mbit/s.
@@ -157,119 +158,185 @@ fn bandwidth_bounds_throughput() {
         // The rest was in the queue or on its way.
         let rest = drain(&mut wire, u64::MAX).len();
         assert!(rest.abs_diff(100 + (least * LATENCY / S / 800) as usize) <= 1, "{rest}");
-        assert_eq!(drops(&wire.take_steps(), Why::QueueFull), 50_000 - arrived - rest);
+        assert_eq!(drops(&wire.take_steps(), DropReason::QueueFull), 50_000 - arrived - rest);
     }
 }
 
+/// The other direction stays open.
 #[test]
 fn partitions_drop_hold_or_slow() {
-    let fault = |mode| NetworkFault::Partition { links: one_way("n0", "n1"), mode };
-    let run = |mode| {
-        let mut wire = wire(2, Distribution::Constant(LATENCY));
-        wire.apply(1, &fault(mode), 0).unwrap();
-        for i in 0..3 {
-            wire.send(0, i, frame(mac(1), mac(0), 100, i as u32));
-            wire.send(1, i, frame(mac(0), mac(1), 100, i as u32));
-        }
-        assert!(wire.heal(1, 5 * S));
-        assert!(!wire.heal(1, 5 * S));
-        wire.send(0, 5 * S, frame(mac(1), mac(0), 100, 3));
-        let mut ports = [vec![], vec![]];
-        for delivery in drain(&mut wire, u64::MAX) {
-            ports[usize::from(delivery.port)].push((tag(&delivery.bytes), delivery.at));
-        }
-        assert_eq!(ports[0].len(), 3, "the other way is open");
-        (std::mem::take(&mut ports[1]), wire.take_steps())
-    };
-    let (dropped, steps) = run(PartitionMode::Drop);
-    assert_eq!(dropped, [(3, 5 * S + LATENCY + SENDING)]);
-    assert_eq!(drops(&steps, Why::Partition), 3);
-    let after = |frames| 5 * S + LATENCY + frames * SENDING;
-    assert_eq!(run(PartitionMode::Hold).0, [(0, after(1)), (1, after(2)), (2, after(3)), (3, after(4))]);
-    let slow = |i| i + SLOW_NS + LATENCY + SENDING;
-    assert_eq!(run(PartitionMode::Slow).0, [(0, slow(0)), (1, slow(1)), (2, slow(2)), (3, after(1))]);
+    let nodes = || wire(2, Distribution::Constant(LATENCY));
+    check(
+        nodes(),
+        "0          fault 1: partition n0>n1 drop
+         0          n0 sends 0 to n1
+         0          > 0 to n1 is lost: Partition
+         0          n1 sends 10 to n0
+         1          n0 sends 1 to n1
+         1          > 1 to n1 is lost: Partition
+         1          n1 sends 11 to n0
+         2          n0 sends 2 to n1
+         2          > 2 to n1 is lost: Partition
+         2          n1 sends 12 to n0
+         200us+1    > n0 gets 10
+         200us+2    > n0 gets 11
+         200us+3    > n0 gets 12
+         5s         fault 1 ends
+         5s         n0 sends 3 to n1
+         5s+200us+1 > n1 gets 3",
+    );
+    check(
+        nodes(),
+        "0          fault 1: partition n0>n1 hold
+         0          n0 sends 0 to n1
+         0          n1 sends 10 to n0
+         1          n0 sends 1 to n1
+         1          n1 sends 11 to n0
+         2          n0 sends 2 to n1
+         2          n1 sends 12 to n0
+         200us+1    > n0 gets 10
+         200us+2    > n0 gets 11
+         200us+3    > n0 gets 12
+         5s         fault 1 ends
+         5s         n0 sends 3 to n1
+         5s+200us+1 > n1 gets 0 late
+         5s+200us+2 > n1 gets 1 late
+         5s+200us+3 > n1 gets 2 late
+         5s+200us+4 > n1 gets 3",
+    );
+    check(
+        nodes(),
+        "0          fault 1: partition n0>n1 slow
+         0          n0 sends 0 to n1
+         0          n1 sends 10 to n0
+         1          n0 sends 1 to n1
+         1          n1 sends 11 to n0
+         2          n0 sends 2 to n1
+         2          n1 sends 12 to n0
+         200us+1    > n0 gets 10
+         200us+2    > n0 gets 11
+         200us+3    > n0 gets 12
+         1s+200us+1 > n1 gets 0 late
+         1s+200us+2 > n1 gets 1 late
+         1s+200us+3 > n1 gets 2 late
+         5s         fault 1 ends
+         5s         n0 sends 3 to n1
+         5s+200us+1 > n1 gets 3",
+    );
 }
 
 #[test]
 fn one_partition_holds_and_others_slow() {
-    let arrives = |modes: &[PartitionMode]| {
-        let mut wire = wire(2, Distribution::Constant(LATENCY));
-        for (id, &mode) in (1..).zip(modes) {
-            wire.apply(id, &NetworkFault::Partition { links: one_way("n0", "n1"), mode }, 0).unwrap();
-        }
-        wire.send(0, 0, frame(mac(1), mac(0), 100, 0));
-        for (id, _) in (1..).zip(modes) {
-            assert!(wire.heal(id, 5 * S));
-        }
-        drain(&mut wire, u64::MAX)[0].at
-    };
-    use PartitionMode::{Hold, Slow};
-    assert_eq!(arrives(&[Slow, Slow]), SLOW_NS + LATENCY + SENDING);
-    for modes in [[Hold, Slow], [Slow, Hold]] {
-        assert_eq!(arrives(&modes), 5 * S + LATENCY + SENDING, "{modes:?}");
+    let nodes = || wire(2, Distribution::Constant(LATENCY));
+    check(
+        nodes(),
+        "0          fault 1: partition n0>n1 slow
+         0          fault 2: partition n0>n1 slow
+         0          n0 sends 0 to n1
+         1s+200us+1 > n1 gets 0 late
+         5s         fault 1 ends
+         5s         fault 2 ends",
+    );
+    for (one, other) in [("hold", "slow"), ("slow", "hold")] {
+        check(
+            nodes(),
+            &format!(
+                "0          fault 1: partition n0>n1 {one}
+                 0          fault 2: partition n0>n1 {other}
+                 0          n0 sends 0 to n1
+                 5s         fault 1 ends
+                 5s         fault 2 ends
+                 5s+200us+1 > n1 gets 0 late"
+            ),
+        );
     }
 }
 
+/// Frames to and from a clogged node wait. Frames that are on their way from it, and those between other nodes, arrive.
 #[test]
 fn a_clogged_node_neither_sends_nor_receives() {
-    let mut wire = wire(3, Distribution::Constant(LATENCY));
-    let start = teach(&mut wire);
-    // When n1 is clogged, one frame is on its way to it and one from it. Later frames go both ways, and between other
-    // nodes.
-    wire.send(0, start, frame(mac(1), mac(0), 60, 1));
-    wire.send(1, start, frame(mac(0), mac(1), 60, 2));
-    wire.apply(1, &NetworkFault::Clog { node: "n1".into() }, start + 10).unwrap();
-    wire.send(0, start + 20, frame(mac(1), mac(0), 60, 3));
-    wire.send(1, start + 20, frame(mac(0), mac(1), 60, 4));
-    wire.send(2, start + 20, frame(mac(0), mac(2), 60, 5));
-    assert_eq!(wire.next_delivery(), Some(start + LATENCY + SENDING));
-    let through: Vec<u32> = drain(&mut wire, start + S).iter().map(|delivery| tag(&delivery.bytes)).collect();
-    assert_eq!(through, [2, 5]);
-    assert_eq!((wire.next_delivery(), wire.frames_on_way()), (None, 3));
-    wire.heal(1, start + S);
-    let late: Vec<(u32, u64)> =
-        drain(&mut wire, u64::MAX).iter().map(|d| (tag(&d.bytes), d.at - start - S)).collect();
-    assert_eq!(late, [(1, LATENCY), (3, LATENCY + SENDING), (4, LATENCY + SENDING)]);
+    check_taught(
+        wire(3, Distribution::Constant(LATENCY)),
+        "0          n0 sends 1 to n1
+         0          n1 sends 2 to n0
+         10         fault 1: clog n1
+         20         n0 sends 3 to n1
+         20         n1 sends 4 to n0
+         20         n2 sends 5 to n0
+         20         next is 200us+1, 5 frames on the way
+         200us+1    > n0 gets 2
+         200us+21   > n0 gets 5
+         1s         next is none, 3 frames on the way
+         1s         fault 1 ends
+         1s+200us   > n1 gets 1 late
+         1s+200us+1 > n1 gets 3 late
+         1s+200us+1 > n0 gets 4 late",
+    );
 }
 
 /// A frame that two faults hold continues when the last of them ends, and is lost in a partition that drops.
 #[test]
 fn a_frame_that_two_faults_hold_waits_for_both() {
-    let mut wire = wire(2, Distribution::Constant(LATENCY));
-    let partition = |mode| NetworkFault::Partition { links: Links::all(), mode };
-    wire.apply(1, &partition(PartitionMode::Hold), 0).unwrap();
-    wire.apply(2, &NetworkFault::Clog { node: "n0".into() }, 0).unwrap();
-    wire.send(0, 5, frame(mac(1), mac(0), 60, 1));
-    wire.heal(1, 10);
-    wire.apply(3, &partition(PartitionMode::Hold), 15).unwrap();
-    wire.heal(2, 20);
-    assert_eq!(wire.next_delivery(), None);
-    let mut cut = wire.clone();
-    wire.heal(3, 30);
-    assert_eq!(wire.next_delivery(), Some(30 + LATENCY + SENDING));
-    cut.apply(4, &partition(PartitionMode::Drop), 25).unwrap();
-    cut.heal(3, 30);
-    assert_eq!((cut.next_delivery(), cut.frames_on_way()), (None, 0));
-    assert_eq!(drops(&cut.take_steps(), Why::Partition), 1);
+    let begin = "
+                 0  fault 1: partition all hold
+                 0  fault 2: clog n0
+                 5  n0 sends 1 to n1
+                 10 fault 1 ends
+                 15 fault 3: partition all hold
+                 20 fault 2 ends
+                 20 next is none, 1 frames on the way";
+    let nodes = || wire(2, Distribution::Constant(LATENCY));
+    check(
+        nodes(),
+        &format!(
+            "{begin}
+             30       fault 3 ends
+             30       next is 200us+31, 1 frames on the way
+             200us+31 > n1 gets 1"
+        ),
+    );
+    check(
+        nodes(),
+        &format!(
+            "{begin}
+             25 fault 4: partition all drop
+             30 fault 3 ends
+             30 > 1 to n1 is lost: Partition
+             30 next is none, 0 frames on the way"
+        ),
+    );
 }
 
 /// In a slow queue, a partition affects the frames that have not left it.
 #[test]
 fn a_partition_stops_frames_that_are_in_the_queue() {
-    let mut config = config(2, Distribution::Constant(LATENCY));
-    config.link.bits_per_s = 8_000;
-    for (mode, arrive) in [
-        (PartitionMode::Hold, vec![(0, 100 * MS), (1, 10 * S + 100 * MS), (2, 10 * S + 200 * MS)]),
-        (PartitionMode::Drop, vec![(0, 100 * MS)]),
-    ] {
-        let mut wire = Wire::new(config.clone(), 1).unwrap();
-        stream(&mut wire, 0, 3, 1);
-        wire.apply(1, &NetworkFault::Partition { links: Links::all(), mode }, 150 * MS).unwrap();
-        wire.heal(1, 10 * S);
-        let got: Vec<(u32, u64)> =
-            drain(&mut wire, u64::MAX).iter().map(|d| (tag(&d.bytes), d.at - LATENCY)).collect();
-        assert_eq!(got, arrive, "{mode:?}");
-    }
+    let slow = || {
+        let mut config = config(2, Distribution::Constant(LATENCY));
+        config.link.bits_per_s = 8_000;
+        Wire::new(config, BootSeed::new(1)).unwrap()
+    };
+    check(
+        slow(),
+        "0               n0 sends 0 to n1
+         1               n0 sends 1 to n1
+         2               n0 sends 2 to n1
+         100ms+200us     > n1 gets 0
+         150ms           fault 1: partition all hold
+         10s             fault 1 ends
+         10s+100ms+200us > n1 gets 1 late
+         10s+200ms+200us > n1 gets 2 late",
+    );
+    check(
+        slow(),
+        "0           n0 sends 0 to n1
+         1           n0 sends 1 to n1
+         2           n0 sends 2 to n1
+         100ms+200us > n1 gets 0
+         150ms       fault 1: partition all drop
+         150ms       > 1 to n1 is lost: Partition
+         150ms       > 2 to n1 is lost: Partition
+         10s         fault 1 ends",
+    );
 }
 
 #[test]

@@ -1,51 +1,43 @@
 //! The log: each message makes one move, and observing it changes nothing.
 
-use super::log::{STEPS_MAX, TIMEOUT_NS};
+use super::log::STEPS_MAX;
 use super::*;
 
 const LATENCY: u64 = 200_000;
 
+/// A frame is late when it arrives 200 ms after it was sent.
 #[test]
 fn a_late_frame_makes_the_move_timeout() {
-    let mut wire = wire(2, Distribution::Constant(LATENCY));
-    let extra = |ns| NetworkFault::Latency { links: Links::all(), extra: Distribution::Constant(ns) };
-    let mut kinds = vec![];
-    for (i, ns) in [TIMEOUT_NS - LATENCY - 2, TIMEOUT_NS - LATENCY - 1].into_iter().enumerate() {
-        let at = i as u64 * S;
-        wire.apply(1, &extra(ns), at).unwrap();
-        wire.send(0, at, frame(mac(1), mac(0), 60, 0));
-        wire.heal(1, at);
-        assert_eq!(drain(&mut wire, at + S).len(), 1, "the frame arrives, late or not");
-        kinds.extend(wire.take_steps().iter().map(|step| (step.kind, step.vtime - at, step.sent_at - at)));
-    }
-    let expected = [(StepKind::Deliver, TIMEOUT_NS - 1, 0), (StepKind::Timeout, TIMEOUT_NS, 0)];
-    assert_eq!(kinds, expected);
+    check(
+        wire(2, Distribution::Constant(LATENCY)),
+        "0               fault 1: latency all 199ms+799us+998
+         0               n0 sends 0 to n1
+         0               fault 1 ends
+         199ms+999us+999 > n1 gets 0
+         1s              fault 1: latency all 199ms+799us+999
+         1s              n0 sends 1 to n1
+         1s              fault 1 ends
+         1s+200ms        > n1 gets 1 late",
+    );
 }
 
+/// When the log closes for the first time, the frame to n2 is held, and the one to n1 may still arrive in time.
 #[test]
 fn a_frame_that_is_late_when_the_log_closes_makes_the_move_timeout() {
-    let mut wire = wire(3, Distribution::Constant(LATENCY));
-    let start = teach(&mut wire);
-    let extra = Distribution::Constant(S);
-    wire.apply(1, &NetworkFault::Latency { links: one_way("n0", "n1"), extra }, start).unwrap();
-    wire.apply(2, &NetworkFault::Clog { node: "n2".into() }, start).unwrap();
-    wire.send(0, start, frame(mac(1), mac(0), 60, 1));
-    wire.send(0, start, frame(mac(2), mac(0), 60, 2));
-    let before = wire.clone();
-    let closed = |wire: &mut Wire, at| {
-        wire.close_log(at);
-        wire.take_steps().iter().map(|step| (step.kind, step.to, step.vtime)).collect::<Vec<_>>()
-    };
-    let end = start + TIMEOUT_NS - 1;
-    assert_eq!(
-        closed(&mut wire, end),
-        [(StepKind::Timeout, Some(2), end)],
-        "the frame to n2 is held; the one to n1 may still arrive in time"
+    check_taught(
+        wire(3, Distribution::Constant(LATENCY)),
+        "0               fault 1: latency n0>n1 1s
+         0               fault 2: clog n2
+         0               n0 sends 1 to n1
+         0               n0 sends 2 to n2
+         199ms+999us+999 the log closes
+         199ms+999us+999 > 2 to n2 has timed out
+         200ms           the log closes
+         200ms           > 2 to n2 has timed out
+         200ms           > 1 to n1 has timed out
+         1s+200us+1      > n1 gets 1 late
+         end             > 1 frames remain",
     );
-    let end = start + TIMEOUT_NS;
-    let both = [(StepKind::Timeout, Some(2), end), (StepKind::Timeout, Some(1), end)];
-    assert_eq!(closed(&mut wire, end), both);
-    assert_eq!(wire, before);
 }
 
 #[test]

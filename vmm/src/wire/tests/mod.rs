@@ -13,10 +13,14 @@ mod power;
 mod queues;
 mod sound;
 mod summary;
+mod transcript;
 
 use everett_fault::{Distribution, Group, Links, NetworkFault};
+use everett_streams::BootSeed;
 
-use super::log::{Step, StepKind, Why};
+use transcript::{check, check_taught};
+
+use super::log::{DropReason, FrameStep, FrameStepKind};
 use super::*;
 
 /// Nanoseconds in a millisecond.
@@ -42,7 +46,7 @@ fn config(ports: u8, latency: Distribution) -> WireConfig {
 }
 
 fn wire(ports: u8, latency: Distribution) -> Wire {
-    Wire::new(config(ports, latency), 1).unwrap()
+    Wire::new(config(ports, latency), BootSeed::new(1)).unwrap()
 }
 
 /// Returns a frame of `len` bytes that carries `tag`.
@@ -90,8 +94,8 @@ fn one_way(from: &str, to: &str) -> Links {
     Links { from: group(&[from]), to: group(&[to]), both_ways: false }
 }
 
-fn drops(steps: &[Step], why: Why) -> usize {
-    steps.iter().filter(|step| step.kind == StepKind::Drop { why }).count()
+fn drops(steps: &[FrameStep], why: DropReason) -> usize {
+    steps.iter().filter(|step| step.kind == FrameStepKind::Drop { why }).count()
 }
 
 fn stored(wire: &Wire) -> Wire {

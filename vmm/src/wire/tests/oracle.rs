@@ -63,12 +63,12 @@ proptest! {
 
 #[test]
 fn a_frame_to_the_port_of_its_sender_goes_nowhere() {
-    let mut wire = wire(3, Distribution::Constant(1_000));
-    let start = teach(&mut wire);
-    wire.send(1, start, frame(mac(1), mac(9), 60, 0));
-    assert_eq!(wire.next_delivery(), None);
-    let steps = wire.take_steps();
-    assert_eq!((steps.len(), steps[0].kind, steps[0].to), (1, StepKind::Drop { why: Why::Own }, None));
+    check_taught(
+        wire(3, Distribution::Constant(1_000)),
+        "0 n1 sends 0 to n1 as n9
+         0 > 0 is lost: Own
+         0 next is none, 0 frames on the way",
+    );
 }
 
 /// One node cannot fill the table for the others.

@@ -53,7 +53,11 @@ fn captures_are_read_back() {
     capture.sent(0, 400_000, number, &bytes, &[]).unwrap();
     wire.detach(1, 400_001);
     assert_eq!(drain(&mut wire, S), []);
-    for step in wire.take_steps().iter().filter(|step| step.kind == (StepKind::Drop { why: Why::Detached })) {
+    for step in wire
+        .take_steps()
+        .iter()
+        .filter(|step| step.kind == (FrameStepKind::Drop { why: DropReason::Detached }))
+    {
         capture.lost(step).unwrap();
     }
     assert!(capture.sent(2, 0, 0, &bytes, &[]).is_err());

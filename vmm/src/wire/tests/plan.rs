@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use everett_fault::PartitionMode;
+use everett_streams::BootSeed;
 use proptest::prelude::*;
 
 use super::*;
@@ -93,7 +94,7 @@ pub(super) fn plan(faults: Faults) -> impl Strategy<Value = Plan> {
 pub(super) fn plan_wire() -> Wire {
     let mut config = config(PORTS, Distribution::Uniform(10_000, 100_000));
     (config.link.bits_per_s, config.link.queue_bytes) = (500_000_000, 6_000);
-    Wire::new(config, 5).unwrap()
+    Wire::new(config, BootSeed::new(5)).unwrap()
 }
 
 pub(super) fn act(wire: &mut Wire, at: u64, number: usize, action: &Action) {
@@ -111,13 +112,14 @@ pub(super) fn act(wire: &mut Wire, at: u64, number: usize, action: &Action) {
 }
 
 /// Returns the message of a step, by frame, sender and receiver. Each message must make one move.
-pub(super) fn message(step: &Step) -> (u64, u8, Option<u8>) {
+pub(super) fn message(step: &FrameStep) -> (u64, u8, Option<u8>) {
     (step.frame, step.from, step.to)
 }
 
 /// Returns the messages that arrived or were lost, and true if each message has only one of these steps.
-pub(super) fn moves(steps: &[Step]) -> (BTreeSet<(u64, u8, Option<u8>)>, bool) {
-    let moved: Vec<_> = steps.iter().filter(|step| step.kind != StepKind::Duplicate).map(message).collect();
+pub(super) fn moves(steps: &[FrameStep]) -> (BTreeSet<(u64, u8, Option<u8>)>, bool) {
+    let moved: Vec<_> =
+        steps.iter().filter(|step| step.kind != FrameStepKind::Duplicate).map(message).collect();
     let once: BTreeSet<_> = moved.iter().copied().collect();
     let all = once.len() == moved.len();
     (once, all)

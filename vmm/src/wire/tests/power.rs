@@ -1,93 +1,95 @@
 //! Nodes lose power and get it back.
 
+use everett_streams::BootSeed;
+
 use super::*;
 
 const LATENCY: u64 = 200_000;
 
+/// When n0 loses power, two frames have left the card, and the third is half sent. The card's queue is empty when power
+/// is back.
 #[test]
 fn frames_on_their_way_arrive_and_frames_in_the_card_are_lost() {
     let mut config = config(2, Distribution::Constant(LATENCY));
+    // 100 bytes take 100 us.
     config.link.bits_per_s = 8_000_000;
-    let mut wire = Wire::new(config, 1).unwrap();
-    // 100 bytes take 100 us: two frames have left the card, the third is half sent.
-    stream(&mut wire, 0, 5, 1);
-    wire.detach(0, 250_000);
-    wire.send(0, 260_000, frame(mac(1), mac(0), 100, 9));
-    wire.attach(0, 270_000);
-    wire.send(0, 280_000, frame(mac(1), mac(0), 100, 10));
-    let got: Vec<(u32, u64)> =
-        drain(&mut wire, u64::MAX).iter().map(|d| (tag(&d.bytes), d.at - LATENCY)).collect();
-    assert_eq!(
-        got,
-        [(0, 100_000), (1, 200_000), (10, 380_000)],
-        "the card's queue is empty when power is back"
-    );
-    let steps = wire.take_steps();
-    let lost: Vec<(u64, u64, Option<u8>)> = steps
-        .iter()
-        .filter(|step| step.kind == StepKind::Drop { why: Why::Detached })
-        .map(|step| (step.frame, step.vtime, step.to))
-        .collect();
-    assert_eq!(
-        lost,
-        [(2, 250_000, Some(1)), (3, 250_000, Some(1)), (4, 250_000, Some(1)), (5, 260_000, None)]
+    check(
+        Wire::new(config, BootSeed::new(1)).unwrap(),
+        "0     n0 sends 0 to n1
+         1     n0 sends 1 to n1
+         2     n0 sends 2 to n1
+         3     n0 sends 3 to n1
+         4     n0 sends 4 to n1
+         250us n0 loses power
+         250us > 2 to n1 is lost: Detached
+         250us > 3 to n1 is lost: Detached
+         250us > 4 to n1 is lost: Detached
+         260us n0 sends 9 to n1
+         260us > 9 is lost: Detached
+         270us n0 gets power
+         280us n0 sends 10 to n1
+         300us > n1 gets 0
+         400us > n1 gets 1
+         580us > n1 gets 10",
     );
 }
 
+/// A frame is for any node that is at its port when it arrives. The switch has forgotten the address of the node that
+/// lost power, so the third frame is flooded.
 #[test]
 fn frames_that_arrive_at_a_node_without_power_are_lost() {
-    let mut wire = wire(3, Distribution::Constant(LATENCY));
-    let start = teach(&mut wire);
-    wire.send(0, start, frame(mac(1), mac(0), 60, 1));
-    wire.send(0, start + LATENCY, frame(mac(1), mac(0), 60, 2));
-    wire.detach(1, start + LATENCY);
-    assert_eq!(wire.next_delivery(), None);
-    wire.attach(1, start + LATENCY + 100);
-    wire.send(0, start + LATENCY + 100, frame(mac(1), mac(0), 60, 3));
-    // The first frame arrived while the node had no power. The second is for any node that is at its port when it
-    // arrives. The switch has forgotten the address, so the third is flooded.
-    let got: Vec<(u32, u8)> = drain(&mut wire, start + S).iter().map(|d| (tag(&d.bytes), d.port)).collect();
-    assert_eq!(got, [(2, 1), (3, 1), (3, 2)]);
-
-    let mut wire = super::wire(2, Distribution::Constant(LATENCY));
-    wire.send(0, 0, frame(mac(1), mac(0), 60, 1));
-    wire.detach(1, 10);
-    assert_eq!(drain(&mut wire, S), []);
-    let steps = wire.take_steps();
-    assert_eq!(steps.len(), 1);
-    assert_eq!((steps[0].kind, steps[0].vtime), (StepKind::Drop { why: Why::Detached }, LATENCY + 1));
+    check_taught(
+        wire(3, Distribution::Constant(LATENCY)),
+        "0         n0 sends 1 to n1
+         200us     n0 sends 2 to n1
+         200us     n1 loses power
+         200us     next is none, 2 frames on the way
+         200us+1   > 1 to n1 is lost: Detached
+         200us+100 n1 gets power
+         200us+100 n0 sends 3 to n1
+         400us+1   > n1 gets 2
+         400us+101 > n1 gets 3
+         400us+101 > n2 gets 3",
+    );
+    check(
+        wire(2, Distribution::Constant(LATENCY)),
+        "0       n0 sends 1 to n1
+         10      n1 loses power
+         200us+1 > 1 to n1 is lost: Detached",
+    );
 }
 
+/// A partition holds frames outside of the card.
 #[test]
 fn a_clogged_card_without_power_loses_its_frames() {
-    let mut wire = wire(2, Distribution::Constant(LATENCY));
-    let hold = NetworkFault::Partition { links: Links::all(), mode: everett_fault::PartitionMode::Hold };
-    wire.apply(1, &hold, 0).unwrap();
-    wire.send(0, 0, frame(mac(1), mac(0), 60, 1));
-    wire.apply(2, &NetworkFault::Clog { node: "n0".into() }, 1).unwrap();
-    wire.send(0, 2, frame(mac(1), mac(0), 60, 2));
-    wire.detach(0, 3);
-    wire.attach(0, 4);
-    wire.heal_all(5);
-    let got: Vec<u32> = drain(&mut wire, S).iter().map(|d| tag(&d.bytes)).collect();
-    assert_eq!(got, [1], "a partition holds frames outside of the card");
+    check(
+        wire(2, Distribution::Constant(LATENCY)),
+        "0       fault 1: partition all hold
+         0       n0 sends 1 to n1
+         1       fault 2: clog n0
+         2       n0 sends 2 to n1
+         3       n0 loses power
+         3       > 2 to n1 is lost: Detached
+         4       n0 gets power
+         5       all faults end
+         200us+6 > n1 gets 1",
+    );
 }
 
 #[test]
 fn a_frame_that_a_partition_holds_has_left_its_card_when_the_clog_ends() {
-    let mut wire = wire(2, Distribution::Constant(LATENCY));
-    let hold = NetworkFault::Partition { links: Links::all(), mode: everett_fault::PartitionMode::Hold };
-    wire.apply(1, &hold, 0).unwrap();
-    for (at, id) in [(1, 2), (4, 3)] {
-        wire.apply(id, &NetworkFault::Clog { node: "n0".into() }, at).unwrap();
-        wire.send(0, at + 1, frame(mac(1), mac(0), 60, id as u32));
-        if id == 2 {
-            wire.heal(2, at + 2);
-        }
-    }
-    wire.detach(0, 7);
-    wire.attach(0, 8);
-    wire.heal_all(9);
-    let got: Vec<u32> = drain(&mut wire, S).iter().map(|d| tag(&d.bytes)).collect();
-    assert_eq!(got, [2], "frame 3 was in a clogged card");
+    check(
+        wire(2, Distribution::Constant(LATENCY)),
+        "0        fault 1: partition all hold
+         1        fault 2: clog n0
+         2        n0 sends 2 to n1
+         3        fault 2 ends
+         4        fault 3: clog n0
+         5        n0 sends 3 to n1
+         7        n0 loses power
+         7        > 3 to n1 is lost: Detached
+         8        n0 gets power
+         9        all faults end
+         200us+10 > n1 gets 2",
+    );
 }

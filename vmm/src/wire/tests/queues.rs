@@ -1,5 +1,6 @@
 //! Queues, order, and exact arrival times of frames.
 
+use everett_streams::BootSeed;
 use proptest::prelude::*;
 
 use super::*;
@@ -35,7 +36,7 @@ proptest! {
     ) {
         let mut config = config(2, Distribution::Constant(LATENCY));
         (config.link.bits_per_s, config.link.queue_bytes) = (bits_per_s, queue_bytes);
-        let mut wire = Wire::new(config, 1).unwrap();
+        let mut wire = Wire::new(config, BootSeed::new(1)).unwrap();
         let mut at = 0;
         let frames: Vec<(u64, usize)> = gaps.iter().map(|&(gap, len)| { at += gap; (at, len) }).collect();
         let stop = stop.index(frames.len());
@@ -84,59 +85,90 @@ fn slow() -> WireConfig {
     config
 }
 
+/// When the bandwidth falls to a tenth, the second frame is half sent. It leaves when it would have left without the
+/// fault; the others take ten times as long. When the bandwidth is back, the third frame is almost sent: its rest takes no
+/// longer than all of it would at the new bandwidth. A frame that is sent later leaves after them.
 #[test]
 fn a_new_bandwidth_applies_to_waiting_frames() {
-    let arrivals = |wire: &mut Wire| -> Vec<u64> {
-        drain(wire, u64::MAX).iter().map(|delivery| delivery.at - LATENCY).collect()
-    };
-    let send = |wire: &mut Wire| {
-        for i in 0..4 {
-            wire.send(0, 0, frame(mac(1), mac(0), 1000, i));
-        }
-    };
-    // The second frame is half sent. It leaves when it would have left without the fault; the others take ten times
-    // as long.
-    let mut wire = Wire::new(slow(), 1).unwrap();
-    send(&mut wire);
-    let fault = NetworkFault::Bandwidth { links: Links::all(), bits_per_s: 800_000 };
-    wire.apply(1, &fault, 3 * MS / 2).unwrap();
-    let mut healed = wire.clone();
-    assert_eq!(arrivals(&mut wire), [MS, 2 * MS, 12 * MS, 22 * MS]);
-    // The third frame is almost sent when the fault ends: its rest takes no longer than all of it would at the new
-    // bandwidth.
-    healed.heal(1, 5 * MS);
-    // A frame that is sent later leaves after them.
-    healed.send(0, 6 * MS, frame(mac(1), mac(0), 1000, 5));
-    assert_eq!(arrivals(&mut healed), [MS, 2 * MS, 6 * MS, 7 * MS, 8 * MS]);
+    let begin = "
+                 0         n0 sends 0 to n1, 1000 bytes
+                 0         n0 sends 1 to n1, 1000 bytes
+                 0         n0 sends 2 to n1, 1000 bytes
+                 0         n0 sends 3 to n1, 1000 bytes
+                 1ms+50us  > n1 gets 0
+                 1ms+500us fault 1: bandwidth all 800000
+                 2ms+50us  > n1 gets 1";
+    check(
+        Wire::new(slow(), BootSeed::new(1)).unwrap(),
+        &format!(
+            "{begin}
+             12ms+50us > n1 gets 2
+             22ms+50us > n1 gets 3"
+        ),
+    );
+    check(
+        Wire::new(slow(), BootSeed::new(1)).unwrap(),
+        &format!(
+            "{begin}
+             5ms      fault 1 ends
+             6ms      n0 sends 5 to n1, 1000 bytes
+             6ms+50us > n1 gets 2
+             7ms+50us > n1 gets 3
+             8ms+50us > n1 gets 5"
+        ),
+    );
 }
 
 /// Frames that a fault delayed do not hold up frames that are sent after its end.
 #[test]
 fn delayed_frames_do_not_hold_up_later_ones() {
-    let mut wire = wire(2, Distribution::Constant(LATENCY));
-    let extra = Distribution::Constant(S);
-    wire.apply(1, &NetworkFault::Latency { links: Links::all(), extra }, 0).unwrap();
-    stream(&mut wire, 0, 2, 10);
-    wire.heal(1, 100);
-    stream(&mut wire, 200, 2, 10);
-    let late = |i: u64| S + LATENCY + 1 + i;
-    let arrivals: Vec<u64> = drain(&mut wire, u64::MAX).iter().map(|delivery| delivery.at).collect();
-    assert_eq!(arrivals, [201 + LATENCY, 211 + LATENCY, late(0), late(10)]);
+    check(
+        wire(2, Distribution::Constant(LATENCY)),
+        "0          fault 1: latency all 1s
+         0          n0 sends 0 to n1
+         10         n0 sends 1 to n1
+         100        fault 1 ends
+         200        n0 sends 2 to n1
+         210        n0 sends 3 to n1
+         50us+201   > n1 gets 2
+         50us+211   > n1 gets 3
+         1s+50us+1  > n1 gets 0 late
+         1s+50us+11 > n1 gets 1 late",
+    );
+}
+
+/// A frame with less additional latency arrives no earlier than the frame before it.
+#[test]
+fn delayed_frames_keep_their_order() {
+    check(
+        wire(2, Distribution::Constant(LATENCY)),
+        "0         fault 1: latency all 1s
+         0         n0 sends 0 to n1
+         10        fault 1 ends
+         10        fault 2: latency all 500ms
+         20        n0 sends 1 to n1
+         1s+50us+1 > n1 gets 0 late
+         1s+50us+1 > n1 gets 1 late",
+    );
 }
 
 /// A clog shorter than the latency: frames that would have arrived during it come before frames that were sent after
 /// it.
 #[test]
 fn frames_held_at_a_clogged_node_arrive_before_later_ones() {
-    let mut wire = wire(2, Distribution::Constant(50 * MS));
-    wire.send(0, 0, frame(mac(1), mac(0), 60, 0));
-    wire.send(0, 30 * MS, frame(mac(1), mac(0), 60, 1));
-    wire.apply(1, &NetworkFault::Clog { node: "n1".into() }, 45 * MS).unwrap();
-    wire.send(0, 55 * MS, frame(mac(1), mac(0), 60, 2));
-    wire.heal(1, 65 * MS);
-    wire.send(0, 66 * MS, frame(mac(1), mac(0), 60, 3));
-    let got: Vec<(u32, u64)> = drain(&mut wire, u64::MAX).iter().map(|d| (tag(&d.bytes), d.at)).collect();
-    assert_eq!(got, [(0, 115 * MS), (1, 115 * MS), (2, 115 * MS + 1), (3, 116 * MS + 1)]);
+    check(
+        wire(2, Distribution::Constant(50 * MS)),
+        "0       n0 sends 0 to n1
+         30ms    n0 sends 1 to n1
+         45ms    fault 1: clog n1
+         55ms    n0 sends 2 to n1
+         65ms    fault 1 ends
+         66ms    n0 sends 3 to n1
+         115ms   > n1 gets 0
+         115ms   > n1 gets 1
+         115ms+1 > n1 gets 2
+         116ms+1 > n1 gets 3",
+    );
 }
 
 /// Each direction of each pair may have its own properties.
@@ -151,14 +183,18 @@ fn links_may_differ() {
         link: link(ns),
     };
     config.overrides = vec![other("n0", "n1", false, 2 * MS), other("n2", "n1", true, 3_000)];
-    let mut wire = Wire::new(config, 1).unwrap();
+    let wire = Wire::new(config, BootSeed::new(1)).unwrap();
     assert_eq!(wire.lookahead_ns(), 3_000);
-    for port in 0..3 {
-        wire.send(port, 0, frame(BROADCAST, mac(port), 60, port.into()));
-    }
-    let got: Vec<(u32, u8, u64)> =
-        drain(&mut wire, u64::MAX).iter().map(|d| (tag(&d.bytes), d.port, d.at - 1)).collect();
-    let expected =
-        [(1, 2, 3_000), (2, 1, 3_000), (0, 2, LATENCY), (1, 0, LATENCY), (2, 0, LATENCY), (0, 1, 2 * MS)];
-    assert_eq!(got, expected);
+    check(
+        wire,
+        "0      n0 sends 0 to all
+         0      n1 sends 1 to all
+         0      n2 sends 2 to all
+         3us+1  > n2 gets 1
+         3us+1  > n1 gets 2
+         50us+1 > n2 gets 0
+         50us+1 > n0 gets 1
+         50us+1 > n0 gets 2
+         2ms+1  > n1 gets 0",
+    );
 }

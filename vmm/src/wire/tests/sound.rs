@@ -47,7 +47,7 @@ proptest! {
             let to: Vec<Option<u8>> = messages.range((*frame, 0, None)..(frame + 1, 0, None)).map(|m| m.2).collect();
             prop_assert!(to == [None] || !to.is_empty() && !to.contains(&None), "{frame}: {to:?}");
         }
-        let arrived = steps.iter().filter(|step| !matches!(step.kind, StepKind::Drop { .. })).count();
+        let arrived = steps.iter().filter(|step| !matches!(step.kind, FrameStepKind::Drop { .. })).count();
         prop_assert_eq!(arrived, got.len());
     }
 

@@ -13,14 +13,14 @@ use crate::plan::limits::{
 use crate::plan::line::{self, Faulty};
 use crate::plan::names::Names;
 use crate::plan::quiet_periods::QuietPeriods;
-use crate::plan::{Entry, Plan, What, check};
+use crate::plan::{Plan, PlanEntry, What, check};
 
 /// Returns all entries of `plan`, and as many of the latencies `more` as fit.
 ///
 /// Latencies are interrupted by heals and quiet periods, and continue after them. Entries of `more` that are invalid or
 /// not latencies are dropped. The pieces are added in order of time. A piece without room is dropped.
 #[must_use]
-pub fn merge(plan: &Plan, more: &[Entry], names: &Names) -> Plan {
+pub fn merge(plan: &Plan, more: &[PlanEntry], names: &Names) -> Plan {
     let periods = QuietPeriods::of(plan.entries().iter().enumerate());
     let mut load = Load::default();
     for entry in plan.entries() {
@@ -31,14 +31,15 @@ pub fn merge(plan: &Plan, more: &[Entry], names: &Names) -> Plan {
     }
     let mut entries = plan.entries().to_vec();
     let mut bytes: usize = entries.iter().map(|entry| line::write(entry).len() + 1).sum();
-    let is_valid = |entry: &&Entry| {
+    let is_valid = |entry: &&PlanEntry| {
         let mut faulty = Faulty::default();
         check::entry(entry, names, &mut faulty);
         matches!(entry.what, What::Fault(Fault::Network(NetworkFault::Latency { .. }))) && faulty.is_empty()
     };
-    let more: Vec<&Entry> = more.iter().filter(is_valid).collect();
+    let more: Vec<&PlanEntry> = more.iter().filter(is_valid).collect();
     for (from_ns, to_ns) in gaps(&periods) {
-        let mut pieces: Vec<Entry> = more.iter().filter_map(|entry| piece(entry, from_ns, to_ns)).collect();
+        let mut pieces: Vec<PlanEntry> =
+            more.iter().filter_map(|entry| piece(entry, from_ns, to_ns)).collect();
         pieces.sort_by_key(|piece| piece.at_ns);
         for piece in pieces {
             if entries.len() >= LINES_MAX {
@@ -75,11 +76,11 @@ fn gaps(periods: &QuietPeriods) -> impl Iterator<Item = (u64, u64)> {
 }
 
 /// Returns the part of a latency that lies between two times, or `None` if no part does.
-fn piece(entry: &Entry, from_ns: u64, to_ns: u64) -> Option<Entry> {
+fn piece(entry: &PlanEntry, from_ns: u64, to_ns: u64) -> Option<PlanEntry> {
     let end_ns = entry.at_ns.saturating_add(entry.for_ns.unwrap_or(FOR_NS_MAX)).min(to_ns);
     let at_ns = Some(entry.at_ns.max(from_ns)).filter(|at_ns| *at_ns <= AT_NS_MAX)?;
     let for_ns = end_ns.checked_sub(at_ns).filter(|ns| *ns > 0)?;
-    Some(Entry { at_ns, for_ns: Some(for_ns), what: entry.what.clone() })
+    Some(PlanEntry { at_ns, for_ns: Some(for_ns), what: entry.what.clone() })
 }
 
 /// Number of active network faults over time. Each key is a time, and its number holds until the next key.

@@ -3,7 +3,7 @@
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::SeedableRng;
 use everett_fault::{Distribution, Fault, Group, Links, NetworkFault, NodeFault};
-use everett_streams::{Lineage, Owner, Streams};
+use everett_streams::{Lineage, Owner, Seed, Streams};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -18,34 +18,34 @@ fn world(count: u32) -> Names {
     (0..count).map(|i| (format!("n{i}"), NodeNames { disks: 1, ..NodeNames::default() })).collect()
 }
 
-fn latency(at_ns: u64, for_ns: impl Into<Option<u64>>) -> Entry {
+fn latency(at_ns: u64, for_ns: impl Into<Option<u64>>) -> PlanEntry {
     let extra = Distribution::Constant(at_ns + 1);
     let links = Links { from: Group::Nodes(["n0".to_owned()].into()), to: Group::All, both_ways: false };
-    Entry {
+    PlanEntry {
         at_ns,
         for_ns: for_ns.into(),
         what: What::Fault(Fault::Network(NetworkFault::Latency { links, extra })),
     }
 }
 
-fn calm(at_ns: u64, for_ns: Option<u64>) -> Entry {
-    Entry { at_ns, for_ns, what: if for_ns.is_some() { What::Quiet } else { What::Heal } }
+fn calm(at_ns: u64, for_ns: Option<u64>) -> PlanEntry {
+    PlanEntry { at_ns, for_ns, what: if for_ns.is_some() { What::Quiet } else { What::Heal } }
 }
 
-fn plan(entries: Vec<Entry>) -> Plan {
+fn plan(entries: Vec<PlanEntry>) -> Plan {
     Plan::new(entries, &world(2)).unwrap()
 }
 
 /// Returns the entries of `merged` that are not in `plan`. Asserts that `merged` has all entries of `plan` in their
 /// order.
-fn added<'p>(merged: &'p Plan, plan: &Plan) -> Vec<&'p Entry> {
+fn added<'p>(merged: &'p Plan, plan: &Plan) -> Vec<&'p PlanEntry> {
     let mut of_plan = plan.entries().iter().peekable();
     let added = merged.entries().iter().filter(|entry| of_plan.next_if_eq(entry).is_none()).collect();
     assert_eq!(of_plan.next(), None, "every entry of the plan is kept");
     added
 }
 
-fn times(entries: &[&Entry]) -> Vec<(u64, u64)> {
+fn times(entries: &[&PlanEntry]) -> Vec<(u64, u64)> {
     entries.iter().map(|entry| (entry.at_ns, entry.at_ns + entry.for_ns.unwrap())).collect()
 }
 
@@ -54,7 +54,7 @@ fn latencies_are_cut_at_heals_and_quiet_periods() {
     let periods =
         [(10, Some(5)), (12, Some(6)), (14, Some(1)), (20, None), (20, None), (30, Some(5)), (35, Some(1))];
     let plan = plan(periods.iter().map(|&(at, lasts)| calm(at, lasts)).collect());
-    let merge_one = |entry: Entry| {
+    let merge_one = |entry: PlanEntry| {
         let merged = merge(&plan, &[entry], &world(2));
         assert_eq!(Plan::new(merged.entries().to_vec(), &world(2)), Ok(merged.clone()));
         times(&added(&merged, &plan))
@@ -70,7 +70,7 @@ fn latencies_are_cut_at_heals_and_quiet_periods() {
 #[test]
 fn invalid_entries_are_dropped_one_by_one() {
     let plan = plan(vec![calm(AT_NS_MAX - 1, Some(S))]);
-    let other = Entry {
+    let other = PlanEntry {
         what: What::Fault(Fault::Node { node: "n0".to_owned(), fault: NodeFault::Pause }),
         ..latency(1, 1)
     };
@@ -96,7 +96,7 @@ fn the_plans_own_faults_have_priority() {
     assert_eq!(times(&added(&merged, &full)), [(0, 355), (1_100, 1_109)]);
     assert_eq!(Plan::new(merged.entries().to_vec(), &world(2)), Ok(merged));
     // A clogged card also counts as a network fault, even if the fault has no end.
-    let clog = |node: &str| Entry {
+    let clog = |node: &str| PlanEntry {
         what: What::Fault(Fault::Network(NetworkFault::Clog { node: node.to_owned() })),
         ..latency(9, None)
     };
@@ -134,7 +134,7 @@ proptest! {
     ) {
         let names = world(count);
         let config = if default { FaultConfig::default() } else { busy(every, quiet) };
-        let drawn = draw(&config, &names, horizon, &mut Streams::new(&Lineage::new(seed), Owner::Plan)).plan;
+        let drawn = draw(&config, &names, horizon, &mut Streams::new(&Lineage::new(Seed::new(seed)), Owner::Plan)).plan;
         let crowded = drawn.entries().iter().cloned().chain((0..crowd).map(|_| latency(0, None)));
         let plan = Plan::new(crowded.collect(), &names).unwrap_or(drawn);
         let more = entries(&names, &PctConfig::default(), from, horizon, &mut ChaCha20Rng::seed_from_u64(seed));
@@ -142,7 +142,7 @@ proptest! {
         prop_assert_eq!(Plan::new(merged.entries().to_vec(), &names), Ok(merged.clone()));
         let new = added(&merged, &plan);
         let quiet = QuietPeriods::of(plan.entries().iter().enumerate());
-        let lasts = |entry: &Entry, at: u64| entry.at_ns <= at && at < entry.at_ns + entry.for_ns.unwrap_or(u64::MAX / 2);
+        let lasts = |entry: &PlanEntry, at: u64| entry.at_ns <= at && at < entry.at_ns + entry.for_ns.unwrap_or(u64::MAX / 2);
         for i in 0..50 {
             let at = i * horizon / 50;
             let there: Vec<&What> = new.iter().filter(|entry| lasts(entry, at)).map(|entry| &entry.what).collect();

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::limits::{AT_NS_MAX, NETWORK_FAULTS_MAX};
 use crate::plan::names::Names;
-use crate::plan::{Entry, What};
+use crate::plan::{PlanEntry, What};
 
 use super::error::{ConfigError, ConfigProblem};
 use super::numbers::{below, between};
@@ -82,7 +82,7 @@ pub fn entries(
     from_ns: u64,
     to_ns: u64,
     rng: &mut ChaCha20Rng,
-) -> Vec<Entry> {
+) -> Vec<PlanEntry> {
     let to_ns = to_ns.min(AT_NS_MAX);
     if names.count() < 2 || from_ns >= to_ns {
         return Vec::new();
@@ -164,7 +164,7 @@ impl Priorities {
         all
     }
 
-    fn entries(&self, nodes: &[&str]) -> Vec<Entry> {
+    fn entries(&self, nodes: &[&str]) -> Vec<PlanEntry> {
         let entry = |stretch: Stretch| {
             let extra_ns = stretch.level.saturating_mul(self.step_ns).min(TIME_NS_MAX);
             let node = nodes.get(stretch.chain).filter(|_| extra_ns > 0)?;
@@ -175,7 +175,7 @@ impl Priorities {
                 extra: Distribution::Constant(extra_ns),
             }));
             let for_ns = Some(stretch.to_ns - stretch.from_ns);
-            Some(Entry { at_ns: stretch.from_ns, for_ns, what })
+            Some(PlanEntry { at_ns: stretch.from_ns, for_ns, what })
         };
         self.stretches().into_iter().filter_map(entry).collect()
     }

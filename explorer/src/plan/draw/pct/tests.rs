@@ -23,7 +23,7 @@ fn config(depth: u32, least: u64, most: u64) -> PctConfig {
 }
 
 /// Returns the sender and the latency of an entry.
-fn sent(entry: &Entry) -> (&str, u64) {
+fn sent(entry: &PlanEntry) -> (&str, u64) {
     let What::Fault(Fault::Network(NetworkFault::Latency { links, extra: Distribution::Constant(ns) })) =
         &entry.what
     else {
@@ -35,7 +35,7 @@ fn sent(entry: &Entry) -> (&str, u64) {
 }
 
 /// Returns the latency of each chain at a given time.
-fn latencies(entries: &[Entry], names: &Names, at: u64) -> Vec<u64> {
+fn latencies(entries: &[PlanEntry], names: &Names, at: u64) -> Vec<u64> {
     let mut by_node: BTreeMap<&str, u64> = names.nodes().map(|node| (node, 0)).collect();
     for entry in entries.iter().filter(|e| e.at_ns <= at && at < e.at_ns + e.for_ns.unwrap()) {
         let (node, ns) = sent(entry);

@@ -22,7 +22,7 @@ use super::super::{Finding, Verdict};
 pub use counters::Branches;
 pub use flags::Undefined;
 
-use super::Report;
+use super::ProbeReport;
 use super::host::Host;
 
 /// Thoroughness of the probes.
@@ -47,7 +47,7 @@ impl Effort {
 
 /// Runs all probe guests on a host.
 #[must_use]
-pub fn all(host: &mut dyn Host, effort: Effort) -> Report {
+pub fn all(host: &mut dyn Host, effort: Effort) -> ProbeReport {
     let mut notes = Notes::default();
     notes.ok("/dev/kvm", "API version 12", "");
     speed::probe(host, &mut notes);
@@ -59,7 +59,7 @@ pub fn all(host: &mut dyn Host, effort: Effort) -> Report {
     approximations::probe(host, &mut notes);
     counters::probe(host, effort, &mut notes);
     let Notes { findings, unproven, branches, coherent } = notes;
-    Report { findings, unproven, branches, coherent }
+    ProbeReport { findings, unproven, branches, coherent }
 }
 
 /// Findings that the probes have recorded so far.

@@ -1,9 +1,10 @@
 //! Tests of conversations with a scripted agent that has a test template.
 
 use everett_protocol::{Message, Output, Port, Reply, Request, Stream, Unit, encode_output};
+use everett_streams::Seed;
 
 use super::*;
-use crate::guest::agent_script::Plan;
+use crate::guest::agent_script::AgentScript;
 use crate::guest::sdk::{OUTPUT_FOLDER, OUTPUT_VARIABLE};
 use crate::world::conversation::tests::{Script, plan};
 use crate::world::event::Event;
@@ -12,7 +13,7 @@ use crate::world::event::Event;
 const NAMES: [&str; 4] = ["anytime_a b", "eventually_z", "helper_h", "parallel_driver_p"];
 
 fn script() -> Script {
-    Script::of(Plan { template: Some("/t".to_owned()), ..plan() })
+    Script::of(AgentScript { template: Some("/t".to_owned()), ..plan() })
 }
 
 fn names() -> Reply {
@@ -34,7 +35,7 @@ fn up() -> Script {
     let mut script = script();
     let list = listing(&mut script);
     assert_eq!(script.answer(list, names()), []);
-    script.host.begin(9, vec![6; 64], script.vtime_ns);
+    script.host.begin(Seed::new(9), vec![6; 64], script.vtime_ns);
     let reseed = script.requests();
     assert!(!script.host.takes_commands());
     script.answer(reseed[0].id, Reply::Done);

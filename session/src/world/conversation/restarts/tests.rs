@@ -3,7 +3,7 @@
 use everett_protocol::{Exited, Message, Operation, Request};
 
 use super::*;
-use crate::guest::agent_script::Plan;
+use crate::guest::agent_script::AgentScript;
 use crate::guest::containers::Stop;
 use crate::world::conversation::Phase;
 use crate::world::conversation::tests::{Script, plan};
@@ -30,7 +30,7 @@ struct Restarts {
 }
 
 impl Restarts {
-    fn of(plan: Plan) -> Restarts {
+    fn of(plan: AgentScript) -> Restarts {
         let mut script = Script::of(plan);
         let id = script.up();
         script.answer(id, Reply::Done);
@@ -39,7 +39,7 @@ impl Restarts {
     }
 
     fn supervised() -> Restarts {
-        Restarts::of(Plan { stop: Stop { supervised: true, ..plan().stop }, ..plan() })
+        Restarts::of(AgentScript { stop: Stop { supervised: true, ..plan().stop }, ..plan() })
     }
 
     /// Restarts the service. Returns the request that Everett sends.
@@ -365,7 +365,7 @@ fn a_node_is_not_calm_while_a_service_is_restarted() {
 
 #[test]
 fn a_service_with_a_real_time_signal_is_not_restarted() {
-    let mut it = Restarts::of(Plan { stop: Stop { signal: 37, ..plan().stop }, ..plan() });
+    let mut it = Restarts::of(AgentScript { stop: Stop { signal: 37, ..plan().stop }, ..plan() });
     assert_eq!(it.restart(100), None);
     assert_eq!(
         (it.effects(), it.is_over()),

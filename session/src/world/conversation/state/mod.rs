@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use everett_protocol::{self as protocol, Exit, LineSplitter, Message, PartialLine, Reply, Response};
+use everett_streams::Seed;
 use everett_vmm::clock::VTIME_MAX;
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +16,7 @@ use super::history::{HistoryLines, HistoryState};
 use super::restarts::Restart;
 use super::sdk::Packets;
 use super::state_error::StateError;
-use super::{COMMANDS_MAX, Conversation, PENDING_MAX, Phase, Plan, Purpose};
+use super::{AgentScript, COMMANDS_MAX, Conversation, PENDING_MAX, Phase, Purpose};
 
 /// State of a driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -27,7 +28,7 @@ pub(super) struct DriverState {
 
 /// State of a conversation, except partial lines and bytes to send.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Progress {
+pub(super) struct ConversationProgress {
     pub(super) phase: Phase,
     pub(super) next_id: u64,
     pub(super) pending: BTreeMap<u64, Purpose>,
@@ -42,7 +43,7 @@ pub(super) struct Progress {
     /// Running commands of the template.
     pub(super) runs: Vec<TestRun>,
     /// Seed under which the timeline has begun on this node.
-    pub(super) seed: Option<u64>,
+    pub(super) seed: Option<Seed>,
     /// Vtime at which all services were ready, in nanoseconds.
     pub(super) ready_ns: Option<u64>,
     /// Vtime of the last event that left the node at rest, in nanoseconds: see [`Conversation::rest_ns`].
@@ -61,9 +62,9 @@ pub(super) struct Progress {
     pub(super) down: BTreeSet<String>,
 }
 
-impl Progress {
-    pub(super) fn new(drivers: usize) -> Progress {
-        Progress {
+impl ConversationProgress {
+    pub(super) fn new(drivers: usize) -> ConversationProgress {
+        ConversationProgress {
             phase: Phase::Booting,
             next_id: 1,
             pending: BTreeMap::new(),
@@ -86,7 +87,7 @@ impl Progress {
         }
     }
 
-    pub(super) fn check(&self, plan: &Plan) -> Result<(), StateError> {
+    pub(super) fn check(&self, plan: &AgentScript) -> Result<(), StateError> {
         let (stored, planned) = (self.drivers.len(), plan.drivers.len());
         if stored != planned {
             return Err(StateError::Drivers { stored, planned });
@@ -136,7 +137,7 @@ impl Progress {
     }
 
     /// Returns true if the agent can have a service with this name: a service, driver or test command.
-    pub(super) fn is_unit(&self, name: &str, plan: &Plan) -> bool {
+    pub(super) fn is_unit(&self, name: &str, plan: &AgentScript) -> bool {
         let is_command = || {
             let (command, slot) = place_of(name)?;
             Some(command < self.names.len() && slot < RUNS_MAX)
@@ -147,7 +148,7 @@ impl Progress {
     }
 
     /// Checks the state of the test template's commands.
-    fn check_commands(&self, plan: &Plan) -> Result<(), StateError> {
+    fn check_commands(&self, plan: &AgentScript) -> Result<(), StateError> {
         let fail = |what| Err(StateError::Inconsistent(what));
         bounded("test commands", self.runs.len(), RUNS_MAX)?;
         if plan.template.is_none() && (!self.names.is_empty() || self.is_listing()) {
@@ -182,7 +183,7 @@ fn bounded(what: &'static str, count: usize, max: usize) -> Result<(), StateErro
 /// Stored state of a conversation, without its plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConversationState {
-    pub(super) progress: Progress,
+    pub(super) progress: ConversationProgress,
     control: PartialLine,
     log: PartialLine,
     history: HistoryState,
@@ -212,7 +213,7 @@ impl Conversation {
     ///
     /// # Errors
     /// Returns an error if the state does not fit the plan.
-    pub fn resume(plan: Plan, state: ConversationState) -> Result<Conversation, StateError> {
+    pub fn resume(plan: AgentScript, state: ConversationState) -> Result<Conversation, StateError> {
         let mut conversation = Conversation::new(plan);
         conversation.restore(state)?;
         Ok(conversation)
@@ -244,7 +245,7 @@ impl Conversation {
 
     /// Returns the plan: all requests of this node.
     #[must_use]
-    pub fn plan(&self) -> &Plan {
+    pub fn plan(&self) -> &AgentScript {
         &self.plan
     }
 }

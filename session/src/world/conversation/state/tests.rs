@@ -2,11 +2,12 @@
 
 use everett_protocol::{Exit, Exited, Hello, Message, Output, Port, Reply, Response, Stream, Unit};
 use everett_protocol::{encode_message, encode_output};
+use everett_streams::Seed;
 use proptest::prelude::*;
 
 use super::super::restarts::{Restart, Stage};
 use super::super::tests::plan;
-use super::super::{Conversation, Phase, Plan, Word};
+use super::super::{AgentScript, Conversation, Phase, Word};
 use super::{ConversationState, StateError};
 use crate::world::event::Event;
 
@@ -55,8 +56,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// Returns the plan of the other tests with a test template.
-fn planned() -> Plan {
-    Plan { template: Some("/t".to_owned()), ..plan() }
+fn planned() -> AgentScript {
+    AgentScript { template: Some("/t".to_owned()), ..plan() }
 }
 
 /// Actions from power-on to a running timeline.
@@ -126,7 +127,7 @@ struct Run {
 }
 
 impl Run {
-    fn new(plan: Plan) -> Run {
+    fn new(plan: AgentScript) -> Run {
         let (sent, events, words) = (Vec::new(), Vec::new(), Vec::new());
         Run { host: Conversation::new(plan), sent, events, words, answered: 0, vtime_ns: 0 }
     }
@@ -184,7 +185,7 @@ impl Run {
             Step::Garbage(bytes) => (Port::Control, bytes.clone()),
             Step::Write(bytes) => (Port::History, bytes.clone()),
             Step::Join => return self.host.join(vec![1; 64], self.vtime_ns),
-            Step::Begin(seed) => return self.host.begin(*seed, vec![2; 64], self.vtime_ns),
+            Step::Begin(seed) => return self.host.begin(Seed::new(*seed), vec![2; 64], self.vtime_ns),
             Step::End => return self.host.end(self.vtime_ns),
             Step::Command => {
                 return self.host.command("command", plan().checks[0].exec.clone(), self.vtime_ns);

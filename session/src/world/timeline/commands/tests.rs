@@ -1,5 +1,6 @@
 //! Tests of stored commands, valid and invalid. Other tests run commands in guests.
 
+use everett_streams::Seed;
 use proptest::prelude::*;
 
 use super::*;
@@ -12,7 +13,7 @@ fn files() -> Vec<(u16, String)> {
 /// Returns the state after the first command has ended and before its message reaches the composer.
 pub(in crate::world::timeline) fn commands() -> Commands {
     let template = Template::new(files()).unwrap();
-    let mut streams = Streams::new(&Lineage::new(1), Owner::Composer);
+    let mut streams = Streams::new(&Lineage::new(Seed::new(1)), Owner::Composer);
     let mut composer = Composer::begin(&template, 5, streams.get(Purpose::Commands));
     assert_eq!(composer.act(6, streams.get(Purpose::Commands)).len(), 1);
     let (composer, tally) = composer.finish();

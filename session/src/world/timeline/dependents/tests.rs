@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use everett_explorer::plan::{self as fault_plan, Names, NodeNames};
+use everett_streams::{BootSeed, Seed};
 use everett_vmm::MachineConfig;
 use everett_vmm::boot::small_kernel;
 use everett_vmm::machine::{CardConfig, Until};
@@ -11,11 +12,11 @@ use everett_vmm::wire::WireConfig;
 use everett_vmm::world::World;
 use everett_world_file::After;
 
-use super::super::faults::{Faults, Progress};
+use super::super::faults::{FaultProgress, Faults};
 use super::super::state::SessionState;
 use super::super::streams::tests::NoRestarts;
 use super::*;
-use crate::guest::agent_script::Plan;
+use crate::guest::agent_script::AgentScript;
 use crate::guest::containers::Stop;
 use crate::machines::EngineOptions;
 use crate::world::conversation::state::tests::driven;
@@ -40,16 +41,16 @@ fn timeline(after: [Vec<After>; 3]) -> Timeline {
         config.cards.push(CardConfig { mac, wire: Wire::Attached });
         EngineOptions::default().machine(config).unwrap()
     };
-    let world = World::new(NODES.map(machine).into(), WireConfig::default(), 0).unwrap();
+    let world = World::new(NODES.map(machine).into(), WireConfig::default(), BootSeed::new(0)).unwrap();
     let stop = Stop { grace_ns: 10 * MS, ..plan().stop };
     let plans = NODES.into_iter().zip(after);
-    let plans = plans.map(|(node, after)| Plan { node: node.to_owned(), after, stop, ..plan() });
+    let plans = plans.map(|(node, after)| AgentScript { node: node.to_owned(), after, stop, ..plan() });
     let mut timeline = Timeline::new(world, plans.collect(), Vec::new());
     timeline.end_after(1_000 * MS);
     for session in &mut timeline.nodes {
         session.conversation.restore(driven()).unwrap();
     }
-    timeline.course.begun = Some(3);
+    timeline.course.begun = Some(Seed::new(3));
     timeline.course.stage = Stage::Running { root: 0 };
     timeline
 }
@@ -152,7 +153,7 @@ fn a_paused_node_is_restarted_when_it_continues() {
         {"at":"1ms","for":"20ms","fault":"pause","node":"c"}
     "#;
     let faults = Faults::new(fault_plan::Plan::parse(pauses, &names).unwrap(), Arc::new(NoRestarts));
-    timeline.course.faults = Some(Progress::new(&timeline.lineage(), faults.digest()));
+    timeline.course.faults = Some(FaultProgress::new(&timeline.lineage(), faults.digest()));
     timeline.faults = Some(faults);
     timeline.nodes[2].conversation.restart_service("server", MS / 2);
     timeline.note_restarts(A, &restarted(2, false));

@@ -5,7 +5,7 @@ use everett_protocol::Exec;
 use everett_streams::{Purpose, Streams};
 use everett_vmm::disk::{Disk, PowerLossOptions};
 
-use super::{Faults, Progress, stream_number};
+use super::{FaultProgress, Faults, stream_number};
 use crate::world::event::{Event, Loss, What};
 use crate::world::timeline::{Phase, Timeline};
 
@@ -191,6 +191,6 @@ impl Timeline {
     }
 }
 
-fn streams(progress: &mut Option<Progress>) -> Result<&mut Streams, String> {
+fn streams(progress: &mut Option<FaultProgress>) -> Result<&mut Streams, String> {
     Ok(&mut progress.as_mut().ok_or("there is no plan")?.streams)
 }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use everett_explorer::plan::{Cursor, Event as Due, Events, Happening, Plan};
 use everett_fault::{Fault, Restart};
-use everett_streams::{Lineage, Owner, Purpose, Streams};
+use everett_streams::{BootSeed, Lineage, Owner, Purpose, Streams};
 use everett_vmm::machine::Machine;
 use serde::{Deserialize, Serialize};
 
@@ -35,13 +35,18 @@ pub trait Restarts: Send + Sync {
     /// # Errors
     /// Returns a message of one line if there is none.
     fn warm(&self, node: usize) -> Result<&RestartPoint, String>;
-    /// Makes a machine at power-on for a node that is switched on when the world is at `world_ns`. Its entropy comes
-    /// from `seed`.
+    /// Makes a machine at power-on for a node that is switched on when the world is at `world_ns`. The machine draws
+    /// from `boot_seed`.
     ///
     /// # Errors
     /// Returns a message of one line if the machine cannot be created.
-    fn cold(&self, node: usize, seed: u64, world_ns: u64, options: &EngineOptions)
-    -> Result<Machine, String>;
+    fn cold(
+        &self,
+        node: usize,
+        boot_seed: BootSeed,
+        world_ns: u64,
+        options: &EngineOptions,
+    ) -> Result<Machine, String>;
 }
 
 /// Fault plan of a timeline, and the sources from which its nodes restart.
@@ -101,7 +106,7 @@ pub struct OtherPlan;
 
 /// Progress of a fault plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Progress {
+pub(super) struct FaultProgress {
     /// Digest of the plan.
     pub digest: [u8; 32],
     pub cursor: Cursor,
@@ -110,10 +115,10 @@ pub(super) struct Progress {
     pub streams: Streams,
 }
 
-impl Progress {
-    pub(super) fn new(lineage: &Lineage, digest: [u8; 32]) -> Progress {
+impl FaultProgress {
+    pub(super) fn new(lineage: &Lineage, digest: [u8; 32]) -> FaultProgress {
         let streams = Streams::new(lineage, Owner::Faults);
-        Progress { digest, cursor: Cursor::default(), active: Vec::new(), streams }
+        FaultProgress { digest, cursor: Cursor::default(), active: Vec::new(), streams }
     }
 }
 
@@ -238,7 +243,7 @@ impl Timeline {
     fn switch_on(&mut self, faults: &Faults, node: usize, restart: Restart) {
         let now = self.world.vtime();
         let Some(progress) = &mut self.course.faults else { return };
-        let seed = progress.streams.next_u64(Purpose::Restart { node: stream_number(node) });
+        let boot_seed = progress.streams.next_boot_seed(Purpose::Restart { node: stream_number(node) });
         let place = self.world.node_mut(node);
         let machine = place.machine_mut();
         let disks = machine.disks().to_vec();
@@ -248,11 +253,11 @@ impl Timeline {
             Restart::Warm => faults.restarts.warm(node).and_then(|point| {
                 conversation.check_restart(&point.conversation).map_err(|error| error.to_string())?;
                 machine.restore(&point.machine).map_err(|error| error.to_string())?;
-                machine.restart_streams(&Lineage::boot(seed));
+                machine.restart_streams(&Lineage::boot(boot_seed));
                 machine.shift_clock(now / NS_PER_S);
                 Ok(Some(&point.conversation))
             }),
-            Restart::Cold => faults.restarts.cold(node, seed, now, &faults.options).map(|cold| {
+            Restart::Cold => faults.restarts.cold(node, boot_seed, now, &faults.options).map(|cold| {
                 place.replace(cold);
                 None
             }),

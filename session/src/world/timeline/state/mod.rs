@@ -11,7 +11,7 @@ use std::sync::Arc;
 use everett_explorer::plan::limits::LINES_MAX;
 use everett_explorer::search::{Fork, Path};
 use everett_protocol::{self as protocol, Exec, Operation, Request};
-use everett_streams::{Lineage, Owner, Streams};
+use everett_streams::{BootSeed, Lineage, Owner, Seed, Streams};
 use everett_vmm::Trail;
 use everett_vmm::clock::VTIME_MAX;
 use everett_vmm::divergence::trail::TRAIL_INTERVAL_NS;
@@ -20,15 +20,15 @@ use serde::{Deserialize, Serialize};
 
 use super::commands::Commands;
 use super::director::Stage;
-use super::faults::Progress;
+use super::faults::FaultProgress;
 use super::quiet::{PERIODS_MAX, Period};
 use super::reporting::Reporting;
 use super::stored::{SESSION_BYTES_MAX, SESSION_VERSION, StateError};
 use super::talk::TalkState;
 use super::{Timeline, UNSENT_BYTES_MAX};
-use crate::guest::agent_script::{HostCheck, Plan, WorldCheck};
+use crate::guest::agent_script::{AgentScript, HostCheck, WorldCheck};
 use crate::world::conversation::Phase;
-use crate::world::node::{Place, SessionOfNode};
+use crate::world::node::{NodeCourse, SessionOfNode};
 
 /// State of a timeline outside its world and its conversations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,9 +37,9 @@ pub(super) struct Course {
     pub trail: Trail,
     pub stage: Stage,
     /// Seed under which the timeline will begin. `None` once it has begun.
-    pub begin_with: Option<u64>,
+    pub begin_with: Option<Seed>,
     /// Seed under which the timeline has begun.
-    pub begun: Option<u64>,
+    pub begun: Option<Seed>,
     /// Forks that the timeline has taken.
     pub path: Path,
     /// Fork with which the timeline will begin, if it will be a child of the root moment.
@@ -50,7 +50,7 @@ pub(super) struct Course {
     #[serde(with = "as_json")]
     pub command: Option<Exec>,
     /// Progress of the fault plan, if there is one.
-    pub faults: Option<Progress>,
+    pub faults: Option<FaultProgress>,
     /// Commands of the test template. `None` without a template or before the timeline begins.
     pub commands: Option<Commands>,
     /// Random streams of Everett's endpoints on the wire.
@@ -75,7 +75,7 @@ impl Default for Course {
             command: None,
             faults: None,
             commands: None,
-            host: Streams::new(&Lineage::boot(0), Owner::Host),
+            host: Streams::new(&Lineage::boot(BootSeed::default()), Owner::Endpoint),
             quiet: Vec::new(),
             restarts: Vec::new(),
         }
@@ -201,7 +201,7 @@ pub struct SessionState {
 impl SessionState {
     /// Returns the seed under which the timeline has begun or will begin.
     #[must_use]
-    pub fn seed(&self) -> Option<u64> {
+    pub fn seed(&self) -> Option<Seed> {
         self.course.begun.or(self.course.begin_with)
     }
 
@@ -255,13 +255,13 @@ impl SessionState {
     /// Checks that a timeline with these plans can have this state. Conversations are checked when they are restored.
     fn check<'p>(
         &self,
-        plans: impl Iterator<Item = &'p Plan>,
+        plans: impl Iterator<Item = &'p AgentScript>,
         checks: &[WorldCheck],
     ) -> Result<(), StateError> {
         if self.version != SESSION_VERSION {
             return Err(StateError::Version(self.version));
         }
-        let plans: Vec<&Plan> = plans.collect();
+        let plans: Vec<&AgentScript> = plans.collect();
         let planned: Vec<&str> = plans.iter().map(|plan| &*plan.node).collect();
         let stored: Vec<&str> = self.nodes.iter().map(|node| &*node.node).collect();
         if planned != stored {
@@ -281,8 +281,8 @@ impl SessionState {
     }
 }
 
-fn check_place(place: &Place) -> Result<(), StateError> {
-    let Place { unsent, retry_at_ns, boot_until_ns, .. } = place;
+fn check_place(place: &NodeCourse) -> Result<(), StateError> {
+    let NodeCourse { unsent, retry_at_ns, boot_until_ns, .. } = place;
     let fail = |what| Err(StateError::Inconsistent(what));
     if [*retry_at_ns, *boot_until_ns].into_iter().flatten().any(|at| at > VTIME_MAX) {
         return fail("a vtime is larger than the maximum");
@@ -338,7 +338,7 @@ impl Timeline {
     /// Returns an error if a timeline with these plans cannot have this state.
     pub fn resume(
         world: World,
-        plans: Vec<Plan>,
+        plans: Vec<AgentScript>,
         checks: Vec<WorldCheck>,
         state: SessionState,
     ) -> Result<Timeline, StateError> {

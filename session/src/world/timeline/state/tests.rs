@@ -1,5 +1,6 @@
 //! Tests of stored sessions, valid and damaged. `everett/tests/guest` tests with guests that storing changes nothing.
 
+use everett_streams::Seed;
 use everett_vmm::digest::Digest;
 use proptest::prelude::*;
 
@@ -20,8 +21,8 @@ fn state() -> SessionState {
     SessionState { version: SESSION_VERSION, nodes, course: course(), reporting, talk: None }
 }
 
-fn place() -> Place {
-    Place {
+fn place() -> NodeCourse {
+    NodeCourse {
         unsent: b"{}\n".to_vec(),
         retry_at_ns: Some(200_000_007),
         boot_until_ns: None,
@@ -39,14 +40,14 @@ fn course() -> Course {
         trail: trail(TRAIL_INTERVAL_NS, &[0, 100_000_000, 200_000_001]),
         stage: Stage::Running { root: 150_000_000 },
         begin_with: None,
-        begun: Some(9),
+        begun: Some(Seed::new(9)),
         duration_ns: Some(5),
         path: "150000000.3".parse().unwrap(),
         fork_with: None,
         command: Some(plan().checks[0].exec.clone()),
         faults: None,
         commands: None,
-        host: Streams::new(&Lineage::new(9), Owner::Host),
+        host: Streams::new(&Lineage::new(Seed::new(9)), Owner::Endpoint),
         quiet: Vec::new(),
         restarts: vec![(300_000_000, 0)],
     }
@@ -59,8 +60,11 @@ fn check(state: &SessionState) -> Result<(), StateError> {
 #[test]
 fn test_commands_must_match_the_template() {
     let with = |template: Option<&str>, commands: bool, stage: Stage| {
-        let plan =
-            |node: &str| Plan { node: node.to_owned(), template: template.map(str::to_owned), ..plan() };
+        let plan = |node: &str| AgentScript {
+            node: node.to_owned(),
+            template: template.map(str::to_owned),
+            ..plan()
+        };
         let node = |node: &str| SessionOfNode { node: node.to_owned(), ..state().nodes.remove(0) };
         let commands = commands.then(super::super::commands::tests::commands);
         let course = Course { commands, stage, ..course() };
@@ -111,7 +115,7 @@ fn states_that_do_not_fit_are_refused() {
         Course { stage: Stage::Checking { root: 1, next: 2, at: 3, started: false }, ..course() },
         Course { stage: Stage::Booting, ..course() },
         Course { begun: None, ..course() },
-        Course { begin_with: Some(1), ..course() },
+        Course { begin_with: Some(Seed::new(1)), ..course() },
         Course { restarts: vec![(1, 1)], ..course() },
         Course { restarts: vec![(1, 0), (2, 0)], ..course() },
         Course { restarts: vec![(2, 0), (1, 0)], ..course() },
@@ -121,11 +125,11 @@ fn states_that_do_not_fit_are_refused() {
         assert!(matches!(error, StateError::Inconsistent(_)), "{error}");
     }
     for place in [
-        Place { retry_at_ns: Some(u64::MAX), ..place() },
-        Place { retry_at_ns: None, ..place() },
-        Place { unsent: Vec::new(), ..place() },
-        Place { boot_until_ns: Some(u64::MAX), ..place() },
-        Place { unsent: vec![0; UNSENT_BYTES_MAX + 1], ..place() },
+        NodeCourse { retry_at_ns: Some(u64::MAX), ..place() },
+        NodeCourse { retry_at_ns: None, ..place() },
+        NodeCourse { unsent: Vec::new(), ..place() },
+        NodeCourse { boot_until_ns: Some(u64::MAX), ..place() },
+        NodeCourse { unsent: vec![0; UNSENT_BYTES_MAX + 1], ..place() },
     ] {
         let mut state = state();
         state.nodes[0].place = place;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use everett_explorer::plan::{self as fault_plan, Names, NodeNames};
 use everett_explorer::search::Fork;
-use everett_streams::Purpose;
+use everett_streams::{BootSeed, Purpose, Seed};
 use everett_vmm::MachineConfig;
 use everett_vmm::boot::small_kernel;
 use everett_vmm::layout::GENERATION_ID;
@@ -19,9 +19,9 @@ use vm_memory::{Bytes, GuestAddress};
 
 use super::super::commands::tests::commands;
 use super::super::director::Stage;
-use super::super::faults::{Faults, Progress, Restarts};
+use super::super::faults::{FaultProgress, Faults, Restarts};
 use super::*;
-use crate::guest::agent_script::{HostCheck, Plan, host_port};
+use crate::guest::agent_script::{AgentScript, HostCheck, host_port};
 use crate::machines::EngineOptions;
 use crate::world::conversation::tests::plan;
 use crate::world::event::What;
@@ -39,17 +39,17 @@ fn booting() -> Timeline {
         EngineOptions::default().machine(config).unwrap()
     };
     let wire = WireConfig { ports: vec![host_port()], ..WireConfig::default() };
-    let world = World::new(vec![machine("a", 1), machine("faults", 2)], wire, 0).unwrap();
-    let plans = ["a", "faults"].map(|node| Plan { node: node.to_owned(), ..plan() });
+    let world = World::new(vec![machine("a", 1), machine("faults", 2)], wire, BootSeed::new(0)).unwrap();
+    let plans = ["a", "faults"].map(|node| AgentScript { node: node.to_owned(), ..plan() });
     Timeline::new(world, plans.into(), Vec::new())
 }
 
 /// Returns a timeline that has just begun, with faults and test commands.
 fn timeline(seed: u64) -> Timeline {
     let mut timeline = booting();
-    timeline.begin_here(seed).unwrap();
+    timeline.begin_here(Seed::new(seed)).unwrap();
     let lineage = timeline.lineage();
-    timeline.course.faults = Some(Progress::new(&lineage, [0; 32]));
+    timeline.course.faults = Some(FaultProgress::new(&lineage, [0; 32]));
     let commands = commands();
     timeline.composing = Some(commands.check(2).unwrap());
     timeline.course.commands = Some(commands);
@@ -67,7 +67,7 @@ fn next(timeline: &mut Timeline) -> BTreeMap<String, u64> {
                 timeline.world.nodes().iter().map(|node| node.machine().streams().clone()).collect()
             }
             OwnerKind::Wire => vec![timeline.world.wire().streams().clone()],
-            OwnerKind::Host => vec![course.host.clone()],
+            OwnerKind::Endpoint => vec![course.host.clone()],
             OwnerKind::Faults => vec![course.faults.as_ref().unwrap().streams.clone()],
             OwnerKind::Composer => vec![course.commands.as_ref().unwrap().streams.clone()],
             OwnerKind::Fates | OwnerKind::Plan | OwnerKind::Search => continue,
@@ -122,7 +122,7 @@ fn a_timeline_under_the_boot_seed_repeats_no_draw_of_the_boot() {
         nodes.into_iter().chain([timeline.world.wire().streams().clone()]).collect::<Vec<Streams>>()
     };
     let (boot, of_boot) = (streams(&mut timeline), generations(&timeline));
-    timeline.begin_here(0).unwrap();
+    timeline.begin_here(Seed::new(0)).unwrap();
     for (owner, (boot, begun)) in boot.into_iter().zip(streams(&mut timeline)).enumerate() {
         for purpose in Purpose::each() {
             // Compares only first values, because some streams have been used already.
@@ -145,7 +145,7 @@ impl Restarts for NoRestarts {
     fn warm(&self, _: usize) -> Result<&RestartPoint, String> {
         Err("no restart point".to_owned())
     }
-    fn cold(&self, _: usize, _: u64, _: u64, _: &EngineOptions) -> Result<Machine, String> {
+    fn cold(&self, _: usize, _: BootSeed, _: u64, _: &EngineOptions) -> Result<Machine, String> {
         Err("no machine".to_owned())
     }
 }
@@ -165,7 +165,7 @@ fn continuing_draws_nothing() {
     let mut timeline = timeline(1);
     let names = Names::from_iter(["a", "faults"].map(|name| (name.to_owned(), NodeNames::default())));
     let faults = Faults::new(fault_plan::Plan::parse(PLAN, &names).unwrap(), Arc::new(NoRestarts));
-    timeline.course.faults = Some(Progress::new(&timeline.lineage(), faults.digest()));
+    timeline.course.faults = Some(FaultProgress::new(&timeline.lineage(), faults.digest()));
     timeline.faults = Some(faults);
     timeline.course.stage = Stage::Running { root: 0 };
     let before = next(&mut timeline);

@@ -1,0 +1,57 @@
+//! The numbers from which streams are derived. They are stored, shown and read as plain numbers.
+
+use std::fmt;
+use std::num::ParseIntError;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Declares a seed: a 64-bit number with a meaning.
+macro_rules! seed {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(u64);
+
+        impl $name {
+            /// Returns the seed with this number.
+            #[must_use]
+            pub const fn new(number: u64) -> $name {
+                $name(number)
+            }
+
+            /// Returns the number.
+            #[must_use]
+            pub const fn number(self) -> u64 {
+                self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = ParseIntError;
+
+            fn from_str(text: &str) -> Result<$name, ParseIntError> {
+                text.parse().map($name)
+            }
+        }
+    };
+}
+
+seed! {
+    /// Seed of a timeline or of an exploration, as the operator gives it with `--seed`. A timeline draws from it from
+    /// *ready* on.
+    Seed
+}
+
+seed! {
+    /// Seed from which a machine and the wire draw during a boot: before the timeline begins, and after a restart up to
+    /// the next *ready*. All timelines of a world share the first boot.
+    BootSeed
+}

@@ -1,0 +1,299 @@
+//! Tests that hold in each clock mode: caches, stops, observers and moments change nothing, and a machine ends if its
+//! guest makes no progress.
+
+use everett_assembler::*;
+use everett_cpu::{CacheConfig, Watchpoint};
+use everett_snapshot::Pool;
+use everett_vmm::clock::{BRANCH_INSTRUCTIONS, EXIT_INSTRUCTIONS};
+use everett_vmm::engine::any::AnyEngine;
+use everett_vmm::engine::soft::{FlushSchedule, SoftEngine};
+use everett_vmm::machine::{End, LATE_NS, Moment};
+use everett_vmm::ram::Ram;
+use everett_vmm::{ClockMode, Digest, Machine, Stop, Until};
+
+use crate::exits;
+use crate::guest::{
+    DATA, UART, assemble, caches_in, config_in, count_tick, out, plain_in, soft_in, spin, timer,
+};
+
+/// Makes a module of tests for each clock mode.
+macro_rules! tests {
+    ($($module:ident($clock:ident): $($name:ident)*;)*) => {
+        $(mod $module {
+            $(#[test]
+            fn $name() {
+                super::$name(super::ClockMode::$clock);
+            })*
+        })*
+    };
+}
+
+tests! {
+    insn(Insn):
+        caches_stops_and_observers_change_nothing
+        a_moment_at_any_count_continues_identically
+        a_moment_of_a_waiting_guest_continues_identically
+        earlier_stops_do_not_change_a_digest;
+    exit(Exit):
+        caches_stops_and_observers_change_nothing
+        a_moment_at_any_count_continues_identically
+        a_moment_of_a_waiting_guest_continues_identically
+        earlier_stops_do_not_change_a_digest
+        a_guest_without_progress_is_ended_at_one_place;
+    branch(Branch):
+        caches_stops_and_observers_change_nothing
+        a_moment_at_any_count_continues_identically
+        a_moment_of_a_waiting_guest_continues_identically
+        earlier_stops_do_not_change_a_digest
+        a_guest_without_progress_is_ended_at_one_place;
+}
+
+/// Caches for tests. The CPU translates blocks early.
+const CACHES: CacheConfig = CacheConfig {
+    tlb_entries: 256,
+    block_entries: 1024,
+    translate_after: Some(2),
+    edges: false,
+    branches: false,
+};
+
+/// Returns a machine. Before its CPU gets its first state, `prepare` changes the CPU.
+fn machine_with(
+    clock: ClockMode,
+    code: &[u8],
+    caches: CacheConfig,
+    prepare: impl Fn(&mut SoftEngine, CacheConfig),
+) -> Machine {
+    let (config, _folder) = config_in(clock, code);
+    let caches = caches_in(clock, caches);
+    let engine = |ram: &Ram| {
+        let mut soft = SoftEngine::new(ram.shared(), caches);
+        prepare(&mut soft, caches);
+        soft_in(clock, soft)
+    };
+    Machine::new(config, |ram| Ok(engine(ram))).unwrap()
+}
+
+fn machine(clock: ClockMode, code: &[u8]) -> Machine {
+    machine_with(clock, code, CACHES, |_, _| {})
+}
+
+fn from_moment(clock: ClockMode, code: &[u8], moment: &Moment) -> Machine {
+    let (config, _folder) = config_in(clock, code);
+    Machine::from_moment(config, moment, |ram| Ok(plain_in(clock, ram))).unwrap()
+}
+
+/// Returns a guest that computes, waits and takes interrupts in this clock mode.
+fn busy(clock: ClockMode) -> Vec<u8> {
+    if clock == ClockMode::Branch { computing() } else { exits::busy() }
+}
+
+/// A guest with a timer of 25 us. It reads the TSC and computes with interrupts on and off, in one loop for longer than
+/// `LATE_NS`, the time that a due event waits for an exit.
+fn computing() -> Vec<u8> {
+    assemble(|a| {
+        let (handler, again) = (a.create_label(), a.create_label());
+        timer(a, 25_000, handler)?;
+        a.mov(r12d, 12)?;
+        a.set_label(again)?;
+        a.sti()?;
+        spin(a, 10_000)?;
+        a.rdtsc()?;
+        a.mov(r13, rax)?;
+        a.cli()?;
+        spin(a, 30_000)?;
+        out(a, UART, u32::from(b'.'))?;
+        spin(a, 1000)?;
+        a.sti()?;
+        a.nop()?;
+        spin(a, (2 * LATE_NS / BRANCH_INSTRUCTIONS) as u32)?;
+        a.rdtsc()?;
+        a.imul_3(r14, r14, 31)?;
+        a.sub(rax, r13)?;
+        a.add(r14, rax)?;
+        a.dec(r12d)?;
+        a.jnz(again)?;
+        a.cli()?;
+        a.hlt()?;
+        a.set_label(handler)?;
+        a.imul_3(r14, r14, 17)?;
+        a.push(rax)?;
+        a.push(rdx)?;
+        a.rdtsc()?;
+        a.add(r14, rax)?;
+        a.pop(rdx)?;
+        a.pop(rax)?;
+        count_tick(a)
+    })
+}
+
+/// A guest that waits for a timer, computes, and waits again.
+fn waiting() -> Vec<u8> {
+    assemble(|a| {
+        let (handler, again) = (a.create_label(), a.create_label());
+        timer(a, 25_000, handler)?;
+        a.mov(r12d, 9)?;
+        a.set_label(again)?;
+        a.sti()?;
+        a.hlt()?;
+        a.cli()?;
+        a.rdtsc()?;
+        a.add(r14, rax)?;
+        spin(a, 500)?;
+        a.dec(r12d)?;
+        a.jnz(again)?;
+        a.hlt()?;
+        a.set_label(handler)?;
+        count_tick(a)
+    })
+}
+
+/// State in which a guest has ended.
+#[derive(Debug, Clone, PartialEq)]
+struct Place {
+    icount: u64,
+    vtime: u64,
+    sum: u64,
+    digest: Digest,
+}
+
+/// Runs to the end.
+fn finish(machine: &mut Machine) -> Place {
+    assert_eq!(machine.run(&Until::vtime(u64::MAX)), Stop::End(End::HaltedForever));
+    let (icount, vtime, sum) = (machine.icount(), machine.vtime(), machine.cpu().gpr[14]);
+    Place { icount, vtime, sum, digest: machine.digest() }
+}
+
+fn caches_stops_and_observers_change_nothing(clock: ClockMode) {
+    let code = busy(clock);
+    let expected = finish(&mut machine(clock, &code));
+
+    let interpreted = CacheConfig { translate_after: None, ..CACHES };
+    assert_eq!(finish(&mut machine_with(clock, &code, interpreted, |_, _| {})), expected);
+
+    let mut stopped = machine(clock, &code);
+    let step = expected.vtime / 5000;
+    let mut stops = 0;
+    for n in 0..4000 {
+        let stop = stopped.run(&Until::vtime(stopped.vtime() + 1 + (n * n) % (2 * step)));
+        stops += u64::from(stop == Stop::Time);
+        if expected.icount < 4000 || n % 100 == 0 {
+            stopped.digest();
+        }
+    }
+    assert!(stops >= (expected.icount - 1).min(4000), "{stops} stops");
+    assert_eq!(finish(&mut stopped), expected);
+
+    let mut flushed = machine(clock, &code);
+    let interval = if clock == ClockMode::Branch { 100_000 } else { 1000 };
+    flushed.engine_mut().soft_mut().unwrap().flush_at_random(FlushSchedule { interval, seed: 1 });
+    assert_eq!(finish(&mut flushed), expected);
+
+    let mut watched = machine(clock, &code);
+    let on = |address, len| Watchpoint { address, len, loads: true, stores: true };
+    assert!(watched.watch(&[on(DATA - 0x100, 0x100), on(DATA + 0x180, 16)]));
+    assert_eq!(finish(&mut watched), expected);
+    let accesses = if clock == ClockMode::Branch { 100 } else { 400 };
+    assert!(watched.output().take_notes().len() > accesses, "each access is reported");
+
+    let mut lockstep = machine_with(clock, &code, CACHES, |soft, caches| soft.run_in_lockstep(caches));
+    assert_eq!(finish(&mut lockstep), expected);
+}
+
+fn a_moment_at_any_count_continues_identically(clock: ClockMode) {
+    let code = busy(clock);
+    let expected = finish(&mut machine(clock, &code));
+    let moments =
+        travel(clock, &code, &expected, |machine| Until::icount(machine.icount() + expected.icount / 25));
+    assert!(moments.len() > 20);
+    for moment in moments.iter().step_by(7) {
+        assert_eq!(finish(&mut from_moment(clock, &code, moment)), expected);
+    }
+}
+
+fn a_moment_of_a_waiting_guest_continues_identically(clock: ClockMode) {
+    let code = waiting();
+    let expected = finish(&mut machine(clock, &code));
+    travel(clock, &code, &expected, |machine| Until::vtime(machine.vtime() + 7_000));
+}
+
+/// Runs to the end. After each leg (`leg` returns its end), a new machine continues from a moment of the previous one.
+/// Returns the moments.
+fn travel(
+    clock: ClockMode,
+    code: &[u8],
+    expected: &Place,
+    leg: impl Fn(&Machine) -> Until<'static>,
+) -> Vec<Moment> {
+    let pool = Pool::default();
+    let mut travelling = machine(clock, code);
+    let mut moments = Vec::new();
+    while travelling.end().is_none() {
+        let until = leg(&travelling);
+        travelling.run(&until);
+        let moment = travelling.moment(&pool);
+        travelling = from_moment(clock, code, &moment);
+        assert_eq!(travelling.moment(&pool).state(), moment.state());
+        moments.push(moment);
+    }
+    assert_eq!(finish(&mut travelling), *expected);
+    moments
+}
+
+fn earlier_stops_do_not_change_a_digest(clock: ClockMode) {
+    let every = if clock == ClockMode::Exit { 2 * EXIT_INSTRUCTIONS } else { 5_000 };
+    for code in [waiting(), busy(clock)] {
+        // Returns the digest at each multiple of `every`, with `stops` further stops before each digest.
+        let digests = |stops: u64| {
+            let (mut machine, mut digests) = (machine(clock, &code), Vec::new());
+            for place in 1..100 {
+                for stop in 1..=stops {
+                    let at = (place - 1) * every + stop * every / (stops + 1) + stop;
+                    machine.run(&Until::vtime(at));
+                }
+                machine.run(&Until::vtime(place * every));
+                digests.push((machine.vtime(), machine.digest()));
+            }
+            digests
+        };
+        let expected = digests(0);
+        for stops in [1, 2, 7] {
+            assert_eq!(digests(stops), expected, "{stops}");
+        }
+    }
+}
+
+fn a_guest_without_progress_is_ended_at_one_place(clock: ClockMode) {
+    // The guest has one exit and ten branches, and then a loop that neither clock mode counts.
+    let code = assemble(|a| {
+        let forever = a.create_label();
+        out(a, UART, u32::from(b'.'))?;
+        spin(a, 10)?;
+        a.mov(rbx, DATA)?;
+        a.set_label(forever)?;
+        a.inc(rsi)?;
+        a.mov(qword_ptr(rbx), rsi)?;
+        a.jmp(forever)
+    });
+    let run = |step: u64, watches: bool| {
+        let mut machine = machine(clock, &code);
+        let AnyEngine::Counting(engine) = machine.engine_mut() else { unreachable!("it counts") };
+        engine.give_up_after(30_000);
+        if watches {
+            let stores = Watchpoint { address: DATA, len: 8, loads: false, stores: true };
+            assert!(machine.watch(&[stores]));
+        }
+        while machine.end().is_none() {
+            machine.run(&Until::icount(machine.icount().saturating_add(step)));
+        }
+        // In clock mode `branch`, stops decide where the guest is after its last branch, so digests leave out its
+        // registers.
+        let cpu = (clock == ClockMode::Exit).then(|| machine.cpu());
+        (machine.end().cloned(), machine.icount(), cpu, machine.digest())
+    };
+    let expected = run(u64::MAX, false);
+    let (end, count) = if clock == ClockMode::Exit { (End::NoExit, 1) } else { (End::NoBranch, 10) };
+    assert_eq!((expected.0.as_ref(), expected.1), (Some(&end), count));
+    assert_eq!(run(3, false), expected);
+    assert_eq!(run(u64::MAX, true), expected);
+}
