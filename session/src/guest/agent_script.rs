@@ -17,8 +17,8 @@ use crate::guest::sdk::{self, OUTPUT_FOLDER, OUTPUT_VARIABLE, Sdk};
 const NS_PER_MS: u64 = 1_000_000;
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// All requests that Everett sends to one node's agent, in order. They are the same under every seed, because Everett
-/// passes the seed to drivers and checks only when it starts them.
+/// Agent script: all requests that Everett sends to one node's agent, in order. They are the same under every seed,
+/// because Everett passes the seed to drivers and checks only when it starts them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentScript {
     /// Name of the node.
@@ -149,7 +149,7 @@ pub fn host_port() -> PortConfig {
 }
 
 impl AgentScript {
-    /// Creates the plan for `node`. `root` is the root disk of the node's machine, `image` its container image.
+    /// Creates the script for `node`. `root` is the root disk of the node's machine, `image` its container image.
     #[must_use]
     pub fn new(world: &World, node: &Node, root: protocol::Root, image: Option<&NodeImage>) -> AgentScript {
         let mut files = image.map(|_| containers::shim_files()).unwrap_or_default();
@@ -397,7 +397,7 @@ fn output_file() -> protocol::PutFile {
     }
 }
 
-/// Returns the service that runs the command `name` of a test template once. `plan` is the plan of its node.
+/// Returns the service that runs the command `name` of a test template once. `plan` is the script of its node.
 #[must_use]
 pub fn test_command(service: String, plan: &AgentScript, name: &str) -> protocol::Service {
     let folder = plan.template.as_deref().unwrap_or_default();

@@ -235,7 +235,7 @@ impl Launcher {
         self.world.nodes.iter().enumerate().filter(started).map(|(_, node)| node)
     }
 
-    /// Returns the plans of the nodes: all requests to their agents.
+    /// Returns the nodes' agent scripts: all requests to their agents.
     #[must_use]
     pub fn plans(&self) -> Vec<AgentScript> {
         let plan = |node: &Node| {

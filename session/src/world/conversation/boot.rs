@@ -60,7 +60,7 @@ impl Conversation {
     /// Checks that the conversation can continue from the restart point `mounted` after a loss of power.
     ///
     /// # Errors
-    /// Returns an error if `mounted` is in another phase or does not fit the plan.
+    /// Returns an error if `mounted` is in another phase or does not fit the agent script.
     pub fn check_restart(&self, mounted: &ConversationState) -> Result<(), StateError> {
         if mounted.progress.phase != Phase::Mounted {
             return Err(StateError::Inconsistent("a restart point at which the root is not mounted"));

@@ -119,7 +119,7 @@ impl Conversation {
         self.at.pending.values().any(|purpose| matches!(purpose, Purpose::Check(_)))
     }
 
-    /// Starts the check with this index in the plan.
+    /// Starts the check with this index in the agent script.
     pub fn check(&mut self, index: usize, vtime_ns: u64) {
         let Some(check) = self.plan.checks.get(index) else { return };
         let (name, mut exec) = (check.name.clone(), check.exec.clone());
@@ -143,7 +143,7 @@ impl Conversation {
         }
     }
 
-    /// Returns the time limit of the check with this index in the plan, in nanoseconds of vtime.
+    /// Returns the time limit of the check with this index in the agent script, in nanoseconds of vtime.
     #[must_use]
     pub fn check_limit_ns(&self, index: usize) -> Option<u64> {
         Some(self.plan.checks.get(index)?.exec.limit_ms?.saturating_mul(NS_PER_MS))

@@ -102,8 +102,8 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Creates the timeline of a world whose machines have not executed anything yet. `plans` has one entry per node.
-    /// `checks` are in the order of the world file.
+    /// Creates the timeline of a world whose machines have not executed anything yet. `plans` has one agent script per
+    /// node. `checks` are in the order of the world file.
     #[must_use]
     pub fn new(world: World, plans: Vec<AgentScript>, checks: Vec<WorldCheck>) -> Timeline {
         let has_root = |plan: &AgentScript| !matches!(plan.mount.root, protocol::Root::None);

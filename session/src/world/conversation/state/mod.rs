@@ -1,8 +1,8 @@
-//! Stored state of a conversation. The state lacks the plan, which comes from the world file. It also lacks events and
-//! messages that the owner has not taken.
+//! Stored state of a conversation. The state lacks the agent script, which comes from the world file. It also lacks
+//! events and messages that the owner has not taken.
 //!
 //! **Invariant.** A conversation that continues from a stored state sends the same requests as a conversation that was
-//! never stored. A state is checked against the plan before use.
+//! never stored. A state is checked against the agent script before use.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -180,7 +180,7 @@ fn bounded(what: &'static str, count: usize, max: usize) -> Result<(), StateErro
     Ok(())
 }
 
-/// Stored state of a conversation, without its plan.
+/// Stored state of a conversation, without its agent script.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConversationState {
     pub(super) progress: ConversationProgress,
@@ -212,7 +212,7 @@ impl Conversation {
     /// Creates a conversation that continues from `state`.
     ///
     /// # Errors
-    /// Returns an error if the state does not fit the plan.
+    /// Returns an error if the state does not fit the agent script.
     pub fn resume(plan: AgentScript, state: ConversationState) -> Result<Conversation, StateError> {
         let mut conversation = Conversation::new(plan);
         conversation.restore(state)?;
@@ -222,7 +222,7 @@ impl Conversation {
     /// Continues from `state` in place of the current state. Events and messages that were not taken are dropped.
     ///
     /// # Errors
-    /// Returns an error if the state does not fit the plan. In this case nothing changes.
+    /// Returns an error if the state does not fit the agent script. In this case nothing changes.
     pub fn restore(&mut self, state: ConversationState) -> Result<(), StateError> {
         let ConversationState { mut progress, control, log, history, outgoing } = state;
         if progress.phase <= Phase::Ready && progress.drivers.iter().all(|driver| driver.rounds == 0) {
@@ -243,7 +243,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// Returns the plan: all requests of this node.
+    /// Returns the agent script: all requests to this node.
     #[must_use]
     pub fn plan(&self) -> &AgentScript {
         &self.plan

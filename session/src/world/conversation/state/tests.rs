@@ -55,7 +55,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Returns the plan of the other tests with a test template.
+/// Returns the agent script of the other tests with a test template.
 fn planned() -> AgentScript {
     AgentScript { template: Some("/t".to_owned()), ..plan() }
 }

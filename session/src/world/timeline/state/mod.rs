@@ -1,9 +1,9 @@
-//! Stored state of a timeline. The state lacks the world, the requests to agents, the fault plan, and the events that
-//! the caller could have taken.
+//! Stored state of a timeline. The state lacks the world, the agent scripts, the fault plan, and the events that the
+//! caller could have taken.
 //!
 //! **Invariants.** A timeline restored from its state, in a world restored from its moment, continues as the same
 //! timeline. A state from a file is checked before use. Arbitrary bytes give an error or a state that a timeline with
-//! these plans can have.
+//! these scripts can have.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -186,7 +186,7 @@ mod as_json {
     }
 }
 
-/// Stored state of a timeline, without its world, plans and fault plan.
+/// Stored state of a timeline, without its world, agent scripts and fault plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionState {
     version: u32,
@@ -252,7 +252,8 @@ impl SessionState {
         if rest.is_empty() { Ok(state) } else { Err(StateError::Trailing(rest.len())) }
     }
 
-    /// Checks that a timeline with these plans can have this state. Conversations are checked when they are restored.
+    /// Checks that a timeline with these agent scripts can have this state. Conversations are checked when they are
+    /// restored.
     fn check<'p>(
         &self,
         plans: impl Iterator<Item = &'p AgentScript>,
@@ -335,7 +336,7 @@ impl Timeline {
     /// Creates a timeline that continues from `state`. The caller has restored `world` to the same point.
     ///
     /// # Errors
-    /// Returns an error if a timeline with these plans cannot have this state.
+    /// Returns an error if a timeline with these agent scripts cannot have this state.
     pub fn resume(
         world: World,
         plans: Vec<AgentScript>,
@@ -350,8 +351,8 @@ impl Timeline {
     /// Continues from `state`. The caller has restored the world to the same point. Pending events are dropped.
     ///
     /// # Errors
-    /// Returns an error if a timeline with these plans cannot have this state. An error of a conversation leaves the
-    /// conversations before it restored.
+    /// Returns an error if a timeline with these agent scripts cannot have this state. An error of a conversation
+    /// leaves the conversations before it restored.
     pub fn restore(&mut self, state: SessionState) -> Result<(), StateError> {
         state.check(self.nodes.iter().map(|session| session.conversation.plan()), &self.checks)?;
         for (session, then) in self.nodes.iter_mut().zip(state.nodes) {
