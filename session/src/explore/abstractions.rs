@@ -1,5 +1,4 @@
-//! The explorer's view of a world: the abstraction of its state, its properties, and the names of nodes, ports and
-//! disks.
+//! The explorer's view of a world: abstract states, properties, and the names of nodes, ports and disks.
 
 use anyhow::Context;
 use everett_explorer::coverage::{Abstraction, NodeNames, World as Covered};
@@ -13,19 +12,19 @@ use crate::guest::agent_script::node_address;
 /// The explorer's view of a world.
 #[derive(Debug)]
 pub struct Abstractions {
-    /// Abstraction of the world's state for coverage.
+    /// Abstraction that turns the world's state into an abstract state for coverage.
     pub abstraction: Abstraction,
-    /// Properties of the world.
+    /// Properties that the explorer judges in the world.
     pub properties: Properties,
-    /// Names that a fault plan can refer to.
+    /// Names of nodes and disks that a fault plan can use.
     pub names: Names,
-    /// The world.
+    /// The world itself.
     pub(super) world: World,
     pub(super) ports: Ports,
 }
 
 impl Abstractions {
-    /// Creates the view that a world file declares, checked against its nodes.
+    /// Creates the view that a world file declares. Checks it against the world's nodes.
     ///
     /// # Errors
     /// Returns an error if a declaration of coverage or of a property is invalid.
@@ -50,13 +49,13 @@ impl Abstractions {
         })
     }
 
-    /// Returns the name of a node.
+    /// Returns the name of the node with this index.
     #[must_use]
     pub fn name(&self, node: u16) -> Option<&str> {
         self.world.nodes.get(usize::from(node)).map(|node| &*node.name)
     }
 
-    /// Returns the index of a node.
+    /// Returns the index of the node with this name.
     #[must_use]
     pub fn node(&self, name: &str) -> Option<u16> {
         let index = self.world.nodes.iter().position(|node| node.name == name)?;

@@ -1,4 +1,4 @@
-//! A moment of the tree: a timeline at the end of a branch, from which other branches continue.
+//! Moment at the end of a branch, from which other branches continue.
 
 use everett_snapshot::{Layered, Pool};
 use everett_vmm::machine::Moment;
@@ -8,29 +8,29 @@ use super::history_chain::HistoryChain;
 use super::witness::Inherited;
 use crate::world::timeline::{SessionState, Timeline};
 
-/// Approximate size of a moment besides its pages and its history, in bytes: sessions, devices, observer state.
+/// Approximate memory of a moment in bytes, without its pages and its history: session, devices, observer state.
 const OVERHEAD_BYTES: u64 = 256 << 10;
 
-/// A timeline at the end of a branch.
+/// State of a timeline at the end of a branch.
 #[derive(Debug)]
 pub struct BranchMoment {
-    /// The world.
+    /// State of the world.
     pub world: WorldMoment,
-    /// Session: everything else that decides how the timeline continues.
+    /// State of everything outside the world that decides how the timeline continues.
     pub session: SessionState,
     /// Observer state at this moment.
     pub memory: Inherited,
 }
 
 impl BranchMoment {
-    /// Returns the current state of `timeline`, with its observer state.
+    /// Takes a moment of `timeline`, which is at the end of a branch.
     pub fn of(timeline: &mut Timeline, pool: &Pool, memory: Inherited) -> BranchMoment {
         let session = timeline.save();
         BranchMoment { world: timeline.world_mut().moment(pool), session, memory }
     }
 
-    /// Returns the approximate number of bytes of this moment that an ancestor does not hold. `history` is the history
-    /// up to the ancestor.
+    /// Returns the approximate memory of this moment in bytes, without the pages and history lines of an ancestor.
+    /// `history` is the history up to the ancestor.
     #[must_use]
     pub fn bytes_beyond(&self, ancestor: &WorldMoment, history: &HistoryChain) -> u64 {
         let machines = self.world.machines.iter().zip(&ancestor.machines);

@@ -1,4 +1,4 @@
-//! CPU time of branches by activity, for statistics.
+//! CPU time of workers by activity, for statistics.
 
 use std::ops::AddAssign;
 
@@ -15,14 +15,14 @@ pub struct CpuTime {
     pub digest_ns: u64,
     /// Observation: coverage and properties.
     pub witness_ns: u64,
-    /// Judging histories.
+    /// Judgement of histories.
     pub history_ns: u64,
-    /// Taking moments.
+    /// Taking moments at the ends of branches.
     pub moment_ns: u64,
 }
 
 impl CpuTime {
-    /// Returns each part with its name.
+    /// Returns each CPU time in nanoseconds, with its name.
     #[must_use]
     pub fn parts(&self) -> [(&'static str, u64); 6] {
         [
@@ -35,7 +35,7 @@ impl CpuTime {
         ]
     }
 
-    /// Returns the sum of all parts.
+    /// Returns the sum of all CPU times, in nanoseconds.
     #[must_use]
     pub fn total_ns(&self) -> u64 {
         self.parts().into_iter().map(|(_, ns)| ns).sum()

@@ -1,7 +1,7 @@
-//! Exploration by the workers of this host: starts the workers, and decides when the exploration ends.
+//! Exploration by worker threads of this process.
 //!
-//! [`everett_explorer::expedition`] chooses branches, records them and merges their results. Budgets of host time and
-//! signals only decide how many branches are run.
+//! [`everett_explorer::expedition`] chooses the branches, records them and merges their results. Host time and signals
+//! decide only when the exploration ends.
 
 use std::num::NonZero;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -24,23 +24,23 @@ use super::worker_pool::{Before, Done, WorkerPool};
 use super::working::Working;
 use crate::run::worker::joined;
 
-/// Longest time between two calls of [`Onlooker::at`].
+/// Longest host time between two calls of [`Onlooker::at`].
 const TICK: Duration = Duration::from_millis(200);
-/// Number of branches queued for each worker, so that no worker waits for the next one.
+/// Number of queued branches for each worker. With queued branches, a worker never waits for the next choice.
 const WAITING: usize = 2;
 
-/// Conditions that end an exploration, and the resources that it may use.
+/// Conditions that end an exploration, and bounds on its resources.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Number of branches after which it ends.
+    /// Number of branches after which the exploration ends.
     pub branches: u64,
-    /// Host time after which it ends, in nanoseconds.
+    /// Host time after which the exploration ends, in nanoseconds.
     pub host_ns: Option<u64>,
-    /// True if it ends with the first branch, in the order of choice, that has a finding.
+    /// True if the exploration ends with the first branch that has a finding, in the order of choice.
     pub until_found: bool,
-    /// Number of branches that run at a time.
+    /// Number of branches that run in parallel.
     pub workers: usize,
-    /// Memory budget for stored moments, in bytes.
+    /// Budget for the memory of stored moments, in bytes.
     pub memory_bytes: u64,
 }
 
@@ -51,39 +51,40 @@ pub struct ExplorationProgress {
     pub search: expedition::SearchProgress,
     /// CPU time of the workers, by activity.
     pub spent: CpuTime,
-    /// Statistics of the stored moments, if there are any yet.
+    /// Statistics of the stored moments. `None` before the first report.
     pub moments: Option<StoreStats>,
 }
 
 /// Observer of an exploration.
 pub trait Onlooker {
-    /// Reports the first occurrence of a finding, and the branch's record.
+    /// Reports the first occurrence of a finding, with the record of its branch.
     fn found(&mut self, record: &Record, hit: &Hit);
-    /// Reports a branch with a result, in the order in which results arrive. `dictionary` has its points.
+    /// Reports the result of a branch. Calls are in the order in which results arrive. `dictionary` translates coverage
+    /// points.
     fn branch(&mut self, _: &MergeInput, _dictionary: &Dictionary) {}
-    /// Allows a look at the exploration. Called before each [`Onlooker::at`].
+    /// Shows the exploration's data. Called before each [`Onlooker::at`].
     fn look(&mut self, _: &Sight<'_>) {}
-    /// Reports the progress. Called repeatedly.
+    /// Reports the progress, at least every 200 ms of host time.
     fn at(&mut self, progress: &ExplorationProgress);
 }
 
-/// Inside of a running exploration.
+/// Data of a running exploration.
 pub struct Sight<'s> {
     /// Search tree so far.
     pub tree: &'s Tree,
-    /// Merged results so far. They may lack the latest branches.
+    /// Merged results so far. The results of the latest branches may be missing.
     pub merged: &'s Merged,
     pool: &'s WorkerPool<'s>,
 }
 
 impl Sight<'_> {
-    /// Returns what each worker does.
+    /// Returns the current activity of each worker.
     #[must_use]
     pub fn workers(&self) -> Vec<Working> {
         self.pool.workers()
     }
 
-    /// Returns the reason for each worker that could not be started.
+    /// Returns one reason for each worker that could not start.
     #[must_use]
     pub fn absent(&self) -> Vec<String> {
         self.pool.absent()
@@ -93,7 +94,7 @@ impl Sight<'_> {
 /// Result of an exploration.
 #[derive(Debug)]
 pub struct ExplorationOutcome {
-    /// Search tree.
+    /// Search tree at the end.
     pub tree: Tree,
     /// Merged results of the branches.
     pub merged: Merged,
@@ -101,13 +102,13 @@ pub struct ExplorationOutcome {
     pub why: EndReason,
     /// Progress at the end.
     pub progress: ExplorationProgress,
-    /// Cost of branches over the course of the exploration.
+    /// CPU time and memory over the course of the exploration.
     pub quarters: ResourceUse,
-    /// Reason for each worker that could not be started.
+    /// One reason for each worker that could not start.
     pub absent: Vec<String>,
 }
 
-/// Explores a world. With a journal, continues from its last record.
+/// Explores a world. With a journal, continues after its last record.
 ///
 /// # Errors
 /// Returns an error if a branch cannot be run or the journal cannot be written.
@@ -162,8 +163,8 @@ pub fn explore(
             expedition::explore(aim, journal, &mut workers, &mut watcher)
         };
         let (progress, quarters) = (watcher.last.unwrap_or_default(), watcher.quarters);
-        // Joins all workers; a worker's panic becomes an error. That error is returned instead of the leader's error,
-        // which it caused.
+        // Joining turns a worker's panic into an error. A worker's error is returned before the leader's error, which
+        // it caused.
         let ends: Vec<_> = workers.into_iter().map(joined).collect();
         ends.into_iter().collect::<anyhow::Result<()>>()?;
         let outcome = outcome.map_err(|error| match error {
@@ -176,8 +177,7 @@ pub fn explore(
     })
 }
 
-/// Stops the workers when the leader ends, also by a panic. The thread scope waits for them and would otherwise not
-/// return.
+/// Stops the workers when the leader ends or panics. Otherwise the thread scope would wait for them forever.
 struct StopOnDrop<'c, 's>(&'c WorkerPool<'s>);
 
 impl Drop for StopOnDrop<'_, '_> {
@@ -186,7 +186,7 @@ impl Drop for StopOnDrop<'_, '_> {
     }
 }
 
-/// Workers of this host, behind the interface of the search.
+/// The workers of this process as the search sees them.
 struct HostWorkers<'c, 's> {
     pool: &'c WorkerPool<'s>,
     results: Receiver<Done>,
@@ -221,7 +221,8 @@ impl Workers for HostWorkers<'_, '_> {
     }
 }
 
-/// Adds the workers' statistics to the progress of the search, and ends the search when its time is over.
+/// Adds the workers' statistics to the search's progress. Ends the search when its time is over or the interrupt is
+/// raised.
 struct Watcher<'w, 's> {
     pool: &'w WorkerPool<'s>,
     store: &'w MomentStore,
@@ -229,7 +230,7 @@ struct Watcher<'w, 's> {
     interrupt: &'w Interrupt,
     clock: Stopwatch,
     onlooker: &'w mut dyn Onlooker,
-    /// Progress that was reported last.
+    /// Last progress that was reported.
     last: Option<ExplorationProgress>,
     quarters: ResourceUse,
 }

@@ -1,17 +1,17 @@
-//! History lines up to a moment, as a chain of segments that children of one moment share.
+//! History lines up to a moment, as a chain of segments. Children of a moment share the segments before it.
 //!
-//! **Invariant.** The lines of a chain have at most [`HISTORY_BYTES_MAX`] bytes. Later ones are dropped, and the chain
-//! says where.
+//! **Invariant.** The memory of a chain's lines is at most [`HISTORY_BYTES_MAX`]. Later lines are dropped, and the
+//! chain has the vtime of the first dropped line.
 
 use std::sync::Arc;
 
 use everett_linearizability::HistoryLine;
 use everett_linearizability::limits::HISTORY_BYTES_MAX;
 
-/// Memory of a line besides its texts, in bytes, approximately: the line, and the heads of its two blocks on the heap.
+/// Approximate memory of a line without its texts, in bytes: the line itself and the overhead of two heap blocks.
 const LINE_BYTES: u64 = size_of::<HistoryLine>() as u64 + 32;
 
-/// Lines of histories, oldest first.
+/// History lines up to a moment, oldest first.
 #[derive(Debug, Clone, Default)]
 pub struct HistoryChain(Option<Arc<HistorySegment>>);
 
@@ -19,16 +19,17 @@ pub struct HistoryChain(Option<Arc<HistorySegment>>);
 struct HistorySegment {
     before: HistoryChain,
     lines: Vec<HistoryLine>,
-    /// Number of lines in this segment and all before it.
+    /// Number of lines in this segment and the segments before it.
     count: usize,
-    /// Memory of this segment and all before it, in bytes, approximately.
+    /// Approximate memory of this segment and the segments before it, in bytes.
     bytes: u64,
-    /// First line that was dropped, without its text.
+    /// First dropped line, without its text.
     dropped: Option<HistoryLine>,
 }
 
 impl Drop for HistorySegment {
-    /// Drops the segments before this one in a loop, because a path of many forks has thousands.
+    /// Drops the segments before this one in a loop. Recursion would overflow the stack, because a path can have
+    /// thousands.
     fn drop(&mut self) {
         let mut next = self.before.0.take();
         while let Some(mut segment) = next.and_then(Arc::into_inner) {
@@ -38,31 +39,31 @@ impl Drop for HistorySegment {
 }
 
 impl HistoryChain {
-    /// Returns the number of lines.
+    /// Returns the number of lines in the chain.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.as_ref().map_or(0, |segment| segment.count)
     }
 
-    /// Returns true if there are no lines.
+    /// Returns true if the chain has no lines.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the memory of all lines, in bytes, approximately.
+    /// Returns the approximate memory of all lines, in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.0.as_ref().map_or(0, |segment| segment.bytes)
     }
 
-    /// Returns the first line that was dropped because the history was too large, without its text.
+    /// Returns the first line that was dropped at the bound, without its text.
     #[must_use]
     pub fn dropped(&self) -> Option<&HistoryLine> {
         self.0.as_ref()?.dropped.as_ref()
     }
 
-    /// Iterates over the lines.
+    /// Iterates over the lines, oldest first.
     pub fn lines(&self) -> impl Iterator<Item = &HistoryLine> {
         let mut segments = Vec::new();
         let mut next = self;
@@ -74,20 +75,20 @@ impl HistoryChain {
     }
 }
 
-/// A chain that grows.
+/// Writer that adds lines to the end of a chain.
 #[derive(Debug)]
 pub struct HistoryWriter {
     chain: HistoryChain,
-    /// Lines after the chain.
+    /// New lines, not yet in the chain.
     new_lines: Vec<HistoryLine>,
-    /// Memory of the chain and of the new lines, in bytes, approximately.
+    /// Approximate memory of the chain and the new lines, in bytes.
     bytes: u64,
     bytes_max: u64,
     dropped: Option<HistoryLine>,
 }
 
 impl HistoryWriter {
-    /// Continues a chain.
+    /// Creates a writer that continues `chain`.
     #[must_use]
     pub fn after(chain: &HistoryChain) -> HistoryWriter {
         HistoryWriter::bounded(chain, HISTORY_BYTES_MAX)
@@ -103,7 +104,7 @@ impl HistoryWriter {
         }
     }
 
-    /// Adds a line, unless one was dropped before, or this one is too much.
+    /// Adds a line. If the line exceeds the bound, this line and all later lines are dropped.
     pub fn push(&mut self, line: HistoryLine) {
         if self.dropped.is_some() {
             return;
@@ -117,7 +118,7 @@ impl HistoryWriter {
         }
     }
 
-    /// Returns the chain of all lines so far.
+    /// Moves the new lines into the chain and returns it.
     pub fn chain(&mut self) -> &HistoryChain {
         if !self.new_lines.is_empty() || self.dropped.is_some() != self.chain.dropped().is_some() {
             let mut lines = std::mem::take(&mut self.new_lines);
@@ -184,7 +185,7 @@ mod tests {
         assert_eq!((times(&cut), cut.bytes()), (vec![1, 2, 3], most));
         let dropped = line(4, "");
         assert_eq!(cut.dropped(), Some(&dropped));
-        // Lines after a dropped one are no history, even if they fit.
+        // All lines after a dropped line are dropped, even lines that would fit.
         let two = and(&default, vec![line(1, text), line(2, &text.repeat(99)), line(3, "")], most);
         assert_eq!((times(&two), two.dropped().map(|line| line.vtime_ns)), (vec![1], Some(2)));
         let later = and(&two, vec![line(6, "")], u64::MAX);

@@ -1,26 +1,33 @@
-//! Explorations: timelines that fork at moments, are judged, and can be replayed from their paths alone.
+//! Explorations: a tree of timelines that fork at moments. A path alone is enough to replay a timeline.
 //!
 //! - [`setting`]: data that all branches of an exploration share
-//! - `branch_moment`: a moment of the tree, with the observer state at it; `history_chain`: the history up to it
-//! - [`path_runner`]: replays paths: forks, segments, the checks at the end
-//! - [`abstractions`]: the explorer's view of a world; [`verdict`]: the judgement of a history
-//! - [`witness`]: observation of a branch: coverage, properties, histories, evidence; `wire`: frames as messages
-//! - `moment_store`: moments of the tree within a budget of memory, derived again when they were dropped
-//! - `worker_pool`: workers, one thread each; [`cpu_time`]: their CPU time by activity; [`resource_use`]: resource use
-//!   over time
-//! - [`working`]: what each worker does at the moment
-//! - [`expedition`]: the search, by workers on this host
-//! - `marks`: digests along a branch; [`replay`]: a branch compared with its record; [`shrink`]: the fewest faults that
-//!   show a finding; [`regression`]: regression files; [`causality`]: the step that decided a finding
+//! - [`path_runner`]: runner that replays paths and runs branches
+//! - `branch_moment`: moment at the end of a branch
+//! - `history_chain`: history lines up to a moment
+//! - `moment_store`: store of moments with a memory budget
+//! - [`abstractions`]: the explorer's view of a world
+//! - [`witness`]: observer of a branch
+//! - `wire`: frames as messages for coverage
+//! - [`verdict`]: judgement of a history
+//! - `marks`: recorded digests along a branch
+//! - [`expedition`]: exploration by worker threads
+//! - `worker_pool`: worker threads
+//! - [`working`]: current activity of each worker
+//! - [`cpu_time`]: CPU time by activity
+//! - [`resource_use`]: CPU time and memory over the course of an exploration
+//! - [`replay`]: replay of a branch against its record
+//! - [`shrink`]: search for the fewest faults that show a finding
+//! - [`regression`]: regression files
+//! - [`causality`]: search for the step that decided a finding
 //!
-//! Not here: choices, coverage, judgement and the run directory (`everett_explorer`), and the output (`everett`'s
-//! commands).
+//! Not here: choices, coverage, judgement and the run directory (`everett_explorer`), and terminal output (the commands
+//! of `everett`).
 //!
 //! **Invariants.**
-//! - The result of a branch is a function of the [`setting`], the seed and its path. It does not depend on the worker
-//!   that runs it, on that worker's earlier branches, or on whether its parent's moment was kept or derived again.
-//! - Choices are a function of results, in the order of choices. Host time only decides after which choice the search
-//!   ends.
+//! - The result of a branch is a function of the [`setting`], the seed and its path. Three things do not matter: the
+//!   worker that runs it, this worker's earlier branches, and whether the parent's moment was stored or derived again.
+//! - Choices are a function of the results, in the order of choices. Host time decides only after which choice the
+//!   search ends.
 
 pub mod abstractions;
 pub mod branch_moment;

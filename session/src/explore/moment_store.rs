@@ -1,7 +1,7 @@
-//! Moments of the tree, kept within a budget of memory.
+//! Store of moments of the tree, with a memory budget.
 //!
-//! A dropped moment is derived again from its nearest ancestor that is kept, at worst the root. The choice of kept
-//! moments only affects how long that takes.
+//! The store may drop any moment except the root. A worker derives a dropped moment again from its nearest stored
+//! ancestor. Dropping moments costs time and changes no result.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,22 +13,22 @@ use everett_vmm::world::WorldMoment;
 use super::branch_moment::BranchMoment;
 use super::history_chain::HistoryChain;
 
-/// Number of a branch, or `None` for the root.
+/// Number of the branch that ends at the moment, or `None` for the root moment.
 type Key = Option<u64>;
 
-/// Branches from the root moment to a place, each with its path.
+/// Branches from the root moment to some moment, each with its path.
 pub type Way = [(u64, Path)];
 
-/// Store of the kept moments.
+/// Store of moments that all workers share.
 #[derive(Debug)]
 pub struct MomentStore(Mutex<Store<Key, KeptMoment>>);
 
 /// A moment in the store.
 #[derive(Debug, Clone)]
 enum KeptMoment {
-    /// The root moment, at which no history has begun.
+    /// Root moment. Its history is empty.
     Root(Box<WorldMoment>),
-    /// The moment at the end of a branch.
+    /// Moment at the end of a branch.
     Branch(Arc<BranchMoment>),
 }
 
@@ -47,14 +47,14 @@ impl Layered for KeptMoment {
 }
 
 impl MomentStore {
-    /// Creates a store with only the root moment and a budget of roughly `budget_bytes` bytes for the others.
+    /// Creates a store with the root moment. Further moments may use about `budget_bytes` bytes.
     #[must_use]
     pub fn new(root: WorldMoment, budget_bytes: u64) -> MomentStore {
         MomentStore(Mutex::new(Store::new(budget_bytes, None, KeptMoment::Root(Box::new(root)))))
     }
 
-    /// Returns the number of branches up to the last one on `way` whose moment is kept, and that moment; 0 and `None`
-    /// for the root.
+    /// Finds the last branch on `way` whose moment is stored. Returns how many branches of `way` end with it, and its
+    /// moment. If no moment is stored, returns 0 and `None` for the root moment.
     #[must_use]
     pub fn nearest(&self, way: &Way) -> (usize, Option<Arc<BranchMoment>>) {
         let store = self.lock();
@@ -65,25 +65,26 @@ impl MomentStore {
         found.unwrap_or((0, None))
     }
 
-    /// Keeps the moment at the end of the last branch of `way`; `cost` is the number of instructions that led to it.
+    /// Stores the moment at the end of the last branch of `way`. `cost` is the number of instructions that the branch
+    /// executed.
     pub fn keep(&self, way: &Way, cost: u64, at_moment: BranchMoment) -> Arc<BranchMoment> {
         let at_moment = Arc::new(at_moment);
         let Some(((branch, _), before)) = way.split_last() else { return at_moment };
         let parent = before.last().map(|(branch, _)| *branch);
-        // The store knows the parent, because the caller has kept or derived it. If it did not, it would refuse the
-        // moment, which would only cost the time to derive it again.
+        // The caller has just stored or derived the parent. If the store refuses the moment, a worker derives it again
+        // later.
         let _ = self.lock().insert(Some(*branch), parent, cost, KeptMoment::Branch(Arc::clone(&at_moment)));
         at_moment
     }
 
-    /// Returns statistics of the store.
+    /// Returns the numbers of stored and dropped moments and their memory.
     #[must_use]
     pub fn stats(&self) -> StoreStats {
         self.lock().stats()
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Store<Key, KeptMoment>> {
-        // The store is consistent after each call, so a panic of another thread does no harm.
+        // A panic of another thread does no harm, because the store is consistent after each call.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

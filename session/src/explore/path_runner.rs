@@ -1,8 +1,9 @@
-//! Replays a path: restores the root moment or a stored one, applies each remaining fork, and runs the last branch to
-//! its end.
+//! Runner that replays paths. It restores the root moment or a stored moment, takes each remaining fork, and runs the
+//! last branch to its end.
 //!
-//! A runner keeps its machines from branch to branch; only pages that differ are copied. It stops on a grid of
-//! [`GRID_NS`] that begins at each fork, so the stops do not depend on the moment from which a branch is replayed.
+//! A runner keeps its machines between branches, so a restore copies only the pages that differ. The runner stops at
+//! multiples of [`GRID_NS`] after each fork. The stops therefore do not depend on the moment from which a branch is
+//! replayed.
 
 use anyhow::{Context, bail};
 use everett_cpu::Edge;
@@ -27,117 +28,118 @@ use crate::world::conversation::Phase;
 use crate::world::event::Event;
 use crate::world::timeline::Timeline;
 
-/// Trail points of a timeline: vtime in nanoseconds and the world's digest.
+/// Digests along a branch: vtime in nanoseconds, and the digest of the world.
 pub type Marks = Vec<(u64, Digest)>;
 
-/// Result of a branch that was run.
+/// Result of running a branch.
 #[derive(Debug)]
 pub struct Branch {
-    /// End of its segment, in nanoseconds of vtime.
+    /// Vtime at the end of the branch's segment, in nanoseconds.
     pub end_ns: u64,
-    /// End of the timeline, including its checks, in nanoseconds of vtime.
+    /// Vtime at the end of the timeline, after its checks, in nanoseconds.
     pub last_ns: u64,
-    /// True if other branches can continue from its end.
+    /// True if other branches can continue from the end of the segment.
     pub open: bool,
-    /// True if its checks ran to their end.
+    /// True if the checks ran to their end.
     pub checked: bool,
-    /// Reason for an early end.
+    /// Reason why the branch ended early.
     pub broken: Option<String>,
-    /// Number of instructions executed.
+    /// Number of executed instructions.
     pub instructions: u64,
-    /// Part of them after its segment, if checks followed.
+    /// Cost of the part after the segment, if checks ran.
     pub final_phase: Option<FinalPhase>,
-    /// Its trail points, and the world's digest at the end of its segment and of its checks.
+    /// Digests at points of the trail, at the end of the segment and at the end of the checks.
     pub marks: Marks,
     /// Observations of the witness.
     pub testimony: Testimony,
-    /// Tally of the test template's commands, including the last ones if there were checks.
+    /// Counts of test commands on this branch. If checks ran, they include the last commands.
     pub commands: Tally,
-    /// Summary of its history, if there is one.
+    /// Counts of the history, if the world declares one.
     pub history: Option<HistoryCount>,
-    /// CPU time, by activity.
+    /// CPU time by activity.
     pub spent: CpuTime,
-    /// Observer state at the end of its segment.
+    /// Observer state at the end of the segment.
     pub memory: Inherited,
-    /// Moment at the end of its segment, if other branches can continue from it and the aim asks for it.
+    /// Moment at the end of the segment, if other branches can continue from it and the [`Aim`] asks for a moment.
     pub at_moment: Option<BranchMoment>,
 }
 
-/// Parts of a branch that the caller needs.
+/// Results of a branch that the caller needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Aim {
-    /// Everything: checks, history, and the moment at the end of its segment.
+    /// All results: the checks, the history, and the moment at the end of the segment.
     Whole,
-    /// Only the moment at the end of its segment. Checks are not run and the history is not judged.
+    /// The moment at the end of the segment. Checks do not run, and the history is not judged.
     Moment,
-    /// Only its execution: neither checks nor a moment.
+    /// The execution alone, without checks and without a moment.
     Way,
 }
 
-/// Path to replay, with a plan and an end if they differ from the exploration's.
+/// A path to replay, optionally with another plan and another end than in the exploration.
 #[derive(Debug, Clone)]
 pub struct Route {
-    /// Forks of the timeline; may be empty.
+    /// Forks of the timeline. A route can have none.
     pub path: Path,
-    /// Fault plan of all its branches. `None`: the plans that are drawn for the path.
+    /// Fault plan of all branches. With `None`, the explorer draws the plans for the path.
     pub plan: Option<Plan>,
-    /// End of the last branch. `None`: its end in the exploration.
+    /// End of the last branch. With `None`, the branch ends as in the exploration.
     pub end: Option<BranchEnd>,
 }
 
 impl Route {
-    /// Returns the route of a path as it is explored.
+    /// Returns the route with the plans and the end of the exploration.
     #[must_use]
     pub fn along(path: Path) -> Route {
         Route { path, plan: None, end: None }
     }
 }
 
-/// Observer of a runner. It cannot change the timeline, but can end it early.
+/// Observer of a runner. It can end a timeline early, but cannot change it.
 pub trait Watch {
     /// Reports an event.
     fn event(&mut self, _: &Event) {}
     /// Reports the fate of a message between two nodes.
     fn message(&mut self, _: &FrameStep) {}
-    /// Reports the world's digest at a trail point or at the end of a branch. Returns true if the timeline continues.
+    /// Reports the world's digest at a point of the trail, or at the end of a segment or its checks. Returns false to
+    /// end the timeline.
     fn mark(&mut self, _vtime_ns: u64, _digest: Digest) -> bool {
         true
     }
-    /// Reports edges of code that a node has executed for the first time.
+    /// Reports the edges of code that a node has executed for the first time.
     fn edges(&mut self, _node: usize, _edges: &[Edge]) {}
-    /// Reports the current vtime. Returns true if the timeline continues.
+    /// Reports the current vtime. Returns false to end the timeline.
     fn at(&mut self, _vtime_ns: u64) -> bool {
         true
     }
 }
 
-/// Observer that ignores everything.
+/// Observer that does nothing.
 impl Watch for () {}
 
-/// A [`Watch`] ended the timeline early.
+/// A [`Watch`] has ended the timeline early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("interrupted")]
 pub struct Interrupted;
 
-/// Failure of the host or the engine. The machine executes nothing any more, and its end says nothing about its guest.
+/// The host or the engine failed. The machine cannot continue, and the failure says nothing about the guest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{node}: {end}")]
 pub struct Failed {
-    /// Name of the machine's node.
+    /// Name of the node whose machine failed.
     pub node: String,
     /// End of the machine.
     pub end: machine::End,
 }
 
 impl Failed {
-    /// Returns the first failure among the ends of machines, each with the name of its node.
+    /// Returns the first failure in a list of machine ends with node names.
     fn among<'e>(mut ends: impl Iterator<Item = (&'e str, &'e machine::End)>) -> Option<Failed> {
         let (node, end) = ends.find(|(_, end)| end.is_failure())?;
         Some(Failed { node: node.to_owned(), end: end.clone() })
     }
 }
 
-/// Timeline that can be moved to any branch of the tree.
+/// Timeline that can go to any branch of the tree.
 pub struct PathRunner<'s> {
     setting: &'s Setting,
     timeline: Timeline,
@@ -146,7 +148,7 @@ pub struct PathRunner<'s> {
 }
 
 impl<'s> PathRunner<'s> {
-    /// Creates a runner at the root moment.
+    /// Creates a runner with its own machines, at the root moment.
     ///
     /// # Errors
     /// Returns an error if the machines cannot be created.
@@ -159,16 +161,16 @@ impl<'s> PathRunner<'s> {
         })
     }
 
-    /// Returns the timeline, for inspection.
+    /// Returns the timeline, so that callers can inspect it.
     pub fn timeline(&mut self) -> &mut Timeline {
         &mut self.timeline
     }
 
-    /// Runs the last branch of a path from its parent's moment `from`; from the root moment if that is `None`.
+    /// Runs the last branch of `path` from its parent's moment `from`, or from the root moment if `from` is `None`.
     ///
     /// # Errors
-    /// Returns an error if the branch cannot be run. Returns [`Failed`] if the host or the engine failed; this runner
-    /// cannot be used any more then. Returns [`Interrupted`] if `watch` ended it.
+    /// Returns an error if the branch cannot be run, and [`Interrupted`] if `watch` ended it. Returns [`Failed`] if the
+    /// host or the engine failed. After this error, the runner cannot be used any more.
     pub fn branch(
         &mut self,
         from: Option<&BranchMoment>,
@@ -185,11 +187,11 @@ impl<'s> PathRunner<'s> {
         self.unless_failed(branch)
     }
 
-    /// Runs a future: a branch with a plan and an end of its own. `from` is a moment of any vtime, and `plan` must equal
-    /// the plan there up to the fork.
+    /// Runs a future: a branch with its own plan and end. `from` can be a moment at any vtime. Up to the fork, `plan`
+    /// must equal the plan of this moment.
     ///
     /// # Errors
-    /// Returns an error under the same conditions as [`PathRunner::branch`].
+    /// See [`PathRunner::branch`].
     pub fn future(
         &mut self,
         from: Option<&BranchMoment>,
@@ -204,11 +206,11 @@ impl<'s> PathRunner<'s> {
         self.unless_failed(branch)
     }
 
-    /// Runs the timeline of a path from a moment on it to a later vtime `to_ns`, and returns the moment there. A fork at
-    /// that vtime is not taken. `from` of `None` is the root moment, with the observer state `memory`.
+    /// Runs the timeline of a path to the vtime `to_ns` and returns the moment there. The run starts at `from`, or at
+    /// the root moment with the observer state `memory` if `from` is `None`. A fork at `to_ns` is not taken.
     ///
     /// # Errors
-    /// Returns an error under the same conditions as [`PathRunner::branch`], and if the timeline ends before.
+    /// See [`PathRunner::branch`]. Also returns an error if the timeline ends before `to_ns`.
     pub fn rewind(
         &mut self,
         path: &Path,
@@ -262,11 +264,13 @@ impl<'s> PathRunner<'s> {
         Ok(moment)
     }
 
-    /// Runs a whole route from the root moment. Returns its branches. The last one is run in full, as in an
-    /// exploration. The route ends with a branch on which a machine ends early: see [`ended_early`].
+    /// Runs all branches of a route from the root moment and returns them.
+    ///
+    /// The last branch runs with its checks, as in an exploration. If a machine ends early, no further branch runs: see
+    /// [`ended_early`].
     ///
     /// # Errors
-    /// Returns an error under the same conditions as [`PathRunner::branch`].
+    /// See [`PathRunner::branch`].
     pub fn journey(&mut self, route: &Route, watch: &mut dyn Watch) -> anyhow::Result<Vec<Branch>> {
         let fates = self.setting.fates();
         let forks = route.path.forks();
@@ -299,7 +303,7 @@ impl<'s> PathRunner<'s> {
         Ok(branches)
     }
 
-    /// Begins at the root moment, as its child `fork` if there is one.
+    /// Begins the timeline at the root moment, as the child `fork` if there is one.
     fn begin(&mut self, fork: Option<Fork>, plan: &Plan) -> anyhow::Result<()> {
         let clock = CpuClock::start();
         let ready = &self.setting.ready;
@@ -313,7 +317,7 @@ impl<'s> PathRunner<'s> {
         Ok(())
     }
 
-    /// Begins at a stored moment, or at the root moment, as the child `fork` of it.
+    /// Goes to a stored moment, or to the root moment, and takes the fork there.
     fn start(&mut self, from: Option<&BranchMoment>, fork: Fork, plan: &Plan) -> anyhow::Result<()> {
         match from {
             None => self.begin(Some(fork), plan),
@@ -324,7 +328,7 @@ impl<'s> PathRunner<'s> {
         }
     }
 
-    /// Restores a stored moment, and returns the path to it.
+    /// Restores a stored moment. Returns the path to it.
     fn restore(&mut self, from: &BranchMoment) -> anyhow::Result<Path> {
         let clock = CpuClock::start();
         self.setting.launcher.go_to(&mut self.timeline, &from.world, from.session.clone())?;
@@ -335,7 +339,7 @@ impl<'s> PathRunner<'s> {
         Ok(path)
     }
 
-    /// Runs to the end of a branch whose fork the timeline has just taken.
+    /// Runs a branch to its end. The timeline has just taken the branch's fork.
     fn segment(
         &mut self,
         plan: &Plan,
@@ -353,7 +357,8 @@ impl<'s> PathRunner<'s> {
         self.mark_end(watch)?;
         let open = end.open && broken.is_none();
         let checks = aim == Aim::Whole && end.checked && broken.is_none();
-        // Taken here for every aim, so that the next branch inherits the same state.
+        // The memory is taken for every aim, because taking it ends records of several lines. All later branches thus
+        // inherit the same state.
         let memory = witness.memory();
         let mut history = None;
         if aim == Aim::Whole && !checks {
@@ -399,14 +404,14 @@ impl<'s> PathRunner<'s> {
         count
     }
 
-    /// Runs to a vtime. Returns the reason if the timeline ends before.
+    /// Runs to the vtime `end_ns`. Returns the reason if the timeline ended earlier.
     fn run_to(
         &mut self,
         end_ns: u64,
         witness: &mut Witness<'_>,
         watch: &mut dyn Watch,
     ) -> anyhow::Result<Option<String>> {
-        // The grid begins at the last fork, also if the timeline was restored from a moment behind it.
+        // The grid begins at the last fork, even if the timeline was restored from a later moment.
         let fork_ns = self.timeline.path().forks().last().map_or(self.setting.root_ns, |fork| fork.vtime_ns);
         while self.timeline.vtime() < end_ns {
             let since_ns = self.timeline.vtime().saturating_sub(fork_ns);
@@ -419,8 +424,8 @@ impl<'s> PathRunner<'s> {
         Ok(None)
     }
 
-    /// Runs the checks: ends faults, stops drivers, and runs to the end of the last check. Returns the reason if that
-    /// is not possible.
+    /// Ends faults, stops drivers and runs to the end of the last check. Returns the reason if the timeline ended
+    /// earlier.
     fn checks(
         &mut self,
         from_ns: u64,
@@ -446,10 +451,10 @@ impl<'s> PathRunner<'s> {
         }
     }
 
-    /// Returns the cost of the final phase that has just ended and began at this count and vtime.
+    /// Returns the cost of the final phase, which has just ended. `calm_begun` has the count and vtime at its start.
     fn final_phase(&self, calm_begun: (u64, u64)) -> FinalPhase {
         let end = (self.timeline.icount(), self.timeline.vtime());
-        // Without checks, because a node did not come to rest, all of it was spent on waiting.
+        // If a node did not come to rest, no check ran, and the whole phase was spent on waiting.
         let checks_begun = self.timeline.checks_begun().unwrap_or(end);
         let span = |from: (u64, u64), to: (u64, u64)| Span {
             instructions: to.0.saturating_sub(from.0),
@@ -458,14 +463,14 @@ impl<'s> PathRunner<'s> {
         FinalPhase { calm: span(calm_begun, checks_begun), checks: span(checks_begun, end) }
     }
 
-    /// Returns the failure of a machine, if one has failed. The machine executes nothing any more.
+    /// Returns the failure of a machine, if one has failed. A failed machine cannot continue.
     #[must_use]
     pub fn failure(&self) -> Option<Failed> {
         let machines = self.timeline.world().nodes().iter().map(|node| node.machine());
         Failed::among(machines.filter_map(|machine| Some((machine.name(), machine.end()?))))
     }
 
-    /// Returns the result of a run; if a machine has failed, returns that failure instead, as it may have caused the
+    /// Returns the result of a run. If a machine has failed, returns its failure instead, which may have caused the
     /// result.
     fn unless_failed<T>(&self, came: anyhow::Result<T>) -> anyhow::Result<T> {
         match self.failure() {
@@ -478,7 +483,7 @@ impl<'s> PathRunner<'s> {
         self.timeline.world_mut().nodes_mut().map(|node| node.machine_mut())
     }
 
-    /// Takes a mark at the end of a segment or of its checks.
+    /// Adds a mark at the end of a segment or of its checks.
     fn mark_end(&mut self, watch: &mut dyn Watch) -> anyhow::Result<()> {
         let clock = CpuClock::start();
         let (vtime_ns, digest) = (self.timeline.vtime(), self.timeline.digest());
@@ -535,7 +540,7 @@ impl<'s> PathRunner<'s> {
     }
 }
 
-/// Returns where and why a journey ended before the last fork of its path; `None` if it did not.
+/// Returns where and why a route ended before the last fork of its path, or `None` if it ran to its end.
 #[must_use]
 pub fn ended_early(branches: &[Branch], path: &Path) -> Option<String> {
     let (legs, forks) = (branches.len(), path.forks().len());
@@ -543,10 +548,10 @@ pub fn ended_early(branches: &[Branch], path: &Path) -> Option<String> {
     (legs < forks).then(|| format!("it ended early, on branch {legs} of the {forks} of its path: {why}"))
 }
 
-/// Trail points of the current branch.
+/// Collector of a branch's marks.
 #[derive(Debug, Default)]
 struct Marker {
-    /// Number of the trail's points that are before the branch or already taken.
+    /// Number of the trail's points that lie before the branch or are already in `taken`.
     points: usize,
     taken: Marks,
 }

@@ -1,7 +1,8 @@
-//! Regression files: each stores a finding, which a project's tests replay after a change.
+//! Regression files. Each stores a finding, which a project's tests replay after a change.
 //!
-//! A regression file names a world file, a seed, a fault plan and the violated property. On the same world and image it
-//! replays the same timeline, bit for bit. On a changed one it applies the same fault plan to another program.
+//! A regression file has the path of a world file, a seed, a fault plan and the violated property. As long as world and
+//! image are unchanged, it replays the same timeline bit for bit. After a change, it applies the same fault plan to the
+//! changed world.
 
 use std::fs;
 use std::io::Write;
@@ -23,29 +24,29 @@ use super::setting::Setting;
 use super::shrink::{ShrinkEnd, Shrunk, Wanted};
 use crate::world::identity::check_timeline;
 
-/// Format version of regression files. Files of other versions are refused.
+/// Format version of regression files. Everett refuses files of other versions.
 const SCHEMA_VERSION: u32 = 1;
-/// Largest size of a regression file, in bytes.
+/// Maximum length of a regression file, in bytes.
 const FILE_BYTES_MAX: u64 = 2 * PLAN_BYTES_MAX as u64;
 
 /// Contents of a regression file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Regression {
-    /// [`SCHEMA_VERSION`].
+    /// Format version of the file.
     pub schema_version: u32,
-    /// Path of the world file, relative to the regression file's folder. If it is missing there,
-    /// [`Regression::world_file`] also looks beside the regression file.
+    /// Path of the world file, relative to the regression file's folder. If this file is missing,
+    /// [`Regression::world_file`] looks for it in the folder itself.
     pub world: PathBuf,
-    /// Name of the timeline on which the finding was made.
+    /// Name of the timeline that has the finding.
     pub timeline: String,
-    /// Digest of its trail; a replay has the same digest as long as world and image are unchanged.
+    /// Digest of this timeline's trail. A replay has the same digest if world and image are unchanged.
     pub trail: String,
-    /// Seed.
+    /// Seed of the timeline.
     pub seed: Seed,
-    /// Path of the timeline: its forks.
+    /// Forks of the timeline.
     pub path: Path,
-    /// Length of the workload after *ready*, in nanoseconds of vtime.
+    /// Duration of the workload after *ready*, in nanoseconds of vtime.
     pub for_ns: u64,
     /// True if checks follow the workload.
     pub checked: bool,
@@ -55,9 +56,9 @@ pub struct Regression {
     /// Strategy of the exploration. The timeline's name depends on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strategy: Option<StrategyKind>,
-    /// Fault plan, one entry per line.
+    /// Fault plan, one entry per element.
     pub plan: Vec<serde_json::Value>,
-    /// True if each fault of the plan is necessary for the finding. False if shrinking ended early.
+    /// True if the finding needs each fault of the plan. False if shrinking ended early.
     #[serde(default = "is_minimal")]
     pub minimal: bool,
     /// Violated property.
@@ -66,16 +67,16 @@ pub struct Regression {
     pub text: String,
 }
 
-/// Returns the default of a field that older versions did not write. Their plans were always minimal.
+/// Value of `minimal` in files of older versions, which lack the field. Their plans were always minimal.
 fn is_minimal() -> bool {
     true
 }
 
 impl Regression {
-    /// Creates the regression file of a shrunk finding, to be written into `folder`.
+    /// Creates the regression file of a shrunk finding. The caller will write it into `folder`.
     ///
     /// # Errors
-    /// Returns an error if the path of the world file cannot be resolved, or the finding's route has no plan or end.
+    /// Returns an error if the path of the world file cannot be resolved, or if the finding's route has no plan or end.
     pub fn of(setting: &Setting, shrunk: &Shrunk, folder: &FilePath) -> anyhow::Result<Regression> {
         let Route { path, plan, end } = &shrunk.route;
         let (plan, end) =
@@ -100,10 +101,10 @@ impl Regression {
         })
     }
 
-    /// Writes the regression file. If that fails, an existing file stays as it is.
+    /// Writes the file. An error leaves an existing file unchanged.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be written, or if it would be too long to be read again.
+    /// Returns an error if the file cannot be written, or is longer than Everett would read.
     pub fn write(&self, file: &FilePath) -> anyhow::Result<()> {
         let text = serde_json::to_string_pretty(self)? + "\n";
         let here = || file.display().to_string();
@@ -112,7 +113,7 @@ impl Regression {
         }
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
         let mut builder = tempfile::Builder::new();
-        // Others may read the file, as far as the user's mask allows it.
+        // The operator's umask decides who may read the file.
         let builder = builder.permissions(fs::Permissions::from_mode(0o666));
         let mut temporary = builder.tempfile_in(folder.unwrap_or(FilePath::new("."))).with_context(here)?;
         temporary.write_all(text.as_bytes()).with_context(here)?;
@@ -123,8 +124,8 @@ impl Regression {
     /// Reads a regression file.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be read, is no valid regression file, or is of another format or machine
-    /// version.
+    /// Returns an error if the file cannot be read or is invalid, or if its format version or machine version is
+    /// another one.
     pub fn read(file: &FilePath) -> anyhow::Result<Regression> {
         let here = || file.display().to_string();
         let text = everett_input::file::read_text(file, FILE_BYTES_MAX)?;
@@ -140,12 +141,12 @@ impl Regression {
         Ok(regression)
     }
 
-    /// Returns the path of the world file for a regression file that was read from `file`. If `named` is given, that is
-    /// returned unchecked. Otherwise the recorded path is tried, then the folder of `file`, because the regression file
-    /// may have been copied there.
+    /// Returns the path of the world file for the regression file `file`. Returns `named` without a check if it is
+    /// given. Otherwise the world file is at the recorded path or, because regression files are copied, in the folder
+    /// of `file`.
     ///
     /// # Errors
-    /// Returns an error if the world file is at none of these places.
+    /// Returns an error if the world file is at neither place.
     pub fn world_file(&self, file: &FilePath, named: Option<&FilePath>) -> anyhow::Result<PathBuf> {
         if let Some(named) = named {
             return Ok(named.to_owned());
@@ -166,24 +167,24 @@ impl Regression {
         );
     }
 
-    /// Puts the recorded settings of the exploration into `explore`, the settings of the world file: the share of
-    /// branches with checks if the world file sets none, and the strategy if the regression file has one.
+    /// Applies the recorded settings of the exploration to a world file's settings. The share of branches with checks
+    /// changes only if the world file has none. The strategy changes only if the regression file has one.
     pub fn apply(&self, explore: &mut ExploreConfig) {
         explore.checks = explore.checks.or(self.checks);
         explore.strategy = self.strategy.unwrap_or(explore.strategy);
     }
 
-    /// Returns its fault plan for a world with these names. `file` is the regression file, for error messages.
+    /// Returns the fault plan for a world with these names. Errors name `file`, the regression file.
     ///
     /// # Errors
-    /// Returns an error if the plan is invalid for that world.
+    /// Returns an error if the plan is invalid for this world.
     pub fn plan(&self, names: &Names, file: &FilePath) -> anyhow::Result<Plan> {
         let lines: String = self.plan.iter().map(|line| format!("{line}\n")).collect();
         Plan::parse(&lines, names).with_context(|| format!("{}: plan", file.display()))
     }
 
-    /// Returns the route that replays the finding. If the world has changed since, and its root moment with it, all
-    /// forks move by the same time, as the faults and the end do.
+    /// Returns the route that replays the finding. In a changed world, the root moment can be at another vtime. All
+    /// forks, the faults and the end then move with it.
     #[must_use]
     pub fn route(&self, setting: &Setting, plan: Plan) -> Route {
         let at_ns = setting.root_ns.saturating_add(self.for_ns);
@@ -198,14 +199,14 @@ impl Regression {
     }
 }
 
-/// Returns the path with all forks moved so that the first one is at `root_ns`.
+/// Returns the path with all forks moved by the same time, so that the first one is at `root_ns`.
 fn from_root(path: &Path, root_ns: u64) -> Path {
     let first_ns = path.forks().first().map_or(root_ns, |fork| fork.vtime_ns);
     let moved = path.forks().iter().try_fold(Path::default(), |moved, fork| {
         let vtime_ns = root_ns.saturating_add(fork.vtime_ns - first_ns);
         moved.child(Fork { vtime_ns, ..*fork })
     });
-    // Forks that do not fit before the end of time stay where they were.
+    // If a fork would pass the maximum vtime, all forks stay where they are.
     moved.unwrap_or_else(|_| path.clone())
 }
 
@@ -221,7 +222,7 @@ fn from_folder(file: &FilePath, folder: &FilePath) -> anyhow::Result<PathBuf> {
     Ok(up.chain(file.components().skip(common)).collect())
 }
 
-/// Returns the files of a world as seen from a folder, as a list if there are several.
+/// Returns the files of a world relative to `folder`, joined to a list if there are several.
 fn all_from_folder(world: &everett_world_file::World, folder: &FilePath) -> anyhow::Result<PathBuf> {
     let files = world.files().map(|file| from_folder(file, folder)).collect::<anyhow::Result<Vec<_>>>()?;
     Ok(everett_world_file::listed(files.iter().map(PathBuf::as_path)))
@@ -242,7 +243,7 @@ mod tests {
         assert_eq!(from_root(&Path::default(), 7), Path::default());
     }
 
-    /// Returns a temporary folder, and in it a folder of worlds and one of runs.
+    /// Returns a temporary folder, and two folders in it: one for worlds and one for runs.
     fn folders() -> (tempfile::TempDir, PathBuf, PathBuf) {
         let place = tempfile::tempdir().unwrap();
         let (worlds, runs) = (place.path().join("worlds"), place.path().join("ci/runs"));
@@ -282,14 +283,14 @@ mod tests {
         );
         Regression { schema_version: 2, ..whole.clone() }.write(&file).unwrap();
         assert!(with_causes(Regression::read(&file).unwrap_err().as_ref()).to_string().contains("version 2"));
-        // A file without the field, as older versions wrote it, is minimal.
+        // A file of an older version lacks the field `minimal` and counts as minimal.
         let mut value = serde_json::to_value(&whole).unwrap();
         value.as_object_mut().unwrap().remove("minimal");
         fs::write(&file, value.to_string()).unwrap();
         assert_eq!(Regression::read(&file).unwrap(), Regression { minimal: true, ..whole });
     }
 
-    /// Settings from the command line of an exploration are part of the timeline's name, so the file records them.
+    /// Settings from the command line of an exploration are part of the timeline's name, so the file must record them.
     #[test]
     fn a_file_records_the_settings_of_its_exploration() {
         let place = tempfile::tempdir().unwrap();
@@ -306,7 +307,7 @@ mod tests {
         assert_ne!(name(&replayed), name(&explored));
         Regression::read(&file).unwrap().apply(&mut replayed.explore);
         assert_eq!(name(&replayed), name(&explored));
-        // A file without these settings, as older versions wrote it, keeps the world's.
+        // A file of an older version lacks these settings and leaves the world's settings unchanged.
         let mut world = explored.clone();
         a_regression().apply(&mut world.explore);
         assert_eq!(name(&world), name(&explored));
@@ -317,8 +318,7 @@ mod tests {
         assert!(error.contains("r.json: ") && error.contains("luck"), "{error}");
     }
 
-    /// A regression file finds its world at the recorded path, beside itself after a copy, or at the path that is
-    /// named.
+    /// A regression file finds its world at the recorded path, in its own folder after a copy, or at a named path.
     #[test]
     fn a_copied_file_finds_its_world() {
         let (place, worlds, runs) = folders();
@@ -337,7 +337,7 @@ mod tests {
             error.contains("r.json: there is no world file at ") && error.contains("--world PATH"),
             "{error}"
         );
-        // A path without a folder: the world file would have to be in the working directory.
+        // For a path without a folder, the world file would have to be in the working directory.
         let bare = Regression { world: "w.toml".into(), ..a_regression() };
         assert!(bare.world_file(FilePath::new("r.json"), None).is_err());
     }

@@ -1,4 +1,4 @@
-//! Replay of a branch from its path alone, compared with its record on the way.
+//! Replay of a branch from its path. The digests are compared with the recorded digests on the way.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +14,12 @@ use super::path_runner::{Branch, Interrupted, PathRunner, Route, Watch, ended_ea
 use super::setting::Setting;
 use crate::world::event::Event;
 
-/// Recorded digests of a path, by vtime.
+/// Recorded digests along a path, by vtime in nanoseconds.
 #[derive(Debug, Clone, Default)]
 pub struct Recorded(BTreeMap<u64, String>);
 
 impl Recorded {
-    /// Collects the digests of a branch and of the branches on its path, if the run directory has them.
+    /// Collects the recorded digests of a branch and its ancestors from a run directory.
     ///
     /// # Errors
     /// Returns an error if the run directory is damaged.
@@ -28,7 +28,7 @@ impl Recorded {
         let mut until_ns = u64::MAX;
         let mut next = Some(record.clone());
         while let Some(record) = next {
-            // Marks of a parent after the fork belong to its checks, which are not on this path.
+            // Marks after the fork belong to the ancestor's checks, which are not on this path.
             let of_way = record.marks.iter().filter(|(at, _)| *at <= until_ns);
             marks.extend(of_way.map(|(at, digest)| (*at, digest.clone())));
             until_ns = record.path.forks().last().map_or(0, |fork| fork.vtime_ns);
@@ -37,13 +37,13 @@ impl Recorded {
         Ok(Recorded(marks))
     }
 
-    /// Returns the number of digests.
+    /// Returns the number of recorded digests.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Returns true if nothing was recorded.
+    /// Returns true if no digest is recorded.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -53,25 +53,25 @@ impl Recorded {
 /// Result of a replay.
 #[derive(Debug)]
 pub enum Replayed {
-    /// The replay stayed on the recorded trail to the end.
+    /// All digests of the replay equal the recorded digests.
     Same(Box<Branch>),
-    /// The replay left the recorded trail.
+    /// A digest of the replay differs from the recorded digest.
     Left {
-        /// vtime of the first difference, in nanoseconds.
+        /// Vtime of the first different digest, in nanoseconds.
         vtime_ns: u64,
-        /// Recorded digest, in the short form.
+        /// Recorded digest, shortened to eight bytes.
         recorded: String,
-        /// Digest of the replay, in the short form.
+        /// Digest of the replay, shortened to eight bytes.
         came: String,
     },
-    /// The watcher ended the replay at this vtime, in nanoseconds.
+    /// The observer ended the replay at this vtime, in nanoseconds.
     Ended(u64),
 }
 
-/// Replays a path and compares it with `recorded`.
+/// Replays a path and compares its digests with `recorded`.
 ///
 /// # Errors
-/// Returns an error if the path cannot be run.
+/// Returns an error if the path cannot be run to its end.
 pub fn replay(
     setting: &Setting,
     path: &Path,
@@ -133,7 +133,7 @@ impl Watch for Compare<'_> {
 mod tests {
     use super::*;
 
-    /// The first digest that differs ends a replay. Places without a record say nothing.
+    /// The first different digest ends a replay. Vtimes without a recorded digest are not compared.
     #[test]
     fn a_replay_ends_where_it_leaves_the_recorded_trail() {
         let digest = |byte| Digest([byte; 32]);

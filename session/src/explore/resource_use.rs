@@ -1,20 +1,21 @@
-//! Resource use over the course of an exploration: CPU time per branch and memory, for each quarter of its branches.
+//! CPU time per branch and memory over the course of an exploration, for each quarter of its branches.
 //!
-//! In a long exploration both stay constant once its moments have filled their budget. Growth shows here.
+//! In a long exploration both become constant once the stored moments fill their budget. Later growth indicates a
+//! defect.
 
 use serde::Serialize;
 
-/// Maximum number of samples that are kept.
+/// Maximum number of samples of CPU time and memory. At the maximum, every other sample is dropped.
 const SAMPLES_MAX: usize = 512;
 
-/// A quarter of the branches that a process has run.
+/// Quarter of the branches that this process has run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Quarter {
-    /// Number of branches at its end.
+    /// Number of branches at the end of the quarter.
     pub branches: u64,
-    /// Mean CPU time of its branches, in nanoseconds.
+    /// Mean CPU time of the quarter's branches, in nanoseconds.
     pub cpu_ns: u64,
-    /// Anonymous memory of the process at its end, in bytes.
+    /// Anonymous memory of the process at the end of the quarter, in bytes.
     pub resident_bytes: u64,
 }
 
@@ -26,7 +27,7 @@ struct Sample {
     resident_bytes: u64,
 }
 
-/// Samples, each at least `stride` branches after the previous one, and the latest totals.
+/// Samples with at least `stride` branches between them, and the latest totals.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResourceUse {
     samples: Vec<Sample>,
@@ -41,7 +42,7 @@ impl Default for ResourceUse {
 }
 
 impl ResourceUse {
-    /// Records that `branches` branches were run in `cpu_ns` of CPU time.
+    /// Records that the workers have run `branches` branches so far, in `cpu_ns` nanoseconds of CPU time.
     pub fn at(&mut self, branches: u64, cpu_ns: u64) {
         if self.last.is_some_and(|last| last.branches >= branches) || branches == 0 {
             return;
@@ -64,7 +65,7 @@ impl ResourceUse {
         }
     }
 
-    /// Returns the quarters; fewer than four if few branches were run.
+    /// Returns the quarters. There are fewer than four if there were few branches.
     #[must_use]
     pub fn quarters(&self) -> Vec<Quarter> {
         let Some(last) = self.last else { return Vec::new() };
@@ -89,7 +90,7 @@ impl ResourceUse {
     }
 }
 
-/// Returns the anonymous resident memory of this process in bytes; 0 if the host does not report it.
+/// Returns the anonymous resident memory of this process in bytes, or 0 if the host does not report it.
 fn resident_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
@@ -105,7 +106,7 @@ mod tests {
     fn quarters_divide_the_branches_evenly() {
         let mut all = ResourceUse::default();
         assert_eq!(all.quarters(), []);
-        // Branches of the later half take twice as long.
+        // Branches of the second half take twice as long.
         let cpu_ns = |n: u64| 10 * n + 10 * n.saturating_sub(50_000);
         (1..=100_000).for_each(|n| all.take(Sample { branches: n, cpu_ns: cpu_ns(n), resident_bytes: n }));
         assert!(all.samples.len() <= SAMPLES_MAX);

@@ -1,4 +1,4 @@
-//! Data that all branches of an exploration share: a booted world, and the way it is explored and judged.
+//! Data that all branches of an exploration share.
 
 use std::sync::Arc;
 
@@ -22,30 +22,30 @@ use crate::world::moments::Stored;
 use crate::world::timeline::Faults;
 use crate::world::timeline::restart_point::RestartPoint;
 
-/// Data that all branches of an exploration share.
+/// A booted world, and the way in which it is explored and judged.
 pub struct Setting {
-    /// Launcher of timelines, which starts them at *ready*.
+    /// Launcher of timelines that start at *ready*.
     pub launcher: Launcher,
-    /// The *ready* moment.
+    /// Moment at *ready*, the root of all timelines.
     pub ready: Arc<Stored>,
-    /// Pool of the moments' pages.
+    /// Pool in which moments share equal pages.
     pub pool: Pool,
     /// Seed of the exploration.
     pub seed: Seed,
-    /// vtime of the root moment, in nanoseconds.
+    /// Vtime of the root moment, in nanoseconds.
     pub root_ns: u64,
     /// The explorer's view of the world.
     pub abstractions: Abstractions,
-    /// Identity of the exploration, which names its paths.
+    /// Identity in the names of the exploration's paths.
     pub identity: Identity,
     restarts: Arc<Nodes>,
 }
 
 impl Setting {
-    /// Creates the setting for a booted world; `launcher` starts it at power-on.
+    /// Creates the setting of a booted world. `launcher` must start the world at power-on.
     ///
     /// # Errors
-    /// Returns an error if a declaration of the world file is invalid, or if `booted` was never ready.
+    /// Returns an error if a declaration in the world file is invalid, or if `booted` has not reached *ready*.
     pub fn new(
         launcher: Launcher,
         booted: &Booted,
@@ -69,10 +69,10 @@ impl Setting {
         })
     }
 
-    /// Returns the same setting with machines that record edges of code. Timelines are the same.
+    /// Returns the same setting with machines that record edges of code. The timelines stay the same.
     ///
     /// # Errors
-    /// Never returns an error: the declarations of the world file were valid before.
+    /// Returns an error if a declaration in the world file is invalid, which [`Setting::new`] has already excluded.
     pub fn with_edges(&self) -> anyhow::Result<Setting> {
         let mut launcher = self.launcher.clone();
         launcher.options.caches.edges = true;
@@ -88,29 +88,28 @@ impl Setting {
         })
     }
 
-    /// Returns the inputs that determine the plans and fates of branches.
+    /// Returns the inputs from which the explorer draws the plans and ends of branches.
     #[must_use]
     pub fn fates(&self) -> Fates<'_> {
         let World { explore, faults, .. } = &self.launcher.world;
         Fates { explore, faults, names: &self.abstractions.names, seed: self.seed, root_ns: self.root_ns }
     }
 
-    /// Returns `plan` in a form that timelines can apply.
+    /// Returns the faults of `plan` for a timeline.
     #[must_use]
     pub fn faults(&self, plan: Plan) -> Faults {
         Faults::new(plan, Arc::clone(&self.restarts) as _).on(self.launcher.options)
     }
 
-    /// Returns the observer state after the boot.
+    /// Returns the observer state at the root moment.
     ///
     /// # Errors
-    /// Never returns an error: the state is created for this world.
+    /// Returns an error if the state belongs to another world, which cannot happen here.
     pub fn inherited_at_boot(&self) -> anyhow::Result<Inherited> {
         let plan = Plan::default();
         let mut witness = Witness::new(&self.abstractions, &plan, &Inherited::new(&self.abstractions))?;
-        // Kernel lines of the boot are left out: they are the same on all timelines and say nothing about the state of
-        // a service.
-        // Violated assertions are left out, too: each timeline reports them again where it begins.
+        // Two kinds of events are left out. Kernel lines of the boot are the same on all timelines and say nothing
+        // about a service's state. Violated assertions are reported again by each timeline when it begins.
         let events = self.ready.events.iter().filter(|event| match &event.what {
             What::Kernel { .. } => false,
             What::Sdk { text } => {
@@ -122,7 +121,7 @@ impl Setting {
         Ok(witness.memory())
     }
 
-    /// Returns the name of a timeline: its identity and its path.
+    /// Returns the name of a timeline: its identity, the seed and its path.
     #[must_use]
     pub fn name(&self, path: &Path) -> String {
         format!("{}{path}", self.identity.path(self.seed))

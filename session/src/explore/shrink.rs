@@ -1,8 +1,8 @@
 //! Shrinking of a finding: removes its forks if possible, then removes faults, then shortens faults.
 //!
-//! **Invariant.** The result does not depend on the number of runs at a time: in each round, the first candidate that
-//! shows the finding is taken. A budget of host time, Ctrl-C, and a failure of the host or the engine only end
-//! shrinking early, with the best plan so far.
+//! **Invariant.** The number of parallel runs does not change the result, because each round takes its first candidate
+//! that shows the finding. Only the budget of host time, Ctrl-C, or a failure of the host or the engine can end
+//! shrinking early. The result is then the best plan so far.
 
 use std::thread;
 
@@ -22,26 +22,26 @@ use super::setting::Setting;
 use super::witness::HitWithEvidence;
 use crate::run::worker::joined;
 
-/// Maximum number of times that the duration of a fault is halved.
+/// Maximum number of times that a fault's duration is halved.
 const HALVINGS_MAX: u32 = 4;
 
-/// Finding that a run has to show.
+/// Finding that a run must show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
     /// Property that is violated.
     pub property: String,
-    /// Signature of the finding; `None` matches any signature of the property.
+    /// Signature of the finding. `None` matches every signature.
     pub signature: Option<String>,
 }
 
 impl Wanted {
-    /// Returns the finding of a hit.
+    /// Returns the wanted finding for a hit.
     #[must_use]
     pub fn of(hit: &Hit) -> Wanted {
         Wanted { property: hit.property.clone(), signature: Some(hit.signature.clone()) }
     }
 
-    /// Returns the first hit of a branch that matches, with its evidence.
+    /// Returns the first matching hit of a branch, with its evidence.
     #[must_use]
     pub fn in_branch<'b>(&self, branch: &'b Branch) -> Option<&'b HitWithEvidence> {
         let signature = self.signature.as_deref();
@@ -51,22 +51,22 @@ impl Wanted {
         })
     }
 
-    /// Returns the first hit of a journey that matches, with its evidence. Each hit is on the branch that made it: the
-    /// branches after it inherit the judge's state, and do not report it again.
+    /// Returns the first matching hit of a route's branches, with its evidence. Only the branch that made a hit has it.
+    /// Later branches inherit the judge's state and do not report the hit again.
     #[must_use]
     pub fn in_journey<'b>(&self, branches: &'b [Branch]) -> Option<&'b HitWithEvidence> {
         branches.iter().find_map(|branch| self.in_branch(branch))
     }
 }
 
-/// Resources that shrinking may use, and conditions that end it early.
+/// Bounds on the resources of shrinking, and conditions that end it early.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits<'l> {
-    /// Number of runs at a time.
+    /// Number of parallel runs.
     pub workers: usize,
-    /// Host time after which it ends, in nanoseconds.
+    /// Host time after which shrinking ends, in nanoseconds.
     pub host_ns: Option<u64>,
-    /// Interrupt that ends it when raised.
+    /// Interrupt that ends shrinking.
     pub interrupt: &'l Interrupt,
 }
 
@@ -74,7 +74,7 @@ pub struct Limits<'l> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ShrinkStep {
-    /// Runs all faults again, without forks and with them.
+    /// Runs all faults again, first without forks, then with them.
     Again,
     /// Removes faults.
     Fewer,
@@ -83,7 +83,7 @@ pub enum ShrinkStep {
 }
 
 impl ShrinkStep {
-    /// Returns a description of the step.
+    /// Returns a description of the step for people.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -101,15 +101,15 @@ pub struct ShrinkProgress {
     pub step: ShrinkStep,
     /// Number of runs so far.
     pub runs: u64,
-    /// Number of times that a better plan was found, including the first one.
+    /// Number of better plans that were found, the first plan included.
     pub better: u64,
     /// Number of faults of the original plan.
     pub faults_before: usize,
     /// Number of faults of the best plan so far.
     pub faults: usize,
-    /// Number of plans of the current round that were tried.
+    /// Number of tried plans in the current round.
     pub tried: usize,
-    /// Number of plans of the current round.
+    /// Number of plans in the current round.
     pub round: usize,
 }
 
@@ -117,36 +117,36 @@ pub struct ShrinkProgress {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ShrinkEnd {
-    /// Each fault that is left is necessary.
+    /// The finding needs each fault that is left.
     Minimal,
     /// The budget of host time was used up.
     Budget,
     /// The interrupt was raised.
     Interrupted,
-    /// A run failed, mostly because the host or the engine did; see [`Shrunk::failed`].
+    /// A run failed, in most cases because the host or the engine failed. [`Shrunk::failed`] has the error.
     Failed,
 }
 
 /// Result of shrinking.
 #[derive(Debug)]
 pub struct Shrunk {
-    /// Route of the best plan: always with a plan and an end.
+    /// Route of the best plan. It always has a plan and an end.
     pub route: Route,
     /// Number of faults of the original plan.
     pub faults_before: usize,
-    /// Finding that the best plan shows.
+    /// Finding that the best plan shows, with its evidence.
     pub found: HitWithEvidence,
-    /// Digest of its trail.
+    /// Digest of the trail under the best plan.
     pub trail: String,
     /// Number of runs.
     pub runs: u64,
-    /// Reason for the end. Unless it is [`ShrinkEnd::Minimal`], fewer or shorter faults may be enough.
+    /// Reason for the end. Only [`ShrinkEnd::Minimal`] means that no fault can be removed.
     pub why: ShrinkEnd,
-    /// Error that ended it, for [`ShrinkEnd::Failed`].
+    /// Error that ended shrinking, for [`ShrinkEnd::Failed`].
     pub failed: Option<String>,
 }
 
-/// Shrinking ended before any run showed the finding, so no plan is known to show it.
+/// Shrinking ended before any run showed the finding, so no plan is known that shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TooEarly {
     /// The budget of host time was used up.
@@ -157,11 +157,12 @@ pub enum TooEarly {
     Interrupted,
 }
 
-/// Shrinks the finding of a path. If it is ended early, returns the best plan so far.
+/// Shrinks the finding of a path. If shrinking is ended early, returns the best plan so far.
 ///
 /// # Errors
-/// Returns an error if no run shows the finding again, or the plan cannot be run. Returns [`TooEarly`] if shrinking was
-/// ended, and [`Failed`](super::path_runner::Failed) if the host or the engine failed, before the finding was shown again.
+/// Returns an error if no run shows the finding again, or if the plan cannot be run. Before the first run that shows
+/// the finding, there is no best plan. An early end then returns [`TooEarly`], and a failure of the host or the engine
+/// [`Failed`](super::path_runner::Failed).
 pub fn shrink(
     setting: &Setting,
     path: &Path,
@@ -187,8 +188,7 @@ pub fn shrink(
     let runs = &mut Runners { setting, wanted, workers, stop, idle: Vec::new() };
     let mut shrinker = Shrinker { names: &setting.abstractions.names, runs, stop, report, progress };
 
-    // The route without forks is tried first because it is simpler: a run of the world under a seed and a plan, and
-    // nothing else.
+    // The route without forks comes first because it is simpler: it needs only a world, a seed and a plan.
     let paths = [Path::default(), path.clone()];
     let end = BranchEnd { open: false, ..end };
     let tries: Vec<Candidate> =
@@ -205,13 +205,13 @@ pub fn shrink(
     Ok(Shrunk { route, faults_before, found, trail, runs: shrinker.progress.runs, why, failed })
 }
 
-/// Returns the faults of a plan that begin before a time.
+/// Returns the plan's faults that begin before `end_ns`.
 fn faults_before(plan: &Plan, end_ns: u64) -> Vec<PlanEntry> {
     let begins = |entry: &&PlanEntry| entry.at_ns < end_ns && matches!(entry.what, What::Fault(_));
     plan.entries().iter().filter(begins).cloned().collect()
 }
 
-/// Candidate: a path, faults and an end that may show the finding.
+/// A path, faults and an end that may show the finding.
 #[derive(Debug, Clone)]
 struct Candidate {
     path: Path,
@@ -237,7 +237,7 @@ struct Shown {
 }
 
 impl Shown {
-    /// Returns the evidence of a journey, if one of its branches shows the finding. The trail is that of the last one.
+    /// Returns the hit if one of a route's branches shows the finding, with the trail digest of the last branch.
     fn of(wanted: &Wanted, branches: &[Branch]) -> Option<Shown> {
         let found = wanted.in_journey(branches)?.clone();
         let trail = super::marks::digest(&branches.last()?.marks);
@@ -272,17 +272,16 @@ impl Ending<'_> {
     }
 }
 
-/// Runner of routes. Each run shows the finding or does not.
+/// Runner of routes that says which routes show the finding.
 trait Runs {
-    /// Returns the largest number of routes that are run at a time.
+    /// Returns the maximum number of routes for one call of [`Runs::run`].
     fn at_a_time(&self) -> usize;
 
-    /// Runs at most [`Runs::at_a_time`] routes, and returns the result of each, in their order. Results after an error
-    /// may be missing.
+    /// Runs routes and returns their results in the same order. Results after an error may be missing.
     fn run(&mut self, routes: &[Route]) -> Vec<anyhow::Result<Option<Shown>>>;
 }
 
-/// Runner of routes on machines of this host.
+/// Runs routes on machines of this host.
 struct Runners<'s, 't> {
     setting: &'s Setting,
     wanted: &'t Wanted,
@@ -302,15 +301,16 @@ impl Runs for Runners<'_, '_> {
             let branches = runner.journey(route, &mut Until(stop))?;
             Ok(Shown::of(wanted, &branches))
         };
-        // A failed machine executes nothing any more, so its runner is dropped.
+        // A failed machine cannot continue, so its runner is dropped.
         let lives = |runner: &PathRunner<'_>| runner.failure().is_none();
         in_turns(routes, &mut self.idle, &mut self.workers, || PathRunner::new(setting), go, lives)
     }
 }
 
-/// Runs routes, at most `workers` at a time, on runners that `make` adds to `idle`. Returns the result of each route, in
-/// their order, up to an error of `make`. If there is a runner and the host has no machines for another one, `workers`
-/// becomes the number of those that there are.
+/// Runs routes on at most `workers` runners in parallel. `make` creates missing runners, which are added to `idle`.
+///
+/// Returns the results in the order of the routes, up to an error of `make`. If `make` fails while there are other
+/// runners, the host has no more machines, and `workers` becomes the number of runners.
 fn in_turns<R: Send>(
     routes: &[Route],
     idle: &mut Vec<R>,
@@ -351,8 +351,8 @@ struct Shrinker<'t> {
 }
 
 impl Shrinker<'_> {
-    /// Shrinks the first candidate that shows the finding. Returns the best one and the reason for the end, or `None`
-    /// if no candidate shows it.
+    /// Shrinks the first candidate that shows the finding. Returns the best candidate and the reason for the end, or
+    /// `None` if no candidate shows it.
     fn best(&mut self, tries: Vec<Candidate>) -> anyhow::Result<Option<(Best, ShrinkEnd, Option<String>)>> {
         let first = match self.first(&tries) {
             Ok(Some((first, shown))) => {
@@ -370,13 +370,13 @@ impl Shrinker<'_> {
         let (why, failed) = match self.fewer(&mut best).and_then(|()| self.shorter(&mut best)) {
             Ok(()) => (ShrinkEnd::Minimal, None),
             Err(error) if error.is::<Interrupted>() => (self.stop.why(), None),
-            // Whatever the error is, it must not cost the plan that shows the finding.
+            // No error may discard the plan that shows the finding.
             Err(error) => (ShrinkEnd::Failed, Some(with_causes(error.as_ref()).to_string())),
         };
         Ok(Some((best, why, failed)))
     }
 
-    /// Removes faults until none can be left out.
+    /// Removes faults until the finding needs all faults that are left.
     fn fewer(&mut self, best: &mut Best) -> anyhow::Result<()> {
         self.progress.step = ShrinkStep::Fewer;
         let all = best.candidate.entries.clone();
@@ -400,7 +400,7 @@ impl Shrinker<'_> {
         }
     }
 
-    /// Shortens faults, one after the other.
+    /// Halves the durations of faults, one fault after the other.
     fn shorter(&mut self, best: &mut Best) -> anyhow::Result<()> {
         self.progress.step = ShrinkStep::Shorter;
         for fault in 0..best.candidate.entries.len() {
@@ -410,7 +410,7 @@ impl Shrinker<'_> {
                 let Some(lasts) = lasts.filter(|ns| **ns > 1) else { break };
                 *lasts /= 2;
                 let candidate = best.candidate.with(entries);
-                // A shorter fault can conflict with another entry of the plan, too.
+                // A shorter fault can conflict with another entry of the plan.
                 if candidate.route(self.names).is_err() {
                     break;
                 }
@@ -428,8 +428,7 @@ impl Shrinker<'_> {
         (self.report)(&self.progress);
     }
 
-    /// Returns the first candidate that shows the finding. If the round is interrupted, a candidate that has shown it
-    /// is still returned.
+    /// Returns the first candidate that shows the finding. Also returns one if the round was interrupted after its run.
     fn first(&mut self, candidates: &[Candidate]) -> anyhow::Result<Option<(usize, Shown)>> {
         (self.progress.tried, self.progress.round) = (0, candidates.len());
         let at_a_time = self.runs.at_a_time();
@@ -459,7 +458,7 @@ impl Shrinker<'_> {
     }
 }
 
-/// Watch that ends a run when shrinking is to end.
+/// Observer that ends a run when shrinking must end.
 struct Until<'i>(&'i Ending<'i>);
 
 impl Watch for Until<'_> {
@@ -488,7 +487,7 @@ mod tests {
     use crate::explore::witness::{Inherited, Testimony};
     use everett_world_file as world_file;
 
-    /// Runner whose results are a function of the number of faults.
+    /// Runs whose results depend only on the number of faults.
     struct Scripted {
         at_a_time: usize,
         result: fn(usize) -> anyhow::Result<Option<Shown>>,
@@ -520,7 +519,7 @@ mod tests {
         Ok(Some(Shown { found: found(), trail: String::new() }))
     }
 
-    /// A branch with these hits and one mark.
+    /// Returns a branch with these hits and one mark.
     fn branch(found: Vec<HitWithEvidence>, mark: u8) -> Branch {
         let world = world_file::parse("[[node]]\nname = \"a\"\n", FilePath::new("w.toml")).unwrap();
         let testimony = Testimony {
@@ -551,7 +550,7 @@ mod tests {
         }
     }
 
-    /// The branches after a hit do not report it again.
+    /// Branches after a hit do not report the hit again.
     #[test]
     fn a_journey_shows_the_finding_on_any_of_its_branches() {
         let wanted = |signature: Option<&str>| Wanted {
@@ -598,7 +597,7 @@ mod tests {
         Ok(best.map(|(best, why, failed)| (best.candidate.entries.len(), why, failed)))
     }
 
-    /// A run on a failed machine shows neither that the finding needs a fault nor that it does not, so shrinking ends.
+    /// A run on a failed machine does not show whether the finding needs a fault, so shrinking ends.
     #[test]
     fn a_failure_ends_it_with_the_best_plan_so_far() {
         for at_a_time in [1, 2, 16] {

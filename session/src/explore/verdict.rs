@@ -1,4 +1,4 @@
-//! Judgement of a history: its counts, and the findings in it.
+//! Judgement of a history: its counts and its findings.
 
 use everett_explorer::property::builtin;
 use everett_explorer::run::HistoryCount;
@@ -7,10 +7,10 @@ use everett_linearizability::{self as history, Budget, Reader, Report, Violation
 use super::abstractions::Abstractions;
 use super::witness::Witness;
 
-/// Largest number of search steps for the histories of one branch.
+/// Maximum number of search steps for the histories of one branch.
 const HISTORY_STEPS_MAX: u64 = 2_000_000;
 
-/// Judges the history that a witness has heard so far, and adds the findings to the witness.
+/// Judges the history that a witness has so far. Adds the findings to the witness and returns the counts.
 pub fn judge_history(abstractions: &Abstractions, witness: &mut Witness<'_>) -> Option<HistoryCount> {
     let spec = abstractions.world.workload.history.clone()?;
     let mut reader = Reader::new(spec);
@@ -38,15 +38,15 @@ pub fn judge_history(abstractions: &Abstractions, witness: &mut Witness<'_>) -> 
     Some(count)
 }
 
-/// Finding in a history.
+/// Violation of a property in a history.
 struct HistoryFinding {
     property: &'static str,
     cause: String,
     text: String,
 }
 
-/// Returns the findings of a report, one for each cause. A lost write, which also makes its history not linearizable,
-/// is one finding.
+/// Returns one finding for each cause in a report. A lost write makes its history not linearizable too, but is only one
+/// finding.
 fn wrong(report: Report) -> Vec<HistoryFinding> {
     let losses = report.losses.into_iter().map(|ViolationGroup { cause, first, count }| {
         let more = match count {
@@ -73,8 +73,8 @@ mod tests {
     use crate::world::event::{Event, What};
     use everett_world_file as world_file;
 
-    /// Returns the findings, as properties and signatures, in a history of this model with lines `process type f
-    /// value`.
+    /// Returns properties and signatures of the findings in a history. `lines` has one operation per line: `process
+    /// type f value`.
     fn found(model: &str, lines: &str) -> Vec<(String, String)> {
         let world = format!("[[node]]\nname = \"a\"\n[workload.history]\nmodel = \"{model}\"\n");
         let world = world_file::parse(&world, Path::new("w.toml")).unwrap();
@@ -100,7 +100,7 @@ mod tests {
             .collect()
     }
 
-    /// Returns the findings after acknowledged additions of these numbers and a read that returns `members`.
+    /// Returns the findings after successful additions of these numbers and a read with the result `members`.
     fn read(process: &str, adds: std::ops::Range<u32>, members: &str) -> Vec<(String, String)> {
         let adds = adds.map(|n| format!("{process} invoke add {n}\n{process} ok add\n"));
         found("set", &(adds.collect::<String>() + &format!("9 invoke read\n9 ok read {members}")))
@@ -121,7 +121,7 @@ mod tests {
         }
     }
 
-    /// A lost write of one key hides neither another loss nor a violation of another key.
+    /// A lost write of one key hides neither another lost write nor a violation of another key.
     #[test]
     fn each_cause_is_a_finding() {
         let lines = "1 invoke enqueue 1\n1 ok enqueue\n1 invoke enqueue 2\n1 ok enqueue\n9 invoke dequeue\n9 ok dequeue 1\n\

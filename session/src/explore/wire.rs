@@ -1,7 +1,7 @@
-//! Frames as messages: the part of a frame's fate on the wire that coverage observes.
+//! Frames as messages: the part of the wire's log that coverage observes.
 //!
-//! A message is identified by its protocol and type, the port of the service, and its direction: to or from the
-//! service. Empty acknowledgments and address resolution are not messages.
+//! Coverage distinguishes messages by protocol, type, service port and direction (to or from the service). Empty
+//! acknowledgments and address resolution are left out.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +11,17 @@ use everett_vmm::wire::summary::{Payload, Summary};
 
 use everett_world_file::{Ready, World};
 
-/// First port of the range for clients (Linux's `ip_local_port_range`).
+/// First port of Linux's range for clients (`ip_local_port_range`).
 const CLIENT_PORTS: u16 = 32_768;
 const FIN: u8 = 1;
 const SYN: u8 = 1 << 1;
 const RST: u8 = 1 << 2;
-/// ICMP types (RFC 792).
+/// ICMP types of an echo reply and an echo request (RFC 792).
 const ECHO_REPLY: u8 = 0;
 const ECHO: u8 = 8;
 
-/// Returns true if this step is the first arrival of a message. A TIMEOUT counts, because here it means that the
-/// message arrived late. It can mean a missing message only in a closed log, and the log of a branch is never closed.
+/// Returns true if this step is the first arrival of a message. In the log of a running branch, TIMEOUT means that the
+/// message arrived late. Only in a closed log can it also mean that the message is missing.
 pub(super) fn arrives(kind: FrameStepKind) -> bool {
     match kind {
         FrameStepKind::Deliver | FrameStepKind::Timeout => true,
@@ -29,7 +29,7 @@ pub(super) fn arrives(kind: FrameStepKind) -> bool {
     }
 }
 
-/// Names of ports: those of services that declare the port on which they listen.
+/// Names of the services that declare a port on which they listen, by this port.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ports(BTreeMap<u16, String>);
 
@@ -43,7 +43,7 @@ impl Ports {
         Ports(named.collect())
     }
 
-    /// Returns the direction of a message and its service: `to` or `from`, and the service's name or port.
+    /// Describes the direction and the service of a message: `to` or `from`, then the service's name or port.
     fn name(&self, from: u16, to: u16) -> String {
         let of = |port: u16| self.0.get(&port).cloned().unwrap_or_else(|| format!("port {port}"));
         let answers = match (self.0.contains_key(&from), self.0.contains_key(&to)) {
@@ -54,7 +54,7 @@ impl Ports {
         if answers { format!("from {}", of(from)) } else { format!("to {}", of(to)) }
     }
 
-    /// Returns the observation for coverage, if the step concerns a message between two of the world's `nodes` nodes.
+    /// Returns the observation for coverage, if the step is a message between two of the world's `nodes` nodes.
     pub(super) fn observed(&self, step: &FrameStep, nodes: usize) -> Option<Observed> {
         let (from, to) = (u16::from(step.from), u16::from(step.to?));
         if usize::from(from) >= nodes || usize::from(to) >= nodes {
@@ -70,7 +70,7 @@ impl Ports {
         Some(Observed { vtime_ns: step.vtime, node: None, what })
     }
 
-    /// Returns the kind of message of a frame.
+    /// Describes the type of a message, or returns `None` if coverage does not observe it.
     fn message(&self, summary: &Summary) -> Option<String> {
         let Summary::Ip { payload, .. } = summary else { return None };
         match payload {

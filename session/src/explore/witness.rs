@@ -1,7 +1,7 @@
-//! Observation of a branch while it runs: coverage, properties, histories, and evidence.
+//! Observer of a branch: coverage, properties, histories and evidence.
 //!
-//! **Invariant.** The result for a branch is a function of the inherited state ([`Inherited`]) and of the branch's
-//! events, taken at the same stops on every worker.
+//! **Invariant.** The result for a branch is a function of the inherited state ([`Inherited`]) and the branch's events.
+//! Every worker takes the events at the same stops.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -27,11 +27,11 @@ use crate::output::show;
 use crate::world::event::{Event, StreamName, What};
 use crate::world::timeline::Timeline;
 
-/// Number of last lines that are kept as evidence of a hit, besides those of a record of several lines.
+/// Maximum number of lines in the evidence of a hit. A hit whose record has several lines can have more.
 const LINES_MAX: usize = 60;
-/// Number of last messages that are kept as evidence of a hit.
+/// Maximum number of messages in the evidence of a hit.
 const PACKETS_MAX: usize = 40;
-/// Number of last faults that are kept as evidence of a hit.
+/// Maximum number of faults in the evidence of a hit.
 const FAULTS_MAX: usize = 60;
 
 /// Observer state that a branch inherits from its parent moment.
@@ -39,15 +39,15 @@ const FAULTS_MAX: usize = 60;
 pub struct Inherited {
     /// State of coverage.
     pub observer: ObserverState,
-    /// State of the properties' judge.
+    /// State of the judge of properties.
     pub judge: JudgeState,
     /// History lines so far.
     pub chain: HistoryChain,
-    /// Start times and plan numbers of the last faults.
+    /// Vtimes and plan numbers of the last faults.
     begun: VecDeque<(u64, u32)>,
-    /// Faults that coverage counts as lasting: kind and targets, by number in the plan.
+    /// Active faults with an end, by plan number: kind, and indices of the affected nodes.
     lasting: BTreeMap<u32, (String, Vec<u16>)>,
-    /// Nodes that lost power for the rest of the workload.
+    /// Nodes that stay without power until the end of the workload.
     off: BTreeSet<u16>,
 }
 
@@ -69,39 +69,39 @@ impl Inherited {
 /// A hit with its evidence.
 #[derive(Debug, Clone)]
 pub struct HitWithEvidence {
-    /// The violation of a property.
+    /// Violation of a property.
     pub hit: PropertyHit,
-    /// Observations before the hit.
+    /// Lines, messages and faults before the hit.
     pub evidence: Evidence,
 }
 
 /// Results of observing a branch.
 #[derive(Debug)]
 pub struct Testimony {
-    /// Coverage that the branch added.
+    /// Coverage points of the branch.
     pub delta: Delta,
-    /// Hits on the branch, each with its evidence.
+    /// Hits on the branch, with their evidence.
     pub found: Vec<HitWithEvidence>,
     /// Names of `sometimes` properties that held.
     pub sometimes: Vec<String>,
     /// Number of faults that began.
     pub faults: u64,
-    /// Number of losses of power in which a disk lost unflushed data.
+    /// Number of power losses in which a disk lost unflushed data.
     pub losses: u64,
-    /// Number of messages that arrived before faults were over for good.
+    /// Number of messages that arrived before the end of all faults.
     pub messages: u64,
     /// Number of bytes that programs and kernels printed.
     pub log_bytes: u64,
-    /// True if the printed lines exceeded the size up to which coverage looks at them.
+    /// True if the lines exceeded the bound on lines that coverage sees.
     pub log_cut: bool,
 }
 
-/// Observations that a witness takes from a timeline.
+/// Event or message that a witness takes from a timeline.
 #[derive(Debug, Clone, Copy)]
 pub enum Observation<'o> {
     /// An event.
     Event(&'o Event),
-    /// The fate of a message between two nodes.
+    /// Fate of a message between two nodes.
     Message(&'o FrameStep),
 }
 
@@ -129,10 +129,10 @@ pub struct Witness<'s> {
 }
 
 impl<'s> Witness<'s> {
-    /// Creates the observer of a branch that continues from `memory` under this plan.
+    /// Creates the observer of a branch that inherits `memory` and runs under `plan`.
     ///
     /// # Errors
-    /// Returns an error if `memory` is of another world.
+    /// Returns an error if `memory` belongs to another world.
     pub fn new(
         abstractions: &'s Abstractions,
         plan: &'s Plan,
@@ -160,12 +160,12 @@ impl<'s> Witness<'s> {
         })
     }
 
-    /// Takes the events and wire steps of a timeline at a stop. Every event and every message is passed to `also`, too.
+    /// Takes the timeline's events and wire steps at a stop. Also passes each event and message to `also`.
     pub fn take(&mut self, timeline: &mut Timeline, also: &mut dyn FnMut(Observation<'_>)) {
         let events = timeline.take_events();
         let nodes = timeline.world().nodes().len();
         for node in 0..nodes {
-            // Console lines are also events, so the bytes are dropped.
+            // Events have the console lines too, so the bytes are dropped.
             timeline.machine_mut(node).output().take_console();
         }
         let steps = timeline.world_mut().wire().take_steps();
@@ -180,12 +180,12 @@ impl<'s> Witness<'s> {
         steps.for_each(|step| self.step(step, nodes, also));
     }
 
-    /// Takes an event.
+    /// Observes an event.
     pub fn hear(&mut self, event: &Event) {
         self.event(event.clone());
     }
 
-    /// Records that faults are over for good.
+    /// Records that no more faults will come.
     pub fn calm(&mut self, vtime_ns: u64) {
         self.is_calm = true;
         self.judge.calm(vtime_ns);
@@ -198,26 +198,26 @@ impl<'s> Witness<'s> {
         self.hits();
     }
 
-    /// Returns the hits so far.
+    /// Returns the hits on the branch so far.
     #[must_use]
     pub fn found(&self) -> &[HitWithEvidence] {
         &self.found
     }
 
-    /// Returns the history up to here.
+    /// Returns the history lines so far.
     pub fn chain(&mut self) -> &HistoryChain {
         self.history.chain()
     }
 
-    /// Returns true if the session reports a violation that is not judged: the world ignores the property, or a fault
-    /// explains the violation.
+    /// Returns true if the event is a violation that does not become a finding. Either the world file ignores the
+    /// property, or a fault explains the violation.
     #[must_use]
     pub fn excuses(&self, event: &Event) -> bool {
         let What::Finding { property, .. } = &event.what else { return false };
         self.judge.excuses(self.abstractions.node(&event.node), property)
     }
 
-    /// Records that a history violates `property`; `cause` identifies the violation.
+    /// Records that a history violates `property`. `cause` tells different violations apart.
     pub fn history_hit(&mut self, vtime_ns: u64, property: &str, cause: &str, text: &str) {
         self.judge.observe(&Seen { vtime_ns, node: None, what: Saw::History { property, cause, text } });
         self.hits();
@@ -237,7 +237,7 @@ impl<'s> Witness<'s> {
         }
     }
 
-    /// Ends the observation and returns its results.
+    /// Ends the observation and returns the results.
     #[must_use]
     pub fn finish(mut self) -> Testimony {
         self.judge.end_records();
@@ -304,7 +304,7 @@ impl<'s> Witness<'s> {
             What::Sdk { text } => self.sdk(vtime_ns, node, text),
             What::Edge { module, edge } => {
                 self.show(vtime_ns, node, Shown::Edge { module: module.clone(), edge: *edge });
-                // Thousands of edges would push everything else out of the evidence.
+                // Thousands of edges would displace everything else from the evidence.
                 return;
             }
             What::End => self.all_on(vtime_ns),
@@ -327,7 +327,7 @@ impl<'s> Witness<'s> {
         self.observer.observe(&Observed { vtime_ns, node, what });
     }
 
-    /// Counts a line, and shows it to coverage within the bound of the world file.
+    /// Counts a line. Coverage sees the line if the world file's bound on lines is not exceeded.
     fn log(&mut self, vtime_ns: u64, node: Option<u16>, bytes: usize, what: impl FnOnce() -> Shown) {
         self.log_bytes = self.log_bytes.saturating_add(bytes as u64);
         if self.log_bytes <= self.abstractions.world.explore.log.0 {
@@ -359,7 +359,7 @@ impl<'s> Witness<'s> {
             Ok(sdk::SdkLine::Event { name, details }) => {
                 self.log(vtime_ns, node, text.len(), || Shown::Sdk { name, details });
             }
-            // The conversation has reported lines that cannot be used.
+            // The conversation has already reported invalid lines.
             Ok(_) | Err(_) => {}
         }
     }
@@ -413,7 +413,7 @@ impl<'s> Witness<'s> {
                 vec![Saw::StandsStill { until_ns: until_ns() }]
             }
             Fault::Node { fault: NodeFault::Reset { .. }, .. } => vec![Saw::Restarted],
-            // The node restarts when the fault ends.
+            // The node restarts only when the fault ends.
             Fault::Node { fault: NodeFault::PowerLoss { .. } | NodeFault::ClockDrift { .. }, .. } => {
                 Vec::new()
             }
@@ -454,15 +454,14 @@ impl<'s> Witness<'s> {
         self.show(vtime_ns, None, Shown::Fault { kind, targets, begins: false });
     }
 
-    /// Records the end of the workload. All faults have ended, and the nodes that no fault switches on again start now,
-    /// because the checks need them.
+    /// Records the end of the workload. Nodes without power start now, because the checks need them.
     fn all_on(&mut self, vtime_ns: u64) {
         for node in std::mem::take(&mut self.off) {
             self.judge.observe(&Seen { vtime_ns, node: Some(node), what: Saw::Restarted });
         }
     }
 
-    /// Returns the nodes that a fault affects. For faults on links these are the named ends, or all nodes if none is
+    /// Returns the nodes that a fault affects. For a fault on links these are the named ends, or all nodes if no end is
     /// named.
     fn targets(&self, fault: &Fault) -> Vec<u16> {
         if let Some(node) = fault.node() {
@@ -482,7 +481,7 @@ impl<'s> Witness<'s> {
         targets
     }
 
-    /// Adds the judge's new hits to `found`, with evidence.
+    /// Adds the judge's new hits to `found`, with their evidence.
     fn hits(&mut self) {
         let new: Vec<PropertyHit> =
             self.judge.hits().skip(self.reported).map(|(_, hit)| hit.clone()).collect();
@@ -523,13 +522,13 @@ impl<'s> Witness<'s> {
     }
 }
 
-/// Returns an event as a line of evidence, without colours.
+/// Formats an event as a line of evidence, without colours.
 #[must_use]
 pub fn plain_line(event: &Event, several: bool) -> String {
     anstream::adapter::strip_str(&show::line(event, several)).to_string()
 }
 
-/// Returns the fate of a message as a line of evidence. `name` returns the name of the node at a port.
+/// Formats the fate of a message as a line of evidence. `name` maps ports to names of nodes.
 #[must_use]
 pub fn message_line<'n>(step: &FrameStep, name: &dyn Fn(u8) -> &'n str) -> String {
     let (from, to) = (name(step.from), step.to.map_or("?", name));
@@ -546,7 +545,7 @@ mod tests {
     use super::*;
     use everett_world_file as world_file;
 
-    /// Returns true if an unmounted file system is a finding after these events under this plan.
+    /// Returns true if a file system that cannot be mounted is a finding after these events under this plan.
     fn is_found(plan: &str, events: &[(u64, What)]) -> bool {
         let world = "[[node]]\nname = \"a\"\ndisk = { path = \"/data\", size = \"64M\" }\n";
         let world = world_file::parse(world, Path::new("w.toml")).unwrap();
@@ -581,8 +580,8 @@ mod tests {
         assert!(is_found(errors, &[&begun[..], &[ends(0), ends(1), begins(2)]].concat()), "both are over");
     }
 
-    /// The checks need all nodes, so one that stays off starts at the end of the workload. That is its first start
-    /// after the fault, as if the plan had switched it on.
+    /// A node that stays off starts at the end of the workload, because the checks need it. The start counts as its
+    /// first start after the fault, as if the plan had scheduled it.
     #[test]
     fn a_node_that_stays_off_has_no_excuse_when_the_checks_switch_it_on() {
         let begins = |id| (1, What::Fault { id, line: String::new() });

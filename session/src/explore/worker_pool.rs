@@ -1,4 +1,4 @@
-//! Pool of worker threads. Each worker owns the machines of one world and runs one branch at a time.
+//! Pool of worker threads. Each worker has its own machines and runs one branch at a time.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::Sender;
@@ -23,10 +23,10 @@ use super::witness::{HitWithEvidence, Inherited};
 use super::working::{Activity, Desk, Working};
 use crate::run::launch::LaunchError;
 
-/// Result of a worker: the branch's number, and its record or the error that ended the worker's run.
+/// Number of a branch, and its record or the error with which its worker ended.
 pub type Done = (u64, anyhow::Result<Record>);
 
-/// Callback before each branch, with the branch's number. Tests use it to slow workers down.
+/// Callback before each branch, with the branch's number. Tests use it to slow down workers.
 pub type Before<'b> = &'b (dyn Fn(u64) + Sync);
 
 /// State that the workers of one exploration share.
@@ -43,11 +43,11 @@ pub struct WorkerPool<'s> {
     changed: Condvar,
 }
 
-/// Workers that are active and workers that stopped early.
+/// Number of active workers, and reasons of the workers that stopped.
 #[derive(Debug)]
 struct WorkerCount {
     working: usize,
-    /// Reason for each worker that stopped because the host could not provide its machines.
+    /// Reasons of the workers that stopped because the host could not provide their machines.
     absent: Vec<String>,
 }
 
@@ -58,11 +58,11 @@ struct Queue {
 }
 
 impl<'s> WorkerPool<'s> {
-    /// Creates the pool for `workers` workers, with an empty queue. Raising `halt` ends the branches that run, without
-    /// a result.
+    /// Creates the pool for `workers` workers, with an empty queue. Raising `halt` ends the running branches without
+    /// results.
     ///
     /// # Errors
-    /// Returns an error under the conditions of [`Setting::inherited_at_boot`].
+    /// See [`Setting::inherited_at_boot`].
     pub fn new(
         setting: &'s Setting,
         store: &'s MomentStore,
@@ -91,7 +91,7 @@ impl<'s> WorkerPool<'s> {
         self.changed.notify_one();
     }
 
-    /// Removes the jobs that no worker has begun, and returns them.
+    /// Removes and returns the jobs that no worker has begun.
     pub fn call_off(&self) -> Vec<Job> {
         self.queue().jobs.drain(..).collect()
     }
@@ -102,20 +102,20 @@ impl<'s> WorkerPool<'s> {
         self.queue().jobs.len()
     }
 
-    /// Closes the queue: no further job will come, and workers stop when it is empty.
+    /// Closes the queue. Workers stop when it is empty.
     pub fn close(&self) {
         self.queue().closed = true;
         self.changed.notify_all();
     }
 
-    /// Stops all workers, also those in the middle of a branch.
+    /// Stops all workers, even in the middle of a branch.
     pub fn stop_all(&self) {
         self.halt.raise();
         self.close();
     }
 
-    /// Runs jobs as the worker with this number, from 0, until the queue is closed and empty. An error or a panic of
-    /// the worker is sent as the result of its branch.
+    /// Runs jobs until the queue is closed and empty. `worker` is the worker's number, from 0. An error or a panic
+    /// becomes the result of the current branch.
     pub fn work(&self, worker: usize, results: &Sender<Done>) {
         let unknown = Desk::default();
         let desk = self.desks.get(worker).unwrap_or(&unknown);
@@ -135,7 +135,7 @@ impl<'s> WorkerPool<'s> {
                         return;
                     }
                     Err(error) => {
-                        // The send fails only if the leader has ended; then the result is not needed.
+                        // Sending fails only if the leader has ended and needs no more results.
                         let _ = results.send((number, Err(error)));
                         return;
                     }
@@ -150,14 +150,14 @@ impl<'s> WorkerPool<'s> {
                 return;
             }
             if failed {
-                // The result carries the failure. The next branch gets new machines.
+                // The result has the failure. The next branch gets new machines.
                 own_runner = None;
             }
         }
     }
 
-    /// Returns true if this worker stops because the host cannot provide its machines, while other workers continue.
-    /// The last worker returns false, so that its error is reported.
+    /// Returns true if this worker stops because the host cannot provide its machines. Other workers then continue. For
+    /// the last worker the function returns false, so that its error is reported.
     fn stops(&self, error: &anyhow::Error) -> bool {
         let host = matches!(
             error.downcast_ref(),
@@ -172,7 +172,7 @@ impl<'s> WorkerPool<'s> {
         true
     }
 
-    /// Returns what each worker does at the moment.
+    /// Returns the current activity of each worker.
     #[must_use]
     pub fn workers(&self) -> Vec<Working> {
         self.desks.iter().map(Desk::look).collect()
@@ -224,8 +224,8 @@ impl<'s> WorkerPool<'s> {
         Ok(record(self.setting, job, branch, executed, clock.elapsed_ns()))
     }
 
-    /// Returns the error of a branch, in words for the operator. A branch in which the host or the engine failed has no
-    /// record: a record must repeat exactly, and such a failure does not.
+    /// Explains a branch's error to the operator. A branch in which the host or the engine failed gets no record,
+    /// because its result would not repeat.
     fn described(&self, error: anyhow::Error, path: &Path) -> anyhow::Error {
         match error.downcast_ref::<Failed>() {
             Some(failed) => anyhow!(
@@ -267,8 +267,7 @@ impl<'s> WorkerPool<'s> {
     }
 }
 
-/// Reports a worker's panic as the result of its branch. Without it, the leader would wait for the branch as long as
-/// other workers live.
+/// Reports a worker's panic as the result of its branch. Otherwise the leader would wait for the branch forever.
 struct PanicReport<'r> {
     number: u64,
     results: &'r Sender<Done>,
@@ -277,13 +276,13 @@ struct PanicReport<'r> {
 impl Drop for PanicReport<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
-            // The send fails only if the leader has ended; then the result is not needed.
+            // Sending fails only if the leader has ended and needs no more results.
             let _ = self.results.send((self.number, Err(anyhow!("a worker has panicked"))));
         }
     }
 }
 
-/// Watch that ends a branch when the interrupt is raised, and notes the vtime.
+/// Observer that shows the vtime to displays and ends a branch when the interrupt is raised.
 struct Halt<'h> {
     interrupt: &'h Interrupt,
     desk: &'h Desk,

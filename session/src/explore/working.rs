@@ -1,26 +1,26 @@
-//! What each worker does at the moment, for displays.
+//! Current activity of each worker, for displays.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use everett_host::time::Stopwatch;
 
-/// Activity of a worker.
+/// What a worker does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activity {
-    /// It waits for a branch.
+    /// Waits for a branch.
     Waits,
-    /// It creates its machines.
+    /// Creates its machines.
     Starts,
-    /// It runs an ancestor again, because no moment of it was kept.
+    /// Runs an ancestor of its branch again, because no moment of the ancestor is stored.
     Derives,
-    /// It runs its branch.
+    /// Runs its branch.
     Runs,
-    /// It has stopped, because the host could not provide its machines.
+    /// Has stopped, because the host could not provide its machines.
     Stopped,
 }
 
 impl Activity {
-    /// Returns the activity as one word.
+    /// Returns a word for displays.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -33,20 +33,20 @@ impl Activity {
     }
 }
 
-/// A worker at one instant.
+/// State of a worker at one instant.
 #[derive(Debug, Clone, Copy)]
 pub struct Working {
-    /// Activity.
+    /// What the worker does.
     pub activity: Activity,
-    /// Branch that it works on; `None` if it waits.
+    /// Number of the worker's branch, or `None` while it waits.
     pub branch: Option<u64>,
-    /// Vtime that its world has reached, in nanoseconds; 0 if it has not run yet.
+    /// Vtime that the worker's world has reached, in nanoseconds; 0 before it runs.
     pub vtime_ns: u64,
-    /// Host time since it began with the branch, or since it waits.
+    /// Host time since the worker began its branch or began to wait.
     pub since: Stopwatch,
 }
 
-/// The current activity of one worker, which the worker writes and displays read.
+/// State of a worker, which the worker writes and displays read.
 #[derive(Debug)]
 pub(super) struct Desk(Mutex<Working>);
 
@@ -58,12 +58,12 @@ impl Default for Desk {
 }
 
 impl Desk {
-    /// Returns the activity.
+    /// Returns the current state.
     pub(super) fn look(&self) -> Working {
         *self.lock()
     }
 
-    /// Begins with a branch.
+    /// Begins a branch.
     pub(super) fn begin(&self, branch: u64, activity: Activity) {
         *self.lock() = Working { activity, branch: Some(branch), vtime_ns: 0, since: Stopwatch::start() };
     }
@@ -73,7 +73,7 @@ impl Desk {
         self.lock().activity = activity;
     }
 
-    /// Notes the vtime that the world has reached.
+    /// Sets the vtime that the world has reached.
     pub(super) fn at(&self, vtime_ns: u64) {
         self.lock().vtime_ns = vtime_ns;
     }
@@ -84,7 +84,7 @@ impl Desk {
     }
 
     fn lock(&self) -> MutexGuard<'_, Working> {
-        // Every write replaces whole values, so a panic of another thread does no harm.
+        // A panic of another thread does no harm, because every write sets whole values.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,20 +1,23 @@
-//! Finding files: a finding with everything that replays it elsewhere, in one file.
+//! Finding files: a finding and everything that is needed to replay it, in one file.
 //!
-//! - this file: what the manifest says about a finding, and the names of members
-//! - `pack`: which files of a run directory and of a world are members; `unpack`: their places on another host
+//! - this file: description of a finding, and names of the archive's members
+//! - `pack`: packing of a run directory and a world
+//! - `unpack`: unpacking on another host
+//!
+//! The members of the archive have these names:
 //!
 //! ```text
-//! run/…             the run directory: run.json, branches.bin, end.json, and the files of the finding
-//! world/NAME/…      the folder NAME of the world file: the file, its lock, and what it names by relative paths
-//! world/everett.absolute/…  what it names by absolute paths
-//! images/DIGEST     files that its machines boot from, if they were asked for
+//! run/…             files of the run directory: run.json, branches.bin, end.json, and the files of the finding
+//! world/NAME/…      files of the folder NAME: the world file, its lock, and files that it names by relative paths
+//! world/everett.absolute/…  files that the world file names by absolute paths
+//! images/DIGEST     files of images, if the operator exported them
 //! ```
 //!
 //! Not here: the archive (`everett_finding_file`), and reading a sealed world (`everett_world_file::seal`).
 //!
-//! **Invariants.** An unpacked world reads no host file outside of its folder. Files of images are stored by their
-//! digests, so they take the place of nothing else in the cache. Moments are no members: a boot is a function of the
-//! world and its images, and a moment from elsewhere could be one that no boot leads to.
+//! **Invariants.** An unpacked world reads no host file outside of its folder. Files of images are stored under their
+//! digests, so they cannot replace other files in the cache. A finding file has no moments, because Everett could not
+//! check that a stranger's moment is the result of a boot.
 
 mod pack;
 mod unpack;
@@ -28,59 +31,60 @@ use serde_json::Value;
 pub use pack::{Packed, Parts, pack};
 pub use unpack::{ImagesTo, Unpacked, about, is_finding_file, unpack};
 
-/// What the manifest says about the finding.
+/// Description of the finding in the manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct About {
-    /// Version of Everett.
+    /// Version of Everett that packed the file.
     pub everett: String,
-    /// Version of the machine.
+    /// Machine version of the finding.
     pub machine_version: String,
-    /// Number of the finding in its run.
+    /// Number of the finding in its run directory.
     pub finding: u32,
-    /// Violated property.
+    /// Name of the violated property.
     pub property: String,
     /// Description of the finding, for people.
     pub text: String,
-    /// Name of its timeline: identity, seed and path.
+    /// Name of the finding's timeline: identity, seed and path.
     pub timeline: String,
-    /// Digest of its trail.
+    /// Digest of the timeline's trail.
     pub trail: String,
-    /// Fault plan of its timeline, one entry a line, for people: it follows from the world, the seed and the path.
+    /// Fault plan of the timeline, for people. A replay derives the plan from the world, the seed and the path.
     pub faults: Vec<Value>,
-    /// Name of the member with the world file.
+    /// Name of the member that is the world file.
     pub world: String,
-    /// Folders of the world that have no files.
+    /// Folders of the world that are empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub folders: Vec<String>,
-    /// Everything else that the world has.
+    /// Seal of the world: environment variables for a compose file, and files of images.
     pub seal: Seal,
 }
 
-/// Folder of the members of the run directory, of the world, and of its images.
+/// Top folders of the archive, for the run directory, the world and its images.
 const RUN: &str = "run";
 const WORLD: &str = "world";
 const IMAGES: &str = "images";
 
-/// Maximum length of a file of the run directory, in bytes.
+/// Maximum length of a file from the run directory, in bytes.
 const RUN_FILE_BYTES_MAX: u64 = 1 << 30;
-/// Maximum length of a file of the world, in bytes: that of a file that is put into a guest.
+/// Maximum length of a file of the world, in bytes. It equals the bound of a file that the agent writes into a guest.
 const WORLD_FILE_BYTES_MAX: u64 = 16 << 20;
-/// Maximum length of all files of the world, in bytes: those that are put into guests, and as much text.
+/// Maximum length of all files of the world, in bytes.
 const WORLD_BYTES_MAX: u64 = 512 << 20;
-/// Maximum number of files of evidence.
+/// Maximum number of evidence files.
 const EVIDENCE_FILES_MAX: usize = EVIDENCE_LINES_MAX;
 
-/// Files of a finding beside its run directory's own, by the beginnings and ends of their names.
+/// Files of a finding in its run directory, as beginning and end of the name. The finding's number lies between them.
 const OF_FINDING: [(&str, &str); 3] =
     [("regression-", ".json"), ("timeline-", ".jsonl"), ("causality-", ".json")];
-/// Files of a run directory.
+/// Files of a run directory that every finding file gets.
 const OF_RUN: [&str; 3] = ["run.json", "branches.bin", "end.json"];
-/// Folder of the evidence in a run directory.
+/// Folder of evidence files in a run directory.
 const FINDINGS: &str = "findings";
 
-/// Returns the part of a world that a colleague does not have, and that only images carry: `None` if all can be fetched
-/// by the lock.
+/// Describes a part of the world that only this host has, such as an image from its local store. Other hosts then need
+/// a finding file with images. Returns `None` if other hosts can fetch everything. `is_locked` says whether the lock
+/// file has an image.
 #[must_use]
 pub fn of_this_host(world: &World, is_locked: impl Fn(&str) -> bool) -> Option<String> {
     use everett_image_origin::ImageOrigin;
@@ -105,7 +109,7 @@ pub fn of_this_host(world: &World, is_locked: impl Fn(&str) -> bool) -> Option<S
     })
 }
 
-/// Returns the name of the member for a file of the world, from its place in the sealed world.
+/// Returns the name of the member for a file of the world. `place` is the file's path in the sealed world.
 fn member_of(place: &SealedPath, folder: &str) -> Option<String> {
     let (prefix, below) = match place {
         SealedPath::Folder(below) => (format!("{WORLD}/{folder}"), below),

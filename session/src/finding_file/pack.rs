@@ -1,4 +1,4 @@
-//! Which files of a run directory and of a world are members of a finding file.
+//! Packing of a run directory and a world into a finding file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -18,49 +18,50 @@ use super::{
 };
 use crate::explore::regression::Regression;
 
-/// Maximum depth of folders that a world file names.
+/// Maximum depth of a folder that the world file names.
 const DEPTH_MAX: usize = 32;
 /// Maximum length of a regression file, in bytes.
 const REGRESSION_BYTES_MAX: u64 = 16 << 20;
-/// Name of the world's folder if it has none of its own.
+/// Name of the world's folder in the archive if its name on this host is invalid.
 const FOLDER: &str = "world";
 
-/// Everything that is packed.
+/// Inputs of [`pack`].
 pub struct Parts<'p> {
-    /// What the manifest says; `world` and `folders` are filled in.
+    /// Description of the finding. [`pack`] fills in `world` and `folders`.
     pub about: About,
-    /// The run directory.
+    /// Path of the run directory.
     pub run: &'p Path,
     /// The world.
     pub world: &'p World,
-    /// What its file names on this host.
+    /// Files and folders that the world file names on this host.
     pub inputs: &'p Inputs,
-    /// Files that its machines boot from, if they are carried.
+    /// Files of images to pack. May be empty.
     pub images: &'p [CacheEntry],
 }
 
 /// A finding file that was written.
 #[derive(Debug, Clone)]
 pub struct Packed {
-    /// Number of its members.
+    /// Number of members.
     pub members: usize,
-    /// Length of its members, in bytes.
+    /// Length of all members, in bytes.
     pub unpacked_bytes: u64,
-    /// Length of the file, in bytes.
+    /// Length of the finding file, in bytes.
     pub bytes: u64,
 }
 
-/// Members by name.
+/// Contents of the members by name, and the folders of the world.
 #[derive(Default)]
 struct Members {
     sources: BTreeMap<String, Content>,
     folders: BTreeSet<String>,
 }
 
-/// Writes a finding file. An existing file is replaced once the new one is complete.
+/// Writes a finding file. An existing file is replaced only when the new file is complete.
 ///
 /// # Errors
-/// Returns an error of one line if a file cannot be read, cannot be a member, or if the finding file cannot be written.
+/// Returns an error of one line if a file cannot be read or cannot be a member, or if the finding file cannot be
+/// written.
 pub fn pack(parts: Parts<'_>, file: &Path, progress: &mut dyn FnMut(u64, u64)) -> anyhow::Result<Packed> {
     let Parts { mut about, run, world, inputs, images } = parts;
     let mut members = Members::default();
@@ -89,7 +90,7 @@ pub fn pack(parts: Parts<'_>, file: &Path, progress: &mut dyn FnMut(u64, u64)) -
     let here = || file.display().to_string();
     let parent = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
-    // Others may read the file, as far as the user's mask allows it.
+    // The operator's umask decides who may read the file.
     let builder = builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let mut temporary = builder.tempfile_in(parent).with_context(here)?;
     let mut out = BufWriter::with_capacity(1 << 20, temporary.as_file_mut());
@@ -102,7 +103,8 @@ pub fn pack(parts: Parts<'_>, file: &Path, progress: &mut dyn FnMut(u64, u64)) -
     Ok(Packed { members: manifest.members.len(), unpacked_bytes: manifest.bytes(), bytes })
 }
 
-/// Returns the names of a world file's folder and of the file. A compose file's project has the folder's name.
+/// Returns the names of the world file's folder and of the world file. The folder keeps its name, because that is the
+/// project name of a compose file.
 fn names_of(file: &Path) -> anyhow::Result<(String, String)> {
     let here = || file.display().to_string();
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -127,7 +129,7 @@ fn of_run(members: &mut Members, run: &Path, about: &About) -> anyhow::Result<()
             members.file(format!("{RUN}/{name}"), &path, RUN_FILE_BYTES_MAX)?;
         }
     }
-    // The regression file names the world file by its path from the run directory.
+    // A regression file has the path of the world file, which differs in the unpacked run directory.
     let name = format!("{RUN}/regression-{}.json", about.finding);
     if let Some(Content::File { path, .. }) = members.sources.get(&name) {
         let text = input::read(path, REGRESSION_BYTES_MAX)?;
@@ -158,7 +160,7 @@ fn of_run(members: &mut Members, run: &Path, about: &About) -> anyhow::Result<()
 }
 
 impl Members {
-    /// Adds what a world file names: a file, a folder with all that is below it, or nothing if nothing is there.
+    /// Adds a file, or a folder with everything below it. A missing path adds nothing.
     fn path(&mut self, name: String, path: &Path, depth: usize) -> anyhow::Result<()> {
         let here = || path.display().to_string();
         let Ok(metadata) = fs::metadata(path) else { return Ok(()) };
@@ -195,7 +197,7 @@ impl Members {
                 path.display()
             );
         }
-        // An exploration that goes on may append to the file meanwhile; these bytes stay.
+        // An exploration may still append to the file. Length and digest cover only the bytes that are in the file now.
         let blake3 = digest(file, bytes).with_context(here)?;
         self.sources.insert(name, Content::File { path: path.to_owned(), bytes, blake3 });
         Ok(())

@@ -62,7 +62,8 @@ fn with(name: &str, content: &[u8]) -> Vec<MemberSource> {
     members
 }
 
-/// Unpacks a file with these members, and returns the folder or the error. Beside the folder nothing appears.
+/// Unpacks a file with these members. Returns the folder or the error, and checks that no other file appears beside the
+/// folder.
 fn unpacked(
     about: About,
     members: &[MemberSource],
@@ -146,12 +147,12 @@ fn strays_are_refused() {
     let error = refused(the_about(), &with("run/run.json", &header("everett-2")));
     assert!(error.contains("was made by machine version everett-2"), "{error}");
     assert!(refused(the_about(), &with("run/run.json", b"{")).contains("run.json"));
-    // A file where a folder must be.
+    // The manifest names a file as a folder.
     let error = refused(about(&|about| about.folders = vec!["world/w/world.toml".to_owned()]), &members());
     assert!(error.contains("world.toml"), "{error}");
 }
 
-/// Returns the manifest of these members, each with its length.
+/// Returns a manifest with these members and lengths.
 fn manifest(about: &About, members: &[(&str, u64)]) -> Manifest<About> {
     let member =
         |(name, bytes): &(&str, u64)| json!({ "name": name, "bytes": bytes, "blake3": "0f".repeat(32) });
@@ -168,7 +169,7 @@ fn lengths_are_bounded_by_the_kind_of_a_member() {
     let too_long = |name: &str| Err(format!("manifest.json: {name} is too long"));
     assert_eq!(refused(&[("run/end.json", super::RUN_FILE_BYTES_MAX)]), Ok(()));
     assert_eq!(refused(&[("run/end.json", super::RUN_FILE_BYTES_MAX + 1)]), too_long("run/end.json"));
-    // No file of the world is too long, but all of them together are. The world file itself has one byte.
+    // Each file of the world is short enough, but their sum is not. The world file itself has one byte.
     let count = super::WORLD_BYTES_MAX / super::WORLD_FILE_BYTES_MAX;
     let names: Vec<String> = (0..count).map(|n| format!("world/w/{n}")).collect();
     let mut files: Vec<(&str, u64)> =
@@ -186,12 +187,12 @@ fn members_need_room_where_they_are_unpacked() {
     fits(ImagesTo::Folder, 103).unwrap();
     let error = fits(ImagesTo::Folder, 102).unwrap_err().to_string();
     assert!(error.contains("it unpacks to 103 ") && error.contains("/place has 102 "), "{error}");
-    // Images that are only verified take no room.
+    // Images need no space if they are only verified.
     fits(ImagesTo::Nowhere, 3).unwrap();
     fits(ImagesTo::Nowhere, 2).unwrap_err();
 }
 
-/// A run directory with two findings and a world of several files, in a folder.
+/// A folder with a run directory that has two findings, and a world of several files.
 struct Host {
     folder: tempfile::TempDir,
     world: World,
@@ -249,7 +250,7 @@ impl Host {
     }
 }
 
-/// Returns the files and the empty folders below a folder.
+/// Returns the files and the empty folders below `folder`.
 fn below(folder: &Path) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -290,7 +291,7 @@ fn a_finding_is_packed_with_its_own_files_and_those_that_its_world_names() {
         "world/shop/world.toml",
     ];
     assert_eq!(below(&into), expected.map(str::to_owned).into());
-    // The seal and the empty folder are no members.
+    // The seal and the empty folder are not members.
     assert_eq!(packed.members, expected.len() - 2);
     assert_eq!(fs::read(into.join("timeline-1.jsonl")).unwrap(), [1]);
     assert_eq!(fs::read(into.join("world/everett.absolute/elsewhere/b")).unwrap(), b"by its absolute path");
@@ -308,7 +309,7 @@ fn folders_and_files_that_are_too_much_are_not_packed() {
     let error = host.pack().unwrap_err();
     assert!(error.contains("/d: more than 32 folders deep"), "{error}");
     fs::remove_dir_all(host.path("shop/conf/d")).unwrap();
-    // A link to a folder above never ends.
+    // The walk through a link to a parent folder would never end.
     std::os::unix::fs::symlink("..", host.path("shop/conf/loop")).unwrap();
     let error = host.pack().unwrap_err();
     assert!(error.contains("more than 32 folders deep") && error.lines().count() == 1, "{error}");
@@ -321,7 +322,7 @@ fn folders_and_files_that_are_too_much_are_not_packed() {
     host.pack().unwrap();
 }
 
-/// Everett names the parts that only this host has, so that `export` asks for `--with-images`.
+/// Everett names the parts that only this host has. `export` then asks for `--with-images`.
 #[test]
 fn parts_that_only_this_host_has_are_named() {
     let folder = tempfile::tempdir().unwrap();
@@ -358,7 +359,7 @@ fn parts_that_only_this_host_has_are_named() {
     assert_eq!(image(ImageOrigin::Built(build)), Some("the image it, which it builds".to_owned()));
 }
 
-/// Returns a seal with one file for everything.
+/// Returns a seal that has a file in each field.
 fn sealed(blake3: &str, bytes: u64) -> About {
     let blob = || Blob { blake3: blake3.to_owned(), bytes };
     let container = SealedContainer {
@@ -409,7 +410,7 @@ fn images_enter_the_cache_under_their_digests_alone() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
-    /// Whatever the names are, nothing appears beside the folder: `unpacked` looks.
+    /// Whatever names the members have, nothing appears beside the folder. [`unpacked`] checks this.
     #[test]
     fn any_names_are_unpacked_below_the_folder_or_refused(
         names in prop::collection::vec("(world|run|images|\\.\\.|[a-z/.]{0,6})(/(w|\\.\\.|\\.|findings|1|[a-z.]{0,4})){0,4}", 0..4),

@@ -1,6 +1,6 @@
-//! The places of a finding file's members on another host.
+//! Unpacking of a finding file on another host.
 //!
-//! All of a file is unpacked and verified before any of it is used.
+//! Everett unpacks and verifies the whole file before it uses any part.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -23,30 +23,30 @@ use super::{
 };
 use crate::world::identity::check_version;
 
-/// Place of the files of images.
+/// Destination of image files.
 #[derive(Debug, Clone, Copy)]
 pub enum ImagesTo<'c> {
-    /// The unpacked world's own folder.
+    /// The folder of the unpacked world.
     Folder,
-    /// The cache, under their digests.
+    /// The cache, where files are named by their digests.
     Cache(&'c Cache),
-    /// Nowhere: they are only verified.
+    /// No destination: the files are only verified.
     Nowhere,
 }
 
 /// An unpacked finding file.
 #[derive(Debug)]
 pub struct Unpacked {
-    /// What its manifest says.
+    /// Description of the finding in the manifest.
     pub about: About,
-    /// Its world file.
+    /// Path of the world file.
     pub world: PathBuf,
 }
 
-/// Returns true if a file begins as finding files do.
+/// Returns true if the file begins like a finding file.
 ///
 /// # Errors
-/// Returns an error if it cannot be read.
+/// Returns an error if the file cannot be read.
 pub fn is_finding_file(path: &Path) -> anyhow::Result<bool> {
     let (file, _) = input::open(path)?;
     let mut begin = Vec::new();
@@ -54,7 +54,7 @@ pub fn is_finding_file(path: &Path) -> anyhow::Result<bool> {
     Ok(begin == MAGIC)
 }
 
-/// Returns what the manifest of a finding file says. It is verified against the rest of the file by [`unpack`] alone.
+/// Returns the description of the finding in a manifest. Only [`unpack`] verifies the rest of the file.
 ///
 /// # Errors
 /// Returns an error of one line that names the file.
@@ -72,11 +72,11 @@ fn open(path: &Path) -> anyhow::Result<Reader<About>> {
     Ok(reader)
 }
 
-/// Unpacks a finding file into the empty folder `into`, as a run directory with its world. The folder will be at
-/// `place`.
+/// Unpacks a finding file into the empty folder `into`, as a run directory with its world. The caller will move the
+/// folder to `place`.
 ///
 /// # Errors
-/// Returns an error of one line that names the file. The folder then has an unknown part of the file.
+/// Returns an error of one line that names the file. In this case `into` has an unknown part of the file.
 pub fn unpack(path: &Path, into: &Path, place: &Path, images: ImagesTo<'_>) -> anyhow::Result<Unpacked> {
     let here = || path.display().to_string();
     let reader = open(path)?;
@@ -112,7 +112,7 @@ pub fn unpack(path: &Path, into: &Path, place: &Path, images: ImagesTo<'_>) -> a
     });
     about.seal.files = of_world.collect();
     new_file(&world.join(SEAL_FILE), &mut &serde_json::to_vec_pretty(&about.seal)?[..]).with_context(here)?;
-    // A header names the world file by its path on the host.
+    // The header has the path of the world file on the other host.
     let mut header = Header::read(into).with_context(here)?;
     check_version(path, &header.machine_version)?;
     let world = place.join(&about.world);
@@ -128,14 +128,14 @@ fn make_folder(folder: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())
 }
 
-/// Writes a file that does not exist yet.
+/// Writes a new file. An existing file is an error.
 fn new_file(path: &Path, content: &mut dyn Read) -> io::Result<()> {
     let mut file = File::create_new(path)?;
     copy_sparse(content, &mut file)?;
     file.flush()
 }
 
-/// Checks that the members are those of a finding, each at its place.
+/// Checks that all members belong to a finding and that none is missing.
 pub(super) fn check(manifest: &Manifest<About>) -> Result<(), String> {
     let About { seal, world, folders, finding, .. } = &manifest.about;
     seal.check()?;
@@ -178,7 +178,7 @@ pub(super) fn check(manifest: &Manifest<About>) -> Result<(), String> {
     if let Some(missing) = needed.iter().find(|name| !names.contains(name.as_str())) {
         return Err(format!("manifest.json: there is no {missing}"));
     }
-    // A world file lies in a folder of its own, beside the seal.
+    // The world file must lie in its own folder beside the seal.
     if world.split('/').count() != 3 || !world.starts_with(&format!("{WORLD}/")) {
         return Err(format!("manifest.json: {world} is not the place of a world file"));
     }
@@ -188,20 +188,21 @@ pub(super) fn check(manifest: &Manifest<About>) -> Result<(), String> {
     }
 }
 
-/// True if a finding file has this file of a run directory.
+/// Returns true if a finding file has the file `below` of the run directory. `finding` is the finding's number.
 fn is_of_run(below: &str, finding: u32) -> bool {
     let of_finding = OF_FINDING.iter().any(|(begin, end)| below == format!("{begin}{finding}{end}"));
     let evidence = below.strip_prefix(&format!("{FINDINGS}/{finding}/"));
     OF_RUN.contains(&below) || of_finding || evidence.is_some_and(|name| !name.contains('/'))
 }
 
-/// True if a finding file has this file of a world: in the folder of the world file, or one of an absolute path.
+/// Returns true if a member may have the path `below` in the folder `world`. Members cannot replace the seal or the
+/// images.
 fn is_of_world(below: &str) -> bool {
     let top = below.split('/').next().unwrap_or_default();
     top != SEAL_FILE && top != IMAGES_FOLDER
 }
 
-/// Checks that there is room for the members.
+/// Checks that the file system has space for the members.
 fn check_space(manifest: &Manifest<About>, into: &Path, images: ImagesTo<'_>) -> anyhow::Result<()> {
     let place = match images {
         ImagesTo::Folder | ImagesTo::Nowhere => into,
@@ -211,7 +212,7 @@ fn check_space(manifest: &Manifest<About>, into: &Path, images: ImagesTo<'_>) ->
     check_free(manifest, images, place, stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
-/// Checks that `free` bytes at a place suffice for the members.
+/// Checks that `free` bytes are enough for the members.
 pub(super) fn check_free(
     manifest: &Manifest<About>,
     images: ImagesTo<'_>,

@@ -17,13 +17,13 @@ use crate::guest::sdk::{self, OUTPUT_FOLDER, OUTPUT_VARIABLE, Sdk};
 const NS_PER_MS: u64 = 1_000_000;
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// All requests to a node's agent, in order: its script. The script is the same under every seed, because drivers and
-/// checks get the seed when they are started.
+/// Agent script: all requests that Everett sends to one node's agent, in order. They are the same under every seed,
+/// because Everett passes the seed to drivers and checks only when it starts them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentScript {
     /// Name of the node.
     pub node: String,
-    /// First request: everything up to the restart point.
+    /// First request. It prepares the machine up to the restart point.
     pub mount: protocol::Mount,
     /// `CLOCK_REALTIME` at vtime 0, in seconds since 1970.
     pub epoch_unix_s: u64,
@@ -35,31 +35,32 @@ pub struct AgentScript {
     pub interfaces: Vec<protocol::Interface>,
     /// Data disks.
     pub disks: Vec<protocol::DataDisk>,
-    /// Words before every command line: the shim of a node with a container image, with its options; otherwise none.
+    /// Words before every command line. A node with a container image has the shim and its options here; other nodes
+    /// have none.
     pub prefix: Vec<String>,
-    /// Files, split into pieces, to be written before the services start.
+    /// Files that the agent writes before the services start, split into pieces.
     pub files: Vec<protocol::PutFile>,
-    /// Services, started together once the files are in place.
+    /// Services. The agent starts all of them after it has written the files.
     pub services: Vec<protocol::Service>,
-    /// Nodes that must be started or ready before the services start at the first boot.
+    /// Nodes that must be started or ready before this node's services start at the first boot.
     pub after: Vec<world_file::After>,
-    /// Names of services that do their work once. The node is ready when they have ended with status 0, and later boots
-    /// do not start them.
+    /// Names of services that run once. The node is ready after all of them ended with status 0. Later boots do not
+    /// start them.
     pub jobs: Vec<String>,
-    /// Names of the services that Everett can restart: those of the world.
+    /// Names of the services that Everett can restart: the services in the world file.
     pub restartable: BTreeSet<String>,
-    /// How Everett stops a service of the node.
+    /// Way in which Everett stops the node's services.
     pub stop: Stop,
     /// Drivers, started when all services are ready.
     pub drivers: Vec<Driver>,
-    /// Checks of this node, run at the end in the world's order.
+    /// Checks of this node, in the order of the world file. They run after the workload.
     pub checks: Vec<Check>,
-    /// Folder that may contain commands of a test template. They are listed before the machine is ready.
+    /// Folder of a test template. The agent lists the commands in this folder before the machine counts as ready.
     pub template: Option<String>,
-    /// The SDK in this node, if the world has it.
+    /// The SDK in this node, if the world file has the section `[sdk]`.
     pub sdk: Option<Sdk>,
-    /// Pause before the last commands and the checks, in nanoseconds of vtime. Meanwhile the world runs without drivers
-    /// and faults.
+    /// Pause before the last commands and the checks, in nanoseconds of vtime. During the pause the world runs without
+    /// drivers and faults.
     pub settle_ns: u64,
 }
 
@@ -72,7 +73,7 @@ pub struct Driver {
     pub repeat: bool,
 }
 
-/// Check, as requested from the agent.
+/// Check by the agent: a command in the guest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Check {
     /// Name of the check in the output.
@@ -81,16 +82,16 @@ pub struct Check {
     pub exec: protocol::Exec,
 }
 
-/// Check of a world.
+/// A check, by either the agent or Everett.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorldCheck {
-    /// Check by a node's agent: the node's index, and the check's index among those of the node.
+    /// Check by an agent: index of its node, and index of the check among that node's checks.
     Agent(usize, usize),
-    /// Check by Everett itself, over the wire.
+    /// Check by Everett, over the wire.
     Host(Arc<HostCheck>),
 }
 
-/// Check in which Everett connects to a node from its own port on the wire and waits for an answer.
+/// Check in which Everett connects to a node from its own wire port and waits for an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostCheck {
     /// Name of the check in the output.
@@ -99,17 +100,17 @@ pub struct HostCheck {
     pub node: usize,
     /// Address and port to connect to.
     pub to: SocketAddr,
-    /// Everett's endpoint on the wire.
+    /// Everett's endpoint on the wire, from which it connects.
     pub host: EndpointConfig,
     /// Bytes to send.
     pub send: Vec<u8>,
-    /// Bytes that the answer has to contain.
+    /// Bytes that must occur in the answer.
     pub expect: Vec<u8>,
-    /// Time limit for connection and answer, in nanoseconds of vtime.
+    /// Time limit for the connection and the answer together, in nanoseconds of vtime.
     pub timeout_ns: u64,
 }
 
-/// Returns the checks of a world whose started nodes are `started`, in the world file's order.
+/// Returns the checks of the nodes in `started`, in the order of the world file. Checks of other nodes are left out.
 #[must_use]
 pub fn world_checks(world: &World, started: &[&Node]) -> Vec<WorldCheck> {
     let mut of_agents = vec![0; started.len()];
@@ -126,7 +127,7 @@ pub fn world_checks(world: &World, started: &[&Node]) -> Vec<WorldCheck> {
                 node,
                 to: SocketAddr::new(address(world, started[node]), talk.tcp),
                 host: EndpointConfig {
-                    // The wire has at most PORTS_MAX ports.
+                    // A wire has at most PORTS_MAX ports, so the number fits.
                     port: started.len() as u8,
                     node: host_port(),
                     ipv4: Some((HOST_ADDRESS, NETWORK_PREFIX)),
@@ -141,14 +142,14 @@ pub fn world_checks(world: &World, started: &[&Node]) -> Vec<WorldCheck> {
     checks
 }
 
-/// Returns Everett's own port on the wire. No node can have its name.
+/// Returns Everett's own port on the wire. Its name is not a valid node name.
 #[must_use]
 pub fn host_port() -> PortConfig {
     PortConfig { name: "_host".to_owned(), mac: [0x02, 0x65, 0x76, 0, 0xff, 0xfe] }
 }
 
 impl AgentScript {
-    /// Creates the script for `node` of `world`; `root` is the root disk of its machine, `image` its container image.
+    /// Creates the script for `node`. `root` is the root disk of the node's machine, `image` its container image.
     #[must_use]
     pub fn new(world: &World, node: &Node, root: protocol::Root, image: Option<&NodeImage>) -> AgentScript {
         let mut files = image.map(|_| containers::shim_files()).unwrap_or_default();
@@ -163,7 +164,7 @@ impl AgentScript {
         } else if world.workload.template.is_some() {
             files.push(output_file());
         }
-        // Variables that the world file gives have precedence.
+        // Variables in the world file override the SDK's.
         let with_sdk = |unit: &str, own: &BTreeMap<String, String>, env: &mut BTreeMap<String, String>| {
             if world.sdk.is_some() {
                 let variables = sdk::variables(unit).into_iter().filter(|(name, _)| !own.contains_key(name));
@@ -174,7 +175,7 @@ impl AgentScript {
         let checks = world.workload.checks.iter().filter(|check| check.node == node.name);
         let volumes = image.map(|_| containers::volumes_disk());
         let disks = node.disks.iter().enumerate().map(|(i, disk)| data_disk(i, disk));
-        // Programs of a container image are started by its shim.
+        // The shim starts the programs of a container image.
         let of_image = |command: &world_file::Command, argv: &mut Vec<String>| {
             if let Some(image) = image {
                 *argv = image.command_line(node, command, command.argv.clone());
@@ -211,7 +212,7 @@ impl AgentScript {
         let composed = node.composed.as_ref();
         let hostname = composed.and_then(|composed| composed.hostname.clone());
         let hostname = hostname.unwrap_or_else(|| node.name.clone());
-        // Names are asked for where programs of containers ask for them.
+        // Nodes of compose files get a DNS server, as containers do.
         let resolver = composed.and(image).map(|_| containers::resolver());
         let nameservers = resolver.iter().map(|_| IpAddr::from(RESOLVER_ADDRESS)).collect();
         let jobs = node.services.iter().filter(|service| service.is_job);
@@ -245,7 +246,7 @@ impl AgentScript {
 }
 
 impl AgentScript {
-    /// Returns the request at the restart point, for a node that joins the world at `vtime_ns`.
+    /// Returns the request that the agent gets at the restart point. The node joins the world at `vtime_ns`.
     #[must_use]
     pub fn join(&self, entropy: Vec<u8>, vtime_ns: u64) -> protocol::Join {
         let seconds = self.epoch_unix_s.saturating_add(vtime_ns / NS_PER_S);
@@ -253,7 +254,7 @@ impl AgentScript {
             entropy: protocol::Bytes(entropy),
             clock: protocol::WallClock {
                 seconds: i64::try_from(seconds).unwrap_or(i64::MAX),
-                // Less than a second.
+                // The remainder is less than 10^9 and fits.
                 nanoseconds: (vtime_ns % NS_PER_S) as u32,
             },
             disks: self.disks.clone(),
@@ -264,8 +265,8 @@ impl AgentScript {
     }
 }
 
-/// Length of the network prefix, in bits. All nodes are in 10.0.0.0/16, numbered from 10.0.0.1 in the world file's
-/// order.
+/// Length of the network prefix, in bits. All nodes are in 10.0.0.0/16. They are numbered from 10.0.0.1 in the order of
+/// the world file.
 const NETWORK_PREFIX: u8 = 16;
 /// Address of Everett's endpoint on the wire.
 const HOST_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 0, 255, 254);
@@ -277,7 +278,7 @@ fn address(world: &World, node: &Node) -> IpAddr {
 /// Returns the address of the node with this index in the world file.
 #[must_use]
 pub fn node_address(index: usize) -> IpAddr {
-    // At most NODES_MAX nodes: the number fits in the last byte.
+    // A world has at most NODES_MAX nodes, so the number fits in the last byte.
     IpAddr::V4(Ipv4Addr::new(10, 0, 0, u8::try_from(index + 1).unwrap_or(u8::MAX)))
 }
 
@@ -287,7 +288,7 @@ fn hosts(world: &World) -> Vec<protocol::HostEntry> {
     world.nodes.iter().map(entry).collect()
 }
 
-/// Returns the lines of `/etc/hosts` of a node that a compose file describes.
+/// Returns the lines of `/etc/hosts` for a node from a compose file.
 fn composed_hosts(world: &World, composed: &world_file::Composed) -> Vec<protocol::HostEntry> {
     let entry = |host: &world_file::HostNames| {
         let address = match &host.of {
@@ -299,7 +300,7 @@ fn composed_hosts(world: &World, composed: &world_file::Composed) -> Vec<protoco
     composed.hosts.iter().filter_map(entry).collect()
 }
 
-/// Returns the serial number of a node's `index`th data disk.
+/// Returns the serial number of the node's data disk with this index.
 #[must_use]
 pub fn data_disk_serial(index: usize) -> String {
     format!("everett-data{index}")
@@ -357,18 +358,19 @@ fn service(service: &world_file::Service) -> protocol::Service {
             world_file::Restart::OnFailure => protocol::Restart::OnFailure { delay_ms },
             world_file::Restart::Always => protocol::Restart::Always { delay_ms },
         },
-        // Services get no history port, so they run as they would on any other machine.
+        // Without a history port, a service runs as it would on any other machine.
         history: false,
     }
 }
 
-/// Pause between attempts of a readiness check, in milliseconds of vtime. A shorter pause would cost more instructions.
+/// Pause between attempts of a readiness check, in milliseconds of vtime. The guest executes more instructions with a
+/// shorter pause.
 const READY_INTERVAL_MS: u64 = 20;
 
-/// Environment variable with the timeline's seed, for drivers and checks.
+/// Environment variable that passes the timeline's seed to drivers and checks.
 pub const SEED_VARIABLE: &str = "EVERETT_SEED";
-/// Environment variable with the number of a repeated driver's earlier starts, or with the number of a test command's
-/// run.
+/// Environment variable that passes its run number to a driver or test command. A repeated driver gets the number of
+/// its earlier starts.
 pub const ROUND_VARIABLE: &str = "EVERETT_ROUND";
 
 fn driver_service(driver: &world_file::Driver) -> protocol::Service {
@@ -384,7 +386,7 @@ fn driver_service(driver: &world_file::Driver) -> protocol::Service {
     }
 }
 
-/// Returns the file to which libraries for test commands append. Writing it also creates its folder.
+/// Returns the empty file to which libraries for test commands append. Writing the file also creates its folder.
 fn output_file() -> protocol::PutFile {
     protocol::PutFile {
         path: format!("{OUTPUT_FOLDER}/sdk.jsonl"),
@@ -395,7 +397,7 @@ fn output_file() -> protocol::PutFile {
     }
 }
 
-/// Returns a command of a test template as a service that is started once, by this plan of its node.
+/// Returns the service that runs the command `name` of a test template once. `plan` is the script of its node.
 #[must_use]
 pub fn test_command(service: String, plan: &AgentScript, name: &str) -> protocol::Service {
     let folder = plan.template.as_deref().unwrap_or_default();
@@ -415,7 +417,7 @@ pub fn test_command(service: String, plan: &AgentScript, name: &str) -> protocol
     }
 }
 
-/// Returns the request for a check that is a command on its node; `None` for any other check.
+/// Returns the request for a check that is a command, `None` for a check over the wire.
 fn agent_check(check: &world_file::Check) -> Option<Check> {
     let CheckKind::Command(command) = &check.what else { return None };
     let exec = protocol::Exec {

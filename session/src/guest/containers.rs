@@ -1,7 +1,8 @@
-//! Nodes whose root filesystem is a container image: how their processes are started.
+//! Processes of nodes whose root filesystem is a container image.
 //!
 //! The agent starts the shim (`everett_guest_image::shim`) in place of each program. The shim prepares the machine as a
-//! container engine would, and becomes the program. The world file completes and overrides the image's configuration.
+//! container engine would, and then executes the program. The image has the program's configuration, and the world file
+//! completes and overrides it.
 
 use std::collections::BTreeMap;
 
@@ -18,10 +19,10 @@ use everett_world_file::{Command, Composed, Node, Ready, STOP_GRACE_NS, Service}
 use crate::guest::programs::{INIT, SHIM};
 
 /// Pause between attempts of an image's healthcheck, in milliseconds of vtime. Container engines pause for seconds,
-/// because attempts cost host time. Here a short pause is better: the node counts as ready at an earlier vtime.
+/// because attempts cost host time. With Everett's short pause, nodes become ready at an earlier vtime.
 const HEALTH_INTERVAL_MS: u64 = 200;
 
-/// Serial number of the disk with the volumes of a container image.
+/// Serial number of the disk that holds the volumes of a container image.
 pub const VOLUMES_SERIAL: &str = "everett-volumes";
 
 const NS_PER_MS: u64 = 1_000_000;
@@ -29,32 +30,32 @@ const NS_PER_MS: u64 = 1_000_000;
 /// The container image of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeImage {
-    /// The image, as the world file names it.
+    /// Name of the image in the world file.
     pub name: String,
     /// The disk with the root filesystem.
     pub disk: RootDisk,
-    /// What the image says about its process.
+    /// Configuration of the image: command, environment, user, volumes, healthcheck.
     pub config: ImageConfig,
     /// Digest of the image, in hexadecimal.
     pub digest: String,
 }
 
-/// How Everett stops the services of a node, to restart them.
+/// Way to stop the services of a node before a restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stop {
-    /// Signal that asks a service to end.
+    /// Signal that asks a service to exit.
     pub signal: i32,
-    /// Time in nanoseconds of vtime from the signal to the kill.
+    /// Time from this signal to `SIGKILL`, in nanoseconds of vtime.
     pub grace_ns: u64,
-    /// True if they have supervisors, through which they get their signals.
+    /// True if the services run under supervisors. Everett then signals a service through its supervisor.
     pub supervised: bool,
 }
 
 impl NodeImage {
-    /// Returns the root disk.
+    /// Opens the disk with the root filesystem.
     ///
     /// # Errors
-    /// Returns an error if a file of the cache cannot be mapped.
+    /// Returns an error if a file in the cache cannot be mapped.
     pub fn open_disk(&self) -> Result<Disk, DiskError> {
         let part = |part: &everett_guest_image::oci::RootPart| FilePart {
             path: part.path.clone(),
@@ -64,9 +65,9 @@ impl NodeImage {
         Disk::open_parts(&self.disk.parts.iter().map(part).collect::<Vec<_>>(), self.disk.digest)
     }
 
-    /// Returns the start of every command line on the node that is not in the world file: the shim, with the image's
-    /// environment, user, folder and volumes. On a node of a compose file, environment, user and folder are those of its
-    /// service, as `docker compose exec` has them.
+    /// Returns the words before every command that is not in the world file: the shim and its options. The options set
+    /// environment, user, folder and volumes. Their values come from the image. A compose file's service overrides
+    /// them, as with `docker compose exec`.
     #[must_use]
     pub fn prefix(&self, node: &Node) -> Vec<String> {
         let plain = Command { argv: Vec::new(), env: BTreeMap::new(), cwd: None, user: None };
@@ -74,7 +75,7 @@ impl NodeImage {
         self.command_line(node, service.map_or(&plain, |service| &service.command), Vec::new())
     }
 
-    /// Returns the command line with which the agent starts a program of the node.
+    /// Returns the command line with which the agent starts the program `argv`: the shim, its options and `argv`.
     #[must_use]
     pub fn command_line(&self, node: &Node, command: &Command, argv: Vec<String>) -> Vec<String> {
         let mut words = vec![SHIM_PATH.to_owned()];
@@ -103,8 +104,8 @@ impl NodeImage {
         words
     }
 
-    /// Returns the paths of the image's volumes, except those at which the node has something of its own, and then those
-    /// of the compose file.
+    /// Returns the mount points of the image's volumes, then those of the compose file's volumes. A volume of the image
+    /// is left out if the node mounts something else at its path.
     fn volumes<'n>(&'n self, node: &'n Node) -> Vec<&'n str> {
         let composed = node.composed.as_ref();
         let is_own = |path: &str| {
@@ -121,17 +122,18 @@ impl NodeImage {
         of_image.chain(of_compose).collect()
     }
 
-    /// Returns the words that a service runs, without the shim; empty if neither the world file nor the image has any.
+    /// Returns the command line of a service without the shim. It is empty if neither the world file nor the image has
+    /// a command.
     #[must_use]
     pub fn argv(&self, service: &Service) -> Vec<String> {
         let Some(process) = &service.image else { return service.command.argv.clone() };
-        // If the world file replaces the entrypoint, the image's command is not used.
+        // An entrypoint in the world file replaces the image's command too.
         let own: &[String] = if process.entrypoint.is_some() { &[] } else { &self.config.command };
         let entrypoint = process.entrypoint.as_deref().unwrap_or(&self.config.entrypoint);
         [entrypoint, process.command.as_deref().unwrap_or(own)].concat()
     }
 
-    /// Returns a service as the agent gets it; `plain` is what the world file alone says.
+    /// Returns the service for the agent. `plain` is the service without the image's configuration.
     pub(crate) fn service(
         &self,
         node: &Node,
@@ -165,13 +167,13 @@ impl NodeImage {
     }
 }
 
-/// Returns true if the services of a node have supervisors. Only nodes with a container image do.
+/// Returns true if the node's services run under supervisors. Only a node from a compose file can have them.
 #[must_use]
 pub fn is_supervised(node: &Node) -> bool {
     node.composed.as_ref().is_some_and(Composed::is_supervised)
 }
 
-/// Returns the command line of a service, after that of its supervisor if it has one.
+/// Puts the supervisor's command line before a service's, if the node has supervisors.
 fn supervised(node: &Node, service: &Service, line: Vec<String>) -> Vec<String> {
     if !is_supervised(node) {
         return line;
@@ -182,7 +184,7 @@ fn supervised(node: &Node, service: &Service, line: Vec<String>) -> Vec<String> 
     words.map(str::to_owned).chain(line).collect()
 }
 
-/// Returns how the services of a node are stopped. The compose file has precedence over the image.
+/// Returns the way to stop the services of a node. The compose file overrides the image.
 #[must_use]
 pub fn stop(node: &Node, image: Option<&NodeImage>) -> Stop {
     let composed = node.composed.as_ref();
@@ -194,7 +196,7 @@ pub fn stop(node: &Node, image: Option<&NodeImage>) -> Stop {
     }
 }
 
-/// Returns the options of the shim for what a compose file says about a node.
+/// Returns the shim's options for the settings of a compose file.
 fn of_compose(composed: &Composed) -> Vec<(&'static str, String)> {
     let mut options = Vec::new();
     for (number, bind) in composed.binds.iter().enumerate() {
@@ -212,16 +214,16 @@ fn of_compose(composed: &Composed) -> Vec<(&'static str, String)> {
     options
 }
 
-/// Unit of the DNS server that machines of compose files have.
+/// Service name of the DNS server on nodes from compose files.
 const RESOLVER_UNIT: &str = "everett-dns";
 
-/// Returns the DNS server of a machine as the agent gets it.
+/// Returns the DNS server as a service for the agent.
 #[must_use]
 pub fn resolver() -> protocol::Service {
     service(RESOLVER_UNIT, vec![SHIM_PATH.to_owned(), RESOLVER.to_owned()])
 }
 
-/// Returns a service with nothing but a command line.
+/// Returns a service that has only a name and a command line.
 pub(crate) fn service(name: &str, argv: Vec<String>) -> protocol::Service {
     protocol::Service {
         name: name.to_owned(),
@@ -235,13 +237,13 @@ pub(crate) fn service(name: &str, argv: Vec<String>) -> protocol::Service {
     }
 }
 
-/// Returns the shim as the agent gets it.
+/// Returns the shim's program file, in pieces for the agent.
 #[must_use]
 pub fn shim_files() -> Vec<protocol::PutFile> {
     program_files(SHIM_PATH, SHIM)
 }
 
-/// Returns the supervisor of services as the agent gets it.
+/// Returns the supervisor's program file, in pieces for the agent.
 #[must_use]
 pub fn init_files() -> Vec<protocol::PutFile> {
     program_files(INIT_PATH, INIT)
@@ -258,7 +260,7 @@ fn program_files(path: &str, program: &[u8]) -> Vec<protocol::PutFile> {
     program.chunks(limits::PUT_FILE_BYTES_MAX).enumerate().map(piece).collect()
 }
 
-/// Returns the disk of a node's volumes as the agent gets it. Its filesystem exists already.
+/// Returns the disk with a node's volumes. The agent does not format it, because [`formatted`] already has.
 #[must_use]
 pub fn volumes_disk() -> protocol::DataDisk {
     protocol::DataDisk {
@@ -270,16 +272,16 @@ pub fn volumes_disk() -> protocol::DataDisk {
     }
 }
 
-/// Writes an empty ext4 filesystem to a new disk. The guest does not make it, because an image may lack `mkfs.ext4`.
+/// Writes an empty ext4 filesystem to a new disk. Everett does this because the image may lack `mkfs.ext4`.
 #[must_use]
 pub fn formatted(mut disk: Disk, serial: &str) -> Disk {
     let hash = blake3::hash(serial.as_bytes());
     let mut uuid = [0; 16];
     uuid.copy_from_slice(&hash.as_bytes()[..16]);
-    // UUID version 8 (RFC 9562), whose content is free.
+    // UUID version 8 (RFC 9562) leaves the other bits free.
     uuid[6] = (uuid[6] & 0x0f) | 0x80;
     uuid[8] = (uuid[8] & 0x3f) | 0x80;
-    // The world file accepts only sizes that the filesystem can have.
+    // The world file accepts only sizes that an ext4 filesystem can have.
     for block in everett_guest_image::ext4::empty(disk.len(), uuid).unwrap_or_default() {
         disk.write(block.offset, &block.content);
     }
@@ -308,7 +310,7 @@ mod tests {
         }
     }
 
-    /// Returns a world whose node has an image and these lines.
+    /// Returns a world whose node has an image. `lines` are added to the node's table.
     fn world(lines: &str) -> (tempfile::TempDir, World) {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("i.tar"), "").unwrap();
@@ -377,7 +379,7 @@ mod tests {
         let health = ready("").unwrap();
         let protocol::ReadyCheck::Command { argv } = &health.check else { panic!("{health:?}") };
         assert_eq!(argv.last().map(String::as_str), Some("check"));
-        // The world's own time limit is longer than the image's two seconds.
+        // The world file's time limit of 60 s is longer than the image's two seconds, so it applies.
         assert_eq!((health.interval_ms, health.limit_ms), (HEALTH_INTERVAL_MS, 60_000));
         assert_eq!(ready("[[node.service]]\nhealthcheck = false\n"), None);
         assert_eq!(ready("service = [\"x\"]\n"), None);

@@ -1,9 +1,10 @@
-//! Contents of guests: requests to their agents, programs that Everett adds, symbols of their kernels.
+//! Contents of guests: requests to agents, programs that Everett adds, kernel symbols.
 //!
-//! - [`agent_script`]: a node of a world file as requests to the agent in the guest
-//! - [`containers`]: command lines of processes of container images
-//! - `sdk`: files and variables of the SDK; `programs`: the programs for guests, in builds with them
-//! - [`symbols`]: names of addresses in a guest's kernel
+//! - [`agent_script`]: all requests to a node's agent
+//! - [`containers`]: command lines for processes of container images
+//! - `sdk`: files and environment variables of the SDK
+//! - `programs`: programs that Everett puts into guests
+//! - [`symbols`]: names of code addresses in guest kernels
 
 pub mod agent_script;
 pub mod containers;

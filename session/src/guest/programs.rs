@@ -1,5 +1,6 @@
-//! Programs that guests of container images and of worlds with the SDK get. Builds without the feature `containers` have
-//! none, and refuse such worlds.
+//! Programs that Everett puts into guests of container images and of worlds with the SDK.
+//!
+//! Builds without the feature `containers` lack these programs and refuse worlds that need them.
 
 use anyhow::bail;
 use everett_world_file::World;
@@ -17,7 +18,7 @@ mod none {
 #[cfg(not(feature = "containers"))]
 pub(crate) use none::{COLLECTOR, INIT, LIBRARY, SHIM};
 
-/// Fails if the world's guests need programs that this build lacks.
+/// Returns an error if the world's guests need programs that this build lacks.
 pub(crate) fn check(world: &World) -> anyhow::Result<()> {
     if cfg!(feature = "containers") {
         return Ok(());

@@ -1,6 +1,7 @@
-//! The SDK in guests: files, variables and the collector of its lines.
+//! The SDK in guests: its files, its environment variables and the collector of its lines.
 //!
-//! A world without `[sdk]` gets none of them, because a file or a process more is another trail.
+//! Guests of worlds without the section `[sdk]` get nothing from this file, because an extra file or process changes
+//! the trail.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +12,13 @@ use everett_world_file as world_file;
 
 use crate::guest::programs::{COLLECTOR, LIBRARY};
 
-/// Environment variable with the output folder, for commands of a test template.
+/// Environment variable with the output folder of test commands.
 pub(crate) const OUTPUT_VARIABLE: &str = "ANTITHESIS_OUTPUT_DIR";
-/// Output folder for commands of a test template.
+/// Output folder of test commands.
 pub(crate) const OUTPUT_FOLDER: &str = "/tmp/antithesis";
-/// Environment variable with the file to which programs write if they cannot load the library, such as static ones.
+/// Environment variable with the output file of programs that cannot load the library, such as static ones.
 pub(crate) const LOCAL_VARIABLE: &str = "ANTITHESIS_SDK_LOCAL_OUTPUT";
-/// Environment variable with the program that asks for quiet periods.
+/// Environment variable with the path of a program that requests quiet periods, i.e. pauses without faults.
 pub(crate) const STOP_FAULTS_VARIABLE: &str = "ANTITHESIS_STOP_FAULTS";
 /// Time limit for the start of the collector, in milliseconds of guest time.
 const COLLECTOR_LIMIT_MS: u64 = 60_000;
@@ -25,13 +26,14 @@ const COLLECTOR_LIMIT_MS: u64 = 60_000;
 /// The SDK in a node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sdk {
-    /// Command that starts the collector. It ends when the collector takes lines.
+    /// Command that starts the collector. The command ends when the collector accepts lines.
     pub collector: protocol::Exec,
-    /// Time from ready services to a complete setup, in nanoseconds of vtime. `None` if the setup is not waited for.
+    /// Time limit from ready services to the SDK's "setup complete" line, in nanoseconds of vtime. `None` if Everett
+    /// does not wait for this line.
     pub setup_timeout_ns: Option<u64>,
 }
 
-/// Returns the SDK of a node.
+/// Returns the SDK settings of a node.
 pub(crate) fn of_node(sdk: &world_file::Sdk) -> Sdk {
     let argv = vec![COLLECTOR_PATH.to_owned(), "--collect".to_owned()];
     Sdk {
@@ -40,7 +42,7 @@ pub(crate) fn of_node(sdk: &world_file::Sdk) -> Sdk {
     }
 }
 
-/// Returns the library and the collector as the agent gets them.
+/// Returns the library and the collector, in pieces for the agent.
 pub(crate) fn files() -> Vec<protocol::PutFile> {
     let file = |path: &'static str, mode: u32, content: &'static [u8]| {
         let piece = move |(number, data): (usize, &[u8])| protocol::PutFile {
@@ -55,9 +57,9 @@ pub(crate) fn files() -> Vec<protocol::PutFile> {
     file(LIBRARY_PATH, 0o644, LIBRARY).chain(file(COLLECTOR_PATH, 0o755, COLLECTOR)).collect()
 }
 
-/// Returns the environment variables of a program; `unit` is its name.
+/// Returns the SDK's environment variables for the service, driver or check `unit`.
 pub(crate) fn variables(unit: &str) -> BTreeMap<String, String> {
-    // Each unit has a file of its own: some libraries begin with an empty one.
+    // Each unit has its own file, because some libraries truncate the file when they start.
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
     let local: String = unit.chars().map(plain).collect();
     BTreeMap::from([

@@ -1,4 +1,4 @@
-//! Configuration of an image's packages in a machine, for the jobs that `everett-guest-image` describes.
+//! Configuration of an image's packages in a machine. `everett-guest-image` describes the jobs.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -18,17 +18,17 @@ use super::steps::{self, Attend};
 use crate::machines::EngineOptions;
 use crate::world::identity::MACHINE_VERSION;
 
-/// Boot seed under which packages are configured, so that the result is the same on every host.
+/// Boot seed of the machine. With a fixed seed, every host configures packages in the same way.
 const BOOT_SEED: BootSeed = BootSeed::new(0);
-/// Size of the buffer for copying the out disk, in bytes.
+/// Size of the buffer with which the result is copied, in bytes.
 const COPY_BYTES: usize = 1 << 20;
 
-/// Configures packages on the soft engine.
+/// Configures packages in a machine on the soft engine.
 #[derive(Debug)]
 pub struct SoftConfigure<'a> {
     cache: &'a Cache,
     interrupt: &'a Interrupt,
-    /// Copy of the out disk, deleted when this value is dropped.
+    /// Copy of the machine's result. Dropping this value deletes the copy.
     out_disk: Option<NamedTempFile>,
 }
 
@@ -58,7 +58,7 @@ impl<'a> SoftConfigure<'a> {
         EngineOptions::default().machine(config).map_err(|e| failed(&e))
     }
 
-    /// Copies the first `tar_bytes` bytes of the out disk into a file.
+    /// Copies the machine's result, the first `tar_bytes` bytes of the out disk, into a file.
     fn copy(&mut self, machine: &Machine, tar_bytes: u64) -> io::Result<PathBuf> {
         let disk = machine.disk(OUT_DISK).ok_or_else(|| io::Error::other("the machine has no out disk"))?;
         if tar_bytes > disk.len() {
@@ -70,7 +70,7 @@ impl<'a> SoftConfigure<'a> {
         let mut buffer = vec![0; COPY_BYTES];
         let mut at = 0;
         while at < tar_bytes {
-            // At most COPY_BYTES, so the cast loses nothing.
+            // The length is at most COPY_BYTES and fits.
             let length = (tar_bytes - at).min(COPY_BYTES as u64) as usize;
             disk.read(at, &mut buffer[..length]);
             file.write_all(&buffer[..length])?;
@@ -83,7 +83,7 @@ impl<'a> SoftConfigure<'a> {
     }
 }
 
-/// Index of the out disk in the machine's list of disks.
+/// Index of the out disk, to which the machine writes its result.
 const OUT_DISK: usize = 1;
 
 impl Configure for SoftConfigure<'_> {

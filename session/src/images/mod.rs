@@ -1,8 +1,9 @@
-//! Images of worlds, built by `everett-guest-image`; their packages are configured in one of Everett's machines.
+//! Images of worlds. `everett-guest-image` builds them; a machine of Everett configures their packages.
 //!
-//! - this file: an image from the cache, or built
-//! - `sealed`: images that came in a finding file
-//! - [`configure`]: configures Debian packages in a machine; [`steps`]: sends an agent a list of requests
+//! - this file: a world's image, from the cache or newly built
+//! - `sealed`: images of worlds from finding files
+//! - [`configure`]: machine that configures Debian packages
+//! - [`steps`]: list of requests to an agent
 
 pub mod configure;
 mod sealed;
@@ -37,27 +38,27 @@ use crate::output::progress::{self, Task};
 use crate::output::style;
 use crate::world::identity::Identity;
 
-/// An image in the cache.
+/// Image of a world, stored in the cache.
 #[derive(Debug, Clone)]
 pub struct WorldImage {
-    /// Files that machines boot from.
+    /// Files from which the machines boot.
     pub files: BootFiles,
     /// Digest of the whole image, in hexadecimal.
     pub digest: String,
-    /// Number of packages it was made from.
+    /// Number of packages in the image, the kernel's included.
     pub packages: usize,
-    /// Total size of its files in bytes.
+    /// Total size of the image's files, in bytes.
     pub bytes: u64,
-    /// Path of the lock file with the versions of its packages, if it has packages.
+    /// Path of the lock file with the package versions, if the image has packages.
     pub lock: Option<PathBuf>,
-    /// Its files, as the seal of a world names them.
+    /// The image's files by digest, as a finding file lists them.
     pub sealed: SealedImages,
-    /// Its files.
+    /// The image's files, with their paths.
     pub entries: Vec<CacheEntry>,
 }
 
 impl WorldImage {
-    /// Adds the container images of nodes. Without any, nothing changes.
+    /// Adds the container images of nodes. The digest stays the same if there are none.
     fn add(&mut self, world: &World, made: Vec<Made>, images: BTreeMap<String, Arc<NodeImage>>) {
         if images.is_empty() {
             return;
@@ -66,7 +67,7 @@ impl WorldImage {
             self.entries.extend(image.entries().cloned());
             self.sealed.containers.push(sealed::of_container(name, &image.files, nodes));
         }
-        // Images share layers.
+        // Images can share layers.
         self.entries.sort_by(|a, b| a.path.cmp(&b.path));
         self.entries.dedup();
         let mut hasher = blake3::Hasher::new();
@@ -82,15 +83,15 @@ impl WorldImage {
         self.files.images = images;
     }
 
-    /// Returns the identity of `world` on this image.
+    /// Returns the identity of `world` with this image.
     #[must_use]
     pub fn identity(&self, world: &World) -> Identity {
         Identity::new(world, std::slice::from_ref(&self.digest))
     }
 }
 
-/// Returns the image of a world, from the cache or newly built. All nodes of a world share it. Registries and mirrors are
-/// asked through `access`.
+/// Returns the image that all nodes of a world share, from the cache or newly built. Requests to registries and mirrors
+/// go through `access`.
 ///
 /// # Errors
 /// Returns an error of one line if a part of the image cannot be fetched, built or cached.
@@ -112,7 +113,7 @@ pub fn get(
     if world.seal.is_some() { made.map_err(|error| sealed::without_images(&error)) } else { made }
 }
 
-/// Makes the image of a world, or takes its parts from the cache.
+/// Makes the image of a world. Parts that the cache has are not made again.
 fn make(
     progress: &dyn progress::Progress,
     world: &World,
@@ -125,7 +126,7 @@ fn make(
     let mut machine = SoftConfigure::new(cache, interrupt);
     let clock = Stopwatch::start();
     let mut stage_report = StageReport { display: progress.begin(Task::Image), is_slow: false };
-    // Container images first: their errors show in a moment, and a kernel takes longer.
+    // Container images come first: their errors appear quickly, and a kernel takes longer.
     let containers = Containers::get(world, spec.lock.as_deref(), cache, access, &mut stage_report)?;
     spec.images.clone_from(&containers.pinned);
     let built = build(&spec, cache, access, &mut machine, &mut stage_report);
@@ -146,17 +147,17 @@ fn make(
     Ok(image)
 }
 
-/// The container images of a world's nodes.
+/// Container images of a world's nodes.
 #[derive(Default)]
 struct Containers {
     images: BTreeMap<String, Arc<NodeImage>>,
-    /// Images that came from registries.
+    /// Names and digests of the images from registries, for the lock file.
     pinned: Vec<LockedImage>,
-    /// Each image once, with its name and its nodes.
+    /// Container images, each once.
     made: Vec<Made>,
 }
 
-/// A container image with its nodes.
+/// Container image with the names of its nodes.
 pub(crate) struct Made {
     pub(crate) name: String,
     pub(crate) image: ContainerImage,
@@ -164,7 +165,7 @@ pub(crate) struct Made {
 }
 
 impl Containers {
-    /// Gets the images of all nodes that have one.
+    /// Gets the container images of all nodes.
     fn get(
         world: &World,
         lock: Option<&Path>,
@@ -208,13 +209,13 @@ impl Containers {
     }
 
     fn entries(&self) -> impl Iterator<Item = &CacheEntry> {
-        // Images share layers.
+        // Images can share layers.
         let all = self.made.iter().flat_map(|made| made.image.entries());
         all.map(|entry| (&entry.path, entry)).collect::<BTreeMap<_, _>>().into_values()
     }
 }
 
-/// Returns a container image as the image of a node.
+/// Returns a container image as the image of `node`. A service without a command is an error.
 fn node_image(name: &str, image: &ContainerImage, node: &Node) -> anyhow::Result<NodeImage> {
     let node_image = NodeImage {
         name: name.to_owned(),
@@ -231,7 +232,7 @@ fn node_image(name: &str, image: &ContainerImage, node: &Node) -> anyhow::Result
     Ok(node_image)
 }
 
-/// Returns what an image says about its process, for a first world file.
+/// Returns ports and healthcheck of a container image, for the first world file that `everett init` writes.
 ///
 /// # Errors
 /// Returns an error of one line that names the image.
@@ -258,7 +259,7 @@ fn of_built(built: image::BuiltImage, lock: Option<PathBuf>) -> anyhow::Result<W
     Ok(WorldImage { files, digest, packages, bytes, lock, sealed, entries })
 }
 
-/// Returns the image specification of a world. `world.lock` lies beside `world.toml`.
+/// Returns the image specification of a world. Its lock file lies beside the world file.
 fn spec(world: &World) -> ImageSpec {
     let (suite, root) = match &world.image.root {
         Root::Packages { suite, packages } => {
@@ -273,7 +274,7 @@ fn spec(world: &World) -> ImageSpec {
         Root::Path(path) => (SUITE_DEFAULT.to_owned(), RootSource::Tar(path.clone())),
     };
     let mut spec = ImageSpec::of_packages(&suite, Vec::new(), unix_s());
-    // If every node has a container image, no root filesystem is made.
+    // If every node has a container image, no node needs a root filesystem from packages.
     spec.root = if world.nodes.iter().all(|node| node.image.is_some()) { RootSource::None } else { root };
     if let Some(path) = &world.image.kernel {
         let modules = world.image.kernel_modules.clone();
@@ -288,18 +289,18 @@ fn spec(world: &World) -> ImageSpec {
     spec
 }
 
-/// Returns the mirror of worlds that name none, if the environment names one.
+/// Returns the mirror that the environment names. Worlds whose file names no mirror use it.
 fn mirror_of_user() -> Option<String> {
     std::env::var(MIRROR_VARIABLE).ok().filter(|mirror| !mirror.is_empty())
 }
 
-/// Environment variable with the address of the only mirror of worlds that name none.
+/// Environment variable with the mirror's address. Worlds whose file names no mirror use only this mirror.
 const MIRROR_VARIABLE: &str = "EVERETT_MIRROR";
 
-/// Debian suite of the kernel if the root filesystem is not made from packages.
+/// Debian suite that the kernel comes from if the root filesystem is not made from packages.
 const SUITE_DEFAULT: &str = "bookworm";
 
-/// A kernel as a temporary ELF file, deleted when this value is dropped.
+/// ELF file of a kernel in a temporary file. Dropping this value deletes the file.
 #[derive(Debug)]
 pub struct UnpackedKernel(NamedTempFile);
 
@@ -311,10 +312,10 @@ impl UnpackedKernel {
     }
 }
 
-/// Unpacks the ELF file of a `vmlinux` or a `bzImage`.
+/// Unpacks the ELF file from a `bzImage`, or copies a `vmlinux`.
 ///
 /// # Errors
-/// Returns an error if it cannot be read, is not a kernel, or the temporary file cannot be written.
+/// Returns an error if `path` cannot be read or is not a kernel, or if the temporary file cannot be written.
 pub fn unpack_kernel(path: &Path) -> anyhow::Result<UnpackedKernel> {
     let vmlinux = read_vmlinux(path)?;
     let file = NamedTempFile::new().context("cannot make a temporary file")?;
@@ -325,7 +326,7 @@ pub fn unpack_kernel(path: &Path) -> anyhow::Result<UnpackedKernel> {
 /// Forwards the progress of an image build to a [`progress::Display`].
 struct StageReport<'p> {
     display: Box<dyn progress::Display + 'p>,
-    /// True if the build had to download, unpack or make a root file system.
+    /// True if the build downloaded, unpacked or made a file system.
     is_slow: bool,
 }
 

@@ -1,7 +1,7 @@
-//! Images of sealed worlds: files that came in a finding file, found by their digests.
+//! Images of sealed worlds, i.e. worlds from a finding file. Everett finds the images' files by their digests.
 //!
-//! The image's digest is computed from the files that are found, so a seal cannot promise an image that it does not
-//! have.
+//! Everett computes the image's digest from the files that it found. A finding file therefore cannot claim a digest
+//! that its files do not have.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -22,10 +22,10 @@ use everett_world_file::seal::{self, Blob, IMAGES, SealedContainer, SealedImages
 
 use super::{Made, WorldImage, node_image, of_built};
 
-/// Maximum length of a file of an image, in bytes: that of a layer.
+/// Maximum length of a file of an image, in bytes. It equals the bound of a layer.
 const IMAGE_FILE_BYTES_MAX: u64 = 16 << 30;
 
-/// Returns the seal's description of the files that machines boot from.
+/// Lists the files from which machines boot, for a finding file.
 pub(super) fn of_boot(
     vmlinux: &CacheEntry,
     initramfs: &CacheEntry,
@@ -42,7 +42,7 @@ pub(super) fn of_boot(
     }
 }
 
-/// Returns the seal's description of a container image.
+/// Lists the files of a container image, for a finding file.
 pub(super) fn of_container(name: String, files: &ImageFiles, nodes: Vec<String>) -> SealedContainer {
     let layers = files.layers.iter().map(blob).collect();
     SealedContainer { name, nodes, config: blob(&files.config), tables: blob(&files.tables), layers }
@@ -52,7 +52,7 @@ fn blob(entry: &CacheEntry) -> Blob {
     Blob { blake3: entry.blake3.clone(), bytes: entry.bytes }
 }
 
-/// Returns the image of a sealed world: from the folder beside its world file, or from the cache.
+/// Returns the image of a sealed world. Its files come from the folder beside the world file, or from the cache.
 pub(super) fn get(world: &World, images: &SealedImages, cache: &Cache) -> anyhow::Result<WorldImage> {
     let gate = cache.enter()?;
     let folder = seal::beside(&world.file).join(IMAGES);
@@ -96,7 +96,7 @@ pub(super) fn get(world: &World, images: &SealedImages, cache: &Cache) -> anyhow
     Ok(image)
 }
 
-/// Returns a file of an image, after a check of its content.
+/// Returns a file of an image from `folder`, or else from the cache. The digest of a file in `folder` is checked.
 fn find(folder: &Path, blob: &Blob, cache: &Cache) -> anyhow::Result<CacheEntry> {
     let path = folder.join(&blob.blake3);
     let (mut file, metadata) = match input::open(&path) {
@@ -128,8 +128,8 @@ fn digest_of(file: &mut File) -> std::io::Result<String> {
     Ok(hasher.finalize().to_hex().to_string())
 }
 
-/// Refuses an image that a sealed world without images would take from its host: building it would run commands of a
-/// stranger.
+/// Returns an error for an image that must come from this host and not from a registry. A build on this host, for
+/// example, would run commands that a stranger wrote.
 pub(super) fn check_origin(origin: &ImageOrigin, is_locked: bool) -> anyhow::Result<()> {
     match origin {
         ImageOrigin::Registry(_) => Ok(()),
@@ -141,7 +141,7 @@ pub(super) fn check_origin(origin: &ImageOrigin, is_locked: bool) -> anyhow::Res
     }
 }
 
-/// Returns the error of a sealed world whose images cannot be made here.
+/// Explains to the operator that this host cannot make the images of a sealed world.
 pub(super) fn without_images(error: &anyhow::Error) -> anyhow::Error {
     let gone = error.chain().find_map(|cause| match cause.downcast_ref::<image::Error>()? {
         image::Error::Apt(apt::Error::Gone { package, version, suite }) => {
@@ -164,7 +164,7 @@ mod tests {
 
     use super::*;
 
-    /// A folder with the files of images, and a cache.
+    /// A folder with image files, and a cache.
     struct Place {
         folder: tempfile::TempDir,
         cache: Cache,
@@ -177,7 +177,7 @@ mod tests {
             Place { cache: Cache::open(&folder.path().join("cache")).unwrap(), folder }
         }
 
-        /// Writes a content under the digest of another one.
+        /// Writes `content` into the file that is named by the digest of `named`.
         fn write(&self, named: &[u8], content: &[u8]) -> Blob {
             let blake3 = blake3::hash(named).to_hex().to_string();
             fs::write(self.folder.path().join(IMAGES).join(&blake3), content).unwrap();
@@ -199,7 +199,7 @@ mod tests {
         place.write(b"kernel", b"forged");
         let error = place.find(&blob).unwrap_err();
         assert!(error.contains(&blob.blake3) && error.contains("its content has changed"), "{error}");
-        // Without the file, the cache may have it under the same digest.
+        // The cache may have the file under the same digest.
         fs::remove_file(place.folder.path().join(IMAGES).join(&blob.blake3)).unwrap();
         let error = place.find(&blob).unwrap_err();
         assert!(error.contains("is missing, and is not in the cache"), "{error}");
@@ -236,7 +236,8 @@ mod tests {
         assert_eq!(get(&load(""), &images, &place.cache).unwrap().packages, 1);
     }
 
-    /// A stranger's file names images. Only those of registries are taken, and nothing is built or read from the host.
+    /// A finding file from a stranger names images. Everett fetches only images of registries. It builds none and reads
+    /// none from the host.
     #[test]
     fn images_of_the_host_are_not_taken_for_a_finding_file() {
         let name = || "it".to_owned();

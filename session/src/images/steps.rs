@@ -1,7 +1,7 @@
-//! Executes a list of requests to an agent, one after the other. Image builds use it.
+//! Execution of a list of requests to an agent, one after the other, for image builds.
 //!
-//! Each request is sent at the vtime at which the answer to the previous one arrived. The same steps on an equally
-//! constructed machine therefore always give the same run.
+//! Each request is sent at the vtime at which the answer to the previous request arrived. The same steps on two equal
+//! new machines therefore always give the same run.
 
 use everett_guest_image::configure::Step;
 use everett_input::causes::with_causes;
@@ -12,22 +12,22 @@ use everett_vmm::machine::{Machine, Stop, Until};
 
 use everett_input::text::printable;
 
-/// Time limit of a step, in nanoseconds of vtime: four hours. Idle vtime costs the host nothing.
+/// Time limit of a step, in nanoseconds of vtime: four hours. The host skips idle vtime at no cost.
 const STEP_NS_MAX: u64 = 4 * 3_600_000_000_000;
-/// Longest run of the machine between two looks at its output, in nanoseconds of vtime.
+/// Longest run of the machine before its output is read, in nanoseconds of vtime.
 const SLICE_NS: u64 = 100_000_000;
 /// Number of lines of output that an error quotes.
 const LINES_QUOTED: usize = 5;
 
-/// Callbacks of a caller that waits for the steps.
+/// Callbacks to the caller while the steps run.
 pub trait Attend {
     /// Receives a line that a command printed.
     fn line(&mut self, line: &str);
-    /// Returns false to interrupt the steps.
+    /// Returns false if the caller wants to interrupt the steps.
     fn go_on(&mut self) -> bool;
 }
 
-/// Executes the steps. Returns the length of the tar that the last [`Operation::Pack`] wrote.
+/// Executes the steps. Returns the length of the tar archive of the last [`Operation::Pack`], in bytes.
 ///
 /// # Errors
 /// Returns an error of one line that names the step if the boot or a step fails, takes too long or is interrupted.
@@ -64,7 +64,7 @@ struct Link<'a> {
     attend: &'a mut dyn Attend,
     recent: Vec<String>,
     console: Vec<u8>,
-    /// True if the machine has stopped; its last output may still be unread.
+    /// True if the machine has stopped. Its last output may still be unread.
     ended: bool,
 }
 
@@ -119,7 +119,7 @@ impl Link<'_> {
         }
     }
 
-    /// Runs the machine to the end of the agent's next line, or for [`SLICE_NS`].
+    /// Runs the machine until the agent ends a line, or for [`SLICE_NS`].
     fn step(&mut self, last_ns: u64) -> Result<(), String> {
         let slice_ns = self.machine.vtime().saturating_add(SLICE_NS);
         let stop = self.machine.run(&Until::vtime(slice_ns).or_port_lines(1 << Port::Control as u8));
@@ -136,7 +136,7 @@ impl Link<'_> {
         let superfluous = self.console.len().saturating_sub(CONSOLE_BYTES_KEPT);
         self.console.drain(..superfluous);
         match stop {
-            // The first stop is no error, because the answer to a power-off request may already be in the splitter.
+            // The output can still have the answer to a power-off request, so the first stop is no error.
             Stop::End(end) if self.ended => {
                 Err(format!("the machine stopped: {end}{}", self.quote_console()))
             }
@@ -153,7 +153,7 @@ impl Link<'_> {
         }
     }
 
-    /// Returns the last lines that commands printed, for a one-line error.
+    /// Returns the last lines that commands printed, joined to one line for an error.
     fn quote(&self) -> String {
         let lines: Vec<String> = self.recent.iter().map(|line| printable(line.trim())).collect();
         if lines.is_empty() { String::new() } else { format!("; it printed: {}", lines.join(" / ")) }
@@ -168,5 +168,5 @@ impl Link<'_> {
     }
 }
 
-/// Number of bytes at the end of the console that are kept for errors.
+/// Number of bytes from the end of the console that errors can quote.
 const CONSOLE_BYTES_KEPT: usize = 4096;

@@ -1,10 +1,10 @@
-//! The choice of the engine that executes the guests of a world, with its reason in one line.
+//! Choice of the engine that executes a world's guests, with the reason in one line.
 //!
-//! KVM counts as exact only on a host whose probes succeed: small guests test everything that an exact engine needs in
-//! the world's clock mode ([`everett_host::doctor`]). A requirement that this version's engine does not implement
-//! counts as missing.
+//! KVM is exact on a host that passes the probes of [`everett_host::doctor`]. A probe is a small guest that tests what
+//! an exact engine needs in the world's clock mode. A requirement that this version's KVM engine does not implement
+//! counts as failed.
 //!
-//! **Invariant.** Only `--allow-inexact` starts an engine that was not proved exact, and its results are marked as
+//! **Invariant.** Only `--allow-inexact` starts an engine that was not proved exact. Everett then marks the results as
 //! inexact.
 
 use std::time::Duration;
@@ -17,12 +17,12 @@ use serde::Serialize;
 
 use crate::machines::{EngineKind, EngineOptions};
 
-/// Probes that clock mode `exit` does not need: its engine never waits for an interrupt window, and stops only at
-/// exits.
+/// Probes that clock mode `exit` does not need. In this mode KVM stops only at exits and never waits for an interrupt
+/// window.
 const NOT_NEEDED_FOR_EXITS: [&str; 2] = ["interrupts", "guest counters"];
-/// Probes that must succeed for a controlled TSC.
+/// Probes that must succeed before Everett sets the guest's TSC on KVM.
 const FOR_TSC: [&str; 2] = ["TSC control", "vCPU attributes"];
-/// Probes that must succeed to leave exceptions and system calls to KVM.
+/// Probes that must succeed before KVM handles exceptions and system calls without Everett.
 const FOR_SYSTEM_CALLS: [&str; 1] = ["system calls"];
 
 /// Requested engine.
@@ -56,35 +56,35 @@ pub struct Engine {
     pub kind: EngineKind,
     /// Clock mode of the world, i.e. the unit that the engine counts.
     pub clock: Clock,
-    /// True if results do not depend on the host. On KVM, results that processors choose are excepted: undefined flags,
-    /// and approximations such as RCPPS (`docs/kvm.md`).
+    /// True if results do not depend on the host. On KVM they still depend on the processor for undefined flags and for
+    /// approximations such as RCPPS (`docs/kvm.md`).
     pub exact: bool,
-    /// Reason for the choice of this engine, in one line.
+    /// Reason for this engine, in one line.
     pub why: String,
-    /// Capabilities of the host that the engine uses.
+    /// Proved capabilities of the host, which the KVM engine uses.
     #[serde(skip)]
     pub proved: Proved,
-    /// Longest time that a guest may run on KVM without an exit.
+    /// Longest host time that a guest may run on KVM without an exit.
     #[serde(skip)]
     pub patience: Duration,
 }
 
-/// Error of a requested engine that is not available.
+/// Reason why the requested engine is not available.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// KVM cannot count instructions.
+    /// The clock mode counts instructions, and KVM cannot.
     #[error(
         "--engine kvm: clock mode \"insn\" counts instructions, which /dev/kvm does not; set clock = \"branch\" \
         or clock = \"exit\" in the world file, or use --engine soft"
     )]
     Instructions,
-    /// The host has no counter of guest branches.
+    /// The clock mode counts branches, and the host has no counter of guest branches.
     #[error(
         "--engine kvm: clock mode \"branch\" needs a counter of guest branches, and the probes found none on this host; \
         set clock = \"exit\" in the world file, or use --engine soft"
     )]
     Branches,
-    /// KVM was not proved exact on this host.
+    /// KVM was not proved exact on this host. The text lists the failed requirements.
     #[error(
         "--engine kvm: not exact on this host, which lacks: {0}; use --engine soft, or --allow-inexact, which marks \
         every result"
@@ -93,15 +93,15 @@ pub enum Refused {
 }
 
 impl Engine {
-    /// Chooses the engine for `asked` on this host.
+    /// Chooses the engine for a command's options and a world's clock mode.
     ///
     /// # Errors
-    /// Returns an error if the requested engine is not available.
+    /// Returns an error if the operator requested an engine that is not available.
     pub fn choose(asked: Asked, clock: Clock) -> Result<Engine, Refused> {
         decide(asked, clock, || look(clock))
     }
 
-    /// Returns Everett's own CPU, for commands without a choice of engine.
+    /// Returns the soft engine, for commands without the option `--engine`.
     #[must_use]
     pub fn soft(clock: Clock) -> Engine {
         Engine {
@@ -114,27 +114,27 @@ impl Engine {
         }
     }
 
-    /// Returns the options for machines on this engine.
+    /// Returns `options` with this engine, its proved capabilities and its patience.
     #[must_use]
     pub fn options(&self, options: EngineOptions) -> EngineOptions {
         EngineOptions { engine: self.kind, proved: self.proved, patience: self.patience, ..options }
     }
 
-    /// Returns a warning to print with every result, if the engine is inexact.
+    /// Returns the warning that every result of an inexact engine gets.
     #[must_use]
     pub fn warning(&self) -> Option<&'static str> {
         (!self.exact).then_some("INEXACT: this result may depend on the host, and another run may differ")
     }
 }
 
-/// Reason given for the soft engine. That engine leaves to the host's processor only operations whose results the
-/// manuals of all vendors define to the last bit. The instruction oracle (`cpu/tests/oracle`) compared these operations
-/// on Intel and AMD processors, and fails on a host with an unknown difference.
+/// Reason that Everett prints for the soft engine. This engine executes instructions of the host only where the manuals
+/// of all vendors define every bit of the result. The instruction oracle (`cpu/tests/oracle`) compared the results on
+/// Intel and AMD processors, and fails on a host with an unknown difference.
 const SOFT: &str = "exact on all hosts tried so far";
 
-/// Results of the probes of this host.
+/// Results of this host's probes.
 struct Found {
-    /// Names of the requirements of an exact engine that this host lacks.
+    /// Names of the requirements of an exact engine that this host does not meet.
     missing: Vec<&'static str>,
     proved: Proved,
 }
@@ -157,7 +157,7 @@ fn decide(asked: Asked, clock: Clock, look: impl FnOnce() -> Found) -> Result<En
                     kvm(true, "the fastest engine that proved exact on this host".to_owned())
                 }
                 EngineChoice::Kvm if !asked.allow_inexact => Err(Refused::Inexact(for_want_of)),
-                // Without a branch counter there is no clock at all.
+                // Without a branch counter, the guest would have no clock.
                 EngineChoice::Kvm if clock == Clock::Branch && proved.branches.is_none() => {
                     Err(Refused::Branches)
                 }
@@ -170,20 +170,19 @@ fn decide(asked: Asked, clock: Clock, look: impl FnOnce() -> Found) -> Result<En
     }
 }
 
-/// Probes this host for an engine in this clock mode: a quick look, and the full proof if that finds nothing missing.
+/// Probes this host for an engine in this clock mode: quickly, then fully if the quick probes succeed.
 fn look(clock: Clock) -> Found {
     let seen = found(&kvm::examine(Effort::Look), clock);
     if seen.missing.is_empty() { found(&kvm::examine(Effort::Proof), clock) } else { seen }
 }
 
-/// Interprets a report for a clock mode.
+/// Interprets a report of probes for a clock mode.
 fn found(report: &kvm::ProbeReport, clock: Clock) -> Found {
     let needed = |name: &&str| clock != Clock::Exit || !NOT_NEEDED_FOR_EXITS.contains(name);
     let missing = report.unproven.iter().copied().filter(needed).collect();
     let branches = report.branches.filter(|_| clock == Clock::Branch);
     let branches = branches.map(|branches| (branches.event, branches.margin));
-    // A report with a single finding comes from a host without a usable device. It says nothing about other
-    // capabilities.
+    // A report with one finding comes from a host without a usable `/dev/kvm`. Its other capabilities were not tested.
     let known = report.findings.len() > 1;
     let has = |names: &[&str]| known && !report.unproven.iter().any(|name| names.contains(name));
     let (tsc, system_calls) = (has(&FOR_TSC), has(&FOR_SYSTEM_CALLS));
@@ -198,7 +197,7 @@ mod tests {
     use everett_host::doctor::kvm::host::Ran;
     use everett_host::doctor::kvm::scripted::report;
 
-    /// Decides on a host that is sound except for the effect of `leak`.
+    /// Chooses an engine on a scripted host whose only defect is `leak`.
     fn on(
         engine: EngineChoice,
         allow_inexact: bool,
@@ -251,7 +250,7 @@ mod tests {
             );
             let branches = on(engine, false, Clock::Branch, |_, _| {}).unwrap();
             assert_eq!((branches.kind, branches.exact), (EngineKind::Kvm, true));
-            // Signals of the scripted host come 345 branches late.
+            // The scripted host delivers counter signals 345 branches late.
             assert_eq!(branches.proved, Proved { branches: Some((0x11c4, 2 * 345 + 1000)), ..exits.proved });
             assert_eq!(branches.options(EngineOptions::default()).proved, branches.proved);
         }

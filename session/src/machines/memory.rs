@@ -1,4 +1,4 @@
-//! Least memory that a node needs to boot its image.
+//! Least memory in which a node can boot its image.
 
 use std::fs;
 
@@ -8,17 +8,18 @@ use everett_vmm::layout::RAM_BYTES_MAX;
 
 use super::BootFiles;
 
-/// Memory that Debian's cloud kernel needs besides its own image and its initramfs to reach a root filesystem without
-/// running out of memory, in bytes. Found by booting: with this value, the computed minimum of an image was 72 MiB, and
-/// the image did not boot in 70 MiB.
+/// Memory in bytes that Debian's cloud kernel needs to reach its root filesystem, beside its own image and the
+/// initramfs. Measured by booting: this value gives a minimum of 72 MiB for an image that does not boot in 70 MiB.
 const KERNEL_WORK_BYTES: u64 = 5 << 20;
-/// Granularity of the minimum, in bytes: it is rounded up to a multiple of this.
+/// Granularity of the minimum, in bytes. The minimum is rounded up to a multiple of it.
 const STEP_BYTES: u64 = 1 << 20;
 
-/// Returns the least memory that these files boot in, in bytes: the kernel, twice the initramfs file, and the kernel's
-/// working memory. The initramfs counts twice because its unpacked copy is taken to be as large as the file. Returns
-/// `None` if a file cannot be read or is no kernel, or if the sum overflows; creating the machine then gives the better
-/// error.
+/// Returns the least memory in which these files boot, in bytes. It is the sum of the kernel, twice the initramfs file
+/// and the kernel's working memory. The initramfs counts twice because its unpacked copy needs about as much memory
+/// again.
+///
+/// Returns `None` if a file cannot be read, if the kernel is not one, or if the sum overflows. The error then appears
+/// when the machine is created.
 #[must_use]
 pub fn least_bytes(files: &BootFiles) -> Option<u64> {
     let kernel = Kernel::parse(file::read(&files.kernel, RAM_BYTES_MAX).ok()?).ok()?;
@@ -42,7 +43,7 @@ mod tests {
         let files =
             BootFiles { kernel: kernel.clone(), initramfs: None, root: None, images: Default::default() };
         assert!(least_bytes(&files).is_some());
-        // A sparse file that still begins with a valid kernel.
+        // The file is sparse and still begins with a valid kernel.
         fs::OpenOptions::new().write(true).open(&kernel).unwrap().set_len(RAM_BYTES_MAX + 1).unwrap();
         assert_eq!(least_bytes(&files), None);
     }

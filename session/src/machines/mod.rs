@@ -1,7 +1,8 @@
 //! Machines: their boot files and the engines that execute them.
 //!
-//! - this file: boot files, and new machines on an engine
-//! - [`engines`]: the choice of the engine; [`memory`]: the least memory that an image boots in
+//! - this file: boot files and new machines
+//! - [`engines`]: choice of the engine
+//! - [`memory`]: least memory of an image
 
 pub mod engines;
 pub mod memory;
@@ -26,25 +27,25 @@ use serde::Serialize;
 
 use crate::guest::containers::NodeImage;
 
-/// The files that a machine boots from.
+/// Files from which a machine boots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BootFiles {
     /// Path of the `vmlinux`.
     pub kernel: PathBuf,
     /// Path of the initramfs, a cpio archive.
     pub initramfs: Option<PathBuf>,
-    /// Path of the SquashFS root file system, and its BLAKE3 digest. Nodes with a container image do not use it.
+    /// Path of the SquashFS root file system, and its BLAKE3 digest. A node with a container image does not use it.
     pub root: Option<(PathBuf, [u8; 32])>,
-    /// Container images of the nodes that have one, by the nodes' names.
+    /// Container images by node name.
     pub images: BTreeMap<String, Arc<NodeImage>>,
 }
 
 thread_local! {
-    /// Code cache that the machines of this thread share: they take turns, and execute mostly the same code.
+    /// Code cache that all machines of a host thread share. They run one at a time and execute mostly the same code.
     static CODE: RefCell<Option<Code>> = const { RefCell::new(None) };
 }
 
-/// Returns the code cache of this thread's machines, with caches of these sizes.
+/// Returns this thread's code cache. A cache with other sizes is replaced.
 fn code(caches: CacheConfig) -> Code {
     CODE.with_borrow_mut(|shared| match shared {
         Some(code) if code.caches() == caches => code.clone(),
@@ -64,7 +65,7 @@ pub enum EngineKind {
 }
 
 impl EngineKind {
-    /// Returns its name as an argument of `--engine`.
+    /// Returns the engine's name as the option `--engine` spells it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -74,23 +75,23 @@ impl EngineKind {
     }
 }
 
-/// Choice of the engine, with its settings. No setting except the leaks may change what a guest computes. The settings
-/// after `patience` are for tests, `everett verify` and `--edges`.
+/// Engine and its settings. Only the leaks, which are deliberate defects for tests, can change what a guest computes.
+/// The fields after `patience` serve tests, `everett verify` and `--edges`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EngineOptions {
     /// Kind of the engine.
     pub engine: EngineKind,
-    /// Capabilities of the host that were proved for KVM.
+    /// Proved capabilities of the host, for KVM.
     pub proved: Proved,
-    /// Longest time that a guest may run on KVM without an exit.
+    /// Longest host time that a guest may run on KVM without an exit.
     pub patience: Duration,
-    /// Sizes of the engine's caches, and whether it translates.
+    /// Sizes of the engine's caches, and whether the engine translates.
     pub caches: CacheConfig,
-    /// True if a second engine interprets all executed instructions, and the two are compared.
+    /// True if a second engine interprets every instruction and Everett compares the two results.
     pub lockstep: bool,
-    /// Schedule of additional random cache flushes.
+    /// Schedule of extra random cache flushes.
     pub flushes: Option<FlushSchedule>,
-    /// Deliberate leaks of host state outside the CPU.
+    /// Deliberate leaks of host state into devices.
     pub leak: Leak,
     /// True if the CPU deliberately uses stale TLB entries.
     pub stale_translations: bool,
@@ -120,8 +121,8 @@ impl EngineOptions {
         Ok(self.applied(Machine::from_moment(config, moment, |ram: &Ram| self.engine(clock, ram))?))
     }
 
-    /// Makes an engine that counts the unit of `clock`. If this kind of engine cannot count that unit, makes one that
-    /// the machine refuses.
+    /// Makes an engine that counts the unit of `clock`. KVM cannot count every unit; the machine then refuses the
+    /// engine.
     fn engine(&self, clock: ClockMode, ram: &Ram) -> Result<AnyEngine, MachineError> {
         Ok(match (self.engine, clock) {
             (EngineKind::Soft, ClockMode::Exit) => CountingEngine::exits(self.soft_engine(clock, ram)).into(),
@@ -153,7 +154,7 @@ impl EngineOptions {
         machine
     }
 
-    /// Applies the options that can change on an existing machine: all but cache sizes and leaks of devices.
+    /// Applies the options that an existing machine can change. Cache sizes and leaks of devices are fixed.
     pub(crate) fn apply(&self, machine: &mut Machine) {
         let Some(engine) = machine.engine_mut().soft_mut() else { return };
         match self.flushes {

@@ -1,16 +1,16 @@
-//! Progress reports of long work (images, boots) to its caller.
+//! Interface through which image builds and boots report their progress to the caller.
 
 use std::io;
 
-/// Receives reports of long work.
+/// Receiver of progress reports.
 pub trait Progress {
-    /// Shows a line permanently.
+    /// Shows a line that stays on the screen.
     ///
     /// # Errors
-    /// Returns an error if the line cannot be written; the caller's work ends with that error.
+    /// Returns an error if the line cannot be written. The caller then stops its work.
     fn note(&self, line: &str) -> io::Result<()>;
 
-    /// Begins to show a task that takes a while. Dropping the display ends it.
+    /// Starts the display of a long task. Dropping the display ends it.
     fn begin(&self, task: Task) -> Box<dyn Display + '_>;
 }
 
@@ -25,24 +25,24 @@ pub enum Task {
 
 /// Display of a task in progress.
 pub trait Display {
-    /// Shows that `done` of `total` steps of a stage are done; `total` is 0 if it is unknown. `detail` replaces the two
-    /// numbers.
+    /// Shows that `done` of `total` steps of a stage are done. A `total` of 0 means unknown. A `detail` is shown in
+    /// place of the two numbers.
     fn stage(&mut self, stage: &'static str, done: u64, total: u64, detail: Option<String>);
 
-    /// Shows a line of output of the current stage.
+    /// Shows a line of output from the current stage.
     fn detail(&mut self, line: &str);
 
-    /// Shows the progress of machines: their vtime in nanoseconds and the number of instructions they executed.
+    /// Shows the vtime of the machines in nanoseconds, and the number of executed instructions.
     fn vtime(&mut self, vtime_ns: u64, instructions: u64);
 
-    /// Shows the progress of a boot, as [`Display::vtime`] does; `state` returns its state in a few words.
+    /// Like [`Display::vtime`], for a boot. `state` describes the boot in a few words.
     fn boot(&mut self, vtime_ns: u64, instructions: u64, state: &dyn Fn() -> String);
 
-    /// Shows a line permanently, beside the results of the command.
+    /// Shows a line that stays on the screen, apart from the command's results.
     fn warn(&mut self, line: &str);
 }
 
-/// Discards all reports.
+/// Receiver that ignores all reports.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Quiet;
 

@@ -1,12 +1,13 @@
-//! The output folder of `everett run -o DIR`.
+//! Output folder of `everett run -o DIR`.
 //!
-//! * `events.jsonl`: the events, one [`Event`] a line;
-//! * `wire.jsonl`: the fate of each frame (DELIVER, DUPLICATE, DROP or TIMEOUT), one a line;
-//! * `wire.pcapng`: the frames, with vtime since the world's epoch, for Wireshark;
-//! * `trail.jsonl`: the digests, `{"vtime_ns":…,"digest":"…"}` a line;
-//! * `console.log`: the machine's serial console, byte by byte; with several nodes one `console-NODE.log` each;
-//! * `run.json`: the run and its result. It is written last and renamed into place: if it exists, the other files are
-//!   complete.
+//! - `events.jsonl`: events, one [`Event`] per line
+//! - `wire.jsonl`: fates of frames (DELIVER, DUPLICATE, DROP or TIMEOUT), one per line
+//! - `wire.pcapng`: frames for Wireshark, with vtimes since the world's epoch
+//! - `trail.jsonl`: digests, one `{"vtime_ns":…,"digest":"…"}` per line
+//! - `console.log`: bytes of the serial console; in a world of several nodes, one `console-NODE.log` per node
+//! - `run.json`: the run and its result
+//!
+//! Everett writes `run.json` last and renames it into place. If it exists, the other files are complete.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -21,16 +22,16 @@ use serde::Serialize;
 
 use crate::world::event::Event;
 
-/// Version of the folder's layout and file formats.
+/// Version of the folder's layout and of its file formats.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// Error of writing a run folder.
+/// A run folder cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The folder is not empty.
     #[error("{}: the folder is not empty; name another one with -o, or remove it first", .0.display())]
     NotEmpty(PathBuf),
-    /// An operation on one of its files failed.
+    /// A file or folder cannot be read or written.
     #[error("{}", path.display())]
     Io {
         /// Path of the file or folder.
@@ -45,7 +46,7 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> Error {
     move |source| Error::Io { path, source }
 }
 
-/// A run folder that is being written.
+/// A run folder to which a run writes.
 pub struct RunFolder {
     folder: PathBuf,
     events: Lines,
@@ -72,7 +73,7 @@ struct WireLine<'a> {
     summary: String,
 }
 
-/// Fates of frames, as network models name them.
+/// Fates of frames, with the names that network models use.
 #[derive(Serialize)]
 #[serde(tag = "move", rename_all = "UPPERCASE")]
 enum Move {
@@ -116,10 +117,10 @@ struct TrailLine<'a> {
 }
 
 impl RunFolder {
-    /// Checks that `folder` is new or empty. It creates nothing, so a run that does not start leaves nothing behind.
+    /// Checks that `folder` is new or empty, without creating it.
     ///
     /// # Errors
-    /// Returns an error if it is not empty or cannot be read.
+    /// Returns an error if the folder has files or cannot be read.
     pub fn check_free(folder: &Path) -> Result<(), Error> {
         match fs::read_dir(folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -131,10 +132,10 @@ impl RunFolder {
         }
     }
 
-    /// Creates the folder and its files; the folder must be new or empty.
+    /// Creates the folder, which must be new or empty, and its files.
     ///
     /// # Errors
-    /// Returns an error if it is not empty or cannot be written.
+    /// Returns an error if the folder has files, or if a file cannot be written.
     pub fn create(folder: &Path, world: &World, ports: &[PortConfig]) -> Result<RunFolder, Error> {
         RunFolder::check_free(folder)?;
         fs::create_dir_all(folder).map_err(at(folder))?;
@@ -168,7 +169,7 @@ impl RunFolder {
         self.events.record(event)
     }
 
-    /// Appends bytes to a node's console.
+    /// Appends bytes to the console of the node with this index.
     ///
     /// # Errors
     /// Returns an error if the file cannot be written.
@@ -176,7 +177,7 @@ impl RunFolder {
         self.consoles.get_mut(node).map_or(Ok(()), |console| console.bytes(bytes))
     }
 
-    /// Appends the fates of frames between these nodes, and the frames themselves.
+    /// Appends the fates of frames, and the frames. `nodes` has the names of the nodes.
     ///
     /// # Errors
     /// Returns an error if a file cannot be written.
@@ -213,7 +214,7 @@ impl RunFolder {
         Ok(())
     }
 
-    /// Appends a point of the trail; `digest` is in hexadecimal.
+    /// Appends a point of the trail. `digest` is in hexadecimal.
     ///
     /// # Errors
     /// Returns an error if the file cannot be written.

@@ -7,10 +7,10 @@ use everett_input::units::Vtime;
 use crate::output::style;
 use crate::world::event::{Event, Loss, StreamName, What};
 
-/// Width of the column of unit names; longer names push their line to the right.
+/// Width of the column for unit names, in characters. A longer name moves its line to the right.
 const UNIT_WIDTH: usize = 12;
 
-/// Formats an event as one line: vtime, unit, description.
+/// Formats an event as a line of vtime, unit and description. With `several_nodes`, the unit has the node's name.
 #[must_use]
 pub fn line(event: &Event, several_nodes: bool) -> String {
     let (unit, text) = match &event.what {
@@ -65,7 +65,7 @@ pub fn line(event: &Event, several_nodes: bool) -> String {
     format!("{} {unit:UNIT_WIDTH$} {text}", style::paint(style::FAINT, Vtime(event.vtime_ns)))
 }
 
-/// Describes a line of the SDK.
+/// Describes a line from the SDK.
 fn sdk(text: &str) -> String {
     let faint = |text: String| style::paint(style::FAINT, text);
     match sdk::parse(text) {
@@ -93,12 +93,12 @@ fn sdk(text: &str) -> String {
     }
 }
 
-/// Returns the mark of a line that was cut.
+/// Returns the mark at the end of a line that was cut.
 fn cut(truncated: bool) -> &'static str {
     if truncated { " …" } else { "" }
 }
 
-/// Describes the effects of a loss of power on a disk.
+/// Describes the effects of a power loss on a disk.
 fn lost(loss: &Loss) -> String {
     let Loss { disk, unflushed, lost, in_between, torn, requests, landed, in_part } = loss;
     let mut parts = vec![format!("{lost} of {unflushed} unflushed sectors lost their newest contents")];

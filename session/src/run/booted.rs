@@ -1,4 +1,4 @@
-//! The restart points and the *ready* moment of a world: loaded from the moment store, or made by booting.
+//! A booted world: its *ready* moment and its restart points, from a stored boot or from a new one.
 
 use std::sync::Arc;
 
@@ -19,22 +19,22 @@ use crate::world::moments::{MomentFolder, Recorded, Stored};
 use crate::world::timeline::restart_point::RestartPoint;
 use crate::world::timeline::{At, BootError, Timeline};
 
-/// Interval of attempts to get the lock while another process boots the same world, in nanoseconds of host time.
+/// Interval between attempts to lock the folder while another process boots the world, in nanoseconds of host time.
 const WAIT_NS: u64 = 50_000_000;
 
 /// A booted world.
 #[derive(Debug, Clone)]
 pub struct Booted {
-    /// Restart points of the nodes, from which they start again after a loss of power. `None` if a stored boot was
-    /// loaded with [`Wanted::Ready`].
+    /// Restart points of the nodes, from which nodes start again after a loss of power. `None` if only
+    /// [`Wanted::Ready`] was loaded.
     pub restart: Option<Arc<[RestartPoint]>>,
-    /// The *ready* moment, with all services up: the root of all timelines.
+    /// Moment at *ready*, when all services are up: the root of all timelines.
     pub ready: Arc<Stored>,
-    /// Pool of the moments' pages, shared by everything that continues from here.
+    /// Pool in which all later moments share equal pages.
     pub pool: Pool,
 }
 
-/// Moments of a boot to load. Loading one reads all its bytes.
+/// Moments of a stored boot to load. Loading a moment reads its whole file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
     /// The *ready* moment alone.
@@ -43,11 +43,11 @@ pub enum Wanted {
     Both,
 }
 
-/// A boot whose world cannot get ready, at the vtime at which that was certain.
+/// A boot that failed. The timeline is at the vtime at which the failure was certain.
 pub struct FailedBoot {
-    /// Node, reason and last lines.
+    /// Node, reason and last lines of output.
     pub error: BootError,
-    /// Host time that the boot took, in seconds.
+    /// Host time of the boot, in seconds.
     pub seconds: f64,
     timeline: Timeline,
     events: Vec<Event>,
@@ -55,11 +55,11 @@ pub struct FailedBoot {
 }
 
 impl FailedBoot {
-    /// Returns the timeline under `seed`, which reports the boot's events and consoles again.
+    /// Returns the timeline under `seed`. It reports the boot's events and console output again.
     #[must_use]
     pub fn into_timeline(self, seed: Seed) -> Timeline {
         let FailedBoot { mut timeline, events, consoles, .. } = self;
-        // A timeline of a boot has not begun.
+        // The timeline has not begun, so this succeeds.
         let _ = timeline.begin(seed);
         timeline.events_again(&events);
         for (node, console) in consoles.iter().enumerate() {
@@ -73,14 +73,14 @@ impl FailedBoot {
 pub enum Attempt {
     /// The world is ready.
     Booted(Booted),
-    /// The world cannot get ready.
+    /// The world cannot become ready.
     Failed(Box<FailedBoot>),
 }
 
-/// Returns the booted world of `launcher`: loaded from `folder`, or booted and then stored there.
+/// Returns the booted world from `folder`. Without a usable stored boot, boots the world and stores the boot there.
 ///
 /// # Errors
-/// Returns an error if the world does not get ready, if `interrupt` is raised, or if the host fails an operation.
+/// Returns an error if the world cannot become ready, if `interrupt` is raised, or if an operation of the host fails.
 pub fn get(
     progress: &dyn Progress,
     launcher: &Launcher,
@@ -94,10 +94,10 @@ pub fn get(
     }
 }
 
-/// Returns the booted world as [`get`] does, or the boot that failed.
+/// Like [`get`], but returns a failed boot as a value.
 ///
 /// # Errors
-/// Returns an error if `interrupt` is raised, or if the host fails an operation.
+/// Returns an error if `interrupt` is raised, or if an operation of the host fails.
 pub fn attempt(
     progress: &dyn Progress,
     launcher: &Launcher,
@@ -119,7 +119,7 @@ pub fn attempt(
             None
         }
     };
-    // Another process may have booted it in the meantime.
+    // Another process may have stored the boot meanwhile.
     match stored(folder, &pool, &at, wanted) {
         Ok(Some(booted)) => return Ok(Attempt::Booted(booted)),
         Ok(None) => {}
@@ -161,19 +161,19 @@ pub fn attempt(
 
 type Boot = (Vec<RestartPoint>, Stored);
 
-/// Adds the name of the world file to an error if a file of the world caused it.
+/// Adds the name of the world file to an error that a file of the world caused.
 pub fn named(error: anyhow::Error, launcher: &Launcher) -> anyhow::Error {
     let is_of_file = matches!(error.downcast_ref(), Some(BootError::File { .. }));
     if is_of_file { error.context(launcher.world.file.display().to_string()) } else { error }
 }
 
-/// Returns a callback for [`MomentFolder::lock`]. Each call waits a while for the process that boots or saves this
-/// world; the first call also reports that Everett waits. The callback returns false once `interrupt` is raised.
+/// Returns the callback for [`MomentFolder::lock`]. Each call waits for a short time and returns false once `interrupt`
+/// is raised. The first call also tells the operator that Everett waits.
 pub fn waiting<'a>(progress: &'a dyn Progress, interrupt: &'a Interrupt) -> impl FnMut() -> bool + 'a {
     let mut is_reported = false;
     move || {
         if !std::mem::replace(&mut is_reported, true) {
-            // An error is ignored: without a terminal, Everett waits all the same.
+            // If the note cannot be shown, Everett waits without it.
             let text = "another process boots or saves this world; waiting for it";
             let _ = progress.note(&style::paint(style::FAINT, text));
         }
@@ -182,13 +182,13 @@ pub fn waiting<'a>(progress: &'a dyn Progress, interrupt: &'a Interrupt) -> impl
     }
 }
 
-/// Limits that a stored boot is checked against.
+/// Bounds against which a stored boot is checked.
 struct Place {
     nodes: usize,
     pages_max: u64,
 }
 
-/// Loads the wanted moments of a stored boot; `None` if a part of it is missing.
+/// Loads the wanted moments of a stored boot, or returns `None` if a file is missing.
 fn stored(folder: &MomentFolder, pool: &Pool, at: &Place, wanted: Wanted) -> anyhow::Result<Option<Booted>> {
     if !folder.has_boot() {
         return Ok(None);
@@ -207,7 +207,7 @@ fn boot(
     pool: &Pool,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Result<Boot, FailedBoot>> {
-    // All launchers share a stored boot, so it has none of this launcher's deliberate leaks and watchpoints.
+    // All launchers share a stored boot, so this boot must not have the launcher's leaks and watchpoints.
     let plain = Launcher { options: EngineOptions::default(), watching: None, ..launcher.clone() };
     let mut timeline = plain.boot()?;
     let mut display = progress.begin(Task::Boot);

@@ -1,21 +1,21 @@
 //! Leak probability that a number of clean runs rules out.
 //!
-//! A leak that shows in a run with probability p is missed by n runs with probability (1-p)^n. So n clean runs bound p:
-//! at confidence c, p is less than 1 - (1-c)^(1/n). Five runs still miss a leak of 1 % in 95 of 100 cases.
+//! If a leak shows in a run with probability p, then n runs miss it with probability (1-p)^n. After n clean runs, p is
+//! therefore less than 1 - (1-c)^(1/n) at confidence c. Five runs still miss a leak of 1 % in 95 of 100 cases.
 
 use everett_explorer::coverage::statistics::probability_below;
 
-/// Confidence at which bounds are stated.
+/// Confidence of the stated bounds.
 pub use everett_explorer::coverage::statistics::CONFIDENCE;
 
-/// Returns the largest leak probability per run that `clean_runs` runs without a mismatch do not rule out at
+/// Returns the largest leak probability per run that `clean_runs` runs without a mismatch do not exclude at
 /// [`CONFIDENCE`].
 #[must_use]
 pub fn leak_probability(clean_runs: u32) -> f64 {
     probability_below(clean_runs.into())
 }
 
-/// Returns the bound as a sentence.
+/// Describes the bound in a sentence for the operator.
 #[must_use]
 pub fn sentence(clean_runs: u32) -> String {
     let percent = leak_probability(clean_runs) * 100.0;

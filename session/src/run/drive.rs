@@ -1,4 +1,4 @@
-//! Runs a timeline from its beginning to its end and reports to a watcher.
+//! Run of a timeline from its start to its end, with reports to an observer.
 
 use everett_cpu::Edge;
 use everett_vmm::digest::Digest;
@@ -11,12 +11,12 @@ use crate::world::conversation::Phase;
 use crate::world::event::Event;
 use crate::world::timeline::{ANSWER_NS_MAX, CALM_NS_MAX, Timeline};
 
-/// Interval at which watchers are called, in nanoseconds of vtime. It takes a fraction of a second of host time.
+/// Interval between reports, in nanoseconds of vtime: a fraction of a second of host time.
 const STEP_NS: u64 = TRAIL_INTERVAL_NS / 5;
-/// Limit of a workload without a given duration, in nanoseconds of vtime: ten minutes.
+/// Time limit of a workload without a duration, in nanoseconds of vtime: ten minutes.
 pub const UNTIL_DONE_NS_MAX: u64 = 600_000_000_000;
 
-/// Watcher of a timeline. It can end the timeline early, and cannot change it otherwise. By default it ignores everything.
+/// Observer of a timeline. It can end the timeline early, but cannot change it. By default it ignores everything.
 pub trait Watch {
     /// Receives an event.
     ///
@@ -25,21 +25,21 @@ pub trait Watch {
     fn event(&mut self, _event: &Event) -> anyhow::Result<()> {
         Ok(())
     }
-    /// Receives bytes that a node wrote to its serial console.
+    /// Receives console output of the node with this index.
     ///
     /// # Errors
     /// An error ends the timeline.
     fn console(&mut self, _node: usize, _bytes: &[u8]) -> anyhow::Result<()> {
         Ok(())
     }
-    /// Receives the deliveries and drops of frames, and the frames themselves if the world captures them.
+    /// Receives the fates of frames. If the world captures frames, also receives the frames.
     ///
     /// # Errors
     /// An error ends the timeline.
     fn wire(&mut self, _steps: &[FrameStep], _frames: &[Captured]) -> anyhow::Result<()> {
         Ok(())
     }
-    /// Receives the trail's next point.
+    /// Receives the next point of the trail.
     ///
     /// # Errors
     /// An error ends the timeline.
@@ -48,36 +48,36 @@ pub trait Watch {
     }
     /// Receives the edges of code that a node has executed for the first time.
     fn edges(&mut self, _node: usize, _edges: &[Edge]) {}
-    /// Reports progress of a timeline that is not ready yet.
+    /// Reports progress before *ready*.
     fn booting(&mut self, _timeline: &mut Timeline) {}
-    /// Reports progress: the vtime that has passed since *ready*, in nanoseconds (0 before it), and the number of executed
-    /// instructions. Returns false to end the timeline.
+    /// Reports the vtime since *ready* in nanoseconds (0 before *ready*) and the number of executed instructions.
+    /// Returns false to end the timeline.
     fn at(&mut self, _since_ready_ns: u64, _instructions: u64) -> bool {
         true
     }
 }
 
-/// End of a timeline.
+/// End of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// The workload and the checks ended, or the guest can no longer run them.
+    /// The checks ended, or the guests could not run any further.
     Whole,
-    /// The watcher ended it early.
+    /// The observer ended the run early.
     Cut,
 }
 
-/// Runs `timeline` to *ready* if it is not there yet, then for `duration_ns` of vtime, and then runs its checks. The
-/// run ends at a point of the trail. A machine that does not get ready ends the timeline with a finding.
+/// Runs `timeline` to *ready*, then for `duration_ns` of vtime, and then runs its checks. A machine that does not
+/// become ready ends the timeline with a finding. The run ends at a point of the trail.
 ///
 /// # Errors
-/// Returns an error if the watcher fails, if no seed was set, or if a file of the world was refused before *ready*
+/// Returns an error if the observer fails, if the timeline has no seed, or if an agent refused a file before *ready*
 /// ([`BootError::File`](crate::world::timeline::BootError::File)).
 pub fn drive(timeline: &mut Timeline, duration_ns: u64, watch: &mut impl Watch) -> anyhow::Result<Ended> {
     timeline.end_after(duration_ns);
     drive_to_its_end(timeline, watch)
 }
 
-/// Runs `timeline` as [`drive`] does, but until its workload is done, and for at most [`UNTIL_DONE_NS_MAX`] of vtime.
+/// Like [`drive`], but the workload runs until it is done, for at most [`UNTIL_DONE_NS_MAX`] of vtime.
 ///
 /// # Errors
 /// See [`drive`].
@@ -90,7 +90,7 @@ fn drive_to_its_end(timeline: &mut Timeline, watch: &mut impl Watch) -> anyhow::
     anyhow::ensure!(timeline.seed().is_some(), "a timeline needs a seed to begin");
     timeline.limit_boot();
     let mut seen_points = 0;
-    // Steps end at the same vtimes wherever the timeline starts.
+    // The steps end at the same vtimes wherever the timeline starts.
     let mut next_ns = timeline.vtime().next_multiple_of(STEP_NS);
     loop {
         let stop = timeline.run(&Until::vtime(next_ns));
@@ -143,8 +143,7 @@ fn drive_to_its_end(timeline: &mut Timeline, watch: &mut impl Watch) -> anyhow::
     }
 }
 
-/// Returns the time limit for the end of the checks if the workload runs for `duration_ns`, in nanoseconds of vtime
-/// after *ready*.
+/// Returns the time limit of the checks after a workload of `duration_ns`, in nanoseconds of vtime after *ready*.
 pub(crate) fn checks_end_ns(timeline: &Timeline, duration_ns: u64) -> u64 {
     let parts =
         [CALM_NS_MAX, timeline.settle_ns(), timeline.last_commands_ns(), ANSWER_NS_MAX, timeline.checks_ns()];
@@ -179,14 +178,14 @@ mod tests {
         }
     }
 
-    /// A guest that halts forever, with a conversation in the given state.
+    /// Returns a timeline that has begun, with a guest that halts forever and this conversation.
     fn halting(conversation: state::ConversationState) -> Timeline {
         let mut timeline = not_begun();
         timeline.begun_with(conversation);
         timeline
     }
 
-    /// A guest that halts forever.
+    /// Returns a timeline at power-on, with a guest that halts forever.
     fn not_begun() -> Timeline {
         let folder = tempfile::tempdir().unwrap();
         let kernel = folder.path().join("kernel");
@@ -198,7 +197,7 @@ mod tests {
         timeline
     }
 
-    /// Runs to the end. Returns the findings.
+    /// Runs the timeline to its end. Returns the texts of its findings.
     fn found(timeline: &mut Timeline) -> Vec<String> {
         let mut findings = Findings::default();
         assert_eq!(drive(timeline, 1_000_000, &mut findings).unwrap(), Ended::Whole);
@@ -234,17 +233,17 @@ mod tests {
         assert_eq!(error.to_string(), expected);
     }
 
-    /// The guest never answers the request to run the check, whose timeout is a second.
+    /// The guest never answers the request for the check, whose time limit is a second.
     #[test]
     fn a_check_that_hangs_with_its_machine_is_given_up() {
         let mut timeline = halting(state::tests::driven());
         let text = "check alive did not end within its timeout of 1 s, and its machine did not answer for 10 s after that";
         assert_eq!(found(&mut timeline), [text]);
-        // The next point of the trail after 11 seconds.
+        // The trail's next point after 11 seconds.
         assert_eq!((timeline.phase(), timeline.vtime()), (Phase::Done, 11_100_000_000));
     }
 
-    /// The guest never answers the requests to end and to kill its service.
+    /// The guest never answers the requests to stop its service.
     #[test]
     fn checks_wait_for_a_restart() {
         let mut timeline = halting(state::tests::restarting());

@@ -1,4 +1,4 @@
-//! Makes the machines of a world, ready to execute their first instruction, from its world file and image.
+//! Machines and timelines of a world, made from its world file and image.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,41 +23,41 @@ use crate::world::moments::Stored;
 use crate::world::timeline::{Faults, OtherPlan, SessionState, StateError, Timeline};
 use crate::world::watching::{Watched, Watching};
 
-/// Error of making a world's machines.
+/// A timeline cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    /// A disk cannot be opened or made.
+    /// A disk cannot be opened or created.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// A machine cannot be made or restored.
+    /// A machine cannot be created or restored.
     #[error(transparent)]
     Machine(#[from] MachineError),
     /// The configuration of the wire is invalid.
     #[error("the network")]
     Wire(#[from] ConfigError),
-    /// The session of a stored moment is invalid.
+    /// The session of the stored moment is invalid.
     #[error(transparent)]
     Session(#[from] StateError),
-    /// The stored moment is of a timeline under another seed.
+    /// The stored moment's timeline has another seed.
     #[error("the moment's timeline began under seed {begun} and cannot continue under seed {seed}")]
     Seed {
-        /// Seed of the moment.
+        /// Seed of the moment's timeline.
         begun: Seed,
         /// Requested seed.
         seed: Seed,
     },
-    /// The stored moment is of a timeline under another fault plan.
+    /// The stored moment's timeline has another fault plan.
     #[error("the moment cannot be continued")]
     Plan(#[from] OtherPlan),
-    /// The stored moment has another number of nodes.
+    /// The stored moment has another number of nodes than the world.
     #[error("the moment has {there} nodes, but the world has {here}")]
     Nodes {
-        /// Number of nodes of the moment.
+        /// Number of nodes in the moment.
         there: usize,
-        /// Number of nodes of the world.
+        /// Number of nodes in the world.
         here: usize,
     },
-    /// The digest of the restored machines differs from the stored one.
+    /// The restored machines have another digest than the stored moment.
     #[error(
         "the moment's parts do not belong together: the restored machines do not have the digest that was stored"
     )]
@@ -68,43 +68,43 @@ pub enum LaunchError {
         file.display(), bytes >> 20, least_bytes >> 20
     )]
     Memory {
-        /// The world file.
+        /// Path of the world file.
         file: PathBuf,
         /// Name of the node.
         node: String,
-        /// Configured memory in bytes.
+        /// Memory of the node in the world file, in bytes.
         bytes: u64,
-        /// Required memory in bytes.
+        /// Least memory for the image, in bytes.
         least_bytes: u64,
     },
 }
 
-/// Everything that determines a timeline except the seed. Any number of equal timelines can be started from it.
+/// Everything that determines a timeline, except the seed. A launcher can start the same timeline any number of times.
 #[derive(Debug, Clone)]
 pub struct Launcher {
     /// The world.
     pub world: World,
-    /// Index of the only node to start, or `None` for all.
+    /// Index of the only node to start. `None` starts all nodes.
     pub only: Option<usize>,
-    /// Files that all nodes boot from.
+    /// Files from which all nodes boot.
     pub files: BootFiles,
-    /// Text appended to the kernel's command line after the world's.
+    /// Text that is added to the kernel's command line, after the world file's.
     pub cmdline: String,
     /// Settings of the engines.
     pub options: EngineOptions,
-    /// Stored moment from which its timelines start, or `None` for power-on.
+    /// Stored moment at which timelines start. `None` is power-on.
     pub from: Option<Arc<Stored>>,
-    /// Faults to apply to its timelines.
+    /// Faults in all timelines.
     pub faults: Option<Faults>,
-    /// Watchpoints on its timelines.
+    /// Watchpoints on all timelines.
     pub watching: Option<Arc<Watching>>,
 }
 
 impl Launcher {
-    /// Sets the watchpoints of timelines that are started from here on, replacing earlier ones.
+    /// Sets the watchpoints of later timelines, in place of earlier watchpoints.
     ///
     /// # Errors
-    /// Returns an error if a node is missing or ambiguous, or if there are too many watchpoints.
+    /// Returns an error for an unknown or missing node, and for too many watchpoints.
     pub fn watch(&mut self, watched: &[Watched]) -> anyhow::Result<()> {
         self.watching = Watching::new(watched, self.nodes(), &self.files.kernel)?;
         Ok(())
@@ -113,7 +113,8 @@ impl Launcher {
     /// Starts a timeline at the launcher's moment, or at power-on. It begins under `seed` when it is ready.
     ///
     /// # Errors
-    /// Returns an error if a file cannot be read or is invalid, or if the starting moment is of another seed.
+    /// Returns an error if a file cannot be read or is invalid, or if the moment's timeline has another seed or fault
+    /// plan.
     pub fn start(&self, seed: Seed) -> Result<Timeline, LaunchError> {
         let mut timeline = match &self.from {
             None => self.boot()?,
@@ -123,8 +124,9 @@ impl Launcher {
         Ok(timeline)
     }
 
-    /// Restores a timeline of this launcher to its start without making a machine, so the engine keeps its caches.
-    /// Returns false if the start is power-on, because that needs a new machine.
+    /// Restores a timeline of this launcher to its start. The machines stay, so the engine keeps its caches.
+    ///
+    /// Returns false for a start at power-on, which needs new machines.
     ///
     /// # Errors
     /// See [`Launcher::start`].
@@ -135,10 +137,10 @@ impl Launcher {
         Ok(true)
     }
 
-    /// Restores a timeline of this launcher to a moment without making a machine.
+    /// Restores a timeline of this launcher to a moment. The machines stay.
     ///
     /// # Errors
-    /// Returns an error if the moment is of another world.
+    /// Returns an error if the moment belongs to another world.
     pub fn go_to(
         &self,
         timeline: &mut Timeline,
@@ -157,7 +159,7 @@ impl Launcher {
         timeline.apply_faults(self.faults.clone().map(|faults| faults.on(self.options)))?;
         match timeline.seed() {
             None => {
-                // The timeline has not begun yet.
+                // The timeline has no seed, so this succeeds.
                 let _ = timeline.begin(seed);
             }
             Some(begun) if begun == seed => {}
@@ -172,7 +174,7 @@ impl Launcher {
         Ok(())
     }
 
-    /// Switches a world on. Its timeline is the same for all seeds, and waits when it is ready.
+    /// Starts the world at power-on. The timeline is the same for all seeds and waits at *ready* for its seed.
     ///
     /// # Errors
     /// Returns an error if a file cannot be read or is invalid, or if a node has too little memory for its image.
@@ -186,10 +188,10 @@ impl Launcher {
         Ok(timeline)
     }
 
-    /// Makes a timeline that continues at `stored`.
+    /// Creates a timeline that continues at the moment `stored`.
     ///
     /// # Errors
-    /// Returns an error if the moment is of another world, or if a file cannot be read.
+    /// Returns an error if the moment belongs to another world, or if a file cannot be read.
     pub fn resume(&self, stored: &Stored) -> Result<Timeline, LaunchError> {
         let there = stored.moment.machines.iter();
         let nodes = self.nodes().count();
@@ -227,13 +229,13 @@ impl Launcher {
         timeline
     }
 
-    /// Returns the nodes that are started, in the order of the world file.
+    /// Returns the nodes to start, in the order of the world file.
     pub fn nodes(&self) -> impl Iterator<Item = &Node> {
         let started = |(number, _): &(usize, _)| self.only.is_none_or(|only| only == *number);
         self.world.nodes.iter().enumerate().filter(started).map(|(_, node)| node)
     }
 
-    /// Returns the agent scripts of the nodes, for [`Timeline::resume`].
+    /// Returns the nodes' agent scripts: all requests to their agents.
     #[must_use]
     pub fn plans(&self) -> Vec<AgentScript> {
         let plan = |node: &Node| {
@@ -252,22 +254,22 @@ impl Launcher {
         self.nodes().map(plan).collect()
     }
 
-    /// Returns the container image of a node, if it has one.
+    /// Returns the container image of the node, if it has one.
     fn image(&self, node: &Node) -> Option<&NodeImage> {
         self.files.images.get(&node.name).map(AsRef::as_ref)
     }
 
-    /// Returns the world's checks, in their order.
+    /// Returns the checks of the world, in the order of the world file.
     #[must_use]
     pub fn checks(&self) -> Vec<WorldCheck> {
         world_checks(&self.world, &self.nodes().collect::<Vec<_>>())
     }
 
-    /// Returns the configuration of the wire. The nodes' ports come from their machines. Everett gets a port if the
-    /// workload has a check that Everett makes over the wire.
+    /// Returns the configuration of the wire. The ports of nodes come from their machines. Everett gets a port if the
+    /// workload has a check over the wire.
     fn wire(&self) -> WireConfig {
         let links = &self.world.links;
-        // Links of nodes that are not started are left out.
+        // A link is left out if one of its nodes is not started.
         let started = |name: &String| self.nodes().any(|node| node.name == *name);
         let others = links.others.iter().filter(|link| started(&link.from) && started(&link.to));
         let ports = if self.world.workload.has_host() { vec![host_port()] } else { Vec::new() };
@@ -282,7 +284,7 @@ impl Launcher {
         WireConfig { ports, link: links.usual.clone(), overrides: others.cloned().chain(apart).collect() }
     }
 
-    /// Returns the number of memory pages and disk blocks of all machines: the upper bound of a moment's size.
+    /// Returns the maximum number of memory pages and disk blocks that a moment can have.
     #[must_use]
     pub fn pages_max(&self) -> u64 {
         let of_node = |node: &Node| {
@@ -293,7 +295,7 @@ impl Launcher {
         self.nodes().map(of_node).fold(0, u64::saturating_add)
     }
 
-    /// Returns the configuration of a node's machine.
+    /// Returns the configuration of the node's machine.
     ///
     /// # Errors
     /// Returns an error if a disk's file cannot be read or is invalid.
@@ -352,7 +354,8 @@ impl Launcher {
         Ok(config)
     }
 
-    /// Returns the node's MAC address: locally administered, with the same number as the node's IP address.
+    /// Returns the node's MAC address. It is locally administered and ends with the same number as the node's IP
+    /// address.
     fn mac(&self, node: &Node) -> [u8; 6] {
         let index = self.world.nodes.iter().position(|other| other.name == node.name).unwrap_or(0);
         [0x02, 0x65, 0x76, 0, 0, u8::try_from(index + 1).unwrap_or(u8::MAX)]

@@ -1,11 +1,13 @@
-//! Runs of a world: its launch, its boot, its end, and comparison with further runs.
+//! Runs of a world: launch, boot, the run itself, and comparison of several runs.
 //!
-//! - [`launch`]: makes a world's machines, and checks that their memory suffices
-//! - [`booted`]: loads the stored boot of a world, or boots it; [`restarts`]: starts single nodes again
-//! - [`drive`]: runs a timeline to its end
-//! - [`verify`]: compares runs of one timeline; [`bound`]: the leak probability that a number of clean runs rules out
-//! - [`edges`]: names the executed code
-//! - `worker`: joins worker threads
+//! - [`launch`]: machines and timelines of a world
+//! - [`booted`]: stored boot of a world, or a new boot
+//! - [`restarts`]: restarts of single nodes
+//! - [`drive`]: run of a timeline to its end
+//! - [`verify`]: comparison of several runs of a timeline
+//! - [`bound`]: leak probability that clean runs rule out
+//! - [`edges`]: executed edges of code, with names
+//! - `worker`: worker threads whose panics become errors
 
 pub mod booted;
 pub mod bound;

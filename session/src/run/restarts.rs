@@ -1,4 +1,4 @@
-//! Restarts of nodes after a loss of power: from their stored restart points, or by booting.
+//! Restarts of nodes after a loss of power, from stored restart points or at power-on.
 
 use std::sync::Arc;
 
@@ -13,14 +13,15 @@ use crate::world::timeline::restart_point::RestartPoint;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// The started nodes of a world, with their restart points.
+/// Started nodes of a world, with their restart points.
 pub struct Nodes {
     launcher: Launcher,
     points: Arc<[RestartPoint]>,
 }
 
 impl Nodes {
-    /// Creates restarts for the nodes that `launcher` starts; `points` holds their restart points in the same order.
+    /// Creates the restart sources for the nodes that `launcher` starts. `points` has their restart points in the same
+    /// order.
     #[must_use]
     pub fn new(launcher: Launcher, points: Arc<[RestartPoint]>) -> Nodes {
         Nodes { launcher, points }

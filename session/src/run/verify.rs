@@ -1,11 +1,11 @@
-//! Runs one timeline several times in parallel and compares the trails.
+//! Runs a timeline several times in parallel and compares the trails.
 //!
-//! Runs differ in everything that must not matter: the thread, the host's load, the sizes of the engine's caches, the
-//! instants at which these are flushed, and whether a machine is new or was restored after another run. Every point
-//! of every trail is compared with that of the first run to reach it, so a mismatch ends all runs at once.
+//! The runs differ in everything that must not matter: thread, load of the host, cache sizes, and times of cache
+//! flushes. Some runs reuse the machines of an earlier run. Each point of a trail is compared with the same point of
+//! the first run that reached it. A mismatch ends all runs at once.
 //!
-//! Not here: the printed report (`commands::verify`), and the exact place where two runs diverge (`everett_vmm`'s
-//! bisection).
+//! Not here: the printed report (`commands::verify`), and the search for the instruction at which two runs diverge
+//! (bisection in `everett_vmm`).
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -26,10 +26,10 @@ use crate::run::worker::joined;
 use crate::world::event::Event;
 use crate::world::timeline::Timeline;
 
-/// Scale of the random intervals between flushes in a run with disturbed caches, in instructions.
+/// Scale of the random intervals between cache flushes in a run with flushes, in instructions.
 const DISTURBED_FLUSH_INTERVAL: u64 = 8_000_000;
 
-/// Divisor of the usual cache sizes for a run with small caches.
+/// Divisor of the default cache sizes for a run with small caches.
 const SMALLER: usize = 4;
 
 /// A timeline to run, and the number of runs.
@@ -39,7 +39,7 @@ pub struct Job {
     pub launcher: Launcher,
     /// Seed of all runs.
     pub seed: Seed,
-    /// Nanoseconds of vtime from *ready* to the checks.
+    /// Duration of the workload after *ready*, in nanoseconds of vtime.
     pub duration_ns: u64,
     /// Number of runs.
     pub runs: u32,
@@ -54,30 +54,31 @@ pub struct RunResult {
     pub run: u32,
     /// Digest of its trail.
     pub trail: Digest,
-    /// Number of points of its trail.
+    /// Number of points in the trail.
     pub points: usize,
-    /// Count since power-on, including the boot: instructions, conditional branches or exits, by clock mode.
+    /// Count since power-on, including the boot. The clock mode decides the unit: instructions, conditional branches or
+    /// exits.
     pub instructions: u64,
-    /// Part of this count that this run executed, i.e. since the moment from which it started.
+    /// Part of `instructions` after the moment at which the run started.
     pub executed: u64,
     /// CPU time of the run, in nanoseconds.
     pub cpu_ns: u64,
-    /// vtime at its end, in nanoseconds.
+    /// Vtime at the end of the run, in nanoseconds.
     pub vtime_ns: u64,
-    /// Number of its findings.
+    /// Number of findings in the run.
     pub findings: u64,
-    /// True if it ran on the restored machine of an earlier run, false if on a new one.
+    /// True if the run reused the machines of an earlier run, false if it had new machines.
     pub on_restored_machine: bool,
 }
 
-/// First difference of a run's trail from the others' trail.
+/// First point at which a run's trail differs from the other trails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mismatch {
-    /// Number of the run that differs.
+    /// Number of the run whose trail differs.
     pub run: u32,
     /// Number of the run that reached the point first.
     pub reference: u32,
-    /// The vtime of the trail's point, in nanoseconds.
+    /// Vtime of the point, in nanoseconds.
     pub vtime_ns: u64,
 }
 
@@ -88,14 +89,14 @@ pub struct VerifyReport {
     pub runs: Vec<RunResult>,
     /// Events of run 0.
     pub events: Vec<Event>,
-    /// The first mismatch in the order of discovery.
+    /// First mismatch that was discovered.
     pub mismatch: Option<Mismatch>,
     /// True if the operator interrupted the runs.
     pub interrupted: bool,
 }
 
 impl Job {
-    /// Starts the timeline of run number `run`.
+    /// Starts the timeline of the run number `run`.
     ///
     /// # Errors
     /// Returns an error if a file of the world cannot be read or is invalid.
@@ -105,7 +106,7 @@ impl Job {
         Ok(timeline)
     }
 
-    /// Starts the timeline of run number `run` with the machine of an earlier timeline of this job.
+    /// Starts the timeline of the run number `run` on the machines of an earlier timeline.
     fn start_again(&self, mut timeline: Timeline, run: u32) -> anyhow::Result<Timeline> {
         if !self.launcher(run).start_again(&mut timeline, self.seed)? {
             return self.start(run);
@@ -120,11 +121,11 @@ impl Job {
         launcher
     }
 
-    /// Executes all runs. `progress` is called from any thread with the vtime since *ready* and the instructions, both
-    /// summed over all runs.
+    /// Executes all runs. Any thread may call `progress`, with the vtime since *ready* and the instructions of all runs
+    /// so far.
     ///
     /// # Errors
-    /// Returns an error if a run could not be started or failed.
+    /// Returns an error if a run cannot be started or fails.
     pub fn run(
         &self,
         interrupt: &Interrupt,
@@ -135,7 +136,7 @@ impl Job {
             let workers: Vec<_> = (0..self.jobs.get())
                 .map(|_| {
                     scope.spawn(|| {
-                        // A worker that fails or panics stops all others.
+                        // A worker that fails or panics stops the other workers.
                         let _stops = StopsOnPanic(&shared.stop);
                         let result = self.work(&shared);
                         if result.is_err() {
@@ -156,8 +157,7 @@ impl Job {
     }
 
     fn work(&self, shared: &Shared<'_>) -> anyhow::Result<()> {
-        // A timeline with the usual cache sizes is restored for the next run instead of made anew, as in the explorer's
-        // workers.
+        // A timeline with the default cache sizes is reused for the worker's next run, as in explorations.
         let mut kept: Option<Timeline> = None;
         while !shared.stopped() {
             let run = shared.next_run.fetch_add(1, Ordering::Relaxed);
@@ -197,7 +197,7 @@ impl Job {
     }
 }
 
-/// Gives run number `run` caches of its own: unchanged, flushed at random instants, small, or both.
+/// Changes the caches of the run number `run`: random flushes, small sizes, both or neither.
 fn disturb(options: &mut EngineOptions, run: u32) {
     let (dropped, small) = (run % 2 == 1, run % 4 >= 2);
     if dropped && options.flushes.is_none() {
@@ -213,7 +213,7 @@ fn disturb(options: &mut EngineOptions, run: u32) {
     }
 }
 
-/// Points of the longest trail so far, each with the run that reached it first, and the report.
+/// Points of the longest trail so far, each with the first run that reached it, and the report.
 #[derive(Default)]
 struct State {
     points: Vec<(u64, Digest, u32)>,
@@ -256,7 +256,7 @@ impl<'a> Shared<'a> {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Compares point number `index` of a run with that of the first run to reach it.
+    /// Compares the point number `index` of a run with the same point of the first run that reached it.
     fn compare(&self, run: u32, index: usize, vtime_ns: u64, digest: Digest) {
         let mut state = self.state();
         match state.points.get(index).copied() {
@@ -269,7 +269,7 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// Records a completed run, whose trail must have as many points as the others.
+    /// Records a completed run. A different number of points is a mismatch.
     fn finished(&self, result: RunResult) {
         let mut state = self.state();
         if let Some(first) = state.report.runs.first().filter(|first| first.points != result.points) {
@@ -284,7 +284,7 @@ impl<'a> Shared<'a> {
     }
 }
 
-/// Compares one run with the others while it runs.
+/// Observer that compares a run with the other runs.
 struct Comparer<'a> {
     shared: &'a Shared<'a>,
     run: u32,
@@ -320,7 +320,7 @@ impl Watch for Comparer<'_> {
     }
 }
 
-/// Stops the other workers if this one panics.
+/// Stops the other workers if the current worker panics.
 struct StopsOnPanic<'s>(&'s AtomicBool);
 
 impl Drop for StopsOnPanic<'_> {

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 /// An event of a timeline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// vtime at which Everett learned of it, in nanoseconds.
+    /// Vtime at which Everett learned of the event, in nanoseconds.
     pub vtime_ns: u64,
-    /// Name of the node; empty for events of the whole world.
+    /// Name of the node. It is empty for events of the whole world.
     pub node: String,
     /// The event's kind and data.
     #[serde(flatten)]
@@ -19,7 +19,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// Returns its size in memory, in bytes.
+    /// Returns the event's size in memory, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let texts = match &self.what {
@@ -47,7 +47,7 @@ impl Event {
     }
 }
 
-/// Kinds of events. All of them depend on the timeline alone.
+/// Kinds of events. Which events occur depends on the timeline alone, never on the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum What {
@@ -56,142 +56,142 @@ pub enum What {
         /// Kernel release, as `uname -r` prints it.
         release: String,
     },
-    /// The root file system is mounted: the machine is at its restart point.
+    /// The root file system is mounted, and the machine is at its restart point.
     Mounted,
-    /// Every service is ready.
+    /// All services of the node are ready.
     Ready,
-    /// The timeline begins under a seed: from here on, everything that Everett and the guest draw follows from it.
+    /// The timeline begins. From here on, `seed` determines all random draws by Everett and the guests.
     Begin {
-        /// The seed.
+        /// Seed of the timeline.
         seed: Seed,
     },
     /// A driver, a check or a test command was started.
     Start {
-        /// Name of the unit.
+        /// Name of the driver, check or test command.
         unit: String,
-        /// Number of earlier starts, or the number of the run of a test command.
+        /// Number of earlier starts. For a test command, it is the number of the run.
         round: u64,
     },
-    /// A unit printed a line.
+    /// A driver, check, test command or service printed a line.
     Line {
-        /// Name of the unit.
+        /// Name of the program that printed the line.
         unit: String,
-        /// The stream to which the line was written.
+        /// Stream on which the line was printed.
         stream: StreamName,
-        /// The line; bytes that are not UTF-8 are replaced.
+        /// Text of the line. U+FFFD replaces bytes that are not UTF-8.
         text: String,
-        /// True if the line was longer than the port's bound and was cut.
+        /// True if the line was longer than the port allows and was cut.
         truncated: bool,
     },
-    /// A driver or a check wrote a line to the history port.
+    /// A driver or check wrote a line to the history port.
     History {
-        /// The line; bytes that are not UTF-8 are replaced.
+        /// Text of the line. U+FFFD replaces bytes that are not UTF-8.
         text: String,
-        /// True if the line was longer than the port's bound and was cut.
+        /// True if the line was longer than the port allows and was cut.
         truncated: bool,
     },
     /// A program sent a line through the SDK.
     Sdk {
-        /// The line, which `everett_explorer::sdk::parse` reads.
+        /// Text of the line. `everett_explorer::sdk::parse` parses it.
         text: String,
     },
     /// An instrumented program reached an edge of its code.
     Edge {
-        /// Program or module.
+        /// Name of the program or module.
         module: String,
-        /// Number of the edge in the module, from 0.
+        /// Index of the edge in its module.
         edge: u32,
     },
-    /// A unit ended.
+    /// A driver, check, test command or service ended.
     Exit {
-        /// Name of the unit.
+        /// Name of the program that ended.
         unit: String,
         /// Exit status in words.
         status: String,
-        /// True if the status is 0.
+        /// True if the exit status is 0.
         success: bool,
     },
     /// The kernel printed a line on the console.
     Kernel {
-        /// The line; bytes that are not UTF-8 are replaced.
+        /// Text of the line. U+FFFD replaces bytes that are not UTF-8.
         text: String,
     },
     /// Watched bytes were accessed.
     Access {
-        /// Address of the accessing instruction. If the delivery of an interrupt or exception made the access, address
-        /// of the instruction before which it was delivered.
+        /// Address of the instruction that made the access. If the delivery of an interrupt or exception made the
+        /// access, address at which the CPU was interrupted.
         #[serde(with = "hex")]
         rip: u64,
         /// Kernel function and offset within it, if `rip` lies in a kernel function.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         symbol: Option<String>,
-        /// Value of CR3, the root of the page tables; it tells processes apart.
+        /// Value of CR3, which has the address of the page tables. Different processes have different values.
         #[serde(with = "hex")]
         cr3: u64,
-        /// Guest-virtual (linear) address of the access.
+        /// Guest-virtual address of the access.
         #[serde(with = "hex")]
         address: u64,
-        /// Size of the access in bytes.
+        /// Length of the access, in bytes.
         size: u8,
         /// True for a store, false for a load.
         store: bool,
-        /// Value that was loaded or stored; the low eight bytes of larger accesses.
+        /// Value that was loaded or stored. For an access over eight bytes, only the low eight bytes.
         #[serde(with = "hex")]
         value: u64,
     },
-    /// A property does not hold.
+    /// A property was violated.
     Finding {
-        /// Name of the property, one of `everett_explorer::property::builtin`.
+        /// Name of the property, from `everett_explorer::property::builtin`.
         property: String,
         /// Description in one line.
         text: String,
     },
-    /// The timeline becomes a child of its current moment: from here on, random draws follow the child's path.
+    /// The timeline becomes a child at its current moment. Later random draws follow the child's path.
     Fork {
-        /// The child's path.
+        /// Path of the child.
         path: String,
     },
-    /// The workload ends: drivers are stopped, and checks follow.
+    /// The workload ends. Everett stops the drivers and then runs the checks.
     End,
     /// A fault begins.
     Fault {
-        /// The fault's number in the plan.
+        /// Number of the fault in the plan.
         id: u32,
-        /// The plan's line.
+        /// Line of the fault in the plan.
         line: String,
     },
-    /// A data disk has lost power.
+    /// A data disk lost power.
     Loss(Loss),
-    /// Result of a fault, or the reason why it was not applied.
+    /// A fault had this result, or was not applied for this reason.
     Effect {
         /// Description in one line.
         text: String,
     },
-    /// A fault with a duration ends.
+    /// A fault with a duration ended.
     Healed {
-        /// The fault's number in the plan.
+        /// Number of the fault in the plan.
         id: u32,
     },
 }
 
-/// Effects of a loss of power on a data disk.
+/// Effects of a power loss on a data disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loss {
-    /// Number of the disk among the node's data disks, from 0.
+    /// Index of the disk among the node's data disks.
     pub disk: u32,
-    /// Number of sectors that had been written and not flushed.
+    /// Number of sectors that had been written but not flushed.
     pub unflushed: u64,
-    /// Number of unflushed sectors that do not hold their newest contents.
+    /// Number of unflushed sectors that lost their newest contents.
     pub lost: u64,
-    /// Number of `lost` sectors that hold neither the newest nor the flushed contents, but contents written in between.
+    /// Number of `lost` sectors that hold an unflushed write older than the newest one.
     pub in_between: u64,
-    /// Number of sectors that hold parts of two contents.
+    /// Number of sectors that hold parts of two writes.
     pub torn: u64,
-    /// Number of write requests that had not completed.
+    /// Number of write requests in progress at the power loss.
     pub requests: u64,
-    /// Number of these requests that are on the disk completely.
+    /// Number of these requests whose data is completely on the disk.
     pub landed: u64,
-    /// Number of these requests that are on the disk in part.
+    /// Number of these requests whose data is partly on the disk.
     pub in_part: u64,
 }
 
@@ -199,7 +199,7 @@ impl Loss {
     pub(super) fn of(disk: usize, loss: &PowerLoss) -> Loss {
         let in_flight = loss.in_flight;
         Loss {
-            // A node has only a handful of disks, so this does not saturate.
+            // A node has few disks, so the number fits.
             disk: u32::try_from(disk).unwrap_or(u32::MAX),
             unflushed: loss.unflushed,
             lost: loss.lost_newest,
@@ -211,14 +211,14 @@ impl Loss {
         }
     }
 
-    /// Returns true if the disk lost data of completed writes that the guest had not flushed.
+    /// Returns true if the disk lost completed writes that the guest had not flushed.
     #[must_use]
     pub fn lost_anything(&self) -> bool {
         self.lost > 0 || self.torn > 0
     }
 }
 
-/// An output stream's name.
+/// Name of an output stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StreamName {
@@ -237,12 +237,12 @@ impl From<Stream> for StreamName {
     }
 }
 
-/// Addresses in JSON as hexadecimal strings, `0x…`.
+/// JSON form of addresses: hexadecimal strings, `0x…`.
 mod hex {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serializer};
 
-    // serde's `with` requires this signature.
+    // serde's `with` requires a reference.
     #[allow(clippy::trivially_copy_pass_by_ref)]
     pub(super) fn serialize<S: Serializer>(value: &u64, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(&format_args!("{value:#x}"))

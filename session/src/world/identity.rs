@@ -1,5 +1,6 @@
-//! Identity of a timeline: a digest of everything that determines it, except the seed and the path. The timeline's name
-//! is `e3:<identity>:<seed>/<path>` (`docs/exploring.md`).
+//! Identity of a timeline: a digest of everything that determines it, except its seed and path.
+//!
+//! A timeline's name is `e3:<identity>:<seed>/<path>` (`docs/exploring.md`).
 
 use std::fmt;
 use std::path::Path;
@@ -11,28 +12,29 @@ use everett_world_file::{Workload, World};
 
 use crate::guest::programs::{COLLECTOR, LIBRARY};
 
-/// Machine version. It changes with the CPU model, devices, ACPI tables, the agent protocol and the order of events.
+/// Machine version. It changes with the CPU model, the devices, the ACPI tables, the agent protocol and the order of
+/// events.
 pub const MACHINE_VERSION: &str = "everett-3";
-/// Machine version as the first part of timeline names.
+/// Short form of the machine version, with which names of timelines begin.
 const PREFIX: &str = "e3";
 
-/// Error for a file of another machine version. Its seed leads to a different timeline under this version.
+/// Error for a file of another machine version. Under this version, the file's seed would give a different timeline.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{what} was made by machine version {found}, but this Everett has {MACHINE_VERSION}: make it again, or use an Everett \
      that has {found}"
 )]
 pub struct OtherVersion {
-    /// File or other object that was made by the other version.
+    /// File that the other version made.
     pub what: String,
-    /// Machine version that it names.
+    /// Machine version in the file.
     pub found: String,
 }
 
-/// Checks that `what` was made by this machine version.
+/// Checks that this machine version made the file `what`.
 ///
 /// # Errors
-/// Returns an error if it was made by another version, `found`.
+/// Returns an error if `found`, the version in the file, is another one.
 pub fn check_version(what: &Path, found: &str) -> Result<(), OtherVersion> {
     match found {
         MACHINE_VERSION => Ok(()),
@@ -40,11 +42,11 @@ pub fn check_version(what: &Path, found: &str) -> Result<(), OtherVersion> {
     }
 }
 
-/// Checks that `what`, a file of the timeline named `timeline`, was made by this machine version. A name without a
-/// version passes.
+/// Checks that this machine version made the file `what`, which names the timeline `timeline`. A name without a version
+/// passes the check.
 ///
 /// # Errors
-/// Returns an error if it was made by another version.
+/// Returns an error if the name has another version.
 pub fn check_timeline(what: &Path, timeline: &str) -> Result<(), OtherVersion> {
     let prefix =
         timeline.split_once(':').map(|(prefix, _)| prefix).and_then(|prefix| prefix.strip_prefix('e'));
@@ -59,17 +61,17 @@ pub fn check_timeline(what: &Path, timeline: &str) -> Result<(), OtherVersion> {
 pub struct Identity(blake3::Hash);
 
 impl Identity {
-    /// Returns the identity of `world` on images with these digests, which are in the order of its nodes.
+    /// Returns the identity of `world`. The digests of its images are in the order of its nodes.
     #[must_use]
     pub fn new(world: &World, image_digests: &[String]) -> Identity {
         let mut hasher = blake3::Hasher::new();
-        // Each part is preceded by its length, so that no two lists of parts look alike.
+        // The length of each part comes first, so that different lists of parts never give the same bytes.
         let mut part = |bytes: &[u8]| {
             hasher.update(&(bytes.len() as u64).to_le_bytes());
             hasher.update(bytes);
         };
         part(MACHINE_VERSION.as_bytes());
-        // A world is plain data with string keys: it always has a JSON form, and its maps are sorted.
+        // A world consists of plain data with sorted string keys, so it always has exactly one JSON form.
         part(serde_json::to_string(world).unwrap_or_default().as_bytes());
         for digest in image_digests {
             part(digest.as_bytes());
@@ -84,20 +86,20 @@ impl Identity {
         Identity(hasher.finalize())
     }
 
-    /// Returns the identity of the boot of `world`. The seed and the workload do not affect a boot, with two
-    /// exceptions: whether Everett has a port on the wire, and the folder whose test commands are listed before the
-    /// world is ready.
+    /// Returns the identity of a stored boot of `world`. The seed and most of the workload do not affect a boot. Two
+    /// parts of the workload do: Everett's port on the wire, and the folder of test commands, which the agent lists
+    /// during the boot.
     #[must_use]
     pub fn of_boot(world: &World, image_digests: &[String]) -> Identity {
         let workload = Workload { template: world.workload.template.clone(), ..Workload::default() };
         let plain = World { workload, seed: None, ..world.clone() };
         let Identity(hash) = Identity::new(&plain, image_digests);
-        // Everett's port is part of the wire.
+        // Everett's port changes the wire.
         Identity(if world.workload.has_host() { blake3::keyed_hash(hash.as_bytes(), b"host") } else { hash })
     }
 
-    /// Returns the identity that names an exploration's paths under any seed. It covers the length of branches and the
-    /// faults that are drawn for them, but not how their results are evaluated.
+    /// Returns the identity in the names of an exploration's paths, for all seeds. It covers the length of branches and
+    /// the faults that the explorer draws, but not the evaluation of results.
     #[must_use]
     pub fn of_exploration(world: &World, image_digests: &[String]) -> Identity {
         let Identity(hash) = Identity::new(world, image_digests);
@@ -110,13 +112,13 @@ impl Identity {
         Identity(hasher.finalize())
     }
 
-    /// Returns the whole digest, in hexadecimal.
+    /// Returns the digest in hexadecimal, in full length.
     #[must_use]
     pub fn hex(&self) -> String {
         self.0.to_hex().to_string()
     }
 
-    /// Returns the name of the timeline without branches under `seed`.
+    /// Returns the name of the timeline that has the seed `seed` and no forks.
     #[must_use]
     pub fn path(&self, seed: Seed) -> String {
         format!("{PREFIX}:{self}:{seed}/")

@@ -1,10 +1,11 @@
 //! Timelines of a world: events, nodes, conversations with agents, and stored moments.
 //!
-//! - [`identity`]: the digest of everything that determines a timeline, except its seed and path
-//! - [`event`]: the events of a timeline
-//! - [`conversation`]: exchanges requests with the agent in a guest
-//! - [`watching`]: reports accesses to watched bytes of guest memory
-//! - `node`: joins a machine and its conversation; [`timeline`]: joins all nodes
+//! - [`identity`]: digest of everything that determines a timeline, except its seed and path
+//! - [`event`]: events of a timeline
+//! - [`conversation`]: requests to a guest's agent, and its answers
+//! - [`watching`]: watchpoints on guest memory
+//! - `node`: a machine with its conversation
+//! - [`timeline`]: a running world with all conversations
 //! - [`moments`]: stored boots and saved moments
 
 pub mod conversation;

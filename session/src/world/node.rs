@@ -1,7 +1,7 @@
-//! One node's part of a timeline: its machine's ports joined to the conversation with its agent.
+//! One node's part of a timeline: its machine, and the conversation with the agent in its guest.
 //!
-//! All vtimes are the world's. Everett answers a guest at the vtime that its node has reached, which other nodes may
-//! not have reached yet. Actions at a scheduled vtime happen when the whole world has reached it.
+//! All vtimes here are the world's. Everett answers a guest at the vtime that its node has reached, even if other nodes
+//! are behind. Actions at a scheduled vtime happen when the whole world has reached it.
 
 use std::sync::Arc;
 
@@ -22,44 +22,43 @@ use super::conversation::{Conversation, Phase};
 use super::event::{Event, What};
 use super::watching::Watching;
 
-/// Delay before bytes that the guest's port did not accept are offered again, in nanoseconds of vtime.
+/// Delay before Everett sends bytes again that the guest's port did not accept, in nanoseconds of vtime.
 const RETRY_NS: u64 = 1_000_000;
-/// Maximum number of bytes that wait for the guest's port. An agent that lets more pile up is declared unusable.
+/// Maximum number of bytes that wait for the guest's control port. Everett gives up an agent that lets more bytes wait.
 pub const UNSENT_BYTES_MAX: usize = 64 << 20;
 /// Time limit of a boot, in nanoseconds of vtime: ten minutes.
 pub const BOOT_NS_MAX: u64 = 600_000_000_000;
 const NS_PER_S: i64 = 1_000_000_000;
-/// Number of priorities that are drawn at a time. A unit with more threads uses some of them several times.
+/// Number of thread priorities in one draw. A unit with more threads uses some of them several times.
 const PRIORITIES: usize = 32;
-/// Number of bytes with which the guest's kernel is reseeded.
+/// Number of random bytes with which Everett reseeds the guest's kernel.
 const ENTROPY_BYTES: usize = 64;
-/// Beginning of the message that Linux's panic() prints.
+/// Beginning of the message that Linux prints in `panic()`.
 const PANIC: &[u8] = b"Kernel panic";
 
-/// State of a node besides its machine and its conversation.
+/// State of a node outside its machine and its conversation.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct NodeCourse {
     /// Bytes that the control port has not accepted yet.
     pub unsent: Vec<u8>,
     pub retry_at_ns: Option<u64>,
-    /// vtime from which a node that is not ready counts as failed, in nanoseconds.
+    /// Vtime at which a node that is still not ready counts as failed, in nanoseconds.
     pub boot_until_ns: Option<u64>,
-    /// Seed under which the node has begun. When the node is ready again after a restart, it begins under this seed
-    /// again.
+    /// Seed of the timeline that has begun on this node. After a restart the node begins under the same seed.
     pub begun: Option<Seed>,
-    /// `CLOCK_REALTIME` minus the machine's own vtime, in nanoseconds; `None` until the clock was set.
+    /// `CLOCK_REALTIME` minus the machine's own vtime, in nanoseconds. `None` until Everett has set the clock.
     pub wall_ns: Option<i64>,
-    /// Units whose thread priorities are redrawn from time to time.
+    /// Units whose threads get new random priorities at intervals.
     pub priorities: Vec<Priorities>,
-    /// True if a fault took the node's power away.
+    /// True if a fault switched the node off.
     pub switched_off: bool,
-    /// True if the machine's end was reported.
+    /// True if an event has reported the end of the machine.
     pub end_reported: bool,
-    /// Message with which the kernel panicked.
+    /// Message of the kernel's panic.
     pub last_words: Option<String>,
 }
 
-/// A unit whose thread priorities are redrawn from time to time.
+/// A unit whose threads get new random priorities at intervals.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Priorities {
     unit: String,
@@ -67,7 +66,7 @@ pub(super) struct Priorities {
     next_ns: u64,
 }
 
-/// Stored state of a node, without its machine and its script.
+/// Stored state of a node, without its machine and its requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SessionOfNode {
     pub node: String,
@@ -79,7 +78,7 @@ pub(super) struct SessionOfNode {
 pub(super) struct NodeSession {
     pub conversation: Conversation,
     pub place: NodeCourse,
-    /// Watchpoints and the kernel's symbols, if bytes are watched.
+    /// Watchpoints and the kernel's symbols, if the operator watches memory.
     pub watching: Option<Arc<Watching>>,
 }
 
@@ -88,8 +87,8 @@ impl NodeSession {
         NodeSession { conversation, place: NodeCourse::default(), watching: None }
     }
 
-    /// Returns the next vtime at which Everett acts on this node unprompted. It is `None` without power; while the node
-    /// is paused, only the boot limit counts, because the guest could not receive anything.
+    /// Returns the next vtime at which Everett must act on this node, or `None` if the node has no power. A paused
+    /// guest receives nothing, so only the boot limit can make Everett act on its node.
     pub(super) fn next_act_ns(&self, node: &Node) -> Option<u64> {
         let place = &self.place;
         if !node.is_on() {
@@ -103,15 +102,15 @@ impl NodeSession {
         priorities.chain(others.into_iter().flatten()).chain(self.conversation.kills_ns()).min()
     }
 
-    /// Starts the boot's time limit of [`BOOT_NS_MAX`], unless the node is ready or the limit is already running.
+    /// Starts the time limit [`BOOT_NS_MAX`] of the boot. Has no effect if the node is ready or a limit is already set.
     pub(super) fn limit_boot(&mut self, world_ns: u64) {
         if self.conversation.phase() < Phase::Ready && self.place.boot_until_ns.is_none() {
             self.place.boot_until_ns = Some(world_ns.saturating_add(BOOT_NS_MAX));
         }
     }
 
-    /// Performs the actions that are due when the whole world is at `world_ns`. A second call at the same vtime has no
-    /// effect.
+    /// Performs the actions that are due when the whole world has reached `world_ns`. A second call at the same vtime
+    /// has no effect.
     pub(super) fn act(&mut self, node: &mut Node, world_ns: u64) {
         if !node.is_on() {
             return;
@@ -152,14 +151,14 @@ impl NodeSession {
         }
     }
 
-    /// Signals to the guest that its machine is a copy from here on, with a new VM generation ID.
+    /// Gives the machine a new VM generation ID, which tells the guest that its machine was copied.
     pub(super) fn new_generation(&self, node: &mut Node) {
         let mut generation = [0; 16];
         node.machine_mut().stream(Purpose::Generation).fill_bytes(&mut generation);
         node.machine_mut().new_generation(generation);
     }
 
-    /// Begins the timeline under `seed`.
+    /// Begins the timeline on this node under `seed`.
     pub(super) fn begin(&mut self, node: &mut Node, seed: Seed) {
         self.new_generation(node);
         let entropy = draw_entropy(node);
@@ -168,7 +167,7 @@ impl NodeSession {
         self.speak(node);
     }
 
-    /// Takes the guest's output. Lines are stamped with the vtime of the write that ended them.
+    /// Takes the guest's output. A line has the vtime of the write that ended it.
     pub(super) fn listen(&mut self, node: &mut Node) -> Vec<Event> {
         let clock = node.clock().clone();
         let output = node.machine_mut().output();
@@ -179,8 +178,8 @@ impl NodeSession {
         for port in [Port::Debug, Port::Spare] {
             output.take_port(port as usize);
         }
-        // The sort is stable: writes of one port keep their order. At equal vtimes, histories, SDK lines and logs come before the
-        // agent's messages about them.
+        // The sort is stable, so writes of one port stay in order. At equal vtimes, lines of the history, SDK and log
+        // ports come before the agent's messages.
         writes.sort_by_key(|(_, write)| write.vtime);
         for (port, write) in writes {
             self.conversation.received(port, &write.bytes, clock.world(write.vtime));
@@ -191,7 +190,7 @@ impl NodeSession {
         self.conversation.take_events()
     }
 
-    /// Handles a note of the machine: a console line, a broken device, or a watched access.
+    /// Handles a note of the machine: a console line, a broken device or a watched access.
     fn noticed(&mut self, vtime_ns: u64, event: NoteEvent) {
         match event {
             NoteEvent::Console { text, .. } => {
@@ -213,7 +212,7 @@ impl NodeSession {
         }
     }
 
-    /// Reports the end of the machine, once.
+    /// Reports the end of the machine, if it was not reported already.
     pub(super) fn ended(&mut self, node: &Node, end: &End) {
         if std::mem::replace(&mut self.place.end_reported, true) {
             return;
@@ -234,23 +233,23 @@ impl NodeSession {
         self.conversation.machine_ended(node.vtime(), property, &why);
     }
 
-    /// Sets the guest's `CLOCK_REALTIME` forward or back, as NTP would.
+    /// Steps the guest's `CLOCK_REALTIME` forward or back, as NTP would.
     pub(super) fn step_clock(&mut self, node: &Node, step_ns: i64) {
         let wall_ns = self.place.wall_ns.unwrap_or(0).saturating_add(step_ns);
         self.place.wall_ns = Some(wall_ns);
         let now_ns = i64::try_from(node.machine().vtime()).unwrap_or(i64::MAX).saturating_add(wall_ns).max(0);
-        // The remainder is less than a second, so the cast loses nothing.
+        // The remainder is less than 10^9 and fits.
         let clock = WallClock { seconds: now_ns / NS_PER_S, nanoseconds: (now_ns % NS_PER_S) as u32 };
         self.conversation.fault(Operation::SetClock(clock), node.vtime());
     }
 
-    /// Requests a reseed of the guest kernel's random number generator.
+    /// Asks the agent to reseed the kernel's random number generator.
     pub(super) fn reseed(&mut self, node: &mut Node) {
         let entropy = draw_entropy(node);
         self.conversation.fault(Operation::Reseed { entropy: Bytes(entropy) }, node.vtime());
     }
 
-    /// Starts drawing priorities for the threads of a unit, at intervals drawn from `every`.
+    /// Starts to give the threads of a unit new priorities. Each interval is drawn from `every`.
     pub(super) fn start_priorities(&mut self, node: &Node, unit: &str, every: &Distribution) {
         self.place.priorities.push(Priorities {
             unit: unit.to_owned(),
@@ -259,7 +258,7 @@ impl NodeSession {
         });
     }
 
-    /// Resets the threads of a unit to the ordinary priority.
+    /// Gives the threads of a unit their normal priority and stops the draws.
     pub(super) fn stop_priorities(&mut self, unit: &str, world_ns: u64) {
         self.place.priorities.retain(|priorities| priorities.unit != unit);
         if self.conversation.phase() >= Phase::Ready {
@@ -273,24 +272,25 @@ impl NodeSession {
             let rng = node.machine_mut().stream(Purpose::Priorities);
             let mut drawn = [0; PRIORITIES];
             rng.fill_bytes(&mut drawn);
-            // The drawn priority decides which of two threads runs first, and whether one must wait for the other.
+            // The drawn priorities decide which of two threads runs first, and whether a thread has to wait for
+            // another.
             let drawn = drawn.map(|byte| byte % PRIORITY_MAX + 1).to_vec();
             priorities.next_ns = world_ns.saturating_add(priorities.every.draw(rng).max(1));
-            // An agent that is slower than the interval skips some of the draws.
+            // If the agent is slower than the interval, some draws are skipped.
             if !self.conversation.is_prioritizing() {
                 self.conversation.prioritize(&priorities.unit, drawn, world_ns);
             }
         }
     }
 
-    /// Resets the session after a loss of power. If `mounted` is given, the next boot starts at the restart point with
-    /// that state of the conversation, otherwise at power-on.
+    /// Resets the session after a loss of power. With `mounted`, the next boot starts at the restart point with this
+    /// state of the conversation. Otherwise it starts at power-on.
     pub(super) fn restart(&mut self, mounted: Option<&ConversationState>) {
         self.conversation.restart(mounted);
         self.place = NodeCourse { begun: self.place.begun, ..NodeCourse::default() };
     }
 
-    /// Sends the pending requests of the conversation.
+    /// Sends the conversation's pending requests.
     pub(super) fn speak(&mut self, node: &mut Node) {
         let outgoing = self.conversation.take_outgoing();
         if !outgoing.is_empty() {

@@ -1,4 +1,4 @@
-//! Watchpoints: reports of accesses to chosen bytes of guest memory. Watching does not change a timeline.
+//! Watchpoints: reports of accesses to chosen bytes of guest memory. Reports do not change the timeline.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -10,12 +10,12 @@ use everett_world_file::Node;
 
 use crate::guest::symbols::Symbols;
 
-/// Maximum number of watchpoints on all nodes together: each access to their pages is compared with all of them.
+/// Maximum number of watchpoints on all nodes together. Every access to a watched page is compared with all of them.
 pub const WATCHPOINTS_MAX: usize = 64;
 /// Maximum length of a watchpoint, in bytes.
 pub const WATCHED_BYTES_MAX: u64 = 1 << 20;
 
-/// A watchpoint as given on the command line: `n1:0xffffffff82a12340+8:w`.
+/// A watchpoint from the command line, such as `n1:0xffffffff82a12340+8:w`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Watched {
     node: Option<String>,
@@ -64,18 +64,18 @@ fn number(text: &str) -> Result<u64, String> {
 /// All watchpoints of a world.
 #[derive(Debug)]
 pub struct Watching {
-    /// Watchpoints by index of the started node.
+    /// Watchpoints of each started node.
     points: Vec<Vec<Watchpoint>>,
-    /// Names of the kernel's functions.
+    /// Functions of the kernel.
     pub(super) kernel: Symbols,
 }
 
 impl Watching {
-    /// Resolves `watched` for these nodes, which boot this kernel; `None` if it is empty.
+    /// Resolves `watched` for these nodes, which all boot `kernel`. Returns `None` without watchpoints.
     ///
     /// # Errors
-    /// Returns an error if a watchpoint names an unknown node, if it names no node in a world of several nodes, or if
-    /// there are more than [`WATCHPOINTS_MAX`].
+    /// Returns an error for more than [`WATCHPOINTS_MAX`] watchpoints and for an unknown node. A watchpoint without a
+    /// node is an error in a world of several nodes.
     pub fn new<'n>(
         watched: &[Watched],
         nodes: impl Iterator<Item = &'n Node>,
@@ -88,17 +88,17 @@ impl Watching {
         Ok(Some(Arc::new(Watching { points, kernel: Symbols::of_file(kernel) })))
     }
 
-    /// Returns the watchpoints of node `number`.
+    /// Returns the watchpoints of the node with this index.
     pub(super) fn of_node(&self, number: usize) -> &[Watchpoint] {
         self.points.get(number).map_or(&[], Vec::as_slice)
     }
 }
 
-/// Returns the watchpoints of each of these nodes.
+/// Returns a list of watchpoints for each node.
 ///
 /// # Errors
-/// Returns an error if a watchpoint names an unknown node, if it names no node in a world of several nodes, or if there
-/// are more than [`WATCHPOINTS_MAX`].
+/// Returns an error for more than [`WATCHPOINTS_MAX`] watchpoints and for an unknown node. A watchpoint without a node
+/// is an error in a world of several nodes.
 pub fn by_node<'n>(
     watched: &[Watched],
     nodes: impl Iterator<Item = &'n Node>,

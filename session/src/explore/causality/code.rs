@@ -1,4 +1,4 @@
-//! Code that a finding's timeline executes within an interval, and had not executed shortly before.
+//! Code that a finding's timeline executes in an interval but not shortly before it.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use super::super::witness::Inherited;
 use crate::run::edges::Collected;
 use crate::run::edges::table::Names;
 
-/// Longest interval whose code is looked at, in nanoseconds of vtime.
+/// Longest interval for which code is collected, in nanoseconds of vtime.
 pub(super) const INTERVAL_NS_MAX: u64 = 100_000_000;
-/// Time before the interval whose code is left out, in nanoseconds of vtime.
+/// Time before the interval in which executed code is excluded, in nanoseconds of vtime.
 pub(super) const BEFORE_NS: u64 = 50_000_000;
 
-/// Returns the functions that the timeline of a path executes between two vtimes in nanoseconds, and does not execute
-/// between the moment `from` and them. Empty if the engine records no edges.
+/// Returns the functions that a path's timeline executes between `from_ns` and `to_ns`, but not between the moment
+/// `from` and `from_ns`. Empty if the engine cannot record edges.
 pub(super) fn between(
     setting: &Setting,
     path: &Path,
@@ -36,7 +36,7 @@ pub(super) fn between(
         true => None,
         false => Some(runner.rewind(path, from.as_deref(), from_ns, root, &mut watch)?),
     };
-    // A machine reports an edge once, so this leaves out what it has reported so far.
+    // Each machine reports an edge only once. Edges from before the interval are dropped here and do not appear again.
     watch.collected = Collected::default();
     runner.rewind(path, here.as_ref(), to_ns, root, &mut watch)?;
     if watch.collected.is_empty() {
@@ -56,7 +56,7 @@ pub(super) fn between(
         .collect())
 }
 
-/// Watch that collects edges.
+/// Observer that collects edges.
 struct Collector<'c> {
     collected: Collected,
     stop: &'c dyn Fn() -> bool,

@@ -1,4 +1,4 @@
-//! Futures: timelines with the finding's past up to a vtime, run on all workers.
+//! Futures: timelines that share the finding's past up to a vtime. All workers run them in parallel.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -18,11 +18,11 @@ use super::super::witness::Inherited;
 use super::moments::Until;
 use crate::run::worker::joined;
 
-/// Number that is added to a future's number for its fork. Explorations number children from 1, and the finding is one
-/// of them: a future with its number would be the finding itself.
+/// Child number of the first future. Explorations number the children of a moment from 1. A future with the same number
+/// as the finding's child would be the finding itself.
 const CHILD_FIRST: u64 = 1 << 40;
 
-/// Future to run.
+/// A future to run.
 pub(super) struct Future {
     fork: Fork,
     plan: Plan,
@@ -30,7 +30,8 @@ pub(super) struct Future {
 }
 
 impl Future {
-    /// Creates the future with this number from the moment `from` of a path; from the root moment if it is `None`.
+    /// Creates the future number `number`. It starts at the moment `from` of a path, or at the root moment if `from` is
+    /// `None`.
     pub(super) fn new(
         fates: &Fates<'_>,
         path: &Path,
@@ -52,7 +53,7 @@ impl Future {
     }
 }
 
-/// Machines that run futures.
+/// Runners with machines, which run futures.
 pub(super) struct Runners<'s> {
     setting: &'s Setting,
     wanted: Wanted,
@@ -61,7 +62,7 @@ pub(super) struct Runners<'s> {
     root: Option<Inherited>,
 }
 
-/// Place of a future in its batch, and whether it showed the finding.
+/// Index of a future in its batch, and whether it showed the finding.
 type Done = (usize, anyhow::Result<bool>);
 
 impl<'s> Runners<'s> {
@@ -70,7 +71,7 @@ impl<'s> Runners<'s> {
         Runners { setting, wanted, workers, idle: Vec::new(), root: None }
     }
 
-    /// Takes a runner, or makes one.
+    /// Returns an idle runner, or makes one.
     pub(super) fn take(&mut self) -> anyhow::Result<PathRunner<'s>> {
         self.idle.pop().map_or_else(|| PathRunner::new(self.setting), Ok)
     }
@@ -82,8 +83,8 @@ impl<'s> Runners<'s> {
         }
     }
 
-    /// Runs futures. Returns whether each showed the finding, in their order, up to the first without a result, and the
-    /// error that caused that. `done` is called after each future.
+    /// Runs futures. Returns whether each showed the finding, in order, up to the first future without a result. The
+    /// error says why this result is missing. `done` is called after each future.
     pub(super) fn run(
         &mut self,
         futures: &[Future],
@@ -110,7 +111,7 @@ impl<'s> Runners<'s> {
         while self.idle.len() < self.workers.min(futures.len()) {
             match PathRunner::new(self.setting) {
                 Ok(runner) => self.idle.push(runner),
-                // The host has no machines for another worker.
+                // The host has no machines for more workers.
                 Err(_) if !self.idle.is_empty() => self.workers = self.idle.len(),
                 Err(error) => return Err(error),
             }
@@ -154,7 +155,7 @@ impl<'s> Runners<'s> {
     }
 }
 
-/// Returns the results up to the first missing one, and the error that caused that.
+/// Returns the results before the first missing one, and the error that explains the missing result.
 fn first_results(results: Vec<Option<anyhow::Result<bool>>>) -> (Vec<bool>, Option<anyhow::Error>) {
     let mut shown = Vec::with_capacity(results.len());
     let mut results = results.into_iter();
@@ -163,7 +164,7 @@ fn first_results(results: Vec<Option<anyhow::Result<bool>>>) -> (Vec<bool>, Opti
             Some(Ok(is_shown)) => shown.push(is_shown),
             Some(Err(error)) if !error.is::<Interrupted>() => return (shown, Some(error)),
             _ => {
-                // A failure of another worker may be why this future has no result.
+                // The failure of another worker may have prevented this result.
                 let failed =
                     results.flatten().filter_map(Result::err).find(|error| !error.is::<Interrupted>());
                 return (shown, Some(failed.unwrap_or_else(|| Interrupted.into())));
@@ -185,7 +186,7 @@ struct Crew<'c> {
 }
 
 impl Crew<'_> {
-    /// Runs futures until there is none left, or one has failed.
+    /// Runs futures until none is left or one has failed.
     fn work<'s>(&self, mut runner: PathRunner<'s>, results: &Sender<Done>) -> PathRunner<'s> {
         let stop = || (self.stop)() || self.failed.load(Ordering::Relaxed);
         while !stop() {
@@ -198,7 +199,7 @@ impl Crew<'_> {
             if shown.is_err() {
                 self.failed.store(true, Ordering::Relaxed);
             }
-            // The send fails only if the receiver has ended; then the result is not needed.
+            // Sending fails only if the receiver has ended and needs no more results.
             let _ = results.send((place, shown));
         }
         runner
@@ -217,7 +218,7 @@ mod tests {
 
     const SECOND_NS: u64 = 1_000_000_000;
 
-    /// Futures have the finding's past, and no branch of an exploration has their streams.
+    /// Futures share the finding's past, and their random streams differ from all branches of an exploration.
     #[test]
     fn futures_have_the_past_of_the_finding_and_a_plan_of_their_own_after_it() {
         let (explore, faults) = (ExploreConfig::default(), FaultConfig::default());
@@ -240,7 +241,7 @@ mod tests {
         assert_eq!(future(0, Vary::Streams).plan, fates.plan(&path));
         let (first, second) = (future(0, Vary::All).plan, future(1, Vary::All).plan);
         assert!(first != fates.plan(&path) && first != second);
-        // The fork at 5 s is after the cut, so it plays no part in their past.
+        // The fork at 5 s lies after the vtime at which the futures begin, so it is not in their past.
         let before = fates.plan(&child(Path::default(), 1));
         let past = |plan: &Plan| -> Vec<_> {
             let is_past = |at: u64| at + fates.root_ns < at_ns;

@@ -1,16 +1,17 @@
-//! Causality of a finding: many futures from moments of its timeline, until the step is known that decided it.
+//! Causality of a finding: runs many futures from moments of its timeline to find the step that decided it.
 //!
-//! - `steps`: the steps of the finding's timeline, from its replay
-//! - `moments`: moments of the timeline, within a budget of memory; `futures`: futures from them, on all workers;
-//!   `code`: the code that ran where the likelihood jumps
-//! - this file: the search, batch by batch
+//! - this file: the search
+//! - `steps`: steps of the finding's timeline
+//! - `moments`: moments from which futures start
+//! - `futures`: futures from moments, on all workers
+//! - `code`: code that ran where the finding became likely
 //!
-//! Not here: the choice of vtimes and the statistics (`everett_explorer::causality`).
+//! Not here: the choice of vtimes, and statistics (`everett_explorer::causality`).
 //!
 //! **Invariants.**
 //! - The result of a future is a function of the setting, the finding's path, the vtime of its fork and its number.
-//! - The result after n futures does not depend on the number of workers. An interrupted batch counts up to its first
-//!   future without a result.
+//! - The result after n futures does not depend on the number of workers. Of an interrupted batch, only the futures
+//!   before the first missing result count.
 
 mod code;
 mod futures;
@@ -36,33 +37,33 @@ use futures::{Future, Runners};
 use moments::Moments;
 use steps::Steps;
 
-/// Inputs of a search besides the finding.
+/// Options of a search.
 #[derive(Debug, Clone, Copy)]
 pub struct Options<'o> {
-    /// Parts of a timeline that each future draws for itself.
+    /// What each future draws for itself: random streams only, or the fault plan as well.
     pub vary: Vary,
-    /// Number of futures, and the stated error.
+    /// Maximum number of futures, and the accepted probability of a wrong result.
     pub limits: search::Limits,
-    /// Number of futures at a time.
+    /// Number of futures that run in parallel.
     pub workers: usize,
-    /// Host time after which it ends, in nanoseconds.
+    /// Host time after which the search ends, in nanoseconds.
     pub host_ns: Option<u64>,
-    /// Budget for moments, in bytes.
+    /// Budget for the memory of moments, in bytes.
     pub memory_bytes: u64,
-    /// Interrupt that ends it when raised.
+    /// Interrupt that ends the search.
     pub interrupt: &'o Interrupt,
 }
 
 /// Progress of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CausalityProgress {
-    /// The finding's timeline is replayed; it has reached this vtime, in nanoseconds.
+    /// The finding's timeline is being replayed and has reached this vtime, in nanoseconds.
     Replaying(u64),
-    /// Futures are run.
+    /// Futures are running.
     Futures {
         /// Number of futures so far.
         futures: u64,
-        /// Interval of vtime in which the jump lies, as far as it is known, in nanoseconds.
+        /// Interval of vtime in which the finding became likely, in nanoseconds, if one is known.
         between: Option<(u64, u64)>,
     },
 }
@@ -72,10 +73,10 @@ pub trait Onlooker {
     /// Reports the progress.
     fn at(&mut self, progress: &CausalityProgress);
 
-    /// Takes the result so far, after each batch and at the end.
+    /// Keeps the result so far. Called after each batch and at the end.
     ///
     /// # Errors
-    /// Returns an error if the result cannot be kept; the search ends with it.
+    /// An error ends the search.
     fn keep(&mut self, causality: &Causality) -> anyhow::Result<()>;
 }
 
@@ -96,11 +97,11 @@ impl Ending<'_> {
     }
 }
 
-/// Finds the step of a finding's timeline at which it became likely. `recorded` has the digests of its path. Returns the
+/// Finds the step at which a finding became likely. `recorded` has the digests along the finding's path. Returns the
 /// result, and the error that ended the search early, if one did.
 ///
 /// # Errors
-/// Returns an error if the finding cannot be replayed, or if `onlooker` cannot keep a result.
+/// Returns an error if the finding cannot be replayed, or if `onlooker` returns one.
 pub fn causality(
     setting: &Setting,
     finding: &Finding,
@@ -134,12 +135,12 @@ pub fn causality(
         Some(_) => Ok(()),
     };
     onlooker.keep(&result)?;
-    // Code is an addition. An interrupt while it is collected changes nothing else.
+    // Without the code, the result is still valid. An interrupt during its collection is therefore no error.
     let failed = failed.or(code.err().filter(|error| !error.is::<Interrupted>()));
     Ok((result, failed))
 }
 
-/// Replays the finding's timeline, and returns its steps.
+/// Replays the finding's timeline. Returns its steps.
 fn steps_of(
     setting: &Setting,
     finding: &Finding,
@@ -162,7 +163,7 @@ fn steps_of(
     }
 }
 
-/// A search on its way.
+/// State of a search.
 struct Work<'s, 'w> {
     setting: &'s Setting,
     finding: &'w Finding,
@@ -186,7 +187,7 @@ impl<'s, 'w> Work<'s, 'w> {
         ending: &'w Ending<'w>,
         steps: Steps,
     ) -> anyhow::Result<Work<'s, 'w>> {
-        // A finding of the checks is decided before they begin, or by them.
+        // If checks made the finding, the deciding step lies before their beginning or in the checks themselves.
         let last_ns = end.at_ns.min(finding.hit.vtime_ns.saturating_sub(1)).max(setting.root_ns);
         let cuts = Cuts::new(setting.root_ns, last_ns, steps.times(last_ns));
         Ok(Work {
@@ -204,7 +205,7 @@ impl<'s, 'w> Work<'s, 'w> {
         })
     }
 
-    /// Runs a batch, and passes its results to the search, up to the first future without one.
+    /// Runs a batch. The search gets the results before the first missing one.
     fn batch(&mut self, batch: &[search::Ask], onlooker: &mut dyn Onlooker) -> anyhow::Result<()> {
         let stop = || self.ending.why().is_some();
         let places = batch.iter().map(|ask| self.cuts.at(ask.cut));
@@ -235,14 +236,14 @@ impl<'s, 'w> Work<'s, 'w> {
         error.map_or(Ok(()), Err)
     }
 
-    /// Adds the code that ran within a short interval of the jump.
+    /// Adds the code that ran in the interval of the jump, if the interval is short.
     fn code(&mut self, result: &mut Causality) -> anyhow::Result<()> {
         let Some(jump) = &mut result.jump else { return Ok(()) };
         let (from_ns, to_ns) = (jump.from_ns, jump.to_ns.min(self.cuts.at(self.cuts.last())));
         if to_ns <= from_ns || to_ns - from_ns > code::INTERVAL_NS_MAX {
             return Ok(());
         }
-        // The search is over, so only an interrupt ends this.
+        // The search is over, so only an interrupt can end the collection.
         let stop = || self.ending.interrupt.wanted();
         let before_ns = from_ns.saturating_sub(code::BEFORE_NS).max(self.setting.root_ns);
         let mut runner = self.runners.take()?;
@@ -258,7 +259,7 @@ impl<'s, 'w> Work<'s, 'w> {
         Some((self.cuts.at(found.from), self.until(&found)))
     }
 
-    /// Returns the end of the interval in which the jump lies, in nanoseconds.
+    /// Returns the end of the interval in which the finding became likely, in nanoseconds.
     fn until(&self, found: &JumpInterval) -> u64 {
         found.to.map_or(self.finding.hit.vtime_ns, |to| self.cuts.at(to))
     }

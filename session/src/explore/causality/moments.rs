@@ -11,10 +11,11 @@ use super::super::path_runner::{PathRunner, Watch};
 use super::super::setting::Setting;
 use super::super::witness::Inherited;
 
-/// Moments by vtime in nanoseconds; `None` for the root moment.
+/// Moments by vtime in nanoseconds. `None` is the root moment.
 pub(super) type Places = BTreeMap<u64, Option<Arc<BranchMoment>>>;
 
-/// Kept moments. Each shares memory with the one before it and counts with what is beyond that.
+/// Store of moments with a memory budget. A moment shares pages with the moment before it, and its size leaves these
+/// out.
 pub(super) struct Moments<'s, 'w> {
     setting: &'s Setting,
     path: &'w Path,
@@ -33,7 +34,7 @@ impl<'s, 'w> Moments<'s, 'w> {
         Ok(Moments { setting, path, root, kept: BTreeMap::new(), budget_bytes })
     }
 
-    /// Returns the moments at these vtimes. Those that are not kept are derived from the nearest one before.
+    /// Returns the moments at these vtimes. A missing moment is derived from the nearest stored moment before it.
     pub(super) fn get(
         &mut self,
         runner: &mut PathRunner<'s>,
@@ -75,7 +76,7 @@ impl<'s, 'w> Moments<'s, 'w> {
         Ok(moment)
     }
 
-    /// Counts a kept moment anew.
+    /// Updates the size of the moment at `at_ns`.
     fn measure(&mut self, at_ns: u64) {
         let before = self.kept.range(..at_ns).next_back().map(|(_, (_, moment))| Arc::clone(moment));
         let Some((bytes, moment)) = self.kept.get_mut(&at_ns) else { return };
@@ -85,7 +86,7 @@ impl<'s, 'w> Moments<'s, 'w> {
         };
     }
 
-    /// Counts the first kept moment after a vtime anew.
+    /// Updates the size of the first moment after `at_ns`.
     fn measure_next(&mut self, at_ns: u64) {
         let next = self.kept.range((Bound::Excluded(at_ns), Bound::Unbounded)).next();
         if let Some(&next_ns) = next.map(|(next_ns, _)| next_ns) {
@@ -97,7 +98,7 @@ impl<'s, 'w> Moments<'s, 'w> {
         self.kept.values().map(|(bytes, _)| *bytes).fold(0, u64::saturating_add)
     }
 
-    /// Drops moments beyond the budget: first those that lie farthest from the ones that are needed now.
+    /// Drops moments over the budget. The moments farthest from `needed` are dropped first.
     fn shrink(&mut self, needed: &Places) {
         let distance = |at: u64| {
             let below = needed.range(..=at).next_back().map(|(needed, _)| at - needed);
@@ -115,7 +116,7 @@ impl<'s, 'w> Moments<'s, 'w> {
     }
 }
 
-/// Watch that ends a run when the search is to end.
+/// Observer that ends a run when the search must end.
 pub(super) struct Until<'u>(pub(super) &'u dyn Fn() -> bool);
 
 impl Watch for Until<'_> {

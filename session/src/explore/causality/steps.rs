@@ -1,4 +1,4 @@
-//! Steps of the finding's timeline, from its replay.
+//! Steps of the finding's timeline: events and messages up to the finding, from a replay.
 
 use std::collections::VecDeque;
 
@@ -12,14 +12,14 @@ use super::super::witness::{message_line, plain_line};
 use super::{CausalityProgress, Onlooker};
 use crate::world::event::{Event, What};
 
-/// Maximum number of steps of a timeline; the last ones are kept.
+/// Maximum number of steps of a finding's timeline. Only the last steps of a longer timeline are kept.
 const ALL_MAX: usize = 400_000;
-/// Maximum number of steps within the interval that are named.
+/// Maximum number of steps in the interval that the result lists.
 pub(super) const WITHIN_MAX: usize = STEPS_MAX;
-/// Number of steps before and after it that are named.
+/// Maximum number of steps before the interval, and also after it, that the result lists.
 pub(super) const AROUND_MAX: usize = 4;
 
-/// Steps of a timeline up to the finding, in the order of vtime.
+/// Steps of a timeline up to the finding, ordered by vtime.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Steps(Vec<Step>);
 
@@ -29,12 +29,13 @@ impl Steps {
         Steps(steps)
     }
 
-    /// Returns the vtimes of the steps up to a vtime, in nanoseconds.
+    /// Returns the vtimes of the steps up to `until_ns`, in nanoseconds.
     pub(super) fn times(&self, until_ns: u64) -> Vec<u64> {
         self.0.iter().map(|step| step.vtime_ns).take_while(|at| *at <= until_ns).collect()
     }
 
-    /// Returns the steps before, within and after an interval of vtime. Its end belongs to it.
+    /// Returns the steps before, within and after an interval of vtime. The interval includes its end, but not its
+    /// beginning.
     pub(super) fn around(&self, from_ns: u64, to_ns: u64) -> (&[Step], &[Step], &[Step]) {
         let from = self.0.partition_point(|step| step.vtime_ns <= from_ns);
         let to = self.0.partition_point(|step| step.vtime_ns <= to_ns).max(from);
@@ -44,23 +45,23 @@ impl Steps {
     }
 }
 
-/// Returns the last steps of these.
+/// Returns the last `most` steps.
 pub(super) fn last(steps: &[Step], most: usize) -> Vec<Step> {
     steps[steps.len().saturating_sub(most)..].to_vec()
 }
 
-/// Returns the first steps of these.
+/// Returns the first `most` steps.
 pub(super) fn first(steps: &[Step], most: usize) -> Vec<Step> {
     steps[..steps.len().min(most)].to_vec()
 }
 
-/// Longest time between a message and a line of output that may explain it, in nanoseconds of vtime.
+/// Longest time between a message and a line of output in its context, in nanoseconds of vtime.
 const CONTEXT_NS: u64 = 100_000_000;
-/// Maximum number of lines of output on each side of a message that are taken as its context.
+/// Maximum number of lines of output before a message, and also after it, in its context.
 const CONTEXT_LINES: usize = 2;
 
-/// Returns what may explain a message: the last fault before it, and the nearest lines of output on its nodes. If
-/// `within` is not about messages alone, its steps explain themselves, and nothing is returned.
+/// Returns steps that may explain a message: the last fault before it, and the nearest lines of output on its nodes. If
+/// `within` has steps of other kinds, they explain themselves, and nothing is returned.
 pub(super) fn context(before: &[Step], within: &[Step], after: &[Step]) -> Vec<Step> {
     let is_message = |step: &&Step| matches!(step.kind, StepKind::Sent | StepKind::Message);
     let Some(message) = within.first().filter(|_| within.iter().all(|step| is_message(&step))) else {
@@ -81,7 +82,7 @@ pub(super) fn context(before: &[Step], within: &[Step], after: &[Step]) -> Vec<S
     all
 }
 
-/// Watch that keeps the steps of a replay up to the finding.
+/// Observer that collects the steps of a replay up to the finding.
 pub(super) struct Recorder<'r> {
     nodes: Vec<String>,
     root_ns: u64,
@@ -128,7 +129,7 @@ impl Watch for Recorder<'_> {
     fn message(&mut self, step: &FrameStep) {
         let name = |port: u8| self.nodes.get(usize::from(port)).map_or("?", String::as_str);
         let line = message_line(step, &name);
-        // What the wire draws for a frame, it draws when the frame is sent.
+        // The wire makes its random draws for a frame when the frame is sent.
         if step.sent_at < step.vtime {
             self.add(step.sent_at, StepKind::Sent, &line);
         }
@@ -141,7 +142,7 @@ impl Watch for Recorder<'_> {
     }
 }
 
-/// Returns the kind of the step that an event is; `None` for events that are no steps.
+/// Returns the kind of step for an event, or `None` if the event is no step.
 fn kind(what: &What) -> Option<StepKind> {
     match what {
         What::Line { .. }
@@ -182,7 +183,7 @@ mod tests {
         assert_eq!((before.len(), within.len(), after.len()), (5, 0, 0));
     }
 
-    /// A reset connection is explained by the loss of power before it, and by the mount after it.
+    /// A reset connection is explained by the power loss before it and the mount after it.
     #[test]
     fn messages_have_a_context_and_other_steps_have_none() {
         let step = |ms: u64, kind, text: &str| Step { vtime_ns: ms * 1_000_000, kind, text: text.to_owned() };

@@ -4,16 +4,16 @@ use everett_elf::{Elf, SymbolKind, SymbolTable, Symbols};
 
 use super::NAME_BYTES_MAX;
 
-/// Returns functions and their addresses; empty if the file has no symbol table. Of several tables, which no linker
-/// writes, the first one is read.
+/// Returns functions and their addresses, or nothing if the file has no symbol table. Linkers write at most one table;
+/// a second one is ignored.
 pub(super) fn code_symbols(file: &[u8]) -> Vec<(u64, String)> {
     let sections = Elf::parse(file).and_then(|elf| elf.sections());
     let symbols = sections.and_then(|sections| sections.symbols(SymbolTable::Static));
     symbols.map(|symbols| functions(symbols, file.len())).unwrap_or_default()
 }
 
-/// Returns the functions of a table. Longer names than [`NAME_BYTES_MAX`] are left out. Names may share their bytes, so
-/// the table is read until the names have `bytes_max` bytes in all.
+/// Returns the functions of a table. Functions with names over [`NAME_BYTES_MAX`] are left out. Many entries can share
+/// one string, so reading stops when the names would exceed `bytes_max` bytes in total.
 fn functions(table: Symbols<'_>, bytes_max: usize) -> Vec<(u64, String)> {
     let (mut symbols, mut left) = (Vec::new(), bytes_max);
     for symbol in table.iter() {
@@ -37,8 +37,8 @@ mod tests {
     const SYMBOL_BYTES: usize = 24;
     const SECTION_HEADER_BYTES: usize = 64;
 
-    /// A file of 64 KiB whose two symbol tables have the same symbols. All of them have the first name of the strings,
-    /// which are the file from its half on.
+    /// Returns a file of 64 KiB with two symbol tables that hold the same symbols. Every symbol has the first name in
+    /// the string table, which is the second half of the file.
     fn file(strings: &[u8]) -> Vec<u8> {
         const BYTES: usize = 64 << 10;
         let mut file = vec![0u8; BYTES];
@@ -74,7 +74,7 @@ mod tests {
         let too_long = [vec![b'x'; NAME_BYTES_MAX + 1], vec![0]].concat();
         assert_eq!(names(&too_long).len(), 0);
         assert_eq!(names(b"x").len(), 0, "no name ends");
-        // Bytes that are not UTF-8 are replaced by three bytes each.
+        // A byte that is not UTF-8 becomes three bytes.
         let foreign = [vec![0xff; NAME_BYTES_MAX], vec![0]].concat();
         assert_eq!(names(&foreign).len(), (64 << 10) / (3 * NAME_BYTES_MAX));
     }

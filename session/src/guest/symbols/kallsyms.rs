@@ -1,29 +1,34 @@
-//! The kernel's own symbol table, which it carries compressed in its read-only data (Linux's `scripts/kallsyms.c`).
+//! The compressed symbol table in a kernel's read-only data (Linux's `scripts/kallsyms.c`).
 //!
-//! No pointer leads to it, so it is found by its shape. The token table has 256 strings; in most kernels, the tokens at
-//! the character codes of the digits are the digits themselves. The table is followed by the offset of each token,
-//! which confirms the match. Before the token table lie the markers (the offset of each 256th name), and before the
-//! markers the names. Each name is a length and that many tokens. Linux 6.2 and 6.3, and later releases of 6.1, have an
-//! index of three bytes per name between the markers and the tokens. Addresses are 32-bit offsets: before the names up
-//! to 6.3, after the tokens since 6.4.
+//! No pointer leads to the table, so this module searches for its parts:
+//!
+//! - The token table has 256 strings, from which all names are composed. In most kernels, the token at the character
+//!   code of a digit is the digit itself. The token index behind the table has the offset of each token, which confirms
+//!   the match.
+//! - The names lie before the token table. A name is stored as a length and a list of token numbers.
+//! - The markers lie between names and tokens. They are the offsets of every 256th name.
+//! - Linux 6.2, 6.3 and later releases of 6.1 have an index of three bytes per name between markers and tokens.
+//! - Addresses are stored as 32-bit offsets. Up to Linux 6.3 they lie before the names, since 6.4 after the tokens.
 
 use super::{NAME_BYTES_MAX, u16_at, u32_at, u64_at};
 
 const TOKENS: usize = 256;
-/// Maximum length of a token, in bytes: more than any kernel's, and a multiple of the alignment.
+/// Maximum length of a token in a compressed symbol table, in bytes. It exceeds the length in any kernel and is a
+/// multiple of the alignment.
 const TOKEN_BYTES_MAX: usize = 64;
-/// Maximum length of the token table, in bytes, since an offset in its index has 16 bits.
+/// Maximum length of the token table, in bytes. Offsets in its index have 16 bits.
 const TOKENS_BYTES_MAX: usize = 1 << 16;
-/// Maximum number of places where the token table is searched for. Few other data look like its digits.
+/// Maximum number of places in a file that are tried as a token table. A place is tried if it has the tokens of the ten
+/// digits.
 const TRIES_MAX: usize = 64;
 const TOKEN_INDEX_BYTES: usize = 2 * TOKENS;
 /// Number of names that each marker covers.
 const MARKER_NAMES: usize = 256;
-/// Maximum size of the compressed names of one marker, in bytes: a name has at most 512 characters.
+/// Maximum size of the compressed names that one marker covers, in bytes. A name has at most 512 characters.
 const MARKER_BYTES_MAX: usize = MARKER_NAMES * 514;
 const ALIGNMENT: usize = 8;
 
-/// Returns functions and their addresses; `None` if there is no such table, or its shape is unknown.
+/// Returns functions and their addresses, or `None` if the file has no table of a known layout.
 pub(super) fn code_symbols(file: &[u8]) -> Option<Vec<(u64, String)>> {
     let (tokens_start, tokens) = token_table(file)?;
     let (count_at, names) = names_before(file, tokens_start, &tokens, &mut Work(WORK_MAX))?;
@@ -35,7 +40,7 @@ fn align(offset: usize) -> usize {
     offset.next_multiple_of(ALIGNMENT)
 }
 
-/// Finds the token table; returns its offset and its tokens.
+/// Finds the token table. Returns its offset and its tokens.
 fn token_table(file: &[u8]) -> Option<(usize, Vec<&[u8]>)> {
     let needle = b"\x000\x001\x002\x003\x004\x005\x006\x007\x008\x009\x00";
     let mut from = 0;
@@ -43,8 +48,8 @@ fn token_table(file: &[u8]) -> Option<(usize, Vec<&[u8]>)> {
         let found = find(file.get(from..)?, needle)?;
         let zero = from + found + 1;
         from = zero;
-        // 48 tokens come before the token of '0'. All but the first begin after the terminating zero of their
-        // predecessor.
+        // 48 tokens come before the token of '0'. Each of them, except the first, begins after the zero byte that ends
+        // the token before it.
         let mut second = zero;
         for _ in 1..usize::from(b'0') {
             let (begin, end) = (second.saturating_sub(TOKENS_BYTES_MAX), second.checked_sub(1)?);
@@ -77,7 +82,7 @@ fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     haystack.windows(needle.len()).position(|window| window == needle)
 }
 
-/// Returns the offset of the token index if it agrees with the tokens.
+/// Returns the offset of the token index, or `None` if its entries are not the offsets of `tokens`.
 fn token_index(file: &[u8], start: usize, tokens: &[&[u8]]) -> Option<usize> {
     let length: usize = tokens.iter().map(|token| token.len() + 1).sum();
     let index = align(start + length);
@@ -91,29 +96,29 @@ fn token_index(file: &[u8], start: usize, tokens: &[&[u8]]) -> Option<usize> {
     Some(index)
 }
 
-/// Maximum number of names to search for; a kernel with every option has a tenth of it.
+/// Maximum number of names in a compressed symbol table. A kernel with every option enabled has a tenth as many.
 const NAMES_MAX: usize = 1 << 21;
-/// Maximum length of all names for each byte of their code, in bytes. Compression shortens a kernel's names to about a
-/// half.
+/// Maximum number of decoded bytes per compressed byte, over all names. Kernels have about two.
 const EXPANSION_MAX: usize = 8;
-/// Maximum number of markers and names that the search for the names looks at. At most places it looks at few.
+/// Maximum number of markers and names that the search for names reads. A search in a real kernel reads far fewer.
 const WORK_MAX: usize = 8 * NAMES_MAX;
 
-/// Number of markers and names that may still be looked at.
+/// Number of markers and names that the search may still read.
 struct Work(usize);
 
 impl Work {
-    /// Counts markers or names; `None` if there were too many.
+    /// Subtracts `number`. Returns `None` if less is left.
     fn count(&mut self, number: usize) -> Option<()> {
         self.0 = self.0.checked_sub(number)?;
         Some(())
     }
 }
 
-/// Bytes per name of the index with which the kernel looks names up by bisection.
+/// Bytes per name of the sorted index with which the kernel looks up names.
 const SEQUENCE_BYTES: usize = 3;
 
-/// Returns the offset of the count of names, and the names, with or without an index between them and the tokens.
+/// Finds the names before the token table, with or without an index in between. Returns the offset of their count, and
+/// the names.
 fn names_before(
     file: &[u8],
     tokens_start: usize,
@@ -136,10 +141,10 @@ fn names_before(
     None
 }
 
-/// Returns the offset of the markers, and the markers: a 0, then ascending offsets, up to `end`.
+/// Reads the markers that end at `end`: a 0, then ascending offsets. Returns their offset and the markers.
 fn markers(file: &[u8], end: usize, work: &mut Work) -> Option<(usize, Vec<usize>)> {
     let mut at = end.checked_sub(4)?;
-    // The array is padded with zeros.
+    // Zeros may pad the array.
     if u32_at(file, at)? == 0 {
         at = at.checked_sub(4)?;
     }
@@ -158,7 +163,8 @@ fn markers(file: &[u8], end: usize, work: &mut Work) -> Option<(usize, Vec<usize
     (markers.len() > 1).then_some((at, markers))
 }
 
-/// Returns the offset of the count of names, and the names, each with its type letter in front.
+/// Finds the names that end at `end`. Returns the offset of their count, and the names, each with its type letter in
+/// front.
 fn names(
     file: &[u8],
     end: usize,
@@ -184,8 +190,8 @@ fn names(
     None
 }
 
-/// Reads `count` names that fill `bytes` except for padding and agree with the markers. A kernel's names have few bytes
-/// beside all that they name, so `None` if they have more than [`EXPANSION_MAX`] for each byte of their code.
+/// Reads `count` names that agree with the markers and fill `bytes` except for padding. Returns `None` if the decoded
+/// names exceed [`EXPANSION_MAX`] bytes for each byte of `bytes`, which kernels never do.
 fn read_names(
     bytes: &[u8],
     count: usize,
@@ -220,26 +226,27 @@ fn read_names(
     (bytes.len() - at < ALIGNMENT).then_some(names)
 }
 
-/// Reads the addresses up to Linux 6.3: the offsets, their base, the count of names.
+/// Reads the addresses of a kernel up to Linux 6.3. The file has the offsets, their base and the count of names, in
+/// this order.
 fn addresses_before(file: &[u8], count_at: usize, names: &[String]) -> Option<Vec<(u64, String)>> {
     let base_at = count_at.checked_sub(8)?;
     let offsets = base_at.checked_sub(align(4 * names.len()))?;
     addresses(file, offsets, u64_at(file, base_at)?, names)
 }
 
-/// Reads the addresses since Linux 6.4: the offsets after the token index, then their base.
+/// Reads the addresses of a kernel since Linux 6.4. The file has the offsets after the token index, then their base.
 fn addresses_after(file: &[u8], offsets: usize, names: &[String]) -> Option<Vec<(u64, String)>> {
     let base_at = align(offsets.checked_add(4 * names.len())?);
     addresses(file, offsets, u64_at(file, base_at)?, names)
 }
 
 fn addresses(file: &[u8], offsets: usize, base: u64, names: &[String]) -> Option<Vec<(u64, String)>> {
-    // The kernel's half of the address space.
+    // The base must lie in the kernel's half of the address space.
     if base >> 47 != 0x1ffff {
         return None;
     }
-    // With CONFIG_KALLSYMS_ABSOLUTE_PERCPU, symbols that are not per-CPU are stored as the one's complement of their
-    // offset.
+    // With CONFIG_KALLSYMS_ABSOLUTE_PERCPU, symbols outside the per-CPU area are stored as the one's complement of
+    // their offset.
     let text = names.iter().position(|name| name.get(1..) == Some("_text"))?;
     let complement = u32_at(file, offsets + 4 * text)? != 0;
     let mut symbols = Vec::new();
@@ -260,7 +267,7 @@ mod tests {
 
     const BASE: u64 = 0xffff_ffff_8100_0000;
 
-    /// Makes a file with a table of 600 functions. `sequences`: with the index of names; `late`: with the addresses
+    /// Returns a file with a table of 600 functions. `sequences`: with the index of names. `late`: with the addresses
     /// after the tokens.
     fn kernel(sequences: bool, late: bool) -> Vec<u8> {
         let named: Vec<(u32, String)> = (0..600)
@@ -322,7 +329,7 @@ mod tests {
         }
     }
 
-    /// A code of one byte can stand for a token of 64 KiB.
+    /// One byte of a compressed name can stand for a token of 64 KiB.
     #[test]
     fn names_are_bounded() {
         let read = |token: &[u8], codes: u8, count: usize| {
@@ -337,7 +344,7 @@ mod tests {
         assert_eq!(read(b"", 0, 201), Some(0));
     }
 
-    /// Each place before the tokens looks like the end of many markers, and no names go with them.
+    /// Every offset before the tokens looks like the end of many markers, but no names match them.
     #[test]
     fn the_search_for_names_ends() {
         let markers: Vec<u8> = (0..1u32 << 19).flat_map(u32::to_le_bytes).collect();

@@ -1,10 +1,13 @@
-//! Names for a guest kernel's code addresses.
+//! Names of code addresses in a guest's kernel.
 //!
-//! [`Symbols::of_kernel`] reads them from a `vmlinux`: from its symbol table (`elf`) if it has one, else from the
-//! compressed table that every distribution kernel carries for its own stack traces (`kallsyms`).
+//! [`Symbols::of_kernel`] reads the symbol table of a `vmlinux` (`elf`). If the file has none, it reads the compressed
+//! table that distribution kernels carry for their own stack traces (`kallsyms`). A kernel without both tables gives no
+//! names and no error, and Everett shows its addresses as numbers.
 //!
-//! A kernel without either gives no names and no error: addresses are then shown as numbers. Files are untrusted:
-//! nothing here panics or allocates more than the file's size warrants.
+//! - `elf`: reader of the ELF symbol table
+//! - `kallsyms`: reader of the compressed table
+//!
+//! Kernels are untrusted files. No function here panics, and allocations are bounded by the file's size.
 
 mod elf;
 mod kallsyms;
@@ -24,7 +27,7 @@ pub struct Symbols {
 }
 
 impl Symbols {
-    /// Reads the names of a `vmlinux`.
+    /// Reads the symbols of a `vmlinux`.
     #[must_use]
     pub fn of_kernel(vmlinux: &[u8]) -> Symbols {
         let mut sorted = elf::code_symbols(vmlinux);
@@ -36,7 +39,7 @@ impl Symbols {
         Symbols { sorted }
     }
 
-    /// Reads the names of a kernel's file; empty if it cannot be read.
+    /// Reads the symbols of the kernel in a file. The result is empty if the file cannot be read.
     #[must_use]
     pub fn of_file(kernel: &Path) -> Symbols {
         everett_input::file::read(kernel, KERNEL_BYTES_MAX)
@@ -44,25 +47,25 @@ impl Symbols {
             .unwrap_or_default()
     }
 
-    /// Returns the number of names.
+    /// Returns the number of addresses that have a name.
     #[must_use]
     pub fn len(&self) -> usize {
         self.sorted.len()
     }
 
-    /// Returns true if there are no names.
+    /// Returns true if no address has a name.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.sorted.is_empty()
     }
 
-    /// Returns `name+0x12` if the address lies in the kernel.
+    /// Returns `FUNCTION+0x12`, or `None` if no function begins at or shortly before the address.
     #[must_use]
     pub fn name(&self, address: u64) -> Option<String> {
         self.show(address).name.map(|(name, offset)| format!("{name}+{offset:#x}"))
     }
 
-    /// Returns the address for display: as a number, with `name+0x12` if it lies in the kernel.
+    /// Returns the address for display: the number, followed by `FUNCTION+0x12` if its function is known.
     #[must_use]
     pub fn show(&self, address: u64) -> Shown<'_> {
         let after = self.sorted.partition_point(|(start, _)| *start <= address);
@@ -75,10 +78,10 @@ impl Symbols {
     }
 }
 
-/// Maximum distance of an address from the symbol before it. Addresses farther away get no name.
+/// Maximum distance of an address from the start of its function, in bytes.
 const SYMBOL_BYTES_MAX: u64 = 1 << 20;
 
-/// An address with its name.
+/// An address and its function, if known.
 #[derive(Debug, Clone, Copy)]
 pub struct Shown<'a> {
     address: u64,
@@ -86,7 +89,7 @@ pub struct Shown<'a> {
 }
 
 impl Shown<'_> {
-    /// Returns the name of the function, or the address without one.
+    /// Returns the name of the function, or the address in hexadecimal if the function is unknown.
     #[must_use]
     pub fn function(&self) -> String {
         self.name.map_or_else(|| format!("{:#x}", self.address), |(name, _)| name.to_owned())
@@ -103,7 +106,7 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// Returns `N` bytes at `offset`, if the file is long enough.
+/// Returns `N` bytes at `offset`, or `None` if the file is shorter.
 fn bytes_at<const N: usize>(file: &[u8], offset: usize) -> Option<[u8; N]> {
     file.get(offset..)?.first_chunk().copied()
 }
@@ -133,7 +136,7 @@ mod tests {
         assert_eq!(symbols.show(u64::MAX).to_string(), "0xffffffffffffffff");
     }
 
-    /// A function that no optimiser folds into its caller.
+    /// Function whose address the test looks up. It must not be inlined.
     #[inline(never)]
     fn a_function_to_be_found() -> usize {
         std::hint::black_box(a_function_to_be_found as fn() -> usize as usize)
@@ -141,7 +144,7 @@ mod tests {
 
     #[test]
     fn the_symbols_of_this_test_program_are_read() {
-        // A test binary is an ELF file with a symbol table that contains that function.
+        // The test binary is an ELF file whose symbol table has the function above.
         assert!(std::hint::black_box(a_function_to_be_found as fn() -> usize)() != 0);
         let file = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         let symbols = Symbols::of_kernel(&file);

@@ -1,11 +1,12 @@
-//! Edges of guest code (branches with source and target), in programs and kernel as installed, without instrumentation.
+//! Edges of guest code: branches with source and target. Programs and kernel need no instrumentation.
 //!
-//! * [`Collected`]: the edges that the machines of all nodes recorded
-//! * [`programs`]: maps pages of code to files of the image
-//! * [`table`]: writes edges as JSON lines for programs, and counts them by program
+//! A place in code is identified by the contents of its page. An edge of a program is therefore the same edge on every
+//! node and at every address. A page that is in no file of the image belongs to the kernel or the agent, or was
+//! generated in memory.
 //!
-//! A place is identified by the contents of its page, so a program's edge is the same edge on every node, at any
-//! address. Pages that match no file of the image belong to the kernel or the agent, or were generated in memory.
+//! - this file: edges that the machines of all nodes recorded
+//! - [`programs`]: files of the image that contain a page of code
+//! - [`table`]: edges with names, as JSON lines and as counts
 
 pub mod programs;
 pub mod table;
@@ -14,25 +15,25 @@ use std::collections::BTreeMap;
 
 use everett_cpu::{CodeLocation, Edge};
 
-/// Data of an edge besides its two ends.
+/// Properties of an edge besides its source and target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
-    /// Guest-virtual (linear) address of its target.
+    /// Guest-virtual address of the target.
     pub address: u64,
-    /// True if it was executed in user mode.
+    /// True if the edge was executed in user mode.
     pub user: bool,
-    /// Indices of the nodes that executed it, ascending.
+    /// Indices of the nodes that executed the edge, ascending.
     pub nodes: Vec<usize>,
 }
 
-/// All recorded edges.
+/// All edges that machines recorded.
 #[derive(Debug, Clone, Default)]
 pub struct Collected {
     edges: BTreeMap<(CodeLocation, CodeLocation), Seen>,
 }
 
 impl Collected {
-    /// Adds the edges that a node's machine has recorded.
+    /// Adds edges that the machine of the node with this index recorded.
     pub fn add(&mut self, node: usize, edges: &[Edge]) {
         for &Edge { from, to, address, user } in edges {
             let seen =
@@ -42,17 +43,17 @@ impl Collected {
             }
         }
     }
-    /// Returns the number of edges.
+    /// Returns the number of different edges.
     #[must_use]
     pub fn len(&self) -> usize {
         self.edges.len()
     }
-    /// Returns true if there are no edges.
+    /// Returns true if no edge was recorded.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.edges.is_empty()
     }
-    /// Iterates over all edges, in the order of their places.
+    /// Iterates over the edges, ordered by source and target.
     pub fn iter(&self) -> impl Iterator<Item = (CodeLocation, CodeLocation, &Seen)> {
         self.edges.iter().map(|(&(from, to), seen)| (from, to, seen))
     }

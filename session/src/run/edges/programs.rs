@@ -1,4 +1,4 @@
-//! Maps the contents of a page of code to the file of the image that contains the page.
+//! Map from the contents of a page of code to the file of the image that contains the page.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,16 +10,16 @@ use everett_guest_image::programs::{self, Error};
 
 const PAGE: usize = 4096;
 
-/// Pages of code, with the files that contain them.
+/// Pages of code and the files that contain them.
 #[derive(Debug, Default)]
 pub struct Programs {
     paths: Vec<String>,
-    /// Index into `paths` and address of the page within its ELF file, by the page's name.
+    /// For the hash of each page: index into `paths`, and address of the page in its ELF file.
     pages: BTreeMap<u64, (usize, u64)>,
 }
 
 impl Programs {
-    /// Reads the programs of a root filesystem. A page that several files contain belongs to the first of them.
+    /// Reads the programs of a root filesystem. If several files contain a page, the first file counts.
     ///
     /// # Errors
     /// Returns an error if the image cannot be read.
@@ -41,7 +41,7 @@ impl Programs {
         let number = self.paths.len();
         self.paths.push(path.to_owned());
         for (n, at) in code_pages(content) {
-            // The kernel maps whole pages of the file, with zeroes after its end.
+            // The kernel maps whole pages and fills the part after the file's end with zeros.
             let bytes = content.get(n * PAGE..).unwrap_or_default();
             let mut page = [0; PAGE];
             let there = bytes.len().min(PAGE);
@@ -50,7 +50,7 @@ impl Programs {
         }
     }
 
-    /// Returns the file that contains a place, and the place's address as the ELF file gives it.
+    /// Returns the file that contains the place, and the place's address in the ELF file.
     #[must_use]
     pub fn find(&self, place: CodeLocation) -> Option<(&str, u64)> {
         let &(file, at) = self.pages.get(&place.page())?;
@@ -58,13 +58,12 @@ impl Programs {
     }
 }
 
-/// Returns the pages of the executable segments of an ELF64 file, each with its address. Segments do not overlap in a
-/// program, so a page is at most in two of them. The segments from the first one on that would make it more pages than
-/// that are left out.
+/// Returns the pages of an ELF64 file's executable segments, each with its address. In valid programs segments do not
+/// overlap, so a page is in at most two of them. Segments that would exceed this bound are left out.
 fn code_pages(file: &[u8]) -> Vec<(usize, u64)> {
     let (mut pages, mut left) = (Vec::new(), 2 * file.len().div_ceil(PAGE));
     for Segment { offset, address, file_bytes, .. } in segments(file) {
-        // The contents end within the file, so both numbers fit.
+        // The contents end within the file, so the numbers fit.
         let (first, last) = (offset as usize / PAGE, ((offset + file_bytes) as usize).div_ceil(PAGE));
         let Some(rest) = left.checked_sub(last.saturating_sub(first)) else { break };
         left = rest;
@@ -74,7 +73,7 @@ fn code_pages(file: &[u8]) -> Vec<(usize, u64)> {
     pages
 }
 
-/// Returns the executable segments of an ELF64 file that lie within the file.
+/// Returns the executable segments of an ELF64 file. Segments beyond the file's end are left out.
 fn segments(file: &[u8]) -> Vec<Segment> {
     let mut segments = Elf::parse(file).and_then(|elf| elf.segments()).unwrap_or_default();
     segments.retain(|segment| {
@@ -89,7 +88,7 @@ mod tests {
 
     const PROGRAM_HEADER_BYTES: usize = 56;
 
-    /// An ELF file with one executable segment: 0x1100 bytes from 0x1080 in the file, at 0x40_1080.
+    /// Returns an ELF file with one executable segment: 0x1100 bytes from file offset 0x1080, at address 0x40_1080.
     fn file() -> Vec<u8> {
         let mut file = vec![0u8; 0x2180];
         file[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
@@ -127,7 +126,7 @@ mod tests {
         let mut file = file();
         let header = file[0x40..0x40 + PROGRAM_HEADER_BYTES].to_vec();
         assert_eq!(code_pages(&file), [(1, 0x40_1000), (2, 0x40_2000)]);
-        // As many headers of the same segment as fit before it.
+        // The file gets as many headers of the same segment as fit before the segment.
         let headers = (0x1000 - 0x40) / PROGRAM_HEADER_BYTES;
         for n in 0..headers {
             file[0x40 + n * PROGRAM_HEADER_BYTES..][..PROGRAM_HEADER_BYTES].copy_from_slice(&header);
@@ -146,7 +145,7 @@ mod tests {
             programs.add("/bin/bad", &bad);
         }
         programs.add("/bin/short", b"\x7fELF");
-        // The last bad file has one complete header; its other headers lie past the end.
+        // The last file has one complete header. Its other headers lie beyond the end of the file.
         assert!(programs.pages.len() <= 2);
     }
 }

@@ -1,4 +1,4 @@
-//! Edges with symbolic names: a file of JSON lines for programs, and counts for people.
+//! Edges with names: JSON lines for programs, and counts for people.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -12,12 +12,12 @@ use super::programs::Programs;
 use crate::guest::symbols::Symbols;
 use crate::run::launch::Launcher;
 
-/// Name of code that the kernel executes.
+/// Program name of the kernel's code.
 const KERNEL: &str = "kernel";
-/// Name of user code that is in no file of the image.
+/// Program name of user code that is in no file of the image.
 const OTHER: &str = "no file of the image";
 
-/// One line of the JSON file.
+/// An edge as a line of JSON.
 #[derive(Debug, Serialize)]
 struct Line<'a> {
     from: String,
@@ -26,18 +26,18 @@ struct Line<'a> {
     nodes: Vec<&'a str>,
 }
 
-/// Number of edges and places in a program.
+/// Number of edges and targets in a program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Count {
     /// Path of the program's file, or "kernel".
     pub program: String,
-    /// Number of edges that end in it.
+    /// Number of edges whose target is in the program.
     pub edges: u64,
-    /// Number of places at which these edges end.
+    /// Number of different targets.
     pub places: u64,
 }
 
-/// Names of places: files of the image and functions of the kernel.
+/// Sources of names: the image's files and the kernel's functions.
 #[derive(Debug)]
 pub struct Names {
     /// Files of the image.
@@ -46,21 +46,21 @@ pub struct Names {
     pub kernel: Symbols,
 }
 
-/// Function that was executed, or a program without names.
+/// An executed function. A program without function names counts as one function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function {
     /// Index of the node.
     pub node: usize,
     /// Path of the program's file, or "kernel".
     pub program: String,
-    /// Name of the function; for a program without names, its first and last place.
+    /// Name of the function. For a program without function names, the range of its targets.
     pub place: String,
-    /// Number of edges that end in it.
+    /// Number of edges whose target is in the function.
     pub edges: u64,
 }
 
 impl Names {
-    /// Reads the names of a world's files.
+    /// Reads the names from a world's images and kernel.
     ///
     /// # Errors
     /// Returns an error if an image cannot be read.
@@ -78,8 +78,8 @@ impl Names {
         Ok(Names { programs, kernel: Symbols::of_file(&launcher.files.kernel) })
     }
 
-    /// Returns the functions in which edges end: programs first, then the kernel's functions, those with most edges
-    /// first.
+    /// Returns the functions that contain targets of edges. Programs come before kernel functions, and each group is in
+    /// descending order of edges.
     #[must_use]
     pub fn functions(&self, edges: &Collected) -> Vec<Function> {
         let mut kernel: BTreeMap<(usize, String), u64> = BTreeMap::new();
@@ -115,7 +115,7 @@ impl Names {
         programs
     }
 
-    /// Returns the name of a place, whose linear address is `address` if known.
+    /// Returns the name of a place. `address` is its guest-virtual address, if known.
     fn show(&self, place: CodeLocation, address: Option<u64>, user: bool) -> String {
         if let Some((path, at)) = self.programs.find(place) {
             return format!("{path}:{at:#x}");
@@ -137,13 +137,13 @@ impl Names {
         }
     }
 
-    /// Writes all edges, one JSON line each, in an order that depends on the edges alone.
+    /// Writes all edges as JSON lines, in an order that depends only on the edges.
     ///
     /// # Errors
     /// Returns an error if writing to `out` fails.
     pub fn write(&self, edges: &Collected, nodes: &[&str], out: &mut dyn Write) -> io::Result<()> {
-        // Address of each page that contains a target. An edge has only the address of its target; the address of its
-        // source follows from the page, if the page is known.
+        // Address of each page that has a target. An edge has the address of its target only. The address of its source
+        // is known if the source's page is in this map.
         let mut pages = BTreeMap::new();
         for (_, to, seen) in edges.iter() {
             pages.entry(to.page()).or_insert(seen.address & !0xfff);
@@ -162,7 +162,7 @@ impl Names {
         Ok(())
     }
 
-    /// Returns the counts by program, in descending order of edges.
+    /// Returns the counts of each program, in descending order of edges.
     #[must_use]
     pub fn counts(&self, edges: &Collected) -> Vec<Count> {
         let mut counts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();

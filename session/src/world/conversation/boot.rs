@@ -1,4 +1,4 @@
-//! The conversation from the agent's first message up to the point where the timeline begins under its seed.
+//! The conversation from the agent's first message to the beginning of the timeline under its seed.
 
 use everett_explorer::property::builtin;
 use everett_input::units::show_duration_ns;
@@ -9,12 +9,12 @@ use super::state::{ConversationProgress, ConversationState, DriverState};
 use super::state_error::StateError;
 use super::{Conversation, Phase, Purpose, Said, What, Word};
 
-/// Unit name for the output of the command that starts the collector of SDK lines.
+/// Name under which output of the collector's start command appears.
 const COLLECTOR: &str = "sdk";
 
 impl Conversation {
-    /// Continues from the restart point at `vtime_ns`; the guest's random numbers are seeded with `entropy`. No effect
-    /// in any other phase.
+    /// Continues from the restart point at `vtime_ns`. The agent seeds the guest's random numbers with `entropy`. Has
+    /// an effect only in phase `Mounted`.
     pub fn join(&mut self, entropy: Vec<u8>, vtime_ns: u64) {
         if self.at.phase == Phase::Mounted {
             self.at.phase = Phase::Joining;
@@ -23,8 +23,8 @@ impl Conversation {
         }
     }
 
-    /// Begins a timeline under `seed`; the guest's random numbers are seeded with `entropy`. No effect unless the
-    /// services are ready and the timeline has not begun yet.
+    /// Begins the timeline under `seed`. The agent seeds the guest's random numbers with `entropy`. Has an effect only
+    /// in phase `Ready`.
     pub fn begin(&mut self, seed: Seed, entropy: Vec<u8>, vtime_ns: u64) {
         if self.at.phase == Phase::Ready {
             self.at.phase = Phase::Beginning;
@@ -33,8 +33,8 @@ impl Conversation {
         }
     }
 
-    /// Resets the conversation after a loss of power. If `mounted` is given, the next boot continues from the restart
-    /// point with that state, otherwise it starts at power-on.
+    /// Resets the conversation after a loss of power. With `mounted`, the next boot continues from the restart point
+    /// with this state. Otherwise it starts at power-on.
     pub fn restart(&mut self, mounted: Option<&ConversationState>) {
         if self.at.phase == Phase::Broken {
             // A broken conversation stays broken.
@@ -48,7 +48,7 @@ impl Conversation {
         progress.sdk = self.at.sdk.after_restart();
         progress.no_drivers = self.at.no_drivers;
         progress.commands = self.at.commands.clone();
-        // Request numbers are never reused, because lines of output refer to them.
+        // Request numbers are not used again, because lines of output refer to them.
         progress.next_id = self.at.next_id.max(progress.next_id);
         progress.drivers =
             self.at.drivers.iter().map(|driver| DriverState { runs: false, ..*driver }).collect();
@@ -60,22 +60,22 @@ impl Conversation {
     /// Checks that the conversation can continue from the restart point `mounted` after a loss of power.
     ///
     /// # Errors
-    /// Returns an error if `mounted` is not at a restart point or does not fit the script.
+    /// Returns an error if `mounted` is in another phase or does not fit the agent script.
     pub fn check_restart(&self, mounted: &ConversationState) -> Result<(), StateError> {
         if mounted.progress.phase != Phase::Mounted {
             return Err(StateError::Inconsistent("a restart point at which the root is not mounted"));
         }
-        // Nothing of the workload has happened at a restart point, so one boot serves all workloads.
+        // At a restart point the workload has not started, so one boot serves all workloads.
         let drivers = vec![DriverState::default(); self.plan.drivers.len()];
         ConversationProgress { drivers, ..mounted.progress.clone() }.check(&self.plan)
     }
 
-    /// Starts no driver from here on, even after a restart of the machine.
+    /// Starts no more drivers, even after a restart of the machine.
     pub fn start_no_more_drivers(&mut self) {
         self.at.no_drivers = true;
     }
 
-    /// Breaks the conversation of a machine that did not get ready in time.
+    /// Breaks the conversation if the machine is not ready at its time limit.
     pub fn boot_took_too_long(&mut self, vtime_ns: u64, limit: &str) {
         if self.at.phase < Phase::Ready {
             let text = format!("{} after {limit}", self.waits_for());
@@ -83,12 +83,12 @@ impl Conversation {
         }
     }
 
-    /// Breaks the conversation of a machine whose service ends again and again.
+    /// Breaks the conversation because a service ends again and again.
     pub fn boot_is_hopeless(&mut self, vtime_ns: u64, why: &str) {
         self.broken(vtime_ns, builtin::NOT_READY, why);
     }
 
-    /// Breaks the conversation of a world whose setup was not complete in time.
+    /// Breaks the conversation because no program reported a complete setup in time.
     pub fn setup_took_too_long(&mut self, vtime_ns: u64) {
         let limit = self.plan.sdk.as_ref().and_then(|sdk| sdk.setup_timeout_ns).unwrap_or(0);
         let limit = show_duration_ns(limit);
@@ -124,8 +124,8 @@ impl Conversation {
         }
     }
 
-    /// Takes the next step once the join and the first `files` files are done: puts the next file, starts the services, or
-    /// lists the test commands.
+    /// Takes the next step of the join: writes the file with this index. After the last file, starts the collector of
+    /// SDK lines or goes on to the services.
     pub(super) fn put_next(&mut self, files: usize, vtime_ns: u64) {
         if self.at.phase != Phase::Joining {
             return;
@@ -141,7 +141,7 @@ impl Conversation {
         }
     }
 
-    /// Continues when the collector of SDK lines has started. Services start after it, so their first lines arrive.
+    /// Goes on to the services after the collector has started, so that the collector receives their first lines.
     pub(super) fn collector_started(&mut self, exit: Exit, vtime_ns: u64) {
         if self.at.phase != Phase::Joining {
             return;
@@ -154,15 +154,15 @@ impl Conversation {
         }
     }
 
-    /// Starts the services, unless they wait for other nodes, or some of them do their work only once.
+    /// Starts the services, unless they wait for other nodes or the node has jobs.
     fn ready_for_services(&mut self, vtime_ns: u64) {
         if self.plan.after.is_empty() && self.plan.jobs.is_empty() {
             self.start_services(false, vtime_ns);
         }
     }
 
-    /// Returns true if everything is in place for services that wait for other nodes, or that do their work only once. The
-    /// conversation then waits for [`Conversation::start_services`].
+    /// Returns true if the services can start but wait for [`Conversation::start_services`]. Services wait if they
+    /// depend on other nodes, or if the node has jobs, i.e. services that run once.
     #[must_use]
     pub fn is_held(&self) -> bool {
         let has_order = !self.plan.after.is_empty() || !self.plan.jobs.is_empty();
@@ -172,13 +172,13 @@ impl Conversation {
             && !self.at.services_started
     }
 
-    /// Returns true once the agent has started the services.
+    /// Returns true if the agent has started the services.
     #[must_use]
     pub fn has_started(&self) -> bool {
         self.at.services_started || self.at.phase >= Phase::Ready && self.at.phase < Phase::Broken
     }
 
-    /// Starts the services. A node whose work is done (`jobs_done`) starts none.
+    /// Starts the services. With `jobs_done`, a node with jobs starts none.
     pub fn start_services(&mut self, jobs_done: bool, vtime_ns: u64) {
         let is_done = jobs_done && !self.plan.jobs.is_empty();
         let services = if is_done { Vec::new() } else { self.plan.services.clone() };
@@ -190,16 +190,16 @@ impl Conversation {
         }
     }
 
-    /// Handles the agent's report that all services are ready. The report counts only after the services were started.
+    /// Handles the agent's report that all services are ready. A report before their start has no effect.
     pub(super) fn services_ready(&mut self, vtime_ns: u64) {
         self.ready_again(vtime_ns);
-        // A node with a job is ready when the job is done.
+        // A node with a job becomes ready at the end of the job.
         if self.at.phase == Phase::Joining && self.at.services_started && self.plan.jobs.is_empty() {
             self.list(vtime_ns);
         }
     }
 
-    /// Lists the test commands once the services are ready; without a template the machine is ready.
+    /// Requests the list of test commands. A machine without a test template is ready.
     fn list(&mut self, vtime_ns: u64) {
         match self.plan.template.clone() {
             None => self.ready(vtime_ns),
@@ -210,7 +210,7 @@ impl Conversation {
         }
     }
 
-    /// Handles the list of commands in the template's folder.
+    /// Handles the list of names in the template's folder.
     pub(super) fn listed(&mut self, names: Vec<String>, vtime_ns: u64) {
         if self.at.phase == Phase::Joining {
             self.at.names = names;
@@ -224,7 +224,7 @@ impl Conversation {
         self.at.phase = Phase::Ready;
     }
 
-    /// Handles the end of the reseed: the guest's random numbers follow the seed.
+    /// Handles the end of the reseed. From here on the guest's random numbers depend on the seed.
     pub(super) fn begun(&mut self, vtime_ns: u64) {
         if self.at.phase == Phase::Beginning {
             self.at.phase = Phase::Running;
@@ -237,7 +237,8 @@ impl Conversation {
         }
     }
 
-    /// Handles a service that will not get ready. Before *ready* that breaks the conversation, later it is a finding.
+    /// Handles a service that failed to become ready. Before *ready* this breaks the conversation, later it is a
+    /// finding.
     pub(super) fn service_not_ready(&mut self, service: &str, why: &str, vtime_ns: u64) {
         self.restart_is_over(service, vtime_ns);
         self.goes_down(service, vtime_ns);

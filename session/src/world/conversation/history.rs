@@ -1,11 +1,11 @@
 //! Lines that programs in a guest write to the history port.
 //!
-//! The agent passes the port to drivers and checks and does not see the lines that they write. The amount per interval
-//! of vtime is therefore bounded here. Exceeding the bound breaks the conversation, because a history with gaps could
-//! not be judged.
+//! The agent passes the port to drivers and checks and does not read their lines. This module therefore bounds the size
+//! of the lines in each interval of vtime. Exceeding the bound breaks the conversation, because a history with gaps
+//! cannot be judged.
 //!
-//! **Invariant.** The events are a function of the bytes and of the vtimes of their writes, not of when Everett takes
-//! them.
+//! **Invariant.** The events are a function of the bytes and the vtimes of their writes. The vtime at which Everett
+//! takes them does not matter.
 
 use everett_protocol::limits::HISTORY_LINE_BYTES_MAX;
 use everett_protocol::{LineCutter, PartialLine};
@@ -14,27 +14,26 @@ use serde::{Deserialize, Serialize};
 use super::state_error::StateError;
 use super::{Conversation, What};
 
-/// Length of the intervals to which the bound applies, in nanoseconds of vtime. A node's events are taken several times
-/// in each interval.
+/// Length of an interval, in nanoseconds of vtime. Everett takes a node's events several times in each interval.
 const STRETCH_NS: u64 = 100_000_000;
-/// Maximum size of the lines of one interval, in bytes. A program that formats its lines one by one is far slower than
-/// this.
+/// Maximum size of the history lines in an interval, in bytes. Programs that format their lines one by one stay far
+/// below it.
 const STRETCH_BYTES_MAX: u64 = 16 << 20;
-/// Size charged for a line besides its text, in bytes, so that many short lines cannot evade the bound.
+/// Size added for each line, in bytes, so that many short lines exceed the bound as well.
 const LINE_OVERHEAD_BYTES: u64 = 256;
 
-// The reader of histories refuses lines that are longer than its own bound.
+// A line that fits here must also fit the reader of histories.
 const _: () = assert!(HISTORY_LINE_BYTES_MAX == everett_linearizability::limits::HISTORY_LINE_BYTES_MAX);
 
-/// Error of an interval whose lines exceed [`STRETCH_BYTES_MAX`].
+/// The lines of an interval exceed [`STRETCH_BYTES_MAX`].
 #[derive(Debug, PartialEq, Eq)]
 struct Flood;
 
-/// Splits the port's bytes into lines and bounds them.
+/// Splitter of the port's bytes into lines, with the bound on their size.
 #[derive(Debug)]
 pub(super) struct HistoryLines {
     cutter: LineCutter,
-    /// Number of the last interval with lines, and the size of its lines so far in bytes.
+    /// Number of the current interval, and the size of its lines so far in bytes.
     stretch: u64,
     bytes: u64,
     /// True if an interval exceeded the bound.
@@ -55,16 +54,16 @@ impl HistoryLines {
         HistoryLines { cutter: cutter(), stretch: 0, bytes: 0, flooded: false }
     }
 
-    /// Drops the unfinished line after a loss of power.
+    /// Drops the unfinished line, after a loss of power.
     pub(super) fn restart(&mut self) {
         self.cutter = cutter();
     }
 
-    /// Adds bytes that a program wrote at `vtime_ns`. Calls `emit` for each complete line that is not empty, with true
-    /// if it was cut.
+    /// Adds bytes that a program wrote at `vtime_ns`. Calls `emit` for each complete line that is not empty. The second
+    /// argument of `emit` is true if the line was cut.
     ///
     /// # Errors
-    /// Returns [`Flood`] once, when an interval exceeds the bound. No lines are emitted from there on.
+    /// Returns [`Flood`] when an interval exceeds the bound. Later calls succeed and emit no lines.
     fn push(&mut self, bytes: &[u8], vtime_ns: u64, mut emit: impl FnMut(String, bool)) -> Result<(), Flood> {
         if self.flooded {
             return Ok(());
@@ -97,7 +96,7 @@ impl HistoryLines {
         HistoryState { partial: cutter.partial(), stretch: *stretch, bytes: *bytes, flooded: *flooded }
     }
 
-    /// Restores the lines from their stored state.
+    /// Creates the splitter from its stored state.
     ///
     /// # Errors
     /// Returns an error if the state is inconsistent.
@@ -139,8 +138,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns the lines of these writes with their vtimes, the number of floods, and the last state. If `stored`, the
-    /// state is stored and resumed before each write.
+    /// Returns the lines of these writes with their vtimes, the number of floods, and the last state. With `stored`,
+    /// the state is stored and restored before each write.
     fn told(writes: &[(u64, Vec<u8>)], stored: bool) -> (Vec<(u64, String, bool)>, u32, HistoryState) {
         let (mut lines, mut told, mut floods) = (HistoryLines::new(), Vec::new(), 0);
         for (at, bytes) in writes {
@@ -178,7 +177,7 @@ mod tests {
         assert_eq!(told, [line(7, &"x".repeat(HISTORY_LINE_BYTES_MAX), true), line(7, "next", false)]);
     }
 
-    /// A program writes the shortest possible lines as fast as it can.
+    /// A program writes the shortest lines possible, as fast as possible.
     #[test]
     fn a_flood_is_reported_once_and_ends_the_history() {
         let write = |at| (at, b"y\n".repeat(16 << 10));
@@ -187,7 +186,7 @@ mod tests {
         let (lines, floods, state) = told(&many, true);
         assert_eq!((lines.len() as u64, floods), (fit, 1));
         assert!(state.flooded && state.partial == PartialLine::default(), "{state:?}");
-        // The same amount in two intervals is no flood.
+        // The same number of lines in two intervals is no flood.
         let few: Vec<_> = (0..6).map(|i| write(i / 3 * STRETCH_NS)).collect();
         let (lines, floods, _) = told(&few, true);
         assert_eq!((lines.len(), floods), (6 * (16 << 10), 0));
@@ -208,7 +207,7 @@ mod tests {
     }
 
     proptest! {
-        /// Writes of one vtime may be divided, and the state stored, at any place.
+        /// Bytes written at one vtime can arrive in pieces, and the state can be stored between any two pieces.
         #[test]
         fn lines_do_not_depend_on_how_bytes_arrive(
             writes in prop::collection::vec((0..5 * STRETCH_NS, "[a\n]{0,20}"), 0..20), cut in 1..9usize,
@@ -222,7 +221,7 @@ mod tests {
             let (whole, cut) = (told(&writes, false), told(&pieces, true));
             prop_assert_eq!(&whole.0, &cut.0);
             prop_assert_eq!(whole.2.partial, cut.2.partial);
-            // The oracle: the lines that are not empty, each with the vtime of its end.
+            // Expected result: all non-empty lines, each with the vtime of its end.
             let mut begun = String::new();
             let mut lines = Vec::new();
             for (at, bytes) in &writes {

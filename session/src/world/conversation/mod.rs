@@ -1,19 +1,24 @@
 //! Everett's end of a conversation with a guest's agent.
 //!
-//! A state machine without input or output: bytes from the guest's ports go in with their vtime; bytes for its control
-//! port and events come out. It reads no clock and draws no random numbers, so its answers and their vtimes are a
-//! function of its inputs.
+//! The conversation is a state machine without input and output. It receives bytes from the guest's ports with their
+//! vtimes, and returns bytes for the control port and events. It reads no clock and draws no random numbers, so its
+//! answers and their vtimes are a function of its inputs.
 //!
-//! * `boot`: from the agent's first message through the *restart point* to *ready*, and the beginning under a seed;
-//! * `workload`: drivers and checks; `commands`: the commands of a test template; `history`: their lines on the history
-//!   port; `sdk`: lines that programs send through the SDK;
-//! * `restarts`: restarts of services by Everett;
-//! * `waiting`: descriptions of what a late machine still waits for;
-//! * [`state`]: the state of a conversation that is stored with its machine; [`state_error`]: what can be wrong with it.
+//! The conversation pauses at the restart point until its owner calls [`Conversation::join`]. It pauses again when the
+//! services are ready, until [`Conversation::begin`]. A moment stored at a pause can be continued many times. If the
+//! services wait for other nodes, the conversation also pauses before they start, until
+//! [`Conversation::start_services`].
 //!
-//! It pauses at two places until its owner continues it: at the restart point ([`Conversation::join`]) and when the
-//! services are ready ([`Conversation::begin`]). A machine stored there can be continued many times. A node whose
-//! services wait for other nodes pauses a third time before they start ([`Conversation::start_services`]).
+//! - this file: phases, requests and answers
+//! - `boot`: from the agent's first message to the beginning under a seed
+//! - `workload`: drivers and checks
+//! - `commands`: commands of a test template
+//! - `history`: lines on the history port
+//! - `sdk`: lines from the SDK
+//! - `restarts`: restarts of services
+//! - `waiting`: reasons why a machine is late
+//! - [`state`]: stored state of a conversation
+//! - [`state_error`]: errors of the stored state
 
 mod boot;
 mod commands;
@@ -42,40 +47,40 @@ use crate::guest::agent_script::AgentScript;
 use history::HistoryLines;
 use state::ConversationProgress;
 
-/// Maximum number of unanswered requests. An agent that leaves more is declared unusable.
+/// Maximum number of unanswered requests. Everett gives up an agent that leaves so many unanswered.
 pub const PENDING_MAX: usize = 4096;
-/// Number of commands and checks whose names are remembered: the latest ones.
+/// Maximum number of commands and checks on a node whose names are remembered. The oldest name is dropped first.
 pub const COMMANDS_MAX: usize = 4096;
 
-/// Phase of a conversation, in order.
+/// Phase of a conversation. The phases are in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Phase {
-    /// The agent has not sent anything yet.
+    /// The agent has sent no message.
     Booting,
-    /// The root is being mounted.
+    /// The agent mounts the root.
     Mounting,
-    /// The *restart point*: the root is mounted. The machine's state does not depend on the time of its start, its data
-    /// disks or its network. Waits for [`Conversation::join`].
+    /// The *restart point*: the agent has mounted the root. The machine's state does not depend on its starting time,
+    /// its data disks or its network. The conversation waits for [`Conversation::join`].
     Mounted,
-    /// Disks and network are set up, files are put, services start.
+    /// The agent sets up disks and network, writes files and starts services.
     Joining,
-    /// Services are ready: the root of all timelines. Waits for [`Conversation::begin`].
+    /// All services are ready; this is the root of all timelines. The conversation waits for [`Conversation::begin`].
     Ready,
-    /// The guest's random numbers are being seeded.
+    /// The agent seeds the guest's random numbers.
     Beginning,
     /// Drivers run.
     Running,
-    /// Drivers were told to end.
+    /// The agent kills the drivers.
     Stopping,
-    /// No driver runs any more.
+    /// All drivers have ended.
     Stopped,
-    /// No further requests will be sent.
+    /// Everett sends no more requests.
     Done,
-    /// The agent or its machine is unusable; a finding gives the reason.
+    /// The agent or its machine is unusable. A finding has the reason.
     Broken,
 }
 
-/// Purpose of an outstanding request.
+/// Purpose of an unanswered request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 enum Purpose {
     Mount,
@@ -89,7 +94,7 @@ enum Purpose {
     Fault,
     Driver(usize),
     StopDriver,
-    /// Start a command of the template; the number of its run.
+    /// Start the command of the test template that has this run number.
     TestCommand(u64),
     Check(usize),
     Command,
@@ -98,9 +103,9 @@ enum Purpose {
     PowerOff,
     /// Set the priorities of a unit's threads.
     Priorities,
-    /// Ask this service to end, or kill it.
+    /// Ask this service to exit, or kill it.
     Stop(String),
-    /// Start this service again.
+    /// Start this service again after its end.
     Again(String),
 }
 
@@ -115,17 +120,17 @@ pub struct Conversation {
     outgoing: Vec<u8>,
     events: Vec<Event>,
     words: Vec<Word>,
-    /// Requests for quiet periods that were not taken yet.
+    /// Requests for quiet periods that the owner has not taken.
     quiets: Vec<Quiet>,
-    /// Restarts of services that were not taken yet.
+    /// Restarts of services that the owner has not taken.
     restarted: Vec<Restarted>,
-    /// File of the world that the agent refused: its path in the guest, and the reason. Not stored, because the
-    /// conversation cannot continue after it.
+    /// File that the agent refused: its path in the guest, and the reason. It is not stored, because a refusal breaks
+    /// the conversation.
     refused_file: Option<(String, String)>,
 }
 
 impl Conversation {
-    /// Creates a conversation with an agent that has not sent anything yet.
+    /// Creates a conversation with an agent that has sent no message.
     #[must_use]
     pub fn new(plan: AgentScript) -> Conversation {
         let at = ConversationProgress::new(plan.drivers.len());
@@ -150,45 +155,47 @@ impl Conversation {
         self.at.phase
     }
 
-    /// Returns true if no driver runs and no service is being restarted, so checks can run, or if there is nothing to
-    /// wait for.
+    /// Returns true if checks can run: no driver runs, and no service is being restarted. Returns true too if the
+    /// conversation is over.
     #[must_use]
     pub fn is_calm(&self) -> bool {
         self.at.phase > Phase::Stopped || self.at.phase == Phase::Stopped && !self.is_restarting()
     }
 
-    /// Returns the seed under which it has begun, if it has.
+    /// Returns the seed under which the timeline has begun on this node.
     #[must_use]
     pub fn seed(&self) -> Option<Seed> {
         self.at.seed
     }
 
-    /// Returns the vtime at which the services were ready, in nanoseconds.
+    /// Returns the vtime at which all services were ready, in nanoseconds.
     #[must_use]
     pub fn ready_ns(&self) -> Option<u64> {
         self.at.ready_ns
     }
 
-    /// Returns the vtime of the last of these events, in nanoseconds: the beginning of the timeline on this node, the
-    /// end of the last running driver, the end of the last restart of a service, the beginning or the end of a check.
+    /// Returns the vtime of the last event that left the node at rest, in nanoseconds.
+    ///
+    /// The events are: the beginning of the timeline, the end of the last running driver, the end of the last service
+    /// restart, and the start and end of a check.
     #[must_use]
     pub fn rest_ns(&self) -> u64 {
         self.at.rest_ns
     }
 
-    /// Returns the reason of [`Phase::Broken`].
+    /// Returns the reason for [`Phase::Broken`].
     #[must_use]
     pub fn broken_because(&self) -> Option<&str> {
         self.at.broken.as_deref()
     }
 
-    /// Returns the guest path of a file that the agent could not put into the guest, and the reason.
+    /// Returns the guest path of a file that the agent refused, and the reason.
     #[must_use]
     pub fn refused_file(&self) -> Option<(&str, &str)> {
         self.refused_file.as_ref().map(|(path, why)| (path.as_str(), why.as_str()))
     }
 
-    /// Returns the number of findings.
+    /// Returns the number of findings so far.
     #[must_use]
     pub fn findings(&self) -> u64 {
         self.at.findings
@@ -199,12 +206,12 @@ impl Conversation {
         std::mem::take(&mut self.events)
     }
 
-    /// Takes the bytes for the guest's control port since the last call.
+    /// Takes the bytes to send to the guest's control port.
     pub fn take_outgoing(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.outgoing)
     }
 
-    /// Returns the exit status of the command that [`Conversation::command`] started, once it has ended.
+    /// Returns the exit status of the command that [`Conversation::command`] started, if the command has ended.
     #[must_use]
     pub fn command_exit(&self) -> Option<Exit> {
         self.at.command_exit
@@ -233,7 +240,7 @@ impl Conversation {
         }
     }
 
-    /// Ends the conversation with a finding, because the guest does not do what it was asked.
+    /// Ends the conversation with a finding, because the guest does not do what Everett asked.
     pub fn give_up(&mut self, vtime_ns: u64, why: &str) {
         if !matches!(self.at.phase, Phase::Done | Phase::Broken) {
             self.finding(vtime_ns, builtin::AGENT_FAILURE, why);
@@ -241,7 +248,7 @@ impl Conversation {
         }
     }
 
-    /// Runs a command in the guest; its output appears under `name`.
+    /// Runs a command in the guest. Its output appears under `name`.
     pub fn command(&mut self, name: &str, exec: protocol::Exec, vtime_ns: u64) {
         self.named_request(name, Purpose::Command, exec, vtime_ns);
     }
@@ -251,50 +258,50 @@ impl Conversation {
         self.request(Purpose::Fault, op, vtime_ns);
     }
 
-    /// Sets the priorities of the threads of a service.
+    /// Gives the threads of a service these priorities.
     pub fn prioritize(&mut self, service: &str, priorities: Vec<u8>, vtime_ns: u64) {
         let op = Operation::Prioritize { service: service.to_owned(), priorities };
         self.request(Purpose::Priorities, op, vtime_ns);
     }
 
-    /// Returns true if a request to set priorities is unanswered.
+    /// Returns true if the agent has not answered a request for priorities.
     pub fn is_prioritizing(&self) -> bool {
         self.at.pending.values().any(|purpose| *purpose == Purpose::Priorities)
     }
 
-    /// Runs a command as a fault; its output appears under `name`.
+    /// Runs a command as a fault. Its output appears under `name`.
     pub fn custom(&mut self, name: &str, exec: protocol::Exec, vtime_ns: u64) {
         self.named_request(name, Purpose::Fault, exec, vtime_ns);
     }
 
-    /// Records that the machine has powered off as asked.
+    /// Records that the machine has powered off at Everett's request.
     pub fn machine_done(&mut self) {
         self.at.phase = Phase::Done;
     }
 
-    /// Records that the machine ended without being asked to, a violation of `property`.
+    /// Breaks the conversation because the machine stopped by itself, which violates `property`.
     pub fn machine_ended(&mut self, vtime_ns: u64, property: &str, why: &str) {
         self.broken(vtime_ns, property, format!("the machine stopped: {why}"));
     }
 
-    /// Reports a finding that does not come from the agent.
+    /// Reports a finding about this node.
     pub fn noticed(&mut self, vtime_ns: u64, property: &str, text: &str) {
         self.finding(vtime_ns, property, text);
     }
 
-    /// Reports an event of the machine.
+    /// Reports an event of this node.
     pub fn report(&mut self, vtime_ns: u64, what: What) {
         self.event(vtime_ns, what);
     }
 
-    /// Breaks the conversation: no request can be sent to this agent any more.
+    /// Breaks the conversation because the agent cannot be used any more.
     pub fn unusable(&mut self, vtime_ns: u64, why: &str) {
         if !matches!(self.at.phase, Phase::Done | Phase::Broken) {
             self.broken(vtime_ns, builtin::AGENT_FAILURE, why);
         }
     }
 
-    /// Returns true if the guest was asked to power off.
+    /// Returns true if Everett has asked the guest to power off.
     #[must_use]
     pub fn is_powering_off(&self) -> bool {
         self.at.powering_off
@@ -341,8 +348,8 @@ impl Conversation {
         }
     }
 
-    /// Runs a command whose output appears under `name`. The name is remembered, because a line of output has only the
-    /// request's number.
+    /// Runs a command whose output appears under `name`. Lines of output have only the request's number, so the name is
+    /// stored under this number.
     fn named_request(&mut self, name: &str, purpose: Purpose, exec: protocol::Exec, vtime_ns: u64) {
         if self.at.commands.len() >= COMMANDS_MAX {
             self.at.commands.pop_first();
@@ -417,7 +424,7 @@ impl Conversation {
         }
     }
 
-    /// Handles an error reply of the agent.
+    /// Handles an error that the agent returned.
     fn refused(&mut self, purpose: Purpose, message: &str, vtime_ns: u64) {
         match purpose {
             Purpose::Mount => self.broken(vtime_ns, builtin::MACHINE_STOPPED, format!("mount: {message}")),
@@ -435,12 +442,12 @@ impl Conversation {
             Purpose::Reseed => {
                 self.broken(vtime_ns, builtin::MACHINE_STOPPED, format!("random numbers: {message}"))
             }
-            // `response` handles the errors of the latter two.
+            // `response` handles the errors of `Stop` and `Again`.
             Purpose::Fault | Purpose::Priorities | Purpose::Stop(_) | Purpose::Again(_) => {
                 self.not_done(vtime_ns, message);
             }
             Purpose::Driver(index) => self.driver_refused(index, message, vtime_ns),
-            // The driver or command ended by itself just before.
+            // The driver or command had just ended by itself.
             Purpose::StopDriver => {}
             Purpose::TestCommand(run) => self.command_refused(run, message, vtime_ns),
             Purpose::Check(index) => self.check_refused(index, message, vtime_ns),
@@ -474,7 +481,7 @@ impl Conversation {
     }
 }
 
-/// Exit status that a shell reports for a command that cannot be executed (POSIX, 2.8.2).
+/// Exit status with which a shell reports a command that it cannot execute (POSIX, 2.8.2).
 const COMMAND_NOT_RUN: i32 = 126;
 
 #[cfg(test)]

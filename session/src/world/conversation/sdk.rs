@@ -1,6 +1,6 @@
 //! Lines that programs in a guest send through the SDK.
 //!
-//! Programs write packets to the SDK port, one with each write:
+//! Programs write packets to the SDK port, one packet with each write:
 //!
 //! ```text
 //! L SENDER + BYTES        a piece of a line, more follow
@@ -8,11 +8,13 @@
 //! E EDGE MODULE           an edge of an instrumented program
 //! ```
 //!
-//! without the spaces; `SENDER` and `EDGE` are eight hexadecimal digits. Pieces of one line have one sender, the number
-//! of a thread, so lines of several programs do not mix. A line may contain line ends: each part is a line.
+//! Packets have no spaces between their parts. `SENDER` and `EDGE` are eight hexadecimal digits. The sender is the
+//! number of a thread. All pieces of a line have the same sender, so lines of several programs do not mix. If a text
+//! contains newlines, each part is a line.
 //!
-//! **Invariants.** The events are a function of the packets and their vtimes. Whatever a guest writes, memory is bounded
-//! and the conversation goes on: what cannot be used is a finding of the property `bad sdk line`.
+//! **Invariants.** The events are a function of the packets and their vtimes. A guest can write any bytes, and the
+//! memory for packets stays bounded. An invalid packet is a finding of the property `bad sdk line`, and the
+//! conversation continues.
 
 use std::collections::BTreeMap;
 
@@ -24,51 +26,51 @@ use serde::{Deserialize, Serialize};
 use super::state_error::StateError;
 use super::{Conversation, What};
 
-/// Length of the intervals to which the bound applies, in nanoseconds of vtime.
+/// Length of an interval, in nanoseconds of vtime.
 const STRETCH_NS: u64 = 100_000_000;
-/// Maximum size of the packets of one interval, in bytes. Later ones are dropped until the interval ends.
+/// Maximum size of the SDK packets in an interval, in bytes. Further packets of the interval are dropped.
 const STRETCH_BYTES_MAX: u64 = 8 << 20;
-/// Size charged for a packet besides its bytes.
+/// Size added for each packet, in bytes, so that many short packets exceed the bound as well.
 const PACKET_OVERHEAD_BYTES: u64 = 256;
 /// Maximum number of senders with an unfinished line.
 const SENDERS_MAX: usize = 64;
-/// Maximum number of violations before the beginning that are reported at the beginning.
+/// Maximum number of violated assertions that are kept until the timeline begins, which reports them again.
 const VIOLATIONS_MAX: usize = 64;
-/// Bytes of an unusable line that a finding shows.
+/// Length of the part of an invalid line that a finding shows, in bytes.
 const SHOWN_BYTES: usize = 200;
-/// Bytes of a packet before its content: its letter and a number.
+/// Length of a packet's letter and number, in bytes.
 const HEAD_BYTES: usize = 9;
 
-/// A request for a time without faults.
+/// Request for a quiet period, i.e. a time without faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quiet {
-    /// vtime of the request, in nanoseconds.
+    /// Vtime of the request, in nanoseconds.
     pub vtime_ns: u64,
-    /// Its length in nanoseconds of vtime.
+    /// Length of the period, in nanoseconds of vtime.
     pub for_ns: u64,
 }
 
-/// State of the SDK's packets. It is stored with a conversation.
+/// Stored state of the packets.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Packets {
-    /// vtime of the first message of a complete setup, in nanoseconds.
+    /// Vtime at which a program first reported a complete setup, in nanoseconds.
     pub(super) setup_ns: Option<u64>,
     /// Unfinished lines by sender.
     partial: BTreeMap<u32, Vec<u8>>,
-    /// Lines with violated assertions from before the beginning.
+    /// Lines with violated assertions that arrived before the timeline began.
     violations: Vec<String>,
-    /// Number of the last interval with packets, and their size so far in bytes.
+    /// Number of the current interval, and the size of its packets so far in bytes.
     stretch: u64,
     bytes: u64,
 }
 
 impl Packets {
-    /// Returns the state after a loss of power. The setup remains complete.
+    /// Returns the state after a loss of power. It keeps a complete setup and drops everything else.
     pub(super) fn after_restart(&self) -> Packets {
         Packets { setup_ns: self.setup_ns, ..Packets::default() }
     }
 
-    /// Checks a stored state.
+    /// Returns an error if a stored state exceeds a bound.
     pub(super) fn check(&self) -> Result<(), StateError> {
         let short = |length: usize| length <= SDK_LINE_BYTES_MAX;
         let fits = self.partial.len() <= SENDERS_MAX
@@ -78,7 +80,7 @@ impl Packets {
         if fits { Ok(()) } else { Err(StateError::Inconsistent("it has more SDK lines than the maximum")) }
     }
 
-    /// Adds a packet. Returns its finished line, if it ends one.
+    /// Adds a packet. Returns its content if it completes a line or has an edge.
     fn push(&mut self, packet: &[u8], vtime_ns: u64) -> Result<Packet, &'static str> {
         let stretch = vtime_ns / STRETCH_NS;
         if stretch != self.stretch {
@@ -87,7 +89,7 @@ impl Packets {
         let was_full = self.bytes > STRETCH_BYTES_MAX;
         self.bytes = self.bytes.saturating_add(packet.len() as u64 + PACKET_OVERHEAD_BYTES);
         if self.bytes > STRETCH_BYTES_MAX {
-            // The first packet that does not fit is reported, the others are dropped.
+            // The first packet over the bound is an error. Later packets of the interval are dropped.
             return if was_full {
                 Ok(Packet::Nothing)
             } else {
@@ -130,16 +132,16 @@ impl Packets {
 /// Content of a packet.
 #[derive(Debug, PartialEq, Eq)]
 enum Packet {
-    /// It changes nothing yet.
+    /// Nothing that the conversation must handle.
     Nothing,
-    /// Finished lines.
+    /// Complete lines.
     Lines(Vec<u8>),
-    /// An edge of a module.
+    /// Edge of a module.
     Edge(String, u32),
 }
 
 impl Conversation {
-    /// Returns the vtime at which the first program sent that the setup is complete, in nanoseconds.
+    /// Returns the vtime at which a program first reported a complete setup, in nanoseconds.
     #[must_use]
     pub fn setup_ns(&self) -> Option<u64> {
         self.at.sdk.setup_ns
@@ -150,7 +152,7 @@ impl Conversation {
         std::mem::take(&mut self.quiets)
     }
 
-    /// Receives a packet that a program wrote at `vtime_ns`. Without the SDK, packets are ignored.
+    /// Handles a packet that a program wrote at `vtime_ns`. In a world without the SDK, packets are ignored.
     pub(super) fn packet(&mut self, bytes: &[u8], vtime_ns: u64) {
         if self.plan.sdk.is_none() {
             return;
@@ -189,7 +191,7 @@ impl Conversation {
         self.event(vtime_ns, What::Sdk { text: text.to_owned() });
     }
 
-    /// Reports the violations from before the beginning again: each timeline has them.
+    /// Reports the violations from before the beginning again, because every timeline must report them.
     pub(super) fn repeat_violations(&mut self, vtime_ns: u64) {
         for text in std::mem::take(&mut self.at.sdk.violations) {
             self.event(vtime_ns, What::Sdk { text });
@@ -258,7 +260,7 @@ mod tests {
     }
 
     proptest! {
-        /// No packets make it fail or exceed its bounds, and a stored state continues as one that was not stored.
+        /// No packet causes a failure or exceeds a bound. A stored state continues like a state that was never stored.
         #[test]
         fn any_packets_are_taken(
             packets in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..40), 0..3u32, 0..4u8), 0..100),

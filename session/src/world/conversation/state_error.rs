@@ -1,36 +1,36 @@
 //! Errors of stored conversations.
 
-/// Error of a stored state that does not fit the conversation.
+/// Error of a stored state that does not fit the world.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
-    /// The script has another number of drivers.
+    /// The world has another number of drivers.
     #[error("the stored conversation has {stored} drivers, the world {planned}")]
     Drivers {
-        /// Number of drivers in the state.
+        /// Number of drivers in the stored state.
         stored: usize,
-        /// Number of drivers in the script.
+        /// Number of drivers in the world.
         planned: usize,
     },
-    /// The state has a request or a command that this script does not have.
+    /// The state has a request, service or command that the world does not have.
     #[error("the stored conversation asked for {what}, which the world does not have")]
     NotPlanned {
-        /// The request or command.
+        /// Name of the request, service or command.
         what: String,
     },
-    /// A count is out of its bounds.
+    /// The state has too many items of a kind.
     #[error("the stored conversation has {count} {what}; at most {max} are possible")]
     TooMany {
-        /// Name of the counted items.
+        /// Name of the items, in the plural.
         what: &'static str,
-        /// The count.
+        /// Number of items in the state.
         count: u64,
-        /// The bound.
+        /// Maximum number of items.
         max: u64,
     },
     /// Two parts of the state contradict each other.
     #[error("the stored conversation is inconsistent: {0}")]
     Inconsistent(&'static str),
-    /// A partial line is invalid.
+    /// A partial line of a port is invalid.
     #[error("invalid partial line in the stored conversation")]
     Line(#[from] everett_protocol::Error),
     /// The list of test commands is invalid.

@@ -1,4 +1,4 @@
-//! Conversations with a scripted agent.
+//! Tests of conversations with a scripted agent.
 
 use everett_protocol::{Exited, Hello, Output, Response, Stream, encode_message, encode_output};
 use everett_streams::Seed;
@@ -60,7 +60,7 @@ impl Script {
         Script { host: Conversation::new(plan), vtime_ns: 0 }
     }
 
-    /// Delivers a message of the agent; returns the requests that Everett then sends.
+    /// Delivers a message of the agent. Returns the requests that Everett sends in response.
     pub(super) fn say(&mut self, message: &Message) -> Vec<Request> {
         self.vtime_ns += 1;
         self.host.received(Port::Control, &encode_message(message).unwrap(), self.vtime_ns);
@@ -83,7 +83,7 @@ impl Script {
         self.say(&Message::Hello(Hello { version: protocol::VERSION, release: "6.1".to_owned() }))
     }
 
-    /// Continues to the restart point.
+    /// Runs to the restart point.
     pub(super) fn mounted(&mut self) {
         let mount = self.hello();
         assert!(matches!(mount[..], [Request { op: Operation::Mount(_), .. }]), "{mount:?}");
@@ -91,7 +91,7 @@ impl Script {
         assert_eq!(self.host.phase(), Phase::Mounted);
     }
 
-    /// Continues from the restart point until the services were started.
+    /// Runs from the restart point to the start of the services.
     pub(super) fn services(&mut self) {
         self.host.join(vec![5; 64], 2_000_000_003);
         let join = self.requests();
@@ -100,7 +100,7 @@ impl Script {
         assert_eq!(asked.entropy.0, [5; 64]);
         let file = self.answer(*id, Reply::Done);
         assert!(matches!(file[..], [Request { op: Operation::PutFile(_), .. }]));
-        // An agent reports that all services are ready even if none was started yet. That report must not count.
+        // The agent also reports that all services are ready when it has started none. This report must have no effect.
         assert_eq!(self.say(&Message::Ready), []);
         let start = self.answer(file[0].id, Reply::Done);
         assert!(matches!(start[..], [Request { op: Operation::Start { .. }, .. }]));
@@ -108,7 +108,7 @@ impl Script {
         assert_eq!(self.host.phase(), Phase::Joining);
     }
 
-    /// Continues from the restart point to *ready*.
+    /// Runs from the restart point to *ready*.
     fn ready(&mut self) {
         self.services();
         assert_eq!(self.say(&Message::Ready), [], "it must wait for a seed");
@@ -116,7 +116,7 @@ impl Script {
         assert_eq!(self.host.ready_ns(), Some(self.vtime_ns));
     }
 
-    /// Continues to the driver's start under seed 9; returns the id of the request that started it.
+    /// Runs to the driver's start under seed 9. Returns the number of the request that started the driver.
     pub(super) fn up(&mut self) -> u64 {
         self.mounted();
         self.ready();
@@ -210,7 +210,7 @@ fn failures_are_findings() {
     );
 }
 
-/// The agent kills a check at its time limit. A check that is killed earlier was killed by something else.
+/// The agent kills a check only at the check's time limit. Something else killed a check that ended earlier.
 #[test]
 fn a_check_that_is_killed_at_its_timeout_is_reported_as_too_long() {
     const LIMIT_NS: u64 = 1_000_000_000;
@@ -263,7 +263,7 @@ fn a_refusal_before_the_drivers_start_breaks_the_conversation() {
     assert_eq!(script.host.phase(), Phase::Broken);
 }
 
-/// A conversation with an agent that cannot put the first file into the guest.
+/// Returns a conversation with an agent that refused the first file.
 pub(crate) fn refused_file() -> Conversation {
     let mut script = Script::new();
     script.mounted();
@@ -320,7 +320,7 @@ fn a_boot_that_cannot_get_ready_says_why() {
     let why = "service server ended with exit status 0 before all services were ready";
     assert_eq!(after(&[exited(false)]), (Phase::Broken, Some(why.to_owned())));
 
-    // Once the timeline has begun, the same messages do not break the conversation.
+    // After the beginning of the timeline, the same messages do not break the conversation.
     let mut script = Script::new();
     script.up();
     script.say(&exited(false));
@@ -501,7 +501,7 @@ proptest::proptest! {
         proptest::prop_assert!(lines == 0 || script.host.findings() > 0);
     }
 
-    /// The workload ends on time, whatever request numbers and replies the agent sends.
+    /// The workload ends on time for all request numbers and replies that an agent can send.
     #[test]
     fn the_workload_ends_whatever_the_agent_answers(answers in proptest::collection::vec((0u64..12, 0..5), 0..40)) {
         let mut script = Script::new();

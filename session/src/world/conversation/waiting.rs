@@ -1,11 +1,11 @@
-//! Descriptions of what a machine is waiting for, for findings about machines that are late.
+//! Reasons why a machine is late, for findings.
 
 use everett_protocol::{ReadyCheck, Service};
 
 use super::{Conversation, Phase};
 
 impl Conversation {
-    /// Returns the reason why the machine is not ready, or why it is not calm: a clause with a subject and a verb.
+    /// Returns the reason why the machine is not ready or not calm, as a clause with subject and verb.
     #[must_use]
     pub fn waits_for(&self) -> String {
         match self.at.phase {
@@ -22,8 +22,8 @@ impl Conversation {
         }
     }
 
-    /// Returns the clause for services that are not ready. The agent does not report which of them are ready, so all
-    /// services with a condition are named.
+    /// Returns the clause for services that are not ready. The agent does not say which services are ready, so the
+    /// clause names all services that have a readiness check.
     fn services_waited_for(&self) -> String {
         if !self.at.services_started {
             return "its services were not started".to_owned();
@@ -56,8 +56,7 @@ impl Conversation {
     }
 }
 
-/// Returns a service with its condition, as in `redis (tcp port 6379)`; `None` if it is ready as soon as it has
-/// started.
+/// Returns a service with its readiness check, such as `redis (tcp port 6379)`. `None` for a service without a check.
 fn named_with_condition(service: &Service) -> Option<String> {
     let condition = match &service.ready.as_ref()?.check {
         ReadyCheck::Tcp { port, .. } => format!("tcp port {port}"),

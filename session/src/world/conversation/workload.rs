@@ -9,12 +9,12 @@ use super::state::DriverState;
 use super::{Conversation, Phase, Purpose, What};
 use crate::guest::agent_script::{ROUND_VARIABLE, SEED_VARIABLE};
 
-/// Exit status with which shells report a program that SIGKILL ended.
+/// Exit status with which a shell reports a program that SIGKILL ended.
 const KILLED_STATUS: i32 = 128 + signal::KILL;
 const NS_PER_MS: u64 = 1_000_000;
 
 impl Conversation {
-    /// Stops the drivers, because the workload's time was over at `vtime_ns`. No effect unless they run.
+    /// Kills the drivers, because the workload ended at `vtime_ns`. Has an effect only in phase `Running`.
     pub fn end(&mut self, vtime_ns: u64) {
         if self.at.phase != Phase::Running {
             return;
@@ -34,7 +34,7 @@ impl Conversation {
         self.drivers_stopped(vtime_ns);
     }
 
-    /// Starts the drivers: all of them at the beginning, only the repeated ones after a restart of the machine.
+    /// Starts all drivers. After a restart of the machine, starts only repeated drivers and drivers that never ran.
     pub(super) fn start_drivers(&mut self, vtime_ns: u64) {
         for index in 0..self.at.drivers.len() {
             if self.at.drivers[index].rounds == 0 || self.plan.drivers[index].repeat {
@@ -55,7 +55,7 @@ impl Conversation {
         self.request(Purpose::Driver(index), Operation::Start { services: vec![service] }, vtime_ns);
     }
 
-    /// Returns the seed as drivers and checks see it. A running timeline always has one.
+    /// Returns the seed for drivers and checks. A running timeline always has a seed.
     fn seed_text(&self) -> String {
         self.at.seed.unwrap_or_default().to_string()
     }
@@ -92,14 +92,14 @@ impl Conversation {
         }
     }
 
-    /// Sets `rest_ns` if the driver that has just ended was the last one that ran.
+    /// Sets `rest_ns` if no driver runs any more.
     fn rest(&mut self, vtime_ns: u64) {
         if self.has_driven() {
             self.at.rest_ns = vtime_ns;
         }
     }
 
-    /// Returns true in phase `Running` if all drivers were started and none runs any more.
+    /// Returns true in phase `Running` if all drivers have started and ended.
     #[must_use]
     pub fn has_driven(&self) -> bool {
         let ended = |driver: &DriverState| driver.rounds > 0 && !driver.runs;
@@ -119,7 +119,7 @@ impl Conversation {
         self.at.pending.values().any(|purpose| matches!(purpose, Purpose::Check(_)))
     }
 
-    /// Runs check number `index` of the script.
+    /// Starts the check with this index in the agent script.
     pub fn check(&mut self, index: usize, vtime_ns: u64) {
         let Some(check) = self.plan.checks.get(index) else { return };
         let (name, mut exec) = (check.name.clone(), check.exec.clone());
@@ -134,7 +134,7 @@ impl Conversation {
         let lasted_ns = vtime_ns.saturating_sub(self.at.rest_ns);
         self.at.rest_ns = vtime_ns;
         self.event(vtime_ns, What::exit(&name, exit));
-        // The agent kills a check at its time limit.
+        // The agent kills a check at its time limit with SIGKILL.
         let is_killed = matches!(exit, Exit::Signal(signal::KILL) | Exit::Code(KILLED_STATUS));
         match limit_ns.filter(|limit_ns| is_killed && lasted_ns >= *limit_ns) {
             _ if exit.success() => {}
@@ -143,14 +143,14 @@ impl Conversation {
         }
     }
 
-    /// Returns the time limit of check number `index` of the script, in nanoseconds of vtime.
+    /// Returns the time limit of the check with this index in the agent script, in nanoseconds of vtime.
     #[must_use]
     pub fn check_limit_ns(&self, index: usize) -> Option<u64> {
         Some(self.plan.checks.get(index)?.exec.limit_ms?.saturating_mul(NS_PER_MS))
     }
 
-    /// Reports that check number `index` did not end, although `answer_ns` have passed since its time limit. Its machine
-    /// does not answer.
+    /// Reports that the check with this index has not ended `answer_ns` after its time limit. The machine does not
+    /// answer.
     pub fn check_hangs(&mut self, index: usize, answer_ns: u64, vtime_ns: u64) {
         let Some(check) = self.plan.checks.get(index) else { return };
         let told = too_long(&check.name, self.check_limit_ns(index).unwrap_or(0));
@@ -166,7 +166,7 @@ impl Conversation {
     }
 }
 
-/// Returns the text of a finding about a check that did not end within its time limit.
+/// Describes a check that did not end within its time limit.
 fn too_long(name: &str, limit_ns: u64) -> String {
     format!("check {name} did not end within its timeout of {}", show_duration_ns(limit_ns))
 }

@@ -1,15 +1,19 @@
-//! Folder with a stored boot and the moments saved on it, in the user's cache. It is named by a key of everything that
-//! the boot depends on, so worlds that differ only in their workload share it.
+//! Folder in the user's cache with a stored boot and the moments saved after it.
+//!
+//! The folder's name is a key of everything that the boot depends on, so worlds that differ only in their workload
+//! share a folder.
 //!
 //! ```text
-//! moments/KEY/boot-ready.moment             ready, the root of all timelines: each page of its machines once, compressed
+//! moments/KEY/boot-ready.moment             ready, the root of all timelines; each page is stored once, compressed
 //!             boot-restart.moment           the restart points of all nodes, as differences from ready
 //!             saved/TIMELINES/NAME.moment   a moment that the operator saved, as differences from ready
 //! ```
 //!
-//! When *ready* is read, the memory of each node becomes a base in this process' memory, from which machines map their
-//! RAM. The digest of that base is the one of a base file with the same pages. The key covers the versions of the formats,
-//! so folders of other versions are never opened; `everett cache prune` removes them.
+//! When Everett reads *ready*, it puts the memory of each node into a base in this process' memory. Machines map their
+//! RAM from the base. The digest of the base equals the digest of a base file with the same pages.
+//!
+//! The key covers the versions of the formats, so Everett never opens the folder of another version. `everett cache
+//! prune` removes folders of other versions.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -35,18 +39,18 @@ use crate::world::timeline::restart_point::RestartPoint;
 
 const RESTART: &str = "boot-restart.moment";
 const READY: &str = "boot-ready.moment";
-/// Largest number of characters in the name of a saved moment.
+/// Maximum length of the name of a saved moment, in characters.
 const NAME_CHARS_MAX: usize = 64;
-/// Largest number of saved moments that are listed.
+/// Maximum number of saved moments in a list.
 const SAVED_MAX: usize = 100_000;
 
-/// Folder with a stored boot and the moments of one world saved on it.
+/// Folder with a stored boot, and the moments of one world saved after this boot.
 #[derive(Debug, Clone)]
 pub struct MomentFolder {
     folder: PathBuf,
-    /// Key of the boot: versions of the formats, and the boot's identity.
+    /// Key of the boot: the versions of the formats and the boot's identity.
     key: [u8; 32],
-    /// Key of timelines: the boot's key and the world's identity, with its workload.
+    /// Key of the saved moments: the boot's key and the identity of the world, which covers the workload.
     timelines: [u8; 32],
 }
 
@@ -55,14 +59,14 @@ pub struct MomentFolder {
 pub struct Summary {
     /// Name of the moment.
     pub name: String,
-    /// Header of its file.
+    /// Header of the moment's file.
     pub header: MomentHeader,
 }
 
 /// Checks that `name` is a valid name for a saved moment.
 ///
 /// # Errors
-/// Returns a message of one line if it is not.
+/// Returns a message of one line with the rule for names.
 pub fn check_name(name: &str) -> Result<(), String> {
     let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if name.is_empty() || name.len() > NAME_CHARS_MAX || name.starts_with('.') || !name.chars().all(fine) {
@@ -75,7 +79,7 @@ pub fn check_name(name: &str) -> Result<(), String> {
 }
 
 impl MomentFolder {
-    /// Returns the folder in `cache` for a world with the identity `world`, whose boot has the identity `boot`.
+    /// Returns the folder in `cache` for a world with the identity `world` and the boot identity `boot`.
     #[must_use]
     pub fn new(cache: &Path, world: &Identity, boot: &Identity) -> MomentFolder {
         let mut hasher = blake3::Hasher::new_derive_key("everett moments of a world");
@@ -90,15 +94,16 @@ impl MomentFolder {
         MomentFolder { folder, key: *key.as_bytes(), timelines: *timelines.as_bytes() }
     }
 
-    /// Returns its path.
+    /// Returns the path of the folder.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Creates the folder, locks it, and removes files that killed writers left in it. The lock is held until the
-    /// returned file is dropped. While another process holds the lock, `wait` is called repeatedly. If it returns
-    /// false, the attempt ends.
+    /// Creates the folder, locks it, and removes files that killed processes left in it.
+    ///
+    /// Dropping the returned file releases the lock. While another process holds the lock, this function calls `wait`
+    /// again and again.
     ///
     /// # Errors
     /// Returns an error if the folder cannot be created or locked, or if `wait` returns false.
@@ -118,17 +123,19 @@ impl MomentFolder {
             }
         }
         for folder in [&self.folder, &saved] {
-            // A temporary file that cannot be removed does no harm.
+            // A temporary file that stays in the folder is harmless.
             let _ = sweep_temporaries(folder);
         }
         Ok(lock)
     }
 
-    /// Stores a boot. The caller holds the lock. `ready` is as the boot left it, so that its file needs no base; `restart`
-    /// is over the bases of [`MomentFolder::on_bases`].
+    /// Stores a boot. The caller holds the lock.
+    ///
+    /// `ready` must have the memory that the boot left, without a base. `restart` must be based on the result of
+    /// [`MomentFolder::on_bases`].
     ///
     /// # Errors
-    /// Returns an error if a file cannot be written, e.g. on a full disk.
+    /// Returns an error if a file cannot be written, for example on a full disk.
     pub fn put_boot(
         &self,
         ready: &Stored,
@@ -140,7 +147,8 @@ impl MomentFolder {
         Ok(())
     }
 
-    /// Puts the memory of *ready* on bases in this process' memory, and that of the restart points over them.
+    /// Moves the memory of *ready* to bases in this process' memory, and bases the memory of the restart points on them
+    /// too.
     ///
     /// # Errors
     /// Returns an error if the host has too little memory.
@@ -159,7 +167,7 @@ impl MomentFolder {
         Ok((ready, restart))
     }
 
-    /// Puts the memory of each machine on a base of its own in this process' memory.
+    /// Moves the memory of each machine to its own base in this process' memory.
     fn on_own_bases(&self, mut stored: Stored) -> anyhow::Result<Stored> {
         let path = self.ready_path();
         let machines = &mut stored.moment.machines;
@@ -181,17 +189,17 @@ impl MomentFolder {
         Ok(stored)
     }
 
-    /// Returns true if a boot is stored. Its files are not checked.
+    /// Returns true if both files of a boot exist. They are not checked.
     #[must_use]
     pub fn has_boot(&self) -> bool {
         self.ready_path().is_file() && self.restart_path().is_file()
     }
 
-    /// Reads *ready* of a world with this number of nodes, with at most `pages_max` pages and blocks. Its pages are not
-    /// kept in a pool, because the memory of its machines is on bases.
+    /// Reads *ready* of a world with `nodes` nodes and at most `pages_max` pages and disk blocks. The pages of memory
+    /// lie in bases, so `pool` does not share them.
     ///
     /// # Errors
-    /// Returns an error if it does not exist, is damaged, or is of another version.
+    /// Returns an error if the file does not exist, is damaged or is of another version.
     pub fn ready(&self, nodes: usize, pool: &Pool, pages_max: u64) -> anyhow::Result<Stored> {
         let path = self.ready_path();
         let stored = Stored::read(&path, self.key, pool, pages_max, |_| None)?;
@@ -201,10 +209,10 @@ impl MomentFolder {
         self.on_own_bases(stored)
     }
 
-    /// Reads the restart points of the nodes of `ready`, with at most `pages_max` pages and blocks in all.
+    /// Reads the restart points of the nodes in `ready`, with at most `pages_max` pages and disk blocks in all.
     ///
     /// # Errors
-    /// Returns an error under the same conditions as [`MomentFolder::ready`].
+    /// Returns an error if the file does not exist, is damaged or is of another version.
     pub fn restart(&self, ready: &Stored, pool: &Pool, pages_max: u64) -> anyhow::Result<Vec<RestartPoint>> {
         let (bases, nodes) = (bases(ready), ready.moment.machines.len());
         RestartPoint::read_all(&self.restart_path(), self.key, nodes, pool, pages_max, |digest| {
@@ -212,7 +220,7 @@ impl MomentFolder {
         })
     }
 
-    /// Checks that a moment can be saved under a name.
+    /// Checks that no saved moment has this name.
     ///
     /// # Errors
     /// Returns an error if the name is invalid or in use.
@@ -224,10 +232,10 @@ impl MomentFolder {
         Ok(())
     }
 
-    /// Saves a moment under a name, while holding the lock. `wait` is as for [`MomentFolder::lock`].
+    /// Locks the folder and saves a moment under a name. `wait` is called as in [`MomentFolder::lock`].
     ///
     /// # Errors
-    /// Returns an error if the name is invalid or in use, the lock is not obtained, or the file cannot be written.
+    /// Returns an error if the name is invalid or in use, the folder cannot be locked, or the file cannot be written.
     pub fn save(
         &self,
         name: &str,
@@ -241,7 +249,8 @@ impl MomentFolder {
         stored.write(&self.saved_path(name), label, self.timelines, MomentSeed::Timeline(seed))
     }
 
-    /// Reads a saved moment with at most `pages_max` pages and blocks. Its memory is over the bases of `ready`.
+    /// Reads a saved moment with at most `pages_max` pages and disk blocks. Its memory is based on the memory of
+    /// `ready`.
     ///
     /// # Errors
     /// Returns an error if the moment does not exist or is damaged.
@@ -254,12 +263,12 @@ impl MomentFolder {
     /// Returns the header of a saved moment's file.
     ///
     /// # Errors
-    /// Returns an error if the moment does not exist or is damaged.
+    /// Returns an error if the moment does not exist or its header is damaged.
     pub fn header(&self, name: &str) -> anyhow::Result<MomentHeader> {
         Ok(MomentFile::open(&self.existing(name)?)?.header().clone())
     }
 
-    /// Returns all saved moments by vtime and name, and an error message for each file that cannot be read.
+    /// Returns all saved moments, ordered by vtime and name, and an error message for each file that cannot be read.
     ///
     /// # Errors
     /// Returns an error if the folder cannot be read.
@@ -279,7 +288,7 @@ impl MomentFolder {
             }
             match self.header(name) {
                 Ok(header) => found.push(Summary { name: name.to_owned(), header }),
-                // Another process has dropped the moment meanwhile.
+                // Another process has deleted the file since.
                 Err(_) if !self.saved_path(name).exists() => {}
                 Err(error) => broken.push(with_causes(error.as_ref()).to_string()),
             }
@@ -289,10 +298,10 @@ impl MomentFolder {
         Ok((found, broken))
     }
 
-    /// Deletes a saved moment. A process that has its file open can still use the moment.
+    /// Deletes a saved moment. A process that has opened its file can still use it.
     ///
     /// # Errors
-    /// Returns an error if the moment does not exist or cannot be removed.
+    /// Returns an error if the moment does not exist or cannot be deleted.
     pub fn drop_saved(&self, name: &str) -> anyhow::Result<()> {
         let path = self.existing(name)?;
         fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))
@@ -310,7 +319,7 @@ impl MomentFolder {
         Ok(path)
     }
 
-    /// Returns an error if another machine version saved a moment of this name. Such a moment lies in a folder with
+    /// Returns an error if another machine version saved a moment with this name. The moment is then in a folder with
     /// another key.
     fn check_older(&self, name: &str) -> anyhow::Result<()> {
         let boots = self.folder.parent().into_iter().flat_map(entries);
@@ -339,12 +348,12 @@ impl MomentFolder {
     }
 }
 
-/// Returns the bases of the machines of *ready*.
+/// Returns the memory bases of the machines in *ready*.
 fn bases(ready: &Stored) -> Vec<Arc<Base>> {
     ready.moment.machines.iter().map(|machine| Arc::clone(machine.memory().base())).collect()
 }
 
-/// Returns the entries of a folder in the order of their names; none if it cannot be read.
+/// Returns the paths in a folder, sorted, or nothing if the folder cannot be read.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().take(SAVED_MAX);
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
@@ -384,7 +393,7 @@ mod tests {
         assert_eq!(older.lines().count(), 1);
         assert!(none.contains("there is no moment \"b\""), "{none}");
 
-        // `Stored::read` also refuses the file because of its machine version.
+        // `Stored::read` refuses the file too, because of its machine version.
         let read = Stored::read(&saved.join("a.moment"), [1; 32], &Pool::default(), 1, |_| None);
         assert!(with_causes(read.unwrap_err().as_ref()).to_string().contains("machine version everett-1"));
     }

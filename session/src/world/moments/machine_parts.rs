@@ -1,6 +1,6 @@
-//! Parts of a machine's moment in a file: its state, its memory, and each of its disks.
+//! Parts of a machine in the file of a moment: its state, its memory and its disks.
 //!
-//! Parts are named, and names are ordered as text. Two digits suffice: there are fewer than a hundred nodes and disks.
+//! Each part has a name. The file sorts names as text, and two digits are enough for the numbers of nodes and disks.
 
 use anyhow::{Context, anyhow};
 use everett_snapshot::moment::MomentParts;
@@ -18,7 +18,7 @@ fn disk_name(node: usize, disk: usize) -> String {
     format!("disk {node:02} {disk:02}")
 }
 
-/// Adds the machine of a node to the parts.
+/// Adds the parts of a node's machine to `parts`.
 pub(super) fn put(parts: &mut MomentParts, node: usize, machine: &Moment) {
     parts.states.insert(machine_name(node), machine.state().into());
     parts.images.insert(memory_name(node), machine.memory().clone());
@@ -29,10 +29,11 @@ pub(super) fn put(parts: &mut MomentParts, node: usize, machine: &Moment) {
     }
 }
 
-/// Removes the machine of a node from the parts and returns it, if present. Its state has version `version`.
+/// Removes the parts of a node's machine and returns the machine, or `None` if there is no such node. `version` is the
+/// version of the machine's state.
 ///
 /// # Errors
-/// Returns an error if a part of the machine is missing or invalid.
+/// Returns an error if a part is missing or invalid.
 pub(super) fn take(parts: &mut MomentParts, node: usize, version: u32) -> anyhow::Result<Option<Moment>> {
     let Some(memory) = parts.images.remove(&memory_name(node)) else { return Ok(None) };
     let machine = state(parts, &machine_name(node))?;
@@ -44,10 +45,10 @@ pub(super) fn take(parts: &mut MomentParts, node: usize, version: u32) -> anyhow
     Moment::from_parts(version, machine, memory, &disks).map(Some).context("a machine")
 }
 
-/// Removes a state from the parts and returns it.
+/// Removes a state and returns it.
 ///
 /// # Errors
-/// Returns an error if there is no state of this name.
+/// Returns an error if there is no state with this name.
 pub(super) fn state(parts: &mut MomentParts, name: &str) -> anyhow::Result<std::sync::Arc<[u8]>> {
     parts.states.remove(name).ok_or_else(|| anyhow!("there is no part \"{name}\""))
 }

@@ -1,14 +1,14 @@
-//! Events and console output before a moment. A timeline that continues there reports them again.
+//! Events and console output before a moment. A timeline that continues from the moment reports them again.
 
 use everett_vmm::output::CONSOLE_BYTES_MAX;
 
 use crate::world::event::Event;
 use crate::world::timeline::Timeline;
 
-/// Maximum size of the events before a moment, in bytes. A guest can print without limit.
+/// Maximum size of the events before a moment, in bytes. A guest could print without limit.
 const EVENTS_BYTES_MAX: usize = 256 << 20;
 
-/// Error of a moment whose earlier events exceed [`EVENTS_BYTES_MAX`].
+/// The events before a moment exceed [`EVENTS_BYTES_MAX`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the events before the moment take more than {} MiB, so it cannot be stored", EVENTS_BYTES_MAX >> 20)]
 pub struct TooMuch;
@@ -18,7 +18,7 @@ pub struct TooMuch;
 pub struct Recorded {
     events: Vec<Event>,
     consoles: Vec<Vec<u8>>,
-    /// Size of the events in bytes.
+    /// Size of `events` in bytes.
     bytes: usize,
 }
 
@@ -29,8 +29,8 @@ impl Recorded {
         Recorded { events: Vec::new(), consoles: vec![Vec::new(); nodes], bytes: 0 }
     }
 
-    /// Takes new events and output from the timeline. The last [`CONSOLE_BYTES_MAX`] bytes of each console are kept, as
-    /// many as a machine keeps.
+    /// Adds new events and console output from the timeline. Only the last [`CONSOLE_BYTES_MAX`] bytes of each console
+    /// stay, as in a machine.
     ///
     /// # Errors
     /// Returns [`TooMuch`] if the events exceed their bound.

@@ -1,4 +1,4 @@
-//! Restart points in files: those of all nodes of a world in one file, over the bases of its *ready* moment.
+//! File with the restart points of all nodes. Their memory is based on the world's *ready* moment.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,10 +19,10 @@ fn conversation_name(node: usize) -> String {
 }
 
 impl RestartPoint {
-    /// Writes the restart points of all nodes to a file, for the store with this key.
+    /// Writes the restart points of all nodes to a file with the key of its folder.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be written; then there is no file.
+    /// Returns an error if the file cannot be written. In this case no file is left.
     pub fn write_all(
         points: &[RestartPoint],
         path: &Path,
@@ -47,11 +47,10 @@ impl RestartPoint {
         Ok(())
     }
 
-    /// Reads the restart points of `nodes` nodes from the store with this key, of machines with at most `pages_max` pages
-    /// and blocks in all.
+    /// Reads the restart points of `nodes` nodes, with at most `pages_max` pages and disk blocks in all.
     ///
     /// # Errors
-    /// Returns an error if the file is damaged, or of another store or version.
+    /// Returns an error if the file is damaged, or has another key or version.
     pub fn read_all(
         path: &Path,
         key: [u8; 32],

@@ -18,24 +18,24 @@ use crate::world::event::Event;
 use crate::world::identity::check_timeline;
 use crate::world::timeline::{SessionState, Timeline};
 
-/// Names of the states in a file, besides those of machines.
+/// Names of the parts of a file that do not belong to a machine.
 const WORLD: &str = "world";
 const SESSION: &str = "session";
 const EVENTS: &str = "events";
 const CONSOLES: &str = "consoles";
 const DIGEST: &str = "digest";
 
-/// Seed in the head of a moment's file.
+/// Seed in the header of a moment's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MomentSeed {
-    /// Boot seed of a moment before the timeline begins.
+    /// Boot seed, for a moment before the timeline begins.
     Boot(BootSeed),
-    /// Seed of the timeline.
+    /// Seed of the timeline, for a later moment.
     Timeline(Seed),
 }
 
 impl MomentSeed {
-    /// Returns the number that the file contains.
+    /// Returns the seed's number in the file.
     const fn number(self) -> u64 {
         match self {
             MomentSeed::Boot(seed) => seed.number(),
@@ -44,33 +44,33 @@ impl MomentSeed {
     }
 }
 
-/// A timeline at a stop: its world, its session, and the events up to there.
+/// A timeline at a stop: its world, its session and its events so far.
 #[derive(Debug, Clone)]
 pub struct Stored {
-    /// The world.
+    /// State of the world.
     pub moment: WorldMoment,
-    /// Session: everything else that decides how the timeline continues.
+    /// State of everything outside the world that decides how the timeline continues.
     pub session: SessionState,
-    /// Events up to here. A timeline that starts here reports them first.
+    /// Events so far. A timeline that starts from this moment reports them first.
     pub events: Vec<Event>,
-    /// Output of each node's serial console up to here.
+    /// Output so far on each node's serial console.
     pub consoles: Vec<Vec<u8>>,
-    /// The world's digest.
+    /// Digest of the world.
     pub digest: Digest,
 }
 
 impl Stored {
-    /// Returns the current state of `timeline`, with the events and the console output up to here.
+    /// Returns a stored moment of `timeline`, with its events and console output so far.
     pub fn of(timeline: &mut Timeline, pool: &Pool, events: Vec<Event>, consoles: Vec<Vec<u8>>) -> Stored {
         let session = timeline.save();
         let digest = timeline.digest();
         Stored { moment: timeline.world_mut().moment(pool), session, events, consoles, digest }
     }
 
-    /// Writes the moment to a file, for the store with this key.
+    /// Writes the moment to a file with the key of its folder.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be written; then there is no file.
+    /// Returns an error if the file cannot be written. In this case no file is left.
     pub fn write(
         &self,
         path: &Path,
@@ -103,10 +103,10 @@ impl Stored {
         Ok(MomentFile::write(path, &info, &parts)?)
     }
 
-    /// Reads a moment of the store with this key, of a world with at most `pages_max` pages and blocks.
+    /// Reads a moment with at most `pages_max` pages and disk blocks.
     ///
     /// # Errors
-    /// Returns an error if the file is damaged, or of another store or version.
+    /// Returns an error if the file is damaged, or has another key or version.
     pub fn read(
         path: &Path,
         key: [u8; 32],

@@ -1,8 +1,8 @@
-//! Boots a world from power-on to *ready* and begins its timeline under a seed.
+//! The boot of a world from power-on to *ready*, and the beginning of its timeline under a seed.
 //!
-//! Everything up to *ready* happens under the boot seed, so one boot serves all seeds. At *ready* the timeline begins:
-//! the random streams of machines and wire restart under the user's seed, each guest's VM generation ID changes, and
-//! its kernel is reseeded through the agent. Then its drivers start.
+//! Everything up to *ready* happens under the boot seed, so one boot serves all seeds. At *ready* the timeline begins
+//! under the operator's seed. The random streams of machines and wire restart, and each guest gets a new VM generation
+//! ID. The agents reseed their kernels and start the drivers.
 
 use everett_input::units::Vtime;
 use everett_snapshot::Pool;
@@ -16,33 +16,33 @@ use super::{NodeSession, Phase, Timeline};
 use crate::world::event::{Event, What};
 use crate::world::timeline::restart_point::RestartPoint;
 
-/// Interval at which the caller of a boot is asked whether to continue, in nanoseconds of vtime.
+/// Interval at which a boot asks its caller whether to continue, in nanoseconds of vtime.
 const STEP_NS: u64 = 20_000_000;
 
 /// Error of a boot.
 #[derive(Debug, thiserror::Error)]
 pub enum BootError {
-    /// A node can no longer get ready.
+    /// A node cannot become ready any more.
     #[error("node {node} does not get ready: {why}")]
     Useless {
         /// Name of the node.
         node: String,
-        /// Reason in one line.
+        /// Reason, in one line.
         why: String,
-        /// Last lines of its services, each after the service's name.
+        /// Last output lines of the node's services. Each line begins with the service's name.
         lines: Vec<String>,
     },
-    /// The agent could not put a file of the world file into the guest. The world file is wrong, not the machine.
+    /// The agent could not write a file of the world file into the guest. The world file is wrong, not the machine.
     #[error("node \"{node}\": files.\"{path}\": {why}")]
     File {
         /// Name of the node.
         node: String,
-        /// The path in the guest.
+        /// Path in the guest.
         path: String,
-        /// The agent's answer.
+        /// Answer of the agent.
         why: String,
     },
-    /// The caller ended the boot.
+    /// The caller interrupted the boot.
     #[error("interrupted before the world was ready, {state}")]
     Interrupted {
         /// State of the boot: vtime, node and service.
@@ -50,25 +50,25 @@ pub enum BootError {
     },
 }
 
-/// Place in a boot at which the caller is asked whether to continue.
+/// Point in a boot at which the caller is asked whether to continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum At {
-    /// The node with this index is at its restart point.
+    /// The node with this index has reached its restart point.
     RestartPoint(usize),
-    /// Any other place.
+    /// Any other point.
     Somewhere,
 }
 
-/// Error of beginning a timeline a second time.
+/// Error of a second call of [`Timeline::begin`], with the seed of the first call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the timeline has begun already, under seed {0}")]
 pub struct BegunAlready(pub Seed);
 
 impl Timeline {
-    /// Begins the timeline under `seed`: here if the services are ready, otherwise when they are.
+    /// Begins the timeline under `seed`, at once if all services are ready, otherwise as soon as they are.
     ///
     /// # Errors
-    /// Returns an error if the timeline has begun, or if it already has a seed under which it will begin.
+    /// Returns an error if this function was called before.
     pub fn begin(&mut self, seed: Seed) -> Result<(), BegunAlready> {
         if let Some(first) = self.seed() {
             return Err(BegunAlready(first));
@@ -86,8 +86,8 @@ impl Timeline {
         self.course.begun.or(self.course.begin_with)
     }
 
-    /// Limits the boot of each node to [`BOOT_NS_MAX`](super::BOOT_NS_MAX) from here. A node that is not ready by then
-    /// is a finding that ends the timeline.
+    /// Limits the boot of each node to [`BOOT_NS_MAX`](super::BOOT_NS_MAX) from here. A node that exceeds the limit is
+    /// a finding that ends the timeline.
     pub fn limit_boot(&mut self) {
         let now = self.world.vtime();
         for session in &mut self.nodes {
@@ -95,14 +95,15 @@ impl Timeline {
         }
     }
 
-    /// Runs until the timeline is in `phase`, which is [`Phase::Mounted`] or [`Phase::Ready`]. In a world of one node
-    /// the machine stops right after the instruction with which the agent reported the phase, before Everett acts on
-    /// it. `go_on` is called every few milliseconds of host time, and at each node's restart point; it may take events
-    /// and consoles.
+    /// Runs until the timeline is in `phase`, which must be [`Phase::Mounted`] or [`Phase::Ready`].
+    ///
+    /// With one node, the machine stops right after the instruction with which the agent reported the phase, before
+    /// Everett acts on the report. `run_to` calls `go_on` at each node's restart point and every few milliseconds of
+    /// host time. `go_on` may take events and console output.
     ///
     /// # Errors
-    /// Returns an error if the world cannot reach the phase, or if `go_on` returns false. In the latter case `run_to`
-    /// may be called again.
+    /// Returns an error if the world cannot reach the phase, or if `go_on` returns false. If `go_on` returned false,
+    /// the caller may call `run_to` again.
     pub fn run_to(
         &mut self,
         phase: Phase,
@@ -123,7 +124,7 @@ impl Timeline {
             if self.phase() >= phase {
                 return Ok(());
             }
-            // Steps end at the same vtimes as those of `drive`, so a boot that is given up ends at the same vtime.
+            // `drive` ends its steps at the same vtimes, so both give up a boot at the same vtime.
             let next_ns = self.world.vtime().saturating_add(1).next_multiple_of(STEP_NS);
             let is_mounted = |session: &NodeSession| session.conversation.phase() == Phase::Mounted;
             let wanted = |timeline: &Timeline| {
@@ -139,28 +140,29 @@ impl Timeline {
         }
     }
 
-    /// Ends the boot with a finding if services end again and again before the world is ready: at `limit` equal ends in a
-    /// row, if nothing else in the world can change that. With 0 any number of ends is allowed.
+    /// Sets the limit for services that end again and again during the boot. The boot ends with a finding after `limit`
+    /// equal ends in a row, if nothing else in the world can change that. A limit of 0 allows any number.
     pub fn limit_ends(&mut self, limit: u32) {
         let plans = self.nodes.iter().map(|session| session.conversation.plan());
         self.boot_watch = Some(BootWatch::new(plans, limit));
     }
 
-    /// Passes events to the observer of the boot.
+    /// Passes events to the [`BootWatch`], if there is one.
     pub(super) fn watch_events_of_boot(&mut self, events: &[Event]) {
         if let Some(watch) = &mut self.boot_watch {
             self.boot_notes.extend(watch.note(events));
         }
     }
 
-    /// Takes lines for the operator about services that end again and again.
+    /// Takes the lines that tell the operator about repeated ends of services.
     pub fn take_boot_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.boot_notes)
     }
 
-    /// Gives the boot up if a service without which the world cannot get ready ends again and again. Call it after
-    /// [`Timeline::take_events`], at vtimes that do not depend on how the boot is divided. Returns true if it was given
-    /// up, which is one more event.
+    /// Ends the boot with a finding if a service that the world needs ends again and again. Returns true in this case.
+    ///
+    /// Call this function after [`Timeline::take_events`]. The vtimes of its calls must not depend on how the boot is
+    /// divided.
     pub fn give_up_hopeless_boot(&mut self) -> bool {
         if self.ready_ns().is_some() {
             self.boot_watch = None;
@@ -181,8 +183,8 @@ impl Timeline {
         is_new
     }
 
-    /// Returns the state of a boot in a few words: vtime, the first node that is not ready, what it waits for, and how
-    /// often its services have ended.
+    /// Describes the boot in a few words: the vtime, and the first node that is not ready. Says what this node waits
+    /// for and how often its services have ended.
     #[must_use]
     pub fn boot_state(&self) -> String {
         let at = format!("at {} s of vtime", Vtime(self.vtime()).to_string().trim());
@@ -204,14 +206,14 @@ impl Timeline {
         BootError::Interrupted { state: self.boot_state() }
     }
 
-    /// Returns the restart point of a node. The node must be at its restart point.
+    /// Returns the restart point of a node. Call this while the node is at its restart point.
     pub fn restart_point(&mut self, node: usize, pool: &Pool) -> RestartPoint {
         let conversation = self.nodes[node].conversation.save();
         RestartPoint { machine: self.machine_mut(node).moment(pool), conversation }
     }
 
-    /// Returns the file that a node refused before the world was ready. Later refusals are not the world file's fault:
-    /// a disk may be full.
+    /// Returns the error of a file that a node refused before the world was ready. A later refusal can have other
+    /// causes, such as a full disk.
     #[must_use]
     pub fn refused_file(&self) -> Option<BootError> {
         let mut nodes = self.nodes.iter().filter(|_| self.ready_ns().is_none());
@@ -222,7 +224,7 @@ impl Timeline {
         })
     }
 
-    /// Returns the reason why the world cannot get ready, if there is one.
+    /// Returns the reason why the world cannot become ready, if there is one.
     fn useless(&self) -> Option<BootError> {
         let broken = self.nodes.iter().find_map(|session| match session.conversation.phase() {
             Phase::Broken => Some((session, session.conversation.broken_because().unwrap_or("it broke"))),
@@ -240,8 +242,8 @@ impl Timeline {
         })
     }
 
-    /// Starts the services of nodes that wait for other nodes, where the others are as far as they must be. Once the
-    /// timeline has begun, no node waits: a machine that comes back starts its services at once.
+    /// Starts the services of nodes that wait for other nodes, if these have reached the required state. After the
+    /// beginning of the timeline no node waits, so a restarted machine starts its services at once.
     pub(super) fn start_in_order(&mut self, now: u64) {
         for number in 0..self.nodes.len() {
             let conversation = &self.nodes[number].conversation;
@@ -251,7 +253,7 @@ impl Timeline {
             let has_begun = self.nodes[number].place.begun.is_some();
             let is_reached = |after: &After| {
                 let mut others = self.nodes.iter().map(|session| &session.conversation);
-                // A world of which only some nodes are started waits for those alone.
+                // If only some nodes were started, nobody waits for the others.
                 others.find(|other| other.plan().node == after.node).is_none_or(|other| match after.ready {
                     true => other.phase() >= Phase::Ready && other.phase() < Phase::Broken,
                     false => other.has_started(),
@@ -263,10 +265,10 @@ impl Timeline {
         }
     }
 
-    /// Begins the timeline under `seed`.
+    /// Begins the timeline under `seed` at the current vtime.
     ///
     /// # Errors
-    /// Returns an error of one line if the nodes' test template is invalid. Nothing has been started then.
+    /// Returns an error of one line if the test template is invalid. No driver has been started in this case.
     pub(super) fn begin_here(&mut self, seed: Seed) -> Result<(), String> {
         self.course.begun = Some(seed);
         let lineage = self.lineage();

@@ -1,12 +1,15 @@
-//! Watches a world that boots, for services that end again and again without any change.
+//! Detection of services that end again and again while a world boots.
 //!
-//! A service with a restart policy may end a few times while it waits for another one, so its ends alone prove nothing.
-//! [`BootWatch`] gives a boot up when a service ends alike several times in a row and nothing else can change that: no
-//! other service is left to wait for, or the whole world has shown nothing new for a while, or the time limits of all
-//! readiness checks have passed.
+//! A service with a restart policy may end a few times while it waits for another service, so its ends alone prove
+//! nothing. [`BootWatch`] gives up a boot if a service ends several times in a row in the same way and one of these
+//! holds:
 //!
-//! It is a function of the events before *ready*. It is not stored: moments are at *ready* or later, and a boot that is
-//! not alike from its beginning is never continued.
+//! - Every other service ends again and again as well.
+//! - Nothing in the world has printed anything new for a while.
+//! - The equal ends have gone on for longer than the time limit of every readiness check.
+//!
+//! The result is a function of the events before *ready*. Moments do not store a `BootWatch`, because they lie at
+//! *ready* or later.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -15,67 +18,66 @@ use everett_input::units::show_duration_ns;
 use crate::guest::agent_script::AgentScript;
 use crate::world::event::{Event, What};
 
-/// vtime without anything new in the world after which a service that ends alike again and again is given up, in
-/// nanoseconds. Servers that make their database are silent for several seconds.
+/// Time of silence after which a boot is given up, in nanoseconds of vtime. The world is silent if it prints no new
+/// line. Servers that create their database are silent for several seconds.
 const QUIET_NS: u64 = 15_000_000_000;
-/// Number of ends in a row after which the operator is told that a service is restarted.
+/// Number of equal ends in a row after which Everett tells the operator.
 const TOLD_AT: u32 = 3;
-/// Maximum number of different lines that are remembered. Beyond it, each line counts as new.
+/// Maximum number of different lines to remember during a boot. After that, every unknown line counts as new.
 const SEEN_MAX: usize = 1 << 16;
-/// Number of last lines of a service that are kept.
+/// Number of last lines to keep for each service.
 const TAIL_LINES: usize = 10;
 /// Maximum length of a kept line, in characters.
 const TAIL_CHARS_MAX: usize = 200;
-/// Nanoseconds in a millisecond.
 const NS_PER_MS: u64 = 1_000_000;
 
-/// Observer of a boot.
+/// Observer of a boot that looks for services that end again and again.
 #[derive(Debug)]
 pub(super) struct BootWatch {
-    /// Number of equal ends in a row that are too many; 0 for any number.
+    /// Number of equal ends in a row that is too many. 0 allows any number.
     limit: u32,
-    /// Longest time limit of a readiness check, in nanoseconds.
+    /// Longest time limit of any readiness check, in nanoseconds of vtime.
     longest_limit_ns: u64,
-    /// Services by node and name.
+    /// Ends of services, by node and service name.
     services: BTreeMap<(String, String), Ends>,
-    /// Digests of what has been seen: lines by unit, without their numbers, and exit statuses by unit.
+    /// Digests of all lines and exit statuses so far, by service. Numbers in lines are left out.
     seen: BTreeSet<[u8; 8]>,
-    /// vtime at which something new happened.
+    /// Vtime of the last new line or other change, in nanoseconds.
     changed_ns: u64,
 }
 
 /// Ends of one service.
 #[derive(Debug, Default)]
 struct Ends {
-    /// Number of ends.
+    /// Number of all ends.
     count: u32,
-    /// Number of equal ends in a row, up to the last one.
+    /// Number of last ends that are equal.
     alike: u32,
-    /// vtimes of the first and the last of these, in nanoseconds.
+    /// Vtimes of the first and last of the equal ends, in nanoseconds.
     first_ns: u64,
     last_ns: u64,
-    /// Digest of the last end: its status and the lines before it, without their numbers.
+    /// Digest of the last end: its status and the lines before it. Numbers in lines are left out.
     last: [u8; 8],
     status: String,
-    /// Lines since the last start.
+    /// Hash of the lines since the last start.
     lines: blake3::Hasher,
     tail: VecDeque<String>,
-    /// True if the next line is the first one after an end.
+    /// True if the service has ended and printed no line since.
     is_over: bool,
 }
 
-/// A service without which the world cannot get ready.
+/// A service that keeps the world from becoming ready.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Hopeless {
     /// Name of the node.
     pub(super) node: String,
-    /// Reason: a clause with a subject and a verb.
+    /// Reason, as a clause with subject and verb.
     pub(super) why: String,
 }
 
 impl BootWatch {
-    /// Creates the watch of a world with these scripts, in which `limit` equal ends in a row are too many (0: any
-    /// number is allowed).
+    /// Creates the observer for a world with these agent scripts. `limit` equal ends in a row are too many; 0 allows any
+    /// number.
     pub(super) fn new<'p>(plans: impl Iterator<Item = &'p AgentScript>, limit: u32) -> BootWatch {
         let (mut services, mut longest_limit_ns) = (BTreeMap::new(), 0);
         for plan in plans {
@@ -88,7 +90,7 @@ impl BootWatch {
         BootWatch { limit, longest_limit_ns, services, seen: BTreeSet::new(), changed_ns: 0 }
     }
 
-    /// Takes events of the boot, in order. Returns lines for the operator.
+    /// Takes events of the boot in order. Returns lines for the operator.
     pub(super) fn note(&mut self, events: &[Event]) -> Vec<String> {
         events.iter().filter_map(|event| self.note_one(event)).collect()
     }
@@ -118,7 +120,7 @@ impl BootWatch {
         None
     }
 
-    /// Notes that something was seen, which may be new.
+    /// Records a line or exit status, which may be new.
     fn see(&mut self, vtime_ns: u64, parts: &[&str]) {
         let mut hasher = blake3::Hasher::new();
         for part in parts {
@@ -134,7 +136,7 @@ impl BootWatch {
         }
     }
 
-    /// Returns a service that ends again and again and keeps the world from getting ready.
+    /// Returns a service that ends again and again and keeps the world from becoming ready.
     pub(super) fn hopeless(&self) -> Option<Hopeless> {
         if self.limit == 0 {
             return None;
@@ -158,7 +160,7 @@ impl BootWatch {
         Some(Hopeless { node: node.clone(), why })
     }
 
-    /// Returns how often services of a node have ended, as a clause; `None` if none did.
+    /// Describes how often the services of a node have ended, as a clause. Returns `None` if none has.
     pub(super) fn ends_of(&self, node: &str) -> Option<String> {
         let of_node = self.services.iter().filter(|((of, _), ends)| of == node && ends.count > 0);
         let ends: Vec<String> = of_node
@@ -170,7 +172,7 @@ impl BootWatch {
         (!ends.is_empty()).then(|| ends.join(", "))
     }
 
-    /// Returns the last lines of a node's services, those that have ended first.
+    /// Returns the last lines of the node's services that have ended, or of all its services if none has.
     pub(super) fn last_lines(&self, node: &str) -> Vec<String> {
         let of_node = || self.services.iter().filter(|((of, _), _)| of == node);
         let has_ended = of_node().any(|(_, ends)| ends.count > 0);
@@ -194,7 +196,7 @@ impl Ends {
         self.tail.push_back(text.chars().take(TAIL_CHARS_MAX).collect());
     }
 
-    /// Counts an end. Returns true if it is like the last one.
+    /// Counts an end. Returns true if it equals the last one.
     fn end(&mut self, status: &str, vtime_ns: u64) -> bool {
         let mut hasher = std::mem::take(&mut self.lines);
         hasher.update(status.as_bytes());
@@ -225,8 +227,7 @@ fn short(hasher: &blake3::Hasher) -> [u8; 8] {
     digest
 }
 
-/// Returns a line in which each word with a digit is `#`: times, addresses and process numbers differ from start to
-/// start.
+/// Replaces each word that has a digit with `#`. Times, addresses and process numbers differ from start to start.
 fn shape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut word = String::new();
@@ -252,7 +253,7 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    /// Returns the watch of a world whose nodes have these services each; limits are 60 s.
+    /// Returns the observer of a world with these nodes and services. Readiness checks have a limit of 60 s.
     fn watch(nodes: &[(&str, &[&str])], limit: u32) -> BootWatch {
         let plans: Vec<AgentScript> = nodes
             .iter()
@@ -288,7 +289,8 @@ mod tests {
         Event { vtime_ns: at, node: node.to_owned(), what }
     }
 
-    /// Lets a service end every 200 ms from `from` on, until it is given up; returns the number of its ends.
+    /// Reports an end of the service every 200 ms from `from` on. Returns the number of ends after which the boot was
+    /// given up.
     fn ends_until_given_up(watch: &mut BootWatch, from: u64, ends: u32) -> Option<u32> {
         (1..=ends).find(|number| {
             let at = from + u64::from(*number) * S / 5;
@@ -346,13 +348,13 @@ mod tests {
     #[test]
     fn a_service_may_end_while_another_one_makes_progress() {
         let mut watch = watch(&[("a", &["app"]), ("db", &["db"])], 5);
-        // The database prints something new every 10 s.
+        // The database prints a new line every 10 s.
         for step in 0..5 {
             let text = ["making", "filling", "checking", "starting", "recovering"][step as usize];
             watch.note(&[line(step * 10 * S, "db", "db", text)]);
             assert_eq!(ends_until_given_up(&mut watch, step * 10 * S, 49), None, "{text}");
         }
-        // Then nothing new: lines that were seen before are nothing new.
+        // From here on the database only repeats an old line, which is not new.
         watch.note(&[line(50 * S, "db", "db", "making")]);
         let ends = ends_until_given_up(&mut watch, 50 * S, 500).unwrap();
         assert_eq!(ends, 25, "15 s after the last new line at 40 s");

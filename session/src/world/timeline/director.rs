@@ -1,11 +1,10 @@
-//! Course of the whole world: the beginning when all nodes are ready, the end of the workload, a time to settle, the
-//! last commands of a test template, and the checks one after the other.
+//! Course of the whole world: beginning, workload, end of the workload, time to settle, last commands, checks.
 //!
-//! All vtimes derive from the vtimes of events, never from the world's vtime when Everett notices an event, because
-//! that vtime depends on how the run is divided.
+//! All vtimes here derive from the vtimes of events. The vtime at which Everett notices an event is not used, because
+//! it depends on how the run is divided.
 //!
-//! A message of one node can make Everett act on another node or on the wire. The action happens after the shortest
-//! delay of a frame between nodes, so no node can have run past it.
+//! A message from one node can make Everett act on another node or on the wire. Everett acts one wire latency after the
+//! message, which is the shortest delay of a frame between nodes. No node can have passed that vtime.
 
 use everett_explorer::property::builtin;
 use everett_input::units::show_duration_ns;
@@ -17,13 +16,13 @@ use crate::guest::sdk;
 use crate::world::conversation::{Conversation, Phase};
 use crate::world::event::{Event, What};
 
-/// Time limit for all nodes and restarted services to be up and at rest before the checks, in nanoseconds of vtime: two
-/// minutes.
+/// Time limit for a world to come to rest after the workload, in nanoseconds of vtime: two minutes. All nodes and
+/// restarted services must then be up and idle.
 pub const CALM_NS_MAX: u64 = 120_000_000_000;
-/// Time that a machine has to answer after the time limit of its check, at which its agent kills the check, in
-/// nanoseconds of vtime.
+/// Time that a machine has to report a check after its time limit, in nanoseconds of vtime. At the limit the agent
+/// kills the check.
 pub const ANSWER_NS_MAX: u64 = 10_000_000_000;
-/// Time limit for running agents to stop the drivers, in nanoseconds of vtime.
+/// Time limit within which running agents must stop the drivers, in nanoseconds of vtime.
 pub(super) const STOP_NS_MAX: u64 = 10_000_000_000;
 
 /// Stage of a timeline.
@@ -31,19 +30,20 @@ pub(super) const STOP_NS_MAX: u64 = 10_000_000_000;
 pub(super) enum Stage {
     /// Some nodes are not ready.
     Booting,
-    /// All nodes are ready at this vtime: the root of all timelines.
+    /// All nodes are ready. The root moment of all timelines is at vtime `at`.
     Ready { at: u64 },
-    /// Drivers run; the timeline's root is at vtime `root`.
+    /// Drivers run. The root moment was at vtime `root`.
     Running { root: u64 },
-    /// Drivers are being killed, nodes come back after faults and services after restarts, until vtime `until` at the
-    /// latest.
+    /// The agents kill the drivers. Nodes come back after faults, and services after restarts. The time limit is vtime
+    /// `until`.
     Stopping { root: u64, until: u64 },
-    /// No driver runs, and all nodes and services are back. The world settles, and the last commands of the test
-    /// template can start at vtime `at`.
+    /// No driver runs, and all nodes and services are back. The world settles until vtime `at`, when the last commands
+    /// of the test template can start.
     Calm { root: u64, at: u64 },
-    /// The last commands run.
+    /// The last commands of the test template run.
     Last { root: u64 },
-    /// The checks before number `next` are done. Check `next` starts at vtime `at`, unless it was `started` already.
+    /// The checks before number `next` are done. Check `next` starts at vtime `at`. `started` is true if it runs
+    /// already.
     Checking { root: u64, next: usize, at: u64, started: bool },
     /// The timeline is over.
     Done { root: u64 },
@@ -70,19 +70,19 @@ impl Timeline {
         }
     }
 
-    /// Returns the vtime at which all services were ready, in nanoseconds: the root of the timeline.
+    /// Returns the vtime of the root moment, at which all services were ready, in nanoseconds.
     #[must_use]
     pub fn ready_ns(&self) -> Option<u64> {
         self.course.root_ns()
     }
 
-    /// Returns the vtime at which the workload ends, in nanoseconds. It is known once the services are ready.
+    /// Returns the vtime at which the workload ends, in nanoseconds, or `None` if the services are not ready.
     #[must_use]
     pub fn end_ns(&self) -> Option<u64> {
         Some(self.ready_ns()?.saturating_add(self.course.duration_ns?))
     }
 
-    /// Returns true if the workload was to run until it is done, and its time limit ended it instead.
+    /// Returns true if the workload should have ended by itself and its time limit ended it instead.
     #[must_use]
     pub fn was_not_done(&self) -> bool {
         let goes_on =
@@ -90,7 +90,7 @@ impl Timeline {
         self.until_done && !goes_on
     }
 
-    /// Returns the time to settle before the last commands and the checks, in nanoseconds of vtime.
+    /// Returns the pause before the last commands and the checks, in nanoseconds of vtime.
     #[must_use]
     pub fn settle_ns(&self) -> u64 {
         self.nodes.first().map_or(0, |session| session.conversation.plan().settle_ns)
@@ -108,19 +108,19 @@ impl Timeline {
         self.checks.iter().map(limit_ns).fold(0, u64::saturating_add)
     }
 
-    /// Returns the count of [`Timeline::icount`] and the vtime in nanoseconds at which the last commands of a test
-    /// template or the checks began, if they have begun since the workload's end was set.
+    /// Returns [`Timeline::icount`] and the vtime in nanoseconds at which the last commands or the checks began. `None`
+    /// if they have not begun since the workload's end was set.
     #[must_use]
     pub fn checks_begun(&self) -> Option<(u64, u64)> {
         self.checks_begun
     }
 
-    /// Ends the timeline with a finding: the guests did not do what they were asked.
+    /// Ends the timeline with a finding, because the guests did not do what Everett asked.
     pub fn give_up(&mut self, why: &str) {
         if let Some(root) = self.course.root_ns()
             && !matches!(self.course.stage, Stage::Done { .. })
         {
-            // The finding concerns no particular node, so it is reported for the first one.
+            // A finding belongs to a node. A finding about the whole world goes to the first node.
             self.finding_at(0, builtin::NOT_CALM, why);
             self.course.stage = Stage::Done { root };
         }
@@ -134,7 +134,7 @@ impl Timeline {
         }
     }
 
-    /// Returns the delay with which a node's message reaches another node by way of Everett, in nanoseconds of vtime.
+    /// Returns the delay of a message from one node to another by way of Everett, in nanoseconds of vtime.
     pub(super) fn distance_ns(&mut self) -> u64 {
         self.world.wire().lookahead_ns()
     }
@@ -145,7 +145,7 @@ impl Timeline {
         match self.course.stage {
             Stage::Booting => self.setup_limit_ns(),
             Stage::Done { .. } => None,
-            // A broken world gets no further actions except faults.
+            // Everett applies only faults to a broken world.
             Stage::Running { .. } if self.phase() == Phase::Broken => self.next_fault_ns(),
             _ if self.phase() == Phase::Broken => None,
             Stage::Checking { next, at, started: true, .. } => {
@@ -168,13 +168,13 @@ impl Timeline {
         }
     }
 
-    /// Notices that all nodes are ready. It takes no action, so that the timeline can be stored at this place.
+    /// Enters the stage `Ready` if all nodes are ready. No other action is taken, so the timeline can be stored here.
     pub(super) fn observe(&mut self) {
         if self.course.stage != Stage::Booting {
             return;
         }
         let Some(last) = self.services_ready_ns() else { return };
-        // If the world waits for a complete setup, the first program that sends it decides.
+        // If the world waits for a complete setup, the first program that reports it decides.
         let setup = match self.setup_timeout_ns() {
             Some(_) => self.nodes.iter().filter_map(|session| session.conversation.setup_ns()).min(),
             None => Some(last),
@@ -185,23 +185,23 @@ impl Timeline {
         }
     }
 
-    /// Returns the vtime at which the last node's services were ready, if those of all nodes are.
+    /// Returns the vtime at which the last node became ready, or `None` if some node is not ready.
     fn services_ready_ns(&self) -> Option<u64> {
         let ready = self.nodes.iter().map(|session| session.conversation.ready_ns());
         ready.collect::<Option<Vec<u64>>>().and_then(|all| all.into_iter().max())
     }
 
-    /// Returns the time from ready services to a complete setup, if the world waits for it.
+    /// Returns the time limit from ready services to a complete setup, if the world waits for it.
     fn setup_timeout_ns(&self) -> Option<u64> {
         self.nodes.first()?.conversation.plan().sdk.as_ref()?.setup_timeout_ns
     }
 
-    /// Returns the vtime at which the world counts as failed if its setup is not complete.
+    /// Returns the vtime at which the world fails if its setup is still not complete.
     fn setup_limit_ns(&self) -> Option<u64> {
         Some(self.services_ready_ns()?.saturating_add(self.setup_timeout_ns()?))
     }
 
-    /// Performs the actions that are due. Each stage leads to the next one.
+    /// Performs all due actions. Each may lead to the next stage.
     pub(super) fn direct(&mut self) {
         if self.phase() == Phase::Broken {
             return;
@@ -216,7 +216,7 @@ impl Timeline {
     }
 
     fn direct_once(&mut self) {
-        // The world stops where an action is due. A node may be far ahead of it after a stall.
+        // The world's vtime decides: the world stops where an action is due, but a node may be far ahead after a stall.
         let now = self.world.vtime();
         match self.course.stage {
             Stage::Booting => {
@@ -260,12 +260,12 @@ impl Timeline {
                 self.go_on_with_commands(now);
                 let end_ns = self.end_ns().unwrap_or(root);
                 let calm = self.nodes.iter_mut().fold(true, |all, session| {
-                    // A node that comes back later has no drivers to stop.
+                    // This also keeps a node that comes back later from starting drivers.
                     session.conversation.end(end_ns);
                     all & session.conversation.is_calm()
                 });
                 if calm {
-                    // The pause begins when the nodes came to rest, because `now` depends on how the run was divided.
+                    // The pause begins when the last node came to rest. `now` would depend on how the run was divided.
                     let last = self.nodes.iter().map(|session| session.conversation.rest_ns()).max();
                     let at = last.unwrap_or(now).saturating_add(self.distance_ns());
                     self.course.stage = Stage::Calm { root, at: at.saturating_add(self.settle_ns()) };
@@ -317,17 +317,18 @@ impl Timeline {
         }
     }
 
-    /// Returns the vtime at which nodes count as failed that are not calm after the workload's end at `now`.
+    /// Returns the vtime at which nodes count as failed if they are not calm after the end of the workload. `now` is
+    /// the vtime of this end.
     fn calm_limit_ns(&self, now: u64) -> u64 {
         let conversations = || self.nodes.iter().map(|session| &session.conversation);
         let waits = |one: &Conversation| one.phase() < Phase::Ready || one.is_restarting();
-        // The time that a restarted service has to end is the world's choice, and is not part of the limit.
+        // The world file sets the time that a restarted service has to stop. The limit starts after it.
         let killed = conversations().flat_map(Conversation::kills_ns).max();
         let limit = if conversations().any(waits) { CALM_NS_MAX } else { STOP_NS_MAX };
         killed.unwrap_or(now).max(now).saturating_add(limit)
     }
 
-    /// Sets the end of a workload that lasts until it is done, if it is done.
+    /// Sets the end of the workload if the workload ends by itself and is done.
     fn look_whether_done(&mut self, root: u64, now: u64) {
         if self.until_done
             && let Some(at) = self.done_ns(now)
@@ -338,17 +339,18 @@ impl Timeline {
         }
     }
 
-    /// Returns the vtime in nanoseconds at which the workload was done, if it is: no fault is due or will end, no service
-    /// is being restarted, all drivers have ended, and each command of a test template has ended at least once. The
-    /// result does not depend on the vtime of this call: drivers and restarts end at vtimes of their own, and the world
-    /// stops where the last fault or command ends.
+    /// Returns the vtime at which the workload was done, in nanoseconds, or `None` if it is not.
+    ///
+    /// The workload is done when no fault will start or end, no service is restarting, and all drivers have ended. Each
+    /// command of the test template must also have ended once. The vtime of this call does not affect the result.
+    /// Drivers and restarts have their own end vtimes, and the world stops at the end of the last fault or command.
     fn done_ns(&mut self, now: u64) -> Option<u64> {
         if self.next_fault_ns().is_some() || self.next_restart_ns().is_some() || !self.template_is_done() {
             return None;
         }
         let distance_ns = self.distance_ns();
         let nodes = self.nodes.iter().zip(self.world.nodes());
-        // A node without power is left out: it stays off, because no fault is due any more.
+        // A node without power stays off, because no fault is due any more.
         let on = nodes.filter(|(_, node)| node.is_on()).map(|(session, _)| &session.conversation);
         let is_done = |one: &Conversation| one.has_driven() && !one.is_restarting();
         on.map(|conversation| is_done(conversation).then(|| conversation.rest_ns()))
@@ -360,7 +362,7 @@ impl Timeline {
         self.do_commands(now);
     }
 
-    /// Returns the vtime at which a started check ended, if it has.
+    /// Returns the vtime at which a started check ended, if it has ended.
     fn end_of_check(&mut self, number: usize, now: u64) -> Option<u64> {
         match self.checks.get(number).cloned() {
             Some(WorldCheck::Host(check)) => self.go_on_talking(&check).then_some(now),
@@ -372,8 +374,8 @@ impl Timeline {
         }
     }
 
-    /// Returns the vtime at which a check that a node has run since `begun_ns` hangs: its agent should have killed it by
-    /// then, and reported that.
+    /// Returns the vtime at which a check on a node counts as hanging. The check started at `begun_ns`. By then the
+    /// agent should have killed the check and reported it.
     fn hangs_ns(&self, number: usize, begun_ns: u64) -> Option<u64> {
         let Some(WorldCheck::Agent(node, number)) = self.checks.get(number) else { return None };
         let limit_ns = self.nodes.get(*node)?.conversation.check_limit_ns(*number)?;
@@ -387,7 +389,7 @@ impl Timeline {
         self.reporting.of_host(conversation.take_events());
     }
 
-    /// Reports a finding for each node that did not come to rest within `limit_ns` of vtime, with the reason.
+    /// Reports a finding, with the reason, for each node that was not at rest within `limit_ns` of vtime.
     fn report_nodes_not_calm(&mut self, limit_ns: u64) {
         let vtime_ns = self.vtime();
         for session in &mut self.nodes {
@@ -404,8 +406,8 @@ impl Timeline {
         }
     }
 
-    /// Starts the command of [`Timeline::command_when_ready`] on the first node, and powers the node off when the
-    /// command has ended.
+    /// Starts the command of [`Timeline::command_when_ready`] on the first node. Powers this node off when the command
+    /// has ended.
     fn look_at_command(&mut self) {
         let Some(first) = self.nodes.first_mut() else { return };
         let node = self.world.node_mut(0);

@@ -1,11 +1,11 @@
-//! Forks: a timeline becomes a child of its current moment, with the same past and a different future.
+//! Forks: a timeline becomes a child at its current moment, with the same past and a different future.
 //!
-//! Random draws after the fork follow the child's key. Every stream of the world restarts under it. So do the guest
-//! kernels' own random numbers: each guest gets a new VM generation ID and is reseeded through its agent. Continuing a
-//! timeline does none of this.
+//! After the fork, every random stream of the world restarts under the child's key. The guest kernels' own random
+//! numbers change too: each guest gets a new VM generation ID, and its agent reseeds the kernel. A timeline that
+//! continues without a fork keeps its streams.
 //!
-//! **Invariant.** A fork lies at a stop of the whole world, before Everett acts there: the child's plan decides the
-//! actions at its vtime.
+//! **Invariant.** A fork lies at a stop of the whole world, before Everett acts there. The child's plan decides the
+//! actions at this vtime.
 
 use everett_explorer::search::{Fork, Path, PathError};
 
@@ -13,30 +13,31 @@ use super::director::Stage;
 use super::{Event, Faults, OtherPlan, Phase, Timeline};
 use crate::world::event::What;
 
-/// Error of a timeline that cannot become a child.
+/// Error of a timeline that cannot become this child.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ForkError {
-    /// The timeline is not at the fork's vtime.
+    /// The fork is at another vtime than the timeline.
     #[error("the timeline is at {here} ns of vtime, the fork is {fork}")]
     Elsewhere {
-        /// vtime of the timeline, in nanoseconds.
+        /// Vtime of the timeline, in nanoseconds.
         here: u64,
-        /// The requested fork.
+        /// Requested fork.
         fork: Fork,
     },
-    /// The timeline has begun already, or its workload does not run.
+    /// The timeline has already begun, or its workload does not run.
     #[error("a timeline can become a child only where it begins or while its workload runs")]
     Stage,
-    /// The plan differs from the timeline's plan before the fork.
+    /// The child's plan differs from the timeline's plan before the fork.
     #[error(transparent)]
     Plan(#[from] OtherPlan),
-    /// The child's path is invalid.
+    /// Path of the child that is invalid.
     #[error(transparent)]
     Path(#[from] PathError),
 }
 
 impl Timeline {
-    /// Makes the timeline begin as this child of the root moment. Call it before the timeline begins.
+    /// Sets the fork with which the timeline begins, as a child of the root moment. Call this before the timeline
+    /// begins.
     ///
     /// # Errors
     /// Returns an error if the timeline has begun or the fork is invalid.
@@ -49,11 +50,11 @@ impl Timeline {
         Ok(())
     }
 
-    /// Becomes a child here, under a plan that equals the old one up to here.
+    /// Makes the timeline a child at the current vtime. `faults` must equal the old plan up to here.
     ///
     /// # Errors
-    /// Returns an error if the fork is at another vtime, the workload does not run, or the plans or the path do not
-    /// fit.
+    /// Returns an error if the fork is at another vtime or the path is invalid. Also returns an error if the workload
+    /// does not run, or if the plans differ before the fork.
     pub fn fork(&mut self, fork: Fork, faults: Option<Faults>) -> Result<(), ForkError> {
         if fork.vtime_ns != self.vtime() {
             return Err(ForkError::Elsewhere { here: self.vtime(), fork });
@@ -77,7 +78,7 @@ impl Timeline {
                 continue;
             }
             session.new_generation(node);
-            // A node that is booting draws its entropy when it joins. A node that is beginning has drawn it already.
+            // A booting node draws entropy when it joins the world. A node that is beginning has already drawn it.
             if session.conversation.phase() >= Phase::Running {
                 session.reseed(node);
             }
@@ -85,15 +86,15 @@ impl Timeline {
         Ok(())
     }
 
-    /// Returns the path of this timeline: its forks so far.
+    /// Returns the forks that this timeline has taken.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.course.path
     }
 
-    /// Restarts every stream of the timeline under the child's lineage.
+    /// Adds the fork to the path and restarts every random stream under it.
     pub(super) fn branch(&mut self, fork: Fork) {
-        // The caller has checked that the path is valid.
+        // The caller has already checked the path.
         self.course.path = self.course.path.child(fork).unwrap_or_default();
         self.restart_streams(&self.lineage());
         self.fork_commands();

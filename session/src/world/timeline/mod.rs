@@ -1,24 +1,27 @@
-//! A running world joined to Everett's conversations with the agents in its guests.
+//! A running world, joined to Everett's conversations with the agents in its guests.
 //!
-//! Everett acts at two kinds of places: at a node, after the instruction with which its guest ended a line on its
-//! control port; and at scheduled vtimes, when the whole world has reached them. Both are functions of the timeline, so
-//! a run is the same however it is divided into calls of [`Timeline::run`]. Everett acts just before the world
-//! continues from such a place, never on arrival. A timeline that is stored there ([`state`]) and continued elsewhere
-//! therefore does the same as one that never stopped.
+//! Everett acts at two kinds of points. The first kind lies at a node, after the instruction with which its guest ended
+//! a line on its control port. The second kind is a scheduled vtime, when the whole world has reached it. Both kinds
+//! are functions of the timeline, so a run is the same however calls of [`Timeline::run`] divide it.
 //!
-//! * here: running, receiving, acting;
-//! * `director`: the course of the whole world, from *ready* through the workload to the checks;
-//! * `commands`: the commands of a test template;
-//! * `dependents`: restarts of services that depend on restarted ones;
-//! * `faults`: the application of a fault plan to the world; `quiet`: times without faults;
-//! * `fork`: becoming a child of a moment;
-//! * `boot`: running up to the restart points or to *ready*, and beginning under a seed; `boot_watch`: services that end
-//!   again and again before *ready*;
-//! * [`restart_point`]: the state from which a node starts again after a loss of power;
-//! * `streams`: the restart of all random streams at the beginning and at forks;
-//! * `talk`: checks that Everett makes itself, over the wire;
-//! * `reporting`: events, in an order that does not depend on the calls of `run`;
-//! * [`state`]: the state of a timeline that is stored with its world; `stored`: its version and errors.
+//! Everett acts just before the world continues from a point, never when it arrives there. A timeline that is stored at
+//! the point ([`state`]) and continued elsewhere therefore does the same as a timeline that never stopped.
+//!
+//! - this file: a timeline's run loop, its input and its output
+//! - `director`: course of the whole world from *ready* to the checks
+//! - `commands`: commands of a test template
+//! - `dependents`: restarts of services that depend on restarted services
+//! - `faults`: application of a fault plan
+//! - `quiet`: periods without faults
+//! - `fork`: forks into children
+//! - `boot`: boot up to *ready*, and the beginning under a seed
+//! - `boot_watch`: detection of services that end again and again during a boot
+//! - [`restart_point`]: state from which a node restarts after a loss of power
+//! - `streams`: restart of all random streams
+//! - `talk`: checks that Everett makes over the wire
+//! - `reporting`: queue of events
+//! - [`state`]: stored state of a timeline
+//! - `stored`: version and errors of the stored state
 
 mod boot;
 mod boot_watch;
@@ -64,43 +67,43 @@ pub use fork::ForkError;
 pub use state::SessionState;
 pub use stored::{SESSION_VERSION, StateError};
 
-/// Mask of the ports at which the end of a line stops a run: the agent's control port.
+/// Mask of the ports at which a line's end stops a run: the agent's control port.
 const CONTROL_LINES: u8 = 1 << Port::Control as u8;
-/// Mask of the port of SDK lines. In worlds with the SDK, their ends stop a run, too.
+/// Mask of the port for SDK lines. In worlds with the SDK, a line's end on this port stops a run too.
 const SDK_LINES: u8 = 1 << Port::Sdk as u8;
-/// Unit name for the output of [`Timeline::command_when_ready`]'s command.
+/// Name under which the output of the command of [`Timeline::command_when_ready`] appears.
 pub const COMMAND: &str = "command";
 
 /// A running world with its conversations.
 pub struct Timeline {
     world: World,
     nodes: Vec<NodeSession>,
-    /// The world's checks, in their order.
+    /// Checks of the world, in the order of the world file.
     checks: Vec<WorldCheck>,
-    /// Connection of the check that Everett makes over the wire, while that check runs.
+    /// Connection of the running check, if Everett makes this check over the wire.
     talk: Option<Talk>,
-    /// Index of each machine's first data disk; a root disk comes before it.
+    /// Index of each machine's first data disk: 1 if a root disk comes before it, otherwise 0.
     first_data_disk: usize,
     faults: Option<Faults>,
     course: Course,
-    /// Values derived from the state of the test template's commands.
+    /// Values derived from the stored state of the test template's commands.
     composing: Option<Composing>,
     reporting: Reporting,
-    /// Observer of the boot, if it is limited and the world was not ready yet.
+    /// Observer of the boot. `None` if the boot has no limit or is over.
     boot_watch: Option<BootWatch>,
-    /// Lines for the operator about the boot that were not taken yet.
+    /// Lines about the boot for the operator that the caller has not taken yet.
     boot_notes: Vec<String>,
-    /// Instructions and vtime in nanoseconds at which the last commands or the checks began, if this timeline saw it.
+    /// Instruction count and vtime in nanoseconds at which the last commands or the checks began.
     checks_begun: Option<(u64, u64)>,
-    /// True if the workload ends when it is done, and has not ended yet.
+    /// True if the workload will end by itself and has not ended yet.
     until_done: bool,
-    /// CPU time spent on digests of the trail, in nanoseconds, for statistics.
+    /// CPU time for digests of the trail, in nanoseconds, for statistics.
     trail_cpu_ns: u64,
 }
 
 impl Timeline {
-    /// Creates the timeline of a world whose machines have not executed anything yet, with one script per node.
-    /// `checks` are the world's, in their order.
+    /// Creates the timeline of a world whose machines have not executed anything yet. `plans` has one agent script per
+    /// node. `checks` are in the order of the world file.
     #[must_use]
     pub fn new(world: World, plans: Vec<AgentScript>, checks: Vec<WorldCheck>) -> Timeline {
         let has_root = |plan: &AgentScript| !matches!(plan.mount.root, protocol::Root::None);
@@ -125,27 +128,28 @@ impl Timeline {
         }
     }
 
-    /// Sets the workload's end to `duration_ns` of vtime after *ready*. At its end, drivers stop and checks run.
+    /// Sets the end of the workload to `duration_ns` of vtime after *ready*. The drivers stop at the end, and the
+    /// checks run.
     pub fn end_after(&mut self, duration_ns: u64) {
         self.course.duration_ns = Some(duration_ns);
         self.until_done = false;
         self.checks_begun = None;
     }
 
-    /// Ends the workload when drivers, the commands of a test template and the fault plan are done, at most `most_ns`
-    /// of vtime after *ready*. At its end, drivers stop and checks run.
+    /// Ends the workload when the drivers, the test commands and the fault plan are done, at the latest `most_ns` of
+    /// vtime after *ready*. The drivers stop at the end, and the checks run.
     pub fn end_when_done(&mut self, most_ns: u64) {
         self.course.duration_ns = Some(most_ns);
         self.until_done = true;
     }
 
-    /// Returns the duration of the workload after *ready*, in nanoseconds of vtime; 0 if none was set.
+    /// Returns the duration of the workload after *ready*, in nanoseconds of vtime, or 0 if it has no end.
     #[must_use]
     pub fn duration_ns(&self) -> u64 {
         self.course.duration_ns.unwrap_or(0)
     }
 
-    /// Reports accesses to the watched bytes as events. Nothing else changes.
+    /// Reports accesses to the watched bytes as events. The timeline stays the same.
     pub fn watch(&mut self, watching: &Arc<Watching>) {
         for (number, session) in self.nodes.iter_mut().enumerate() {
             session.watching = Some(Arc::clone(watching));
@@ -153,13 +157,13 @@ impl Timeline {
         }
     }
 
-    /// Runs a command on the first node when the timeline has begun, and then powers that node off. The command's
-    /// output appears under [`COMMAND`].
+    /// Runs a command on the first node when the timeline has begun, and then powers this node off. The command's
+    /// output appears under the name [`COMMAND`].
     pub fn command_when_ready(&mut self, exec: Exec) {
         self.course.command = Some(exec);
     }
 
-    /// Asks all guests to power off. A guest whose agent does not answer stays on.
+    /// Asks the agents of all guests to power off. A guest whose agent does not answer stays on.
     pub fn power_off(&mut self) {
         for (session, number) in self.nodes.iter_mut().zip(0..) {
             let node = self.world.node_mut(number);
@@ -168,42 +172,42 @@ impl Timeline {
         }
     }
 
-    /// Returns the exit status of the command of [`Timeline::command_when_ready`], once it has ended.
+    /// Returns the exit status of the command of [`Timeline::command_when_ready`], if the command has ended.
     #[must_use]
     pub fn command_exit(&self) -> Option<Exit> {
         self.nodes.first()?.conversation.command_exit()
     }
 
-    /// Returns the number of findings.
+    /// Returns the number of findings so far.
     #[must_use]
     pub fn findings(&self) -> u64 {
         self.nodes.iter().map(|session| session.conversation.findings()).fold(0, u64::saturating_add)
     }
 
-    /// Returns the world.
+    /// Returns the world, with its machines and its wire.
     #[must_use]
     pub fn world(&self) -> &World {
         &self.world
     }
 
-    /// Returns the world, for digests and output.
+    /// Returns the world. Callers may compute digests and take output, but must not run it.
     pub fn world_mut(&mut self) -> &mut World {
         &mut self.world
     }
 
-    /// Returns the machine of a node.
+    /// Returns the machine of the node with this index.
     ///
     /// # Panics
-    /// Panics if there is no node of that number.
+    /// Panics if there is no such node.
     #[must_use]
     pub fn machine(&self, node: usize) -> &Machine {
         self.world.nodes()[node].machine()
     }
 
-    /// Returns the machine of a node, for its output.
+    /// Returns the machine of the node with this index. Callers may take its output, but must not run it.
     ///
     /// # Panics
-    /// Panics if there is no node of that number.
+    /// Panics if there is no such node.
     pub fn machine_mut(&mut self, node: usize) -> &mut Machine {
         self.world.node_mut(node).machine_mut()
     }
@@ -214,24 +218,26 @@ impl Timeline {
         self.world.vtime()
     }
 
-    /// Returns the sum of the nodes' counts: retired instructions, conditional branches or exits, by clock mode.
+    /// Returns the sum of all nodes' counts. The clock mode decides what they count: retired instructions, conditional
+    /// branches or exits.
     #[must_use]
     pub fn icount(&self) -> u64 {
         self.world.icount()
     }
 
-    /// Returns the digest of the world: everything that decides what happens next, except Everett's own session.
+    /// Returns the digest of the world: everything that decides its future, except the state of this timeline's
+    /// conversations.
     pub fn digest(&mut self) -> Digest {
         self.world.digest()
     }
 
-    /// Returns the digests so far, at each multiple of 100 ms of vtime.
+    /// Returns the trail so far, with a digest at each multiple of 100 ms of vtime.
     #[must_use]
     pub fn trail(&self) -> &Trail {
         &self.course.trail
     }
 
-    /// Returns the CPU time spent on digests of the trail so far, in nanoseconds.
+    /// Returns the CPU time for digests of the trail so far, in nanoseconds.
     #[must_use]
     pub fn trail_cpu_ns(&self) -> u64 {
         self.trail_cpu_ns
@@ -243,34 +249,35 @@ impl Timeline {
         self.world
     }
 
-    /// Queues the events from before the moment at which this timeline continues; [`Timeline::take_events`] returns
-    /// them first.
+    /// Queues events from before the moment at which this timeline continues. [`Timeline::take_events`] returns them
+    /// first.
     pub fn events_again(&mut self, events: &[Event]) {
         self.reporting.again(events);
     }
 
-    /// Takes the events since the last call, in the order of their vtimes. While the world still runs, events of a node
-    /// that is ahead are held back until the other nodes have reached the vtime of these events.
+    /// Takes the events since the last call, ordered by vtime. A running node can be ahead of others; its events wait
+    /// until the other nodes have reached their vtime.
     pub fn take_events(&mut self) -> Vec<Event> {
         let events = self.reporting.take(self.all_reported_before());
         self.watch_events_of_boot(&events);
         events
     }
 
-    /// Returns the vtime before which no further event can happen.
+    /// Returns a vtime before which no further event can happen.
     fn all_reported_before(&self) -> u64 {
         let over = matches!(self.phase(), Phase::Done | Phase::Broken) || !self.goes_on();
         if over || self.nodes.len() == 1 { u64::MAX } else { self.world.vtime() }
     }
 
-    /// Runs until a condition of `until` is met, or until no node can run any more. The counts and breakpoints of
-    /// `until` refer to the first node. Conversations never end the run.
+    /// Runs until a condition of `until` is met or no node can run. Counts and breakpoints in `until` refer to the
+    /// first node. Actions of Everett do not end the run.
     pub fn run(&mut self, until: &Until<'_>) -> Stop {
         self.run_until(0, until, &|_| false)
     }
 
-    /// Like [`Timeline::run`], but counts and breakpoints refer to `node`, and it also stops when `wanted` returns
-    /// true. `wanted` is called wherever a guest has ended a line, and at vtimes at which Everett acts.
+    /// Like [`Timeline::run`], with two differences. Counts and breakpoints refer to `node`, and the run also stops
+    /// when `wanted` returns true. `wanted` is called after a guest has ended a line, and at vtimes at which Everett
+    /// acts.
     fn run_until(&mut self, node: usize, until: &Until<'_>, wanted: &dyn Fn(&Timeline) -> bool) -> Stop {
         loop {
             self.act();
@@ -307,13 +314,13 @@ impl Timeline {
         }
     }
 
-    /// Returns the ports at which the end of a line stops a run.
+    /// Returns the mask of ports at which a line's end stops a run.
     fn lines_to_act_on(&self) -> u8 {
         let has_sdk = self.nodes.first().is_some_and(|session| session.conversation.plan().sdk.is_some());
         if has_sdk { CONTROL_LINES | SDK_LINES } else { CONTROL_LINES }
     }
 
-    /// Returns true if any node is still on.
+    /// Returns true if at least one node is on.
     fn goes_on(&self) -> bool {
         self.world.nodes().iter().any(|node| node.is_on())
     }
@@ -327,7 +334,7 @@ impl Timeline {
         }
     }
 
-    /// Reports that a node ended by itself. If it was the last one, the trail's last point follows.
+    /// Reports that a node ended by itself. After the last node's end, also adds the last point of the trail.
     fn note_end(&mut self, node: usize, stop: &Stop) {
         let Stop::End(end) = stop else { return };
         let session = &mut self.nodes[node];
@@ -336,8 +343,8 @@ impl Timeline {
         if self.goes_on() {
             return;
         }
-        // Within a round, the state depends on how the run was divided. The last point therefore lies after the wire's
-        // lookahead.
+        // Within a round, the world's state depends on how the run was divided. The last point therefore lies one wire
+        // latency later.
         let last = self.world.nodes().iter().map(|node| node.vtime()).max().unwrap_or(0);
         let at = last.saturating_add(self.world.wire().lookahead_ns());
         let until = WorldUntil { vtime: at, port_lines: 0, node, icount: u64::MAX, breakpoints: &[] };
@@ -347,17 +354,17 @@ impl Timeline {
         }
     }
 
-    /// Returns the next vtime at which Everett acts unprompted, or [`VTIME_MAX`].
+    /// Returns the next scheduled vtime of an action, or [`VTIME_MAX`] if there is none.
     fn next_act_ns(&self) -> u64 {
         let nodes = self.nodes.iter().zip(self.world.nodes());
         let nodes = nodes.filter_map(|(session, node)| session.next_act_ns(node));
         nodes.chain(self.next_direction_ns()).min().unwrap_or(VTIME_MAX)
     }
 
-    /// Performs the actions that are due at the current vtime. A second call at the same place has no effect.
+    /// Performs the actions that are due at the current vtime. A second call at the same vtime has no effect.
     fn act(&mut self) {
         let now = self.world.vtime();
-        // One action can make another one due at this vtime, which must not wait for the next stop.
+        // An action can make another action due at the same vtime. The second action must not wait for the next stop.
         loop {
             let before = (self.course.stage, self.course.faults.as_ref().map(|faults| faults.cursor));
             for (number, session) in self.nodes.iter_mut().enumerate() {
@@ -377,7 +384,7 @@ impl Timeline {
         }
     }
 
-    /// Takes the guests' output.
+    /// Takes the output of all guests.
     fn listen(&mut self) {
         for number in 0..self.nodes.len() {
             let session = &mut self.nodes[number];

@@ -1,7 +1,8 @@
-//! Quiet periods: times without faults that programs ask for through the SDK.
+//! Quiet periods: times without faults that programs request through the SDK.
 //!
-//! A period begins one wire latency after the request, where all nodes can be at the same vtime. Active faults end
-//! there, and faults that are due before its end are not applied. Requests that overlap make one period.
+//! A period begins one wire latency after the request, when all nodes can be at the same vtime. At its beginning,
+//! Everett ends all active faults. Everett does not apply a fault that is due within a period. Overlapping requests
+//! make one period.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,21 +12,21 @@ use super::Timeline;
 use crate::world::conversation::Quiet;
 use crate::world::event::What;
 
-/// Maximum number of periods that are remembered. A request beyond it extends the last one.
+/// Maximum number of quiet periods. If a request would add another period, it extends the last one instead.
 pub(super) const PERIODS_MAX: usize = 64;
 
 /// A period without faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Period {
-    /// Its beginning, in nanoseconds of vtime.
+    /// Vtime at which the period begins, in nanoseconds.
     from_ns: u64,
     /// First vtime at which a fault may begin again, in nanoseconds.
     until_ns: u64,
-    /// True if active faults have been ended at its beginning.
+    /// True if the period has begun and active faults were ended.
     begun: bool,
 }
 
-/// Adds a request to periods in the order of their beginnings. Those that ended before `now_ns` are dropped.
+/// Adds a request to `periods`, which are ordered by their beginnings. Drops periods that ended before `now_ns`.
 fn add(periods: &mut Vec<Period>, from_ns: u64, until_ns: u64, now_ns: u64) {
     periods.retain(|period| !period.begun || period.until_ns > now_ns);
     let mut new = Period { from_ns, until_ns, begun: false };
@@ -46,7 +47,7 @@ fn add(periods: &mut Vec<Period>, from_ns: u64, until_ns: u64, now_ns: u64) {
 }
 
 impl Timeline {
-    /// Takes a request that a program has made.
+    /// Adds a program's request.
     pub(super) fn ask_quiet(&mut self, quiet: Quiet) {
         let from_ns = quiet.vtime_ns.saturating_add(self.distance_ns());
         let until_ns = from_ns.saturating_add(quiet.for_ns);
@@ -54,12 +55,12 @@ impl Timeline {
         add(&mut self.course.quiet, from_ns, until_ns, now_ns);
     }
 
-    /// Returns the vtime at which the next period begins.
+    /// Returns the vtime at which the next period begins, in nanoseconds.
     pub(super) fn next_quiet_ns(&self) -> Option<u64> {
         self.course.quiet.iter().filter(|period| !period.begun).map(|period| period.from_ns).min()
     }
 
-    /// Ends all active faults if a period begins.
+    /// Ends all active faults if a period begins now.
     pub(super) fn begin_quiet(&mut self) {
         let now = self.world.vtime();
         let mut until_ns = None;
@@ -75,7 +76,7 @@ impl Timeline {
         }
     }
 
-    /// True if no fault may begin at the current vtime.
+    /// Returns true if a quiet period lasts at the current vtime.
     pub(super) fn is_quiet(&self) -> bool {
         let now = self.world.vtime();
         self.course.quiet.iter().any(|period| period.begun && now < period.until_ns)
@@ -104,7 +105,7 @@ mod tests {
     }
 
     proptest! {
-        /// Up to the bound, a vtime is quiet exactly if a request covers it.
+        /// Up to the maximum number of periods, a vtime is quiet exactly if a request covers it.
         #[test]
         fn periods_cover_what_was_asked_for(asked in prop::collection::vec((0..1000u64, 0..40u64), 0..40)) {
             let mut periods = Vec::new();

@@ -1,7 +1,7 @@
-//! Queue of events, whose order does not depend on how a run is divided.
+//! Queue of events, in an order that does not depend on how a run is divided.
 //!
-//! Nodes take turns, and one may be ahead of another: its events wait until the whole world has reached their vtime. At
-//! one vtime, events of the nodes come first, in the order of the nodes, then Everett's own actions.
+//! Nodes run in turns, so a node can be ahead of the others. The events of this node wait until the whole world has
+//! reached their vtime. Events at the same vtime are ordered by node, and events of Everett's own actions come last.
 
 use serde::de::Error as _;
 use serde::ser::Error as _;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::world::event::Event;
 
-/// Events that have not been taken yet.
+/// Events that the caller has not taken yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Reporting {
     /// Events from before the moment at which the timeline continues.
@@ -20,9 +20,9 @@ pub(super) struct Reporting {
 /// Source of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 enum Source {
-    /// The guest of this node.
+    /// Guest of the node with this index.
     Node(usize),
-    /// An action of Everett when all nodes had reached its vtime.
+    /// Action of Everett, when all nodes had reached its vtime.
     Host,
 }
 
@@ -37,36 +37,37 @@ impl Reporting {
         self.waiting.extend(events.into_iter().map(|event| (Source::Host, event)));
     }
 
-    /// Adds events to return before all others.
+    /// Adds events that [`Reporting::take`] returns before all others.
     pub(super) fn again(&mut self, events: &[Event]) {
         self.again.extend_from_slice(events);
     }
 
-    /// Takes all events before `end_ns`, in order. The caller guarantees that no further event happens before `end_ns`.
+    /// Takes all events before `end_ns`, in order. The caller guarantees that no further event will happen before
+    /// `end_ns`.
     pub(super) fn take(&mut self, end_ns: u64) -> Vec<Event> {
         let (mut reported, waiting): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.waiting).into_iter().partition(|(_, event)| event.vtime_ns < end_ns);
         self.waiting = waiting;
-        // The sort is stable: events of one source keep their order.
+        // The sort is stable, so the events of one source stay in order.
         reported.sort_by_key(|(source, event)| (event.vtime_ns, *source));
         let mut events = std::mem::take(&mut self.again);
         events.extend(reported.into_iter().map(|(_, event)| event));
         events
     }
 
-    /// Returns the events that cannot be returned yet, for storing with the world.
+    /// Returns the events from `end_ns` on, for storing with the world.
     pub(super) fn from(&self, end_ns: u64) -> Reporting {
         let later = self.waiting.iter().filter(|(_, event)| event.vtime_ns >= end_ns);
         Reporting { again: Vec::new(), waiting: later.cloned().collect() }
     }
 
-    /// Returns true if all events belong to nodes below `nodes`.
+    /// Returns true if no event belongs to a node with index `nodes` or higher.
     pub(super) fn is_of(&self, nodes: usize) -> bool {
         self.waiting.iter().all(|(source, _)| !matches!(source, Source::Node(node) if *node >= nodes))
     }
 }
 
-/// Serializes as JSON text: the serde form of events needs a self-describing format, and postcard is not
+/// Serializes events as JSON text, because their serde form needs a self-describing format. Postcard is not
 /// self-describing.
 impl Serialize for Reporting {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {

@@ -1,10 +1,10 @@
-//! Restart point of a node, from which it starts again after a loss of power.
+//! Restart point of a node, from which the node starts again after a loss of power.
 
 use everett_vmm::machine::Moment;
 
 use crate::world::conversation::state::ConversationState;
 
-/// A machine whose kernel and agent are up and whose root is mounted. It has touched no data disk, network or service
+/// A machine whose kernel and agent are up and whose root is mounted. No data disk, network or service has been used
 /// yet.
 #[derive(Debug, Clone)]
 pub struct RestartPoint {

@@ -1,13 +1,13 @@
-//! Version, bound and errors of stored timelines.
+//! Version, bound and errors of the stored state of a timeline.
 
 use crate::world::conversation::state_error::StateError as ConversationError;
 
 /// Version of the stored form.
 pub const SESSION_VERSION: u32 = 12;
-/// Largest size of a stored session, in bytes. Trails are most of it: 35 MB for a day of vtime.
+/// Maximum size of a stored session, in bytes. Most of it is the trail, with 35 MB for a day of vtime.
 pub(super) const SESSION_BYTES_MAX: usize = 256 << 20;
 
-/// Error of reading, writing or restoring a stored session.
+/// Error of a session that cannot be written, read or restored.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
     /// The session is longer than [`SESSION_BYTES_MAX`].
@@ -16,30 +16,30 @@ pub enum StateError {
         /// Length in bytes.
         bytes: usize,
     },
-    /// The session was written by another version.
+    /// Another version wrote the session.
     #[error("a stored session of version {0}; this version reads {SESSION_VERSION}")]
     Version(u32),
     /// The bytes do not decode as a session.
     #[error("the stored session is damaged")]
     Malformed(#[source] postcard::Error),
-    /// Bytes follow the session; their number.
+    /// Bytes follow the session. Has the number of these bytes.
     #[error("{0} bytes follow the stored session")]
     Trailing(usize),
-    /// The session belongs to another world.
+    /// The session belongs to a world with other nodes.
     #[error("the stored session is of the nodes {stored}, not {planned}")]
     Nodes {
-        /// Names of the nodes in the state.
+        /// Names of the nodes in the session.
         stored: String,
-        /// Names of the nodes in the scripts.
+        /// Names of the nodes in the world.
         planned: String,
     },
-    /// The state contradicts itself or the scripts.
+    /// The state contradicts itself or the world's agent scripts.
     #[error("the stored session is inconsistent: {0}")]
     Inconsistent(&'static str),
-    /// The command to run is invalid.
+    /// The command of [`Timeline::command_when_ready`](super::Timeline::command_when_ready) is invalid.
     #[error("invalid command in the stored session: {0}")]
     Command(String),
-    /// A conversation cannot be restored.
+    /// The state of a conversation is invalid.
     #[error(transparent)]
     Conversation(#[from] ConversationError),
 }

@@ -1,8 +1,8 @@
-//! A check that Everett makes itself: it connects to a node over the wire, sends bytes, and waits for an answer.
+//! Checks that Everett makes itself: it connects to a node over the wire, sends bytes and waits for an answer.
 //!
 //! Everett polls its connection at fixed vtimes, [`LOOK_NS`] apart, so its actions are a function of the received
-//! frames. A moment within such a check stores these frames. A timeline that continues from the moment replays the
-//! connection from them.
+//! frames. A moment during a check stores these frames. A timeline that continues from the moment replays the frames to
+//! rebuild the connection.
 
 use everett_explorer::property::builtin;
 use everett_input::causes::with_causes;
@@ -15,33 +15,34 @@ use crate::world::event::{Event, StreamName, What};
 
 /// Interval at which Everett polls the connection, in nanoseconds of vtime.
 const LOOK_NS: u64 = 1_000_000;
-/// Maximum length of an answer in bytes. A longer answer without the expected text fails the check.
+/// Maximum length of the answer to a check over the wire, in bytes. A longer answer without the expected text fails the
+/// check.
 const HEARD_BYTES_MAX: usize = 1 << 20;
-/// Maximum number of lines of an answer that are reported.
+/// Maximum number of lines of the answer to a check over the wire that become events.
 const LINES_TOLD_MAX: usize = 64;
-/// Maximum length of a reported line, in characters.
+/// Maximum length of a line in an event of a check over the wire, in characters.
 const LINE_CHARS_MAX: usize = 1_000;
 
-/// A connection in progress.
+/// Connection of the running check.
 pub(super) struct Talk {
-    /// Random draws with which Everett's endpoint was made.
+    /// Random draws for Everett's endpoint.
     draws: EndpointDraws,
     socket: SocketId,
-    /// Number of bytes that were sent.
+    /// Number of bytes that Everett has sent.
     said: usize,
     heard: Vec<u8>,
     begun_ns: u64,
-    /// vtime of the next poll, in nanoseconds.
+    /// Vtime of the next poll, in nanoseconds.
     pub(super) next_ns: u64,
-    /// Result of the check, once it is known. The connection is then reset, and the endpoint stays until the next poll
+    /// Result of the check, if it is known. Everett then resets the connection. The endpoint stays until the next poll,
     /// so that the node receives the reset.
     outcome: Option<Result<(), &'static str>>,
 }
 
-/// Stored state of a connection.
+/// Stored state of the connection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TalkState {
-    /// Random draws with which Everett's endpoint was made.
+    /// Random draws for Everett's endpoint.
     pub(super) draws: EndpointDraws,
     begun_ns: u64,
     next_ns: u64,
@@ -49,14 +50,14 @@ pub(super) struct TalkState {
 }
 
 impl TalkState {
-    /// Returns true if the state is possible for this check.
+    /// Returns true if a connection of this check can be in this state.
     pub(super) fn is_sound(&self, check: &HostCheck) -> bool {
-        // The check fails at the first poll after the time limit, and the poll after that ends it.
+        // The check fails at the first poll after the time limit and is over at the next poll.
         let last_ns = self.begun_ns.saturating_add(check.timeout_ns).saturating_add(2 * LOOK_NS);
         (self.begun_ns..=last_ns).contains(&self.next_ns) && self.heard.is_sound(self.next_ns)
     }
 
-    /// Replays the connection up to the stored state; `None` if that state cannot be reached.
+    /// Replays the connection up to this state. Returns `None` if the replay does not reach it.
     fn again(&self, check: &HostCheck) -> Option<(Endpoint, Talk)> {
         let mut host = Endpoint::new(&check.host, self.draws).ok()?;
         host.poll(self.begun_ns.saturating_sub(1), &mut |_, _| {});
@@ -71,7 +72,7 @@ impl TalkState {
 }
 
 impl Timeline {
-    /// Connects to the node of the check.
+    /// Starts the check: makes Everett's endpoint and connects to the node.
     pub(super) fn start_talk(&mut self, check: &HostCheck) {
         let now = self.world.vtime();
         let start = What::Start { unit: check.name.clone(), round: 0 };
@@ -93,7 +94,7 @@ impl Timeline {
     /// Polls the connection if a poll is due. Returns true if the check is over.
     pub(super) fn go_on_talking(&mut self, check: &HostCheck) -> bool {
         let Some(mut talk) = self.talk.take() else {
-            // The check failed at its start.
+            // The check could not start.
             return true;
         };
         if self.world.vtime() < talk.next_ns {
@@ -113,14 +114,14 @@ impl Timeline {
         false
     }
 
-    /// Returns the state of the connection for storing, if there is one.
+    /// Returns the state of the connection, if there is one.
     pub(super) fn save_talk(&mut self) -> Option<TalkState> {
         let talk = self.talk.as_ref()?;
         let heard = self.world.host()?.heard();
         Some(TalkState { draws: talk.draws, begun_ns: talk.begun_ns, next_ns: talk.next_ns, heard })
     }
 
-    /// Continues a stored connection in a restored world. Returns false if the connection cannot be in that state.
+    /// Restores a connection after the world was restored. Returns false if the connection cannot have this state.
     pub(super) fn talk_again(&mut self, check: &HostCheck, state: &TalkState) -> bool {
         let Some((host, talk)) = state.again(check) else { return false };
         self.talk = Some(talk);
@@ -153,14 +154,14 @@ impl Timeline {
 }
 
 impl Talk {
-    /// Connects to the node.
+    /// Opens a TCP connection to the node.
     fn begin(host: &mut Endpoint, check: &HostCheck, draws: EndpointDraws, now: u64) -> Result<Talk, String> {
         let socket = host.tcp_connect(check.to).map_err(|error| with_causes(&error).to_string())?;
         let next_ns = now.saturating_add(LOOK_NS);
         Ok(Talk { draws, socket, said: 0, heard: Vec::new(), begun_ns: now, next_ns, outcome: None })
     }
 
-    /// Polls the connection.
+    /// Polls the connection and sets the result if it is known.
     fn look(&mut self, host: &mut Endpoint, check: &HostCheck) {
         let now = self.next_ns;
         self.next_ns = now.saturating_add(LOOK_NS);
@@ -171,12 +172,13 @@ impl Talk {
             Err(why) => Some(Err(why)),
         };
         if self.outcome.is_some() {
-            // The socket exists and is not released yet, so this cannot fail.
+            // The socket is open, so the release cannot fail.
             let _ = host.release(self.socket);
         }
     }
 
-    /// Sends and receives. Returns true if the expected answer has come, or an error if it never will.
+    /// Sends and receives bytes. Returns true if the expected answer has arrived, and an error if it cannot arrive any
+    /// more.
     fn exchange(&mut self, host: &mut Endpoint, check: &HostCheck) -> Result<bool, &'static str> {
         const REFUSED: &str = "the node did not accept the connection";
         let state = host.tcp_state(self.socket).unwrap_or(TcpState::Closed);
@@ -184,7 +186,7 @@ impl Talk {
             return Ok(false);
         }
         let rest = check.send.get(self.said..).unwrap_or_default();
-        // A node that refuses further bytes may still have answered.
+        // A node that refuses further bytes may already have answered.
         self.said += if rest.is_empty() { 0 } else { host.tcp_send(self.socket, rest).unwrap_or(rest.len()) };
         let over = match host.tcp_receive(self.socket) {
             Ok(bytes) if self.hear(&bytes, &check.expect) => return Ok(true),
@@ -195,7 +197,7 @@ impl Talk {
             return Err(REFUSED);
         }
         if check.expect.is_empty() {
-            // An established connection is all that the check expects.
+            // The check expects only an established connection.
             return Ok(true);
         }
         match over {
@@ -207,9 +209,9 @@ impl Talk {
         }
     }
 
-    /// Adds received bytes. Returns true if the answer now contains the expected text.
+    /// Adds received bytes. Returns true if the answer contains the expected text.
     fn hear(&mut self, bytes: &[u8], expected: &[u8]) -> bool {
-        // The text may begin in earlier bytes.
+        // The text can begin within earlier bytes.
         let from = self.heard.len().saturating_sub(expected.len());
         self.heard.extend_from_slice(bytes);
         !expected.is_empty() && self.heard[from..].windows(expected.len()).any(|part| part == expected)
@@ -240,7 +242,7 @@ mod tests {
 
     const DRAWS: EndpointDraws = EndpointDraws { stack: 1, port: 2 };
 
-    /// State of a connection to a node that does not answer, after `looks` polls.
+    /// Returns the state after `looks` polls of a connection to a node that does not answer.
     fn state(looks: u64) -> TalkState {
         let mut host = Endpoint::new(&check().host, DRAWS).unwrap();
         host.poll(6, &mut |_, _| {});
@@ -266,7 +268,7 @@ mod tests {
             assert!(!TalkState { next_ns, ..state.clone() }.is_sound(&check()), "{next_ns}");
         }
         assert!(!TalkState { begun_ns: u64::MAX, ..state.clone() }.is_sound(&check()));
-        // The next poll must lie on the grid, and not after the result.
+        // The next poll must be a whole number of intervals after the start, and not after the result.
         for next_ns in [state.next_ns - 1, state.next_ns + 1, 7 + 5 * LOOK_NS] {
             let other = TalkState { next_ns, ..state.clone() };
             assert!(other.again(&check()).is_none(), "{next_ns}");

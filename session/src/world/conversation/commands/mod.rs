@@ -1,9 +1,10 @@
-//! Commands of a test template on one machine: starts them, kills them and reports their ends. `timeline::commands`
-//! chooses the commands and their times, for all machines together.
+//! Commands of a test template on one machine: their start, their kill and their end.
 //!
-//! To the agent, a command is a service. Its service name consists of the command's index in the agent's list and a
-//! slot number, because file names may contain any character. Slots are reused, so the number of service names stays
-//! small.
+//! `timeline::commands` decides which command runs at what time on which machine.
+//!
+//! To the agent, a command is a service. A file name can have any character, so the service name is not the command's
+//! name. It consists of the command's index in the agent's list and a slot number. Slots are used again, so there are
+//! few service names.
 
 use everett_explorer::composer::Prefix;
 use everett_explorer::composer::limits::{ANYTIME_MAX, PARALLEL_MAX};
@@ -15,15 +16,15 @@ use serde::{Deserialize, Serialize};
 use super::{Conversation, Phase, Purpose, What};
 use crate::guest::agent_script::{ROUND_VARIABLE, SEED_VARIABLE, test_command};
 
-/// Maximum number of commands that run at one time.
+/// Maximum number of running commands of a test template on a node.
 pub(super) const RUNS_MAX: usize = PARALLEL_MAX as usize + ANYTIME_MAX as usize;
-/// First character of the service names of commands. No unit of a world file has it in its name.
+/// First character of a command's service name. Names in a world file do not have this character.
 const MARK: char = '@';
 
-/// A message of a machine that matters to the commands on all machines.
+/// Message of a machine to the composer, which decides about commands on all machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Word {
-    /// vtime of the message, in nanoseconds.
+    /// Vtime of the message, in nanoseconds.
     pub vtime_ns: u64,
     /// Content of the message.
     pub said: Said,
@@ -32,29 +33,29 @@ pub struct Word {
 /// Content of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Said {
-    /// The timeline has begun here, or continues after a restart.
+    /// The timeline has begun on this machine, or continues on it after a restart.
     Begun,
     /// A command has ended.
     Ended {
-        /// Number of the run.
+        /// Number of the command's run.
         run: u64,
-        /// True if it ended with status 0.
+        /// True if the exit status was 0.
         success: bool,
-        /// True if it was killed.
+        /// True if Everett killed the command.
         killed: bool,
     },
 }
 
-/// A run of a command of the test template that was requested and has not ended.
+/// Run of a command that Everett requested and that has not ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TestRun {
     /// Number of the run.
     pub(super) run: u64,
-    /// Index of the command in `names`.
+    /// Index of the command in the agent's list.
     pub(super) command: usize,
-    /// Number that tells parallel runs of one command apart, from 0.
+    /// Number that tells parallel runs of a command apart: the lowest free number from 0 at the run's start.
     pub(super) slot: usize,
-    /// True if it was killed.
+    /// True if Everett killed the command.
     pub(super) killed: bool,
 }
 
@@ -70,17 +71,17 @@ impl Conversation {
         std::mem::take(&mut self.words)
     }
 
-    /// Returns true if commands can be started.
+    /// Returns true if the machine can start commands.
     #[must_use]
     pub fn takes_commands(&self) -> bool {
         (Phase::Running..=Phase::Stopped).contains(&self.at.phase)
     }
 
-    /// Starts a command as run number `run`.
+    /// Starts the command `name` as run number `run`.
     pub fn start_command(&mut self, run: u64, name: &str, vtime_ns: u64) {
         let folder = self.plan.template.clone().unwrap_or_default();
         let Some(command) = self.at.names.iter().position(|known| known == name) else {
-            // The folder can have other contents after a restart if it is on a disk.
+            // If the folder is on a disk, a restart can change its contents.
             let text = format!("command {name} is not in {folder} any more");
             self.finding(vtime_ns, property(name), text);
             return self.say_ended(run, false, false, vtime_ns);
@@ -109,12 +110,13 @@ impl Conversation {
         }
     }
 
-    /// Returns the run with this service name.
+    /// Returns the number of the run that has this service name.
     pub(super) fn run_of(&self, service: &str) -> Option<u64> {
         self.at.runs.iter().find(|run| service_name(run) == service).map(|run| run.run)
     }
 
-    /// Returns the unit name of a service that is a command, also if it has ended and left a child that still prints.
+    /// Returns the displayed name of a command from its service name. The command may have ended: a child of it can
+    /// still print.
     pub(super) fn unit_of_command(&self, service: &str) -> Option<String> {
         let (command, slot) = place_of(service)?;
         let name = self.at.names.get(command)?;
@@ -128,7 +130,7 @@ impl Conversation {
             let unit = self.unit(&ended);
             self.event(vtime_ns, What::exit(&unit, exit));
             if !exit.success() {
-                // The slot is left out, so that failures of parallel runs of one command are one finding.
+                // The text leaves out the slot, so failures of parallel runs of a command are one finding.
                 let text = format!("command {} ended with {exit}", self.name(&ended));
                 self.finding(vtime_ns, self.property(&ended), text);
             }
@@ -176,19 +178,19 @@ fn service_at(command: usize, slot: usize) -> String {
     format!("{MARK}{command}.{slot}")
 }
 
-/// Returns the index of the command and the slot in the service name of a run.
+/// Returns the command's index and the slot from a service name, or `None` if the service is not a command.
 pub(super) fn place_of(service: &str) -> Option<(usize, usize)> {
     let (command, slot) = service.strip_prefix(MARK)?.split_once('.')?;
     let (command, slot) = (command.parse().ok()?, slot.parse().ok()?);
     (service == service_at(command, slot)).then_some((command, slot))
 }
 
-/// Returns the unit name of a run: the command, with a number if several of it run in parallel.
+/// Returns the displayed name of a run: the command's name, with `#2`, `#3` and so on for parallel runs.
 fn unit(name: &str, slot: usize) -> String {
     if slot == 0 { name.to_owned() } else { format!("{name}#{}", slot.saturating_add(1)) }
 }
 
-/// Returns the property that a failed command violates: commands at the end are checks.
+/// Returns the property that a failed command violates. Commands at the end of the workload are checks.
 pub(crate) fn property(name: &str) -> &'static str {
     match Prefix::of(name) {
         Some(Prefix::Eventually | Prefix::Finally) => builtin::FAILED_CHECK,

@@ -1,4 +1,4 @@
-//! Conversations with a scripted agent that has a test template.
+//! Tests of conversations with a scripted agent that has a test template.
 
 use everett_protocol::{Message, Output, Port, Reply, Request, Stream, Unit, encode_output};
 use everett_streams::Seed;
@@ -9,7 +9,7 @@ use crate::guest::sdk::{OUTPUT_FOLDER, OUTPUT_VARIABLE};
 use crate::world::conversation::tests::{Script, plan};
 use crate::world::event::Event;
 
-/// Names that the agent lists. A file with the prefix `helper_` is not a command.
+/// Names that the agent lists. A name with the prefix `helper_` is not a command.
 const NAMES: [&str; 4] = ["anytime_a b", "eventually_z", "helper_h", "parallel_driver_p"];
 
 fn script() -> Script {
@@ -20,7 +20,7 @@ fn names() -> Reply {
     Reply::Names(NAMES.map(str::to_owned).to_vec())
 }
 
-/// Continues until the services are ready; returns the id of the request for the list.
+/// Runs until the services are ready. Returns the number of the request for the list.
 fn listing(script: &mut Script) -> u64 {
     script.mounted();
     script.services();
@@ -30,7 +30,7 @@ fn listing(script: &mut Script) -> u64 {
     *id
 }
 
-/// Continues to the beginning of the timeline.
+/// Runs to the beginning of the timeline.
 fn up() -> Script {
     let mut script = script();
     let list = listing(&mut script);
@@ -46,7 +46,7 @@ fn up() -> Script {
     script
 }
 
-/// Starts a command; returns the request's id and the requested service.
+/// Starts a command. Returns the number of the request and the requested service.
 fn start(script: &mut Script, run: u64, name: &str) -> (u64, everett_protocol::Service) {
     script.host.start_command(run, name, script.vtime_ns);
     let asked = script.requests();
@@ -82,7 +82,7 @@ fn a_machine_is_ready_when_its_commands_are_listed() {
     assert_eq!((script.host.phase(), script.host.names()), (Phase::Ready, &NAMES.map(str::to_owned)[..]));
     assert_eq!(script.host.ready_ns(), Some(script.vtime_ns));
 
-    // After a restart it lists the commands again.
+    // After a restart the agent lists the commands again.
     script.host.restart(None);
     assert_eq!(script.host.names(), [] as [String; 0]);
     let list = listing(&mut script);
@@ -124,8 +124,8 @@ fn commands_run_beside_each_other_and_end() {
     };
     assert_eq!((&**unit, &**property), ("anytime_a b", builtin::DRIVER_EXIT));
     assert_eq!(text, "command anytime_a b ended with exit status 3");
-    // The first service name is free again. A line that arrives after the second run has exited is still attributed to
-    // the second run.
+    // The first service name is free again. The second run has exited, and a later line with its service name still
+    // appears under the second run's name.
     let (_, again) = start(&mut script, 7, "parallel_driver_p");
     assert_eq!(again.name, first.name);
     script.host.take_events();

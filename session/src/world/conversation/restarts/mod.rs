@@ -1,4 +1,6 @@
-//! Restarts of services by Everett, as `docker compose restart` does them. Each is a state machine ([`Stage`]):
+//! Restarts of services by Everett, similar to `docker compose restart`.
+//!
+//! Each restart is a state machine ([`Stage`]):
 //!
 //! ```text
 //!             time is over
@@ -10,17 +12,20 @@
 //!        └─────────► Started ───────► (over)
 //! ```
 //!
-//! A service with a supervisor gets its signals through the program at [`INIT_PATH`], as the first process of a container
-//! gets them. The agent sends the signals of other services to their process groups.
+//! The program at [`INIT_PATH`] signals a service that has a supervisor, as a container engine signals the first
+//! process of a container. The agent signals the process groups of other services.
 //!
-//! **A service that seems not to run.** The agent knows whether it runs a service. The program that sends signals knows
-//! it from the supervisor, which notes it a little after its own start and takes the note back a little before its end.
-//! A service that gets no signal because it does not run counts as ended. If it runs after all, the agent refuses to start
-//! it, and it is asked again. It is killed in time nevertheless: by the agent, which needs no note.
+//! **A supervised service that seems not to run.** The agent always knows whether a service runs. The program at
+//! [`INIT_PATH`] knows it only from a note of the supervisor. The supervisor writes the note shortly after its own
+//! start and deletes it shortly before its end.
 //!
-//! `ready`: when a service that was started again is ready.
+//! If the note is missing, the program sends no signal, and Everett asks the agent to start the service. If the service
+//! does run, the agent refuses, and Everett sends the signal again. When the service's time to end is over, the agent
+//! kills it without a note.
 //!
-//! **Invariant.** Only the answer to the latest request for a restart changes its stage.
+//! - `ready`: end of a restart, when the service is ready
+//!
+//! **Invariant.** Only the answer to a restart's latest request changes its stage.
 
 mod ready;
 
@@ -32,43 +37,43 @@ use serde::{Deserialize, Serialize};
 
 use super::{Conversation, Purpose, What};
 
-/// Exit status of the program at [`INIT_PATH`] if the service does not run.
+/// Exit status of the program at [`INIT_PATH`] if the service has no note.
 const NOT_RUNNING: Exit = Exit::Code(3);
 
-/// A service that Everett has restarted.
+/// Report of a service that Everett has restarted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restarted {
-    /// vtime in nanoseconds.
+    /// Vtime of the report, in nanoseconds.
     pub vtime_ns: u64,
-    /// True if it is ready, false if it has only been started.
+    /// True if the service is ready, false if it has only started.
     pub ready: bool,
 }
 
-/// Restart of a service, until it is ready.
+/// Restart of a service that is not over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Restart {
     pub(super) stage: Stage,
-    /// vtime at which the service is killed unless it has ended, in nanoseconds.
+    /// Vtime at which Everett kills the service if it still runs, in nanoseconds.
     pub(super) kill_ns: u64,
-    /// Number of the latest request for it.
+    /// Number of the latest request.
     pub(super) request: u64,
 }
 
 /// Stage of a restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Stage {
-    /// The service was asked to end.
+    /// Everett has asked the service to exit.
     Asked,
-    /// It was killed, and has not ended.
+    /// Everett has killed the service, and its end was not reported yet.
     Killed,
-    /// It has ended or seems not to run, and the agent was asked to start it.
+    /// The service has ended or seems not to run. Everett has asked the agent to start it.
     Ended,
-    /// It was started, and may not be ready.
+    /// The agent has started the service, and the service may not be ready.
     Started,
 }
 
 impl Conversation {
-    /// Asks a service to end. When it has ended, it is started again.
+    /// Asks a service to exit. Everett starts it again after its end.
     pub fn restart_service(&mut self, unit: &str, vtime_ns: u64) {
         let stop = self.plan.stop;
         if !self.plan.restartable.contains(unit) {
@@ -94,18 +99,18 @@ impl Conversation {
         !self.at.restarts.is_empty()
     }
 
-    /// Returns the vtimes at which services are killed that were asked to end, in nanoseconds.
+    /// Returns the vtimes at which Everett kills services that it has asked to exit, in nanoseconds.
     pub fn kills_ns(&self) -> impl Iterator<Item = u64> {
         self.asked().map(|(_, kill_ns)| kill_ns)
     }
 
-    /// Returns the services that were asked to end, with the vtimes at which they are killed.
+    /// Returns the services that Everett has asked to exit, each with the vtime at which Everett kills it.
     fn asked(&self) -> impl Iterator<Item = (&String, u64)> {
         let asked = self.at.restarts.iter().filter(|(_, restart)| restart.stage == Stage::Asked);
         asked.map(|(unit, restart)| (unit, restart.kill_ns))
     }
 
-    /// Kills the services whose time to end is over.
+    /// Kills the services that have not exited by their time limit.
     pub fn kill_late(&mut self, now_ns: u64) {
         let late = self.asked().filter(|&(_, kill_ns)| kill_ns <= now_ns);
         for unit in late.map(|(unit, _)| unit.clone()).collect::<Vec<_>>() {
@@ -116,8 +121,8 @@ impl Conversation {
         }
     }
 
-    /// Continues after a pause of the machine since `paused_ns`. Services have the time to end that they had left, because
-    /// they could not use it meanwhile.
+    /// Extends the time limits after a pause of the machine since `paused_ns`. Services could not use the time of the
+    /// pause, so each has as much time left as before it.
     pub fn resumed(&mut self, paused_ns: u64, now_ns: u64) {
         for restart in self.at.restarts.values_mut() {
             let left_ns = restart.kill_ns.saturating_sub(paused_ns).min(self.plan.stop.grace_ns);
@@ -130,14 +135,14 @@ impl Conversation {
         std::mem::take(&mut self.restarted)
     }
 
-    /// Enters a stage with the next request.
+    /// Enters a stage. The next request becomes the restart's latest request.
     fn enter(&mut self, unit: &str, stage: Stage) {
         if let Some(restart) = self.at.restarts.get_mut(unit) {
             (restart.stage, restart.request) = (stage, self.at.next_id);
         }
     }
 
-    /// Enters a stage and sends its signal.
+    /// Enters a stage and sends the signal of this stage.
     fn deliver(&mut self, unit: &str, stage: Stage, vtime_ns: u64) {
         let number = if stage == Stage::Killed { signal::KILL } else { self.plan.stop.signal };
         if !self.plan.stop.supervised {
@@ -149,14 +154,14 @@ impl Conversation {
         self.named_request(&format!("stop-{unit}"), purpose, Exec::new(words.to_vec()), vtime_ns);
     }
 
-    /// Enters a stage and has the agent signal the process group of the service, its supervisor included.
+    /// Enters a stage. The agent signals the process group of the service, which includes a supervisor.
     fn signal_group(&mut self, unit: &str, stage: Stage, signal: i32, vtime_ns: u64) {
         self.enter(unit, stage);
         let op = Operation::Signal { service: unit.to_owned(), signal };
         self.request(Purpose::Stop(unit.to_owned()), op, vtime_ns);
     }
 
-    /// Starts a service that has ended. The agent starts it at once, even if it was going to do so later.
+    /// Starts a service after its end. The agent starts it at once, even if its restart policy would wait.
     fn start_again(&mut self, unit: &str, vtime_ns: u64) {
         let Some(service) = self.plan.services.iter().find(|service| service.name == unit) else { return };
         let services = vec![service.clone()];
@@ -164,12 +169,12 @@ impl Conversation {
         self.request(Purpose::Again(unit.to_owned()), Operation::Start { services }, vtime_ns);
     }
 
-    /// Returns true if this is the latest request of the restart of a service. Answers to earlier ones have no effect.
+    /// Returns true if `request` is the latest request of the service's restart. Other answers have no effect.
     pub(super) fn is_latest(&self, unit: &str, request: u64) -> bool {
         self.at.restarts.get(unit).is_some_and(|restart| restart.request == request)
     }
 
-    /// Handles the answer to a request to send a signal.
+    /// Handles the answer to a request for a signal.
     pub(super) fn signal_answered(&mut self, unit: &str, reply: Reply, vtime_ns: u64) {
         match reply {
             Reply::Exited(NOT_RUNNING) => self.start_again(unit, vtime_ns),
@@ -178,12 +183,12 @@ impl Conversation {
                 self.restart_fails(unit, &format!("sending the signal ended with {exit}"), vtime_ns);
             }
             Reply::Error { message } => self.restart_fails(unit, &message, vtime_ns),
-            // The signal was sent. The service ends, or its time is over.
+            // The signal was sent. Either the service ends or its time limit passes.
             _ => {}
         }
     }
 
-    /// Handles the answer to a request to start a service.
+    /// Handles the answer to a request for a start.
     pub(super) fn start_answered(&mut self, unit: &str, reply: Reply, vtime_ns: u64) {
         let Some(restart) = self.at.restarts.get_mut(unit) else { return };
         match reply {
@@ -202,14 +207,14 @@ impl Conversation {
         }
     }
 
-    /// Handles the end of a service. Returns true if it was asked to end.
+    /// Handles the end of a service. Returns true if Everett caused it.
     pub(super) fn stopped(&mut self, exited: &Exited, vtime_ns: u64) -> bool {
         let unit = &exited.service;
         let Some(stage) = self.at.restarts.get(unit).map(|restart| restart.stage) else { return false };
         match stage {
             _ if self.at.powering_off => self.restart_is_over(unit, vtime_ns),
             Stage::Asked | Stage::Killed => self.start_again(unit, vtime_ns),
-            // The agent reads the request to start it after this end, and will start it.
+            // The agent has not read the request for the start yet, and will start the service.
             Stage::Ended => {}
             Stage::Started if exited.restarting => {}
             Stage::Started => self.restart_is_over(unit, vtime_ns),
@@ -217,7 +222,7 @@ impl Conversation {
         stage != Stage::Started
     }
 
-    /// Ends the restart of a service, if there is one.
+    /// Ends the restart of a service, if one is in progress.
     pub(super) fn restart_is_over(&mut self, unit: &str, vtime_ns: u64) {
         if self.at.restarts.remove(unit).is_some() && self.at.restarts.is_empty() {
             self.at.rest_ns = vtime_ns;
@@ -234,12 +239,12 @@ impl Conversation {
     }
 }
 
-/// Returns true if the agent has sent no signal because the service does not run (`guest-image/agent/src/services.rs`).
+/// Returns true if the agent sent no signal because the service does not run (`guest-image/agent/src/services.rs`).
 fn does_not_run(message: &str, unit: &str) -> bool {
     message == format!("the service {unit} does not run") || message == format!("there is no service {unit}")
 }
 
-/// Returns true if the agent has not started a service because it runs.
+/// Returns true if the agent refused to start a service because the service runs.
 fn runs_already(message: &str, unit: &str) -> bool {
     message == format!("cannot start {unit}: it runs already")
 }

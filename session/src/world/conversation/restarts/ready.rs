@@ -1,13 +1,13 @@
-//! The end of a restart: the service is ready.
+//! End of a restart, when the service is ready.
 //!
-//! After each start the agent says once that all services are ready. It says nothing while one of its units is down for
-//! good, and drivers and commands of a test template are units, too. On a node with such a unit a service counts as ready
-//! when it was started.
+//! After each start, the agent reports once that all services are ready. The agent sends no report while a service,
+//! driver or test command of the node is down for good. Everett then takes a service as ready as soon as it has
+//! started.
 
 use super::{Conversation, Restarted, Stage};
 
 impl Conversation {
-    /// Handles the agent's report that all services are ready. Services that it has not started since are not meant.
+    /// Ends the restarts of all started services, because the agent reported that all services are ready.
     pub(in crate::world::conversation) fn ready_again(&mut self, vtime_ns: u64) {
         let started = self.at.restarts.iter().filter(|(_, restart)| restart.stage == Stage::Started);
         for unit in started.map(|(unit, _)| unit.clone()).collect::<Vec<_>>() {
@@ -16,7 +16,8 @@ impl Conversation {
         }
     }
 
-    /// Notes that a unit is down for good. A unit that the agent cannot have is left out, so their number is bounded.
+    /// Records that a service, driver or test command is down for good. The agent cannot have other names, so the set
+    /// is bounded.
     pub(in crate::world::conversation) fn goes_down(&mut self, unit: &str, vtime_ns: u64) {
         if self.at.is_unit(unit, &self.plan) {
             self.at.down.insert(unit.to_owned());
@@ -24,7 +25,7 @@ impl Conversation {
         }
     }
 
-    /// Takes the services as ready that were started, if the agent will not say that they are.
+    /// Ends the restarts of all started services if the agent will not report that they are ready.
     pub(super) fn settle(&mut self, vtime_ns: u64) {
         if !self.at.down.is_empty() {
             self.ready_again(vtime_ns);

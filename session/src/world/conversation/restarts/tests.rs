@@ -1,4 +1,4 @@
-//! Restarts of services by an Everett that talks to a scripted agent.
+//! Tests of restarts of services with a scripted agent.
 
 use everett_protocol::{Exited, Message, Operation, Request};
 
@@ -8,22 +8,22 @@ use crate::guest::containers::Stop;
 use crate::world::conversation::Phase;
 use crate::world::conversation::tests::{Script, plan};
 
-/// Words of the agent, which Everett understands.
+/// Source of the agent, which has the error messages that Everett compares.
 const AGENT: &str = include_str!("../../../../../guest-image/agent/src/services.rs");
 const RUNS: &str = "cannot start server: it runs already";
 const DOWN: &str = "the service server does not run";
 
-/// A request of a restart.
+/// Request that a restart sends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Sent {
-    /// The agent signals the process group.
+    /// A signal from the agent to the process group.
     Group(i32),
-    /// The program of the supervisor sends a signal.
+    /// A signal from the program at [`INIT_PATH`].
     Program(String),
     Start,
 }
 
-/// A conversation that has begun, with its last request.
+/// A conversation that has begun, and its last request.
 struct Restarts {
     script: Script,
     id: u64,
@@ -42,7 +42,7 @@ impl Restarts {
         Restarts::of(AgentScript { stop: Stop { supervised: true, ..plan().stop }, ..plan() })
     }
 
-    /// Restarts the service; returns the request for it.
+    /// Restarts the service. Returns the request that Everett sends.
     fn restart(&mut self, vtime_ns: u64) -> Option<Sent> {
         self.script.host.restart_service("server", vtime_ns);
         self.sent()
@@ -53,7 +53,7 @@ impl Restarts {
         self.only(&requests)
     }
 
-    /// Returns the only request, if there is one.
+    /// Returns the pending request, if there is one. More than one is an error.
     fn only(&mut self, requests: &[Request]) -> Option<Sent> {
         let [Request { id, op }] = requests else {
             assert_eq!(requests, []);
@@ -88,12 +88,12 @@ impl Restarts {
         self.only(&requests)
     }
 
-    /// Returns the restarts since the last call: whether the service is ready.
+    /// Returns true (ready) or false (started) for each report since the last call.
     fn restarted(&mut self) -> Vec<bool> {
         self.script.host.take_restarted().iter().map(|one| one.ready).collect()
     }
 
-    /// Returns the effects since the last call.
+    /// Returns the texts of effects since the last call.
     fn effects(&mut self) -> Vec<String> {
         let text = |what| if let What::Effect { text } = what { Some(text) } else { None };
         self.script.host.take_events().into_iter().filter_map(|event| text(event.what)).collect()
@@ -119,9 +119,9 @@ fn a_service_is_asked_to_end_killed_and_started_again() {
     assert_eq!(it.sent(), None);
     it.script.host.kill_late(110);
     assert_eq!((it.sent(), it.script.host.kills_ns().count()), (Some(Sent::Group(9)), 0));
-    // The agent would start it later by itself.
+    // The agent's restart policy would start the service later.
     assert_eq!(it.exits(Exit::Signal(9), true), Some(Sent::Start));
-    // A report that was sent before the answer says nothing about the new process.
+    // The agent sent this report before its answer, so it says nothing about the new process.
     it.script.say(&Message::Ready);
     assert_eq!(it.restarted(), Vec::<bool>::new());
     assert_eq!(it.answer(Reply::Done), None);
@@ -202,7 +202,7 @@ fn a_signal_that_cannot_be_sent_is_no_restart() {
     );
 }
 
-/// The supervisor has started, and has not noted the service yet.
+/// The supervisor has started and has not written its note yet.
 #[test]
 fn a_service_whose_supervisor_is_starting_is_asked_again() {
     let not_running = Reply::Exited(NOT_RUNNING);
@@ -212,7 +212,7 @@ fn a_service_whose_supervisor_is_starting_is_asked_again() {
         assert_eq!(it.answer(not_running.clone()), Some(Sent::Start));
         assert_eq!(it.refuse(RUNS), program(15));
     }
-    // It is killed in time nevertheless, by the agent if the supervisor never notes it.
+    // Everett still kills the service in time, through the agent if the supervisor never writes its note.
     it.script.vtime_ns = 110;
     it.script.host.kill_late(110);
     assert_eq!(it.sent(), program(9));
@@ -224,7 +224,7 @@ fn a_service_whose_supervisor_is_starting_is_asked_again() {
     assert_eq!((it.restarted(), it.script.host.findings()), (vec![false], 0));
 }
 
-/// The supervisor has taken back its note, and the agent has not seen its end yet.
+/// The supervisor has deleted its note, and the agent has not noticed its end yet.
 #[test]
 fn a_service_whose_supervisor_is_ending_is_started_again() {
     let mut it = Restarts::supervised();
@@ -235,7 +235,7 @@ fn a_service_whose_supervisor_is_ending_is_started_again() {
     assert_eq!(it.answer(Reply::Done), None);
     assert_eq!((it.restarted(), it.script.host.findings()), (vec![false], 0));
 
-    // Or the end is reported before the agent reads the request to start it.
+    // Alternatively, the end is reported before the agent reads the request for the start.
     let mut it = Restarts::supervised();
     it.restart(100);
     assert_eq!(it.answer(Reply::Exited(NOT_RUNNING)), Some(Sent::Start));
@@ -244,7 +244,7 @@ fn a_service_whose_supervisor_is_ending_is_started_again() {
     assert_eq!((it.restarted(), it.script.host.findings()), (vec![false], 0));
 }
 
-/// It has ended by itself, and the agent has started it again before it reads the request to do so.
+/// The service has ended by itself, and the agent restarted it before it read Everett's request.
 #[test]
 fn a_service_that_the_agent_starts_again_first_is_asked_to_end() {
     let mut it = Restarts::of(plan());
@@ -294,7 +294,7 @@ fn a_pause_is_no_time_to_end() {
     assert_eq!(after(50, 1_000), [1_010], "it was asked during the pause");
 }
 
-/// The agent says no more that services are ready once a unit has ended for good.
+/// After a driver has ended for good, the agent no longer reports that services are ready.
 #[test]
 fn a_service_beside_a_driver_that_ended_is_ready_when_it_was_started() {
     let once = || {
@@ -309,7 +309,7 @@ fn a_service_beside_a_driver_that_ended_is_ready_when_it_was_started() {
     it.answer(Reply::Done);
     assert_eq!((it.restarted(), it.is_over()), (vec![false, true], true));
 
-    // Or after the service was started again.
+    // The driver can also end after the service has started again.
     let mut it = Restarts::of(once());
     it.restart(100);
     it.exits(Exit::Code(143), false);
@@ -318,7 +318,7 @@ fn a_service_beside_a_driver_that_ended_is_ready_when_it_was_started() {
     it.script.driver_exits(Exit::Code(0));
     assert_eq!((it.restarted(), it.is_over()), (vec![true], true));
 
-    // A driver that is started again is not down.
+    // A driver that starts again is not down for good.
     let mut it = Restarts::of(plan());
     it.script.driver_exits(Exit::Code(0));
     it.restart(100);
@@ -358,7 +358,7 @@ fn a_node_is_not_calm_while_a_service_is_restarted() {
     assert_eq!(it.exits(Exit::Code(143), false), Some(Sent::Start));
     it.script.vtime_ns = 500;
     it.answer(Reply::Done);
-    // The driver is down, so the agent says no more.
+    // The driver is down for good, so the agent sends no more reports.
     assert!(it.script.host.is_calm());
     assert_eq!(it.script.host.rest_ns(), 501);
 }

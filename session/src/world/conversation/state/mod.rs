@@ -1,8 +1,8 @@
-//! Stored state of a conversation. It leaves out the script, which comes from the world file, and the events and
-//! messages that were not taken yet.
+//! Stored state of a conversation. The state lacks the agent script, which comes from the world file. It also lacks
+//! events and messages that the owner has not taken.
 //!
-//! **Invariant.** A conversation that continues from its state sends the same requests as one that was never stored. A
-//! state is checked against the script before use.
+//! **Invariant.** A conversation that continues from a stored state sends the same requests as a conversation that was
+//! never stored. A state is checked against the agent script before use.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,40 +26,39 @@ pub(super) struct DriverState {
     pub(super) runs: bool,
 }
 
-/// State of a conversation except its partial lines and outgoing bytes.
+/// State of a conversation, except partial lines and bytes to send.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ConversationProgress {
     pub(super) phase: Phase,
     pub(super) next_id: u64,
     pub(super) pending: BTreeMap<u64, Purpose>,
-    /// Names of commands by request number: a line of output has only the number.
+    /// Names of commands by request number. A line of output has only the number.
     pub(super) commands: BTreeMap<u64, String>,
     pub(super) services_started: bool,
     pub(super) drivers: Vec<DriverState>,
-    /// True if no driver is started any more.
+    /// True if no more drivers start.
     pub(super) no_drivers: bool,
     /// Names in the template's folder.
     pub(super) names: Vec<String>,
     /// Running commands of the template.
     pub(super) runs: Vec<TestRun>,
-    /// Seed under which it began.
+    /// Seed under which the timeline has begun on this node.
     pub(super) seed: Option<Seed>,
-    /// vtime at which the services were ready, in nanoseconds.
+    /// Vtime at which all services were ready, in nanoseconds.
     pub(super) ready_ns: Option<u64>,
-    /// vtime of the last of these events, in nanoseconds: the beginning of the timeline on this node, the end of the
-    /// last running driver, the end of the last restart of a service, the beginning or the end of a check.
+    /// Vtime of the last event that left the node at rest, in nanoseconds: see [`Conversation::rest_ns`].
     pub(super) rest_ns: u64,
     /// Exit status of the command of [`Conversation::command`].
     pub(super) command_exit: Option<Exit>,
     pub(super) powering_off: bool,
     pub(super) findings: u64,
-    /// Packets of the SDK.
+    /// Partial lines and violations of the SDK.
     pub(super) sdk: Packets,
-    /// Reason of [`Phase::Broken`].
+    /// Reason for [`Phase::Broken`].
     pub(super) broken: Option<String>,
-    /// Restarts of services, by their names.
+    /// Restarts in progress, by service name.
     pub(super) restarts: BTreeMap<String, Restart>,
-    /// The agent's units that are down for good since its boot: they have ended, or did not get ready.
+    /// Services, drivers and test commands that have been down for good since the machine's boot.
     pub(super) down: BTreeSet<String>,
 }
 
@@ -137,7 +136,7 @@ impl ConversationProgress {
         self.check_commands(plan)
     }
 
-    /// Returns true if the agent can have this unit: a service, a driver or a command of the template.
+    /// Returns true if the agent can have a service with this name: a service, driver or test command.
     pub(super) fn is_unit(&self, name: &str, plan: &AgentScript) -> bool {
         let is_command = || {
             let (command, slot) = place_of(name)?;
@@ -148,7 +147,7 @@ impl ConversationProgress {
             || is_command().unwrap_or(false)
     }
 
-    /// Checks the parts that concern the test template.
+    /// Checks the state of the test template's commands.
     fn check_commands(&self, plan: &AgentScript) -> Result<(), StateError> {
         let fail = |what| Err(StateError::Inconsistent(what));
         bounded("test commands", self.runs.len(), RUNS_MAX)?;
@@ -168,7 +167,7 @@ impl ConversationProgress {
         Ok(protocol::check::message(&Message::Response(Response { id: 0, reply }))?)
     }
 
-    /// Returns true if the request to list the template's folder is unanswered.
+    /// Returns true if the agent has not answered the request for the list of commands.
     pub(super) fn is_listing(&self) -> bool {
         self.pending.values().any(|purpose| *purpose == Purpose::List)
     }
@@ -181,7 +180,7 @@ fn bounded(what: &'static str, count: usize, max: usize) -> Result<(), StateErro
     Ok(())
 }
 
-/// Stored state of a conversation, without its script.
+/// Stored state of a conversation, without its agent script.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConversationState {
     pub(super) progress: ConversationProgress,
@@ -198,7 +197,7 @@ impl ConversationState {
 }
 
 impl Conversation {
-    /// Returns the state to store: everything except the script and the waiting events and messages.
+    /// Returns the state to store. See the [module](self) for what it leaves out.
     #[must_use]
     pub fn save(&self) -> ConversationState {
         ConversationState {
@@ -213,21 +212,21 @@ impl Conversation {
     /// Creates a conversation that continues from `state`.
     ///
     /// # Errors
-    /// Returns an error if the state does not fit this script.
+    /// Returns an error if the state does not fit the agent script.
     pub fn resume(plan: AgentScript, state: ConversationState) -> Result<Conversation, StateError> {
         let mut conversation = Conversation::new(plan);
         conversation.restore(state)?;
         Ok(conversation)
     }
 
-    /// Replaces the conversation with one that continues from `state`. Waiting events and messages are dropped.
+    /// Continues from `state` in place of the current state. Events and messages that were not taken are dropped.
     ///
     /// # Errors
-    /// Returns an error if the state does not fit this script; nothing has changed then.
+    /// Returns an error if the state does not fit the agent script. In this case nothing changes.
     pub fn restore(&mut self, state: ConversationState) -> Result<(), StateError> {
         let ConversationState { mut progress, control, log, history, outgoing } = state;
         if progress.phase <= Phase::Ready && progress.drivers.iter().all(|driver| driver.rounds == 0) {
-            // Nothing of the workload has happened, so one boot serves all workloads.
+            // The workload has not started, so one boot serves all workloads.
             progress.drivers = vec![DriverState::default(); self.plan.drivers.len()];
         }
         progress.check(&self.plan)?;
@@ -244,7 +243,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// Returns the script.
+    /// Returns the agent script: all requests to this node.
     #[must_use]
     pub fn plan(&self) -> &AgentScript {
         &self.plan

@@ -1,4 +1,4 @@
-//! Conversations that are stored and resumed.
+//! Tests of conversations that are stored and restored.
 
 use everett_protocol::{Exit, Exited, Hello, Message, Output, Port, Reply, Response, Stream, Unit};
 use everett_protocol::{encode_message, encode_output};
@@ -11,13 +11,13 @@ use super::super::{AgentScript, Conversation, Phase, Word};
 use super::{ConversationState, StateError};
 use crate::world::event::Event;
 
-/// Action of the scripted agent, of its guest or of Everett.
+/// Action of the scripted agent, its guest or Everett.
 #[derive(Debug, Clone)]
 enum Step {
     /// The agent answers the oldest unanswered request.
     Answer(u8),
     Ready,
-    /// A service, the driver, or one of two runs of a test command exits.
+    /// A service, the driver, or one of two runs of a test command ends.
     Exited(u8, i32),
     Print(String),
     Garbage(Vec<u8>),
@@ -30,7 +30,7 @@ enum Step {
     TestCommand(u64, bool),
     Kill,
     PowerOff,
-    /// Everett restarts the service, and kills those that are late.
+    /// Everett restarts the service and kills services that have not exited in time.
     Restart,
     KillLate,
 }
@@ -55,12 +55,12 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The plan of the other tests, with a test template.
+/// Returns the agent script of the other tests with a test template.
 fn planned() -> AgentScript {
     AgentScript { template: Some("/t".to_owned()), ..plan() }
 }
 
-/// Steps from power-on to a running timeline.
+/// Actions from power-on to a running timeline.
 const BEGUN: [Step; 9] = [
     Step::Answer(0),
     Step::Join,
@@ -73,7 +73,7 @@ const BEGUN: [Step; 9] = [
     Step::Answer(0),
 ];
 
-/// Returns a conversation whose guest was asked to seed its random numbers and has not answered.
+/// Returns a conversation whose guest has not answered the request to seed its random numbers.
 pub(crate) fn beginning() -> ConversationState {
     let run = asked_to_seed(&[]);
     assert_eq!(run.host.phase(), Phase::Beginning);
@@ -87,14 +87,14 @@ pub(crate) fn driven() -> ConversationState {
     run.host.save()
 }
 
-/// Returns a conversation in phase `Running` whose driver has ended and whose service was asked to end.
+/// Returns a conversation in phase `Running` whose driver has ended. Everett has asked its service to exit.
 pub(crate) fn restarting() -> ConversationState {
     let run = asked_to_seed(&[Step::Answer(0), Step::Exited(1, 1), Step::Restart]);
     assert!(run.host.has_driven() && run.host.is_restarting());
     run.host.save()
 }
 
-/// Returns a conversation whose guest has answered that it cannot seed its random numbers.
+/// Returns a conversation whose guest answered that it cannot seed its random numbers.
 pub(crate) fn broken() -> ConversationState {
     let run = asked_to_seed(&[Step::Answer(11)]);
     assert_eq!(run.host.phase(), Phase::Broken);
@@ -107,7 +107,7 @@ fn asked_to_seed(then: &[Step]) -> Run {
     run(Run::new(plan()), &[&steps, then].concat(), 1000, |_| false)
 }
 
-/// A script that starts with a prefix of [`BEGUN`], so that all phases occur often.
+/// Draws a list of actions. It begins with a part of [`BEGUN`], so that all phases occur often.
 fn script() -> impl Strategy<Value = Vec<Step>> {
     (0..=BEGUN.len(), prop::collection::vec(step(), 0..25)).prop_map(move |(length, tail)| {
         let mut steps = BEGUN[..length].to_vec();
@@ -116,7 +116,7 @@ fn script() -> impl Strategy<Value = Vec<Step>> {
     })
 }
 
-/// A conversation with its output so far.
+/// Conversation with its output so far.
 struct Run {
     host: Conversation,
     sent: Vec<u8>,
@@ -140,7 +140,7 @@ impl Run {
         }
     }
 
-    /// Takes the output between two steps; stores and resumes the conversation if `stored`.
+    /// Takes the output between two actions. With `stored`, also stores and restores the conversation.
     fn pause(&mut self, stored: bool) {
         self.events.append(&mut self.host.take_events());
         self.words.append(&mut self.host.take_words());
@@ -190,7 +190,7 @@ impl Run {
             Step::Command => {
                 return self.host.command("command", plan().checks[0].exec.clone(), self.vtime_ns);
             }
-            // Keeps to the composer's bounds: at most RUNS_MAX runs at one time, each with a number of its own.
+            // As the composer does, starts at most RUNS_MAX runs at a time and never repeats a run number.
             Step::TestCommand(run, known) => {
                 let at = &self.host.save().progress;
                 if self.host.takes_commands()
@@ -222,7 +222,8 @@ fn run(mut run: Run, steps: &[Step], cut: usize, stored: impl Fn(usize) -> bool)
 }
 
 proptest! {
-    /// A conversation that is stored and resumed between any two bytes sends and reports the same.
+    /// A conversation that is stored and restored between any two bytes sends the same requests and reports the same
+    /// events.
     #[test]
     fn storing_changes_nothing(steps in script(), cut in 1..60usize, places: u32) {
         let straight = run(Run::new(planned()), &steps, cut, |_| false);
@@ -233,8 +234,8 @@ proptest! {
         prop_assert_eq!(straight.host.save(), stored.host.save());
     }
 
-    /// Real states with changed bytes are refused, or continue to the workload's end without a panic. An accepted state
-    /// is accepted again.
+    /// A real state with changed bytes is refused, or continues to the end of the workload without a panic. A state
+    /// that passes the check passes it again.
     #[test]
     fn damaged_states_cause_no_panic(
         steps in script(), damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
@@ -257,7 +258,7 @@ proptest! {
         run.host.boot_took_too_long(99, "a minute");
     }
 
-    /// An accepted state is accepted again after storing.
+    /// A state that passes the check passes it again after storing.
     #[test]
     fn garbage_is_refused_or_survived(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         if let Ok(state) = postcard::from_bytes::<ConversationState>(&bytes) {
@@ -267,7 +268,7 @@ proptest! {
     }
 }
 
-/// Returns a restart whose service is killed at this vtime.
+/// Returns a restart whose service is killed at `kill_ns`.
 fn asked(kill_ns: u64) -> Restart {
     Restart { stage: Stage::Asked, kill_ns, request: 1 }
 }

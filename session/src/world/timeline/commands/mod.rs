@@ -1,15 +1,15 @@
-//! Commands of a test template on all nodes. The composer decides when each command runs; this module reports to it and
-//! executes its decisions.
+//! Commands of a test template on all nodes.
 //!
-//! A message of a node reaches the composer after the delay with which it could reach another node (see `director`).
-//! Messages are ordered by vtime of arrival, then by node. Everett's own actions on a node, such as removing its power,
-//! are reported at once.
+//! The composer decides when each command runs. This module passes messages from the nodes to the composer and executes
+//! its decisions. A message needs one wire latency to the composer, as to another node (see `director`). The composer
+//! receives messages ordered by vtime of arrival, then by node. Everett's own actions on a node, such as removing its
+//! power, are reported to the composer at once.
 //!
-//! * Commands begin when the timeline has begun on every present node.
-//! * After the end of the workload, no node gets a command until all nodes are back, so the last commands start in a
+//! - Commands start when the timeline has begun on every present node.
+//! - After the end of the workload, no command starts until all nodes are back. The last commands therefore start in a
 //!   world at rest.
 //!
-//! **Invariant.** Random draws come only from the stream in the state, and actions happen only at scheduled vtimes.
+//! **Invariant.** Random draws come only from the stored stream, and actions happen only at scheduled vtimes.
 
 use std::collections::BTreeSet;
 
@@ -27,29 +27,29 @@ use super::director::{STOP_NS_MAX, Stage};
 use super::stored::StateError;
 use crate::world::conversation::{Said, Word};
 
-/// Longest time from the end of the workload until no command runs any more, in nanoseconds of vtime.
+/// Longest time from the end of the workload to the end of all commands, in nanoseconds of vtime.
 const END_NS_MAX: u64 = FINISH_NS_MAX + KILL_NS_MAX + LAST_NS_MAX + STOP_NS_MAX;
-/// Maximum number of messages of a node that are in transit at one time.
+/// Maximum number of messages from a node that have not reached the composer.
 const WORDS_OF_NODE_MAX: usize = 64;
 
 /// Stored state of a timeline's commands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Commands {
-    /// The template: each command name with the index of a node that has it, one pair per node.
+    /// Each command name with the index of a node that has the command, one pair per node.
     pub files: Vec<(u16, String)>,
     pub composer: ComposerState,
-    /// Counts of starts and results so far, by command.
+    /// Counts of starts and results so far, for each command.
     pub tally: Tally,
     pub streams: Streams,
-    /// Messages in transit: arrival vtime at the composer, node, message; ordered by the first two.
+    /// Messages that have not reached the composer: vtime of arrival, node, message. Ordered by vtime and node.
     pub words: Vec<(u64, u16, Said)>,
-    /// Nodes on which the timeline has not begun yet.
+    /// Nodes on which the timeline has not begun.
     pub awaited: BTreeSet<u16>,
-    /// vtime by which commands that were killed when the composer was done must have ended.
+    /// Vtime by which all commands must have ended after the composer's end, when Everett kills them.
     pub gone_ns: Option<u64>,
 }
 
-/// Values derived from the stored state.
+/// Values derived from [`Commands`]. Moments do not store them.
 #[derive(Debug)]
 pub(super) struct Composing {
     template: Template,
@@ -67,7 +67,7 @@ impl Composing {
 }
 
 impl Commands {
-    /// Checks the stored state for a timeline of `nodes` nodes and derives the rest.
+    /// Checks a stored state of a timeline with `nodes` nodes. Returns the derived values.
     pub(super) fn check(&self, nodes: usize) -> Result<Composing, StateError> {
         let fail = |what| Err(StateError::Inconsistent(what));
         let is_node = |node: u16| usize::from(node) < nodes;
@@ -96,7 +96,7 @@ impl Commands {
         }
     }
 
-    /// Updates the derived values from the composer's state.
+    /// Updates the derived values after a change of the composer.
     fn look(&self, composing: &mut Composing) -> Result<(), StateError> {
         let Composing { template, due_ns, is_over, faults_allowed } = composing;
         let composer = self.go_on(template)?;
@@ -110,7 +110,7 @@ impl Commands {
             .map_err(|_| StateError::Inconsistent("the state of its test composer is invalid"))
     }
 
-    /// Calls the composer and stores its new state.
+    /// Calls the composer with `tell` and keeps its new state.
     fn tell<T>(
         &mut self,
         composing: &mut Composing,
@@ -127,19 +127,19 @@ impl Commands {
 }
 
 impl Timeline {
-    /// Returns the counts of the test template's commands so far; `None` without a template.
+    /// Returns the counts of the test template's commands so far, or `None` without a template.
     #[must_use]
     pub fn tally(&self) -> Option<&Tally> {
         self.course.commands.as_ref().map(|commands| &commands.tally)
     }
 
-    /// Returns the longest time that the last commands of a test template may take, in nanoseconds of vtime.
+    /// Returns the longest time that the last commands of the test template can take, in nanoseconds of vtime.
     #[must_use]
     pub fn last_commands_ns(&self) -> u64 {
         if self.composing.is_some() { END_NS_MAX } else { 0 }
     }
 
-    /// Makes the template from the commands that the nodes listed, at the beginning of the timeline with this lineage.
+    /// Creates the template from the commands that the nodes listed. Called when the timeline begins under `lineage`.
     pub(super) fn begin_commands(&mut self, lineage: &Lineage) -> Result<(), String> {
         let plan = self.nodes.first().map(|session| session.conversation.plan());
         let Some(folder) = plan.and_then(|plan| plan.template.clone()) else { return Ok(()) };
@@ -165,18 +165,18 @@ impl Timeline {
         Ok(())
     }
 
-    /// Tells the composer that the timeline has become a child with streams of its own.
+    /// Restarts the composer's random draws after a fork.
     pub(super) fn fork_commands(&mut self) {
         self.tell_composer(|composer, streams| composer.fork(streams.get(Purpose::Commands)));
     }
 
-    /// Returns true if faults may be applied: not while the first command runs.
+    /// Returns true if faults may be applied, i.e. if the first command does not run.
     pub(super) fn faults_allowed(&self) -> bool {
         self.composing.as_ref().is_none_or(|composing| composing.faults_allowed)
     }
 
-    /// Returns true if each driver and `anytime_` command of the test template has ended by itself at least once, and
-    /// so has a first command if there are any. True without a template.
+    /// Returns true without a template, or if the template is done. Each driver and `anytime_` command must have ended
+    /// by itself once. If there are first commands, one of them must have ended.
     pub(super) fn template_is_done(&self) -> bool {
         let Some(commands) = &self.course.commands else { return true };
         let all = commands.tally.commands().map(|(name, counts)| (Prefix::of(name), counts));
@@ -193,19 +193,19 @@ impl Timeline {
         first_ended || !firsts
     }
 
-    /// Puts messages of a node in transit to the composer.
+    /// Adds messages of a node that are on their way to the composer.
     pub(super) fn take_words(&mut self, node: usize, words: Vec<Word>) {
         let distance_ns = self.distance_ns();
-        // A world has at most 64 nodes, so the conversion does not fail.
+        // A world has at most 64 nodes, so the number fits.
         let (Some(commands), Ok(node)) = (&mut self.course.commands, u16::try_from(node)) else { return };
         let words =
             words.into_iter().map(|word| (word.vtime_ns.saturating_add(distance_ns), node, word.said));
         commands.words.extend(words);
-        // The sort is stable: messages of one node keep their order.
+        // The sort is stable, so the messages of one node stay in order.
         commands.words.sort_by_key(|&(at, node, _)| (at, node));
     }
 
-    /// Handles a node's loss of power: its messages in transit are lost.
+    /// Drops a node's messages on their way to the composer, after the node lost power.
     pub(super) fn lose_commands(&mut self, node: usize) {
         let (Some(commands), Ok(node)) = (&mut self.course.commands, u16::try_from(node)) else { return };
         commands.words.retain(|&(_, of, _)| of != node);
@@ -214,7 +214,7 @@ impl Timeline {
         self.tell_composer(|composer, _| composer.lost(node, now));
     }
 
-    /// Returns the next vtime at which a command, message or time limit is due, in nanoseconds.
+    /// Returns the next vtime at which a command, a message or a time limit is due, in nanoseconds.
     pub(super) fn next_command_ns(&self) -> Option<u64> {
         let (commands, composing) = (self.course.commands.as_ref()?, self.composing.as_ref()?);
         let said = commands.words.first().map(|&(at, ..)| at);
@@ -223,7 +223,7 @@ impl Timeline {
         [said, due, gone].into_iter().flatten().min()
     }
 
-    /// Delivers the messages that have reached the composer by `now`.
+    /// Delivers the messages that reach the composer at `now` or before.
     pub(super) fn hear_words(&mut self, now: u64) {
         let Some(commands) = &mut self.course.commands else { return };
         let heard = commands.words.partition_point(|&(at, ..)| at <= now);
@@ -246,7 +246,7 @@ impl Timeline {
         }
     }
 
-    /// Performs the actions that the composer has scheduled up to `now`.
+    /// Executes the composer's decisions up to `now`.
     pub(super) fn do_commands(&mut self, now: u64) {
         while self.course.commands.as_ref().is_some_and(|commands| commands.awaited.is_empty())
             && self.composing.as_ref().is_some_and(|composing| composing.due_ns.is_some_and(|at| at <= now))
@@ -272,7 +272,7 @@ impl Timeline {
         });
     }
 
-    /// Allows the last commands to start, once all nodes are back.
+    /// Lets the last commands start after all nodes are back.
     pub(super) fn start_last_commands(&mut self) {
         if let Some(commands) = &mut self.course.commands {
             commands.awaited.clear();
@@ -281,8 +281,10 @@ impl Timeline {
         self.tell_composer(|composer, _| nodes.for_each(|node| composer.up(node)));
     }
 
-    /// Returns true if the last commands are over and none runs any more. Returns an error that names a command that
-    /// survived its kill.
+    /// Returns true if all commands have ended.
+    ///
+    /// # Errors
+    /// Returns an error that names a command that survived its kill.
     pub(super) fn last_commands_are_over(&mut self, now: u64) -> Result<bool, String> {
         let (Some(commands), Some(composing)) = (&self.course.commands, &self.composing) else {
             return Ok(true);
@@ -306,7 +308,7 @@ impl Timeline {
                 let words = session.conversation.take_words();
                 self.take_words(usize::from(node), words);
             }
-            // The guest has powered its machine off.
+            // The guest has powered off its machine.
             _ => self.lose_commands(usize::from(node)),
         }
     }
@@ -317,7 +319,7 @@ impl Timeline {
         }
     }
 
-    /// Kills the commands that still run when the composer is done.
+    /// Kills the commands that still run when the composer has ended.
     fn end_commands(&mut self, now: u64) {
         let Some(commands) = &mut self.course.commands else { return };
         let runs = commands.composer.runs().to_vec();
@@ -345,7 +347,7 @@ impl Timeline {
         };
         match commands.tell(composing, tell) {
             Ok(answer) => Some(answer),
-            // Unreachable for a state that was checked when it was restored.
+            // A state is checked when it is restored, so this cannot happen.
             Err(error) => {
                 self.composing = None;
                 self.give_up(&with_causes(&error).to_string());

@@ -1,4 +1,4 @@
-//! Stored commands, valid and invalid. Their execution is tested with guests.
+//! Tests of stored commands, valid and invalid. Other tests run commands in guests.
 
 use everett_streams::Seed;
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ fn files() -> Vec<(u16, String)> {
     vec![name(0, "first_a"), name(0, "parallel_driver_b"), name(1, "parallel_driver_b"), name(1, "finally_c")]
 }
 
-/// State after the first command was started and has ended, with its message still in transit.
+/// Returns the state after the first command has ended and before its message reaches the composer.
 pub(in crate::world::timeline) fn commands() -> Commands {
     let template = Template::new(files()).unwrap();
     let mut streams = Streams::new(&Lineage::new(Seed::new(1)), Owner::Composer);

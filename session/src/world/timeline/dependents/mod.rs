@@ -1,15 +1,15 @@
-//! Restarts of services that depend on a restarted one (`depends_on` with `restart: true` in compose files).
+//! Restarts of services that depend on a restarted service (`depends_on` with `restart: true` in compose files).
 //!
-//! When Everett has restarted a service, and the service has the condition for which the dependent waits at its first
-//! boot, the dependent is restarted as well. Everett hears of it and acts on another node, so this takes the time that a
-//! message between them would take.
+//! `depends_on` names a condition for which the dependent service waits at its first boot. After Everett has restarted
+//! a service and the condition holds again, Everett restarts the dependent service on its node. Between nodes this
+//! takes one wire latency, as a message would.
 
 use super::Timeline;
 use super::director::Stage;
 use crate::world::conversation::{Phase, Restarted};
 
 impl Timeline {
-    /// Notes the nodes whose services must be restarted because those of `node` were.
+    /// Schedules restarts on the nodes that depend on the restarted services of `node`.
     pub(super) fn note_restarts(&mut self, node: usize, restarted: &[Restarted]) {
         if restarted.is_empty() || !matches!(self.course.stage, Stage::Running { .. }) {
             return;
@@ -21,9 +21,9 @@ impl Timeline {
             for (dependent, session) in self.nodes.iter().enumerate() {
                 let mut after = session.conversation.plan().after.iter();
                 let depends = after.any(|one| one.restart && one.ready == *ready && one.node == name);
-                // A world has at most 64 nodes, so the conversion does not fail.
+                // A world has at most 64 nodes, so the number fits.
                 let (true, Ok(dependent)) = (depends, u16::try_from(dependent)) else { continue };
-                // A node with a restart that is due gets no second one.
+                // One scheduled restart per node is enough.
                 if self.course.restarts.iter().all(|&(_, node)| node != dependent) {
                     self.course.restarts.push((at_ns, dependent));
                 }
@@ -32,7 +32,7 @@ impl Timeline {
         self.course.restarts.sort_unstable();
     }
 
-    /// Returns the vtime of the next restart, in nanoseconds.
+    /// Returns the vtime of the next scheduled restart, in nanoseconds.
     pub(super) fn next_restart_ns(&self) -> Option<u64> {
         self.course.restarts.first().map(|&(at_ns, _)| at_ns)
     }
@@ -45,11 +45,11 @@ impl Timeline {
             let number = usize::from(number);
             let node = self.world.node_mut(number);
             let session = &mut self.nodes[number];
-            // A node without power starts its service again anyway. A paused one gets the signal when it continues.
+            // A node without power starts its services when it boots. A paused node gets the signal when it continues.
             if !node.is_on() || session.conversation.phase() != Phase::Running {
                 continue;
             }
-            // A node that runs can be ahead of the world; a paused one is behind it.
+            // A running node can be ahead of the world. A paused node is behind it.
             let at_ns = node.vtime().max(now);
             for unit in session.conversation.plan().restartable.clone() {
                 session.conversation.restart_service(&unit, at_ns);

@@ -1,4 +1,4 @@
-//! Nodes that depend on each other, with guests that halt for ever.
+//! Tests of nodes that depend on each other, with guests that halt forever.
 
 use std::sync::Arc;
 
@@ -24,12 +24,13 @@ use crate::world::conversation::tests::plan;
 use crate::world::event::What;
 
 const MS: u64 = 1_000_000;
-/// The nodes, by number.
+/// Names of the nodes, by index.
 const NODES: [&str; 3] = ["a", "b", "c"];
 const A: usize = 0;
 const B: usize = 1;
 
-/// Returns a timeline at vtime 0 whose workload runs and whose nodes depend on these others. Services have 10 ms to end.
+/// Returns a timeline at vtime 0 whose workload runs. `after` has the dependencies of each node. Services have 10 ms to
+/// stop.
 fn timeline(after: [Vec<After>; 3]) -> Timeline {
     let folder = tempfile::tempdir().unwrap();
     let kernel = folder.path().join("kernel");
@@ -62,7 +63,7 @@ fn restarted(at_ms: u64, ready: bool) -> [Restarted; 1] {
     [Restarted { vtime_ns: at_ms * MS, ready }]
 }
 
-/// Runs to a vtime. Returns the effects: vtime, node and text.
+/// Runs to the vtime `to_ms`. Returns the effects of faults: vtime, node and text.
 fn effects(timeline: &mut Timeline, to_ms: u64) -> Vec<(u64, String, String)> {
     timeline.run(&Until::vtime(to_ms * MS));
     let effect = |event: crate::world::event::Event| match event.what {
@@ -141,7 +142,7 @@ fn a_timeline_that_is_stored_restarts_the_same() {
     assert_eq!(effects(&mut resumed, 20), expected);
 }
 
-/// A paused machine cannot use the time to end.
+/// A paused machine cannot use the time that its services have to stop, so the time counts only after the pause.
 #[test]
 fn a_paused_node_is_restarted_when_it_continues() {
     let mut timeline = timeline([vec![], vec![after("a", false, true)], vec![]]);

@@ -1,4 +1,4 @@
-//! Effects of faults: each fault changes the world when it starts, and most changes are undone when it ends.
+//! Effects of faults: changes of the world when a fault starts and when it ends.
 
 use everett_fault::{DiskName, Fault, GuestFault, MediumFault, NodeFault, PPM};
 use everett_input::causes::with_causes;
@@ -10,12 +10,12 @@ use super::{FaultProgress, Faults, stream_number};
 use crate::world::event::{Event, Loss, What};
 use crate::world::timeline::{Phase, Timeline};
 
-/// Reason why a fault is not carried out.
+/// Reason why a fault on a missing disk is not applied.
 const NO_DISK: &str = "the node has no such disk";
 
 impl Timeline {
-    /// Starts a fault. Returns a description of its effect, if there is one to report, or the reason if it is not
-    /// carried out.
+    /// Starts a fault. Returns a description of its effect, if there is one to report. An error is the reason why the
+    /// fault was not applied.
     pub(super) fn start(
         &mut self,
         faults: &Faults,
@@ -23,7 +23,7 @@ impl Timeline {
         fault: &Fault,
     ) -> Result<Option<String>, String> {
         match fault {
-            // The wire applies a fault in any state of the nodes.
+            // The wire can apply a fault whether nodes are on or off.
             Fault::Network(fault) => {
                 let now = self.world.vtime();
                 self.world
@@ -51,7 +51,7 @@ impl Timeline {
         }
     }
 
-    /// Undoes what an ended fault did.
+    /// Undoes the change that a fault made, when the fault ends.
     pub(super) fn undo(&mut self, faults: &Faults, id: u32, fault: &Fault) {
         let now = self.world.vtime();
         match fault {
@@ -110,7 +110,7 @@ impl Timeline {
     fn undo_of_node(&mut self, faults: &Faults, id: u32, node: usize, fault: &NodeFault) {
         match fault {
             NodeFault::PowerLoss { restart: Some(restart), .. } => self.switch_on(faults, node, *restart),
-            // The node is switched on after the workload.
+            // `end_faults` switches the node on at the end of the workload.
             NodeFault::PowerLoss { restart: None, .. } => {}
             NodeFault::Reset { .. } => {}
             NodeFault::Pause => {
@@ -126,7 +126,8 @@ impl Timeline {
         }
     }
 
-    /// Applies a fault of a CPU or its clock, also to a node that restarts. Others are no state of the CPU.
+    /// Applies a fault of a CPU or its clock, also to a node that restarts while the fault is active. Faults of other
+    /// kinds change nothing here.
     pub(super) fn disturb_cpu(&mut self, node: usize, fault: &NodeFault) {
         match fault {
             NodeFault::SlowCpu { ppm } => self.world.set_speed(node, *ppm),
@@ -138,7 +139,7 @@ impl Timeline {
         }
     }
 
-    /// Damages what a disk holds. Returns a description of the damage.
+    /// Damages the data on a disk. Returns a description of the damage.
     fn damage(&mut self, disk: &DiskName, fault: &MediumFault) -> Result<String, String> {
         let node = self.number_of(&disk.node).ok_or("there is no such node")?;
         let place = self.first_data_disk + disk.disk as usize;
@@ -186,7 +187,7 @@ impl Timeline {
         }
     }
 
-    /// Returns a data disk. Data disks of the world file come after the root disk.
+    /// Returns a data disk of a node. Data disks come after the root disk.
     fn data_disk(&mut self, disk: &DiskName) -> Option<&mut Disk> {
         let node = self.number_of(&disk.node)?;
         let first = self.first_data_disk;

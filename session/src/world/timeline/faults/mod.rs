@@ -1,9 +1,11 @@
-//! Execution of a fault plan: starts each fault at its vtime, when all nodes have reached it, and heals it at its end.
+//! Execution of a fault plan: starts each fault when all nodes have reached its vtime, and ends it after its duration.
 //!
-//! Faults of the wire, disks, power, clock drift and CPUs need no help of a guest. Clock steps, priorities, reseeding,
-//! restarts of services and commands go through a node's agent; if the agent is not up (no power, or still booting), they
-//! are not applied. Faults that are due while the first command of a test template runs, or in a quiet period
-//! ([`super::quiet`]), are not applied either. An event reports each fault that is not applied.
+//! Everett applies faults of the wire, disks, power, clock drift and CPUs without the guest. The agent of a node
+//! applies clock steps, priorities, reseeding, restarts of services and commands. A fault that needs an agent is not
+//! applied if the agent is not up (no power, or still booting).
+//!
+//! A fault is not applied either while the first command of a test template runs, or in a quiet period
+//! ([`super::quiet`]). An event reports each fault that is not applied.
 //!
 //! - `effects`: changes of the world when a fault starts and ends
 
@@ -27,15 +29,15 @@ use crate::world::timeline::restart_point::RestartPoint;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// Sources for the restart of nodes.
+/// Sources from which switched-off nodes restart.
 pub trait Restarts: Send + Sync {
-    /// Returns a node's restart point.
+    /// Returns the restart point of a node.
     ///
     /// # Errors
-    /// Returns a message of one line if there is no restart point.
+    /// Returns a message of one line if there is none.
     fn warm(&self, node: usize) -> Result<&RestartPoint, String>;
-    /// Makes the machine of a node that is switched on at the world's vtime `world_ns`, that draws from `boot_seed`, with an
-    /// engine with these options.
+    /// Makes a machine at power-on for a node that is switched on when the world is at `world_ns`. The machine draws
+    /// from `boot_seed`.
     ///
     /// # Errors
     /// Returns a message of one line if the machine cannot be created.
@@ -48,11 +50,11 @@ pub trait Restarts: Send + Sync {
     ) -> Result<Machine, String>;
 }
 
-/// Fault plan of a timeline, and the sources for the restart of its nodes.
+/// Fault plan of a timeline, and the sources from which its nodes restart.
 #[derive(Clone)]
 pub struct Faults {
     plan: Arc<Plan>,
-    /// Lines of the plan's canonical form.
+    /// Lines of the plan in its canonical form.
     lines: Arc<[String]>,
     events: Arc<Events>,
     restarts: Arc<dyn Restarts>,
@@ -60,7 +62,7 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// Creates the faults of a plan, with these sources for restarts and default engine options.
+    /// Creates the faults of a plan. Restarted nodes get default engine options.
     #[must_use]
     pub fn new(plan: Plan, restarts: Arc<dyn Restarts>) -> Faults {
         let lines = plan.write().lines().map(str::to_owned).collect();
@@ -68,7 +70,7 @@ impl Faults {
         Faults { events: Arc::new(plan.events()), plan: Arc::new(plan), lines, restarts, options }
     }
 
-    /// Returns these faults with other engine options for restarted nodes.
+    /// Returns these faults with `options` as the engine options of restarted nodes.
     #[must_use]
     pub fn on(self, options: EngineOptions) -> Faults {
         Faults { options, ..self }
@@ -80,12 +82,12 @@ impl Faults {
         &self.plan
     }
 
-    /// Returns true if both plans are the same up to the cursor.
+    /// Returns true if both plans are equal up to the cursor.
     pub(super) fn agrees_with(&self, other: &Faults, cursor: &Cursor) -> bool {
         self.events.agree_up_to(cursor, &other.events)
     }
 
-    /// Returns the blake3 hash of the plan's canonical form.
+    /// Returns the BLAKE3 hash of the plan's canonical form.
     #[must_use]
     pub fn digest(&self) -> [u8; 32] {
         *blake3::hash(self.plan.write().as_bytes()).as_bytes()
@@ -98,7 +100,7 @@ impl fmt::Debug for Faults {
     }
 }
 
-/// Error for another fault plan: a timeline continues under the plan under which it has begun.
+/// Error for a timeline that should continue under another fault plan than the one under which it began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the timeline has begun under another fault plan, or under none")]
 pub struct OtherPlan;
@@ -109,7 +111,7 @@ pub(super) struct FaultProgress {
     /// Digest of the plan.
     pub digest: [u8; 32],
     pub cursor: Cursor,
-    /// Active faults with the numbers of their entries, in the order in which they began.
+    /// Active faults with the numbers of their plan entries, in order of their starts.
     pub active: Vec<(u32, Fault)>,
     pub streams: Streams,
 }
@@ -121,13 +123,13 @@ impl FaultProgress {
     }
 }
 
-/// Returns a node's number for the purposes of streams. A world has at most 64 nodes.
+/// Returns the number of a node in the purposes of random streams. A world has at most 64 nodes.
 fn stream_number(node: usize) -> u16 {
     u16::try_from(node).unwrap_or(u16::MAX)
 }
 
 impl Timeline {
-    /// Sets the fault plan. Must be called before the timeline begins, or with the same plan when it continues.
+    /// Sets the fault plan. Call this before the timeline begins. A continued timeline needs the same plan again.
     ///
     /// # Errors
     /// Returns an error if the timeline has begun under another plan.
@@ -141,14 +143,14 @@ impl Timeline {
         Ok(())
     }
 
-    /// Returns the vtime of the plan's next event, if there is one.
+    /// Returns the vtime of the plan's next event, in nanoseconds.
     pub(super) fn next_fault_ns(&self) -> Option<u64> {
         let (faults, root) = (self.faults.as_ref()?, self.course.root_ns()?);
         let progress = self.course.faults.as_ref()?;
         Some(root.saturating_add(faults.events.next(&progress.cursor)?.at_ns))
     }
 
-    /// Carries out all events that are due. Does nothing after the workload's end.
+    /// Starts and ends the faults that are due. Does nothing after the end of the workload.
     pub(super) fn do_faults(&mut self) {
         if !matches!(self.course.stage, Stage::Running { .. }) {
             return;
@@ -182,7 +184,7 @@ impl Timeline {
                         if let Some(text) = effect {
                             self.tell(What::Effect { text });
                         }
-                        // A power loss without restart ends only with the workload (`end_faults`).
+                        // A power loss without a restart ends only with the workload (`end_faults`).
                         if fault.kind().lasts()
                             && !fault.is_for_good()
                             && let Some(progress) = &mut self.course.faults
@@ -207,11 +209,11 @@ impl Timeline {
         }
     }
 
-    /// Ends all faults at the end of the workload. No further event is carried out.
+    /// Ends all faults at the end of the workload and switches all nodes on.
     pub(super) fn end_faults(&mut self) {
         let Some(faults) = self.faults.take() else { return };
         self.heal(&faults);
-        // The checks need all nodes, even those that the plan never restarts.
+        // The checks need all nodes, even nodes that the plan never switches on.
         for node in 0..self.nodes.len() {
             if !self.world.nodes()[node].is_on() && self.nodes[node].place.switched_off {
                 self.switch_on(&faults, node, Restart::Warm);
@@ -228,9 +230,9 @@ impl Timeline {
         self.undo(faults, id, &fault);
     }
 
-    /// Switches off a node, after a power loss or for a reset.
+    /// Switches off a node after a power loss or before a reset.
     fn switch_off(&mut self, node: usize) {
-        // Takes the output that the node wrote before.
+        // Reads the output that the node wrote before.
         self.listen();
         self.world.power_off(node);
         self.nodes[node].restart(None);
@@ -238,7 +240,7 @@ impl Timeline {
         self.lose_commands(node);
     }
 
-    /// Starts a node again, with the contents of its disks.
+    /// Switches a node on. Its disks keep their contents.
     fn switch_on(&mut self, faults: &Faults, node: usize, restart: Restart) {
         let now = self.world.vtime();
         let Some(progress) = &mut self.course.faults else { return };

@@ -1,9 +1,9 @@
-//! Stored state of a timeline: everything but the world, the agents' scripts, the fault plan, and the events that could
-//! have been taken.
+//! Stored state of a timeline. The state lacks the world, the agent scripts, the fault plan, and the events that the
+//! caller could have taken.
 //!
-//! **Invariants.** A timeline that is restored from its state, in a world restored from its moment, continues as the
-//! same timeline. A state from a file is checked before it is used: any bytes lead to an error or to a state that a
-//! timeline with these scripts can have.
+//! **Invariants.** A timeline restored from its state, in a world restored from its moment, continues as the same
+//! timeline. A state from a file is checked before use. Arbitrary bytes give an error or a state that a timeline with
+//! these scripts can have.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -31,34 +31,35 @@ use crate::guest::agent_script::{AgentScript, HostCheck, WorldCheck};
 use crate::world::conversation::Phase;
 use crate::world::node::{NodeCourse, SessionOfNode};
 
-/// State of a timeline, besides its world and its conversations.
+/// State of a timeline outside its world and its conversations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Course {
     /// Trail so far.
     pub trail: Trail,
     pub stage: Stage,
-    /// Seed under which the timeline will begin when it is ready; `None` once it has begun.
+    /// Seed under which the timeline will begin. `None` once it has begun.
     pub begin_with: Option<Seed>,
     /// Seed under which the timeline has begun.
     pub begun: Option<Seed>,
     /// Forks that the timeline has taken.
     pub path: Path,
-    /// Fork at the root moment, if the timeline will begin as a child of it.
+    /// Fork with which the timeline will begin, if it will be a child of the root moment.
     pub fork_with: Option<Fork>,
-    /// Length of the workload after *ready*, in nanoseconds of vtime.
+    /// Duration of the workload after *ready*, in nanoseconds of vtime.
     pub duration_ns: Option<u64>,
-    /// A command to run once the timeline has begun; its node powers off after it.
+    /// Command that runs on the first node once the timeline has begun. The node powers off after it.
     #[serde(with = "as_json")]
     pub command: Option<Exec>,
     /// Progress of the fault plan, if there is one.
     pub faults: Option<FaultProgress>,
-    /// Commands of the test template, if there is one and the timeline has begun.
+    /// Commands of the test template. `None` without a template or before the timeline begins.
     pub commands: Option<Commands>,
-    /// Streams for the random draws of Everett's endpoints on the wire.
+    /// Random streams of Everett's endpoints on the wire.
     pub host: Streams,
-    /// Times without faults that programs asked for.
+    /// Quiet periods that programs requested.
     pub quiet: Vec<Period>,
-    /// Nodes whose services are restarted because others were, each once: vtimes in nanoseconds and nodes, in this order.
+    /// Restarts of services that depend on restarted services: vtime in nanoseconds and node, ordered. A node occurs
+    /// once.
     pub restarts: Vec<(u64, u16)>,
 }
 
@@ -83,7 +84,7 @@ impl Default for Course {
 }
 
 impl Course {
-    /// Returns the vtime at which all nodes were ready.
+    /// Returns the vtime of the root moment, at which all nodes were ready, in nanoseconds.
     pub(super) fn root_ns(&self) -> Option<u64> {
         match self.stage {
             Stage::Booting => None,
@@ -97,7 +98,7 @@ impl Course {
         }
     }
 
-    /// Returns the check by Everett that runs at this stage, if any.
+    /// Returns the check that Everett makes over the wire at this stage, if there is one.
     fn talks<'c>(&self, checks: &'c [WorldCheck]) -> Option<&'c Arc<HostCheck>> {
         match self.stage {
             Stage::Checking { next, started: true, .. } => match checks.get(next) {
@@ -151,7 +152,7 @@ impl Course {
         if self.faults.as_ref().is_some_and(|faults| faults.active.len() > LINES_MAX) {
             return fail("more faults are active than a plan can have lines");
         }
-        // A test template that turns out to be invalid ends the timeline.
+        // An invalid test template ends the timeline when it begins, so the stage `Done` has no commands.
         let has_commands = has_begun && has_template && !matches!(self.stage, Stage::Done { .. });
         if has_commands && self.commands.is_none() || self.commands.is_some() && !(has_begun && has_template)
         {
@@ -169,8 +170,8 @@ impl Course {
     }
 }
 
-/// Serialization of a command as JSON. The protocol's types omit optional fields, which the stored form (postcard)
-/// cannot represent.
+/// JSON form of a command. The stored form (postcard) needs all fields, and the protocol's types leave out optional
+/// ones.
 mod as_json {
     use everett_protocol::Exec;
     use serde::de::{Deserialize, Deserializer, Error as _};
@@ -187,15 +188,15 @@ mod as_json {
     }
 }
 
-/// Stored state of a timeline, without its world, scripts and fault plan.
+/// Stored state of a timeline, without its world, agent scripts and fault plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionState {
     version: u32,
     nodes: Vec<SessionOfNode>,
     course: Course,
-    /// Events that could not be reported yet.
+    /// Events whose vtime the whole world has not reached.
     reporting: Reporting,
-    /// Progress of a check by Everett, while one runs.
+    /// Connection of a running check that Everett makes over the wire.
     talk: Option<TalkState>,
 }
 
@@ -206,7 +207,7 @@ impl SessionState {
         self.course.begun.or(self.course.begin_with)
     }
 
-    /// Returns the vtime of *ready* in nanoseconds, if the timeline is past it.
+    /// Returns the vtime of *ready* in nanoseconds, if the timeline has reached it.
     #[must_use]
     pub fn ready_ns(&self) -> Option<u64> {
         self.course.root_ns()
@@ -218,15 +219,15 @@ impl SessionState {
         self.talk.is_some()
     }
 
-    /// Iterates over the nodes' names, each with the phase of its conversation.
+    /// Returns each node's name with the phase of its conversation.
     pub fn phases(&self) -> impl Iterator<Item = (&str, Phase)> {
         self.nodes.iter().map(|node| (&*node.node, node.conversation.phase()))
     }
 
-    /// Returns the stored form.
+    /// Returns the state in its stored form.
     ///
     /// # Errors
-    /// Returns an error if it is longer than [`SESSION_BYTES_MAX`].
+    /// Returns an error if the stored form is longer than [`SESSION_BYTES_MAX`].
     pub fn to_bytes(&self) -> Result<Vec<u8>, StateError> {
         let bytes = postcard::to_stdvec(self).map_err(StateError::Malformed)?;
         if bytes.len() > SESSION_BYTES_MAX {
@@ -235,15 +236,15 @@ impl SessionState {
         Ok(bytes)
     }
 
-    /// Decodes the stored form.
+    /// Decodes a stored state.
     ///
     /// # Errors
-    /// Returns an error if the bytes are not exactly one session of this version.
+    /// Returns an error if the bytes are not exactly one state of this version.
     pub fn from_bytes(bytes: &[u8]) -> Result<SessionState, StateError> {
         if bytes.len() > SESSION_BYTES_MAX {
             return Err(StateError::TooLong { bytes: bytes.len() });
         }
-        // The version comes first, so that a session of another version is distinguished from a damaged one.
+        // The version comes first, so a state of another version differs from a damaged one.
         let (version, _) = postcard::take_from_bytes::<u32>(bytes).map_err(StateError::Malformed)?;
         if version != SESSION_VERSION {
             return Err(StateError::Version(version));
@@ -253,7 +254,8 @@ impl SessionState {
         if rest.is_empty() { Ok(state) } else { Err(StateError::Trailing(rest.len())) }
     }
 
-    /// Checks that a timeline with these scripts can have this state. The conversations check themselves.
+    /// Checks that a timeline with these agent scripts can have this state. Conversations are checked when they are
+    /// restored.
     fn check<'p>(
         &self,
         plans: impl Iterator<Item = &'p AgentScript>,
@@ -298,8 +300,7 @@ fn check_place(place: &NodeCourse) -> Result<(), StateError> {
 }
 
 impl Timeline {
-    /// Returns the state: everything but the world, the agents' scripts, the fault plan, and the events that can be
-    /// taken.
+    /// Returns the state of the timeline. See the [module](self) for what it leaves out.
     #[must_use]
     pub fn save(&mut self) -> SessionState {
         let talk = self.save_talk();
@@ -318,7 +319,7 @@ impl Timeline {
         }
     }
 
-    /// Puts the first node's conversation into this state, in a timeline that has begun.
+    /// Puts the first node's conversation into the given state and lets the timeline begin.
     #[cfg(test)]
     pub(crate) fn begun_with(&mut self, conversation: crate::world::conversation::state::ConversationState) {
         let mut state = self.save();
@@ -334,10 +335,10 @@ impl Timeline {
         self.nodes[0].conversation = conversation;
     }
 
-    /// Creates a timeline that continues from `state`, in a world that was restored to the same point.
+    /// Creates a timeline that continues from `state`. The caller has restored `world` to the same point.
     ///
     /// # Errors
-    /// Returns an error if a timeline with these plans cannot have this state.
+    /// Returns an error if a timeline with these agent scripts cannot have this state.
     pub fn resume(
         world: World,
         plans: Vec<AgentScript>,
@@ -349,12 +350,11 @@ impl Timeline {
         Ok(timeline)
     }
 
-    /// Continues from `state`. The caller has restored the world to the same point. Events that were not taken are
-    /// dropped.
+    /// Continues from `state`. The caller has restored the world to the same point. Pending events are dropped.
     ///
     /// # Errors
-    /// Returns an error if a timeline with these plans cannot have this state. If a conversation refuses its part,
-    /// those before it have been restored already.
+    /// Returns an error if a timeline with these agent scripts cannot have this state. An error of a conversation
+    /// leaves the conversations before it restored.
     pub fn restore(&mut self, state: SessionState) -> Result<(), StateError> {
         state.check(self.nodes.iter().map(|session| session.conversation.plan()), &self.checks)?;
         for (session, then) in self.nodes.iter_mut().zip(state.nodes) {

@@ -1,4 +1,4 @@
-//! Stored sessions, valid and damaged. That storing changes nothing is tested with guests (`everett/tests/guest`).
+//! Tests of stored sessions, valid and damaged. `everett/tests/guest` tests with guests that storing changes nothing.
 
 use everett_streams::Seed;
 use everett_vmm::digest::Digest;
@@ -8,7 +8,7 @@ use super::*;
 use crate::world::conversation::Conversation;
 use crate::world::conversation::tests::plan;
 
-/// Returns a trail with these points. A trail cannot be made from points, so it is decoded from its stored form.
+/// Returns a trail with these points. Trails cannot be made from points, so the trail is decoded from its stored form.
 fn trail(interval_ns: u64, points: &[u64]) -> Trail {
     let points: Vec<_> = points.iter().map(|&at| (at, Digest([7; 32]))).collect();
     postcard::from_bytes(&postcard::to_stdvec(&(interval_ns, points)).unwrap()).unwrap()
@@ -92,7 +92,7 @@ fn a_state_survives_its_stored_form() {
 fn other_versions_and_trailing_bytes_are_refused() {
     let other = SessionState { version: 77, ..state() }.to_bytes().unwrap();
     assert!(matches!(SessionState::from_bytes(&other), Err(StateError::Version(77))));
-    // The version is read first, so the bytes after it need not decode.
+    // The version is decoded first, so the other bytes can be invalid.
     assert!(matches!(SessionState::from_bytes(&[78]), Err(StateError::Version(78))));
     let mut longer = state().to_bytes().unwrap();
     longer.extend([0, 0]);
@@ -145,8 +145,7 @@ fn states_that_do_not_fit_are_refused() {
 }
 
 proptest! {
-    /// A state that decodes from garbage can be stored, and the stored form decodes to the same state, whether the
-    /// state passes the check or not.
+    /// Bytes that happen to decode as a state, valid or invalid, give the same state after storing.
     #[test]
     fn garbage_is_refused_or_checked(mut bytes in prop::collection::vec(any::<u8>(), 0..300), versioned: bool) {
         if let (true, Some(first)) = (versioned, bytes.first_mut()) {
@@ -158,8 +157,7 @@ proptest! {
         }
     }
 
-    /// A real state with some bytes changed is refused, or checked without a panic. A state that passes can be stored
-    /// again.
+    /// The check of a real state with some changed bytes does not panic. A state that passes can be stored again.
     #[test]
     fn a_damaged_state_is_refused_or_checked(
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4), cut in any::<prop::sample::Index>(),

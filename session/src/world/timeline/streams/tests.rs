@@ -1,4 +1,4 @@
-//! Tests that all streams restart at a fork, and that running a timeline draws nothing by itself.
+//! Tests that all streams restart at a fork, and that a running timeline draws nothing by itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -27,8 +27,7 @@ use crate::world::conversation::tests::plan;
 use crate::world::event::What;
 use crate::world::timeline::restart_point::RestartPoint;
 
-/// Returns a timeline of two guests that halt for ever, with a port for Everett on the wire, before anything has been
-/// executed.
+/// Returns a timeline at power-on with two guests that halt forever, and a port for Everett on the wire.
 fn booting() -> Timeline {
     let folder = tempfile::tempdir().unwrap();
     let kernel = folder.path().join("kernel");
@@ -58,7 +57,7 @@ fn timeline(seed: u64) -> Timeline {
     timeline
 }
 
-/// Returns the next value of every purpose of every owner in the timeline.
+/// Returns the next value of each purpose of each owner.
 fn next(timeline: &mut Timeline) -> BTreeMap<String, u64> {
     let mut values = BTreeMap::new();
     for owner in OwnerKind::ALL {
@@ -112,8 +111,8 @@ fn every_purpose_draws_other_values_after_a_fork() {
     assert_eq!(next(&mut forked(1, 2)), values[3], "a child must be the same each time");
 }
 
-/// By default, the boot seed and the seed are both 0. All draws must differ nevertheless, the VM generation IDs among
-/// them: a guest's kernel ignores a new ID that is equal to its old one.
+/// By default the boot seed and the timeline's seed are both 0. All draws must still differ. In particular, a guest's
+/// kernel ignores a new VM generation ID that equals the old one.
 #[test]
 fn a_timeline_under_the_boot_seed_repeats_no_draw_of_the_boot() {
     let mut timeline = booting();
@@ -126,7 +125,7 @@ fn a_timeline_under_the_boot_seed_repeats_no_draw_of_the_boot() {
     timeline.begin_here(Seed::new(0)).unwrap();
     for (owner, (boot, begun)) in boot.into_iter().zip(streams(&mut timeline)).enumerate() {
         for purpose in Purpose::each() {
-            // Compares the first word of each, since some streams have been drawn from already.
+            // Compares only first values, because some streams have been used already.
             let first = |streams: &Streams| {
                 let mut streams = streams.clone();
                 streams.get(purpose).set_word_pos(0);
@@ -139,7 +138,7 @@ fn a_timeline_under_the_boot_seed_repeats_no_draw_of_the_boot() {
     assert_eq!(BTreeSet::from_iter(of_boot.iter().chain(&begun)).len(), 4, "{of_boot:x?} {begun:x?}");
 }
 
-/// Restarts that fail: a node that loses power stays off.
+/// Restart sources that fail, so that a node without power stays off.
 pub(in crate::world::timeline) struct NoRestarts;
 
 impl Restarts for NoRestarts {
@@ -151,7 +150,7 @@ impl Restarts for NoRestarts {
     }
 }
 
-/// Faults that draw nothing in this world, because no frame is on a link and no node has a disk.
+/// Faults that draw nothing in this world, which has no frames and no data disks.
 const PLAN: &str = r#"
     {"at":"10ms","for":"30ms","fault":"partition","links":"all"}
     {"at":"20ms","for":"30ms","fault":"latency","links":"all","extra":{"uniform":["1ms","2ms"]}}
@@ -170,11 +169,11 @@ fn continuing_draws_nothing() {
     timeline.faults = Some(faults);
     timeline.course.stage = Stage::Running { root: 0 };
     let before = next(&mut timeline);
-    // The guests have no agents and cannot run test commands, so the commands are taken out during the run.
+    // The guests have no agents to run test commands, so the commands are removed during the run.
     let commands = (timeline.course.commands.take(), timeline.composing.take());
     timeline.take_events();
 
-    // The run covers the whole plan and at least one digest.
+    // The run covers the whole plan and at least one digest of the trail.
     timeline.run(&Until::vtime(150_000_000));
     assert_eq!(timeline.vtime(), 150_000_000);
     assert_eq!(timeline.trail().points().last().map(|&(vtime, _)| vtime), Some(100_000_000));
