@@ -94,7 +94,8 @@ fn finding_files_need_no_history() {
     let output = everett(folder.path(), &["runs", "import", "f.finding", "-o", "imported"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
-    let expected = "not in the history of runs, which this build lacks; a full build records it: everett runs add imported";
+    let expected =
+        "this build has no history of runs; to record the run, use a full build: everett runs add imported";
     assert_eq!(text.lines().filter(|line| *line == expected).count(), 1, "{text}");
     assert!(folder.path().join("imported/run.json").is_file());
     assert!(!folder.path().join("cache/history.sqlite").exists());

@@ -102,7 +102,7 @@ fn items_in_use_are_kept() {
     let output = lab.everett(&["cache", "prune", "--older-than", "0s"]);
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(error.contains("another process builds or looks for an image"), "{error}");
+    assert!(error.contains("another process is building or looking up an image"), "{error}");
     assert_eq!(lab.listed().len(), 3);
     drop(gate);
     assert_eq!(lab.records(&ALL).len(), 3);

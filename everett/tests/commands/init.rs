@@ -63,7 +63,10 @@ fn nothing_is_overwritten() {
     let folder = folder();
     fs::write(folder.path().join("world.toml"), "mine").unwrap();
     let error = refused(folder.path(), &["init", "memcached"]);
-    assert_eq!(error, "everett: world.toml exists, and init overwrites nothing; name another file with -o\n");
+    assert_eq!(
+        error,
+        "everett: world.toml exists already, and init does not overwrite it; name another file with -o\n"
+    );
     assert_eq!(fs::read_to_string(folder.path().join("world.toml")).unwrap(), "mine");
     std::os::unix::fs::symlink("nowhere", folder.path().join("link.toml")).unwrap();
     assert!(refused(folder.path(), &["init", "memcached", "-o", "link.toml"]).contains("link.toml exists"));

@@ -172,7 +172,8 @@ fn prune_removes_runs_and_nothing_else() {
     assert_eq!(lab.records(&[]).len(), 3);
     let text = lab.prints(&["runs", "prune", "--keep", "1"]);
     assert!(
-        text.contains("a  (other files are in it and stay)") && text.contains("2 runs removed, 1 left"),
+        text.contains("a  (its folder stays, because it has other files)")
+            && text.contains("2 runs removed, 1 left"),
         "{text}"
     );
     let left: Vec<_> = fs::read_dir(lab.path("a")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -191,8 +192,8 @@ fn prune_says_what_stays_in_a_folder_that_is_not_the_run() {
     lab.explored("b", "other", 9_000, &["x"]);
     fs::remove_file(lab.path("a/run.json")).unwrap();
     let text = lab.prints(&["runs", "prune", "--keep", "1"]);
-    assert!(text.contains("b  (it holds another exploration, which stays)"), "{text}");
-    assert!(text.contains("a  (no run is in it any more; it stays)"), "{text}");
+    assert!(text.contains("b  (its folder stays, because it holds another exploration)"), "{text}");
+    assert!(text.contains("a  (its folder stays, because it holds no run any more)"), "{text}");
 }
 
 /// A run in which a process explores, and a folder that is not the recorded run, stay.

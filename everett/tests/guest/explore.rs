@@ -431,7 +431,7 @@ fn a_killed_exploration_continues_as_if_it_had_not_been_killed() {
     a_shrinking_that_is_interrupted_leaves_a_file(&place, &whole);
     a_recorded_finding_has_its_whole_timeline_in_the_page(&place, &whole);
     let replay = place.everett(&["replay", &killed, "1", "-q"]);
-    assert_eq!(replay.status.code(), Some(1), "the finding is not found again: {}", shown(&replay));
+    assert_eq!(replay.status.code(), Some(1), "the finding does not show again: {}", shown(&replay));
     for branch in ["b7", "b20", "b39"] {
         let replay = place.everett(&["replay", &killed, branch, "-q"]);
         assert!(matches!(replay.status.code(), Some(0 | 1)), "{}", shown(&replay));
@@ -550,7 +550,7 @@ fn a_shrinking_that_is_interrupted_leaves_a_file(place: &TestFolder, run: &str) 
     ] {
         let again = place.everett(&arguments);
         assert_eq!(again.status.code(), Some(1), "the finding is gone: {}", shown(&again));
-        assert!(shown(&again).contains("as it was recorded"), "{}", shown(&again));
+        assert!(shown(&again).contains("equal to the recorded one"), "{}", shown(&again));
     }
 }
 
@@ -593,7 +593,7 @@ fn a_short_exploration_has_few_branches_in_flight() {
     let shrunk = place.everett(&["shrink", &run, "1"]);
     assert_eq!(shrunk.status.code(), Some(1), "{}", shown(&shrunk));
     let replay = place.everett(&["replay", &format!("{run}/regression-1.json"), "-q"]);
-    assert!(shown(&replay).contains("as it was recorded"), "{}", shown(&replay));
+    assert!(shown(&replay).contains("equal to the recorded one"), "{}", shown(&replay));
     let report = place.everett(&["report", &run, "--all"]);
     assert!(shown(&report).contains("branches had checks"), "{}", shown(&report));
 }

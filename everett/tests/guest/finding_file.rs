@@ -166,7 +166,7 @@ fn a_finding_is_found_again_elsewhere_from_one_file() {
     let words = words_of(&PathBuf::from(&run).join("world"));
     fs::write(&words, "word=other").unwrap();
     let error = refused(&elsewhere(&cache, &["replay", &run, "1", "-q"]));
-    assert!(error.contains("conf/words: this file is not the one of the finding"), "{error}");
+    assert!(error.contains("conf/words: the file has changed since the finding was exported"), "{error}");
     fs::write(&words, "word=number").unwrap();
     // So is a changed file of the images.
     let images = PathBuf::from(&run).join("world/everett.images");

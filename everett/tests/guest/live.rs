@@ -147,7 +147,7 @@ fn lines(text: &str) -> Vec<String> {
     let last = |line: &'_ str| line.trim_end().rsplit('\r').next().unwrap_or_default().trim().to_owned();
     let shown = stripped.lines().map(last).filter(|line| {
         let timed =
-            ["branches were run in", "where the time went", "by quarters", "status ", "are recorded, in"];
+            ["branches ran in", "CPU time by activity", "by quarter of", "status ", "are recorded; this"];
         !line.is_empty() && timed.iter().all(|timed| !line.contains(timed))
     });
     shown.map(|line| line.replace("viewed", "plain")).skip_while(|line| !line.starts_with("FOUND")).collect()
@@ -169,7 +169,7 @@ fn the_view_changes_nothing_and_leaves_the_lines_of_plain_mode() {
     let (viewed, plain) = (lines(&all), lines(&plain));
     // The history of runs compares the second run with the first one.
     let same = |lines: &[String]| -> Vec<String> {
-        lines.iter().filter(|line| !line.contains("the run before")).cloned().collect()
+        lines.iter().filter(|line| !line.contains("the previous run")).cloned().collect()
     };
     assert_eq!(same(&viewed), same(&plain));
     assert_eq!(place.digest("viewed"), place.digest("plain"));

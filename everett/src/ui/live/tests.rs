@@ -227,7 +227,7 @@ fn what_an_operator_must_know_is_in_the_frame() {
     let rows = frame(&model);
     assert!(rows[0].contains("INEXACT"), "{rows:#?}");
     assert!(
-        rows[23].starts_with(" Ending: results are being written. Ctrl-C again ends at once."),
+        rows[23].starts_with(" Ending: writing results. Press Ctrl-C again to end at once."),
         "{rows:#?}"
     );
     let mut broken = record(9, 1, Vec::new());

@@ -69,7 +69,7 @@ fn a_finding_of_a_compose_file_is_found_again_without_its_project() {
     let refused = everett(&["runs", "export", text(&run), "1", "-o", text(&file)]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(
-        shown(&refused).contains("layout is only on this host; --with-images carries it"),
+        shown(&refused).contains("layout exists only on this host; export with --with-images"),
         "{}",
         shown(&refused)
     );

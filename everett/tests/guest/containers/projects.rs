@@ -115,7 +115,7 @@ impl Project {
 
         let again = everett(&folder, None, &["replay", &run, "1"]);
         let said = String::from_utf8_lossy(&again.stdout).into_owned();
-        assert!(said.contains("the finding is found again"), "{}", shown(&again));
+        assert!(said.contains("the finding shows again"), "{}", shown(&again));
         assert!(said.contains(", on its recorded trail at all "), "{}", shown(&again));
 
         let control = text(&runs.path().join("control")).to_owned();
