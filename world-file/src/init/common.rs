@@ -127,7 +127,7 @@ pub(super) fn properties(units: &[String]) -> String {
         named.push(name);
     }
     out.push_str(
-        "# A line that at least one timeline should print. The report says so if none does.\n# [[property]]\n# name = \"recovery happens\"\n# unit = \"server\"\n\
+        "# A line that at least one timeline should print. If none prints it, the report says so.\n# [[property]]\n# name = \"recovery happens\"\n# unit = \"server\"\n\
          # sometimes = \"(?i)recover\"\n",
     );
     out

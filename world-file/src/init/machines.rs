@@ -84,7 +84,7 @@ pub(super) fn of_package(name: &str, wanted: &Wanted) -> Result<Parts, Error> {
         }
         let _ = writeln!(
             text,
-            "ready = {} # a client sees by this that the server is up",
+            "ready = {} # the service is ready when this check passes",
             ready(port, Some(server))
         );
         if server.state.is_some() {
@@ -181,7 +181,7 @@ pub(super) fn of_image(
             (false, Some(port)) => {
                 let _ = writeln!(
                     text,
-                    "ready = {} # a client sees by this that the server is up",
+                    "ready = {} # the service is ready when this check passes",
                     ready(port, server)
                 );
             }
