@@ -20,7 +20,7 @@
 //! **Invariants.**
 //! - No decision of Everett depends on a report, so figures may be floats.
 //! - In Markdown, text from worlds and guests is in code spans and blocks that it cannot leave, with control
-//! characters escaped.
+//!   characters escaped.
 
 pub mod assertions;
 mod commands;

@@ -20,7 +20,7 @@
 //! **Invariants.**
 //! - Text from guests and files reaches the page as text: escaped, on one line, with hidden characters visible.
 //! - The content security policy allows only the page's own script and style. Even if foreign markup got into the
-//! page, it could not run or load anything.
+//!   page, it could not run or load anything.
 
 mod about;
 mod causality;
