@@ -48,8 +48,8 @@ pub fn kernel(folder: &Path, pages: u64) -> Result<PathBuf, String> {
     file(folder, code(pages, false))
 }
 
-/// Writes the kernel file of a guest that also counts its page writes down in RCX and writes to a port without a device
-/// when RCX reaches zero.
+/// Writes the kernel file of a guest that also counts its page writes down in RCX. When RCX reaches zero, the guest writes
+/// to a port without a device.
 ///
 /// # Errors
 /// Returns a one-line message if the file cannot be assembled or written.

@@ -67,7 +67,8 @@ pub(crate) fn it_fits_a_narrow_window() -> Ran {
     Ok(())
 }
 
-/// Without its script, the page has all sections, tables, charts and the static map, and no controls that do nothing.
+/// Without its script, the page has all sections, tables and charts, and the static map. It has no controls that do
+/// nothing.
 pub(crate) fn it_is_complete_without_its_script() -> Ran {
     let mut browser = open(b"<!doctype html><title>empty</title>", 1280, 900)?;
     browser.call("Emulation.setScriptExecutionDisabled", &json!({ "value": true })).unwrap();

@@ -37,7 +37,7 @@ pub struct Args {
     /// The world file
     #[arg(required_unless_present = "kernel")]
     pub world: Option<PathBuf>,
-    /// The node, if the world has several
+    /// The node to boot, if the world has several
     #[arg(long, value_name = "NAME", requires = "world")]
     pub node: Option<String>,
     /// Boot this vmlinux or bzImage instead of the image's kernel

@@ -43,7 +43,7 @@ pub enum CacheCommand {
     },
 }
 
-/// Default of `--older-than` if `--keep` is not given either, in seconds.
+/// Default of `--older-than`, in seconds. It does not apply with `--keep`.
 const AGE_DEFAULT_S: u64 = 7 * 24 * 3600;
 const SECOND_NS: u64 = 1_000_000_000;
 

@@ -49,7 +49,7 @@ pub struct Args {
     /// Number of futures that run in parallel [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
-    /// Memory for moments [default: a quarter of the host's]
+    /// Memory for moments [default: a quarter of the host's memory]
     #[arg(long, value_name = "SIZE", value_parser = units::parse_size_bytes)]
     pub memory: Option<u64>,
     /// Engine

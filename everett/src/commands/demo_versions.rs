@@ -1,7 +1,7 @@
 //! Prepares the demo's images with the package versions behind its figures in the README.
 //!
-//! A trail depends on the image, and the image on the packages. So the demo starts from a lock that comes with
-//! Everett, unless the world already has one.
+//! A trail depends on the image, and the image on the packages. If a world has no lock yet, the demo
+//! therefore starts from a lock that comes with Everett.
 
 use std::fs;
 use std::path::Path;
@@ -50,7 +50,7 @@ fn is_gone(error: &anyhow::Error) -> bool {
     matches!(error, Some(image::Error::Apt(apt::Error::Gone { .. }) | image::Error::Lock(_)))
 }
 
-/// Prints whether the packages and the agent are those behind the README's figures.
+/// Prints whether packages and agent equal those behind the README's figures.
 fn tell(ui: &Ui, path: &Path) -> anyhow::Result<()> {
     let seen: Lock = read(SEEN)?;
     let Some(used) = Lock::read(path)? else { return Ok(()) };

@@ -16,7 +16,7 @@ use crate::ui::{Ui, style};
 pub struct Args {
     /// Examine only /dev/kvm, with a hundred runs for each property
     ///
-    /// This takes minutes. The exit status is 0 if /dev/kvm held every property that an exact kvm engine needs, else
+    /// This takes minutes. The exit status is 0 if /dev/kvm has every property that an exact kvm engine needs, else
     /// 1.
     #[arg(long)]
     pub prove: bool,

@@ -40,8 +40,8 @@ use crate::ui::{Ui, live, printable, style};
                         from --branches or --budget; see docs/exploring.md."
 )]
 pub struct Args {
-    /// The world file, with its `[explore]`, `[faults]` and `[[property]]` tables [default: world.toml, else a compose file,
-    /// in the current folder]
+    /// The world file, with its `[explore]`, `[faults]` and `[[property]]` tables [default: world.toml, else a
+    /// compose file, in the current folder]
     pub world: Option<PathBuf>,
     /// The seed [default: the world file's, else 0]
     #[arg(long, value_name = "N")]
@@ -219,7 +219,7 @@ fn share(ppm: u32) -> String {
     format!("{percent} % of them")
 }
 
-/// How an exploration is shown, and what it writes besides the results in its run directory.
+/// Display of an exploration, and what it records besides its results.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Form {
     /// True to record the exploration in the history of runs.

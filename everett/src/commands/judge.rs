@@ -39,8 +39,8 @@ impl<'l> Judge<'l> {
         own.saturating_sub(self.excused).saturating_add(self.findings)
     }
 
-    /// Returns an event as the command reports it. If the event is a finding of the session that does not count, it
-    /// becomes an effect: the world ignores its property, or a fault explains it.
+    /// Returns an event as the command reports it. The session's findings may not count, because the world ignores
+    /// the property or a fault explains the finding. Such a finding becomes an effect.
     pub(super) fn worded<'e>(&self, event: &'e Event) -> Cow<'e, Event> {
         let What::Finding { text, .. } = &event.what else { return Cow::Borrowed(event) };
         if !self.witness.excuses(event) {

@@ -28,10 +28,10 @@
 //!
 //! - `age`: parsing of ages
 //! - `common`: world, image, seed and start of a run
-//! - `demo_agent`: comparison of the agent with the README's
+//! - `demo_agent`: comparison of the agent with the one behind the README's figures
 //! - `demo_versions`: package versions of the demo
 //! - `engine_choice`: options that choose the engine
-//! - `engine_options`: options that set how it executes
+//! - `engine_options`: options that set how the engine executes
 //! - `exploration`: a run directory and the setting of its branches
 //! - `explore_display`: display of a running exploration
 //! - `history`: the history of runs

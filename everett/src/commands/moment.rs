@@ -168,7 +168,7 @@ fn save(ui: &Ui, asked: Asked, place: &TimelinePoint, name: Option<&str>) -> any
     tell(ui, name, &header, None)
 }
 
-/// Formats a duration as a whole number of the largest unit in which it is whole.
+/// Formats a duration exactly, in the largest unit that gives a whole number.
 fn exact(ns: u64) -> String {
     let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
     let unit = units.into_iter().find(|(_, factor)| ns.is_multiple_of(*factor));

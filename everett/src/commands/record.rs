@@ -107,8 +107,8 @@ enum Made {
     Different(String),
 }
 
-/// Records the timelines of the findings of an ended exploration, in their order, and then of branches that reached
-/// new states. Stops when `budget_ns` of host time are used up. Writes the outcome into the run directory.
+/// Records timelines of an ended exploration: first of its findings, in order, and then of branches that reached new
+/// states. Stops when `budget_ns` of host time are used up. Writes the outcome into the run directory.
 pub(super) fn findings(
     ui: &Ui,
     setting: &Setting,

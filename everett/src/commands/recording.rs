@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(scene.left_out + scene.messages.len() as u64, count);
     }
 
-    /// A recording is made again only if the file is that of another branch, or is not readable.
+    /// If the file belongs to another branch, or is not readable, the recording is made again.
     #[test]
     fn a_file_is_recognised_by_its_path_and_trail() {
         let run = tempfile::tempdir().unwrap();

@@ -43,7 +43,7 @@ use crate::ui::{Ui, printable, style};
 pub struct Args {
     /// The run directory, a finding file or a regression file
     pub run: PathBuf,
-    /// Number of a finding, or of a branch as in b17
+    /// Number of a finding such as 1, or of a branch such as b17
     pub id: Option<Id>,
     /// The world file of a regression file, if one of the two was moved
     #[arg(long, value_name = "PATH")]

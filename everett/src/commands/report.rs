@@ -33,7 +33,7 @@ use crate::ui::{Ui, style};
 /// `everett report`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Without --html, --data, --all and -o it prints what matters most, on one screen. docs/report.md describes the page, \
+    after_help = "Without --html, --data, --all and -o, it prints a summary that fits one screen. docs/report.md describes the page, \
                         docs/report-data.md the data."
 )]
 pub struct Args {

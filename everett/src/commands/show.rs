@@ -21,7 +21,7 @@ use crate::ui::{Ui, printable, style};
 pub struct Args {
     /// The run directory
     pub run: PathBuf,
-    /// Number of a finding, or of a branch as in b17
+    /// Number of a finding such as 1, or of a branch such as b17
     pub id: Option<Id>,
     /// Print all evidence of a finding, or all findings of a run
     #[arg(long)]

@@ -3,8 +3,8 @@
 //! `httparse` parses the head. No HTTP server crate is used, because every bound must hold: the size of the head, the
 //! time of a connection, and the number of connections. A connection carries one request without a body.
 //!
-//! A page of another site cannot read the report. Its browser sends the host name of that site, even if the name
-//! resolves to this host (DNS rebinding), and the server refuses other host names than its own.
+//! A page of another site cannot read the report. The browser sends the host name of that site, even if the name
+//! resolves to this host (DNS rebinding). The server refuses requests with another host name than its own.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};

@@ -4,7 +4,7 @@
 //! * [`exploration_facts`]: facts that displays of an exploration show
 //! * [`live`]: live view of an exploration; `no_live` replaces it in builds without the feature `view`
 //! * [`progress`]: progress bars
-//! * [`style`]: colours
+//! * [`style`]: colours of text
 //!
 //! **Invariants.** With `--json`, standard output has only JSON lines. Bars and colours appear only on terminals.
 //! Text from a guest never reaches a terminal with control characters: commands pass it through [`printable`], and

@@ -36,7 +36,7 @@ segment = "1500ms"
 horizon = "1500ms"
 in_flight = 8
 "#;
-/// Seeds of explorations, each with a finding of its own.
+/// Seeds of explorations. Each exploration has a different finding.
 const SEEDS: [&str; 3] = ["1", "2", "3"];
 
 fn found(output: &Output) -> Value {

@@ -144,7 +144,7 @@ impl Screen {
 /// Returns the lines without colours, and without lines whose figures differ from run to run.
 fn lines(text: &str) -> Vec<String> {
     let stripped = anstream::adapter::strip_str(text).to_string();
-    // Of a bar that was redrawn in place, keeps the last state.
+    // Keeps only the last state of a bar that was redrawn in place.
     let last = |line: &'_ str| line.trim_end().rsplit('\r').next().unwrap_or_default().trim().to_owned();
     let shown = stripped.lines().map(last).filter(|line| {
         let timed =

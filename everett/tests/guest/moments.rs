@@ -1,5 +1,5 @@
-//! The two moments of a boot that Everett stores: the restart point, at which disks and network cards have no driver
-//! yet, and *ready*, which is the same under every seed.
+//! The two moments of a boot that Everett stores. At the restart point, disks and network cards have no driver yet.
+//! The other moment is *ready*, which is the same under every seed.
 
 use everett_guest_image::configure::Step;
 use everett_protocol::{Bytes, Exec, Operation};
@@ -137,7 +137,7 @@ fn random_numbers_of_the_kernel_follow_the_entropy() {
     let [id, bytes, id_later, bytes_later] = &one[..] else { panic!("{one:?}") };
     assert_eq!((id.len(), id), (36, id_later));
     assert_ne!(bytes, bytes_later);
-    // The second run gets other entropy when it joins, the third only when it is reseeded later.
+    // The second run gets other entropy when it joins. The third gets other entropy only later, when it is reseeded.
     let other = drawn(2, 1);
     assert!(other[0] != one[0] && other[1] != one[1], "{one:?} {other:?}");
     let later = drawn(1, 2);

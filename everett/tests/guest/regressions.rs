@@ -66,7 +66,7 @@ fn explored() -> TestFolder {
     place
 }
 
-/// The finding is reported by the branch in which it comes, and not again by the branches after it.
+/// The branch in which the finding comes reports it. Later branches do not report it again.
 #[test]
 fn a_finding_before_the_last_fork_is_still_there() {
     let place = explored();

@@ -24,7 +24,7 @@ pub struct ScanError(pub String);
 /// Path of a module: the names below the crate's root.
 type ModulePath = Vec<String>;
 
-/// A module with a file of its own, or the inline modules of that file.
+/// Module of a file, together with the inline modules in that file.
 #[derive(Debug, Default)]
 struct Module {
     file: PathBuf,

@@ -99,7 +99,7 @@ impl Causality {
         let causality::Causality { vary, why, futures, error_ppm, root_ns, found_ns, .. } = *causality;
         let point =
             |point: &causality::Point| Point { vtime_ns: point.vtime_ns, share: Share::of(point.count) };
-        // If there are too many points, the first ones are dropped.
+        // Of more than [`POINTS_MAX`] points, only the last ones stay.
         let points = &causality.points;
         let points = points.get(points.len().saturating_sub(POINTS_MAX)..).unwrap_or_default();
         Causality {

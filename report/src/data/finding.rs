@@ -50,9 +50,9 @@ pub struct Finding {
     pub causality: Option<Causality>,
     /// Events before the first hit. `None` after the first [`SCENES_MAX`] findings.
     pub scene: Option<Scene>,
-    /// How often runs find it, with costs in CPU nanoseconds.
+    /// How often runs show the finding, with costs in CPU nanoseconds.
     pub cpu: Outlook,
-    /// How often runs find it, with costs in instructions.
+    /// How often runs show the finding, with costs in instructions.
     pub instructions: Outlook,
     /// Commands that examine the finding further.
     pub commands: Vec<String>,

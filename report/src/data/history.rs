@@ -109,9 +109,9 @@ pub struct Gone {
     pub id: u32,
     /// Status: `resolved` or `rare`.
     pub status: Status,
-    /// How often runs find it, with costs in CPU nanoseconds.
+    /// How often runs show the finding, with costs in CPU nanoseconds.
     pub cpu: Outlook,
-    /// How often runs find it, with costs in instructions.
+    /// How often runs show the finding, with costs in instructions.
     pub instructions: Outlook,
 }
 

@@ -136,7 +136,7 @@ fn asserted(sources: &Sources<'_>, runs: &[Run<'_>], one: &Asserted) -> Property
         state,
         why,
         branches: if failed { one.failed } else { one.held },
-        // Of an assertion that is violated, no branch on which it holds is known.
+        // For a violated assertion, `first` is a branch that violates it.
         example: one.first.filter(|_| !failed),
         counterexample: one.first.filter(|_| failed),
         findings: if failed { judged.findings } else { Vec::new() },

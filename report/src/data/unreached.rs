@@ -1,4 +1,4 @@
-//! Properties that no branch has been able to violate, because no branch had what they judge.
+//! Properties that no branch has been able to violate, because no branch had checks, histories or other input for them.
 
 use std::collections::BTreeSet;
 

@@ -13,7 +13,7 @@ const HOUR_NS: f64 = 3.6e12;
 /// Unit of rates in instructions: a trillion.
 const TRILLION: f64 = 1e12;
 
-/// A finding, with its rates.
+/// Finding with its rates.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RatedFinding {
     /// Number of the finding, from 1.
@@ -28,7 +28,7 @@ pub struct RatedFinding {
     pub branches: u64,
     /// Number of subtrees with a hit.
     pub subtrees: u64,
-    /// Rates at which the search finds it.
+    /// Rates at which the search finds this finding.
     pub findable: Findable,
 }
 

@@ -56,8 +56,8 @@ const SCRIPT: [&str; 6] = [
 
 /// Style of the served page's status bar.
 const LIVE_STYLE: &str = include_str!("assets/live.css");
-/// Text that wraps the script into a function, so that it can start again with new data, and the script that calls
-/// it.
+/// Text that wraps the script into a function, so that the script can start again with new data. The next constant is
+/// the script that calls the function.
 const LIVE_SCRIPT: [&str; 3] = [
     "\"use strict\";\n",
     "// The script of the page, as a function that can start again with new data. `signal` removes its event listeners.\n\

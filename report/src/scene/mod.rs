@@ -23,9 +23,9 @@ pub use fault::Bar;
 pub use operation::{Operation, Outcome};
 pub use story::{StoryLine, facts, lines_told, story};
 
-/// Maximum number of events in a scene. Of more events, the last ones stay.
+/// Maximum number of events in a scene. A longer scene keeps its last events.
 pub const EVENTS_MAX: usize = 20_000;
-/// Maximum number of messages in a scene. Of more messages, the last ones stay.
+/// Maximum number of messages in a scene. A longer scene keeps its last messages.
 pub const MESSAGES_MAX: usize = 20_000;
 
 /// What happened before a finding.

@@ -182,7 +182,7 @@ fn a_single_node_is_not_named_in_its_lines() {
     assert_eq!(scene.events.iter().map(|event| event.lane).collect::<Vec<_>>(), [Some(0), None]);
 }
 
-/// Of a long recording, the last lines and messages stay, which are those before the finding.
+/// A long recording keeps its last lines and messages, i.e. those before the finding.
 #[test]
 fn a_long_recording_has_its_last_lines_and_messages() {
     for count in [EVENTS_MAX + 1, 2 * EVENTS_MAX + 3] {

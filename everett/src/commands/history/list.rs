@@ -166,7 +166,7 @@ fn table(rows: Vec<[String; 7]>) -> Vec<String> {
     rows.iter().map(line).collect()
 }
 
-/// Returns an age in words, such as `3 h ago`.
+/// Returns an age in words, such as `just now`, `5 min` or `3 days`.
 pub(super) fn age(seconds: u64) -> String {
     match seconds {
         0..60 => "just now".to_owned(),

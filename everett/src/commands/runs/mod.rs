@@ -44,8 +44,8 @@ pub enum RunsCommand {
     },
     /// Write a finding, with everything that replays it elsewhere, into one file
     ///
-    /// The file has the world, the files that its world file names, the lock, the records and the evidence. `everett
-    /// replay FILE` runs the finding again on any x86-64 Linux host.
+    /// The file contains the world with all files that it needs, the records and the evidence. `everett replay FILE`
+    /// runs the finding again on any x86-64 Linux host.
     Export {
         /// The run directory
         run: PathBuf,
@@ -59,7 +59,7 @@ pub enum RunsCommand {
         #[arg(long)]
         with_images: bool,
     },
-    /// Unpack a finding file into a run directory with its world, which all commands accept
+    /// Unpack a finding file into a run directory with its world; all commands accept this directory
     Import {
         /// The finding file
         file: PathBuf,

@@ -63,7 +63,7 @@ pub(super) enum Asked {
     Clear,
     /// End the exploration and write its results. The second time, end at once.
     End,
-    /// Stop the process until the shell continues it.
+    /// Suspend the process until the shell continues it.
     Suspend,
     /// No action.
     Nothing,

@@ -64,8 +64,7 @@ fn main() {
             }
         }
         "short" => { sleep(300); return; }
-        // Sends a signal to its process group. A moment later it sends the signal to the supervisor again, because
-        // two equal pending signals would merge.
+        // Signals its process group, and later the supervisor again: equal pending signals would merge.
         "group" => {
             println!("started");
             unsafe { signal(10, caught) };
@@ -165,7 +164,7 @@ fn services_are_stopped_as_the_compose_file_says() {
     assert!(run_file_under(&file, &plan, 13_000 * MS) == events, "a second run differs");
 }
 
-/// Returns how a service ended, and when, in whole tenths of a second after it was asked to end.
+/// Returns how a service ended, and how long after the stop request, in milliseconds rounded down to tenths of a second.
 fn ends(events: &[Event], unit: &str) -> Vec<(String, u64)> {
     let asked = |event: &&Event| matches!(&event.what, What::Effect { text } if text.starts_with(&format!("{unit} is asked")));
     let asked_ns = events.iter().find(asked).expect("it is asked").vtime_ns;
@@ -178,7 +177,7 @@ fn without_orphans<'e>(events: &'e [Event], unit: &str) -> Vec<&'e str> {
     lines(events, unit).into_iter().filter(|line| !line.starts_with("orphan ")).collect()
 }
 
-/// Asserts that orphans that printed before the first end of a service print nothing after it.
+/// Asserts that the orphans which printed before the first end of a service print nothing after it.
 fn assert_orphans_end(events: &[Event], unit: &str) {
     let end_ns = first_end_ns(events, unit);
     let (before, after): (Vec<&Event>, Vec<&Event>) =

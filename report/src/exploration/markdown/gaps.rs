@@ -10,7 +10,7 @@ use everett_explorer::coverage::{FaultGap, Gaps, OrderGap, ValueGap};
 
 /// Maximum number of lines in each list.
 const ENTRIES_SHOWN_MAX: usize = 20;
-/// Maximum number of `sometimes` properties in their list, and of test commands in theirs.
+/// Maximum length of the list of `sometimes` properties, and of the list of test commands.
 const NAMES_SHOWN_MAX: usize = 100;
 
 pub(super) fn write(report: &Report) -> String {
