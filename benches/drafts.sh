@@ -4,11 +4,12 @@
 #     benches/drafts.sh                     all packages, on one machine and on three
 #     benches/drafts.sh nginx mosquitto/3   one package on one machine and on three, another on three
 #
-# For each draft: `everett init`; a boot from power-on, at whose end the checks must pass (vtime of ready, CPU time of the
-# host, which includes 2 s of vtime before the checks); a run of 3 s with the checks; an exploration of 5 branches. The image
-# is built before the boot is timed. An exploration that finds something is a result, not a failure: the row says what.
+# For each draft the script runs `everett init` and builds the image. Then it boots the draft from power-on, at whose
+# end the checks must pass. It prints the vtime of ready, and the CPU time of the host, which includes 2 s of vtime
+# before the checks. Then it runs 3 s with the checks, and explores 5 branches. A finding of the exploration is a
+# result, not a failure: the row names it.
 #
-# EVERETT names the program. BRANCHES is the number of branches. KEEP names a folder that keeps the worlds, the outputs and
+# EVERETT is the program. BRANCHES is the number of branches. KEEP is a folder that keeps the worlds, the outputs and
 # the run directories.
 set -euo pipefail
 everett=$(realpath "${EVERETT:-target/release/everett}")
@@ -24,12 +25,12 @@ else
 fi
 failed=0
 
-# Prints the value of a number or a plain text in the last line of a JSON file that has the key.
+# Prints a number or a plain text from the last line of a JSON file that has the key.
 value() {
     grep -o "\"$1\":[^,}]*" "$2" | tail -n 1 | cut -d : -f 2- | tr -d '"'
 }
 
-# Runs everett with its output in the file $1.out, its errors in $1.err, and its CPU time in seconds in $1.cpu.
+# Runs everett. Writes its output to the file $1.out, its errors to $1.err, and its CPU time in seconds to $1.cpu.
 timed() {
     local name=$1 status=0
     shift

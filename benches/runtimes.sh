@@ -4,13 +4,14 @@
 #     benches/runtimes.sh              three rounds of each
 #     ROUNDS=5 benches/runtimes.sh
 #
-# In each world of benches/runtimes a server and one client exchange lines over loopback. The first run boots the world and
-# stores its boot; it is not timed. A round runs 4 s of vtime of each world from the stored boot. Rounds are interleaved, so that
-# other work on the host disturbs all worlds alike. The client starts with the run, and starting takes up to 0.8 s of the 4 s. CPU
-# time is that of the whole process, with reading the boot and all digests. The table has medians of the rounds. The script fails
-# if the trails of a world differ, or if a run finds something.
+# In each world of benches/runtimes, a server and one client exchange lines over loopback. The first run boots the
+# world and stores the boot; it is not timed. A round then runs 4 s of vtime of each world from its stored boot.
+# Rounds alternate between the worlds, so that other work on the host disturbs all of them alike. The client starts
+# with the run, and starting takes up to 0.8 s of the 4 s. CPU time covers the whole process, including reading the
+# boot and all digests. The table has medians over the rounds. The script fails if the trails of a world differ, or if
+# a run has a finding.
 #
-# EVERETT names the program.
+# EVERETT is the program.
 set -euo pipefail
 everett=$(realpath "${EVERETT:-target/release/everett}")
 rounds=${ROUNDS:-3}
@@ -31,17 +32,17 @@ fail() {
     exit 1
 }
 
-# Prints the value of a number or a plain text in the last line of a JSON file that has the key.
+# Prints a number or a plain text from the last line of a JSON file that has the key.
 value() {
     grep -o "\"$1\":[^,}]*" "$2" | tail -n 1 | cut -d : -f 2- | tr -d '"'
 }
 
-# Prints why a run failed: its last finding, else its last line.
+# Prints why a run failed: its last finding, or else its last line.
 why() {
     { grep '"kind":"finding"' "$place/$1.out" || cat "$place/$1.out" "$place/$1.err"; } | tail -n 1
 }
 
-# Runs a world; its output is in the file WORLD.out, its errors in WORLD.err, its CPU time in WORLD.time.
+# Runs a world. Writes its output to the file WORLD.out, its errors to WORLD.err, and its CPU time to WORLD.time.
 run() {
     local status=0
     TIMEFORMAT='%U %S'

@@ -1,4 +1,4 @@
-// What the processor does in a few places in which processors, emulators and manuals differ; one line each.
+// Prints what the processor does where processors, emulators and manuals differ, one line per case.
 // Usage: gcc -static -O1 processor.c && ./a.out
 #define _GNU_SOURCE
 #include <signal.h>

@@ -1,5 +1,5 @@
-//! Measures the boot of one kernel and initramfs up to the agent's first line, on the soft engine, on QEMU's TCG with
-//! `-icount`, and on plain TCG.
+//! Measures the boot of a kernel and initramfs up to the agent's first line. Compares the soft engine, QEMU's TCG
+//! with `-icount`, and plain TCG.
 //!
 //! `cargo bench -p benches --bench boot [-- --json] [-- --runs N]`
 #![allow(clippy::disallowed_types)] // Benches measure host time.
@@ -19,11 +19,11 @@ use std::time::Instant;
 
 /// Beginning of the agent's first line on the console.
 const FIRST_LINE: &str = "everett-agent:";
-/// Guest memory of all contestants, in MiB.
+/// Guest memory on all engines, in MiB.
 const MEMORY_MIB: u64 = 256;
-/// Limit of vtime; every boot needs less.
+/// Maximum vtime of a boot, in nanoseconds. Every boot needs less.
 const VTIME_MAX_NS: u64 = 60_000_000_000;
-/// Interval of vtime between two checks of the console.
+/// Interval between two checks of the console, in nanoseconds of vtime.
 const LOOK_NS: u64 = 1_000_000;
 
 fn main() -> ExitCode {
@@ -66,7 +66,7 @@ fn run(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// Boots on the soft engine. Returns seconds and guest instructions.
+/// Boots on the soft engine. Returns seconds and the number of guest instructions.
 fn boot_soft(kernel: &Path, initramfs: &Path, caches: CacheConfig) -> Result<(f64, u64), String> {
     let start = Instant::now();
     let mut config = MachineConfig::new(kernel);

@@ -1,10 +1,11 @@
-//! Judges `everett causality` on a cluster of Redis with Sentinel and a planted defect: the client sends one number in 256
-//! to a replica, which takes it. The step that decides a loss is the sending of the lost number, which the finding names.
+//! Measures how often `everett causality` names the right step. The world is a cluster of Redis with Sentinel and a
+//! planted defect: the client sends one number in 256 to a replica, which accepts the number and later loses it. The
+//! right step is the sending of the lost number, which the finding names.
 //!
 //! `cargo bench -p benches --bench causality [-- --seeds N] [-- --keep DIR] [-- --json]`
 //!
-//! For each seed it explores until a write is lost, lets `everett causality` look for the step, and compares. With
-//! `--keep`, run directories stay in a folder, and those that are complete there are not made again.
+//! For each seed the bench explores until a write is lost, runs `everett causality`, and compares the step. `--keep`
+//! keeps run directories in a folder, and reuses complete ones.
 
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
@@ -18,25 +19,25 @@ use serde_json::Value;
 
 /// World file, relative to the project's top folder.
 const WORLD: &str = "examples/redis-sentinel/careless.toml";
-/// Branches after which an exploration gives up. One in twelve shows the loss.
+/// Maximum number of branches of an exploration. One branch in twelve shows the loss.
 const BRANCHES: &str = "600";
-/// Largest distance of two neighbouring vtimes from which futures start, in nanoseconds. The client draws the receiver
-/// of a number when it has written down that it sends it; a fork less than a part of this before does not change the
-/// draw.
+/// Maximum distance of neighbouring vtimes from which futures start, in nanoseconds. The client notes that it sends a
+/// number, and then draws the receiver. A fork just before the draw, by less than a part of this distance, comes too late
+/// to change it.
 const GRID_NS: u64 = 1_000_000;
 
 #[derive(Debug, Parser)]
 struct Args {
-    /// Seeds, from 1
+    /// Number of seeds, from 1
     #[arg(long, default_value_t = 20)]
     seeds: u64,
     /// Folder for run directories [default: a temporary one]
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
-    /// Branches and futures at a time
+    /// Number of branches and futures in parallel
     #[arg(long, default_value_t = 2)]
     jobs: u16,
-    /// One JSON object a line instead of a table
+    /// Print one JSON object per line instead of a table
     #[arg(long)]
     json: bool,
     /// Cargo passes this
@@ -51,18 +52,18 @@ struct Args {
 struct Row {
     bench: &'static str,
     seed: u64,
-    /// Branches until the write was lost.
+    /// Number of branches until the write was lost.
     branches: u64,
-    /// The number that was lost.
+    /// Number that was lost.
     lost: u64,
     futures: u64,
     why: CausalityEnd,
     from_ns: u64,
     to_ns: u64,
-    /// Posterior probability that the jump lies in the interval, in parts of a million.
+    /// Posterior probability that the jump lies in the interval, in parts per million.
     probability_ppm: u32,
     step: String,
-    /// True if the interval is within the sending of the lost number.
+    /// True if the interval lies within the sending of the lost number.
     right: bool,
 }
 
@@ -156,7 +157,7 @@ fn of_seed(args: &Args, folder: &Path, seed: u64) -> anyhow::Result<Row> {
     })
 }
 
-/// Returns the named step, or the one after the interval if nothing is visible in it.
+/// Returns the step that the search names, or the next step if the interval has none.
 fn step(jump: &Jump) -> String {
     let step = jump.steps.first().or(jump.steps_after.first());
     let text = step.map_or("", |step| step.text.trim());
@@ -164,7 +165,8 @@ fn step(jump: &Jump) -> String {
     format!("{next}`{}`", text.split_once(' ').map_or(text, |(_, text)| text.trim()))
 }
 
-/// Returns the number that a finding says was lost, and when its sending began and was answered, in nanoseconds.
+/// Returns the lost number that a finding names, and the vtimes at which it was sent and acknowledged, in
+/// nanoseconds.
 fn lost(text: &str) -> Option<(u64, u64, u64)> {
     let rest = text.strip_prefix("acknowledged add of ")?;
     let (number, rest) = rest.split_once(' ')?;

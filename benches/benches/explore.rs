@@ -1,11 +1,11 @@
-//! Measures how fast Everett explores a cluster (Redis with Sentinel, under load and with faults), and counts the
-//! branches whose replays have equal trails.
+//! Measures how fast Everett explores a cluster (Redis with Sentinel, under load and with faults), and counts replays
+//! with the recorded trail.
 //!
 //! `cargo bench -p benches --bench explore [-- --json] [-- --runs N] [-- --branches N] [-- --replays N] [--
 //! --strategies SEEDS]`
 //!
-//! `--replays N` runs N branches again from seed and path alone, each in a process of its own, and counts equal trails.
-//! `--strategies SEEDS` lets every strategy search for the first finding under each of SEEDS seeds, on one worker.
+//! `--replays N` replays N branches, each in a separate process that knows only the seed and the path. `--strategies
+//! SEEDS` measures how long every strategy searches for its first finding, on one worker, under each of SEEDS seeds.
 
 use benches::everett::{AsEverett, everett};
 use benches::{Report, Samples};
@@ -18,24 +18,24 @@ use std::process::{ExitCode, Stdio};
 
 /// World file, relative to the project's top folder.
 const WORLD: &str = "examples/redis-sentinel/world.toml";
-/// Additional world on which strategies are compared.
+/// Second world for the comparison of strategies.
 const OTHER_WORLD: &str = "examples/redis-lock/world.toml";
 
 #[derive(Debug, Parser)]
 struct Args {
-    /// Rounds
+    /// Number of rounds
     #[arg(long, default_value_t = 1)]
     runs: usize,
-    /// Branches of a round, and maximum number of branches until a strategy's first finding
+    /// Number of branches of a round, and maximum number of branches until a strategy's first finding
     #[arg(long, default_value_t = 60)]
     branches: u64,
-    /// Branches that are run again, each in a process of its own
+    /// Number of branches that are replayed, each in a separate process
     #[arg(long, default_value_t = 0)]
     replays: usize,
-    /// Seeds under which strategies are compared
+    /// Number of seeds for the comparison of strategies
     #[arg(long, default_value_t = 0)]
     strategies: u64,
-    /// One JSON object a line instead of a table
+    /// Print one JSON object per line instead of a table
     #[arg(long)]
     json: bool,
     /// Cargo passes this
@@ -98,7 +98,7 @@ fn top() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Explores in a separate process and returns the last line of its output, parsed as JSON.
+/// Explores in a separate process. Returns the last line of its output, parsed as JSON.
 fn explore(world: &Path, run: &Path, seed: u64, more: &[&str]) -> anyhow::Result<serde_json::Value> {
     let (world, run, seed) = (world.display().to_string(), run.display().to_string(), seed.to_string());
     let arguments = ["--json", "explore", &world, "--seed", &seed, "-o", &run];
@@ -108,7 +108,7 @@ fn explore(world: &Path, run: &Path, seed: u64, more: &[&str]) -> anyhow::Result
     Ok(serde_json::from_str(text.lines().last().unwrap_or_default())?)
 }
 
-/// Replays branches, each in a separate process. Returns the number of those that had the recorded trail.
+/// Replays branches, each in a separate process. Returns how many had the recorded trail.
 fn replays(run: &Path, count: usize, branches: u64, report: &Report) -> anyhow::Result<usize> {
     let clock = Stopwatch::start();
     let folder = run.display().to_string();
@@ -130,14 +130,14 @@ fn replays(run: &Path, count: usize, branches: u64, report: &Report) -> anyhow::
     Ok(equal)
 }
 
-/// Measures the cost of the first finding, and the states reached until then, by strategy and seed.
+/// Measures the cost up to the first finding, and the number of states reached by then, for each strategy and seed.
 ///
-/// Instruction counts are the same on every host; CPU time is this host's. A search without a finding still adds its
-/// cost: the costs of all seeds divided by the number of findings estimate the mean cost of a finding, if findings
-/// come at a constant rate.
+/// Instruction counts are the same on every host, CPU times are not. Searches without a finding also add to the cost.
+/// If findings come at a constant rate, the mean cost of a finding is the cost of all seeds divided by the number of
+/// findings.
 fn strategies(args: &Args, folder: &Path) -> anyhow::Result<()> {
     println!(
-        "\n| world | strategy | found | branches to it, by seed | billion instructions to it | CPU s to it | states a billion instructions | a CPU minute |"
+        "\n| world | strategy | found | branches to the finding, by seed | billion instructions to the finding | CPU s to the finding | states per billion instructions | states per CPU minute |"
     );
     println!("|---|---|---|---|---|---|---|---|");
     for world in [WORLD, OTHER_WORLD] {

@@ -1,6 +1,6 @@
-//! Runs user code in a stock Debian guest: SHA-256, SQLite, Redis under load. Compares the soft engine, the soft
-//! engine without translation, QEMU's TCG with `-icount`, and plain TCG, all with the same kernel, initramfs, root
-//! filesystem and programs.
+//! Measures user code in a stock Debian guest: SHA-256, SQLite, and Redis under load. Compares the soft engine with
+//! and without translation, QEMU's TCG with `-icount`, and plain TCG. All use the same kernel, initramfs, root file
+//! system and programs.
 //!
 //! `cargo bench -p benches --bench guest [-- --json] [-- --runs N]`
 #![allow(clippy::disallowed_types)] // Benches measure host time.
@@ -16,9 +16,9 @@ use everett_vmm::{Machine, Stop, Until};
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// Limit of vtime; every guest needs less.
+/// Maximum vtime of a guest, in nanoseconds. Every guest needs less.
 const VTIME_MAX_NS: u64 = 600_000_000_000;
-/// Interval of vtime between two checks of the console.
+/// Interval between two checks of the console, in nanoseconds of vtime.
 const LOOK_NS: u64 = 1_000_000;
 
 fn main() -> ExitCode {
@@ -32,14 +32,14 @@ struct Work {
     interpreted: Samples,
     icount: Samples,
     tcg: Samples,
-    /// Time on the soft engine divided by that on plain TCG, in the same round.
+    /// Time on the soft engine divided by the time on plain TCG in the same round.
     soft_to_tcg: Samples,
     mips: Samples,
     instructions: Samples,
 }
 
 impl Work {
-    /// Adds a round of the soft engine with translation.
+    /// Adds a measurement of the soft engine with translation.
     fn ours(&mut self, span: &Span<Reading>) {
         let (seconds, count) = (seconds(span), span.end.instructions - span.begin.instructions);
         self.soft.push(seconds);
@@ -95,10 +95,10 @@ fn run(options: &Options) -> Result<(), String> {
 /// Checks that a guest ran all workloads, with the same results as another guest.
 ///
 /// # Errors
-/// Returns a one-line message if it did not.
+/// Returns a one-line message if a workload is missing or a result differs.
 fn check<T, U>(one: &[Span<T>], other: &[Span<U>]) -> Result<(), String> {
     if !one.iter().map(|span| span.name.as_str()).eq(WORKLOADS) {
-        return Err(String::from("the guest ran other workloads than it should"));
+        return Err(String::from("the guest did not run the expected workloads"));
     }
     for span in one {
         let there = other.iter().find(|other| other.name == span.name).map(|other| other.result.as_str());
@@ -112,14 +112,14 @@ fn check<T, U>(one: &[Span<T>], other: &[Span<U>]) -> Result<(), String> {
     Ok(())
 }
 
-/// Values read from the soft machine at a mark.
+/// Values read from the soft machine when the guest prints a mark.
 #[derive(Clone, Copy)]
 struct Reading {
     seconds: f64,
     instructions: u64,
 }
 
-/// Returns the host seconds that a workload took on the soft machine.
+/// Returns the host time that a workload took on the soft machine, in seconds.
 fn seconds(span: &Span<Reading>) -> f64 {
     span.end.seconds - span.begin.seconds
 }

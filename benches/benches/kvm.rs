@@ -1,9 +1,9 @@
-//! Compares the kvm engine with the soft engine: instructions per second in both rings, exits per second, restoring
-//! of moments. Also measures the parts of an exit and of a restore, from which `docs/design/engines.md` projects both
-//! to other hosts.
+//! Compares the kvm engine with the soft engine: instructions per second in rings 0 and 3, exits per second, and
+//! restores of moments. Also measures the parts of an exit and of a restore. From these parts
+//! `docs/design/engines.md` projects figures for other hosts.
 //!
-//! On a host that emulates `/dev/kvm` in software, ring 0 is slow, and the figures of restores are not representative.
-//! `everett doctor` shows which kind of host it is. Without `/dev/kvm` nothing is measured.
+//! On a host that emulates `/dev/kvm` in software, ring 0 is slow and the figures for restores are not
+//! representative. `everett doctor` shows the kind of host. Without `/dev/kvm` the bench measures nothing.
 //!
 //! `cargo bench -p benches --bench kvm [-- --json] [-- --runs N]`
 #![allow(clippy::disallowed_types)] // Benches measure host time.
@@ -32,33 +32,31 @@ use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
 
 /// Number of pages among which the guest picks each page to write. A power of two.
 const PAGES: u64 = 1 << 15;
-/// Restores in a round.
+/// Number of restores in a round.
 const RESTORES: usize = 50;
-/// Port accesses in a round.
+/// Number of port accesses in a round.
 const EXITS: u64 = 20_000;
-/// Resets of a virtual machine's memory in a round.
+/// Number of resets of a virtual machine's memory in a round.
 const RESETS: u64 = 200;
-/// Memory of the virtual machine on which KVM's requests are measured, in bytes.
+/// Memory of the virtual machine on which requests to KVM are measured, in bytes.
 const PARTS_BYTES: usize = 512 << 20;
-/// Instructions in a round of [`Guest::spinning`].
+/// Number of instructions in a round of [`Guest::spinning`].
 const PER_ROUND: u64 = 2;
 /// Minimum duration of a measurement, in seconds. Shorter ones are repeated with more rounds.
 const ENOUGH_S: f64 = 0.2;
 const ROUNDS_FIRST: u64 = 100_000;
 const ROUNDS_MAX: u64 = 10_000_000_000;
 
-/// Properties of a host whose processor delivers exceptions and system calls. The workarounds for other hosts are not
+/// Properties of a host whose processor delivers exceptions and system calls itself, so that no workarounds are
 /// measured. Counting branches and holding the TSC are not used.
 const SOUND: Proved = Proved { branches: None, tsc: false, system_calls: true, coherent: true };
 
-/// Number of exits for which `dirty` runs the machine before it checks again whether the batch has ended, on the kvm
-/// engine.
+/// Step of [`dirty`] on the kvm engine: number of exits between two checks whether the batch has ended.
 const ONE_EXIT: u64 = 1;
-/// Number of instructions for which `dirty` runs the machine before it checks again whether the batch has ended, on the
-/// soft engine.
+/// Step of [`dirty`] on the soft engine: number of instructions between two checks whether the batch has ended.
 const SOME_INSTRUCTIONS: u64 = 100;
 
-/// OUT to a port without a device, RCX times.
+/// Code of the guest: RCX times OUT to a port without a device.
 const ASKING: [u8; 7] = [
     0xe6, 0x80, // out 0x80, al
     0x48, 0xff, 0xc9, // dec rcx
@@ -119,7 +117,7 @@ fn ready<E: Engine>(
     Ok(engine)
 }
 
-/// Runs a guest to its HLT. Returns seconds and the number of port writes.
+/// Runs a guest up to its HLT. Returns seconds and the number of port writes.
 fn to_its_end(engine: &mut impl Engine) -> Result<(f64, u64), String> {
     let (start, mut asked) = (Stopwatch::now(), 0);
     loop {
@@ -158,7 +156,7 @@ fn exits_per_s<E: Engine>(
     Ok(asked as f64 / seconds)
 }
 
-/// Measures one by one the requests to KVM that an exit and a restore need, and the engine's own work at an exit.
+/// Measures each request to KVM that an exit or a restore needs, and the engine's own work at an exit.
 fn parts(report: &mut Report, options: &Options, host: &Host) -> Result<(), String> {
     let names = ["engine", "engine_and_soft_cpu", "run", "registers", "flush", "remove", "dirty_log"];
     let mut figures = names.map(|name| (name, Samples::default()));
@@ -187,8 +185,8 @@ fn parts(report: &mut Report, options: &Options, host: &Host) -> Result<(), Stri
             each_ns(RESETS, |_| exit(&mut bridged))?,
             each_ns(EXITS, |_| vcpu.finish().map(drop).map_err(text))?,
             each_ns(EXITS, |n| {
-                // The measurement before this one left the registers in the shared page, from which `save_place` would
-                // read them without a request. `load` makes that page stale, so each `save_place` makes its requests.
+                // The previous measurement left the registers in the shared page, where `save_place` would read them
+                // without a request. `load` invalidates that page, so each `save_place` makes its requests.
                 if n == 0 {
                     vcpu.load(&registers).map_err(text)?;
                 }
@@ -215,7 +213,7 @@ fn each_ns(times: u64, mut step: impl FnMut(u64) -> Result<(), String>) -> Resul
     Ok(start.elapsed().as_nanos() as f64 / times as f64)
 }
 
-/// Measures restores of a moment in place, by number of dirty pages.
+/// Measures restores of a moment in place, for several numbers of dirty pages.
 fn restores(report: &mut Report, options: &Options, host: &Host) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(|error| with_causes(&error).to_string())?;
     let kernel = guest::kernel_in_batches(folder.path(), PAGES)?;
@@ -239,8 +237,8 @@ fn restores(report: &mut Report, options: &Options, host: &Host) -> Result<(), S
     Ok(())
 }
 
-/// Creates a machine and lets it write one batch of [`PAGES`] pages. Returns the machine and its moment after that
-/// batch.
+/// Creates a machine and lets its guest write one batch of [`PAGES`] pages. Returns the machine and its moment after
+/// that batch.
 fn machine<E: Into<AnyEngine>>(
     config: MachineConfig,
     pool: &Pool,
@@ -253,9 +251,8 @@ fn machine<E: Into<AnyEngine>>(
     Ok((machine, moment))
 }
 
-/// Lets the guest write a batch of `pages` pages that it picks at random. A port access ends the batch, but does not
-/// stop the machine. The machine therefore runs in slices of `step` exits or instructions, and the accesses are counted
-/// after each.
+/// Lets the guest write a batch of `pages` random pages. A port access ends the batch, but does not stop the machine.
+/// So the machine runs in slices of `step` exits or instructions, and the accesses are counted after each slice.
 fn dirty(machine: &mut Machine, pages: u64, step: u64) -> Result<(), String> {
     let mut cpu = machine.cpu();
     cpu.gpr[1] = pages;
@@ -270,7 +267,7 @@ fn dirty(machine: &mut Machine, pages: u64, step: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the median duration of several restores, in microseconds.
+/// Returns the median duration of a restore, in microseconds.
 fn restored_us(machine: &mut Machine, root: &Moment, pages: u64, step: u64) -> Result<f64, String> {
     let once = |_| -> Result<f64, String> {
         dirty(machine, pages, step)?;

@@ -1,8 +1,8 @@
-//! Measures the costs of moments: restoring, taking, branching in another worker, keeping many.
+//! Measures the cost of moments: restoring and taking them, branching in another worker, and keeping many.
 //!
-//! A guest of 256 MiB, of which 128 MiB are written, dirties about N random pages and is restored. The time includes
-//! the restoring of device state and the invalidation of caches. In the same run, it is compared with QEMU's `loadvm`
-//! of a guest of the same size, and with a bare memcpy of N pages.
+//! The guest has 256 MiB, of which 128 MiB are written. It dirties about N random pages and is restored. The time
+//! includes restoring device state and invalidating caches. The same run measures QEMU's `loadvm` of a guest of the
+//! same size, and a bare memcpy of N pages.
 //!
 //! `cargo bench -p benches --bench moments [-- --json] [-- --runs N]`
 #![allow(clippy::disallowed_types)] // Benches measure host time.
@@ -24,31 +24,31 @@ use everett_vmm::engine::Engine;
 use everett_vmm::machine::{Moment, STATE_VERSION};
 use everett_vmm::{Machine, Until};
 
-/// Number of pages among which the guest picks each page to write: a power of two, so that a mask selects a page.
+/// Number of pages among which the guest picks each page to write. A power of two, so that a mask selects a page.
 const PAGES: u64 = 1 << 15;
-/// Restores in a round.
+/// Number of restores in a round.
 const RESTORES: usize = 200;
-/// Restores with cold caches in a round. Before each, a walk through a large buffer evicts everything from the host's
-/// caches.
+/// Number of restores with cold caches in a round. Before each, a walk through a large buffer evicts all data from
+/// the host's caches.
 const COLD_RESTORES: usize = 20;
-/// Moments to which workers are restored.
+/// Number of moments to which workers are restored.
 const BRANCHES: u64 = 16;
-/// Number of moments that are kept at a time.
+/// Number of moments that are kept at the same time.
 const KEPT: usize = 10_000;
 /// Length of a chain of kept moments. Each chain starts at the root.
 const CHAIN: u64 = 50;
-/// Branches that are created and dropped.
+/// Number of branches that are created and dropped.
 const CYCLES: usize = 100_000;
 
-/// Environment variable that makes this process measure memory and nothing else. Its value is the folder that contains
-/// the root moment and the kernel.
+/// Environment variable that makes this process only measure memory. Its value is the folder with the root moment and
+/// the kernel.
 const MEMORY_PART: &str = "EVERETT_BENCH_MEMORY_PART";
 
 const MIB: f64 = (1 << 20) as f64;
 
 fn main() -> ExitCode {
-    // Memory is measured in a separate process. Memory that this process has freed would be reused, which would hide
-    // the growth.
+    // Memory is measured in a separate process: this process would reuse memory that it has freed, which would hide
+    // growth.
     let result = match std::env::var_os(MEMORY_PART) {
         Some(folder) => memory_part(Path::new(&folder)),
         None => run(&Options::parse()),
@@ -88,8 +88,8 @@ fn run(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// Creates a moment of a guest that has written nearly all of the [`PAGES`] pages. Its memory is in a base file, like
-/// that of booted worlds.
+/// Creates a moment of a guest that has written nearly all of the [`PAGES`] pages. Its memory is in a base file, as
+/// for booted worlds.
 fn root(kernel: &Path, folder: &Path, pool: &Pool) -> Result<Moment, String> {
     let mut machine = Machine::soft(guest::config(kernel), CacheConfig::default())
         .map_err(|e| with_causes(&e).to_string())?;
@@ -119,19 +119,19 @@ fn median_us(times: usize, mut once: impl FnMut() -> Result<f64, String>) -> Res
     Ok(Samples::from(samples?).median() * 1e6)
 }
 
-/// Lets the guest write to `pages` pages that it picks at random. Some may coincide.
+/// Lets the guest write to `pages` random pages, some of which may coincide.
 fn dirty(worker: &mut Machine, pages: u64) {
     worker.run(&Until::icount(worker.icount() + pages * INSTRUCTIONS_A_PAGE));
 }
 
-/// Makes the guest pick other pages from here on: `number` seeds its pseudo-random sequence.
+/// Makes the guest pick other pages from now on. `number` seeds its pseudo-random sequence.
 fn draw(worker: &mut Machine, number: u64) {
     let mut cpu = worker.cpu();
     cpu.gpr[0] = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     worker.engine_mut().set_state(&cpu);
 }
 
-/// Returns the seconds that a restore takes after `pages` page writes.
+/// Returns the duration of a restore after `pages` page writes, in seconds.
 fn restored(
     worker: &mut Machine,
     root: &Moment,
@@ -147,7 +147,7 @@ fn restored(
     Ok(start.elapsed().as_secs_f64())
 }
 
-/// Returns the seconds that taking a moment takes after `pages` page writes.
+/// Returns the duration of taking a moment after `pages` page writes, in seconds.
 fn taken(worker: &mut Machine, root: &Moment, pages: u64, pool: &Pool) -> Result<f64, String> {
     worker.restore(root).map_err(|e| with_causes(&e).to_string())?;
     dirty(worker, pages);
@@ -156,7 +156,7 @@ fn taken(worker: &mut Machine, root: &Moment, pages: u64, pool: &Pool) -> Result
     Ok(start.elapsed().as_secs_f64())
 }
 
-/// Returns the seconds that a bare copy of `pages` random pages of the root takes.
+/// Returns the duration of a bare copy of `pages` random pages of the root moment, in seconds.
 fn copied(root: &Moment, pages: u64) -> f64 {
     let mut target: Vec<PageBytes> = vec![[0; 4096]; 1024];
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
@@ -180,8 +180,8 @@ fn copied(root: &Moment, pages: u64) -> f64 {
     seconds
 }
 
-/// Measures restoring a moment that differs from the root moment by about `pages` pages, in a worker that was never at
-/// this moment: in a new worker, and in an existing one that was at another of these moments.
+/// Measures restoring a moment that differs from the root moment by about `pages` pages. The worker has never been at
+/// this moment: it is new, or was at another of these moments.
 fn branches(
     report: &mut Report,
     options: &Options,
@@ -222,7 +222,7 @@ fn branches(
     Ok(())
 }
 
-/// Measures the memory of many kept moments, and its growth when many are created and dropped, in a new process.
+/// Measures, in a new process, the memory of many kept moments, and its growth when many are created and dropped.
 fn memory(report: &mut Report, folder: &Path) -> Result<(), String> {
     let program = std::env::current_exe().map_err(|error| with_causes(&error).to_string())?;
     let output = Command::new(program).env(MEMORY_PART, folder).stderr(Stdio::inherit()).output();
@@ -241,20 +241,21 @@ fn memory(report: &mut Report, folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Prints the bytes that the kept moments take, the bytes of their distinct pages, and the growth of memory over the
-/// cycles.
+/// Prints the memory of the kept moments, the size of their distinct pages, and the growth of memory over the cycles,
+/// in bytes.
 fn memory_part(folder: &Path) -> Result<(), String> {
     let kernel = folder.join("vmlinux");
     let (root, pool) = (stored_root(folder)?, Pool::default());
     let mut worker = start(&kernel, &root)?;
-    // The guest writes nearly every page once before the measurement. These pages are private pages of the worker from
-    // then on, so later writes do not add to its memory.
+    // Before the measurement, the guest writes nearly every page once. These pages then belong to the worker alone,
+    // so later writes do not add to its memory.
     dirty(&mut worker, PAGES * 12);
     worker.restore(&root).map_err(|e| with_causes(&e).to_string())?;
     let (before, pages) = (resident_bytes()?, pool.stats().pages);
     let mut kept = Vec::with_capacity(KEPT);
     for index in 0..KEPT as u64 {
-        // Each moment continues from the one before. Each chain begins at the root with another seed, as in a tree.
+        // Each moment continues from the previous one. Each chain begins at the root moment with another seed, as in
+        // a tree.
         if index.is_multiple_of(CHAIN) {
             worker.restore(&root).map_err(|e| with_causes(&e).to_string())?;
             draw(&mut worker, index + 1);
@@ -282,7 +283,7 @@ fn memory_part(folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Measures `loadvm` of a guest of the same size, with as much memory written, through QEMU's own monitor.
+/// Measures `loadvm` of a guest of the same size, with as much memory written, through QEMU's monitor.
 fn qemu(report: &mut Report, options: &Options, folder: &Path) -> Result<(), String> {
     const QEMU: &str = "qemu-system-x86_64";
     const QEMU_IMG: &str = "qemu-img";

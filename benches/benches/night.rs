@@ -1,9 +1,9 @@
-//! Measures an exploration without its branches: the search, the journal and the commands that read it, on a scripted
-//! world.
+//! Measures an exploration without the execution of branches: the search, the journal, and the commands that read the
+//! journal, on a scripted world.
 //!
 //! `cargo bench -p benches --bench night [-- --branches 1000000] [-- --strategy NAME] [-- --whole] [-- --json]`
 //!
-//! The exploration is a process that is killed (`kill -9`) shortly before its end, and resumed. Then `everett
+//! The exploring process is killed (`kill -9`) shortly before its end, and the exploration is resumed. Then `everett
 //! findings`, `everett report` and `everett show --digest` read the results.
 
 use std::io::{BufRead, BufReader, Write};
@@ -25,27 +25,27 @@ use everett_host::time::Stopwatch;
 const FEW: u64 = 1_000;
 /// Number of timed choices.
 const CHOICES: u32 = 100_000;
-/// Number of samples of a run.
+/// Number of samples per exploration.
 const SAMPLES: u64 = 20;
 
 #[derive(Debug, Parser)]
 struct Args {
-    /// Branches
+    /// Number of branches
     #[arg(long, default_value_t = 20_000)]
     branches: u64,
-    /// Strategy by which branches are chosen
+    /// Strategy that chooses branches
     #[arg(long, default_value = "novelty")]
     strategy: StrategyKind,
-    /// Explore once more without being killed, and compare the digests
+    /// Also explore without a kill, and compare the digests
     #[arg(long)]
     whole: bool,
-    /// One JSON object a line instead of a table
+    /// Print one JSON object per line instead of a table
     #[arg(long)]
     json: bool,
     /// Cargo passes this
     #[arg(long, hide = true)]
     bench: bool,
-    /// Be the process that explores, in this folder
+    /// Explore in this folder, as the separate process
     #[arg(long, hide = true)]
     explore: Option<PathBuf>,
     #[command(flatten)]
@@ -63,7 +63,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Explores and prints the progress: a line for each sample, `begun` when the first branch is run, and the final
+/// Explores, and prints its progress: `begun` when the first branch runs, a line for each sample, and the final
 /// figures.
 fn explore(args: &Args, folder: &Path) -> anyhow::Result<()> {
     let clock = Stopwatch::start();
@@ -89,7 +89,7 @@ fn explore(args: &Args, folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Measures one choice on a tree, in nanoseconds.
+/// Returns the mean duration of a choice on a tree, in nanoseconds.
 fn choice_ns(tree: &everett_explorer::search::Tree, strategy: StrategyKind) -> f64 {
     let strategy = strategy.strategy();
     let mut rng = ChaCha20Rng::from_seed([1; 32]);
@@ -101,7 +101,7 @@ fn choice_ns(tree: &everett_explorer::search::Tree, strategy: StrategyKind) -> f
 
 /// Figures that the exploring process prints.
 struct Told {
-    /// Seconds until the first branch was run.
+    /// Seconds until the first branch ran.
     begun: f64,
     samples: Vec<(f64, f64, f64)>,
     memory: f64,
@@ -109,7 +109,7 @@ struct Told {
     digest: String,
 }
 
-/// Explores in a separate process, which is killed after `kill_at` results.
+/// Explores in a separate process, and kills the process after `kill_at` results.
 fn explored(args: &Args, folder: &Path, kill_at: u64) -> anyhow::Result<Told> {
     let branches = args.branches.to_string();
     let folder = folder.display().to_string();

@@ -1,10 +1,10 @@
-//! Measures the report's page: writing it, and using it in a browser without a GPU. Prints each figure with its ratio to
-//! the bar that it has for 10,000 branches.
+//! Measures the page of the report: writing it, and using it in a browser without a GPU. Prints each figure with its
+//! ratio to a limit for 10,000 branches.
 //!
 //! `cargo bench -p benches --bench page [-- --branches 100000] [-- --pictures DIR] [-- --json]`
 //!
-//! The run is that of the night bench. A separate process writes the page; a headless Chromium, which the bench fetches
-//! from Debian, opens it and pans its map.
+//! The run is that of the bench `night`. A separate process writes the page. A headless Chromium, which the bench
+//! downloads from Debian, opens the page and pans its map.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -21,8 +21,7 @@ use everett_explorer::search::strategy::StrategyKind;
 use everett_host::time::Stopwatch;
 use serde_json::{Value, json};
 
-/// Bars of the figures: the name of a figure, its largest value, or its smallest one if it is a rate. They hold for up
-/// to 10,000 branches.
+/// Limits for up to 10,000 branches: the name of a figure, and its largest allowed value, or the smallest for a rate.
 const BARS: [(&str, f64); 7] = [
     ("written", 3.0),
     ("memory", 200.0),
@@ -32,17 +31,17 @@ const BARS: [(&str, f64); 7] = [
     ("pan_of_near_rows", 30.0),
     ("search", 0.1),
 ];
-/// Number of frames of a pan.
+/// Number of frames while the map is panned.
 const FRAMES: u32 = 150;
-/// Number of findings with a recorded timeline, and of messages and lines of each: as many as a page takes of one.
+/// Number of findings with a recorded timeline. Each timeline has as many messages and lines as a page accepts.
 const TIMELINES: usize = 8;
 const TIMELINE_MESSAGES: u64 = 20_000;
-/// Size of the window.
+/// Size of the window, in pixels.
 const WINDOW: (u32, u32) = (1280, 900);
 
 #[derive(Debug, Parser)]
 struct Args {
-    /// Branches
+    /// Number of branches
     #[arg(long, default_value_t = 10_000)]
     branches: u64,
     /// Read this run directory instead of a scripted one
@@ -51,13 +50,13 @@ struct Args {
     /// Folder for pictures of the page
     #[arg(long)]
     pictures: Option<PathBuf>,
-    /// One JSON object a line instead of a table
+    /// Print one JSON object per line instead of a table
     #[arg(long)]
     json: bool,
     /// Cargo passes this
     #[arg(long, hide = true)]
     bench: bool,
-    /// Be the process that writes the page of this run into this file
+    /// Write the page of this run to this file, as the separate process
     #[arg(long, hide = true, num_args = 2)]
     write: Vec<PathBuf>,
 }
@@ -70,7 +69,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Writes the page, and prints the largest memory of the process in KiB.
+/// Writes the page, and prints the peak memory of the process in KiB.
 fn write(run: &Path, file: &Path) -> anyhow::Result<()> {
     let (run, file) = (run.display().to_string(), file.display().to_string());
     commands::run(&Cli::parse_from(["everett", "report", &run, "--html", "-o", &file]))?;
@@ -85,7 +84,9 @@ fn run(args: &Args) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let scripted = folder.path().join("run");
     let run = args.run.clone().unwrap_or_else(|| scripted.clone());
-    report.note("the ratio is that to the bar: at most 1 for times and memory, at least 1 for frames");
+    report.note(
+        "the ratio compares with a limit: at most 1 is good for times and memory, at least 1 for frames",
+    );
     if args.run.is_none() {
         let mut journal = night::journal(&scripted, StrategyKind::Novelty)?;
         let mut world = Scripted::new(args.branches);
@@ -129,7 +130,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Records long timelines of the scripted findings, so that the page has as many lines and messages as one can have.
+/// Records long timelines of the scripted findings, so that the page has as many lines and messages as it accepts.
 fn record(run: &Path, merged: &Merged) -> anyhow::Result<()> {
     for finding in merged.findings().iter().take(TIMELINES) {
         let mut text = String::new();
@@ -147,8 +148,8 @@ fn record(run: &Path, merged: &Merged) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Searches all texts of the page, after they were collected once. Returns the seconds of a query, the slowest of
-/// several.
+/// Searches all texts of the page, after a first search has collected them. Returns the duration of the slowest of
+/// several queries, in seconds.
 fn search(browser: &mut Browser) -> anyhow::Result<f64> {
     let script = "(() => {
         Everett.search('x');
@@ -162,8 +163,7 @@ fn search(browser: &mut Browser) -> anyhow::Result<f64> {
     Ok(browser.evaluate(script)?.as_f64().context("no time")? / 1e3)
 }
 
-/// Pans the map for some seconds, with this share of its rows in view; 0 stands for single rows. Returns frames per
-/// second.
+/// Pans the map for some seconds, with `share` of its rows in view; 0 shows single rows. Returns frames per second.
 fn pan(browser: &mut Browser, share: f64) -> anyhow::Result<f64> {
     let script = format!(
         "new Promise((done) => {{
@@ -182,7 +182,7 @@ fn pan(browser: &mut Browser, share: f64) -> anyhow::Result<f64> {
     browser.evaluate(&script)?.as_f64().context("no rate")
 }
 
-/// Writes pictures of the sections, in light and dark, narrow and printed.
+/// Writes pictures of the sections: in light and dark colours, in a narrow window, and printed.
 fn take_pictures(browser: &mut Browser, folder: &Path) -> anyhow::Result<()> {
     let still = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))";
     let take = |browser: &mut Browser, name: &str, show: &str| -> anyhow::Result<()> {

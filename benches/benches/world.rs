@@ -1,4 +1,5 @@
-//! Measures the host cost of a world of four machines, idle and under load: host CPU seconds per second of vtime.
+//! Measures the cost of a world of four machines, idle and under load, in CPU seconds of the host per second of
+//! vtime.
 //!
 //! `cargo bench -p benches --bench world [-- --json] [-- --runs N]`
 
@@ -19,16 +20,16 @@ use everett_world_file as world_file;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-/// Machines of the world.
+/// Number of machines.
 const NODES: usize = 4;
-/// vtime for which an idle world is measured: a minute, in nanoseconds.
+/// Vtime for which an idle world is measured, in nanoseconds.
 const IDLE_NS: u64 = 60_000_000_000;
-/// vtime for which a loaded world is measured, in nanoseconds.
+/// Vtime for which a loaded world is measured, in nanoseconds.
 const LOAD_NS: u64 = 2_000_000_000;
-/// vtime before the measurement, for programs to start, in nanoseconds.
+/// Vtime before the measurement, in which programs start, in nanoseconds.
 const WARM_UP_NS: u64 = 500_000_000;
 const NS_PER_S: f64 = 1e9;
-/// A linear address that no program accesses.
+/// Linear address that no program accesses.
 const UNUSED_ADDRESS: u64 = 0x1000;
 
 fn main() -> ExitCode {
@@ -38,7 +39,7 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> anyhow::Result<()> {
     let mut report = Report::new("world", options.json);
     report.note(&format!(
-        "{NODES} machines: idle; with an idle Redis each; with the Redis of the first one under load from the others"
+        "{NODES} machines: idle; each with an idle Redis; each with a Redis, the first one under load from the other machines"
     ));
     let [mut idle, mut served, mut load, mut mips, mut edges, mut watched] =
         [const { Vec::new() }; 6].map(Samples::from);
@@ -63,7 +64,7 @@ fn run(options: &Options) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Work of the machines.
+/// What the machines do.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Work {
     Nothing,
@@ -75,9 +76,9 @@ enum Work {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Instrument {
     None,
-    /// Edges of code are recorded.
+    /// Records executed edges of code.
     Edges,
-    /// A word that no program accesses is watched on each machine.
+    /// Watches a word that no program accesses, on each machine.
     Watch,
 }
 
@@ -103,7 +104,7 @@ fn world(work: Work) -> String {
     text
 }
 
-/// Runs a world from *ready* on. Returns host CPU seconds per second of vtime, and instructions per host CPU second.
+/// Runs a world from *ready*. Returns CPU seconds of the host per second of vtime, and instructions per CPU second.
 fn cost(text: &str, for_ns: u64, instrument: Instrument) -> anyhow::Result<(f64, f64)> {
     let folder = tempfile::tempdir()?;
     let world = world_file::parse(text, &folder.path().join("world.toml"))?;

@@ -1,4 +1,4 @@
-//! Runs a bench's own program as `everett`. Benches need `everett` in separate processes, and cargo builds only the
+//! Runs a bench's own program as `everett`. Benches need `everett` in separate processes, but cargo builds only the
 //! bench.
 
 use std::process::{Command, ExitCode};
@@ -9,13 +9,13 @@ use everett::commands::{self, Cli};
 /// Option that turns a bench's program into `everett`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct AsEverett {
-    /// Be the `everett` program
+    /// Run as the program `everett` with these arguments
     #[arg(long, hide = true, num_args = 1.., allow_hyphen_values = true)]
     everett: Vec<String>,
 }
 
 impl AsEverett {
-    /// If this process was started with `--everett`, runs `everett` and returns the exit code.
+    /// If this process was started with `--everett`, runs `everett` and returns its exit code.
     #[must_use]
     pub fn run(&self) -> Option<ExitCode> {
         if self.everett.is_empty() {

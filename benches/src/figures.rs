@@ -17,11 +17,11 @@ impl Samples {
     pub fn push(&mut self, value: f64) {
         self.0.push(value);
     }
-    /// Returns true if there are no measurements.
+    /// True if there are no measurements.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-    /// Returns the middle value, or the mean of the two in the middle; NaN if there are none.
+    /// Returns the median. The mean of the two middle values for an even number; NaN if there are no measurements.
     pub fn median(&self) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
@@ -37,16 +37,16 @@ impl Samples {
     }
 }
 
-/// A figure of a bench.
+/// Figure of a bench.
 #[derive(Debug, Clone, Serialize)]
 pub struct Figure {
     /// Name of the bench.
     pub bench: &'static str,
-    /// Name of the figure, for example `boot_soft_s`.
+    /// Name of the figure, such as `boot_soft_s`.
     pub metric: String,
-    /// Median.
+    /// Median of the measurements.
     pub value: f64,
-    /// Unit.
+    /// Unit of the value.
     pub unit: &'static str,
     /// Peer with which the figure is compared.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -58,7 +58,7 @@ pub struct Figure {
     range: (f64, f64),
 }
 
-/// Figures of a bench, printed at its end.
+/// Figures of a bench. They are printed when the bench ends.
 #[derive(Debug)]
 pub struct Report {
     bench: &'static str,
@@ -71,13 +71,13 @@ impl Report {
     pub fn new(bench: &'static str, json: bool) -> Report {
         Report { bench, json, figures: Vec::new() }
     }
-    /// Prints a note for people. Suppressed with JSON output.
+    /// Prints a note. Does nothing with JSON output.
     pub fn note(&self, text: &str) {
         if !self.json {
             println!("{text}");
         }
     }
-    /// Adds a figure, compared with a peer's samples if given.
+    /// Adds a figure, with its ratio to a peer's samples if they are given.
     pub fn figure(
         &mut self,
         metric: &str,

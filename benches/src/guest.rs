@@ -1,4 +1,4 @@
-//! A guest of a few instructions that dirties random pages, as a server does to its memory.
+//! Guest of a few instructions that dirties random pages, as a server dirties its memory.
 
 use std::path::{Path, PathBuf};
 
@@ -7,14 +7,14 @@ use everett_input::causes::with_causes;
 use everett_vmm::MachineConfig;
 use everett_vmm::boot::{SMALL_KERNEL_ENTRY, small_kernel};
 
-/// Number of the first page that the guest dirties. It is above the code, so that all dirtied pages are data.
+/// Number of the first page that the guest dirties. Lower pages hold its code, so all dirtied pages are data.
 pub const FIRST_PAGE: u64 = 0x200_0000 >> 12;
-/// Instructions per page write of [`kernel`]'s guest: those of its loop.
+/// Number of instructions per page write of [`kernel`]'s guest, i.e. in its loop.
 pub const INSTRUCTIONS_A_PAGE: u64 = 11;
 
-/// Assembles the guest: an endless loop of a pseudo-random step and a store to the page that it selects. `pages` must
-/// be a power of two. With `batches`, the guest writes to a port without a device whenever RCX has been decremented to
-/// zero.
+/// Assembles the guest: an endless loop of a pseudo-random step and a store to the page that the step selects.
+/// `pages` must be a power of two. With `batches`, the guest decrements RCX, and writes to a port without a device
+/// whenever RCX reaches zero.
 fn code(pages: u64, batches: bool) -> Result<Vec<u8>, Error> {
     let mut a = Assembler::new();
     let top = a.create_label();
@@ -49,8 +49,8 @@ pub fn kernel(folder: &Path, pages: u64) -> Result<PathBuf, String> {
     file(folder, code(pages, false))
 }
 
-/// Writes the kernel file of a guest that also counts its page writes down in RCX and writes to a port without a device
-/// when RCX reaches zero.
+/// Writes the kernel file of a guest that also counts its page writes down in RCX. When RCX reaches zero, the guest writes
+/// to a port without a device.
 ///
 /// # Errors
 /// Returns a one-line message if the file cannot be assembled or written.
@@ -65,7 +65,7 @@ fn file(folder: &Path, code: Result<Vec<u8>, Error>) -> Result<PathBuf, String> 
     Ok(path)
 }
 
-/// Returns the configuration of a machine of 256 MiB with this kernel.
+/// Returns the configuration of a machine with 256 MiB and this kernel.
 pub fn config(kernel: &Path) -> MachineConfig {
     let mut config = MachineConfig::new(kernel);
     config.memory_bytes = 256 << 20;

@@ -1,4 +1,4 @@
-//! Resources that this process uses on the host.
+//! Resources of the host that this process uses.
 
 /// Returns the size of this process's anonymous memory in RAM, in bytes.
 ///
@@ -12,26 +12,26 @@ pub fn resident_bytes() -> Result<u64, String> {
     kib.map(|kib| kib << 10).ok_or_else(|| String::from("/proc/self/status has no RssAnon"))
 }
 
-/// Returns the CPU seconds that this process has used, user and system.
+/// Returns the CPU time that this process has used, user and system, in seconds.
 #[must_use]
 pub fn cpu_s() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// Evicts all other data from the host's caches.
+/// Buffer whose traversal evicts all other data from the host's caches.
 #[derive(Debug)]
 pub struct CacheEvictor(Vec<u64>);
 
 impl Default for CacheEvictor {
     fn default() -> CacheEvictor {
-        // Larger than the last-level caches of usual servers.
+        // The buffer is larger than the last-level caches of usual servers.
         CacheEvictor(vec![1; (256 << 20) / 8])
     }
 }
 
 impl CacheEvictor {
-    /// Walks through the buffer, which evicts all other data.
+    /// Reads the whole buffer, which evicts all other data.
     pub fn evict(&mut self) {
         for line in self.0.chunks_mut(8) {
             line[0] = line[0].wrapping_mul(3);

@@ -1,11 +1,11 @@
-//! A processor that takes no time, and whose guest writes to a port again and again. With it, two figures can be
-//! measured on any host: the kvm engine's own work at an exit, and its work for an instruction that the soft CPU
-//! executes in KVM's place.
+//! Simulated processor that takes no time, and whose guest keeps writing to a port. It allows two measurements on any
+//! host: the kvm engine's own work at an exit, and its work for an instruction that the soft CPU executes in KVM's
+//! place.
 
 use everett_cpu::CpuState;
 use everett_vmm::kvm::{KvmError, KvmExit, Processor, Queued, Saved};
 
-/// Port of the accesses.
+/// Port to which the guest writes.
 const PORT: u16 = 0x80;
 
 /// Processor that exits at once, with a write of one byte to a port.
@@ -13,17 +13,17 @@ const PORT: u16 = 0x80;
 pub struct Instant {
     state: CpuState,
     data: [u8; 8],
-    /// True if the last exit's instruction is unfinished.
+    /// True if the last exit's instruction is not finished.
     pending: bool,
-    /// True if an MSR access, which the soft CPU executes, comes before each port access.
+    /// True if an MSR access, which the soft CPU executes, precedes each port access.
     bridged: bool,
     /// True if the next exit is the MSR access.
     msr: bool,
 }
 
 impl Instant {
-    /// Creates a processor that always has these registers. With `bridged`, an MSR access, which the soft CPU executes, comes
-    /// before each port access.
+    /// Creates a processor whose registers are always `state`. With `bridged`, an MSR access, which the soft CPU
+    /// executes, precedes each port access.
     #[must_use]
     pub fn new(state: CpuState, bridged: bool) -> Instant {
         Instant { state, data: [0; 8], pending: false, bridged, msr: bridged }

@@ -1,13 +1,18 @@
-//! Shared parts of the benches: options, samples and their medians, and printing of figures.
+//! Parts that benches share.
 //!
-//! A bench under `benches/` measures Everett on one host, and prints medians. Where there are peers, it measures them
-//! in the same run and prints ratios, too. No figure is compared with a bound: these are measurements, not tests.
+//! A bench in `benches/` measures Everett on one host and prints medians. Where there are peers, it measures them in
+//! the same run and also prints ratios. Benches are measurements, not tests: they do not fail when a figure is bad.
 //!
-//! - [`figures`]: samples and reports; [`host`]: memory, CPU time and caches of the host
-//! - [`guest`]: a small guest that dirties pages; [`debian`]: a Debian guest with workloads; [`marks`]: its console marks
-//! - [`peer`]: other programs that do the same job; [`everett`]: Everett as a separate process
-//! - [`night`]: a scripted world for measuring the search; [`instant`]: a processor that takes no time
-//! - [`browser`]: a browser for the report of a scripted world
+//! - [`browser`]: browser for the report of a scripted world
+//! - [`debian`]: Debian guest with workloads
+//! - [`everett`]: Everett as a separate process
+//! - [`figures`]: samples and reports
+//! - [`guest`]: small guest that dirties pages
+//! - [`host`]: memory, CPU time and caches of the host
+//! - [`instant`]: processor that takes no time
+//! - [`marks`]: marks on a guest's console
+//! - [`night`]: scripted world that measures the search
+//! - [`peer`]: other programs that do the same job
 
 pub mod browser;
 pub mod debian;
@@ -27,7 +32,7 @@ use std::process::ExitCode;
 
 use everett_input::causes::with_causes;
 
-/// Returns the exit code of a bench. On an error, prints one line and returns 2.
+/// Returns the exit code of a bench. If there was an error, prints it in one line and returns 2.
 pub fn end<E: Into<Box<dyn Error>>>(bench: &str, result: Result<(), E>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -41,10 +46,10 @@ pub fn end<E: Into<Box<dyn Error>>>(bench: &str, result: Result<(), E>) -> ExitC
 /// Options of every bench.
 #[derive(Debug, Clone, clap::Parser)]
 pub struct Options {
-    /// Rounds; each one measures every contestant once.
+    /// Number of rounds. Each round measures every engine and peer once.
     #[arg(long, default_value_t = 5)]
     pub runs: usize,
-    /// One JSON object a line instead of a table.
+    /// Print one JSON object per line instead of a table.
     #[arg(long)]
     pub json: bool,
     /// Cargo passes this.

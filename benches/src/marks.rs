@@ -1,23 +1,24 @@
-//! Marks: lines with which a guest reports on its console that a piece of work begins or ends.
+//! Parser of marks: lines on a guest's console that say when a piece of work begins or ends.
 //!
-//! `everett-bench: begin NAME`; `everett-bench: end NAME` or `everett-bench: failed NAME`; `everett-bench: result
-//! TEXT` for the work that has just ended; and finally `everett-bench: done`. Other output on the console is ignored.
+//! The marks are `everett-bench: begin NAME`, `everett-bench: end NAME` and `everett-bench: failed NAME`.
+//! `everett-bench: result TEXT` gives the result of the work that has just ended, and `everett-bench: done` is the
+//! last mark. Other console output is ignored.
 
 /// Prefix of a mark.
 const START: &str = "everett-bench: ";
-/// Maximum length of a line. Marks are shorter; longer lines are truncated.
+/// Maximum length of a line, in bytes. Longer lines are truncated; marks are shorter.
 const MARK_LINE_BYTES_MAX: usize = 256;
 
-/// A piece of work, with the readings of the host's clocks at both ends.
+/// Piece of work, with readings of the clocks at its beginning and end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Span<T> {
-    /// The guest's name of the work.
+    /// Name of the work.
     pub name: String,
     /// Reading at the beginning.
     pub begin: T,
     /// Reading at the end.
     pub end: T,
-    /// Result of the work: the same on every machine that runs the same guest.
+    /// Result of the work. Equal on every machine that runs the same guest.
     pub result: String,
 }
 
@@ -36,10 +37,11 @@ impl<T> Default for Marks<T> {
 }
 
 impl<T: Copy> Marks<T> {
-    /// Takes output of the guest and the reading of the clocks when it arrived. Returns true when the guest is done.
+    /// Reads output of the guest. `now` is the reading of the clocks when the output arrived. Returns true when the
+    /// guest is done.
     ///
     /// # Errors
-    /// Returns a one-line message if the guest reports that its work failed, or ends work that it did not begin.
+    /// Returns a one-line message if the guest reports failed work, or ends work that it did not begin.
     pub fn hear(&mut self, said: &[u8], now: T) -> Result<bool, String> {
         for &byte in said {
             if byte != b'\n' {
@@ -78,7 +80,7 @@ impl<T: Copy> Marks<T> {
         Ok(false)
     }
 
-    /// Returns the finished pieces of work, in their order.
+    /// Returns the finished pieces of work, in order.
     #[must_use]
     pub fn into_spans(self) -> Vec<Span<T>> {
         self.spans

@@ -1,8 +1,8 @@
-//! A scripted world for measuring the search: no branch is executed. A branch's result is computed from its path, and
-//! resembles that of a cluster of three nodes.
+//! Scripted world that measures the search: no branch is executed. The result of a branch is computed from its path,
+//! and resembles results of a cluster of three nodes.
 //!
-//! The search, the journal and the run directory are the real ones. A branch reaches about 750 points, nearly all of
-//! which other branches reach, too. One branch in eleven has this world's finding.
+//! The search, the journal and the run directory are the real ones. A branch reaches about 750 points, most of which
+//! other branches also reach. One branch in eleven has the finding of this world.
 
 use std::collections::VecDeque;
 use std::num::NonZero;
@@ -18,27 +18,27 @@ use everett_streams::Seed;
 
 use crate::host::resident_bytes;
 
-/// vtime of the root moment, in nanoseconds.
+/// Vtime of the root moment, in nanoseconds.
 const ROOT_NS: u64 = 700_000_000;
 /// Length of a branch, in nanoseconds of vtime.
 const SEGMENT_NS: u64 = 2_000_000_000;
 /// Maximum number of branches on a timeline.
 const DEPTH: usize = 6;
-/// Interval of digests, in nanoseconds of vtime.
+/// Interval between two digests, in nanoseconds of vtime.
 const GRID_NS: u64 = 100_000_000;
 const IN_FLIGHT: u32 = 64;
 /// Number of types of events.
 const TYPES: u64 = 64;
 /// Number of events in a branch.
 const EVENTS: u64 = 52;
-/// Number of common states.
+/// Number of states that many branches reach.
 const STATES: u64 = 400;
-/// One branch in this many reaches a state that no other branch reaches.
+/// One branch in this number reaches a state that no other branch reaches.
 const STRANGE: u64 = 50;
-/// One branch in this many has the finding.
+/// One branch in this number has the finding.
 const FOUND: u64 = 11;
 
-/// Returns the header of this world's run directory.
+/// Returns the header of the world's run directory.
 #[must_use]
 pub fn header(strategy: StrategyKind) -> Header {
     Header {
@@ -59,7 +59,7 @@ pub fn header(strategy: StrategyKind) -> Header {
     }
 }
 
-/// Creates a run of this world in a folder, or resumes the existing one.
+/// Creates a run of this world in a folder, or resumes the run there.
 ///
 /// # Errors
 /// Returns an error if [`Journal`] cannot create or resume the run.
@@ -75,18 +75,18 @@ pub fn journal(folder: &Path, strategy: StrategyKind) -> Result<Journal, RunErro
 pub struct Sample {
     /// Number of branches so far.
     pub branches: u64,
-    /// CPU time of the search so far, in nanoseconds.
+    /// CPU time of the search so far, without the scripted branches, in nanoseconds.
     pub cpu_ns: u64,
     /// Memory of the process, in bytes.
     pub resident_bytes: u64,
 }
 
-/// Worker that runs scripted branches and measures the search between them.
+/// Worker that runs scripted branches, and measures the search between them.
 pub struct Scripted {
     world: World,
     jobs: VecDeque<Job>,
-    /// Number of waiting jobs among which the next one to finish is drawn, so that results do not arrive in the order
-    /// of choices.
+    /// Number of waiting jobs, from which the next one to finish is drawn. Results therefore do not arrive in the
+    /// order of choices.
     shuffled: usize,
     dice: u64,
     clock: CpuClock,
@@ -100,7 +100,7 @@ pub struct Scripted {
 }
 
 impl Scripted {
-    /// Creates a worker that takes a sample each time another `every` results have arrived.
+    /// Creates a worker that takes a sample after every `every` results.
     #[must_use]
     pub fn new(every: u64) -> Scripted {
         Scripted {
@@ -178,15 +178,15 @@ struct Nobody;
 
 impl Watch for Nobody {}
 
-/// The `Point::Order` points that branches can reach.
+/// Points of kind `Point::Order` that branches can reach.
 struct World {
-    /// The points, indexed by the types of both events and by whether these are on two nodes.
+    /// Points, indexed by the types of the two events and by whether the events are on two nodes.
     orders: Vec<(PointId, Point)>,
 }
 
-/// Advances a pseudo-random sequence.
+/// Returns the next value of a pseudo-random sequence.
 fn next(state: u64) -> u64 {
-    // SplitMix64 by Steele, Lea and Flood.
+    // SplitMix64, by Steele, Lea and Flood.
     let mut z = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -233,11 +233,12 @@ impl World {
         let (mut vtime_ns, mut last) = (begin_ns, 0);
         for _ in 0..EVENTS {
             vtime_ns += draw(2 * SEGMENT_NS / EVENTS);
-            // An event's type is often the previous one's plus one; otherwise small type numbers are more frequent.
+            // The type of an event is often the previous type plus one. Otherwise small type numbers are more
+            // frequent.
             let kind = if draw(3) > 0 { (last + 1) % TYPES } else { draw(TYPES).min(draw(TYPES)) };
             last = kind;
             for &first in &seen {
-                // A hash of the pair decides whether it occurs within one node or across two. Most occur within one.
+                // A hash of the pair decides whether it occurs on one node or across two. Most pairs occur on one.
                 let across = next(first * TYPES + kind) % 3 / 2;
                 let place = order(first, kind, across);
                 if let (Some(known), Some((id, point))) = (known.get_mut(place), self.orders.get(place))

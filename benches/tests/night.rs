@@ -1,5 +1,5 @@
-//! A short version of a night's exploration: an exploration of a scripted world that is killed repeatedly ends as if it
-//! had never been killed. The killed process is this program, which chooses its role in `main`.
+//! An exploration of a scripted world that is killed repeatedly ends as if it had never been killed. This is a short
+//! form of the bench `night`. The killed process is this program, which chooses its role in `main`.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -11,13 +11,13 @@ use everett_explorer::search::strategy::StrategyKind;
 use libtest_mimic::{Arguments, Trial};
 
 const BRANCHES: u64 = 1_500;
-/// Upper bound of the mean size of a branch on the disk, in bytes.
+/// Upper bound on the mean size of a branch on the disk, in bytes.
 const BRANCH_BYTES_MAX: u64 = 2_000;
-/// Environment variable of the other process with the folder in which it explores.
+/// Environment variable for the killed process: the folder in which it explores.
 const FOLDER: &str = "EVERETT_TEST_NIGHT";
-/// Environment variable of the other process with the number of branches after which it reports.
+/// Environment variable for the killed process: the number of branches after which it reports.
 const MOST: &str = "EVERETT_TEST_NIGHT_BRANCHES";
-/// Number of branches after its report at which the other process stops and waits to be killed.
+/// Number of branches after its report at which the process stops and waits to be killed.
 const MORE: u64 = 40;
 
 fn main() -> ExitCode {
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), vec![night]).exit_code()
 }
 
-/// Runs the exploration in the other process.
+/// Runs the exploration in another process until that is killed.
 fn explore_until_killed(folder: &Path) {
     let mut journal = night::journal(folder, StrategyKind::Novelty).unwrap();
     let mut scripted = Scripted::new(1_000);
@@ -69,7 +69,7 @@ fn a_night_that_is_killed_ends_as_one_that_is_not() {
         assert!(there, "the process did not report {most} branches");
     }
     let before = Reading::open(&run).unwrap().len();
-    // The last reported branch may not have been written.
+    // The last reported branch may not be on the disk.
     let least: u64 = stops.iter().map(|most| most - 1).sum();
     let most = least + stops.len() as u64 * (MORE + 1);
     assert!((least..=most).contains(&before), "{before} branches are recorded");

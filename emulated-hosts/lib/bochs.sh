@@ -1,13 +1,14 @@
-# Bochs from a tree of its source, with VMX emulated. It boots an ISO image.
+# Bochs, built from its source tree, with emulated VMX. It boots an ISO image.
 
 BOCHS_VMX_CPU=corei7_skylake_x
 BOCHS_CONFIGURE=(--with-nogui --enable-cpu-level=6 --enable-x86-64 --enable-vmx=2 --enable-svm --enable-avx --enable-evex
     --enable-all-optimizations --enable-pci --enable-long-phy-address)
-# Emulated instructions a second of the host's own time. The TSC counts them, but the model's CPUID promises 3.5 GHz. Linux is
-# told the true frequency; else its clocks are slower than its timers, by as much as the two differ. At 40 MHz a TSC of 1 kHz
-# ticks within a probe guest; at 3.5 GHz idle time takes minutes.
+# Emulated instructions per second of the host's own time. The TSC counts them, but CPUID of the model promises 3.5
+# GHz. The kernel's command line states the true frequency; otherwise Linux's clocks would be slower than its timers
+# by that ratio. At 40 MHz, a TSC of 1 kHz ticks within a probe guest. At 3.5 GHz, idle time takes minutes.
 BOCHS_IPS=400000000
-# Zeroing a huge page takes 5 ms of the host's time, since each byte counts as an instruction: longer than a tick of a held TSC.
+# Each zeroed byte counts as an instruction, so zeroing a huge page takes 5 ms of the host's time. That is longer than
+# a tick of a held TSC, so huge pages are off.
 BOCHS_KERNEL="tsc_early_khz=$((BOCHS_IPS / 1000)) transparent_hugepage=never"
 
 bochs_prepare() {
@@ -18,14 +19,15 @@ bochs_prepare() {
     bochs_iso "$work/host.iso"
 }
 
-# Mends two faults of VMX in the tree, if it has them (README.md describes them). Each is one line of cpu/vmx.cc.
+# Fixes two faults of VMX in the source tree, if it has them (README.md describes them). Each fix is one line of
+# cpu/vmx.cc.
 bochs_mend() {
     local file=$bochs/cpu/vmx.cc info='VMread32(VMCS_32BIT_IDT_VECTORING_INFO)'
     sed -i -e '/^ *BX_CPU_THIS_PTR in_vmx_guest = true;$/{n;/handleInterruptMaskChange/!s/^/  handleInterruptMaskChange();\n/}' \
         -e "s/^\( *\)if (! BX_CPU_THIS_PTR in_event)\$/\1if (! ($info \& 0x80000000))/" "$file"
 }
 
-# Builds the tree, unless it is built.
+# Builds the tree if it is not built yet.
 bochs_build() {
     local log=$logs/build.log
     [[ ! -x $bochs/bochs ]] || return 0
@@ -52,7 +54,7 @@ bochs_iso() {
         fail "the ISO image could not be written; see $logs/iso.log"
 }
 
-# Prints the words of bochsrc for a disk: bochs_disk CHANNEL FILE
+# Prints the bochsrc options for a disk: bochs_disk CHANNEL FILE
 bochs_disk() {
     local cylinders
     cylinders=$(($(stat -c %s "$2") / JOB_CYLINDER_BYTES))

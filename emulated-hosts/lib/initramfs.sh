@@ -1,8 +1,9 @@
-# The host's initramfs: busybox, the modules of KVM and of IDE disks, and guest/init. It is the same for all commands.
+# The initramfs of the emulated host: busybox, the modules of KVM and of IDE disks, and guest/init. It is the same for
+# all commands.
 
 INITRAMFS_MODULES=(kvm-amd kvm-intel ccp ata_piix sd_mod)
 
-# Prints the files of a module and of those that it needs, below the folder of modules.
+# Prints the files of a module and of its dependencies, relative to the folder of modules.
 initramfs_module_files() {
     awk -v name="$1" -F ': *' '{
         file = $1; sub(".*/", "", file); sub("[.]ko.*", "", file); gsub("_", "-", file)
@@ -11,7 +12,7 @@ initramfs_module_files() {
     }' "$2/modules.dep"
 }
 
-# Sets initramfs_file, and builds that file if it does not exist or guest/init is newer.
+# Sets initramfs_file. Builds that file if it is missing or older than guest/init.
 initramfs() {
     initramfs_file=$cache/initramfs-$kernel_version.cpio
     local root=$work/initramfs module file target
@@ -21,13 +22,13 @@ initramfs() {
     cp "$busybox" "$root/bin/busybox"
     install -m 755 "$HOSTS/guest/init" "$root/init"
     ln -s busybox "$root/bin/sh"
-    # depmod wants its modules in lib/modules below a folder.
+    # depmod expects the modules in lib/modules of a folder.
     mkdir -p "$work/depmod/lib/modules"
     ln -s "$kernel_modules" "$work/depmod/lib/modules/$kernel_version"
     [[ -f $kernel_modules/modules.dep ]] || "$busybox" depmod -b "$work/depmod" "$kernel_version"
     for module in "${INITRAMFS_MODULES[@]}"; do
         file=$(initramfs_module_files "$module" "$kernel_modules")
-        # A module that is part of the kernel has no file.
+        # A module that is built into the kernel has no file.
         while read -r file; do
             [[ -n $file ]] || continue
             mkdir -p "$target/$(dirname "$file")"
@@ -39,7 +40,7 @@ initramfs() {
     mv "$work/initramfs.cpio" "$initramfs_file"
 }
 
-# Prints the kernel's command line. A reboot is a triple fault, which ends the emulator.
+# Prints the kernel's command line. It makes a reboot a triple fault, which ends the emulator.
 kernel_words() {
     printf 'console=ttyS0 quiet loglevel=4 panic=-1 reboot=t nokaslr mitigations=off %s' "$kernel"
 }

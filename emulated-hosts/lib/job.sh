@@ -1,10 +1,10 @@
-# The disk that carries the command, its programs and its files into the host, and the one that brings the results back.
-# Both are tar archives without a file system. The host unpacks the first one into its root.
+# Two disks: one carries the command, its programs and its files into the emulated host, the other brings the results
+# back. Each is a tar archive without a file system. The host unpacks the first one into its root.
 
-# Blocks of a cylinder of 16 heads and 63 sectors. Disks are whole cylinders, which Bochs wants.
+# Bytes of a cylinder with 16 heads and 63 sectors. Disks consist of whole cylinders, because Bochs requires it.
 JOB_CYLINDER_BYTES=$((16 * 63 * 512))
 
-# Copies a file or folder, and the libraries of each program in it.
+# Copies a file or folder, with the libraries of each program in it.
 job_carry() {
     local from=$1 to=$2 file library
     [[ -e $from ]] || fail "$from does not exist"
@@ -17,7 +17,7 @@ job_carry() {
     done < <(find "$to" -type f -perm -u+x)
 }
 
-# Prints the file that the command's first word names, if it names one.
+# Prints the file of the command's first word, if there is such a file.
 job_program() {
     local name=$1 folder
     if [[ $name == */* ]]; then
@@ -38,7 +38,7 @@ job_pad() {
     truncate -s $(((bytes / JOB_CYLINDER_BYTES + 1) * JOB_CYLINDER_BYTES)) "$1"
 }
 
-# Writes the disk.
+# Writes the disk of the job.
 job() {
     local disk=$1 root=$work/job program pair word words=("${command[@]}")
     mkdir -p "$root/job/bin" "$root/job/etc"
@@ -66,7 +66,7 @@ job() {
     rm -rf "$root"
 }
 
-# Unpacks the results. Prints the command's status, or nothing if the host did not write it.
+# Unpacks the results. Prints the command's status, or nothing if the emulated host did not write it.
 job_finish() {
     local disk=$1 status
     rm -rf "$logs/end"
@@ -79,12 +79,12 @@ job_finish() {
     [[ ! $status =~ ^[0-9]+$ ]] || printf '%s' "$status"
 }
 
-# Whether all results of the command were unpacked.
+# True if all results of the command were unpacked.
 job_is_whole() {
     [[ -e $logs/end/whole ]]
 }
 
-# Prints the seconds that the command took by the host's own clock, or "null".
+# Prints the command's duration by the emulated host's clock, in seconds, or "null".
 job_seconds() {
     local told
     told=$(cat "$logs/end/seconds" 2>/dev/null || true)

@@ -1,8 +1,8 @@
-# Debian packages, fetched by apt into the cache folder. apt checks their signatures with this system's keys. Nothing is
-# installed, and no root is needed: apt gets a state of its own in which no package is installed, so a package brings all
-# that it depends on, its C library as well.
+# Debian packages, downloaded by apt into the cache folder. apt checks signatures with this system's keys. Nothing is
+# installed, and root is not needed: apt uses its own state, in which no package is installed. So a package comes with
+# all its dependencies, including its C library.
 
-# Calls apt-get with that state.
+# Calls apt-get with this state.
 packages_apt() {
     local state=$cache/apt
     mkdir -p "$state/lists/partial" "$state/archives/partial"
@@ -12,8 +12,8 @@ packages_apt() {
         -o APT::Install-Recommends=false -o APT::Sandbox::User= -o Dpkg::Use-Pty=false "$@"
 }
 
-# Unpacks packages and what they depend on: packages NAME PACKAGE... sets the folder $cache/NAME. An existing folder is kept;
-# deleting it fetches the packages anew.
+# Unpacks packages and their dependencies into the folder $cache/NAME: packages NAME PACKAGE... An existing folder
+# stays as it is; delete it to download the packages again.
 packages() {
     local name=$1 folder=$cache/$1 archive
     shift
@@ -34,8 +34,8 @@ packages() {
     exec 9>&-
 }
 
-# Runs a program of unpacked packages with its own C library: packages_exec NAME PROGRAM argument... The words in
-# packages_before come first.
+# Runs a program of unpacked packages with their C library: packages_exec NAME PROGRAM argument... The words in
+# packages_before precede the command.
 packages_before=()
 packages_exec() {
     local folder=$cache/$1 program=$2 place loader=
@@ -48,7 +48,7 @@ packages_exec() {
         "$loader" --library-path "$folder/lib/x86_64-linux-gnu:$folder/usr/lib/x86_64-linux-gnu" "$folder/$program" "$@"
 }
 
-# Unpacks the kernel and busybox, and sets their names.
+# Unpacks the kernel and busybox, and sets variables with their paths.
 packages_guest() {
     packages guest linux-image-amd64 busybox-static
     local folder=$cache/guest modules

@@ -1,7 +1,7 @@
-# QEMU from Debian's packages, with SVM emulated by TCG.
+# QEMU from Debian packages, with SVM emulated by TCG.
 
-# A Zen 1 with nested paging. It needs UMIP, which Everett's guests use. Without RDRAND, an intercepted one is #UD as on a
-# processor that lacks it.
+# CPU model: a Zen 1 with nested paging and UMIP, which Everett's guests use. Without RDRAND, an intercepted RDRAND is
+# #UD, as on a processor that lacks it.
 QEMU_SVM_CPU='EPYC,+svm,+npt,+umip,-rdrand'
 
 qemu_prepare() {

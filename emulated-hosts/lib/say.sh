@@ -1,6 +1,6 @@
 # Messages, quoting and JSON.
 
-# Ends with one line on stderr. Status 125 belongs to emulated-hosts/run; lower ones are the command's.
+# Ends with one line on stderr and status 125. Lower statuses belong to the command.
 fail() {
     printf 'emulated-hosts/run: %s\n' "$*" >&2
     exit 125

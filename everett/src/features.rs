@@ -1,10 +1,10 @@
-//! Parts that a build of Everett may lack: features of the package `everett`.
+//! Optional parts of the program: the features of the package `everett`.
 
 use everett_remote::Access;
 
-/// True if this build reaches registries and mirrors.
+/// True if this build can reach registries and mirrors.
 pub const ONLINE: bool = cfg!(feature = "online");
-/// True if this build has the programs for guests of container images, compose files and worlds with the SDK.
+/// True if this build includes the guest programs for container images, compose files and the SDK.
 pub const CONTAINERS: bool = cfg!(feature = "containers");
 /// True if this build records explorations in the history of runs.
 pub const HISTORY: bool = cfg!(feature = "history");

@@ -1,4 +1,4 @@
-//! The `everett` program: arguments in, exit status out.
+//! The `everett` program: parses arguments, runs the command and sets the exit status.
 
 use std::process::ExitCode;
 

@@ -20,7 +20,7 @@ fn everett(folder: &Path, arguments: &[&str]) -> Output {
     command.args(arguments).output().unwrap()
 }
 
-/// Returns the one line of an error.
+/// Runs a command that must fail with one line on standard error. Returns that line.
 fn refused(folder: &Path, arguments: &[&str]) -> String {
     let output = everett(folder, arguments);
     let error = String::from_utf8(output.stderr).unwrap();
@@ -32,7 +32,7 @@ fn folder() -> TempDir {
     tempfile::tempdir().unwrap()
 }
 
-/// Writes the run directory of an exploration that ended without a branch.
+/// Writes the run directory of an exploration that ended before its first branch.
 fn explored(run: &Path) {
     let header = Header {
         machine_version: MACHINE_VERSION.to_owned(),
@@ -96,7 +96,8 @@ fn finding_files_need_no_history() {
     let output = everett(folder.path(), &["runs", "import", "f.finding", "-o", "imported"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
-    let expected = "not in the history of runs, which this build lacks; a full build records it: everett runs add imported";
+    let expected =
+        "this build has no history of runs; to record the run, use a full build: everett runs add imported";
     assert_eq!(text.lines().filter(|line| *line == expected).count(), 1, "{text}");
     assert!(folder.path().join("imported/run.json").is_file());
     assert!(!folder.path().join("cache/history.sqlite").exists());
@@ -127,7 +128,7 @@ fn images_of_registries_need_the_feature_online() {
 
 #[test]
 fn kernels_of_hosts_without_apt_need_the_feature_online() {
-    // The program finds no apt-get, because PATH is empty.
+    // PATH is empty, so the program does not find apt-get.
     let folder = folder();
     fs::create_dir_all(folder.path().join("root/bin")).unwrap();
     fs::write(folder.path().join("world.toml"), "[image]\nrootfs = \"root\"\n[[node]]\nname = \"a\"\n")

@@ -1,19 +1,20 @@
-//! Bounds: constants whose names end in `_MAX` or `_MIN`, and the page of the documentation that lists them.
+//! Finds bounds, i.e. constants whose names end in `_MAX` or `_MIN`, and writes the page of the documentation that
+//! lists them.
 //!
-//! A bound's meaning is the first sentence of its documentation comment.
+//! The meaning of a bound is the first sentence of its documentation comment.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A bound.
+/// Bound that a file declares.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bound {
     /// Name of the constant.
     pub name: String,
-    /// Its value, as the source has it.
+    /// Value as the source has it.
     pub value: String,
-    /// First sentence of its documentation, or nothing.
+    /// First sentence of the documentation. Empty if there is none.
     pub meaning: String,
 }
 
@@ -25,7 +26,7 @@ the first sentence of each one's documentation. `cargo run --release -p everett-
 test compares it with the source.
 ";
 
-/// Returns the bounds that a file declares, outside of its tests.
+/// Returns the bounds that a file declares, except in tests.
 #[must_use]
 pub fn bounds(source: &str) -> Vec<Bound> {
     let code = source.split("\n#[cfg(test)]\nmod ").next().unwrap_or_default();
@@ -44,7 +45,7 @@ pub fn bounds(source: &str) -> Vec<Bound> {
                 open.clear();
             }
         }
-        // Attributes stand between a comment and its constant.
+        // Attributes may stand between a comment and its constant.
         if open.is_empty() && !line.starts_with("#[") {
             comment.clear();
         }
@@ -52,7 +53,7 @@ pub fn bounds(source: &str) -> Vec<Bound> {
     found
 }
 
-/// Returns what follows `const`, if the line declares a bound.
+/// Returns the text after `const` if the line declares a bound.
 fn declared(line: &str) -> Option<&str> {
     let rest = match line.strip_prefix("pub") {
         Some(rest) => rest.trim_start_matches(|c| c != ' ').trim_start(),
@@ -73,7 +74,7 @@ fn bound(declaration: &str, comment: &str) -> Option<Bound> {
     })
 }
 
-/// Returns the text up to the first full stop before a capital letter, a link or code.
+/// Returns the text up to the first full stop that precedes a capital letter, a link or code.
 fn first_sentence(text: &str) -> &str {
     let is_end = |at: usize| {
         let is_abbreviation = ["e.g", "i.e"].iter().any(|short| text[..at].ends_with(short));
@@ -83,7 +84,7 @@ fn first_sentence(text: &str) -> &str {
     end.map_or(text, |at| &text[..=at])
 }
 
-/// Replaces links, `[text]` or `[text](target)`, by their texts: their targets are items of the source.
+/// Replaces links, `[text]` or `[text](target)`, with their texts. Their targets are items of the source.
 fn without_links(mut text: &str) -> String {
     let mut plain = String::new();
     while let Some((before, rest)) = text.split_once('[') {
@@ -98,7 +99,7 @@ fn without_links(mut text: &str) -> String {
     plain + text
 }
 
-/// Returns the page of all bounds of the tree at `top`.
+/// Returns the page with all bounds of the source tree at `top`.
 ///
 /// # Errors
 /// Returns an error if a folder or a file cannot be read.
@@ -120,7 +121,7 @@ pub fn page(top: &Path) -> io::Result<String> {
     Ok(page)
 }
 
-/// Returns the files of all crates, without those of tests, benches and targets.
+/// Returns the source files of all crates, without tests, benches and build output.
 fn sources(top: &Path) -> io::Result<Vec<PathBuf>> {
     let (mut found, mut folders) = (Vec::new(), vec![top.to_owned()]);
     while let Some(folder) = folders.pop() {

@@ -1,12 +1,12 @@
-//! Files and folders that import each other.
+//! Finds files and folders that import each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Files and folders, each with those that it imports.
+/// Import graph: files or folders, each with the ones that it imports.
 pub type Graph = BTreeMap<PathBuf, BTreeSet<PathBuf>>;
 
-/// Returns the circles of a graph: each set of two or more members that reach each other, ascending.
+/// Returns the circles of a graph: sets of two or more members that reach each other, in ascending order.
 fn circles(graph: &Graph) -> Vec<BTreeSet<PathBuf>> {
     let reached: BTreeMap<&PathBuf, BTreeSet<&PathBuf>> =
         graph.keys().map(|from| (from, reachable(graph, from))).collect();
@@ -38,11 +38,10 @@ fn reachable<'g>(graph: &'g Graph, from: &PathBuf) -> BTreeSet<&'g PathBuf> {
     found
 }
 
-/// Returns the circles of files, and those of folders that no circle of files explains: no two files import each other,
-/// but the folders that they are in do.
+/// Returns the circles of files and of folders. A circle of folders is left out if files in it also form a circle.
 ///
-/// A file may use what its own module declares: an import of `mod.rs`, `lib.rs`, or `NAME.rs` by a file below it does not
-/// count.
+/// A file may use what its own module declares. So an import of `mod.rs`, `lib.rs` or `NAME.rs` by a file below it
+/// does not count.
 #[must_use]
 pub fn of_files_and_folders(imports: &Graph) -> Vec<BTreeSet<PathBuf>> {
     let files = without_own_modules(imports);
@@ -75,8 +74,8 @@ fn without_own_modules(imports: &Graph) -> Graph {
     imports.iter().map(kept).collect()
 }
 
-/// Returns, for each folder, the graph of its members: an import between two files counts for the members of the
-/// innermost folder that both are in. The folder's own file is no member.
+/// Returns the graph of each folder's members. An import between two files counts for the innermost folder that
+/// contains them. The file of the folder's own module is not a member.
 pub(crate) fn folders(files: &Graph) -> BTreeMap<PathBuf, Graph> {
     let mut all: BTreeMap<PathBuf, Graph> = BTreeMap::new();
     for (from, into) in files {
@@ -96,13 +95,13 @@ pub(crate) fn folders(files: &Graph) -> BTreeMap<PathBuf, Graph> {
     all
 }
 
-/// Returns the member of a folder that a file below it belongs to. `NAME.rs` belongs to `NAME/`.
+/// Returns the member of a folder to which a file below the folder belongs. `NAME.rs` belongs to `NAME/`.
 fn member(folder: &Path, file: &Path) -> Option<PathBuf> {
     let first = file.strip_prefix(folder).ok()?.components().next()?;
     Some(folder.join(Path::new(first.as_os_str()).with_extension("")))
 }
 
-/// True for the file of a folder's own module, and for the members of that name.
+/// True for the file of a folder's own module, and for members of that name.
 fn is_own(file: &Path) -> bool {
     matches!(file.file_stem().and_then(|stem| stem.to_str()), Some("mod" | "lib" | "main"))
 }

@@ -1,9 +1,9 @@
-//! Sections of the documentation that state measured figures.
+//! Finds sections of the documentation that state measured figures.
 //!
-//! A figure holds for the machine version under which it was measured, so each page or section with figures names one
-//! (`everett-3`).
+//! A figure holds for the machine version under which it was measured. So each page or section with figures must name
+//! a machine version, such as `everett-3`.
 
-/// Words that only measurements have.
+/// Words that only measured figures contain.
 const MEASURED: [&str; 6] = [
     "MIPS)",
     " s of CPU",
@@ -16,11 +16,11 @@ const MEASURED: [&str; 6] = [
 /// Number of hexadecimal digits of a digest.
 const DIGEST_DIGITS: usize = 64;
 
-/// Number of hexadecimal digits from which a word that is cut off counts as a digest.
+/// Minimum number of hexadecimal digits with which a shortened word counts as a digest.
 const CUT_DIGITS_MIN: usize = 8;
 
-/// Returns the headings of the sections of a Markdown page that state a figure and name no machine version. A version
-/// that is named before the first heading of the second level holds for the whole page.
+/// Returns the headings of the sections of a Markdown page that state a figure without a machine version. A version
+/// before the first heading of the second level holds for the whole page.
 #[must_use]
 pub fn without_version(page: &str) -> Vec<String> {
     let mut sections = vec![(String::new(), String::new())];
@@ -51,12 +51,12 @@ fn names_version(text: &str) -> bool {
 }
 
 fn states_figure(text: &str) -> bool {
-    // Lines of a paragraph belong together.
+    // A phrase may continue on the next line.
     let joined = text.replace('\n', " ");
     MEASURED.iter().any(|words| joined.contains(words)) || joined.split_whitespace().any(is_digest)
 }
 
-/// True for a word of hexadecimal digits, whole or cut, with both digits and letters.
+/// True for a word of hexadecimal digits, full or shortened, with both digits and letters.
 fn is_digest(word: &str) -> bool {
     let word = word.trim_start_matches(|c: char| !c.is_ascii_alphanumeric());
     let digits = word.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();

@@ -1,13 +1,9 @@
-//! Rules for this repository that the compiler does not check. The tests apply them to the tree.
+//! Rules for this repository that the compiler does not check. The tests apply them to the source tree.
 //!
-//! - [`modules`]: the module tree of a crate, and the imports of its files
-//! - [`circles`]: files and folders that import each other
 //! - [`bounds`]: named bounds, and the page that lists them
-//! - [`order`]: the order of the parts of a folder, which its documentation states
-//! - [`errors`]: texts of errors that repeat their cause
-//! - [`figures`]: sections of the documentation that state measured figures, and the machine version beside them
-//! - [`pointers`]: pointers of the documentation that point nowhere
-//! - [`files`]: the files of the repository
+//! - [`circles`]: files and folders that import each other
+//! - [`figures`]: documentation with measured figures, and its machine versions
+//! - [`modules`]: module tree of a crate, and imports of its files
 //!
 //! Not here: circles between crates, which cargo refuses, and rules about single lines, which clippy checks.
 

@@ -1,4 +1,4 @@
-//! No files or folders of this repository import each other, except where `known_circles.txt` says why.
+//! No files or folders of this repository import each other, except those that `known_circles.txt` lists.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use everett_lint::circles::of_files_and_folders;
 use everett_lint::modules::Crate;
 
-/// Root files of all crates, in the order of their folders.
+/// Returns the root files of all crates, ordered by folder.
 fn roots(top: &Path) -> Vec<PathBuf> {
     let mut open = vec![top.to_owned()];
     let mut found = Vec::new();
@@ -56,15 +56,15 @@ fn no_circle_but_the_known_ones() {
         known.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).map(str::to_owned).collect();
     let new: Vec<&String> = found.difference(&known).collect();
     let gone: Vec<&String> = known.difference(&found).collect();
-    assert!(new.is_empty(), "these import each other:\n{new:#?}\nMove what they share to a file of its own.");
+    assert!(new.is_empty(), "these import each other:\n{new:#?}\nMove what they share into a separate file.");
     assert!(
         gone.is_empty(),
-        "these are no circles any more; take them out of {}:\n{gone:#?}",
+        "these are not circles any more; remove them from {}:\n{gone:#?}",
         file.display()
     );
 }
 
-/// Writes a crate of these files and returns its circles.
+/// Writes a crate with these files. Returns its circles.
 fn circles_of(files: &[(&str, &str)]) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {

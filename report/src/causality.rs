@@ -1,15 +1,15 @@
-//! The causality of a finding in words.
+//! Describes the causality of a finding in words.
 
 use crate::exploration::figures::counted;
 use everett_explorer::causality::{Causality, CausalityEnd, Code, Count, Jump, Step, StepKind, Vary};
 use everett_input::text::printable;
 
-/// Maximum number of steps that are listed.
+/// Maximum number of steps in a list.
 const STEPS_SHOWN_MAX: usize = 12;
-/// Maximum number of functions that are listed.
+/// Maximum number of functions in the list of executed code.
 const CODE_SHOWN_MAX: usize = 8;
 
-/// Returns the result in a sentence. That of a search that has not ended says so first.
+/// Returns the result as a sentence. If the search has not ended, the sentence begins by saying so.
 #[must_use]
 pub fn sentence(causality: &Causality) -> String {
     match causality.why {
@@ -23,7 +23,7 @@ fn plain_sentence(causality: &Causality) -> String {
     let Some(jump) = &causality.jump else {
         return match causality.at_root().filter(|_| causality.why == CausalityEnd::Flat) {
             Some(root) => format!(
-                "No step of this timeline decides it: {} of the futures from the root moment show it ({}).",
+                "No step of this timeline decides the finding: {} of the futures from the root moment show it ({}).",
                 percent(root.share()),
                 interval(root)
             ),
@@ -45,7 +45,7 @@ fn plain_sentence(causality: &Causality) -> String {
     )
 }
 
-/// Returns what happened where the likelihood jumps, in a sentence.
+/// Returns a sentence about the step at which the likelihood jumps.
 #[must_use]
 pub fn step(jump: &Jump) -> String {
     match (jump.is_narrowest, &jump.steps[..]) {
@@ -65,7 +65,7 @@ pub fn step(jump: &Jump) -> String {
     }
 }
 
-/// Returns the result as a text, a line each.
+/// Returns the whole result as lines of text.
 #[must_use]
 pub fn lines(causality: &Causality) -> Vec<String> {
     let mut lines = vec![sentence(causality)];
@@ -84,8 +84,8 @@ pub fn lines(causality: &Causality) -> Vec<String> {
         lines.extend(jump.code.iter().take(CODE_SHOWN_MAX).map(code));
     }
     lines.push(match causality.vary {
-        Vary::All => "Futures have random streams and faults of their own.".to_owned(),
-        Vary::Streams => "Futures have the finding's faults, and random streams of their own.".to_owned(),
+        Vary::All => "Each future draws its own random streams and faults.".to_owned(),
+        Vary::Streams => "Each future has the finding's faults and draws its own random streams.".to_owned(),
     });
     let all = causality.points.iter();
     lines.extend(all.map(|point| {
@@ -101,7 +101,7 @@ pub fn lines(causality: &Causality) -> Vec<String> {
     lines
 }
 
-/// Returns a step in words: its kind if the text does not say it, and its text.
+/// Returns a step in words: its text, after its kind if the text does not show the kind.
 #[must_use]
 pub fn told(step: &Step) -> String {
     let kind = match step.kind {
@@ -110,12 +110,13 @@ pub fn told(step: &Step) -> String {
     };
     let at = exact(step.vtime_ns);
     let text = printable(step.text.trim());
-    // A line of evidence begins with its own time; that of a sent message is the time of its fate.
+    // A line of evidence begins with a time that would repeat the step's time. For a sent message the two differ, and
+    // the time stays.
     let text = text.strip_prefix(&at).map_or(text.as_str(), str::trim_start);
     format!("{at} s {kind}{text}")
 }
 
-/// Returns executed code in words.
+/// Returns a line about an executed function.
 #[must_use]
 pub fn code(code: &Code) -> String {
     let Code { node, program, place, edges } = code;
@@ -128,17 +129,16 @@ pub fn code(code: &Code) -> String {
     )
 }
 
-/// Returns a probability as a percentage.
 fn percent(p: f64) -> String {
     format!("{:.0} %", p * 100.0)
 }
 
-/// Returns the probability of a conclusion as a percentage. It is never certain.
+/// Returns the probability of a conclusion as a percentage. It never says 100 %.
 fn certain(p: f64) -> String {
     if p > 0.99 { "more than 99 %".to_owned() } else { percent(p) }
 }
 
-/// Returns the bounds of a likelihood.
+/// Returns the confidence bounds of a likelihood.
 fn interval(count: Count) -> String {
     let (low, high) = count.between();
     format!("{:.0} to {:.0} %", low * 100.0, high * 100.0)
@@ -202,7 +202,7 @@ mod tests {
             "  before 1.900000000 s a/p | before",
             "       > 2.000200000 s sent: 2.050000000 DELIVER a > db TCP",
             "   after 2.100000000 s a/p | after",
-            "Futures have the finding's faults, and random streams of their own.",
+            "Each future has the finding's faults and draws its own random streams.",
             "  1.000000000 s                        0 %  0 of 20 (0 to 16 %)",
             "  2.000000000 s #####                 25 %  5 of 20 (11 to 47 %)",
             "  2.000500000 s ###################   95 %  19 of 20 (76 to 99 %)",
@@ -215,7 +215,8 @@ mod tests {
         let mut it = causality();
         it.why = CausalityEnd::Running;
         assert!(
-            sentence(&it).starts_with("Interim, the search had not ended: The likelihood jumps from 25 %")
+            sentence(&it)
+                .starts_with("Interim result of an unfinished search: The likelihood jumps from 25 %")
         );
         let jump = it.jump.as_mut().unwrap();
         jump.after = None;

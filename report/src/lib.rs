@@ -1,17 +1,17 @@
-//! The report of an exploration: one page that people decide from, and the same as data.
+//! Report of an exploration: a page on which people base decisions, and the same contents as data.
 //!
-//! Each module uses only modules above it:
-//! - `clip`: bounds of texts
-//! - [`exploration`]: an exploration in figures, as JSON and as Markdown
-//! - [`findability`]: how often a bug is found, and how sure it is that it is gone
-//! - [`scene`]: what happened before a finding, and the story of it in words
-//! - [`causality`]: where a finding was decided, in words
+//! - [`causality`]: the step that decided a finding, in words
+//! - `clip`: bounds on texts
 //! - [`data`]: everything that the report says, as JSON
-//! - [`page`]: the same as one HTML file; [`text`]: the same as a text that fits a screen
+//! - [`exploration`]: an exploration in figures, as JSON and Markdown
+//! - [`findability`]: how often a bug is found, and how sure it is that the bug is gone
+//! - [`page`]: the report as one HTML file
+//! - [`scene`]: events before a finding, and its story in words
+//! - [`text`]: the report as text that fits a screen
 //!
-//! Not here: reading run directories and world files (the caller does), running anything.
+//! Not here: reading run directories and world files, which the caller does, and running worlds.
 //!
-//! **Invariant.** Texts of guests and of files are shown with hidden characters escaped, and never as markup.
+//! **Invariant.** Text from guests and files is shown with hidden characters escaped, and never as markup.
 
 pub mod causality;
 mod clip;

@@ -1,4 +1,4 @@
-//! The report as a text that fits a screen: the verdict, the findings as stories, and what was never reached.
+//! The report as text that fits a screen: the verdict, the findings, and what was never reached.
 
 use crate::exploration::figures::{count, counted, duration, percent};
 use everett_input::text::printable;
@@ -11,10 +11,10 @@ use crate::scene::{Scene, lines_told};
 const FINDINGS_SHOWN_MAX: usize = 8;
 /// Maximum number of names in a list.
 const NAMES_SHOWN_MAX: usize = 6;
-/// Maximum length of a story, in characters.
+/// Maximum length of a finding's story, in characters.
 const STORY_CHARS_MAX: usize = 420;
 
-/// Returns the short report, a line each.
+/// Returns the short report as lines.
 #[must_use]
 pub fn brief(data: &Data) -> Vec<String> {
     let s = &data.summary;
@@ -67,14 +67,14 @@ pub fn brief(data: &Data) -> Vec<String> {
     lines
 }
 
-/// Returns a finding as a story: three lines, and a fourth if it is known where it was decided.
+/// Returns a finding in three lines, and a fourth line if a search for its deciding step has run.
 #[must_use]
 pub fn of_finding(finding: &Finding) -> Vec<String> {
     let status = finding.status.map_or(String::new(), |status| format!(" ({})", status.word()));
     let times = match (finding.cpu.mean, finding.cpu.clean) {
         (Some(mean), Some(clean)) if clean.needed > 0.0 => {
             let (mean, needed) = (duration(mean as u64), duration(clean.needed as u64));
-            format!("; {mean} of CPU to a hit, gone after {needed} without one")
+            format!("; a hit takes {mean} of CPU time on average; gone after {needed} without a hit")
         }
         _ => String::new(),
     };
@@ -94,14 +94,14 @@ pub fn of_finding(finding: &Finding) -> Vec<String> {
     lines
 }
 
-/// Returns where a finding was decided, with the step if one is named.
+/// Describes where a finding was decided, with the step if one is known.
 fn decided(causality: &Causality) -> String {
     let step =
         causality.step.as_deref().filter(|_| causality.jump.as_ref().is_some_and(|jump| jump.is_narrowest));
     cut(&[Some(causality.sentence.as_str()), step].into_iter().flatten().collect::<Vec<_>>().join(" "))
 }
 
-/// Returns the most telling lines of a scene: vtime in seconds, place, text.
+/// Returns the most important lines of a scene: vtime in seconds, place, text.
 #[must_use]
 pub fn of_scene(scene: &Scene, most: usize) -> Vec<String> {
     let told = lines_told(scene, most);
@@ -130,20 +130,20 @@ fn unseen(data: &Data) -> Vec<String> {
     if let Some(states) = states.filter(|states| states.points > 0) {
         let new = states.unseen_ppm.map_or("?".to_owned(), percent);
         parts.push(format!(
-            "{}, at least {} more; the next is new with a chance of {new}",
+            "{}, at least {} more; the next is new with a probability of {new}",
             counted(states.points, "state", "states"),
             count(states.more)
         ));
     }
     if coverage.empty_cells > 0 && !coverage.phases.is_empty() {
         parts.push(format!(
-            "{} of a fault and a phase never seen",
+            "{} of a fault and a phase never seen together",
             counted(coverage.empty_cells, "pair", "pairs")
         ));
     }
     if coverage.one_way_count > 0 {
         parts.push(format!(
-            "{} of events in one order only",
+            "{} of events seen in only one order",
             counted(coverage.one_way_count, "pair", "pairs")
         ));
     }
@@ -157,7 +157,7 @@ fn named(names: &[String]) -> String {
     shown.join(", ") + &more
 }
 
-/// Returns a story on one line, shortened.
+/// Returns a story on one line, shortened to [`STORY_CHARS_MAX`].
 fn cut(text: &str) -> String {
     printable(&clip(text, STORY_CHARS_MAX))
 }

@@ -1,4 +1,4 @@
-//! A client of the DevTools protocol over pipes: JSON messages that end in a zero byte.
+//! Client of the DevTools protocol over pipes: JSON messages that end with a zero byte.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -8,33 +8,33 @@ use base64::Engine as _;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Program of the browser within its root directory.
+/// Path of the browser's program in its root directory.
 const PROGRAM: &str = "/usr/lib/chromium/chromium-headless-shell";
-/// Runs the browser in its root directory, with the pipes of the protocol as descriptors 3 and 4. It has its own mounts
-/// and no network.
+/// Shell script that runs the browser in its root directory, with the pipes of the protocol as descriptors 3 and 4.
+/// The browser has its own mounts and no network.
 const ENTER: &str = "set -e; root=$1; shift; mount --rbind /proc \"$root/proc\"; mount --rbind /dev \"$root/dev\"; \
                      exec chroot \"$root\" \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>&1";
 
-/// Reason why the browser does not do what it should.
+/// Failure of the browser.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The host cannot run it.
+    /// The host cannot run the browser.
     #[error("the browser cannot be started: {0}")]
     Start(String),
-    /// It has ended, or its pipe is broken.
-    #[error("the browser has gone: {0}")]
+    /// The browser has ended, or its pipe is broken.
+    #[error("the browser has ended: {0}")]
     Gone(String),
-    /// It rejected a command, or a script failed.
+    /// The browser rejected a command, or a script failed.
     #[error("{method}: {reason}")]
     Refused {
-        /// Method of the protocol.
+        /// Method of the protocol that was called.
         method: String,
-        /// Its message.
+        /// The browser's message.
         reason: String,
     },
 }
 
-/// A browser with one page.
+/// Browser with one page.
 #[derive(Debug)]
 pub struct Browser {
     child: Child,
@@ -42,26 +42,26 @@ pub struct Browser {
     output: BufReader<ChildStdout>,
     session: Option<String>,
     next: u64,
-    /// Events of the page since the last [`Browser::events`].
+    /// Events of the page since it was opened.
     events: Vec<Value>,
-    /// Folder for pages and the browser's profile, within its root directory.
+    /// Folder for pages and the browser's profile, in its root directory.
     place: TempDir,
     root: PathBuf,
 }
 
 impl Browser {
-    /// Starts the browser of this root directory, with a window of this size.
+    /// Starts the browser in `root`, with a window of this size in pixels.
     ///
     /// # Errors
-    /// Returns an error if the host does not allow it.
+    /// Returns an error if the host cannot run the browser.
     pub fn start(root: &Path, width: u32, height: u32) -> Result<Browser, Failure> {
         Browser::with(root, (width, height), &["--net"])
     }
 
-    /// Starts the browser with the host's network, so that it can visit servers on loopback.
+    /// Starts the browser with the host's network, so that it can reach servers on loopback.
     ///
     /// # Errors
-    /// Returns an error if the host does not allow it.
+    /// Returns an error if the host cannot run the browser.
     pub fn start_on_network(root: &Path, width: u32, height: u32) -> Result<Browser, Failure> {
         Browser::with(root, (width, height), &[])
     }
@@ -113,20 +113,20 @@ impl Browser {
         Ok(browser)
     }
 
-    /// Opens a page with this content, and waits until it is loaded.
+    /// Opens a page with this content, and waits until it has loaded.
     ///
     /// # Errors
-    /// Returns an error if the browser cannot load it.
+    /// Returns an error if the browser cannot load the page.
     pub fn open(&mut self, html: &[u8]) -> Result<(), Failure> {
         let file = self.place.path().join("page.html");
         std::fs::write(&file, html).map_err(|error| Failure::Start(error.to_string()))?;
         self.visit(&format!("file://{}", inside(&self.root, &file)))
     }
 
-    /// Opens an address, and waits until its page is loaded.
+    /// Opens an address, and waits until the page has loaded.
     ///
     /// # Errors
-    /// Returns an error if the browser cannot load it.
+    /// Returns an error if the browser cannot load the page.
     pub fn visit(&mut self, url: &str) -> Result<(), Failure> {
         self.events.clear();
         self.call("Page.navigate", &json!({ "url": url }))?;
@@ -137,7 +137,7 @@ impl Browser {
         Ok(())
     }
 
-    /// Calls a method of the page, or of the browser before there is a page. Returns its result.
+    /// Calls a method of the page, or of the browser if there is no page yet. Returns the result.
     ///
     /// # Errors
     /// Returns an error if the method fails.
@@ -185,17 +185,17 @@ impl Browser {
         }
     }
 
-    /// Returns the events of a method since the page was opened.
+    /// Returns the events with this method since the page was opened.
     #[must_use]
     pub fn events(&self, method: &str) -> Vec<Value> {
         let of = |event: &&Value| event["method"] == method;
         self.events.iter().filter(of).map(|event| event["params"].clone()).collect()
     }
 
-    /// Returns a picture of what is in view, as PNG.
+    /// Returns a picture of the visible part of the page, as PNG.
     ///
     /// # Errors
-    /// Returns an error if the browser does not make one.
+    /// Returns an error if the browser cannot make the picture.
     pub fn picture(&mut self) -> Result<Vec<u8>, Failure> {
         let made = self.call("Page.captureScreenshot", &json!({ "format": "png" }))?;
         let data = made["data"].as_str().unwrap_or_default();
@@ -221,7 +221,7 @@ impl Drop for Browser {
     }
 }
 
-/// Returns a path as the browser sees it, in its root directory.
+/// Returns a path as the browser sees it in its root directory.
 fn inside(root: &Path, path: &Path) -> String {
     format!("/{}", path.strip_prefix(root).unwrap_or(path).display())
 }

@@ -1,4 +1,4 @@
-//! Fetches Chromium with everything that it needs into a folder, and axe-core.
+//! Downloads Chromium with its dependencies into a folder, and axe-core.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,15 +8,15 @@ use everett_guest_image::Cache;
 use everett_guest_image::apt::{Apt, sources::Sources};
 use everett_input::causes::with_causes;
 
-/// Debian's suite of the browser, and its packages.
+/// Debian release of the browser. The next constant names its packages.
 const SUITE: &str = "bookworm";
 const PACKAGES: [&str; 2] = ["chromium-headless-shell", "fonts-dejavu-core"];
-/// The accessibility checker, at a fixed version.
+/// Accessibility checker, in a fixed version.
 const AXE: &str = "axe-core@4.14.1";
-/// File of axe-core within its package.
+/// Path of axe-core in its package.
 const AXE_FILE: &str = "package/axe.min.js";
 
-/// Returns a root directory with the browser, and fetches it at the first call.
+/// Returns a root directory with the browser. The first call downloads it.
 ///
 /// # Errors
 /// Returns a one-line message if the host has no apt, or if the mirror cannot be reached.
@@ -29,7 +29,8 @@ pub fn browser() -> Result<PathBuf, String> {
     let text = |error: everett_guest_image::apt::Error| with_causes(&error).to_string();
     let state = folder.join("apt");
     let apt = Apt::open(&state, &Sources::of_host(SUITE, None)).map_err(text)?;
-    // Only one process or thread at a time has the state open. The previous one may have fetched the browser.
+    // The state is locked, so only one process or thread at a time gets here. The previous one may have downloaded
+    // the browser.
     if root.is_dir() {
         return Ok(root);
     }
@@ -49,12 +50,13 @@ pub fn browser() -> Result<PathBuf, String> {
         fs::create_dir_all(tree.join(part)).map_err(|error| with_causes(&error).to_string())?;
     }
     fs::rename(&tree, &root).map_err(|error| format!("{}: {error}", root.display()))?;
-    // Lists of packages are large, and not needed again. The folder itself stays, because others may wait to open it.
+    // Package lists are large and not needed any more. The folder stays, because other processes may be waiting to
+    // open it.
     let _ = fs::remove_dir_all(state.join("lists"));
     Ok(root)
 }
 
-/// Returns the script of axe-core, and fetches it at the first call.
+/// Returns the script of axe-core. The first call downloads it.
 ///
 /// # Errors
 /// Returns a one-line message if the host has no npm, or if the registry cannot be reached.

@@ -1,10 +1,9 @@
 //! Headless Chromium from Debian, and axe-core from npm, for tests and measurements of the report's page.
 //!
-//! - [`fetch`]: fetches both into the operator's cache
-//! - [`Browser`]: the browser, driven over the DevTools protocol
+//! - [`Browser`]: the browser, controlled through the DevTools protocol
+//! - [`fetch`]: downloads of the two into the operator's cache
 //!
-//! The browser runs in a root directory of its own, so it needs no package of the host besides `unshare` and `chroot`,
-//! and has no network.
+//! The browser runs in its own root directory without a network. It needs only the host's `unshare` and `chroot`.
 
 mod client;
 pub mod fetch;

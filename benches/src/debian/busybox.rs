@@ -1,4 +1,4 @@
-//! The static busybox from Debian's package, for an initramfs without a C library.
+//! Static busybox from Debian's package, for an initramfs without a C library.
 
 use everett_guest_image::Cache;
 use everett_guest_image::debian::package::Package;
@@ -7,15 +7,15 @@ use everett_input::causes::with_causes;
 use std::io::{self, Read as _};
 
 const PACKAGE: &str = "busybox-static";
-/// Possible paths of the program in the package's archive. The second is for suites with a merged `/usr`.
+/// Possible paths of busybox in the package. The second is for Debian releases with a merged `/usr`.
 const PATHS: [&str; 2] = ["bin/busybox", "usr/bin/busybox"];
-/// Maximum size of the program in bytes. The actual one has 2 MiB.
+/// Maximum size of busybox, in bytes. The actual size is 2 MiB.
 const BYTES_MAX: u64 = 16 << 20;
 
-/// Returns the program from the busybox package in an image's lock.
+/// Returns busybox from the package in an image's lock.
 ///
 /// # Errors
-/// Returns a one-line message if the package is missing or has other content.
+/// Returns a one-line message if the package is missing or its content differs from the lock.
 pub(super) fn of(lock: &Lock, cache: &Cache) -> Result<Vec<u8>, String> {
     let missing = || format!("there is no busybox in the package {PACKAGE}");
     let locked = lock.packages.iter().find(|locked| locked.name == PACKAGE).ok_or_else(missing)?;

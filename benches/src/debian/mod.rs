@@ -1,9 +1,11 @@
-//! A stock Debian guest that runs the same programs on Everett's machine and on a peer's.
+//! Stock Debian guest that runs the same programs on Everett's machine and on a peer's.
 //!
-//! Kernel, modules and root filesystem are an image like that of any world. PID 1 is not the agent, because the agent
-//! needs Everett at the other end of its ports. Instead, an additional archive after the image's own initramfs (the
-//! kernel unpacks several as one) has Debian's static busybox and a script, which `rdinit=` names. The script enters
-//! the root and starts [`workloads`] there. The module `busybox` reads busybox from its Debian package.
+//! Kernel, modules and root file system are those of an ordinary image. PID 1 is not the agent, because the agent
+//! needs Everett at the other end of its ports. Instead, a second archive after the image's initramfs has Debian's
+//! static busybox and a script, which `rdinit=` names. (The kernel unpacks several archives as one.) The script
+//! enters the root file system and starts the [`workloads`] there.
+//!
+//! - `busybox`: reads busybox from its Debian package
 //!
 //! [`workloads`]: WORKLOADS
 
@@ -29,11 +31,10 @@ use crate::peer;
 
 /// Guest memory on all machines, in MiB.
 pub const MEMORY_MIB: u64 = 512;
-/// Workloads in the order of execution, as named in the guest's marks.
+/// Names of the workloads in the guest's marks, in the order of execution.
 pub const WORKLOADS: [&str; 3] = ["sha256", "sqlite3", "redis"];
 
-/// Kernel module for the disk of a peer's machine. It is needed in addition to the module for the disk of Everett's
-/// machine.
+/// Kernel module for the disk of a peer's machine, besides the module for the disk of Everett's machine.
 const PEERS_BUS: &str = "virtio_pci";
 const PACKAGES: [&str; 4] = ["busybox-static", "redis-server", "redis-tools", "sqlite3"];
 const INIT: &str = include_str!("init.sh");
@@ -48,7 +49,7 @@ pub struct Debian {
 }
 
 impl Debian {
-    /// Returns the guest from the operator's cache, or fetches and builds it.
+    /// Returns the guest from the operator's cache. The first call builds it.
     ///
     /// # Errors
     /// Returns a one-line message if the guest cannot be built.
@@ -69,7 +70,7 @@ impl Debian {
         Ok(Debian { kernel: image.vmlinux.path, root, initramfs })
     }
 
-    /// Returns the kernel's command line for all machines. A peer's disk is on a PCI bus, so PCI is not disabled.
+    /// Returns the kernel's command line for all machines. PCI stays enabled, because a peer's disk is on a PCI bus.
     #[must_use]
     pub fn cmdline() -> String {
         let parts = DEFAULT_CMDLINE.split_whitespace().filter(|&part| part != "pci=off");
@@ -79,7 +80,7 @@ impl Debian {
     /// Returns the configuration of a machine with this guest.
     ///
     /// # Errors
-    /// Returns a one-line message if the root's file cannot be used.
+    /// Returns a one-line message if the file of the root file system cannot be used.
     pub fn config(&self) -> Result<MachineConfig, String> {
         let mut config = MachineConfig::new(&self.kernel);
         config.memory_bytes = MEMORY_MIB << 20;
@@ -94,9 +95,9 @@ impl Debian {
         Ok(config)
     }
 
-    /// Returns a QEMU command with this guest. The machine is not `microvm`, although `microvm` has virtio over MMIO
-    /// like Everett's machine. It has only a PIT to calibrate the TSC against, and on a busy host the kernel gives up
-    /// this calibration for good.
+    /// Returns a QEMU command with this guest. The machine type is not `microvm`, although that has virtio over MMIO
+    /// like Everett's machine: it has only a PIT for calibrating the TSC, and on a busy host the kernel gives up this
+    /// calibration for good.
     #[must_use]
     pub fn qemu(&self, acceleration: &[&str]) -> Command {
         let cmdline = Debian::cmdline();

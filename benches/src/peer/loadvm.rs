@@ -1,4 +1,4 @@
-//! QEMU's own restoring of a moment: `loadvm` of an internal snapshot, requested over QMP.
+//! QEMU's way of restoring a moment: `loadvm` of an internal snapshot, requested over QMP.
 #![allow(clippy::disallowed_types)] // Benches measure host time.
 
 use std::io::{BufRead, BufReader, Write};
@@ -11,12 +11,12 @@ const MEMORY_MIB: usize = 256;
 /// Part of the guest's memory that is not zero, in MiB.
 const WRITTEN_MIB: usize = 128;
 
-/// Returns the seconds of `times` calls of `loadvm` for a guest that has 128 of its 256 MiB written. The guest does
-/// not run.
+/// Returns the durations of `times` calls of `loadvm`, in seconds. The guest has 256 MiB, of which 128 MiB are
+/// written, and does not run.
 ///
 /// # Errors
-/// Returns a one-line message if `qemu_img` fails, if a file cannot be written, or if QEMU cannot be started or refuses
-/// a request.
+/// Returns a one-line message if `qemu_img` fails, if a file cannot be written, or if QEMU cannot be started or
+/// refuses a request.
 pub fn seconds(qemu: &str, qemu_img: &str, folder: &Path, times: usize) -> Result<Vec<f64>, String> {
     let (disk, content) = (folder.join("peer.qcow2"), folder.join("peer.bin"));
     let created = Command::new(qemu_img).args(["create", "-q", "-f", "qcow2"]).arg(&disk).arg("1G").status();
@@ -53,7 +53,7 @@ pub fn seconds(qemu: &str, qemu_img: &str, folder: &Path, times: usize) -> Resul
         .collect()
 }
 
-/// A running QEMU process and its monitor.
+/// Running QEMU process, with a connection to its monitor.
 struct Monitor {
     child: Child,
     input: ChildStdin,
@@ -84,7 +84,7 @@ impl Monitor {
         }
     }
 
-    /// Sends a request and waits for the answer, skipping events.
+    /// Sends a request and waits for the answer. Skips events.
     fn ask(&mut self, request: &str) -> Result<(), String> {
         writeln!(self.input, "{request}").map_err(|error| format!("QEMU's monitor: {error}"))?;
         loop {
@@ -107,7 +107,7 @@ impl Monitor {
 
 impl Drop for Monitor {
     fn drop(&mut self) {
-        // The process may have ended by itself.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,5 +1,5 @@
-//! Peers: other programs that do the same job. If one is missing, its name and package are printed. [`loadvm`] restores
-//! moments with QEMU.
+//! Peers: other programs that do the same job as Everett. For a missing peer, its name and package are printed.
+//! [`loadvm`] restores moments with QEMU.
 #![allow(clippy::disallowed_types)] // Benches measure host time.
 
 pub mod loadvm;
@@ -12,16 +12,16 @@ use std::process::{ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// Maximum time that a peer may take.
+/// Time limit for a peer.
 const PEER_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Maximum number of bytes read from a program's error output.
+/// Maximum number of bytes that are read from a program's error output.
 const COMPLAINTS_BYTES_MAX: u64 = 64 << 10;
 
-/// The peer of most benches.
+/// Program of the peer that most benches use.
 pub const QEMU: &str = "qemu-system-x86_64";
 
-/// Returns true if QEMU is installed. Prints a note if it is not.
+/// True if QEMU is installed. Prints a note if it is not.
 pub fn has_qemu(bench: &str) -> bool {
     let installed = installed(QEMU);
     if !installed {
@@ -32,8 +32,8 @@ pub fn has_qemu(bench: &str) -> bool {
     installed
 }
 
-/// Returns a QEMU command with the given kernel and one x86-64-v2 CPU, like that of Everett's guests. The guest's
-/// console is the standard output of the command.
+/// Returns a QEMU command with a kernel and one x86-64-v2 CPU, like the CPU of Everett's guests. The guest's console
+/// is the standard output of the command.
 #[must_use]
 pub fn qemu(
     acceleration: &[&str],
@@ -55,12 +55,12 @@ pub fn qemu(
     command
 }
 
-/// Returns true if a program is installed.
+/// True if a program is installed.
 pub fn installed(program: &str) -> bool {
     Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
 }
 
-/// Returns the seconds from the start of `command` until its standard output contains `text`.
+/// Returns the time from the start of `command` until its standard output contains `text`, in seconds.
 ///
 /// # Errors
 /// Returns a one-line message if the program cannot be started, ends without printing `text`, or takes longer than
@@ -73,7 +73,8 @@ pub fn seconds_until(command: &mut Command, text: &str) -> Result<f64, String> {
     })
 }
 
-/// Returns the pieces of work that a guest marks on the standard output of `command`, with seconds since its start.
+/// Returns the pieces of work that a guest marks on the standard output of `command`, with times since its start in
+/// seconds.
 ///
 /// # Errors
 /// Returns a one-line message if the program cannot be started or takes longer than five minutes, or if its guest
@@ -85,11 +86,12 @@ pub fn spans(command: &mut Command) -> Result<Vec<Span<f64>>, String> {
     Ok(marks.into_spans())
 }
 
-/// Callback for a piece of a program's output and the seconds since its start. It returns a value to end the program.
+/// Callback for a part of a program's output and the seconds since the program's start. Returning a value ends the
+/// program.
 type Listener<'l, T> = &'l mut dyn FnMut(&[u8], f64) -> Result<Option<T>, String>;
 
 /// Starts `command` and passes its standard output to `listener` until that returns a value. If the program ends
-/// first, the error consists of `before` and the last line of its error output.
+/// first, the error is `before` and the last line of its error output.
 fn listen<T>(command: &mut Command, before: &str, listener: Listener<'_, T>) -> Result<T, String> {
     let mut complaints = tempfile::tempfile().map_err(|error| format!("no temporary file: {error}"))?;
     let stderr = complaints.try_clone().map_err(|error| format!("no temporary file: {error}"))?;
@@ -116,16 +118,16 @@ fn listen<T>(command: &mut Command, before: &str, listener: Listener<'_, T>) -> 
             found => break found,
         }
     };
-    // The program may have ended by itself, which is fine.
+    // The program may have ended already.
     let _ = child.kill();
     let _ = child.wait();
     found?.ok_or_else(|| format!("{name} ended {before}{}", last_line(&mut complaints)))
 }
 
-/// Returns the last line of a program's error output, to be appended to an error.
+/// Returns the last line of a program's error output as the end of an error message.
 fn last_line(complaints: &mut File) -> String {
     let mut text = Vec::new();
-    // Error output that cannot be read is treated as empty.
+    // Error output that cannot be read counts as empty.
     let _ = complaints.rewind().and_then(|()| complaints.take(COMPLAINTS_BYTES_MAX).read_to_end(&mut text));
     let text = String::from_utf8_lossy(&text);
     text.lines()
@@ -133,8 +135,8 @@ fn last_line(complaints: &mut File) -> String {
         .map_or_else(String::new, |line| format!(": {}", line.trim()))
 }
 
-/// Reads in a separate thread, which ends with the program. A program that hangs prints nothing, and a direct read
-/// would block forever.
+/// Reads output in a separate thread, which ends with the program. A direct read would block forever if the program
+/// hangs.
 fn read_aside(mut output: ChildStdout) -> Receiver<Vec<u8>> {
     let (sender, pieces) = channel();
     std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! The accessibility checker.
+//! Accessibility of the page, checked with axe-core.
 
 use benches::browser::fetch;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ pub(crate) fn axe_finds_nothing_serious() -> Ran {
             "axe.run(document).then(({ violations, passes }) => ({ passes: passes.length, \
             violations: violations.map((v) => ({ id: v.id, impact: v.impact, nodes: v.nodes.slice(0, 3).map((n) => n.html.slice(0, 200) + ' ' + n.failureSummary) })) }))",
         );
-        // Makes sure that the checker has run its checks.
+        // The checker must have run its checks.
         assert!(results["passes"].as_u64().unwrap() > 20, "{results}");
         let serious: Vec<&Value> = results["violations"]
             .as_array()

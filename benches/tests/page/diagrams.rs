@@ -19,12 +19,12 @@ fn press(browser: &mut Browser, label: &str) {
 
 pub(crate) fn forty_messages_are_arrows() -> Ran {
     let mut browser = open(&page(40, "x"), 1280, 900)?;
-    // Each message is an arrow; the two lost ones end in a cross.
+    // Each message is an arrow. The two lost messages end in a cross.
     assert_eq!(number(&mut browser, ".pane .st-hit"), 40);
     assert_eq!((number(&mut browser, ".pane .st-msg.drop"), number(&mut browser, ".pane .st-cross")), (2, 2));
     assert_eq!((number(&mut browser, ".pane .st-found"), number(&mut browser, ".pane .st-dense")), (1, 0));
     assert!(number(&mut browser, ".pane .st-fault") >= 1);
-    // Arrows rise in time: a message is sent before it arrives.
+    // Arrows point forward in time: a message is sent before it arrives.
     let forward = "[...document.querySelectorAll('#finding-1 .pane .st-hit')].every((l) => +l.getAttribute('x2') >= +l.getAttribute('x1'))";
     assert_eq!(evaluate(&mut browser, forward), json!(true));
     press(&mut browser, "Zoom in");
@@ -32,7 +32,7 @@ pub(crate) fn forty_messages_are_arrows() -> Ran {
     let few = number(&mut browser, ".pane .st-hit");
     assert!((1..=20).contains(&few), "{few}");
     assert_eq!(number(&mut browser, ".pane .st-label"), few, "each of few messages must have a label");
-    // The chart has both operations, and the one without an answer is open.
+    // The chart has the two operations. The operation without an answer has no end.
     assert_eq!(
         (number(&mut browser, "svg.history .op"), number(&mut browser, "svg.history .op.open")),
         (2, 1)
@@ -43,11 +43,11 @@ pub(crate) fn forty_messages_are_arrows() -> Ran {
 
 pub(crate) fn four_thousand_messages_are_readable() -> Ran {
     let mut browser = open(&page(4_000, "x"), 1280, 900)?;
-    // At first, the diagram shows the messages around the operation that the finding names, which is near the end.
+    // The diagram first shows the messages around the operation that the finding names, which is near the end.
     let arrows = number(&mut browser, ".pane .st-hit");
     assert!((30..=60).contains(&arrows), "{arrows}");
     assert_eq!((number(&mut browser, ".pane .st-found"), number(&mut browser, ".pane .st-op")), (1, 1));
-    // All messages are too many for arrows. Bars show their numbers.
+    // All messages are too many for arrows, so bars show their numbers.
     press(&mut browser, "All messages");
     assert_eq!(number(&mut browser, ".pane .st-hit"), 0);
     let bars = number(&mut browser, ".pane .st-dense") + number(&mut browser, ".pane .st-msg.drop");

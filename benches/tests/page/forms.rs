@@ -1,4 +1,4 @@
-//! The page in other forms: printed, dark, narrow, without its script.
+//! Other forms of the page: printed, dark, narrow, without its script.
 
 use benches::browser::Browser;
 use serde_json::json;
@@ -37,7 +37,7 @@ pub(crate) fn it_is_dark_where_the_reader_wants_it() -> Ran {
     let mut browser = open(&page(40, "x"), 1280, 900)?;
     let background =
         |browser: &mut Browser| evaluate(browser, "getComputedStyle(document.body).backgroundColor");
-    // Called only once, because the browser warns about a canvas that is read twice.
+    // The browser warns if a canvas is read twice, so each picture is read only once.
     let pixel = |browser: &mut Browser| {
         evaluate(browser, "(() => { Everett.map.draw(); return document.getElementById('map-canvas').getContext('2d').getImageData(1, 1, 1, 1).data[0]; })()").as_u64().unwrap()
     };
@@ -45,7 +45,7 @@ pub(crate) fn it_is_dark_where_the_reader_wants_it() -> Ran {
     let dark = json!({ "features": [{ "name": "prefers-color-scheme", "value": "dark" }] });
     browser.call("Emulation.setEmulatedMedia", &dark).unwrap();
     assert_ne!(background(&mut browser), light);
-    // The page learns of the change in the next frame.
+    // The page notices the change in the next frame.
     evaluate(
         &mut browser,
         "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))",
@@ -67,7 +67,8 @@ pub(crate) fn it_fits_a_narrow_window() -> Ran {
     Ok(())
 }
 
-/// Without its script, the page has all sections, tables, charts and the static map, and no control that does nothing.
+/// Without its script, the page has all sections, tables and charts, and the static map. It has no controls that do
+/// nothing.
 pub(crate) fn it_is_complete_without_its_script() -> Ran {
     let mut browser = open(b"<!doctype html><title>empty</title>", 1280, 900)?;
     browser.call("Emulation.setScriptExecutionDisabled", &json!({ "value": true })).unwrap();

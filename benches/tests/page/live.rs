@@ -1,4 +1,4 @@
-//! The page that `everett serve` hands out, while the exploration goes on.
+//! The page that `everett serve` serves while the exploration goes on.
 
 use benches::browser::{Browser, fetch};
 use benches::night::{self, Scripted};
@@ -15,7 +15,7 @@ use crate::trials::{Lacking, Ran};
 
 const STRATEGY: StrategyKind = StrategyKind::Novelty;
 
-/// A run that grows, its server, and a browser that shows it.
+/// Growing run, its server, and a browser that shows its page.
 struct Lab {
     run: TempDir,
     server: Option<Server>,
@@ -34,7 +34,7 @@ impl Lab {
         Ok(Lab { run, server: Some(server), browser })
     }
 
-    /// Lets the exploration go on to this number of branches, as another process would.
+    /// Continues the exploration up to this number of branches, as another process would.
     fn explore(&self, branches: u64) -> ExplorationEnd {
         let mut journal = night::journal(self.run.path(), STRATEGY).unwrap();
         let outcome = Scripted::new(1_000).explore(Some(&mut journal), STRATEGY, branches).unwrap();
@@ -45,7 +45,8 @@ impl Lab {
         evaluate(&mut self.browser, expression)
     }
 
-    /// Waits in the page until an expression is true. One that never is makes the test hang, and the runner end it.
+    /// Waits in the page until an expression is true. If that never happens, the test hangs until the test runner
+    /// kills it.
     fn until(&mut self, expression: &str) {
         let wait = format!(
             "new Promise((done) => {{ const look = () => {{ if ({expression}) done(true); else setTimeout(look, 50); }}; look(); }})"
@@ -69,9 +70,10 @@ pub(crate) fn a_served_page_grows_and_the_reader_stays_where_they_are() -> Ran {
     lab.until("Everett.tree.count >= 5");
     lab.explore(300);
     lab.until("Everett.tree.count >= 250 && document.querySelectorAll('details.finding').length === 1");
-    // The reader closes the finding, zooms the map to a branch, types a filter, and looks at the middle of the page.
+    // The reader closes the finding, zooms the map to a branch, types a filter, and scrolls to the middle of the
+    // page.
     lab.ask("document.querySelector('details.finding').open = false");
-    // Focus that scrolls would scroll smoothly, and still be on its way when the place is measured.
+    // Prevents scrolling on focus: it would be smooth, and still under way when the position is measured.
     lab.ask(
         "Everett.map.pick(120, 'zoom'); document.querySelector('#map-controls').elements.fault.focus({ preventScroll: true })",
     );
@@ -102,7 +104,7 @@ pub(crate) fn a_served_page_grows_and_the_reader_stays_where_they_are() -> Ran {
     assert!(
         lab.ask("document.getElementById('live-state').textContent").as_str().unwrap().ends_with("so far")
     );
-    // The end.
+    // The exploration ends.
     let end = lab.explore(900);
     night::journal(lab.run.path(), STRATEGY).unwrap().finish(&end).unwrap();
     lab.until("document.getElementById('live-state').textContent.endsWith('the exploration has ended')");
@@ -116,13 +118,13 @@ pub(crate) fn a_page_that_scrolls_is_left_alone() -> Ran {
     let mut lab = Lab::new()?;
     lab.explore(40);
     lab.until("Everett.tree.count === 40");
-    // Whenever the server answers, the page scrolls.
+    // The page scrolls whenever the server answers.
     lab.ask(
         "var get = fetch; fetch = async (...request) => { \
          const answer = await get(...request); dispatchEvent(new Event('scroll')); return answer; }; 0",
     );
     lab.explore(80);
-    // Longer than two polls.
+    // Waits longer than two polls.
     lab.ask("new Promise((done) => setTimeout(done, 4500))");
     assert_eq!(lab.ask("Everett.tree.count"), json!(40));
     lab.ask("fetch = get; 0");
@@ -137,12 +139,12 @@ pub(crate) fn trouble_is_said_and_updates_can_be_paused() -> Ran {
     lab.until("Everett.tree.count > 0");
     lab.ask("document.getElementById('live-pause').click()");
     lab.explore(80);
-    // Longer than two polls.
+    // Waits longer than two polls.
     lab.ask("new Promise((done) => setTimeout(done, 4500))");
     assert!(lab.ask("Everett.tree.count").as_u64().unwrap() <= 40);
     lab.ask("document.getElementById('live-pause').click()");
     lab.until("Everett.tree.count > 40");
-    // A run directory that cannot be read is said, and the page stays.
+    // If the run directory cannot be read, the page says so and stays.
     std::fs::write(lab.run.path().join("run.json"), "{").unwrap();
     lab.until("document.getElementById('live').dataset.mood === 'trouble'");
     assert!(

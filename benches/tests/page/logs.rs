@@ -16,7 +16,7 @@ pub(crate) fn branches_on_recorded_timelines_show_their_logs() -> Ran {
     );
     let lines = evaluate(&mut browser, "document.querySelectorAll('.branch-log li').length");
     assert_eq!(lines, evaluate(&mut browser, "Everett.logs.of(Everett.data.findings[0].branch).length"));
-    // A branch of another subtree.
+    // Picks a branch of another subtree.
     let other = "[...Array(Everett.tree.count).keys()].find((n) => Everett.logs.of(n) === null)";
     evaluate(&mut browser, &format!("Everett.map.pick({other}, 'zoom')"));
     let shown = evaluate(&mut browser, panel).as_str().unwrap().to_owned();
@@ -25,7 +25,7 @@ pub(crate) fn branches_on_recorded_timelines_show_their_logs() -> Ran {
     Ok(())
 }
 
-/// A recorded branch without a finding has its own lines, and its parent those before the fork.
+/// A recorded branch without a finding shows its own lines. Its parent shows the lines before the fork.
 pub(crate) fn a_branch_without_a_finding_shows_its_own_lines() -> Ran {
     let mut browser = open(&page(40, "x"), 1280, 900)?;
     let mut lines = |branch: &str| -> Vec<String> {
@@ -39,7 +39,7 @@ pub(crate) fn a_branch_without_a_finding_shows_its_own_lines() -> Ran {
     let other = "Everett.data.logs[0].branch";
     assert_eq!(lines(other), ["its own first one", "its own last one"]);
     assert_eq!(lines(&format!("Everett.tree.from[{other}]")), ["the last one of the parent"]);
-    // The search finds its lines, and goes to it.
+    // The search finds the branch's lines, and goes to the branch.
     evaluate(
         &mut browser,
         "(() => { const field = document.getElementById('search').elements.text; field.value = 'apart own first'; \
@@ -57,7 +57,7 @@ pub(crate) fn all_lines_can_be_shown() -> Ran {
     assert!(evaluate(&mut browser, rows).as_u64().unwrap() < 600);
     evaluate(&mut browser, "document.querySelector('#finding-1 button[data-lines]').click()");
     assert_eq!(evaluate(&mut browser, rows), json!(800), "one line in ten messages");
-    // They are in their order, and none is there twice.
+    // The lines are in order, and each occurs once.
     let places = "[...document.querySelectorAll('#logs-1 tr[data-event]')].every((row, i) => +row.dataset.event === i)";
     assert_eq!(evaluate(&mut browser, places), json!(true));
     check_quiet(&mut browser);

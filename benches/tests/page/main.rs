@@ -1,8 +1,14 @@
-//! The report's page in a real browser: headless Chromium, which the tests fetch from Debian, and axe-core from npm.
+//! The report's page in a real browser. The tests download headless Chromium from Debian and axe-core from npm.
 //!
-//! * `sample`: a run with a report; `quiet`: nothing is requested, printed or thrown; `map` and `diagrams`: what the
-//!   script adds; `search` and `logs`: the texts on it; `forms`: print, dark, narrow, without the script; `access`: the
-//!   accessibility checker; `live`: the served page, which grows
+//! * `access`: accessibility
+//! * `diagrams`: space-time diagrams and charts
+//! * `forms`: printed, dark, narrow, without script
+//! * `live`: the served page, which grows
+//! * `logs`: logs of findings and branches
+//! * `map`: the interactive map
+//! * `quiet`: no requests, messages or exceptions
+//! * `sample`: run with a report, and its page
+//! * `search`: search over the texts
 
 #[path = "../../../vmm/tests/kvm/trials.rs"]
 mod trials;

@@ -14,7 +14,7 @@ fn count(browser: &mut Browser) -> String {
     evaluate(browser, "document.getElementById('map-count').textContent").as_str().unwrap().to_owned()
 }
 
-/// Returns the number of different colours in a picture of the canvas.
+/// Returns the number of different colours on the canvas.
 fn colours(browser: &mut Browser) -> u64 {
     let script = "(() => { Everett.map.draw(); const c = document.getElementById('map-canvas'); \
                   const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; const all = new Set(); \
@@ -36,7 +36,7 @@ pub(crate) fn it_shows_filters_and_finds_branches() -> Ran {
     let mut browser = open(&page(40, "x"), 1280, 900)?;
     assert_eq!(count(&mut browser), format!("{BRANCHES} branches"));
     assert!(colours(&mut browser) > 5);
-    // The number of branches that the filter must select, computed from the data.
+    // Number of branches that the filter must select, computed from the data.
     let found = evaluate(&mut browser, "new Set(Everett.data.tree.findings.map(([branch]) => branch)).size")
         .as_u64()
         .unwrap();
@@ -53,7 +53,7 @@ pub(crate) fn it_shows_filters_and_finds_branches() -> Ran {
     set(&mut browser, "go", path.as_str().unwrap());
     let shown = panel(&mut browser);
     assert!(shown.starts_with("Branch 123") && shown.contains("everett replay"), "{shown}");
-    // A click on the canvas picks a branch; a drag moves the map and picks none.
+    // A click on the canvas selects a branch. A drag moves the map and selects none.
     evaluate(
         &mut browser,
         "Everett.map.fit(); document.getElementById('map-canvas').scrollIntoView({ block: 'center', behavior: 'instant' })",
@@ -98,7 +98,7 @@ pub(crate) fn keys_go_from_branch_to_branch() -> Ran {
     let second = picked("ArrowDown").as_u64().unwrap();
     assert!(second > 0);
     assert_eq!(picked("ArrowUp"), json!(0));
-    // To its first child and back, if it has one.
+    // Goes to the first child of the branch and back, if it has a child.
     let child = picked("ArrowRight");
     if child != json!(0) {
         assert_eq!(picked("ArrowLeft"), json!(0));

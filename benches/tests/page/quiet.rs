@@ -1,4 +1,4 @@
-//! Nothing leaves the page, and nothing goes wrong in it.
+//! The page makes no requests, prints nothing to the console and throws no exceptions.
 
 use serde_json::json;
 
@@ -25,7 +25,7 @@ pub(crate) fn a_page_requests_nothing_and_reports_no_problem() -> Ran {
     Ok(())
 }
 
-/// Texts of guests run nothing, wherever the page and its script put them.
+/// Text from guests runs nothing, wherever the page and its script put it.
 pub(crate) fn hostile_texts_are_inert() -> Ran {
     let word = "</script><img src=x onerror=owned=1><svg onload=owned=1>\"'><b>\u{202e}\u{1b}[31m";
     let mut browser = open(&page(40, word), 1280, 900)?;

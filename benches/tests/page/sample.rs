@@ -1,4 +1,4 @@
-//! A scripted run with a recorded finding, and its page in a browser.
+//! Scripted run with a recorded finding, and its page in a browser.
 
 use benches::browser::{Browser, fetch};
 use benches::night::{self, Scripted};
@@ -14,7 +14,7 @@ use crate::trials::Lacking;
 
 pub(crate) const BRANCHES: u64 = 700;
 
-/// Returns the page of a run whose first finding has this number of recorded messages, and `word` in its texts.
+/// Returns the page of a run. Its first finding has `messages` recorded messages, and `word` is in its texts.
 pub(crate) fn page(messages: u64, word: &str) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let run = folder.path().join("run");
@@ -36,7 +36,7 @@ pub(crate) fn page(messages: u64, word: &str) -> Vec<u8> {
     std::fs::read(run.join("report.html")).unwrap()
 }
 
-/// Returns the first branch that has a parent and lies in another subtree than a finding.
+/// Returns the record of the first branch that has a parent and lies in another subtree than a finding.
 fn apart(run: &std::path::Path, finding: &Finding) -> Record {
     let reading = Reading::open(run).unwrap();
     let mut all = (0..reading.len()).map(|choice| reading.get(choice).unwrap().unwrap());
@@ -44,7 +44,7 @@ fn apart(run: &std::path::Path, finding: &Finding) -> Record {
     all.find(|record| record.from.is_some() && record.path.forks()[0] != of_finding).unwrap()
 }
 
-/// Returns the recorded timeline of a branch: the last line of its parent, and its own first and last lines.
+/// Returns the recorded timeline of a branch: the last line of its parent, and the branch's first and last lines.
 fn lines_of(record: &Record) -> String {
     let begin_ns = record.path.forks().last().unwrap().vtime_ns;
     let mut lines = vec![json!({ "kind": "timeline", "path": "1.1", "trail": "aa", "left_out": 0 })];
@@ -60,7 +60,7 @@ fn lines_of(record: &Record) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// Returns a causality of a finding that has every part: a plot, a jump with a message, and what surrounds it.
+/// Returns a causality with every part: a plot, a jump with a message, and events around it.
 fn causality(finding: &Finding, word: &str) -> Causality {
     let found_ns = finding.hit.vtime_ns;
     let step =
@@ -105,7 +105,7 @@ fn causality(finding: &Finding, word: &str) -> Causality {
     causality
 }
 
-/// Returns the recording of a timeline of three nodes that ends at `found_ns`.
+/// Returns the recording of a timeline with three nodes that ends at `found_ns`.
 fn recording(messages: u64, found_ns: u64, word: &str) -> String {
     let step_ns = 500_000;
     let begin_ns = found_ns.saturating_sub(messages * step_ns);
@@ -153,9 +153,9 @@ pub(crate) fn evaluate(browser: &mut Browser, expression: &str) -> Value {
     browser.evaluate(expression).unwrap()
 }
 
-/// Checks that the page printed nothing, threw nothing and requested nothing but itself.
+/// Checks that the page printed nothing, threw nothing and requested only itself.
 pub(crate) fn check_quiet(browser: &mut Browser) {
-    // An answer of the page comes after everything that it reported before.
+    // The answer to this comes after all earlier events of the page.
     browser.evaluate("new Promise((done) => setTimeout(done, 0))").unwrap();
     for method in ["Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded"] {
         assert_eq!(browser.events(method), Vec::<Value>::new(), "{method}");

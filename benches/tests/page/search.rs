@@ -1,4 +1,4 @@
-//! Search over the page, and what it says of itself.
+//! Search over the page, and texts about the page itself.
 
 use benches::browser::Browser;
 use serde_json::json;
@@ -21,7 +21,7 @@ fn text(browser: &mut Browser, expression: &str) -> String {
     evaluate(browser, expression).as_str().unwrap_or_default().to_owned()
 }
 
-/// Types a query in place of the one before, and returns what the page says of its results.
+/// Replaces the query, and returns the text with the number of results.
 fn query(browser: &mut Browser, query: &str) -> String {
     evaluate(browser, "document.activeElement.blur()");
     press(browser, "/");
@@ -32,19 +32,19 @@ fn query(browser: &mut Browser, query: &str) -> String {
 
 pub(crate) fn texts_are_found_with_the_keyboard() -> Ran {
     let mut browser = open(&page(4_000, "x"), 1280, 900)?;
-    // One line in ten messages; "line 30" is also the beginning of "line 300" and others.
+    // There is one line for ten messages. "line 30" is also the beginning of "line 300" and others.
     assert_eq!(query(&mut browser, "redis line 3990"), "1 match");
     press(&mut browser, "ArrowDown");
     press(&mut browser, "Enter");
     let row = text(&mut browser, "document.activeElement.closest('tr.hit').textContent");
     assert!(row.contains("line 3990"), "{row}");
     assert_eq!(evaluate(&mut browser, "document.getElementById('search-results').hidden"), json!(true));
-    // Messages by their fate, all words in any order.
+    // Finds messages by their fate. All words must occur, in any order.
     let lost = query(&mut browser, "DROP len");
     assert!(lost.starts_with("210 matches, 24 listed"), "{lost}");
     press(&mut browser, "Enter");
     assert_eq!(evaluate(&mut browser, "document.querySelectorAll('#finding-1 .st-mark').length"), json!(1));
-    // Properties and findings.
+    // Finds properties and findings.
     let first = "Everett.data.findings[0].property";
     let property = text(&mut browser, first);
     assert!(query(&mut browser, &property).contains("match"));
@@ -63,13 +63,13 @@ pub(crate) fn texts_are_found_with_the_keyboard() -> Ran {
 pub(crate) fn the_page_says_what_is_interim_and_what_was_spent() -> Ran {
     let mut browser = open(&page(40, "x"), 1280, 900)?;
     let page = text(&mut browser, "document.body.innerText");
-    assert!(page.contains("Interim, the search had not ended"), "{page}");
-    assert!(page.contains("Around it, on the same nodes"));
+    assert!(page.contains("Interim result of an unfinished search"), "{page}");
+    assert!(page.contains("Events around this step, on the same nodes"));
     assert!(
         page.contains("recorded: timelines of 1 of 1 finding and 1 other branch, in 1.00 s of 60.0 s"),
         "{page}"
     );
-    assert!(page.contains("40 messages: all of the timeline"));
+    assert!(page.contains("40 messages: the whole timeline"));
     check_quiet(&mut browser);
     Ok(())
 }

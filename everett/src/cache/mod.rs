@@ -1,9 +1,9 @@
-//! Items of the cache with their sizes, last uses, and the worlds that used them.
+//! Lists the items of the cache with their sizes, times of last use, and the worlds that used them.
 //!
-//! * [`list`] finds the items; `prune` chooses and removes them.
+//! * [`list`] finds the items. `prune` chooses items and removes them.
 //!
-//! An *item* is removed as a whole: a file of an image, a layer, a package, apt's lists of one set of sources, the boot
-//! of a world (with any moments saved on it), or a file that a killed process left behind.
+//! An *item* is the unit of removal: a file of an image, a layer, a package, apt's lists for one set of sources, the
+//! boot of a world together with the moments saved on it, or a file that a killed process left behind.
 
 mod prune;
 
@@ -22,24 +22,24 @@ pub use prune::{Bounds, Pruned, prune};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// A kernel, an initramfs, a root filesystem, or a part of a container image.
+    /// Kernel, initramfs, root filesystem, or part of a container image.
     Image,
-    /// A layer: the configured base packages.
+    /// Layer: a file system with the configured base packages.
     Layer,
-    /// A downloaded package.
+    /// Downloaded package.
     Package,
-    /// apt's lists of packages.
+    /// Package lists that apt downloaded.
     Lists,
-    /// A stored boot.
+    /// Stored boot without saved moments.
     Boot,
-    /// A stored boot with moments saved on it.
+    /// Stored boot with saved moments.
     Saved,
-    /// A file that a killed process left behind.
+    /// File that a killed process left behind.
     Leftover,
 }
 
 impl Kind {
-    /// Returns its name for people.
+    /// Returns the name that lists print.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -54,10 +54,10 @@ impl Kind {
     }
 }
 
-/// An item of the cache.
+/// Item of the cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Item {
-    /// Kind of the item.
+    /// Kind of the item. Lists are sorted by kind.
     pub kind: Kind,
     /// Path within the cache.
     pub path: String,
@@ -65,9 +65,9 @@ pub struct Item {
     pub bytes: u64,
     /// Time of the last use, in seconds since 1970.
     pub used_unix_s: u64,
-    /// True if a running process uses it.
+    /// True if a running process uses the item.
     pub running: bool,
-    /// World files that used it.
+    /// World files that used the item.
     pub worlds: BTreeSet<PathBuf>,
 }
 
@@ -91,7 +91,7 @@ pub fn list(cache: &Cache) -> anyhow::Result<Vec<Item>> {
         for entry in fs::read_dir(&path).with_context(|| path.display().to_string())? {
             let name = entry.with_context(|| path.display().to_string())?.file_name();
             let Some(name) = name.to_str() else { continue };
-            // The record beside an entry is removed together with it.
+            // A `.json` file is the record of the entry beside it; both are removed together.
             if kind == Kind::Image && name.ends_with(".json") {
                 continue;
             }
@@ -114,7 +114,7 @@ pub fn list(cache: &Cache) -> anyhow::Result<Vec<Item>> {
     Ok(items)
 }
 
-/// Returns an item; `None` if it has been removed in the meantime.
+/// Returns an item, or `None` if another process has removed it in the meantime.
 fn item(cache: &Path, kind: Kind, path: String) -> Option<Item> {
     let place = cache.join(&path);
     let kind = match kind {
@@ -157,7 +157,7 @@ fn modified_unix_s(path: &Path) -> Option<u64> {
     u64::try_from(fs::metadata(path).ok()?.mtime()).ok()
 }
 
-/// Returns true if moments were saved on a boot.
+/// True if moments were saved on a boot.
 fn has_saved(boot: &Path) -> bool {
     let folders = fs::read_dir(boot.join("saved")).into_iter().flatten().flatten();
     let files = folders.flat_map(|folder| fs::read_dir(folder.path()).into_iter().flatten().flatten());

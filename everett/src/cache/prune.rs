@@ -1,4 +1,4 @@
-//! Removal of items that were not used for some time.
+//! Removes items of the cache that were not used for some time.
 
 use std::fs;
 use std::io;
@@ -10,42 +10,42 @@ use everett_host::time;
 
 use super::{Item, Kind, list, record_of};
 
-/// Bounds on the items to keep.
+/// Bounds that choose which items to keep.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Bounds {
-    /// Age since the last use, in seconds, from which items are removed.
+    /// Age in seconds since the last use. Items of this age or older are removed.
     pub older_than_s: Option<u64>,
-    /// Total size in bytes to which the cache is reduced, by removing the least recently used items first.
+    /// Maximum total size in bytes. The least recently used items are removed until the cache has this size.
     pub keep_bytes: Option<u64>,
-    /// True to remove saved moments, too.
+    /// True to remove saved moments as well.
     pub saved_moments: bool,
-    /// True to remove nothing and only report.
+    /// True to report the items without removing them.
     pub dry_run: bool,
 }
 
 /// Result of pruning.
 #[derive(Debug, Default)]
 pub struct Pruned {
-    /// Items that were removed, or would have been.
+    /// Items that were removed. In a dry run, items that a real run would remove.
     pub removed: Vec<Item>,
-    /// Items that would have been removed if no running process used them.
+    /// Items outside the bounds that stay because a running process uses them.
     pub running: Vec<Item>,
     /// Total size of the remaining items, in bytes.
     pub left_bytes: u64,
 }
 
-/// Removes the items outside the bounds, least recently used first. Items that a running process uses are kept.
+/// Removes the items outside the bounds, least recently used first. Items that a running process uses stay.
 ///
-/// A saved moment needs the image on which it was saved. A rebuilt image could differ, because mirrors drop packages.
-/// So the images of a world with saved moments are kept as long as these moments, and count as used when the latest of
-/// the moments was used.
+/// A saved moment needs the image on which it was saved. A rebuilt image could differ, because mirrors drop old
+/// packages. So the images of a world stay as long as its saved moments, and count as used when the newest of these
+/// moments was used.
 ///
 /// # Errors
-/// Returns an error if another process is looking for items or making them, or if an item cannot be removed.
+/// Returns an error if another process is building images or looking for them, or if an item cannot be removed.
 pub fn prune(cache: &Cache, bounds: &Bounds) -> anyhow::Result<Pruned> {
     let Some(_gate) = cache.enter_alone()? else {
         bail!(
-            "{}: another process builds or looks for an image; prune when it is done",
+            "{}: another process is building or looking up an image; prune when it has finished",
             cache.folder().display()
         );
     };
@@ -58,7 +58,7 @@ pub fn prune(cache: &Cache, bounds: &Bounds) -> anyhow::Result<Pruned> {
             saved.iter().filter(|moment| needs(moment, item)).map(|moment| moment.used_unix_s).max();
         item.used_unix_s = item.used_unix_s.max(used_by.unwrap_or(0));
     }
-    // Images come after the moments that need them.
+    // Moments precede the images that they need.
     let order = |item: &Item| (item.used_unix_s, item.kind == Kind::Image, item.path.clone());
     items.sort_by_cached_key(order);
     let now_s = time::unix_s();
@@ -68,7 +68,7 @@ pub fn prune(cache: &Cache, bounds: &Bounds) -> anyhow::Result<Pruned> {
         let too_much = bounds.keep_bytes.is_some_and(|most| pruned.left_bytes > most);
         let kept = item.kind == Kind::Saved && !bounds.saved_moments
             || saved.iter().any(|moment| needs(moment, &item));
-        // Leftovers are always removed: this process holds the gate alone, so no other process uses the temporary
+        // Leftovers are always removed. This process holds the gate exclusively, so no other process uses temporary
         // files.
         if kept || !(old || too_much || item.kind == Kind::Leftover) {
             continue;
@@ -97,7 +97,8 @@ fn remove(cache: &Path, item: &Item) -> anyhow::Result<()> {
         result => result.with_context(|| format!("cannot remove {}", path.display())),
     };
     if matches!(item.kind, Kind::Image | Kind::Layer) {
-        // An entry without its record is ignored, so an entry that an interruption leaves here is made again.
+        // The record goes first: readers ignore an entry without a record and make it again, so an interruption here
+        // is harmless.
         let record = record_of(&path);
         gone(fs::remove_file(&record), &record)?;
     }
@@ -105,7 +106,7 @@ fn remove(cache: &Path, item: &Item) -> anyhow::Result<()> {
     gone(if is_folder { fs::remove_dir_all(&path) } else { fs::remove_file(&path) }, &path)
 }
 
-/// Removes usage notes without remaining items.
+/// Removes usage notes whose items are all gone.
 fn forget(cache: &Cache) -> anyhow::Result<()> {
     for one in cache.uses()? {
         let left = one.note.items.iter().any(|item| cache.folder().join(item).exists());

@@ -1,4 +1,4 @@
-//! `everett boot`: one machine with its console on the terminal.
+//! `everett boot`: runs one machine with its console on the terminal.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -32,33 +32,31 @@ use crate::ui::{Ui, printable, style};
 
 /// `everett boot`
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "With a COMMAND, it runs in the guest once the services are ready, then the machine powers \
-                        off; the exit status is 0 if the command's is, else 1."
-)]
+#[command(after_help = "COMMAND runs in the guest when the services are ready. Then the machine powers \
+                        off. The exit status is 0 if COMMAND ends with status 0, else 1.")]
 pub struct Args {
     /// The world file
     #[arg(required_unless_present = "kernel")]
     pub world: Option<PathBuf>,
-    /// The node, if the world has several
+    /// The node to boot, if the world has several
     #[arg(long, value_name = "NAME", requires = "world")]
     pub node: Option<String>,
-    /// Boot this vmlinux or bzImage instead of the image's
+    /// Boot this vmlinux or bzImage instead of the image's kernel
     #[arg(long, value_name = "FILE")]
     pub kernel: Option<PathBuf>,
-    /// Boot with this initramfs instead of the image's; without a world, Everett does not talk to its agent
+    /// Boot with this initramfs instead of the image's; without a world file, Everett does not use its agent
     #[arg(long, value_name = "FILE")]
     pub initramfs: Option<PathBuf>,
     /// Text added to the kernel's command line
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub cmdline: String,
-    /// RAM of a machine without a world, such as 256M
+    /// RAM of a machine without a world file, such as 256M
     #[arg(long, value_name = "SIZE", value_parser = units::parse_size_bytes, conflicts_with = "world")]
     pub memory: Option<u64>,
     /// The seed
     #[arg(long, value_name = "N")]
     pub seed: Option<Seed>,
-    /// Stop at this vtime; without it the guest runs until it powers off, or Ctrl-C
+    /// Stop at this vtime; by default the guest runs until it powers off or you press Ctrl-C
     #[arg(long = "for", value_name = "DURATION", value_parser = units::parse_duration_ns)]
     pub duration_ns: Option<u64>,
     /// Command to run in the guest before it powers off
@@ -72,9 +70,9 @@ pub struct Args {
     pub hidden: Hidden,
 }
 
-/// Interval of vtime at which console and keyboard are polled.
+/// Interval at which console and keyboard are polled, in nanoseconds of vtime.
 const STEP_NS: u64 = 20_000_000;
-/// Time limit for a guest to power off after Ctrl-C, in nanoseconds of vtime.
+/// Time that a guest has to power off after Ctrl-C, in nanoseconds of vtime.
 const POWER_OFF_NS: u64 = 10_000_000_000;
 
 #[derive(Serialize)]
@@ -91,11 +89,11 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     }
 }
 
-/// Boots a kernel, with or without an initramfs, and without a conversation with an agent.
+/// Boots a kernel without contacting an agent. An initramfs is optional.
 fn boot_raw(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let Some(kernel) = &args.kernel else { bail!("name a world file, or a kernel with --kernel") };
     if !args.argv.is_empty() {
-        bail!("a COMMAND needs a world: there is no agent in a raw initramfs");
+        bail!("COMMAND needs a world file: only images that Everett builds have the agent that runs it");
     }
     let engine = Engine::choose(args.engine.asked(), Clock::Insn)?;
     let unpacked = images::unpack_kernel(kernel)?;
@@ -219,18 +217,18 @@ fn pick_node(world: &World, name: Option<&str>) -> anyhow::Result<usize> {
     }
 }
 
-/// Waits until host time has caught up with vtime, so that an idle guest's vtime does not run ahead of an operator who
-/// watches.
+/// Waits until host time has caught up with vtime. Otherwise the vtime of an idle guest would run ahead of the
+/// operator at the console.
 fn pace(args: &Args, clock: Stopwatch, vtime_ns: u64, interrupt: &Interrupt) {
     if args.duration_ns.is_none() && args.argv.is_empty() {
         clock.wait_for_ns(vtime_ns, || interrupt.wanted());
     }
 }
 
-/// Everett's side of a console.
+/// Everett's side of a guest's console.
 struct Terminal<'a> {
     ui: &'a Ui,
-    /// True to show the kernel's console and the services; false to show only the command's output.
+    /// True to show the kernel's console and the services; false to show only the output of COMMAND.
     all: bool,
     keyboard: Option<Receiver<Vec<u8>>>,
     console: Console,
@@ -240,7 +238,7 @@ impl<'a> Terminal<'a> {
     fn new(ui: &'a Ui, all: bool) -> Terminal<'a> {
         let keyboard = (all && !ui.json && io::stdin().is_terminal()).then(|| {
             let (lines, keyboard) = channel();
-            // The thread ends with the process: it waits for a line that may never come.
+            // Nobody joins this thread: it may wait forever for a typed line, and ends with the process.
             thread::spawn(move || {
                 let mut stdin = io::stdin().lock();
                 let mut line = Vec::new();
@@ -255,7 +253,7 @@ impl<'a> Terminal<'a> {
         Terminal { ui, all, keyboard, console: Console::default() }
     }
 
-    /// Returns the next typed line, or nothing.
+    /// Returns the next typed line, or an empty vector if there is none.
     fn typed(&mut self) -> Vec<u8> {
         match self.keyboard.as_ref().map(Receiver::try_recv) {
             Some(Ok(line)) => line,

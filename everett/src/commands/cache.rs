@@ -1,4 +1,4 @@
-//! `everett cache`.
+//! `everett cache`: lists and prunes the cache.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use crate::ui::{Ui, printable, style};
 /// `everett cache`
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The command; without one, the contents of the cache are listed
+    /// The command; by default the cache is listed
     #[command(subcommand)]
     pub command: Option<CacheCommand>,
 }
@@ -23,18 +23,18 @@ pub struct Args {
 /// `everett cache …`
 #[derive(Debug, clap::Subcommand)]
 pub enum CacheCommand {
-    /// Remove items that were not used for some time; never those that a running process uses
+    /// Remove items that were not used for some time, except items that a running process uses
     ///
-    /// Saved moments and the images of their worlds are kept. Everything else is made again when it is needed, if
+    /// Saved moments and the images of their worlds stay. Everett makes all other items again when it needs them, if
     /// mirrors still have the packages.
     Prune {
-        /// Remove items unused for this long, such as 12h or 7d [default without --keep: 7d]
+        /// Remove items that were not used for this long, such as 12h or 7d [default without --keep: 7d]
         #[arg(long, value_name = "AGE", value_parser = super::age::parse_age_ns)]
         older_than: Option<u64>,
-        /// Remove the least recently used items until the cache has at most this size, such as 2G
+        /// Remove the least recently used items until the cache is no larger than this, such as 2G
         #[arg(long, value_name = "SIZE", value_parser = units::parse_size_bytes)]
         keep: Option<u64>,
-        /// Also remove saved moments, with the boots and images that they need
+        /// Also remove saved moments and the boots and images that they need
         #[arg(long)]
         saved_moments: bool,
         /// Remove nothing; list what would be removed
@@ -43,7 +43,7 @@ pub enum CacheCommand {
     },
 }
 
-/// Age from which items are removed if neither `--older-than` nor `--keep` is given, in seconds since the last use.
+/// Default of `--older-than`, in seconds. It does not apply with `--keep`.
 const AGE_DEFAULT_S: u64 = 7 * 24 * 3600;
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -79,7 +79,7 @@ fn list(ui: &Ui, cache: &Cache) -> anyhow::Result<()> {
     let items = cache::list(cache)?;
     let now_s = time::unix_s();
     ui.say(style::paint(style::HEAD, format!("{:<9}{:>11}  {:<10}{}", "what", "size", "last used", "by")))?;
-    // Packages are summed up in one line, because they are many and alike.
+    // Packages are many and alike, so one line sums them up.
     let mut packages: BTreeMap<Kind, (usize, Item)> = BTreeMap::new();
     for item in &items {
         ui.record(&Record::Item { item })?;
@@ -101,7 +101,7 @@ fn list(ui: &Ui, cache: &Cache) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Formats an item as a line of a list. An item that no world used is named by its path.
+/// Formats an item as a line of a list. `path` names an item that no world used.
 fn line(item: &Item, now_s: u64, path: &str) -> String {
     let worlds: Vec<String> = item.worlds.iter().map(|world| world.display().to_string()).collect();
     let by = if worlds.is_empty() { path.to_owned() } else { worlds.join(", ") };

@@ -1,4 +1,4 @@
-//! `everett causality`: the step of a finding's timeline at which the finding became likely.
+//! `everett causality`: finds the step of a finding's timeline at which the finding became likely.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ use crate::ui::{Ui, printable, style};
 /// `everett causality`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Futures start at vtimes before the finding, with its past and random streams and faults of their own. The share that \
+    after_help = "Everett runs futures from vtimes before the finding. They share its past, and draw their own random streams and faults. The share that \
                         shows the finding is its likelihood there. The result is causality-ID.json in the run directory, which \
                         the report shows. docs/causality.md says more."
 )]
@@ -35,22 +35,22 @@ pub struct Args {
     pub run: PathBuf,
     /// Number of the finding
     pub id: u32,
-    /// End after this much host time with the narrowest interval so far
+    /// Stop after this much host time, with the narrowest interval so far
     #[arg(long, value_name = "DURATION", value_parser = units::parse_duration_ns)]
     pub budget: Option<u64>,
-    /// End after this number of futures with the narrowest interval so far
+    /// Stop after this number of futures, with the narrowest interval so far
     #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..=FUTURES_MAX))]
     pub branches: u64,
-    /// Keep the finding's faults in all futures; only random streams differ
+    /// Keep the finding's faults in all futures, so that only random streams differ
     #[arg(long)]
     pub same_faults: bool,
-    /// Probability in percent that a named step may be the wrong one
+    /// Accepted probability, in percent, that the named step is the wrong one
     #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = parse_error)]
     pub error: f64,
-    /// Futures at a time [default: one a core]
+    /// Number of futures that run in parallel [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
-    /// Memory for moments [default: a quarter of the host's]
+    /// Memory for moments [default: a quarter of the host's memory]
     #[arg(long, value_name = "SIZE", value_parser = units::parse_size_bytes)]
     pub memory: Option<u64>,
     /// Engine
@@ -58,11 +58,11 @@ pub struct Args {
     pub engine: EngineArgs,
 }
 
-/// Parses a probability of an error in percent.
+/// Parses the value of `--error`, in percent.
 fn parse_error(text: &str) -> Result<f64, String> {
     match text.trim_end_matches('%').trim_end().parse::<f64>() {
         Ok(percent) if (0.01..=50.0).contains(&percent) => Ok(percent),
-        _ => Err("an error is a number from 0.01 to 50, in percent".to_owned()),
+        _ => Err("the error must be a number from 0.01 to 50, in percent".to_owned()),
     }
 }
 
@@ -79,7 +79,7 @@ struct Summary<'a> {
 
 pub(super) use everett_explorer::causality::result::FILE_BYTES_MAX;
 
-/// Returns the file of a finding's causality in a run directory.
+/// Returns the path of a finding's causality file in a run directory.
 pub(super) fn file_of(run: &Path, finding: u32) -> PathBuf {
     run.join(format!("causality-{finding}.json"))
 }
@@ -92,7 +92,7 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let recorded = Recorded::of(&run.reading, &record)?;
     let (setting, engine) = run.setting(ui, args.engine.asked(), &interrupt)?;
     let file = file_of(&args.run, args.id);
-    // The error is between 0.01 and 50 percent, so the cast is exact enough.
+    // Parts per million of at most 50 percent fit into a `u32`.
     let limits = Limits { futures: args.branches, error_ppm: (args.error * 10_000.0) as u32 };
     let options = Options {
         vary: if args.same_faults { Vary::Streams } else { Vary::All },
@@ -139,24 +139,23 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     Ok(Outcome::Found)
 }
 
-/// Shows the progress, and writes each result.
+/// Shows the progress, and writes each interim result to the file.
 struct Keeper<'k> {
     ui: &'k Ui,
     bar: CausalityBar,
     file: &'k Path,
     clock: Stopwatch,
-    /// Time at which the last line was printed, in seconds.
+    /// Time at which the last line was printed, in seconds since the start.
     told_s: f64,
     futures_max: u64,
     /// Result of the last batch in words; empty before the first one.
     interim: String,
 }
 
-/// Time from one line of progress to the next, in seconds, where there is no bar.
+/// Interval between two lines of progress on a terminal without a bar, in seconds.
 const LINES_EVERY_S: f64 = 10.0;
 
 impl Keeper<'_> {
-    /// Returns a line of progress.
     fn line(&self, progress: &CausalityProgress) -> String {
         let seconds = self.clock.seconds();
         match *progress {
@@ -176,7 +175,7 @@ impl Keeper<'_> {
     }
 }
 
-/// Returns the interim result of a search, as the end of a line.
+/// Returns the interim result of a search as a clause that ends a line of progress.
 fn interim(causality: &Causality) -> String {
     match &causality.jump {
         None => ", no jump so far".to_owned(),
@@ -195,7 +194,7 @@ impl Onlooker for Keeper<'_> {
         self.bar.at(progress);
         if !self.ui.bars && self.clock.seconds() - self.told_s >= LINES_EVERY_S {
             self.told_s = self.clock.seconds();
-            // Nobody may read standard error; the search goes on.
+            // The search goes on although standard error may be closed.
             let _ = writeln!(std::io::stderr(), "{}", self.line(progress));
         }
     }

@@ -1,4 +1,4 @@
-//! First steps that commands share: the world, the image, the start of a run, the seed, the engine.
+//! First steps of several commands: world, image, start of a run, seed and engine.
 
 use std::path::{Path, PathBuf};
 use std::slice;
@@ -30,7 +30,7 @@ use super::timeline::TimelineArgs;
 use crate::features;
 use crate::ui::{Ui, style};
 
-/// Reports the engine and the reason for its choice.
+/// Prints the name of the engine and the reason for its choice.
 pub(super) fn announce_engine(ui: &Ui, engine: &Engine) -> anyhow::Result<()> {
     #[derive(Serialize)]
     struct Record<'a> {
@@ -43,7 +43,7 @@ pub(super) fn announce_engine(ui: &Ui, engine: &Engine) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints the engine's warning about results, if it has one.
+/// Prints a warning if the engine's results may be inexact.
 pub(super) fn warn_of_engine(ui: &Ui, engine: &Engine) -> anyhow::Result<()> {
     match engine.warning() {
         Some(warning) => Ok(ui.say(style::paint(style::BAD, warning))?),
@@ -51,7 +51,7 @@ pub(super) fn warn_of_engine(ui: &Ui, engine: &Engine) -> anyhow::Result<()> {
     }
 }
 
-/// Describes an amount of execution, in the unit of the clock, and the host time that it took.
+/// Returns a text with an amount of execution, in the unit of the clock mode, and the host time that it took.
 pub(super) fn executed(clock: Clock, count: u64, seconds: f64) -> String {
     match clock {
         Clock::Insn => {
@@ -65,7 +65,7 @@ pub(super) fn executed(clock: Clock, count: u64, seconds: f64) -> String {
     }
 }
 
-/// Reports how often KVM was entered and what it left to the soft CPU, if the timeline's machines run on KVM.
+/// Prints how often a timeline entered KVM, and how much it left to the soft CPU. Prints nothing without KVM.
 pub(super) fn tell_bridged(ui: &Ui, timeline: &Timeline) -> anyhow::Result<()> {
     #[derive(Serialize)]
     struct Record {
@@ -102,23 +102,23 @@ pub(super) fn tell_bridged(ui: &Ui, timeline: &Timeline) -> anyhow::Result<()> {
     }
     if disturbed > 0 {
         line += &format!(
-            "; {disturbed} runs of a millisecond or less were repeated, because the host disturbed them"
+            "; {disturbed} runs of at most a millisecond were repeated, because the host disturbed them"
         );
     }
     ui.say(style::paint(style::FAINT, line))?;
     Ok(ui.record(&all)?)
 }
 
-/// Reads a world; an error already names the file.
+/// Reads a world file. Errors name the file.
 pub(super) fn load(file: &Path) -> anyhow::Result<World> {
     Ok(world_files::load(file)?)
 }
 
-/// Name of a world file that commands find by themselves.
+/// Name of the world file that commands look for in the current folder.
 pub(super) const WORLD_FILE: &str = "world.toml";
 
-/// Returns the world file of the command line, else the one in the current folder, else the compose files there: those of
-/// `COMPOSE_FILE`, or those of the usual names.
+/// Returns the world file to use: the argument, else `world.toml` in the current folder, else the compose file there.
+/// Compose files are those in `COMPOSE_FILE`, or those with the usual names.
 pub(super) fn world_file(named: Option<&Path>) -> anyhow::Result<PathBuf> {
     if let Some(file) = named {
         return Ok(file.to_owned());
@@ -132,14 +132,15 @@ pub(super) fn world_file(named: Option<&Path>) -> anyhow::Result<PathBuf> {
     })
 }
 
-/// Reads the world of a timeline and applies the options of the command line.
+/// Reads a timeline's world file and applies the options of the command line.
 pub(super) fn world(timeline: &TimelineArgs) -> anyhow::Result<World> {
     let mut world = load(&world_file(timeline.world.as_deref())?)?;
     world.boot_seed = timeline.boot_seed.unwrap_or(world.boot_seed);
     Ok(world)
 }
 
-/// Reads the requested fault plan, if any. Called before an image is built, so that errors show at once.
+/// Reads the requested fault plan, if any. Commands call this before they build an image, so that errors show at
+/// once.
 pub(super) fn plan(file: Option<&Path>, world: &World) -> anyhow::Result<Option<Plan>> {
     let Some(file) = file else { return Ok(None) };
     let bad = |errors| BadPlan { file: file.to_owned(), errors };
@@ -172,19 +173,19 @@ fn plan_text(file: &Path) -> anyhow::Result<String> {
     Ok(everett_input::file::read_text(file, PLAN_BYTES_MAX as u64)?)
 }
 
-/// Refuses to start from a moment `since_ready_ns` after *ready* if the run has ended by then. The run lasts
+/// Returns an error if no time is left to run after a start `since_ready_ns` after *ready*. The run lasts
 /// `duration_ns`, or at most [`UNTIL_DONE_NS_MAX`] without a duration.
 fn check_start(since_ready_ns: u64, duration_ns: Option<u64>) -> anyhow::Result<()> {
     let start = show_duration_ns(since_ready_ns);
     match duration_ns {
         Some(duration_ns) if since_ready_ns >= duration_ns => {
             bail!(
-                "--for {}: no time is left to run, because the moment to start from lies {start} after ready",
+                "--for {}: no time is left to run, because the moment in --from lies {start} after ready",
                 show_duration_ns(duration_ns)
             )
         }
         None if since_ready_ns >= UNTIL_DONE_NS_MAX => bail!(
-            "--from: the moment to start from lies {start} after ready, and a run without --for ends {} after ready; give it a longer \
+            "--from: the moment lies {start} after ready, and a run without --for ends {} after ready; give it a longer \
              --for",
             show_duration_ns(UNTIL_DONE_NS_MAX)
         ),
@@ -192,19 +193,19 @@ fn check_start(since_ready_ns: u64, duration_ns: Option<u64>) -> anyhow::Result<
     }
 }
 
-/// A world that can run, because its image is in the cache.
+/// World that can run, because its image is in the cache.
 pub(super) struct Prepared {
-    /// Launcher of its timelines, from power-on.
+    /// Launcher of the world's timelines. They start at power-on.
     pub(super) launcher: Launcher,
-    /// Identity of its timelines, without the seed.
+    /// Identity of the world's timelines, without the seed.
     pub(super) identity: Identity,
-    /// Digest of the image.
+    /// Digest of the world's image.
     pub(super) image: String,
-    /// Store of its moments.
+    /// Store of the world's moments.
     pub(super) moment_folder: MomentFolder,
 }
 
-/// Builds the image of a world or finds it in the cache.
+/// Builds the image of a world, or finds it in the cache.
 pub(super) fn prepare(
     ui: &Ui,
     world: World,
@@ -231,7 +232,7 @@ pub(super) fn prepare(
 }
 
 impl Prepared {
-    /// Makes timelines start at a stored moment: the saved moment `from`, or else *ready*.
+    /// Makes timelines start at the saved moment `from`, or at *ready* without one.
     pub(super) fn start_stored(
         &mut self,
         ui: &Ui,
@@ -244,7 +245,7 @@ impl Prepared {
         }
     }
 
-    /// As [`Prepared::start_stored`], but returns the boot that failed.
+    /// Does the same as [`Prepared::start_stored`], but returns a failed boot instead of an error.
     fn attempt_stored(
         &mut self,
         ui: &Ui,
@@ -252,7 +253,7 @@ impl Prepared {
         interrupt: &Interrupt,
     ) -> anyhow::Result<Result<Booted, Box<FailedBoot>>> {
         if let Some(name) = from {
-            // Checked first, so that a wrong name is reported before a boot.
+            // A wrong name is reported here, before a boot that takes seconds.
             self.moment_folder.header(name)?;
         }
         let booted = booted::attempt(ui, &self.launcher, &self.moment_folder, Wanted::Ready, interrupt)?;
@@ -271,8 +272,8 @@ impl Prepared {
         Ok(Ok(booted))
     }
 
-    /// Applies the start options of the command line to timelines whose workload runs for `duration_ns` of vtime, if
-    /// that is known. Returns the boot if it failed.
+    /// Applies the options `--cold` and `--from`. The workload lasts `duration_ns` of vtime, if that is known.
+    /// Returns the boot if it failed.
     pub(super) fn start_as_asked(
         &mut self,
         ui: &Ui,
@@ -295,7 +296,7 @@ impl Prepared {
         Ok(None)
     }
 
-    /// Applies a fault plan to timelines, if there is one, and loads the restart points for it.
+    /// Makes timelines follow a fault plan, if there is one. Loads the restart points from which machines boot again.
     pub(super) fn apply_faults(
         &mut self,
         ui: &Ui,
@@ -305,7 +306,8 @@ impl Prepared {
         let Some(plan) = plan else { return Ok(()) };
         let points = match booted::get(ui, &self.launcher, &self.moment_folder, Wanted::Both, interrupt) {
             Ok(booted) => booted.restart.unwrap_or_default(),
-            // The timeline starts at power-on: it reports the failed boot and does not reach the beginning of a plan.
+            // The boot failed. The timeline starts at power-on, reports that failure, and ends before the first fault
+            // of the plan.
             Err(error) if matches!(error.downcast_ref(), Some(BootError::Useless { .. })) => Arc::default(),
             Err(error) => return Err(error),
         };
@@ -314,8 +316,8 @@ impl Prepared {
         Ok(())
     }
 
-    /// Returns the seed of the command line, else that of the moment at which timelines start, else the world's, else
-    /// 0.
+    /// Returns the seed: from the command line, else from the moment at which timelines start, else from the world
+    /// file, else 0.
     pub(super) fn seed(&self, asked: Option<Seed>) -> Seed {
         let begun = self.launcher.from.as_ref().and_then(|stored| stored.session.seed());
         asked.or(begun).or(self.launcher.world.seed).unwrap_or_default()
@@ -334,11 +336,11 @@ mod tests {
         };
         assert_eq!(refused(20 * SECOND - 1, Some(20 * SECOND)), None);
         let expected =
-            "--for 20 s: no time is left to run, because the moment to start from lies 20 s after ready";
+            "--for 20 s: no time is left to run, because the moment in --from lies 20 s after ready";
         assert_eq!(refused(20 * SECOND, Some(20 * SECOND)).as_deref(), Some(expected));
         assert_eq!(refused(UNTIL_DONE_NS_MAX, Some(UNTIL_DONE_NS_MAX + 1)), None);
         assert_eq!(refused(UNTIL_DONE_NS_MAX - 1, None), None);
-        let expected = "--from: the moment to start from lies 600 s after ready, and a run without --for ends 600 s after ready; \
+        let expected = "--from: the moment lies 600 s after ready, and a run without --for ends 600 s after ready; \
                         give it a longer --for";
         assert_eq!(refused(UNTIL_DONE_NS_MAX, None).as_deref(), Some(expected));
     }

@@ -1,4 +1,4 @@
-//! `everett demo`: explores a real cluster until it loses data that it acknowledged, then replays, shrinks and narrates
+//! `everett demo`: explores a real cluster until it loses acknowledged data. Then it replays, shrinks and explains
 //! the finding.
 
 use std::fs;
@@ -30,28 +30,29 @@ use crate::ui::{Ui, printable, style};
 /// `everett demo`
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The seed; under the default the finding comes soon
+    /// The seed; with the default, the finding comes soon
     #[arg(long, value_name = "N", default_value_t = Seed::new(18))]
     pub seed: Seed,
-    /// Run directory [default: everett-demo in the current folder, or everett-demo-2 and so on]
+    /// The run directory [default: everett-demo in the current folder, or everett-demo-2 and so on]
     #[arg(short, long, value_name = "RUN")]
     pub output: Option<PathBuf>,
 }
 
-/// World of the demo, and the control world, in which any finding is wrong; relative to the project's top folder.
+/// World of the demo. The next constant is the control: a world in which any finding would be wrong. Both paths are
+/// relative to the project's top folder.
 const WORLD: &str = "examples/redis-sentinel/world.toml";
 const CONTROL: &str = "examples/redis-sentinel/alone.toml";
 /// Number of branches after which the demo gives up.
 const BRANCHES_MAX: u64 = 600;
-/// Minimum number of branches of the control. After fewer without a finding, little would be known.
+/// Minimum number of branches of the control. Fewer branches without a finding would prove little.
 const CONTROL_BRANCHES_MIN: u64 = 60;
-/// Name of the run directory without `-o`; further ones get a number.
+/// Name of the default run directory. If the name is taken, a number follows it.
 const FOLDER: &str = "everett-demo";
-/// Maximum number of such folders in one place.
+/// Maximum number of default run directories in one folder.
 const FOLDERS_MAX: u32 = 1000;
-/// Number of replays of the finding.
+/// Number of times that the demo replays the finding.
 const REPLAYS: u32 = 3;
-/// Messages of Sentinel that belong to the story.
+/// Words in Sentinel's log lines that the demo prints: a primary seems down, is down, and is replaced.
 const TOLD: [&str; 3] = ["+sdown master", "+odown", "+switch-master"];
 
 #[derive(Serialize)]
@@ -84,7 +85,7 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let explored = demo_versions::prepare(ui, world, args.seed, &interrupt)?;
     ui.say(format!("image {}", explored.header.image))?;
 
-    heading(ui, 2, "Explore it, with partitions and losses of power, until something is found")?;
+    heading(ui, 2, "Explore it, with partitions and losses of power, until there is a finding")?;
     let limits = Limits {
         branches: BRANCHES_MAX,
         host_ns: None,
@@ -106,7 +107,7 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     heading(ui, 3, &format!("Run its path again, {REPLAYS} times, each on machines of its own"))?;
     let trail = replays(ui, &explored.setting, (folder, &run), &finding)?;
 
-    heading(ui, 4, "The fewest faults that show it")?;
+    heading(ui, 4, "Shrink its fault plan to the fewest faults that still show it")?;
     let wanted = Wanted::of(&finding.hit);
     let shrinking = Stopwatch::start();
     let setting = &explored.setting;
@@ -125,7 +126,7 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
         ui,
         6,
         &format!(
-            "The control: one Redis that flushes before it answers, the same faults, {branches_of_control} branches"
+            "The control, where nothing is wrong: one Redis that flushes before it answers, same faults, {branches_of_control} branches"
         ),
     )?;
     let control = demo_versions::prepare(ui, control, args.seed, &interrupt)?;
@@ -154,30 +155,33 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     ui.say("")?;
     report::page_of(ui, folder, None)?;
     ui.say(format!(
-        "the run directory is {0}: everett findings {0}, everett report {0} and others show more",
+        "the run directory is {0}; everett findings {0} and everett report {0} show more",
         folder.display()
     ))?;
     if control_findings > 0 {
-        ui.say(style::paint(style::BAD, "something was found in the control, where nothing should be"))?;
+        ui.say(style::paint(
+            style::BAD,
+            "the control has a finding, although nothing is wrong in its world",
+        ))?;
         return Ok(Outcome::Found);
     }
     ui.say(style::paint(
         style::GOOD,
         format!(
-            "Found, repeated to the bit, shrunk to {plan} {}, and nothing found where nothing is wrong. ({seconds:.0} s in all)",
+            "Found, repeated to the bit, and shrunk to {plan} {}. The control has no finding. ({seconds:.0} s in all)",
             if plan == 1 { "fault" } else { "faults" }
         ),
     ))?;
     Ok(Outcome::Fine)
 }
 
-/// Run directory that the demo has created. It is removed if the demo ends before it writes anything there.
+/// Run directory that the demo has created. Dropping it removes the folder if the demo wrote nothing there.
 #[derive(Debug)]
 struct NewFolder(PathBuf);
 
 impl NewFolder {
-    /// Creates a folder of a name that nothing has, so that nobody's files change: `everett-demo`, else
-    /// `everett-demo-2` and so on.
+    /// Creates a new folder, so that no existing file changes. It is named `everett-demo`, or `everett-demo-2` and so
+    /// on if that name is taken.
     fn in_folder(place: &Path) -> anyhow::Result<NewFolder> {
         for number in 1..=FOLDERS_MAX {
             let name = if number == 1 { FOLDER.to_owned() } else { format!("{FOLDER}-{number}") };
@@ -197,7 +201,7 @@ impl NewFolder {
 
 impl Drop for NewFolder {
     fn drop(&mut self) {
-        // Fails if the folder has files, which stay.
+        // Fails, as intended, if the folder has files.
         let _ = fs::remove_dir(&self.0);
     }
 }
@@ -206,8 +210,8 @@ fn heading(ui: &Ui, number: u32, text: &str) -> anyhow::Result<()> {
     Ok(ui.say(style::paint(style::HEAD, format!("\n{number}. {text}")))?)
 }
 
-/// Finds a world file of the demo: in the working folder or the program's, in their parents, or where Everett was
-/// built.
+/// Finds a world file of the demo. It looks in the working folder, in the program's folder and in the parents of
+/// both, and then in the source folder from which Everett was built.
 fn find(name: &str) -> anyhow::Result<PathBuf> {
     let here = std::env::current_dir()?;
     let program = std::env::current_exe().unwrap_or_default();
@@ -217,8 +221,8 @@ fn find(name: &str) -> anyhow::Result<PathBuf> {
     found.with_context(|| format!("cannot find {name}; run the demo in the project's folder"))
 }
 
-/// Replays the finding, and records its timeline for the report. Returns its trail, which equals the recorded one each
-/// time.
+/// Replays the finding [`REPLAYS`] times, and records its timeline for the report. Returns the trail, or an error if
+/// a replay has another trail than the exploration.
 fn replays(
     ui: &Ui,
     setting: &Setting,
@@ -256,7 +260,7 @@ fn replays(
     Ok(record.trail)
 }
 
-/// Records a replay.
+/// Watches a replay and records its timeline.
 struct Tape(Recording);
 
 impl Watch for Tape {
@@ -269,7 +273,7 @@ impl Watch for Tape {
     }
 }
 
-/// Prints the events of the shrunk timeline that belong to the story.
+/// Replays the shrunk timeline and prints its faults and the log lines that tell its story.
 fn story(ui: &Ui, setting: &Setting, shrunk: &Shrunk) -> anyhow::Result<()> {
     struct Story(Vec<Event>);
     impl Watch for Story {
@@ -312,7 +316,7 @@ mod tests {
         let (kept, empty) = (first.0.clone(), third.0.clone());
         drop((first, third));
         assert!(kept.join("run.json").is_file(), "a folder with results stays");
-        assert!(!empty.exists(), "an empty one does not");
+        assert!(!empty.exists(), "an empty folder is removed");
         assert_eq!(fs::read(place.path().join("everett-demo-2")).unwrap(), b"a file of the user");
     }
 }

@@ -1,32 +1,33 @@
-//! The agent with which the figures of the demo were seen.
+//! Compares this program's agent with the agent behind the demo's figures in the README.
 //!
-//! Trails follow from the bytes of the agent, which is PID 1 of the guests, and these from the tools that built it.
+//! The agent is PID 1 in each guest, so trails depend on its bytes. Its bytes depend on the tools that built it.
 
 use anyhow::Context;
 use everett_guest_image::agent::AGENT;
 use serde::Deserialize;
 
-/// The record of the agent, beside the demo's worlds.
+/// Record of the agent behind the README's figures.
 const SEEN: &str = include_str!("../../../examples/redis-sentinel/demo.agent");
 
 /// Record of an agent.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Record {
-    /// BLAKE3 of its bytes, in hexadecimal digits.
+    /// BLAKE3 of the agent's bytes, in hexadecimal digits.
     blake3: String,
-    /// Tools that built it, by the words that they leave in the file.
+    /// Tools that built the agent, as they name themselves in the agent's bytes.
     tools: Vec<String>,
 }
 
-/// Returns the difference between this program's agent and the one of the figures, as a clause. `None` if they are equal.
+/// Returns a clause that says how this program's agent differs from the README's. `None` if the two are equal.
 pub(super) fn difference() -> anyhow::Result<Option<String>> {
-    let seen: Record = toml::from_str(SEEN).context("the record of the demo's agent")?;
+    let seen: Record = toml::from_str(SEEN).context("invalid record of the demo's agent")?;
     Ok(seen.difference(AGENT))
 }
 
 impl Record {
-    /// Returns the difference to this agent. It names the tools that built the recorded one and not this one.
+    /// Returns a clause that says how `agent` differs from the recorded agent. It names the tools that built only the
+    /// recorded one.
     fn difference(&self, agent: &[u8]) -> Option<String> {
         if blake3::hash(agent).to_hex().as_str() == self.blake3 {
             return None;
@@ -41,7 +42,7 @@ impl Record {
     }
 }
 
-/// True if a program has these words.
+/// True if the bytes of a program contain `words`.
 fn contains(program: &[u8], words: &str) -> bool {
     !words.is_empty() && program.windows(words.len()).any(|window| window == words.as_bytes())
 }

@@ -1,7 +1,7 @@
-//! The versions of packages with which the figures of the demo were seen.
+//! Prepares the demo's images with the package versions behind its figures in the README.
 //!
-//! Trails follow from the image, and the image from the packages. The demo therefore starts from a lock that comes with
-//! Everett, unless the world has one already.
+//! A trail depends on the image, and the image on the packages. If a world has no lock yet, the demo
+//! therefore starts from a lock that comes with Everett.
 
 use std::fs;
 use std::path::Path;
@@ -19,12 +19,13 @@ use super::demo_agent;
 use super::exploration::{self, Explored};
 use crate::ui::{Ui, style};
 
-/// The lock, which the demo's worlds share.
+/// Lock that the demo's worlds share.
 const SEEN: &str = include_str!("../../../examples/redis-sentinel/demo.lock");
-/// Maximum number of packages that are named.
+/// Maximum number of packages that a message names.
 const NAMED_MAX: usize = 3;
 
-/// Prepares a world of the demo with the locked versions, or with today's if Debian no longer serves those. Says which.
+/// Prepares a world of the demo with the locked versions, or with today's if Debian no longer serves the locked ones.
+/// Prints which versions it uses.
 pub(super) fn prepare(ui: &Ui, world: World, seed: Seed, interrupt: &Interrupt) -> anyhow::Result<Explored> {
     let path = world.file.with_extension("lock");
     let is_new = !path.exists();
@@ -48,31 +49,30 @@ pub(super) fn prepare(ui: &Ui, world: World, seed: Seed, interrupt: &Interrupt) 
     Ok(explored)
 }
 
-/// Returns true if a build failed because the archive no longer has a locked package.
+/// True if a build failed because the archive no longer has a locked package.
 fn is_gone(error: &anyhow::Error) -> bool {
     let error = error.downcast_ref::<image::Error>();
     matches!(error, Some(image::Error::Apt(apt::Error::Gone { .. }) | image::Error::Lock(_)))
 }
 
-/// Says whether the versions in the world's lock and the agent are those of the figures.
+/// Prints whether packages and agent equal those behind the README's figures.
 fn tell(ui: &Ui, path: &Path) -> anyhow::Result<()> {
     let seen: Lock = read(SEEN)?;
     let Some(used) = Lock::read(path)? else { return Ok(()) };
     let differences = packages(others(&seen, &used)).into_iter().chain(demo_agent::difference()?);
     let differences: Vec<String> = differences.collect();
     if differences.is_empty() {
-        let said =
-            "the packages and the agent are those of the README: its trails and its digest are expected";
+        let said = "the packages and the agent are those of the README, so expect its trails and its digest";
         return Ok(ui.say(said)?);
     }
     let said = format!(
-        "{}: the trails and the digest will be others, and the finding may come on another branch",
+        "{}: expect other trails and another digest; the finding may come on another branch",
         differences.join("; ")
     );
     Ok(ui.say(style::paint(style::NOTE, said))?)
 }
 
-/// Returns a clause about packages with other versions. `None` if there are none.
+/// Returns a clause that names packages with other versions. `None` if `others` is empty.
 fn packages(others: Vec<String>) -> Option<String> {
     let count = others.len();
     if count == 0 {
@@ -91,12 +91,12 @@ fn read(text: &str) -> anyhow::Result<Lock> {
     Lock::read(&path)?.context("the lock of the demo is missing")
 }
 
-/// Returns names and versions of used packages that are not those that were seen.
+/// Returns the names and versions of used packages that differ from the lock behind the README's figures.
 fn others(seen: &Lock, used: &Lock) -> Vec<String> {
     let all = |lock: &Lock| -> Vec<Locked> { lock.kernel.iter().chain(&lock.packages).cloned().collect() };
     let seen = all(seen);
     let mut used: Vec<Locked> = all(used).into_iter().filter(|one| !seen.contains(one)).collect();
-    // The kernel and Redis say more than the rest.
+    // The kernel and Redis come first: they explain a changed trail better than other packages.
     used.sort_by_key(|one| !(one.name.starts_with("linux-image") || one.name.starts_with("redis")));
     used.iter().map(|one| format!("{} {}", one.name, one.version)).collect()
 }

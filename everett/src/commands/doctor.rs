@@ -1,4 +1,4 @@
-//! `everett doctor`.
+//! `everett doctor`: shows what this host can do, and which engine Everett uses on it.
 
 use std::time::Duration;
 
@@ -14,9 +14,10 @@ use crate::ui::{Ui, style};
 /// `everett doctor`
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Examine only /dev/kvm, each property a hundred times
+    /// Examine only /dev/kvm, with a hundred runs for each property
     ///
-    /// Takes minutes. The exit status is 0 if every property that an exact kvm engine needs held, else 1.
+    /// This takes minutes. The exit status is 0 if /dev/kvm has every property that an exact kvm engine needs, else
+    /// 1.
     #[arg(long)]
     pub prove: bool,
 }
@@ -24,7 +25,7 @@ pub struct Args {
 #[derive(Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 enum Record<'a> {
-    /// Features of the program, each true if this build has it.
+    /// Optional features of the program. Each is true if this build has it.
     Build {
         containers: bool,
         history: bool,
@@ -32,7 +33,8 @@ enum Record<'a> {
         view: bool,
     },
     Check(&'a Finding),
-    /// Verdict on the kvm engine: true if repeated probes proved it exact, and the requirements that were not proved.
+    /// Verdict on the kvm engine: true if repeated probes proved it exact. Also lists the requirements that stay
+    /// unproved.
     Kvm {
         exact: bool,
         unproven: &'a [&'a str],
@@ -57,9 +59,9 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
         ui.record(&Record::Check(finding))?;
     }
     let verdict = match (unproven.as_slice(), args.prove) {
-        ([], true) => "everything that an exact engine needs was shown in repeated probes".to_owned(),
+        ([], true) => "exact: repeated probes showed everything that an exact engine needs".to_owned(),
         ([], false) => {
-            "everything that an exact engine needs was shown once; --prove repeats the probes".to_owned()
+            "one run showed everything that an exact engine needs; --prove repeats the probes".to_owned()
         }
         (missing, _) => format!("not exact on this host, which lacks: {}", missing.join(", ")),
     };
@@ -78,7 +80,7 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     Ok(if findings.iter().any(|f| f.verdict == Verdict::Bad) { Outcome::Found } else { Outcome::Fine })
 }
 
-/// Says which features this build has.
+/// Prints which optional features this build has.
 fn tell_build(ui: &Ui, width: usize) -> anyhow::Result<()> {
     let all = [
         (CONTAINERS, "containers (images, compose files, the SDK)"),

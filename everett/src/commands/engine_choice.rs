@@ -1,26 +1,25 @@
-//! The engine that the command line asks for: `--engine`, `--allow-inexact` and `--patience`.
+//! Options that choose the engine: `--engine`, `--allow-inexact` and `--patience`.
 
 use std::time::Duration;
 
 use everett_input::units;
 use everett_session::machines::engines::{self, Asked};
 
-/// Arguments of each command that executes a guest on the engine asked for.
+/// Engine options of every command that executes a guest.
 #[derive(Debug, Clone, clap::Args)]
 pub struct EngineArgs {
     /// Engine that executes guest code
     #[arg(long, value_name = "ENGINE", default_value = "auto")]
     pub engine: EngineChoice,
-    /// With --engine kvm: run even if /dev/kvm did not prove exact on this host; every result is marked
+    /// With --engine kvm: run even if /dev/kvm is not proved exact on this host; marks every result as inexact
     #[arg(long)]
     pub allow_inexact: bool,
-    /// On /dev/kvm: host time after which a guest that computes without an exit is given up
+    /// On /dev/kvm: give up if a guest computes for this much host time without an exit
     #[arg(long, value_name = "DURATION", value_parser = units::parse_duration_ns, default_value = "60s")]
     pub patience: u64,
 }
 
 impl EngineArgs {
-    /// Returns the engine that the arguments ask for.
     pub(super) fn asked(&self) -> Asked {
         let patience = Duration::from_nanos(self.patience);
         Asked { engine: self.engine.into(), allow_inexact: self.allow_inexact, patience }
@@ -30,7 +29,7 @@ impl EngineArgs {
 /// Engine that executes guest code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum EngineChoice {
-    /// The fastest engine that proved exact on this host
+    /// The fastest engine that is proved exact on this host
     Auto,
     /// Everett's own x86-64 CPU; exact on all hosts tried so far
     Soft,

@@ -1,10 +1,10 @@
-//! Engine options from the switches of the command line.
+//! Options of the command line that set how an engine executes.
 
 use everett_host::time;
 use everett_session::machines::EngineOptions;
 use everett_vmm::engine::soft::FlushSchedule;
 
-/// How Everett's own CPU executes guest code. Timelines do not depend on it.
+/// How Everett's own CPU executes guest code. The mode does not change timelines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum SoftMode {
     /// Translate hot code to host code
@@ -12,18 +12,19 @@ pub enum SoftMode {
     Translate,
     /// Interpret all code
     Interp,
-    /// Do both, compare registers and memory continuously, and stop at a difference; for tests of Everett itself
+    /// Translate and interpret, compare registers and memory all the time, and stop at a difference; tests Everett
+    /// itself
     Lockstep,
 }
 
-/// How the engine executes. The hidden switches break determinism or disturb caches on purpose; tests use them to show
-/// that verification can fail.
+/// Options that set how the engine executes. The hidden ones break determinism or disturb caches on purpose: tests
+/// use them to show that `everett verify` finds differences.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Hidden {
-    /// How Everett's own CPU executes guest code; timelines do not depend on it
+    /// How Everett's own CPU executes guest code; does not change timelines
     #[arg(long, value_name = "MODE", default_value = "translate")]
     pub soft_mode: SoftMode,
-    /// Leak to plant, which verification must find
+    /// Nondeterminism to plant, which verification must find
     #[arg(long, hide = true, value_name = "LEAK")]
     pub plant: Option<Leak>,
     /// Size of the soft engine's TLB, in entries
@@ -32,40 +33,40 @@ pub struct Hidden {
     /// Size of the soft engine's block cache, in blocks
     #[arg(long, hide = true, value_name = "N")]
     pub block_cache: Option<usize>,
-    /// Seed of the instants at which every engine cache is dropped
+    /// Seed of the random times at which the engine drops all its caches
     #[arg(long, hide = true, value_name = "SEED")]
     pub flush_caches: Option<u64>,
 }
 
-/// A planted leak.
+/// Nondeterminism that tests plant in the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Leak {
-    /// Host time in one MMIO read
+    /// Add host time to one MMIO read
     HostTime,
-    /// A lost bit of the local APIC's state
+    /// Lose a bit of the local APIC's state
     Lapic,
-    /// A stale TLB entry
+    /// Keep a stale TLB entry
     Tlb,
-    /// A panic in the engine, at each CPUID
+    /// Panic in the engine at each CPUID
     Panic,
 }
 
-/// Mean number of instructions between two flushes of all caches, with `--flush-caches`.
+/// Mean number of instructions between two flushes of all caches, under `--flush-caches`.
 const FLUSH_INTERVAL: u64 = 1_000_000;
-/// Minimum number of entries of one of the engine's caches.
+/// Minimum size of an engine's cache, in entries.
 const CACHE_ENTRIES_MIN: usize = 16;
-/// Maximum number of entries of one of the engine's caches. An entry takes up to 1 KiB of memory.
+/// Maximum size of an engine's cache, in entries. An entry takes up to 1 KiB of memory.
 const CACHE_ENTRIES_MAX: usize = 1 << 20;
 
-/// Error of an invalid cache size.
+/// Error of a cache size that is invalid.
 #[derive(Debug, thiserror::Error)]
 #[error("--{0} must be a power of two from {CACHE_ENTRIES_MIN} to {CACHE_ENTRIES_MAX}")]
 pub(super) struct CacheSize(&'static str);
 
-/// Returns the options that the switches ask for.
+/// Returns the engine options for these switches.
 ///
 /// # Errors
-/// Returns an error if a cache size is out of bounds.
+/// Returns an error if a cache size is out of bounds or no power of two.
 pub(super) fn engine_options(hidden: &Hidden) -> Result<EngineOptions, CacheSize> {
     let mut options = EngineOptions::default();
     let size = |n: usize, name| {

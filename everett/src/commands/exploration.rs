@@ -1,4 +1,4 @@
-//! First steps that commands on explorations share: the run directory, and the setting in which its branches run.
+//! First steps of commands on explorations: the run directory, and the setting in which its branches run.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -27,15 +27,15 @@ use super::common;
 use super::id::Id;
 use crate::ui::{Ui, style};
 
-/// A world that can be explored.
+/// World that is ready to be explored.
 pub(super) struct Explored {
-    /// Setting that its branches share.
+    /// Setting that all branches share.
     pub(super) setting: Setting,
-    /// Header of its run directory.
+    /// Header of the run directory.
     pub(super) header: Header,
 }
 
-/// Gets the image of a world and its boot, and makes the setting of its branches.
+/// Gets the image and the boot of a world, and makes the setting of its branches.
 pub(super) fn prepare(
     ui: &Ui,
     world: World,
@@ -43,7 +43,7 @@ pub(super) fn prepare(
     options: EngineOptions,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Explored> {
-    // Checked first, so that an invalid property is reported before an image is built.
+    // An invalid property is reported here, before an image is built.
     Abstractions::new(&world)?;
     let mut prepared = common::prepare(ui, world, options, interrupt)?;
     let booted = booted::get(ui, &prepared.launcher, &prepared.moment_folder, Wanted::Both, interrupt)?;
@@ -80,7 +80,7 @@ fn header(setting: &Setting, image: &str) -> anyhow::Result<Header> {
     })
 }
 
-/// Returns a world as run directories record it.
+/// Returns the world's tables as the header of a run directory records them.
 pub(super) fn recorded(world: &World) -> Value {
     json!({
         "world": world,
@@ -91,8 +91,8 @@ pub(super) fn recorded(world: &World) -> Value {
     })
 }
 
-/// Returns the world of a run directory, read again from its file, with the recorded values of the settings that the
-/// file leaves open, and what the file names on this host.
+/// Reads the world of a run directory again from its file. Settings that the file leaves open get their recorded
+/// values. Also returns the host files that the world file names.
 pub(super) fn load_again(header: &Header) -> anyhow::Result<(World, Inputs)> {
     let (mut world, inputs) = everett_world_file::load_listed(Path::new(&header.world_file))?;
     world.explore.strategy = header.strategy.0.parse::<StrategyKind>()?;
@@ -100,7 +100,7 @@ pub(super) fn load_again(header: &Header) -> anyhow::Result<(World, Inputs)> {
     Ok((world, inputs))
 }
 
-/// Returns the world of a run directory if its file can be read and still declares what was explored.
+/// Returns the world of a run directory if its file is readable and its tables equal the recorded ones.
 fn unchanged(header: &Header) -> Option<World> {
     let (world, _) = load_again(header).ok()?;
     (recorded(&world) == header.world).then_some(world)
@@ -113,7 +113,7 @@ pub(super) fn recorded_defaults(header: &Header) -> LengthDefaults {
     LengthDefaults { in_flight: header.in_flight, checks: checks.unwrap_or(LengthDefaults::default().checks) }
 }
 
-/// Returns the error of a world of a finding file that is not the one of the finding.
+/// Returns the error for an imported world that is not the world of the finding. `difference` says what differs.
 fn changed_since_export(header: &Header, seal: &Seal, difference: &Difference) -> anyhow::Error {
     let folder = seal::beside(Path::new(&header.world_file));
     let is_other = |(name, digest): &(&String, &String)| {
@@ -122,43 +122,45 @@ fn changed_since_export(header: &Header, seal: &Seal, difference: &Difference) -
     };
     if let Some((name, _)) = seal.files.iter().find(is_other) {
         let file = folder.join(name);
-        return anyhow!("{}: this file is not the one of the finding: {difference}", file.display());
+        return anyhow!(
+            "{}: the file has changed since the finding was exported: {difference}",
+            file.display()
+        );
     }
     if difference.field == "image" && seal.images.is_none() {
         return anyhow!(
-            "{}: the images that are made here are not those of the finding ({difference}): this Everett has another agent \
-             than the one that exported it; everett runs export --with-images carries the images",
+            "{}: the images built here are not those of the finding ({difference}): this Everett has another agent \
+             than the one that exported it; on that host, export the finding with --with-images",
             header.world_file
         );
     }
-    anyhow!("{}: this Everett is not the one that made the finding: {difference}", header.world_file)
+    anyhow!("{}: another version of Everett made the finding: {difference}", header.world_file)
 }
 
-/// Maximum length of a file of a sealed world, in bytes.
+/// Maximum size of a file in an imported world, in bytes.
 const SEALED_BYTES_MAX: u64 = 16 << 20;
 
 /// Run directory of an exploration, with its merged results.
 pub(super) struct Run {
-    /// Reader of the folder.
+    /// Reader of the run directory.
     pub(super) reading: Reading,
-    /// Results merged from its branches.
+    /// Results merged from the recorded branches.
     pub(super) merged: Merged,
 }
 
 impl Run {
-    /// Opens a run directory whose branches will run again. It must be of this machine version.
+    /// Opens a run directory for commands that run branches again. Fails if another machine version wrote it.
     pub(super) fn open(folder: &Path) -> anyhow::Result<Run> {
         check_version(folder, &Header::read(folder)?.machine_version)?;
         Run::read(folder)
     }
 
-    /// Opens a run directory for display. It may be of any machine version.
+    /// Opens a run directory of any machine version for display.
     pub(super) fn read(folder: &Path) -> anyhow::Result<Run> {
         let (reading, merged) = Reading::open_merged(folder)?;
         Ok(Run { reading, merged })
     }
 
-    /// Returns a finding.
     pub(super) fn finding(&self, id: u32) -> anyhow::Result<&Finding> {
         let found = self.merged.findings().iter().find(|finding| finding.id == id);
         found.with_context(|| match self.merged.findings().len() {
@@ -167,7 +169,7 @@ impl Run {
         })
     }
 
-    /// Returns the record of a branch, or of the first branch of a finding.
+    /// Returns the record of a branch. For a finding, returns the record of its first branch.
     pub(super) fn record(&self, id: Id) -> anyhow::Result<Record> {
         let choice = match id {
             Id::Finding(id) => self.finding(id)?.first,
@@ -177,7 +179,7 @@ impl Run {
         record.with_context(|| format!("there is no branch {choice}; {} are recorded", self.reading.len()))
     }
 
-    /// Returns the setting of its branches, if its world has not changed.
+    /// Returns the setting in which the branches ran. Fails if the world has changed.
     pub(super) fn setting(
         &self,
         ui: &Ui,
@@ -190,7 +192,7 @@ impl Run {
         let engine = Engine::choose(asked, world.clock)?;
         let options = engine.options(EngineOptions::default());
         let Explored { setting, mut header } = prepare(ui, world, Some(there.seed), options, interrupt)?;
-        // A branch may be examined by another engine than the one that ran it.
+        // Another engine may examine the branches, so the comparison ignores whether the engine is exact.
         header.exact = there.exact;
         if let Err(difference) = there.same_exploration(&header) {
             if let Some(seal) = sealed {
@@ -207,7 +209,7 @@ impl Run {
         Ok((setting, engine))
     }
 
-    /// Returns the report. Gaps need the world file; without it they are left out.
+    /// Returns the report. It has no gaps if the world file is gone or has changed.
     pub(super) fn report(&self, name: &str, known: &Known) -> Report {
         let waiting = self.reading.len().saturating_sub(self.merged.branches());
         let Known { gaps, sometimes, .. } = known;
@@ -215,7 +217,7 @@ impl Run {
         Report::of(self.reading.header(), &self.merged, &about)
     }
 
-    /// Returns the declarations that gaps need, if the world file still has those that were explored.
+    /// Returns declarations of the world file. They are empty if it no longer declares the explored world.
     pub(super) fn known(&self) -> Known {
         let header = self.reading.header();
         let world = unchanged(header);
@@ -232,14 +234,14 @@ impl Run {
     }
 }
 
-/// Declarations of the explored world. Empty if its file cannot be read, or declares something else by now.
+/// Declarations of the explored world. Empty if its file is unreadable or declares another world by now.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     /// Gaps of coverage.
     pub(super) gaps: Option<Gaps>,
     /// Names of the declared `sometimes` properties.
     pub(super) sometimes: BTreeSet<String>,
-    /// Kinds of faults that it enables.
+    /// Names of the enabled kinds of faults.
     pub(super) enabled: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! `everett explore`: exploration of many timelines.
+//! `everett explore`: explores many timelines of a world.
 
 use std::path::{Path, PathBuf};
 
@@ -37,13 +37,13 @@ use crate::ui::{Ui, live, printable, style};
 /// `everett explore`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Without --budget and --branches the exploration runs until Ctrl-C. An existing run directory of the same \
-                        world and seed is resumed. Where the world file does not set in_flight and checks, both follow \
+    after_help = "Without --budget and --branches the exploration runs until Ctrl-C. If the run directory exists, with the same \
+                        world and seed, the exploration resumes. If the world file does not set in_flight and checks, both follow \
                         from --branches or --budget; see docs/exploring.md."
 )]
 pub struct Args {
-    /// The world file, with its `[explore]`, `[faults]` and `[[property]]` tables [default: world.toml, else a compose file,
-    /// in the current folder]
+    /// The world file, with its `[explore]`, `[faults]` and `[[property]]` tables [default: world.toml, else a
+    /// compose file, in the current folder]
     pub world: Option<PathBuf>,
     /// The seed [default: the world file's, else 0]
     #[arg(long, value_name = "N")]
@@ -51,30 +51,30 @@ pub struct Args {
     /// The run directory [default: run in the current folder]
     #[arg(short, long, value_name = "RUN", default_value = "run", hide_default_value = true)]
     pub output: PathBuf,
-    /// End after this much host time
+    /// Stop after this much host time
     #[arg(long, value_name = "DURATION", value_parser = units::parse_duration_ns)]
     pub budget: Option<u64>,
-    /// End after this number of branches
+    /// Stop after this number of branches
     #[arg(long, value_name = "N")]
     pub branches: Option<u64>,
-    /// End with the first branch on which something is found
+    /// Stop after the first branch with a finding
     #[arg(long)]
     pub until_found: bool,
-    /// Branches at a time [default: one a core]
+    /// Number of branches that run in parallel [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
-    /// Memory for moments [default: a quarter of the host's]
+    /// Memory for moments [default: a quarter of the host's memory]
     #[arg(long, value_name = "SIZE", value_parser = units::parse_size_bytes)]
     pub memory: Option<u64>,
     /// Print lines instead of the live view
     ///
-    /// Lines are also printed if standard input or output is no terminal, and with --json.
+    /// Everett also prints lines if standard input or output is not a terminal, and with --json.
     #[arg(long)]
     pub plain: bool,
-    /// Host time for replaying findings at the end, so that the report has their whole timelines; 0s replays none
+    /// Host time at the end for replaying findings, so that the report has their timelines; 0s replays none
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = units::parse_duration_ns)]
     pub record: u64,
-    /// Strategy that chooses where branches continue, instead of the world file's: uniform, novelty or pct
+    /// Strategy that chooses where branches continue: uniform, novelty or pct [default: the world file's]
     #[arg(long, value_name = "STRATEGY")]
     pub strategy: Option<StrategyKind>,
     /// Engine
@@ -83,12 +83,12 @@ pub struct Args {
     /// Switches that only tests use
     #[command(flatten)]
     pub hidden: Hidden,
-    /// First branch that is not begun; the exploration then waits for Ctrl-C
+    /// Number of the first branch that the exploration does not begin; it then waits for Ctrl-C
     #[arg(long, hide = true, value_name = "N")]
     pub hold_from: Option<u64>,
 }
 
-/// Number of branches in flight that each worker needs. With fewer, workers wait for one another.
+/// Number of branches in flight per worker. With fewer branches, workers wait for each other.
 const WORKERS_PART: u32 = 4;
 
 /// Last line of `--json`.
@@ -104,22 +104,22 @@ struct Summary<'a> {
     subtrees: usize,
     vtime_ns: u64,
     instructions: u64,
-    /// Part of `instructions` that final phases took.
+    /// Part of `instructions` that final phases took. A final phase is what follows the segment of a checked branch.
     final_phases: FinalPhases,
-    /// CPU time of all branches that were merged, in this process or an earlier one, in nanoseconds.
+    /// CPU time of all merged branches, also those that earlier processes ran, in nanoseconds.
     merged_cpu_ns: u64,
-    /// CPU time of the branches that this process ran, in nanoseconds; `spent` divides it by activity.
+    /// CPU time of the branches that this process ran, in nanoseconds. `spent` splits it by activity.
     cpu_ns: u64,
     spent: CpuTime,
     spent_ns: u64,
     executed: u64,
     states: u64,
     findings: usize,
-    /// Timelines of findings that were recorded.
+    /// Recorded timelines of findings.
     recordings: &'a Recordings,
-    /// Measures of thoroughness, and of the significance of finding nothing.
+    /// Measures of thoroughness. If there is no finding, they say how much that proves.
     worth: Thoroughness,
-    /// Probability guarantee of random priorities, under strategy `pct`.
+    /// Guaranteed probability of finding a bug, under strategy `pct`.
     promise: Option<PctGuarantee>,
     /// Commands of a test template that never succeeded.
     unsuccessful: &'a [TestCommand],
@@ -158,7 +158,7 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let form =
         Form { history: true, record_ns: args.record, live: !ui.json && !args.plain && live::is_possible() };
     let (outcome, recordings) = go(ui, &explored, &args.output, &limits, &interrupt, &before, form)?;
-    // The results are recorded, so a page that cannot be written is no failure of the exploration.
+    // The results are in the run directory already, so a report that cannot be written is only a note.
     if let Err(error) = report::page_of(ui, &args.output, None) {
         let line =
             format!("the report was not written: {}", printable(&with_causes(error.as_ref()).to_string()));
@@ -171,13 +171,13 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     Ok(if outcome.merged.findings().is_empty() { Outcome::Fine } else { Outcome::Found })
 }
 
-/// Sets the options that the world file leaves open: to the values recorded in the run directory if it exists,
-/// otherwise to those that fit the requested length.
+/// Sets the options that the world file leaves open. They take the values recorded in the run directory, or values
+/// that fit the requested length if there is no run yet.
 fn set_defaults(ui: &Ui, world: &mut World, length: Length, folder: &Path) -> anyhow::Result<()> {
     let mut defaults = LengthDefaults::of(length);
     let is_run = findings::is_run(folder).with_context(|| {
         let folder = folder.display();
-        format!("-o {folder}: no exploration can continue there; name another folder, or remove this one")
+        format!("-o {folder}: this folder holds no exploration that can continue; name another folder with -o, or remove this one")
     })?;
     if is_run {
         let header = Header::read(folder)?;
@@ -192,13 +192,13 @@ fn set_defaults(ui: &Ui, world: &mut World, length: Length, folder: &Path) -> an
     Ok(())
 }
 
-/// Returns a note if a new exploration of the requested length would use other numbers than the recorded ones.
+/// Returns a note if a new exploration of the requested length would use other values than the recorded ones.
 fn note_on_defaults(
     explore: &ExploreConfig,
     recorded: LengthDefaults,
     new: LengthDefaults,
 ) -> Option<String> {
-    // Options that the world file sets are the same for any length.
+    // Options that the world file sets do not depend on the length.
     let fitted = |defaults| {
         let mut explore = explore.clone();
         explore.set_absent(defaults);
@@ -222,18 +222,18 @@ fn share(ppm: u32) -> String {
     format!("{percent} % of them")
 }
 
-/// How an exploration is shown, and what it leaves besides its run directory's results.
+/// Display of an exploration, and what it records besides its results.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Form {
-    /// True to record it in the history of runs.
+    /// True to record the exploration in the history of runs.
     pub(super) history: bool,
-    /// Host time for recording the timelines of its findings, in nanoseconds; 0 records none.
+    /// Host time for recording the timelines of findings, in nanoseconds; 0 records none.
     pub(super) record_ns: u64,
-    /// True to show the live view while it goes on.
+    /// True to show the live view during the exploration.
     pub(super) live: bool,
 }
 
-/// Explores, or continues an exploration, in this run directory. Then records the timelines of its findings.
+/// Explores in a run directory, or resumes the exploration there. Then records the timelines of its findings.
 pub(super) fn go(
     ui: &Ui,
     Explored { setting, header }: &Explored,
@@ -265,7 +265,7 @@ pub(super) fn go(
     keep_evidence(&mut journal, &outcome)?;
     journal.finish(&end)?;
     let compared = entry.map(|entry| entry.finish(ui, &outcome.merged, &end)).transpose()?.flatten();
-    // The run directory is complete, whatever became of the output.
+    // An error of the terminal is returned only now, when the run directory is complete.
     failed?;
     let recordings = record::findings(ui, setting, folder, &outcome.merged, form.record_ns, limits.workers)?;
     let folder = folder.display().to_string();
@@ -354,13 +354,13 @@ fn tell_beginning(
         ui.say(style::paint(
             style::NOTE,
             format!(
-                "more workers than a quarter of the branches in flight: some will wait; set explore.in_flight to {} or more",
+                "some workers will wait, because each needs {WORKERS_PART} branches in flight; set explore.in_flight to {} or more",
                 limits.workers * WORKERS_PART as usize
             ),
         ))?;
     }
     if limits.branches == u64::MAX && limits.host_ns.is_none() && !limits.until_found {
-        ui.say("this goes on until Ctrl-C, and can be continued; --budget 10m ends it by itself")?;
+        ui.say("the exploration runs until Ctrl-C, and the same command resumes it; --budget 10m would end it by itself")?;
     }
     if !journal.is_empty() {
         ui.say(format!("continuing after {} recorded branches", journal.len()))?;
@@ -371,7 +371,7 @@ fn tell_beginning(
     Ok(())
 }
 
-/// Writes faults, log lines and packets of each finding to files.
+/// Writes the faults, log lines and packets of each finding to files in the run directory.
 fn keep_evidence(journal: &mut Journal, outcome: &expedition::ExplorationOutcome) -> anyhow::Result<()> {
     for finding in outcome.merged.findings() {
         let hit = &finding.hit;
@@ -425,7 +425,7 @@ fn tell_end(
         outcome.merged.coverage().incidence(Kind::State).observed,
     ))?;
     ui.say(format!(
-        "{} branches were run in {:.1} s: {:.0} a minute, {:.2} s of CPU each{speed}",
+        "{} branches ran in {:.1} s: {:.0} per minute, {:.2} s of CPU time each{speed}",
         search.run,
         host_seconds,
         per_minute(search.run, host_seconds),
@@ -437,7 +437,7 @@ fn tell_end(
     };
     ui.say(style::paint(
         style::FAINT,
-        format!("where the time went: {}", spent.parts().map(share).join(", ")),
+        format!("CPU time by activity: {}", spent.parts().map(share).join(", ")),
     ))?;
     if let Some(quarters) = quarters_told(&outcome.quarters.quarters()) {
         ui.say(style::paint(style::FAINT, quarters))?;
@@ -445,12 +445,12 @@ fn tell_end(
     Ok(ui.say(format!("digest {}", style::paint(style::HEAD, digest)))?)
 }
 
-/// Returns a line on the cost of branches by quarters, if any branches were run.
+/// Returns a line with the cost of branches in each quarter of the exploration. `None` if no branch ran.
 fn quarters_told(quarters: &[Quarter]) -> Option<String> {
     let list = |of: fn(&Quarter) -> String| quarters.iter().map(of).collect::<Vec<_>>().join(", ");
     let told = || {
         format!(
-            "by quarters of the branches: {} s of CPU each; {} of memory",
+            "by quarter of the branches: {} s of CPU time per branch; {} of memory",
             list(|quarter| format!("{:.2}", quarter.cpu_ns as f64 / 1e9)),
             list(|quarter| show_bytes(quarter.resident_bytes)),
         )
@@ -458,7 +458,8 @@ fn quarters_told(quarters: &[Quarter]) -> Option<String> {
     (!quarters.is_empty()).then(told)
 }
 
-/// Prints test commands that never succeeded. They may succeed in a longer exploration, so they are no findings.
+/// Prints the test commands that never succeeded. They are no findings, because they may succeed in a longer
+/// exploration.
 fn tell_unsuccessful(ui: &Ui, commands: &[TestCommand]) -> anyhow::Result<()> {
     for command in commands {
         let what = match command.is_unused() {
@@ -500,7 +501,7 @@ mod tests {
         assert!(note("", new).ends_with("would have 8 and 50 % of them"));
         assert_eq!(note("", recorded), "");
         assert_eq!(note("in_flight = 16\nchecks = 250000", new), "");
-        // Options that the world file sets do not depend on the length, so no note is made.
+        // Options that the world file sets do not depend on the length, so there is no note.
         let same = LengthDefaults { checks: 250_000, ..new };
         assert_eq!(note("in_flight = 16", same), "");
         assert_eq!(note("checks = 250000", LengthDefaults { in_flight: 16, ..new }), "");
@@ -512,6 +513,9 @@ mod tests {
         assert_eq!(quarters_told(&[]), None);
         let quarter = Quarter { branches: 4, cpu_ns: 250_000_000, resident_bytes: 0 };
         let told = quarters_told(&[quarter, quarter]).unwrap();
-        assert!(told.starts_with("by quarters of the branches: 0.25, 0.25 s of CPU each; "), "{told}");
+        assert!(
+            told.starts_with("by quarter of the branches: 0.25, 0.25 s of CPU time per branch; "),
+            "{told}"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! The display of an exploration that goes on: findings as they come, and a bar or the live view.
+//! Display of a running exploration: findings as they come, and a progress bar or the live view.
 
 use everett_explorer::coverage::Dictionary;
 use everett_explorer::property::violation_text::declared;
@@ -15,7 +15,7 @@ use crate::ui::live::Live;
 use crate::ui::progress::ExploreBar;
 use crate::ui::{Ui, printable, style};
 
-/// A line of `--json` for a finding.
+/// Line of `--json` for a finding.
 #[derive(Serialize)]
 struct FindingLine<'a> {
     kind: &'static str,
@@ -27,13 +27,13 @@ struct FindingLine<'a> {
 
 /// Display of a running exploration.
 enum Display {
-    /// A bar, and lines as they come.
+    /// Progress bar, with a line for each finding.
     Plain(ExploreBar),
-    /// The live view, and the lines that are printed when it ends.
+    /// Live view, and the lines of findings that are printed when the view ends.
     Live(Box<Live>, Vec<String>),
 }
 
-/// Returns the live view if it is wanted and the terminal allows it, else a bar.
+/// Returns the live view if `live` is set and the terminal allows it, else a progress bar.
 fn display(
     ui: &Ui,
     subject: &ExplorationFacts<'_>,
@@ -44,27 +44,29 @@ fn display(
     if live {
         match Live::begin(subject, interrupt, clock) {
             Ok(live) => return Ok(Display::Live(Box::new(live), Vec::new())),
-            Err(error) => ui.say(style::paint(style::NOTE, format!("there is no live view: {error}")))?,
+            Err(error) => {
+                ui.say(style::paint(style::NOTE, format!("the live view cannot start: {error}")))?
+            }
         }
     }
     let most = Some(subject.limits.branches).filter(|branches| *branches < u64::MAX);
     Ok(Display::Plain(ExploreBar::new(ui, subject.limits.host_ns, most)))
 }
 
-/// Reports the progress of an exploration.
+/// Reporter of the progress of an exploration.
 pub(super) struct Reporter<'u> {
     ui: &'u Ui,
-    /// The world as the run directory records it.
+    /// World as the header of the run directory records it.
     world: &'u Value,
     display: Display,
     clock: Stopwatch,
-    /// Error of writing to the terminal. It also ends the exploration.
+    /// First error of writing to the terminal. It also ends the exploration.
     failed: Option<std::io::Error>,
     interrupt: &'u Interrupt,
 }
 
 impl<'u> Reporter<'u> {
-    /// Begins the display: the live view if it is wanted and the terminal allows it, else a bar.
+    /// Begins the display: the live view if `live` is set and the terminal allows it, else a progress bar.
     pub(super) fn begin(
         ui: &'u Ui,
         subject: &ExplorationFacts<'u>,
@@ -76,7 +78,8 @@ impl<'u> Reporter<'u> {
         Ok(Reporter { ui, world: &subject.header.world, display, clock, failed: None, interrupt })
     }
 
-    /// Ends the display, and prints the lines that it kept. Returns the first error of writing to the terminal.
+    /// Ends the display, and prints the lines that the live view held back. Returns the first error of writing to the
+    /// terminal.
     pub(super) fn finish(self) -> std::io::Result<()> {
         let told = match self.display {
             Display::Plain(bar) => {
@@ -92,7 +95,7 @@ impl<'u> Reporter<'u> {
     }
 }
 
-/// Returns the line of a finding at its first occurrence.
+/// Returns the line that announces a new finding.
 fn found_line(world: &Value, record: &Record, hit: &Hit) -> String {
     let place = match &hit.node {
         Some(node) => format!("{} {node}", Vtime(hit.vtime_ns)),
@@ -124,7 +127,7 @@ impl Onlooker for Reporter<'_> {
         };
         if let Err(error) = told {
             self.failed.get_or_insert(error);
-            // Nobody would see the rest: a pipe was closed, for example.
+            // The output is gone, for example because a pipe was closed, so the exploration ends.
             self.interrupt.raise();
         }
     }

@@ -1,4 +1,4 @@
-//! `everett findings`: what an exploration found, as stories.
+//! `everett findings`: lists the findings of an exploration.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ use crate::ui::{Ui, printable, style};
 pub struct Args {
     /// The run directory
     pub run: PathBuf,
-    /// List all findings, not only the first ones
+    /// List all findings; by default only the first ones
     #[arg(long)]
     pub all: bool,
 }
@@ -37,26 +37,25 @@ struct Record<'a> {
     subtrees: usize,
 }
 
-/// Number of findings that are listed unless all are wanted.
+/// Number of findings that are listed without `--all`.
 const FINDINGS_SHOWN_MAX: usize = 10;
-/// Maximum length of a story, in characters.
+/// Maximum length of a finding's text, in characters.
 const STORY_CHARS_MAX: usize = 600;
 
-/// `everett findings`.
 pub(super) fn list(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let run = Run::read(&args.run)?;
     if run.merged.findings().is_empty() {
-        ui.say(style::paint(style::GOOD, format!("nothing found on {} branches", run.merged.branches())))?;
+        ui.say(style::paint(style::GOOD, format!("no finding on {} branches", run.merged.branches())))?;
         return Ok(Outcome::Fine);
     }
     tell_all(ui, &run, args.all)?;
     Ok(Outcome::Found)
 }
 
-/// Prints the first findings, or all.
+/// Prints the first findings, or all of them.
 pub(super) fn tell_all(ui: &Ui, run: &Run, all: bool) -> anyhow::Result<()> {
     let findings = run.merged.findings();
-    // Programs that read JSON get all findings.
+    // JSON output always has all findings.
     let shown = if all || ui.json { findings.len() } else { FINDINGS_SHOWN_MAX.min(findings.len()) };
     for finding in findings.iter().take(shown) {
         tell(ui, run.reading.header(), finding)?;
@@ -67,7 +66,7 @@ pub(super) fn tell_all(ui: &Ui, run: &Run, all: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints a finding as a story: its property, what happened, and where.
+/// Prints a finding: its property, what happened, and on which branches.
 pub(super) fn tell(ui: &Ui, header: &Header, finding: &Finding) -> anyhow::Result<()> {
     let hit = &finding.hit;
     ui.record(&Record {
@@ -111,7 +110,7 @@ pub(super) fn tell(ui: &Ui, header: &Header, finding: &Finding) -> anyhow::Resul
     Ok(ui.say(style::paint(style::FAINT, line))?)
 }
 
-/// Returns true if a folder is a run directory.
+/// True if a folder is a run directory.
 pub(super) fn is_run(folder: &Path) -> Result<bool, RunError> {
     match everett_explorer::run::Header::read(folder) {
         Ok(_) => Ok(true),

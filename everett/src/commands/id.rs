@@ -1,13 +1,13 @@
-//! Number of a finding or a branch on the command line.
+//! Number of a finding or of a branch on the command line.
 
 use std::str::FromStr;
 
-/// A finding, or a branch, of an exploration.
+/// Finding or branch of an exploration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Id {
-    /// A finding, from 1.
+    /// Number of a finding, from 1.
     Finding(u32),
-    /// A branch, from 0.
+    /// Number of a branch, from 0. The operator writes it as in `b17`.
     Branch(u64),
 }
 

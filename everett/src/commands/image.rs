@@ -1,4 +1,4 @@
-//! `everett image`.
+//! `everett image`: builds images.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use crate::ui::Ui;
 /// `everett image …`
 #[derive(Debug, clap::Subcommand)]
 pub enum Args {
-    /// Build a world's image, or find it in the cache; writes world.lock beside the world file
+    /// Build a world's image, or find it in the cache; write world.lock beside the world file
     Build {
         /// The world file
         world: PathBuf,
@@ -32,7 +32,7 @@ struct Record<'a> {
     initramfs: Option<&'a PathBuf>,
     root: Option<&'a PathBuf>,
     lock: Option<&'a PathBuf>,
-    /// Digests of the nodes' container images.
+    /// Digest of each node's container image.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     images: BTreeMap<&'a str, &'a str>,
 }

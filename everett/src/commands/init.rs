@@ -19,13 +19,13 @@ use crate::ui::{Ui, printable, style};
 /// `everett init`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "A name that ends in .yaml or .yml is a compose file, a path is a program (or a folder with a compose file or an \
-                        OCI layout), a word with a colon is an image, any other word a Debian package. docs/guide.md has the rules."
+    after_help = "A name that ends in .yaml or .yml is a compose file. A path is a program, or a folder with a compose file or an \
+                        OCI layout. A word with a colon is an image. Any other word is a Debian package. docs/guide.md has the rules."
 )]
 pub struct Args {
     /// A compose file, an image, a Debian package or a program [default: the compose file in the current folder]
     pub subject: Option<String>,
-    /// Container image, as in a world file: a name, docker://…, oci:…, an archive
+    /// Container image, as a world file names it: a name, docker://…, oci:… or an archive
     #[arg(long, value_name = "IMAGE", conflicts_with_all = ["subject", "package"])]
     pub image: Option<String>,
     /// Debian package
@@ -34,23 +34,24 @@ pub struct Args {
     /// World file to write [default: world.toml in the current folder, or beside the compose file]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Number of machines with the server [default: 1]
+    /// Number of machines that run the server [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=NODES_MAX as i64))]
     pub nodes: Option<u16>,
-    /// TCP port at which the server serves
+    /// TCP port at which the server answers clients
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub port: Option<u16>,
-    /// Do not boot a machine to find out how an unknown package starts its server and at which port a server listens
+    /// Do not boot a machine to find out how an unknown package starts its server, and at which port the server
+    /// listens
     #[arg(long)]
     pub no_boot: bool,
-    /// Arguments of a program
+    /// Arguments of the program
     #[arg(last = true, value_name = "ARGUMENT")]
     pub arguments: Vec<String>,
 }
 
-/// Host time for which the suggested exploration lasts.
+/// Host time of the exploration that the output suggests.
 const BUDGET: &str = "10m";
-/// Vtime of the suggested run, if the workload has no end of its own.
+/// Vtime of the run that the output suggests, if the workload does not end by itself.
 const DURATION: &str = "10s";
 
 #[derive(Serialize)]
@@ -71,9 +72,9 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     };
     let shown = printable(&output.display().to_string()).to_string();
     if output.extension().is_none_or(|end| end != "toml") {
-        bail!("-o {shown}: the name of a world file ends in .toml");
+        bail!("-o {shown}: the name of a world file must end in .toml");
     }
-    // Checked before an image is asked, which may take time. The file is created only if it still does not exist.
+    // Checked here, because the next steps take time. Creating the file checks again that it does not exist.
     if output.symlink_metadata().is_ok() {
         return Err(taken(&shown));
     }
@@ -91,7 +92,8 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     tell(ui, &draft, &output, &shown)
 }
 
-/// Returns a draft of what trial boots show: how an unknown package starts its server, and at which port it listens.
+/// Boots a trial machine, which shows how an unknown package starts its server and at which port it listens. Returns
+/// the draft that follows.
 fn tried(ui: &Ui, machines: Machines, wanted: &Wanted) -> anyhow::Result<Draft> {
     let one = Wanted { nodes: None, ..wanted.clone() };
     let (machines, needs_port) = match machines {
@@ -99,7 +101,7 @@ fn tried(ui: &Ui, machines: Machines, wanted: &Wanted) -> anyhow::Result<Draft> 
             let world = init::draft(&Machines::Package(package.clone()), &one)?.world;
             ui.say(style::paint(
                 style::FAINT,
-                format!("a trial boot shows what {} installs", printable(&package)),
+                format!("booting a machine to see what {} installs", printable(&package)),
             ))?;
             let interrupt = Interrupt::install()?;
             let name = package.split('=').next().unwrap_or(&package);
@@ -122,7 +124,7 @@ fn tried(ui: &Ui, machines: Machines, wanted: &Wanted) -> anyhow::Result<Draft> 
     if !needs_port {
         return Ok(draft);
     }
-    ui.say(style::paint(style::FAINT, "a trial boot shows at which port the server listens"))?;
+    ui.say(style::paint(style::FAINT, "booting a machine to see at which port the server listens"))?;
     let interrupt = Interrupt::install()?;
     let world = init::draft(&machines, &one)?.world;
     let shown = trial_boot::run(ui, &world, &["sh", "-c", init::LISTENING_SCRIPT], &interrupt)?;
@@ -138,7 +140,7 @@ fn tried(ui: &Ui, machines: Machines, wanted: &Wanted) -> anyhow::Result<Draft> 
     Ok(draft)
 }
 
-/// Returns a line about a service that ended in a trial boot.
+/// Returns a note if the server ended in the trial boot.
 fn of_trial(shown: &trial_boot::TrialBoot) -> Option<String> {
     let status = shown.ended.as_ref()?;
     let last = shown.last.last().map_or(String::new(), |line| format!(", and printed: {line}"));
@@ -146,10 +148,10 @@ fn of_trial(shown: &trial_boot::TrialBoot) -> Option<String> {
 }
 
 fn taken(shown: &str) -> anyhow::Error {
-    anyhow!("{shown} exists, and init overwrites nothing; name another file with -o")
+    anyhow!("{shown} exists already, and init does not overwrite it; name another file with -o")
 }
 
-/// Returns what the arguments name.
+/// Returns the subject that the arguments name: a compose file, an image, a package or a program.
 fn subject(args: &Args) -> anyhow::Result<Subject> {
     Ok(match (&args.subject, &args.image, &args.package) {
         (_, Some(image), _) => Subject::Image(image.clone()),
@@ -163,10 +165,12 @@ fn subject(args: &Args) -> anyhow::Result<Subject> {
     })
 }
 
-/// Asks an image what it says about itself.
+/// Reads what the draft needs to know about the subject, such as the ports that an image declares.
 fn machines(subject: Subject, arguments: &[String]) -> anyhow::Result<Machines> {
     if !arguments.is_empty() && !matches!(subject, Subject::Program(_)) {
-        bail!("arguments after -- are those of a program; write the others into the world file");
+        bail!(
+            "only a program takes arguments after --; write the command of an image or package into the world file"
+        );
     }
     Ok(match subject {
         Subject::Compose(file) => Machines::Compose(file),
@@ -180,7 +184,7 @@ fn machines(subject: Subject, arguments: &[String]) -> anyhow::Result<Machines> 
     })
 }
 
-/// Says what was written, and which commands come next.
+/// Prints what was written, and the commands to run next.
 fn tell(ui: &Ui, draft: &Draft, output: &Path, shown: &str) -> anyhow::Result<Outcome> {
     let is_default = output == Path::new(WORLD_FILE);
     let word = if is_default { String::new() } else { format!(" {}", shell_word(shown)) };
@@ -201,7 +205,7 @@ fn tell(ui: &Ui, draft: &Draft, output: &Path, shown: &str) -> anyhow::Result<Ou
     Ok(Outcome::Fine)
 }
 
-/// Returns a path as a word of a shell.
+/// Quotes a path so that a shell reads it as one word.
 fn shell_word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,@%".contains(c);
     if !text.starts_with('-') && text.chars().all(is_plain) {

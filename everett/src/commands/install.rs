@@ -1,4 +1,4 @@
-//! `everett completions` and `everett man`: files for shells and packages.
+//! `everett completions` and `everett man`: files that shells and packages install.
 
 use std::fs;
 use std::io::{self, Write};
@@ -20,7 +20,7 @@ pub struct Completions {
 /// `everett man`
 #[derive(Debug, clap::Args)]
 pub struct Man {
-    /// The folder; it is made if it does not exist
+    /// The folder; Everett creates it if it does not exist
     pub folder: PathBuf,
 }
 
@@ -35,7 +35,7 @@ pub(super) fn completions(args: &Completions) -> anyhow::Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// Writes a man page for the program and one for each command.
+/// Writes a man page for the program and for each of its commands.
 ///
 /// # Errors
 /// Returns an error if the folder or a page cannot be written.

@@ -1,4 +1,4 @@
-//! `--watch` and `--edges`: observers that leave no trace in a timeline.
+//! `--watch` and `--edges`: observers that do not change a timeline.
 
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -16,43 +16,44 @@ use serde::Serialize;
 
 use crate::ui::{Ui, printable, style};
 
-/// Instruments that observe a timeline without changing it.
+/// Options for instruments, which observe a timeline without changing it.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Instruments {
-    /// Report stores to these bytes of a node (w), loads (r), or both (rw): n1:0xffffffff82a12340+8:w
+    /// Report stores to these bytes of a node (w), loads (r) or both (rw), as in n1:0xffffffff82a12340+8:w
     #[arg(long, value_name = "NODE:ADDRESS+BYTES:rw")]
     pub watch: Vec<Watched>,
-    /// New file for the executed edges (branches) of programs and kernel (JSON lines)
+    /// New file (JSON lines) for the edges, or branches, that programs and the kernel execute
     #[arg(long, value_name = "FILE")]
     pub edges: Option<PathBuf>,
 }
 
-/// Number of programs that are listed for people.
+/// Number of programs that the printed summary lists.
 const PROGRAMS_SHOWN_MAX: usize = 10;
 
-/// Checks that the requested nodes exist and the engine supports the instruments. Called before an image is built.
+/// Checks that the requested nodes exist and the engine supports the instruments. Commands call this before they
+/// build an image.
 pub(super) fn check(args: &Instruments, world: &World, engine: &Engine) -> anyhow::Result<()> {
     let asked = [(!args.watch.is_empty(), "--watch"), (args.edges.is_some(), "--edges")];
     if let (EngineKind::Kvm, Some((_, name))) = (engine.kind, asked.into_iter().find(|(asked, _)| *asked)) {
-        bail!("{name}: /dev/kvm does not see each instruction; use --engine soft");
+        bail!("{name}: /dev/kvm cannot observe single instructions; use --engine soft");
     }
     watching::by_node(&args.watch, world.nodes.iter()).map(drop)
 }
 
-/// Applies the requested instruments to a launcher.
+/// Sets the requested instruments in a launcher.
 pub(super) fn attach(args: &Instruments, launcher: &mut Launcher) -> anyhow::Result<()> {
     launcher.options.caches.edges = args.edges.is_some();
     launcher.watch(&args.watch)?;
     Ok(())
 }
 
-/// Collects edges for a file.
+/// Collector of edges for the file of `--edges`.
 pub(super) struct EdgeFile {
     path: PathBuf,
     collected: Collected,
 }
 
-/// Record for `--json`.
+/// Record of `--json`.
 #[derive(Serialize)]
 struct Record<'a> {
     kind: &'static str,
@@ -61,7 +62,7 @@ struct Record<'a> {
 }
 
 impl EdgeFile {
-    /// Creates a collector for the requested file, which must not exist yet.
+    /// Creates a collector if `--edges` names a file, which must not exist yet.
     pub(super) fn new(args: &Instruments) -> anyhow::Result<Option<EdgeFile>> {
         let Some(path) = args.edges.clone() else { return Ok(None) };
         if path.exists() {
@@ -74,7 +75,7 @@ impl EdgeFile {
         Ok(Some(EdgeFile { path, collected: Collected::default() }))
     }
 
-    /// Adds edges that a node's machine has recorded.
+    /// Adds the edges that a node's machine has recorded.
     pub(super) fn add(&mut self, node: usize, edges: &[Edge]) {
         self.collected.add(node, edges);
     }

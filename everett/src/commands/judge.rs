@@ -1,4 +1,5 @@
-//! Judges a single run as an exploration judges its branches: properties, kernel troubles, the history.
+//! Judge of a single run. It applies an exploration's rules: properties, trouble in the kernel's log, and the history
+//! of operations.
 
 use std::borrow::Cow;
 
@@ -13,16 +14,16 @@ use everett_session::world::event::{Event, What};
 pub(super) struct Judge<'l> {
     abstractions: &'l Abstractions,
     witness: Witness<'l>,
-    /// Number of findings that were already reported.
+    /// Number of findings of the witness that are already reported.
     reported: usize,
-    /// Number of findings besides the session's own.
+    /// Number of findings that this judge reported. The session reports other findings itself, as events.
     findings: u64,
-    /// Number of the session's own findings that do not count.
+    /// Number of the session's findings that do not count, because the world ignores them or a fault explains them.
     excused: u64,
 }
 
 impl<'l> Judge<'l> {
-    /// Creates the judge of a run of this world under this plan.
+    /// Creates the judge of a run under a fault plan.
     pub(super) fn new(abstractions: &'l Abstractions, plan: &'l Plan) -> anyhow::Result<Judge<'l>> {
         Ok(Judge {
             abstractions,
@@ -33,13 +34,13 @@ impl<'l> Judge<'l> {
         })
     }
 
-    /// Returns the number of findings; `own` is the number of the session's own.
+    /// Returns the number of findings that count. `own` is the number of the session's findings.
     pub(super) fn findings(&self, own: u64) -> u64 {
         own.saturating_sub(self.excused).saturating_add(self.findings)
     }
 
-    /// Returns an event as it is reported. A finding of the session that does not count, because the world ignores its
-    /// property or a fault explains it, is reported as an effect.
+    /// Returns an event as the command reports it. The session's findings may not count, because the world ignores
+    /// the property or a fault explains the finding. Such a finding becomes an effect.
     pub(super) fn worded<'e>(&self, event: &'e Event) -> Cow<'e, Event> {
         let What::Finding { text, .. } = &event.what else { return Cow::Borrowed(event) };
         if !self.witness.excuses(event) {
@@ -56,13 +57,13 @@ impl<'l> Judge<'l> {
         if matches!(event.what, What::End) {
             self.witness.calm(event.vtime_ns);
         }
-        // The session's own findings are reported already.
+        // The session has already reported its own findings.
         let reported = matches!(event.what, What::Finding { .. });
         let new = self.new_findings();
         if reported { Vec::new() } else { self.counted(new) }
     }
 
-    /// Judges the end of the run; `whole` is true if its checks ran to their end.
+    /// Judges the end of the run. `whole` is true if its checks ran to their end.
     pub(super) fn over(&mut self, vtime_ns: u64, whole: bool) -> Vec<Event> {
         if whole {
             self.witness.over(vtime_ns);
@@ -98,8 +99,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns the number of findings that count, of the session's findings of these properties after bits of the disk
-    /// were flipped, and the number of events that are reported as findings.
+    /// Has the session report findings of these properties after a fault flipped bits of the disk. Returns the number
+    /// of findings that count, and the number of events that are reported as findings.
     fn counted(explore: &str, properties: &[&str]) -> (u64, usize) {
         let world =
             "[[node]]\nname = \"a\"\ndisk = { path = \"/data\", size = \"64M\" }\n".to_owned() + explore;

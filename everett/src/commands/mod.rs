@@ -1,20 +1,53 @@
-//! The command line: [`Cli`], the list of the commands, and the commands. Each takes its arguments and returns an [`Outcome`].
+//! The command line: [`Cli`], and a module for each command. A command takes its arguments and returns an
+//! [`Outcome`].
 //!
-//! - one command each, whose file begins with its arguments (`Args`): `boot`, `cache`, `demo`, `doctor`, `explore`, `image`,
-//!   `init`, `moment`, `plan`, `replay`, `run`, `show`, `shrink`, `causality`, `verify`, `findings`, `report`, `runs`, `serve`;
-//!   two: `install` (`completions` and `man`)
-//! - `common`: the world, the image, the seed and the start of a run; `exploration`: a run directory and its setting;
-//!   `instruments`: `--watch` and `--edges`
-//! - other arguments that commands share: `engine_choice`: which engine; `engine_options`: how it executes; `timeline`; `id`: a
-//!   finding or a branch; `age`
-//! - `explore_display`: what `explore` shows while it runs; `demo_versions`: the versions of packages in the demo;
-//!   `demo_agent`: the agent with which its figures were seen
-//! - `history`: the history of runs, for `explore`, `demo`, `report` and `runs`; in its place `no_history`, in a build without that
-//!   feature. `prune_args`: the arguments of `runs prune`
-//! - `recording`: the timeline of a finding, for reports; `plans`: the faults of branches, for reports; `run_files`: writing of
-//!   files in run directories
-//! - `resources`: the host's cores and memory, for defaults
-//! - `reporter` reports the events of a run, and `judge` judges them
+//! Commands; each file begins with the command's arguments (`Args`):
+//!
+//! - `boot`: one machine with its console on the terminal
+//! - `cache`: list and removal of cached files
+//! - `causality`: the step that decided a finding
+//! - `demo`: exploration of an example cluster
+//! - `doctor`: capabilities of this host
+//! - `explore`: exploration of many timelines
+//! - `findings`: list of findings
+//! - `image`: building of images
+//! - `init`: a first world file
+//! - `install`: two commands, `completions` and `man`
+//! - `moment`: saved moments
+//! - `plan`: a drawn fault plan
+//! - `replay`: replay of a finding or a branch
+//! - `report`: report on an exploration
+//! - `run`: one timeline
+//! - `runs`: list of explorations, and finding files
+//! - `serve`: report in a browser
+//! - `show`: one finding or branch
+//! - `shrink`: the fewest faults that show a finding
+//! - `verify`: several runs of one timeline, compared
+//!
+//! Code that commands share:
+//!
+//! - `age`: parsing of ages
+//! - `common`: world, image, seed and start of a run
+//! - `demo_agent`: comparison of the agent with the one behind the README's figures
+//! - `demo_versions`: package versions of the demo
+//! - `engine_choice`: options that choose the engine
+//! - `engine_options`: options that set how the engine executes
+//! - `exploration`: a run directory and the setting of its branches
+//! - `explore_display`: display of a running exploration
+//! - `history`: the history of runs
+//! - `id`: number of a finding or a branch
+//! - `instruments`: `--watch` and `--edges`
+//! - `judge`: judge of a single run
+//! - `no_history`: replacement for `history` in builds without that feature
+//! - `plans`: fault plans of branches, for reports
+//! - `prune_args`: arguments of `runs prune`
+//! - `record`: replays at the end of an exploration, for reports
+//! - `recording`: file with the timeline of a finding
+//! - `reporter`: display and files of a running timeline
+//! - `resources`: cores and memory of the host
+//! - `run_files`: writing of files in run directories
+//! - `timeline`: arguments that name a timeline
+//! - `trial_boot`: the machine that `init` boots
 //!
 //! Not here: the execution of a run (`everett-session`).
 
@@ -78,13 +111,13 @@ use serde::Serialize;
 
 use crate::ui::{Ui, style};
 
-/// Everett runs unmodified Linux servers in a deterministic simulation: the same world and seed give the same run, to
-/// the bit.
+/// Everett runs unmodified Linux servers in a deterministic simulation: two runs with the same world and seed are
+/// equal to the bit.
 #[derive(Debug, clap::Parser)]
 #[command(
     name = "everett",
     version,
-    after_help = "Exit status: 0 if all is well, 1 if something was found, 2 if the command failed."
+    after_help = "Exit status: 0 if there is no finding, 1 if there is one, 2 if the command failed."
 )]
 pub struct Cli {
     /// Print JSON lines instead of text
@@ -95,12 +128,12 @@ pub struct Cli {
     pub command: Command,
 }
 
-/// The commands.
+/// Commands of the program.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
-    /// Show the capabilities of this host and the engine that follows from them
+    /// Show what this host can do, and which engine Everett uses on it
     Doctor(doctor::Args),
-    /// Build images: kernel, initramfs, root filesystem
+    /// Build a world's image: kernel, initramfs and root filesystem
     #[command(subcommand)]
     Image(image::Args),
     /// Show and prune the cache of images, layers, packages and boots
@@ -116,27 +149,27 @@ pub enum Command {
     /// Save, list, show, restore and drop moments of a timeline
     #[command(subcommand)]
     Moment(moment::Args),
-    /// Draw a fault plan for a world: JSON lines for --faults
+    /// Print the fault plan that a seed draws for a world, as JSON lines for --faults
     Plan(plan::Args),
     /// Fork timelines of a world, inject different faults into each, and look for findings
     Explore(explore::Args),
-    /// List what an exploration found
+    /// List the findings of an exploration
     Findings(findings::Args),
-    /// Show a finding or a branch, or the digest of the whole exploration
+    /// Show a finding or a branch, or the digest of an exploration
     Show(show::Args),
-    /// Replay a finding or a branch exactly, and compare it with the record
+    /// Replay a finding or a branch exactly, and compare it with its record
     Replay(replay::Args),
     /// Find the fewest faults that still show a finding
     Shrink(shrink::Args),
-    /// Find the step of a finding's timeline at which the finding became likely
+    /// Find the step at which a finding became likely
     Causality(causality::Args),
-    /// Report what an exploration covered, found and never reached
+    /// Report what an exploration covered, what it found and what it never reached
     Report(report::Args),
-    /// Show the report of a run in a browser while the run goes on
+    /// Show the report of a run in a browser, also while the run goes on
     Serve(serve::Args),
     /// List the explorations of a world, and prune them
     Runs(runs::Args),
-    /// Explore a real cluster until it loses acknowledged writes; replay, shrink and explain it
+    /// Explore a real cluster until it loses acknowledged writes; then replay, shrink and explain the finding
     Demo(demo::Args),
     /// Print completions for a shell
     Completions(install::Completions),
@@ -147,9 +180,9 @@ pub enum Command {
 /// Result of a command that could run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// No problem found: exit status 0.
+    /// No finding or difference: exit status 0.
     Fine,
-    /// Problem found: exit status 1.
+    /// Finding or difference: exit status 1.
     Found,
 }
 
@@ -165,7 +198,7 @@ impl From<Outcome> for ExitCode {
 /// Runs the command.
 ///
 /// # Errors
-/// Returns an error if the command could not run: exit status 2.
+/// Returns an error if the command could not run. The exit status is then 2.
 pub fn run(cli: &Cli) -> anyhow::Result<Outcome> {
     let ui = Ui::new(cli.json);
     match &cli.command {
@@ -193,10 +226,10 @@ pub fn run(cli: &Cli) -> anyhow::Result<Outcome> {
     }
 }
 
-/// Reports in one line why a command could not run (one line for each bad line of a fault plan); with `--json` also as
-/// JSON on standard output.
+/// Prints why a command could not run, in one line, or one line per bad line of a fault plan. With `--json` it also
+/// prints JSON on standard output.
 pub fn report_error(cli: &Cli, error: &anyhow::Error) {
-    // The reader of the output has closed it, as `head` does. That is not reported.
+    // A reader such as `head` has closed the output. That is no error.
     if error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) {
         return;
     }
@@ -218,7 +251,7 @@ pub fn report_error(cli: &Cli, error: &anyhow::Error) {
     }
 }
 
-/// Returns an error and its causes in one line.
+/// Returns an error and its causes in one line. Leaves out causes that the error before them quotes.
 fn one_line(error: &anyhow::Error) -> String {
     text::one_line(&with_causes(error.as_ref()).to_string().replace(['\n', '\r'], " "))
 }
@@ -236,7 +269,7 @@ mod tests {
         Cli::command().debug_assert();
     }
 
-    /// Adds the names of a command and of those below it that take one of the options.
+    /// Adds the names of the command and of its subcommands that take one of the options.
     fn add_takers(command: &clap::Command, options: &[&str], name: &str, takers: &mut Vec<String>) {
         let count = command.get_arguments().filter(|arg| options.contains(&arg.get_id().as_str())).count();
         assert!(count == 0 || count == options.len(), "{name}: {count} of {options:?}");

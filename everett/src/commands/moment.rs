@@ -1,4 +1,4 @@
-//! `everett moment`: saved moments of timelines, to which runs can return.
+//! `everett moment`: saved moments, i.e. snapshots of a world from which runs can start.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,12 +28,12 @@ use crate::ui::{Ui, printable, style};
 /// `everett moment …`
 #[derive(Debug, clap::Subcommand)]
 pub enum Args {
-    /// Run a timeline to a vtime and save the world there
+    /// Run a timeline up to a vtime and save the world there
     Save {
         /// The timeline
         #[command(flatten)]
         place: TimelinePoint,
-        /// Name of the moment [default: made of the seed and the vtime]
+        /// Name of the moment [default: built from the seed and the vtime]
         #[arg(long, value_name = "NAME")]
         name: Option<String>,
         /// Engine
@@ -45,18 +45,18 @@ pub enum Args {
         /// The world file
         world: PathBuf,
     },
-    /// Check every byte of a saved moment and describe it
+    /// Verify every byte of a saved moment and describe it
     Show {
         /// The world file
         world: PathBuf,
-        /// Its name
+        /// The name of the moment
         moment: String,
     },
-    /// Restore a saved moment into machines and check that they equal those that were saved
+    /// Restore a saved moment into machines, and check that they equal the saved ones
     Restore {
         /// The world file
         world: PathBuf,
-        /// Its name
+        /// The name of the moment
         moment: String,
         /// Engine
         #[command(flatten)]
@@ -66,12 +66,12 @@ pub enum Args {
     Drop {
         /// The world file
         world: PathBuf,
-        /// Its name
+        /// The name of the moment
         moment: String,
     },
 }
 
-/// A place on a timeline.
+/// Arguments that name a vtime of a timeline.
 #[derive(Debug, Clone, clap::Args)]
 pub struct TimelinePoint {
     /// The world file
@@ -79,33 +79,33 @@ pub struct TimelinePoint {
     /// The seed [default: the world file's, else 0]
     #[arg(long, value_name = "N")]
     pub seed: Option<Seed>,
-    /// Vtime after ready
+    /// Vtime to save, counted from ready
     #[arg(long, value_name = "DURATION", value_parser = units::parse_duration_ns)]
     pub at: u64,
     /// Start from this saved moment of the timeline
     #[arg(long, value_name = "MOMENT")]
     pub from: Option<String>,
-    /// Fault plan to carry out (JSON lines; see docs/faults.md)
+    /// Fault plan (JSON lines; see docs/faults.md)
     #[arg(long, value_name = "FILE")]
     pub faults: Option<PathBuf>,
 }
 
-/// Interval of vtime at which progress is shown.
+/// Interval at which progress is shown, in nanoseconds of vtime.
 const STEP_NS: u64 = 20_000_000;
 
-/// For subcommands that execute nothing.
+/// Engine for subcommands that execute no guest code.
 const SOFT: Asked = Asked { engine: EngineChoice::Soft, allow_inexact: false, patience: Duration::ZERO };
 
 #[derive(Serialize)]
 struct Record<'a> {
     kind: &'static str,
     name: &'a str,
-    /// Path of the timeline and vtime on it.
+    /// Name of the moment: the timeline's path and the vtime.
     moment: &'a str,
     seed: Seed,
     vtime_ns: u64,
-    /// Number of pages of memory and blocks of disks that differ from *ready*; `distinct_pages` counts their distinct
-    /// contents.
+    /// Number of memory pages and disk blocks that differ from *ready*. `distinct_pages` counts how many different
+    /// contents they have.
     pages: u64,
     distinct_pages: u64,
     file_bytes: u64,
@@ -131,16 +131,16 @@ fn open(ui: &Ui, world: &Path) -> anyhow::Result<Prepared> {
     common::prepare(ui, common::load(world)?, EngineOptions::default(), &Interrupt::install()?)
 }
 
-/// Returns the label of a place: the timeline's path and the vtime.
+/// Returns the label of a moment: the timeline's path and the vtime.
 fn place_name(prepared: &Prepared, seed: Seed, vtime_ns: u64) -> String {
     format!("{}@{vtime_ns}", prepared.identity.path(seed))
 }
 
-/// Chooses the engine. A saved moment has no mark of an inexact engine, so such an engine is refused.
+/// Chooses the engine. Refuses an inexact engine, because a saved moment cannot carry that mark.
 fn exact_engine(asked: Asked, clock: Clock) -> anyhow::Result<Engine> {
     let engine = Engine::choose(asked, clock)?;
     if !engine.exact {
-        anyhow::bail!("--allow-inexact: moments cannot be marked as inexact; use --engine soft");
+        anyhow::bail!("--allow-inexact: a saved moment cannot carry the mark inexact; use --engine soft");
     }
     Ok(engine)
 }
@@ -169,14 +169,14 @@ fn save(ui: &Ui, asked: Asked, place: &TimelinePoint, name: Option<&str>) -> any
     tell(ui, name, &header, None)
 }
 
-/// Formats a duration as a whole number of the largest possible unit.
+/// Formats a duration exactly, in the largest unit that gives a whole number.
 fn exact(ns: u64) -> String {
     let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
     let unit = units.into_iter().find(|(_, factor)| ns.is_multiple_of(*factor));
     unit.map_or_else(|| format!("{ns}ns"), |(name, factor)| format!("{}{name}", ns / factor))
 }
 
-/// Runs to `at_ns` after *ready* and takes a moment there.
+/// Runs the timeline to `at_ns` after *ready*, and takes a moment there.
 fn run_to(
     ui: &Ui,
     timeline: &mut Timeline,
@@ -185,12 +185,15 @@ fn run_to(
     interrupt: &Interrupt,
 ) -> anyhow::Result<Stored> {
     let bar = RunBar::new(ui, at_ns);
-    // The machine stops after the instruction with which it reported ready: a nanosecond later.
+    // The root moment lies a nanosecond after *ready*: the machine stops after the instruction that reported it.
     let root_ns = booted.ready.moment.vtime();
     let ready_ns = booted.ready.session.ready_ns().unwrap_or(root_ns);
     let end_ns = ready_ns.saturating_add(at_ns).max(root_ns);
     if timeline.vtime() > end_ns {
-        anyhow::bail!("the moment to start from lies after {}", show_duration_ns(at_ns));
+        anyhow::bail!(
+            "--from: this moment lies later than {} after ready; choose an earlier one, or a later --at",
+            show_duration_ns(at_ns)
+        );
     }
     let mut recorded = Recorded::new(timeline.world().nodes().len());
     while timeline.vtime() < end_ns {
@@ -215,7 +218,7 @@ fn run_to(
 fn list(ui: &Ui, moment_folder: &MomentFolder) -> anyhow::Result<Outcome> {
     let (found, broken) = moment_folder.list()?;
     if found.is_empty() && broken.is_empty() {
-        ui.say("no moments are saved of this world and image")?;
+        ui.say("no moment of this world and image is saved")?;
     }
     for summary in &found {
         tell(ui, &summary.name, &summary.header, None)?;
@@ -226,7 +229,7 @@ fn list(ui: &Ui, moment_folder: &MomentFolder) -> anyhow::Result<Outcome> {
     Ok(if broken.is_empty() { Outcome::Fine } else { Outcome::Found })
 }
 
-/// Reads a saved moment; the returned launcher starts timelines at it.
+/// Reads a saved moment, with a launcher whose timelines start there.
 fn read(ui: &Ui, asked: Asked, world: &Path, name: &str) -> anyhow::Result<(Prepared, Arc<Stored>)> {
     let interrupt = Interrupt::install()?;
     let world = common::load(world)?;
@@ -264,20 +267,19 @@ fn restore(ui: &Ui, asked: Asked, world: &Path, name: &str) -> anyhow::Result<Ou
     let clock = Stopwatch::start();
     let mut timeline = prepared.launcher.resume(&stored)?;
     let seconds = clock.seconds();
-    // The digest covers pages by their hashes; here the pages themselves are compared.
+    // Compares the pages themselves; the digest covers only their hashes.
     let nodes = timeline.world().nodes().iter().zip(&stored.moment.machines);
     let different = nodes.map(|(node, then)| (node, node.machine().differing_page(then)));
     let different =
         different.filter_map(|(node, page)| Some((node.machine().name().to_owned(), page?))).next();
     tell(ui, name, &header, Some(timeline.digest()))?;
     let Some((node, page)) = different else {
-        let line = format!("    restored in {:.1} ms; it is the world that was saved", seconds * 1e3);
+        let line = format!("    restored in {:.1} ms; the world equals the saved one", seconds * 1e3);
         ui.say(style::paint(style::GOOD, line))?;
         return Ok(Outcome::Fine);
     };
-    let line = format!(
-        "    the restored world is not the one that was saved: page {page:#x} of {node}'s memory differs"
-    );
+    let line =
+        format!("    the restored world differs from the saved one: page {page:#x} of {node}'s memory");
     ui.say(style::paint(style::BAD, line))?;
     Ok(Outcome::Found)
 }

@@ -1,4 +1,5 @@
-//! The history of runs of a build without the feature `history`: nothing is recorded, and commands on it fail.
+//! Replacement for the history of runs in builds without the feature `history`: it records nothing, and commands on
+//! the history fail.
 
 use std::path::{Path, PathBuf};
 
@@ -9,18 +10,18 @@ use everett_session::explore::expedition::Limits;
 use super::prune_args::PruneArgs;
 use crate::ui::{Ui, printable, style};
 
-/// Message of the commands.
+/// Error of every command that needs the history.
 const ABSENT: &str =
     "this build of everett has no history of runs; build it with the feature history (cargo build --release)";
 
-/// Record of a running exploration. The type has no values, because this build records none.
+/// Record of a running exploration. The type has no values, because this build records nothing.
 pub(super) enum Entry {}
 
-/// Comparison with the run before. The type has no values, because this build keeps no runs.
+/// Comparison with the previous run. The type has no values, because this build records nothing.
 pub(super) enum Compared {}
 
 impl Entry {
-    /// Says that this exploration is not recorded.
+    /// Prints a note that this exploration is not recorded.
     pub(super) fn begin(
         ui: &Ui,
         _: &Header,
@@ -53,7 +54,7 @@ pub(super) fn add(_: &Ui, _: &[PathBuf]) -> anyhow::Result<()> {
     bail!(ABSENT)
 }
 
-/// Says that an imported run directory is not recorded.
+/// Prints a note that an imported run directory is not recorded.
 pub(super) fn add_imported(ui: &Ui, folder: &Path) -> anyhow::Result<()> {
     tell_unrecorded(ui, folder)
 }
@@ -62,11 +63,11 @@ pub(super) fn prune(_: &Ui, _: &PruneArgs) -> anyhow::Result<()> {
     bail!(ABSENT)
 }
 
-/// Says that the history lacks a run directory, and how to record it.
+/// Prints a note that the history lacks a run directory, with the command that records it.
 fn tell_unrecorded(ui: &Ui, folder: &Path) -> anyhow::Result<()> {
     let folder = printable(&folder.display().to_string());
     let line = format!(
-        "not in the history of runs, which this build lacks; a full build records it: everett runs add {folder}"
+        "this build has no history of runs; to record the run, use a full build: everett runs add {folder}"
     );
     Ok(ui.say(style::paint(style::FAINT, line))?)
 }

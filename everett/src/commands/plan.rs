@@ -1,4 +1,5 @@
-//! `everett plan`: prints the fault plan that a seed draws for a world, for review, editing and runs.
+//! `everett plan`: prints the fault plan that a seed draws for a world. The operator can edit it and pass it to
+//! `--faults`.
 
 use std::path::PathBuf;
 
@@ -14,12 +15,12 @@ use crate::ui::Ui;
 /// `everett plan`
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The world file; its `[faults]` table sets kinds, rates and strengths
+    /// The world file; its `[faults]` table sets the kinds of faults, their rates and strengths
     pub world: PathBuf,
     /// The seed [default: the world file's, else 0]
     #[arg(long, value_name = "N")]
     pub seed: Option<Seed>,
-    /// Vtime after ready
+    /// Length of the plan, in vtime from ready on
     #[arg(long = "for", value_name = "DURATION", value_parser = units::parse_duration_ns, default_value = "20s")]
     pub duration_ns: u64,
 }
@@ -36,13 +37,13 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let world = common::load(&args.world)?;
     let seed = args.seed.or(world.seed).unwrap_or_default();
     if args.duration_ns > AT_NS_MAX {
-        anyhow::bail!("--for: a plan is for at most {}", show_duration_ns(AT_NS_MAX));
+        anyhow::bail!("--for: a plan lasts at most {}", show_duration_ns(AT_NS_MAX));
     }
     let mut streams = Streams::new(&Lineage::new(seed), Owner::Plan);
     let drawn = draw(&world.faults, &world.names(), args.duration_ns, &mut streams);
     if let Some(at_ns) = drawn.full_at_ns {
         anyhow::bail!(
-            "the plan is full ({LINES_MAX} lines or {PLAN_BYTES_MAX} bytes) at {}: draw less often, or for a shorter time",
+            "the plan is full ({LINES_MAX} lines or {PLAN_BYTES_MAX} bytes) at {}; draw faults less often, or for a shorter time",
             show_duration_ns(at_ns)
         );
     }

@@ -1,4 +1,5 @@
-//! Fault plans of branches, drawn again for the report: a plan is a function of the world's tables, the seed and the path.
+//! Draws the fault plans of an exploration's branches again, for the report. A plan follows from the world's tables,
+//! the seed and the path.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +14,11 @@ use serde_json::{Value, json};
 
 use super::exploration::recorded_defaults;
 
-/// Maximum number of branches whose faults are listed. If a run has more, only those with a finding are listed.
+/// Maximum number of branches whose faults the report lists. In a larger run it lists only those of branches with a
+/// finding.
 const BRANCHES_MAX: usize = 4_000;
 
-/// Returns the rule that draws the fault plans of an exploration.
+/// Returns the generator of the fault plans of an exploration.
 pub(super) fn fates<'w>(header: &Header, world: &'w World, names: &'w Names) -> Fates<'w> {
     Fates {
         explore: &world.explore,
@@ -27,8 +29,8 @@ pub(super) fn fates<'w>(header: &Header, world: &'w World, names: &'w Names) -> 
     }
 }
 
-/// Returns the faults that begin on each branch, as lines of a plan, by branch. Empty if the world's tables are not those
-/// of the exploration any more.
+/// Returns the faults that begin on each branch, as lines of a plan. Empty if the world's tables have changed since
+/// the exploration.
 pub(super) fn of_branches(
     mut world: World,
     header: &Header,
@@ -59,7 +61,7 @@ pub(super) fn of_branches(
     listed.take(BRANCHES_MAX).filter_map(faults).collect()
 }
 
-/// Returns the path of a branch.
+/// Returns the path of a branch. `None` if its forks do not form a valid path.
 fn path(branches: &Branches, number: usize) -> Option<Path> {
     let mut way = Vec::new();
     let mut next = Some(number);

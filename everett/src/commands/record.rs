@@ -1,8 +1,8 @@
-//! Recording at the end of an exploration: the timeline of each finding is replayed once and kept for the report, and
-//! then those of some branches that reached new states, within a budget of host time.
+//! Records timelines at the end of an exploration, for the report, within a budget of host time. It replays each
+//! finding once, and then some branches that reached new states.
 //!
-//! A replay is compared with the exploration as it goes, and must end with the same trail and the same finding. If it
-//! does not, it is not kept: the exploration was not exact.
+//! A replay is compared with the exploration all the way, and must end with the same trail and the same finding. If
+//! it differs, the exploration was not exact, and the recording is dropped.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -33,15 +33,17 @@ use super::run_files::replace;
 use crate::ui::progress::RunBar;
 use crate::ui::{Ui, printable, style};
 
-/// File of the result in the run directory.
+/// Name of the file with the outcome of recording, in the run directory.
 pub(super) const FILE: &str = "recorded.json";
 
 /// Maximum number of branches without a finding whose timelines are recorded.
 pub(super) const LOGS_MAX: usize = 16;
-/// Number of branches of an exploration for each of these, so that a short exploration does not take much longer.
+/// Number of branches of the exploration per recorded branch without a finding. It limits the time that recording
+/// adds to short explorations.
 const LOGS_PART: usize = 32;
 
-/// Branch to replay, with the findings that it was the first to show. Without one, its lines are kept for the map.
+/// Branch to replay, with the findings that it was the first to show. If there are none, its log lines are recorded
+/// for the map of branches.
 struct Job<'f> {
     record: Record,
     recorded: Recorded,
@@ -54,7 +56,7 @@ impl<'f> Job<'f> {
         Ok(Job { recorded: Recorded::of(reading, &record)?, record, findings })
     }
 
-    /// Returns the files that it writes.
+    /// Returns the keys of the files that this job writes.
     fn keys(&self) -> Vec<Key> {
         match self.findings.as_slice() {
             [] => vec![Key::Branch(self.record.choice)],
@@ -63,8 +65,8 @@ impl<'f> Job<'f> {
     }
 }
 
-/// Returns the branches without a finding to record: those that were the first to reach the most points, each on a
-/// timeline of its own. `covered` are branches whose lines are recorded with others.
+/// Chooses branches without a finding to record: those that were the first to reach the most points of coverage.
+/// Skips `covered` branches, whose lines are part of another recording, and adds to them.
 fn interesting(branches: &Branches, covered: &mut BTreeSet<u64>) -> Vec<u64> {
     let mut all: Vec<(Reverse<u64>, u64)> = (0..)
         .zip(&branches.all)
@@ -86,7 +88,7 @@ fn interesting(branches: &Branches, covered: &mut BTreeSet<u64>) -> Vec<u64> {
     chosen
 }
 
-/// Adds a branch and those that it extends.
+/// Adds a branch and its ancestors to `covered`, up to the first one that is covered already.
 fn cover(branches: &Branches, branch: u64, covered: &mut BTreeSet<u64>) {
     let mut next = Some(branch);
     while let Some(branch) = next
@@ -100,15 +102,14 @@ fn cover(branches: &Branches, branch: u64, covered: &mut BTreeSet<u64>) {
 /// Result of a job.
 enum Made {
     Recorded,
-    /// The budget was used up.
+    /// The budget ran out first.
     OutOfTime,
-    /// The replay differed, in words.
+    /// The replay differed from the exploration, for this reason.
     Different(String),
 }
 
-/// Records the timelines of the findings of an exploration that has ended, the first ones first, and then those of
-/// branches that reached new states, until `budget_ns` of host time are used up. Writes the result into the run
-/// directory.
+/// Records timelines of an ended exploration: first of its findings, in order, and then of branches that reached new
+/// states. Stops when `budget_ns` of host time are used up. Writes the outcome into the run directory.
 pub(super) fn findings(
     ui: &Ui,
     setting: &Setting,
@@ -158,7 +159,7 @@ pub(super) fn findings(
                     && let Some(job) = jobs.get(place)
                 {
                     let made = record(setting, folder, job, &|| spent_ns(clock) < budget_ns);
-                    // The send fails only if the receiver has ended; then the result is not needed.
+                    // The send fails only if the receiver has ended. Then nobody needs the result.
                     let _ = send.send((place, made));
                 }
             });
@@ -208,7 +209,8 @@ fn spent_ns(clock: Stopwatch) -> u64 {
     u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Replays a branch and keeps its timeline. `go_on` is false when the budget is used up.
+/// Replays a branch and writes its timeline to a file. Stops when `go_on` returns false, because the budget is used
+/// up.
 fn record(setting: &Setting, folder: &Path, job: &Job<'_>, go_on: &dyn Fn() -> bool) -> anyhow::Result<Made> {
     if !go_on() {
         return Ok(Made::OutOfTime);
@@ -221,7 +223,7 @@ fn record(setting: &Setting, folder: &Path, job: &Job<'_>, go_on: &dyn Fn() -> b
         Ok(Replayed::Left { vtime_ns, recorded, came }) => {
             let at = Vtime(vtime_ns).to_string();
             return Ok(Made::Different(format!(
-                "it left the recorded trail at {} s: {recorded}… was recorded, {came}… came",
+                "it left the recorded trail at {} s: the recorded digest is {recorded}…, the replay's {came}…",
                 at.trim()
             )));
         }
@@ -229,7 +231,10 @@ fn record(setting: &Setting, folder: &Path, job: &Job<'_>, go_on: &dyn Fn() -> b
     };
     let trail = marks::digest(&branch.marks);
     if trail != job.record.trail {
-        return Ok(Made::Different(format!("it ends with trail {trail}, {} was recorded", job.record.trail)));
+        return Ok(Made::Different(format!(
+            "it ends with trail {trail}; the recorded trail is {}",
+            job.record.trail
+        )));
     }
     for finding in &job.findings {
         if Wanted::of(&finding.hit).in_branch(&branch).is_none() {
@@ -244,10 +249,10 @@ fn record(setting: &Setting, folder: &Path, job: &Job<'_>, go_on: &dyn Fn() -> b
     Ok(Made::Recorded)
 }
 
-/// Records a replay until the budget is used up.
+/// Watches a replay and records it until the budget is used up.
 struct Tape<'t> {
     recording: Recording,
-    /// True if messages are kept, too.
+    /// True to record messages between machines as well.
     messages: bool,
     go_on: &'t dyn Fn() -> bool,
 }
@@ -268,7 +273,7 @@ impl Watch for Tape<'_> {
     }
 }
 
-/// Prints what was recorded, and the command for the rest.
+/// Prints which timelines were recorded, and the command that records another one.
 pub(super) fn tell(ui: &Ui, result: &Recordings, folder: &str, exact: bool) -> anyhow::Result<()> {
     let Recordings { budget_ns, host_ns, recorded, branches, left_out, different } = result;
     let findings = (!recorded.is_empty()).then(|| numbered(recorded));
@@ -278,8 +283,10 @@ pub(super) fn tell(ui: &Ui, result: &Recordings, folder: &str, exact: bool) -> a
     if !all.is_empty() {
         let (used, budget) =
             (show_duration_ns(host_ns / 1_000_000 * 1_000_000), show_duration_ns(*budget_ns));
-        let line =
-            format!("the timelines of {} are recorded, in {used} of {budget} (--record)", all.join(" and "));
+        let line = format!(
+            "the timelines of {} are recorded; this took {used} of {budget} (--record)",
+            all.join(" and ")
+        );
         ui.say(style::paint(style::FAINT, line))?;
     }
     if let [first, ..] = left_out.as_slice() {
@@ -303,7 +310,7 @@ pub(super) fn tell(ui: &Ui, result: &Recordings, folder: &str, exact: bool) -> a
     Ok(())
 }
 
-/// Returns findings by number: "finding 3", "findings 1 to 4 and 9".
+/// Returns numbers of findings as text, such as `finding 3` or `findings 1 to 4, 9`.
 fn numbered(ids: &[u32]) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for id in ids {
@@ -347,7 +354,7 @@ mod tests {
         }
     }
 
-    /// Branches with most new points are recorded, one for each timeline, and one in 32 at most.
+    /// The branches with the most new points are recorded: one per timeline, and at most one of 32 branches.
     #[test]
     fn interesting_branches_are_on_timelines_of_their_own() {
         let all =

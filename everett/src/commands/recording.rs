@@ -1,7 +1,8 @@
-//! Recording of a finding's timeline while it is replayed: `timeline-N.jsonl` in the run directory, for the report.
+//! Records the timeline of a finding while it is replayed. The report reads the result, `timeline-N.jsonl` in the run
+//! directory.
 //!
-//! A line of the file has a kind, and a text in the form of evidence. Messages also have the time at which they were
-//! sent. The first line says which timeline it is.
+//! Each line of the file has a kind and a text, formatted as in the evidence of a finding. Messages also have the
+//! time at which they were sent. The first line has the path and the trail of the timeline.
 
 use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -15,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::run_files::replace;
 
-/// Maximum number of lines; the last ones are kept.
+/// Maximum number of lines. In a longer recording the last lines stay.
 const LINES_MAX: usize = 40_000;
 /// Maximum length of a text in bytes.
 const TEXT_BYTES_MAX: usize = 2_000;
@@ -33,10 +34,10 @@ enum Kept<'l> {
     Fault { text: &'l str },
 }
 
-/// Subject of a recording.
+/// What a recording is for. It names the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Key {
-    /// Timeline of the first branch with this finding.
+    /// Timeline of the first branch that showed this finding.
     Finding(u32),
     /// Timeline of a branch, without its messages.
     Branch(u64),
@@ -50,7 +51,7 @@ pub(super) fn file_of(run: &Path, key: Key) -> PathBuf {
     })
 }
 
-/// True if the file has the timeline of this branch, as an earlier recording left it.
+/// True if the file holds the timeline of a branch with this path and trail, from an earlier recording.
 pub(super) fn is_recorded(run: &Path, key: Key, path: &str, trail: &str) -> bool {
     #[derive(Deserialize)]
     struct First {
@@ -64,16 +65,16 @@ pub(super) fn is_recorded(run: &Path, key: Key, path: &str, trail: &str) -> bool
     first.is_some_and(|first| first.path == path && first.trail == trail)
 }
 
-/// Timeline so far.
+/// Recording in progress.
 pub(super) struct Recording {
     nodes: Vec<String>,
     lines: VecDeque<String>,
-    /// Number of lines that [`LINES_MAX`] left out.
+    /// Number of lines that were dropped because of [`LINES_MAX`].
     left_out: u64,
 }
 
 impl Recording {
-    /// Creates the recording of a timeline of these nodes.
+    /// Creates an empty recording of a timeline with these nodes.
     pub(super) fn new(nodes: &[String]) -> Recording {
         Recording { nodes: nodes.to_vec(), lines: VecDeque::new(), left_out: 0 }
     }
@@ -103,7 +104,7 @@ impl Recording {
         self.lines.push_back(line);
     }
 
-    /// Writes the recording of the branch with this path and trail into its file.
+    /// Writes the recording to its file, with the path and the trail of its branch. Returns the path of the file.
     pub(super) fn write(&self, run: &Path, key: Key, path: &str, trail: &str) -> anyhow::Result<PathBuf> {
         let first = Kept::Timeline { path, trail, left_out: self.left_out };
         let first = serde_json::to_string(&first)?;
@@ -171,11 +172,11 @@ mod tests {
             text.starts_with("{\"kind\":\"timeline\",\"path\":\"1000.1\",\"trail\":\"aa\",\"left_out\":3}\n")
         );
         assert_eq!(scene.messages.last().map(|message| message.at_ns), Some(count - 1));
-        // The report has a bound of its own, and counts what both left out.
+        // The report keeps fewer lines, and counts the lines that it or the recording dropped.
         assert_eq!(scene.left_out + scene.messages.len() as u64, count);
     }
 
-    /// A recording is not made again, unless it is of another branch, or of a file that says nothing.
+    /// If the file belongs to another branch, or is not readable, the recording is made again.
     #[test]
     fn a_file_is_recognised_by_its_path_and_trail() {
         let run = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! `everett replay`: runs a branch of a run directory or of a finding file again and compares it with its record, or runs a
-//! regression file.
+//! `everett replay`: runs a branch of a run directory or of a finding file again and compares it with its record. It
+//! also runs regression files.
 
 use std::path::{Path, PathBuf};
 
@@ -37,24 +37,24 @@ use crate::ui::{Ui, printable, style};
 /// `everett replay`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Exit status: 1 if a finding shows, 0 if a branch has none or a regression file's finding does not show, 2 if \
-                            the run leaves the recorded trail or a recorded finding does not show."
+    after_help = "Exit status: 1 if a finding shows, 0 if none shows, 2 if the replay leaves the recorded trail. It is also 2 if the \
+                  recorded finding of a run directory or of a finding file does not show."
 )]
 pub struct Args {
     /// The run directory, a finding file or a regression file
     pub run: PathBuf,
-    /// Number of a finding, or of a branch as in b17
+    /// Number of a finding such as 1, or of a branch such as b17
     pub id: Option<Id>,
-    /// The world file of a regression file that has been moved away from it
+    /// The world file of a regression file, if one of the two was moved
     #[arg(long, value_name = "PATH")]
     pub world: Option<PathBuf>,
     /// Stop at this vtime, counted from power-on
     #[arg(long, value_name = "DURATION", value_parser = units::parse_duration_ns)]
     pub until: Option<u64>,
-    /// Print only how it ended
+    /// Print only the result
     #[arg(short, long)]
     pub quiet: bool,
-    /// Keep all lines and messages of a finding's timeline in the run directory, for its report
+    /// Record all lines and messages of a finding's timeline in the run directory, for the report
     #[arg(long)]
     pub record: bool,
     /// Instruments
@@ -91,22 +91,21 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
         );
     }
     let Some(id) = args.id else {
-        bail!(
-            "{}: name what to replay: a finding's number, as in 1, or a branch's, as in b17",
-            args.run.display()
-        );
+        bail!("{}: give the number of a finding, such as 1, or of a branch, such as b17", args.run.display());
     };
     branch(ui, args, &args.run, id, &interrupt)
 }
 
-/// Replays a finding file: unpacks it for as long as this takes. The cache keeps its images, by their digests.
+/// Replays a finding file. The file is unpacked into a temporary folder; only its images stay in the cache.
 fn exported(ui: &Ui, args: &Args, interrupt: &Interrupt) -> anyhow::Result<Outcome> {
     let file = args.run.display();
     if args.world.is_some() {
-        bail!("--world: {file} is a finding file, which has its world");
+        bail!("--world: {file} is a finding file, which contains its world");
     }
     if args.record {
-        bail!("--record: {file} is a finding file, which does not change; everett runs import unpacks it");
+        bail!(
+            "--record: {file} is a finding file, which replay does not change; unpack it with everett runs import"
+        );
     }
     let finding = finding_file::about(&args.run)?.finding;
     if let Some(id) = args.id
@@ -138,7 +137,9 @@ fn branch(ui: &Ui, args: &Args, folder: &Path, id: Id, interrupt: &Interrupt) ->
     let finding = match id {
         Id::Finding(id) if args.record => Some(id),
         _ if args.record => {
-            bail!("--record: only the timelines of findings are kept; name a finding's number, as in 1")
+            bail!(
+                "--record: only timelines of findings are recorded; give the number of a finding, such as 1"
+            )
         }
         _ => None,
     };
@@ -157,7 +158,7 @@ fn branch(ui: &Ui, args: &Args, folder: &Path, id: Id, interrupt: &Interrupt) ->
     Ok(outcome)
 }
 
-/// Runs a branch again. The result says whether the wanted finding was shown.
+/// Runs a branch again and prints the result. With `wanted`, the replay must show that finding.
 fn again(
     reporter: &mut Reporter<'_>,
     setting: &Setting,
@@ -190,7 +191,7 @@ fn again(
         Replayed::Same(branch) => {
             let trail = everett_session::explore::marks::digest(&branch.marks);
             if trail != record.trail {
-                bail!("{name} ends with trail {trail}; {} was recorded", record.trail);
+                bail!("{name} ends with trail {trail}; the recorded trail is {}", record.trail);
             }
             let found = &branch.testimony.found;
             summary(ui, &name, branch.last_ns, Some(trail.clone()), true, found, &clock)?;
@@ -204,10 +205,10 @@ fn again(
             match wanted {
                 Some(wanted) => match wanted.in_branch(&branch) {
                     Some(_) => {
-                        ui.say(style::paint(style::BAD, "the finding is found again"))?;
+                        ui.say(style::paint(style::BAD, "the finding shows again"))?;
                         Ok(Outcome::Found)
                     }
-                    None => bail!("{name} has its recorded trail, but the finding is not found again"),
+                    None => bail!("{name} has its recorded trail, but the finding does not show again"),
                 },
                 None => tell_found(ui, found),
             }
@@ -287,19 +288,21 @@ fn regression(ui: &Ui, args: &Args, interrupt: &Interrupt) -> anyhow::Result<Out
         }
         Err(error) => return Err(error),
     };
-    let Some(branch) = branches.last() else { bail!("{}: it has no timeline", file.display()) };
+    let Some(branch) = branches.last() else {
+        bail!("{}: the regression file has no timeline", file.display())
+    };
     let trail = everett_session::explore::marks::digest(&branch.marks);
     let name = setting.name(&regression.path);
     let same = exact && trail == regression.trail;
     let found = || branches.iter().flat_map(|branch| &branch.testimony.found);
     summary(ui, &name, branch.last_ns, Some(trail.clone()), same, found(), &clock)?;
     if exact && !same {
-        bail!("{name} has trail {trail}; {} was recorded", regression.trail);
+        bail!("{name} has trail {trail}; the recorded trail is {}", regression.trail);
     }
     ui.say(format!("{}  {} of vtime", style::paint(style::HEAD, &name), show_duration_ns(branch.last_ns)))?;
     ui.say(match exact {
-        true => format!("trail {}, as it was recorded", style::paint(style::HEAD, &trail)),
-        false => "the world or its image has changed: the same faults, on another timeline".to_owned(),
+        true => format!("trail {}, equal to the recorded one", style::paint(style::HEAD, &trail)),
+        false => "the world or its image has changed, so the same faults run on another timeline".to_owned(),
     })?;
     common::warn_of_engine(ui, &engine)?;
     match regression.wanted().in_journey(&branches) {
@@ -310,7 +313,7 @@ fn regression(ui: &Ui, args: &Args, interrupt: &Interrupt) -> anyhow::Result<Out
         }
         None => {
             if let Some(early) = ended_early(&branches, &regression.path) {
-                bail!("{name}: {early}; {} was not violated before", printable(&regression.property));
+                bail!("{name}: {early}; until then {} was not violated", printable(&regression.property));
             }
             let gone = format!("{} is not violated", printable(&regression.property));
             ui.say(style::paint(style::GOOD, gone))?;
@@ -319,7 +322,7 @@ fn regression(ui: &Ui, args: &Args, interrupt: &Interrupt) -> anyhow::Result<Out
     }
 }
 
-/// Reports the events of a replay.
+/// Reporter of the events of a replay.
 struct Reporter<'t> {
     ui: &'t Ui,
     bar: RunBar,
@@ -327,9 +330,9 @@ struct Reporter<'t> {
     quiet: bool,
     until_ns: u64,
     interrupt: &'t Interrupt,
-    /// File for edges of code, if requested.
+    /// File for executed edges, if `--edges` is given.
     edges: Option<EdgeFile>,
-    /// Timeline, if it is to be recorded.
+    /// Recording of the timeline, if it is recorded.
     recording: Option<Recording>,
     failed: Option<std::io::Error>,
 }
@@ -356,7 +359,7 @@ impl<'t> Reporter<'t> {
         }
     }
 
-    /// Ends the report. Returns an error if writing to the terminal failed.
+    /// Ends the report and writes the file of edges. Returns an error if writing to the terminal failed.
     fn over(&mut self, setting: &Setting) -> anyhow::Result<()> {
         self.bar.clear();
         if let Some(error) = self.failed.take() {
@@ -381,7 +384,7 @@ impl Watch for Reporter<'_> {
             recording.event(event);
         }
         let of_console = matches!(&event.what, What::Kernel { text } if everett_explorer::property::trouble(text).is_none());
-        // Histories are for the checker, edges for coverage; people see them only with `--json`.
+        // Histories are for the checker and edges for coverage, so only `--json` shows them.
         let of_judges = matches!(event.what, What::History { .. } | What::Edge { .. });
         if self.quiet || of_console || !self.ui.json && of_judges {
             return;

@@ -1,4 +1,5 @@
-//! `everett report`: what an exploration covered, found and never reached, as text, Markdown, data and one HTML page.
+//! `everett report`: what an exploration covered, found and never reached. Writes text, Markdown, JSON data or an
+//! HTML page.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,22 +33,22 @@ use crate::ui::{Ui, style};
 /// `everett report`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Without --html, --data, --all and -o it prints what matters most, on one screen. docs/report.md describes the page, \
+    after_help = "Without --html, --data, --all and -o, it prints a summary that fits one screen. docs/report.md describes the page, \
                         docs/report-data.md the data."
 )]
 pub struct Args {
     /// The run directory
     pub run: PathBuf,
-    /// Older runs of the world, the oldest first: what is new, what is gone, and how sure that is
+    /// Older runs of the world, oldest first; the report says which findings are new or gone, and how sure that is
     ///
-    /// The word history stands for the newest 32 older runs of the world that `everett runs` lists and that are still
-    /// there. A folder of that name is ./history.
+    /// The word history stands for the newest 32 older runs of the world in `everett runs` whose folders still exist.
+    /// To name a folder called history, write ./history.
     #[arg(long, value_name = "OLDER", num_args = 1..)]
     pub against: Vec<PathBuf>,
     /// Write one HTML page [default: report.html in the run directory]
     #[arg(long)]
     pub html: bool,
-    /// Write the data of the page as JSON [default: print]
+    /// Write the data of the page as JSON [default: to standard output]
     #[arg(long, conflicts_with = "html")]
     pub data: bool,
     /// Print everything as Markdown
@@ -56,40 +57,40 @@ pub struct Args {
     /// Confidence in percent at which a finding counts as gone
     #[arg(long, value_name = "PERCENT", default_value_t = 94.0, value_parser = parse_confidence)]
     pub confidence: f64,
-    /// Files of executed edges that `run` and `replay` wrote
+    /// Files of executed edges that `run --edges` and `replay --edges` wrote
     #[arg(long, value_name = "FILE")]
     pub edges: Vec<PathBuf>,
-    /// File for --html or --data; without them, folder for report.md and report.json
+    /// The file for --html or --data; without these options, the folder for report.md and report.json
     #[arg(short, long, value_name = "PATH")]
     pub output: Option<PathBuf>,
 }
 
-/// Parses a confidence in percent.
+/// Parses the value of `--confidence`, in percent.
 fn parse_confidence(text: &str) -> Result<f64, String> {
     match text.trim_end_matches('%').trim_end().parse::<f64>() {
         Ok(percent) if (1.0..=99.9999).contains(&percent) => Ok(percent),
-        _ => Err("a confidence is a number from 1 to 99.9999, in percent".to_owned()),
+        _ => Err("the confidence must be a number from 1 to 99.9999, in percent".to_owned()),
     }
 }
 
-/// Name of the page in a run directory.
+/// Default name of the page in a run directory.
 const PAGE: &str = "report.html";
 /// Maximum size of a regression file in bytes.
 const REGRESSION_BYTES_MAX: u64 = 16 << 20;
 /// Maximum size of a recorded timeline in bytes.
 const RECORDING_BYTES_MAX: u64 = 256 << 20;
-/// Maximum size of the file about recordings in bytes.
+/// Maximum size of `recorded.json`, in bytes.
 const RECORDINGS_BYTES_MAX: u64 = 4 << 20;
-/// Maximum size of a file of edges in bytes.
+/// Maximum size of a file of edges, in bytes.
 const EDGES_BYTES_MAX: u64 = 512 << 20;
-/// Word that stands for the older runs of the history.
+/// Value of `--against` that stands for older runs in the history.
 const HISTORY: &str = "history";
-/// Maximum number of runs that are taken from the history, the newest ones.
+/// Maximum number of older runs from the history. The newest are used.
 const HISTORY_RUNS_MAX: usize = 32;
-/// Maximum number of older runs.
+/// Maximum number of older runs in `--against`.
 const OLDER_MAX: usize = 256;
 
-/// Line of `--json` with the file that was written.
+/// Line of `--json` that names a written file.
 #[derive(Serialize)]
 struct Written<'a> {
     kind: &'static str,
@@ -97,7 +98,7 @@ struct Written<'a> {
     bytes: u64,
 }
 
-/// A run directory with everything that its report needs.
+/// Run directory, with everything that its report needs.
 struct Whole {
     run: Run,
     branches: Branches,
@@ -118,7 +119,6 @@ impl Whole {
     }
 }
 
-/// `everett report`.
 pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     if args.against.len() > OLDER_MAX {
         bail!("--against: {} runs are named, and {OLDER_MAX} is the maximum", args.against.len());
@@ -157,8 +157,8 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-/// Writes the page of a run into `file` or, without one, into the run directory. Prints the page's path for people.
-/// With `--json` it prints nothing, since the last line of `explore` is its summary.
+/// Writes the page of a run to `file`, or into the run directory without one. Prints the path of the page as text;
+/// with `--json` it prints nothing, because `explore` ends with its own summary line.
 pub(super) fn page_of(ui: &Ui, folder: &Path, file: Option<&Path>) -> anyhow::Result<()> {
     let whole = Whole::read(folder)?;
     let report = whole.report();
@@ -171,7 +171,7 @@ pub(super) fn page_of(ui: &Ui, folder: &Path, file: Option<&Path>) -> anyhow::Re
 /// Makes the page of a run directory for a [`Server`](crate::serve::Server).
 ///
 /// # Errors
-/// Returns an error if there is no run, or if it is damaged.
+/// Returns an error if the folder holds no run, or if the run is damaged.
 pub fn live_page(folder: &Path) -> anyhow::Result<Made> {
     let whole = Whole::read(folder)?;
     let data = data(&whole, &whole.report(), &[], None, Terms::default())?;
@@ -208,7 +208,7 @@ fn data(
     }))
 }
 
-/// Returns the faults that begin on each branch. Empty without the world file of the exploration.
+/// Returns the faults that begin on each branch. Empty if the exploration's world file cannot be read.
 fn plans(whole: &Whole) -> BTreeMap<u64, Vec<Value>> {
     let header = whole.run.reading.header();
     match common::load(Path::new(&header.world_file)) {
@@ -217,7 +217,7 @@ fn plans(whole: &Whole) -> BTreeMap<u64, Vec<Value>> {
     }
 }
 
-/// Returns the folders of the older runs, with those of the history in place of its name.
+/// Returns the folders in `--against`, with the word `history` replaced by the older runs of the history.
 fn against(ui: &Ui, args: &Args, whole: &Whole) -> anyhow::Result<Vec<PathBuf>> {
     let mut folders = Vec::new();
     for folder in &args.against {
@@ -226,9 +226,9 @@ fn against(ui: &Ui, args: &Args, whole: &Whole) -> anyhow::Result<Vec<PathBuf>> 
             continue;
         }
         let recorded = history::older(whole.run.reading.header(), &args.run, HISTORY_RUNS_MAX)?;
-        // Standard output has the data and nothing else.
+        // With `--data`, standard output has only the data.
         if recorded.is_empty() && !args.data {
-            let line = "the history has no older run of this world whose folder is still there";
+            let line = "the history lists no older run of this world whose folder still exists";
             ui.say(style::paint(style::NOTE, line))?;
         }
         folders.extend(recorded);
@@ -241,7 +241,7 @@ fn older(folder: &Path) -> anyhow::Result<(String, Reading, Merged)> {
     Ok((folder.display().to_string(), reading, merged))
 }
 
-/// Reads the regression files of a run directory, by the number of their finding.
+/// Reads the regression files in a run directory. The key is the number of the finding.
 fn regressions(folder: &Path, run: &Run) -> anyhow::Result<BTreeMap<u32, (String, Value)>> {
     let mut all = BTreeMap::new();
     for finding in run.merged.findings() {
@@ -259,7 +259,7 @@ fn regressions(folder: &Path, run: &Run) -> anyhow::Result<BTreeMap<u32, (String
     Ok(all)
 }
 
-/// Reads the recorded timelines of findings, by the number of their finding.
+/// Reads the recorded timelines of findings. The key is the number of the finding.
 fn scenes(folder: &Path, run: &Run) -> anyhow::Result<BTreeMap<u32, Scene>> {
     let mut all = BTreeMap::new();
     for finding in run.merged.findings().iter().take(SCENES_MAX) {
@@ -272,7 +272,7 @@ fn scenes(folder: &Path, run: &Run) -> anyhow::Result<BTreeMap<u32, Scene>> {
     Ok(all)
 }
 
-/// Reads the recorded timelines of branches without a finding.
+/// Reads the recorded timelines of branches without a finding. The key is the number of the branch.
 fn logs(whole: &Whole, recordings: Option<&Recordings>) -> anyhow::Result<BTreeMap<u64, Scene>> {
     let mut all = BTreeMap::new();
     let branches = recordings.into_iter().flat_map(|recordings| &recordings.branches).take(LOGS_MAX);
@@ -285,7 +285,7 @@ fn logs(whole: &Whole, recordings: Option<&Recordings>) -> anyhow::Result<BTreeM
     Ok(all)
 }
 
-/// Reads a recorded timeline, if there is one.
+/// Reads a recorded timeline, if it exists and belongs to this branch.
 fn scene(
     folder: &Path,
     key: Key,
@@ -302,7 +302,7 @@ fn scene(
     }
 }
 
-/// Reads how the recording at the end of the exploration went.
+/// Reads the outcome of recording at the end of the exploration, if there is one.
 fn recordings(folder: &Path) -> anyhow::Result<Option<Recordings>> {
     let file = folder.join(record::FILE);
     match everett_input::file::read_text(&file, RECORDINGS_BYTES_MAX) {
@@ -312,7 +312,7 @@ fn recordings(folder: &Path) -> anyhow::Result<Option<Recordings>> {
     }
 }
 
-/// Reads the causalities of findings, by the number of their finding.
+/// Reads the causalities of findings. The key is the number of the finding.
 fn causalities(folder: &Path, run: &Run) -> anyhow::Result<BTreeMap<u32, Causality>> {
     let mut all = BTreeMap::new();
     for finding in run.merged.findings() {
@@ -320,7 +320,7 @@ fn causalities(folder: &Path, run: &Run) -> anyhow::Result<BTreeMap<u32, Causali
         match everett_input::file::read_text(&file, causality::FILE_BYTES_MAX) {
             Ok(text) => {
                 let causality = Causality::parse(&text).with_context(|| file.display().to_string())?;
-                // A finding can have another number in a run directory that was explored anew.
+                // A later exploration in this run directory may have numbered its findings differently.
                 if (&causality.property, &causality.signature)
                     == (&finding.hit.property, &finding.hit.signature)
                 {
@@ -334,7 +334,7 @@ fn causalities(folder: &Path, run: &Run) -> anyhow::Result<BTreeMap<u32, Causali
     Ok(all)
 }
 
-/// Reads files of executed edges.
+/// Reads files of executed edges. `None` if there are no files.
 fn code(files: &[PathBuf]) -> anyhow::Result<Option<Code>> {
     let mut edges = Edges::default();
     for file in files {
@@ -342,7 +342,7 @@ fn code(files: &[PathBuf]) -> anyhow::Result<Option<Code>> {
         for (number, line) in (1..).zip(text.lines()) {
             edges
                 .line(line)
-                .with_context(|| format!("{}:{number}: not a line of a file of edges", file.display()))?;
+                .with_context(|| format!("{}:{number}: invalid line in a file of edges", file.display()))?;
         }
     }
     Ok(edges.finish())
@@ -364,7 +364,7 @@ fn tell_file(ui: &Ui, file: &Path) -> anyhow::Result<()> {
     Ok(ui.say(format!("report {}", style::paint(style::HEAD, file.display())))?)
 }
 
-/// Writes the Markdown and the JSON of a report into a folder.
+/// Writes the report as Markdown and as JSON into a folder.
 fn to_files(ui: &Ui, report: &Report, folder: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     replace(&folder.join("report.md"), &report.markdown())?;

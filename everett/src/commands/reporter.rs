@@ -1,4 +1,4 @@
-//! Reports the events of a timeline as they happen: as text, as JSON lines, and into a folder.
+//! Reports the events of a timeline as they happen: as text, as JSON lines and in the files of a folder.
 
 use std::collections::VecDeque;
 
@@ -21,9 +21,9 @@ use super::judge::Judge;
 use crate::ui::progress::RunBar;
 use crate::ui::{Ui, printable, style};
 
-/// Number of console lines that are shown when a machine stops by itself.
+/// Maximum number of console lines that are printed when a machine stops unexpectedly.
 const CONSOLE_LINES_SHOWN_MAX: usize = 25;
-/// Maximum number of bytes kept of a console line.
+/// Maximum length of a console line, in bytes. The rest is dropped.
 const CONSOLE_LINE_BYTES_MAX: usize = 4096;
 
 /// Reporter of a timeline in progress.
@@ -35,24 +35,25 @@ pub(super) struct Reporter<'a> {
     nodes: Vec<String>,
     /// Last lines of each node's console.
     consoles: Vec<VecDeque<Vec<u8>>>,
-    /// Duration of the workload, in nanoseconds of vtime, if known.
+    /// Duration of the workload, in nanoseconds of vtime. `None` if the workload runs until it is done.
     duration_ns: Option<u64>,
-    /// Names of repeated drivers. Their starts and ends are not shown, because their output shows the rounds.
+    /// Names of the drivers with `repeat = true`. Their starts and ends are not printed, because each round prints
+    /// output anyway.
     repeated: Vec<String>,
     pub(super) faults: FaultCounts,
     pub(super) judge: Judge<'a>,
-    /// Destination for edges of code, if requested.
+    /// File for executed edges, if `--edges` is given.
     pub(super) edges: Option<EdgeFile>,
 }
 
-/// Counts of faults applied to a world.
+/// Counts of the faults that a timeline applied.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub(super) struct FaultCounts {
     /// Number of faults that began.
     pub faults: u64,
     /// Number of times that a data disk lost power.
     pub disk_losses: u64,
-    /// Number of these losses of power in which the disk lost a sector that was written and not flushed.
+    /// Number of times that a data disk lost power together with written sectors that were not flushed.
     pub disk_losses_of_data: u64,
 }
 
@@ -91,12 +92,11 @@ impl<'a> Reporter<'a> {
         Reporter { ui, folder, bar, interrupt, nodes, consoles, duration_ns, repeated, faults, judge, edges }
     }
 
-    /// Removes the progress bar at the end.
     pub(super) fn finish(&self) {
         self.bar.clear();
     }
 
-    /// Prints the end of a node's console, which shows why its machine stopped by itself.
+    /// Prints the end of a node's console, which shows why its machine stopped.
     pub(super) fn show_console(&self, node: usize) -> anyhow::Result<()> {
         let of_node = match self.nodes.get(node).filter(|_| self.nodes.len() > 1) {
             Some(name) => format!("the end of {name}'s console:"),
@@ -111,7 +111,7 @@ impl<'a> Reporter<'a> {
 }
 
 impl Reporter<'_> {
-    /// Reports the judge's final findings at the end of the run; `whole` is true if its checks ran.
+    /// Reports the judge's last findings at the end of the run. `whole` is true if the checks ran to their end.
     pub(super) fn over(&mut self, vtime_ns: u64, whole: bool) -> anyhow::Result<()> {
         let found = self.judge.over(vtime_ns, whole);
         found.iter().try_for_each(|event| self.tell(event))
@@ -130,9 +130,9 @@ impl Reporter<'_> {
                 }
                 _ => false,
             };
-            // Lines of the kernel's console are kept in the folder, and shown only if they report trouble.
+            // The kernel's console goes to the folder. The terminal shows only lines that report trouble.
             let of_console = matches!(&event.what, What::Kernel { text } if trouble(text).is_none());
-            // Histories are for judges, and an instrumented program has thousands of edges.
+            // Histories are for judges, and an instrumented program reports thousands of edges.
             let of_console = of_console || matches!(event.what, What::History { .. } | What::Edge { .. });
             if !of_a_round && !of_console {
                 self.ui.say(show::line(event, self.nodes.len() > 1))?;
@@ -189,7 +189,7 @@ impl Watch for Reporter<'_> {
     }
 
     fn booting(&mut self, timeline: &mut Timeline) {
-        // Lines of services and their ends are shown themselves.
+        // The reporter prints the lines of services and their ends itself, so the notes of the boot are dropped.
         timeline.take_boot_notes();
         self.bar.boot(timeline.icount(), &|| timeline.boot_state());
     }

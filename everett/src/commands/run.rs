@@ -1,4 +1,4 @@
-//! `everett run`: one timeline.
+//! `everett run`: runs one timeline.
 
 use std::path::PathBuf;
 
@@ -37,16 +37,17 @@ pub struct Args {
     /// Engine
     #[command(flatten)]
     pub engine: EngineArgs,
-    /// Vtime of the workload, from ready on [default: until it is done]
+    /// Vtime of the workload, counted from ready [default: until the workload is done]
     #[arg(long = "for", value_name = "DURATION", value_parser = units::parse_duration_ns, display_order = 3)]
     pub duration_ns: Option<u64>,
-    /// End when the workload is done, at the latest 10 minutes of vtime after ready: the default without --for
+    /// End when the workload is done, or 10 minutes of vtime after ready; the default without --for
     ///
-    /// The workload is done when the drivers have ended, each driver and anytime_ command of a test template has ended
-    /// at least once, and the fault plan is carried out. A driver with repeat = true never ends; use --for with it.
+    /// The workload is done when all drivers have ended and the fault plan has been carried out. In a test template,
+    /// each driver and anytime_ command must have ended at least once. A driver with repeat = true never ends: give
+    /// --for with it.
     #[arg(long, conflicts_with = "duration_ns", display_order = 3)]
     pub until_done: bool,
-    /// Write run.json, events.jsonl, trail.jsonl, wire.jsonl, wire.pcapng and consoles into this new folder
+    /// New folder for run.json, events.jsonl, trail.jsonl, wire.jsonl, wire.pcapng and the consoles
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Instruments
@@ -54,7 +55,7 @@ pub struct Args {
     pub instruments: Instruments,
 }
 
-/// Result of a timeline: a line of `--json`, and `run.json`.
+/// Result of a timeline: the last line of `--json`, and `run.json`.
 #[derive(Debug, Serialize)]
 struct Summary {
     kind: &'static str,
@@ -64,13 +65,14 @@ struct Summary {
     image: String,
     seed: Seed,
     engine: EngineKind,
-    /// Unit of `instructions` and `executed`: exits in clock mode `exit`, conditional branches in `branch`.
+    /// Clock mode, which gives the unit of `instructions` and `executed`: instructions in `insn`, conditional
+    /// branches in `branch`, exits in `exit`.
     clock: Clock,
     exact: bool,
     vtime_ns: u64,
     ready_ns: Option<u64>,
     instructions: u64,
-    /// Part of `instructions` that this run executed, i.e. since the moment from which it started.
+    /// Part of `instructions` that this run executed itself, i.e. after the moment from which it started.
     executed: u64,
     trail: String,
     trail_points: usize,
@@ -78,7 +80,7 @@ struct Summary {
     #[serde(flatten)]
     faults: FaultCounts,
     whole: bool,
-    /// True if the run was to last until the workload was done, and its time limit ended it instead.
+    /// True if the run was to last until the workload was done, but reached its time limit first.
     not_done: bool,
     host_seconds: f64,
     mips: f64,
@@ -115,7 +117,7 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let mut timeline = match failed {
         Some(failed) if !is_recorded => failed.into_timeline(seed),
         Some(failed) => {
-            let text = format!("{}; the world boots again, to be recorded", failed.error);
+            let text = format!("{}; Everett boots the world again to record the boot", failed.error);
             ui.say(style::paint(style::FAINT, printable(&text)))?;
             launcher.start(seed)?
         }
@@ -125,7 +127,7 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let ports = timeline.world_mut().wire().ports().to_vec();
     let folder = folder.map(|folder| RunFolder::create(folder, &launcher.world, &ports)).transpose()?;
     timeline.world_mut().capture(folder.is_some());
-    // A failed boot is part of the run.
+    // A run that starts at power-on includes the boot, even a failed one.
     let started = if launcher.from.is_some() { timeline.icount() } else { 0 };
     let judge = Judge::new(&abstractions, &judged)?;
     let mut reporter = Reporter::new(ui, folder, interrupt, &launcher.world, args.duration_ns, judge);
@@ -188,7 +190,7 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     Ok(if summary.findings > 0 { Outcome::Found } else { Outcome::Fine })
 }
 
-/// Refuses a world whose workload never ends.
+/// Returns an error if the workload of a world never ends.
 fn check_that_it_ends(world: &World) -> anyhow::Result<()> {
     let mut drivers = world.workload.drivers.iter();
     match drivers.find(|driver| driver.repeat) {
@@ -201,7 +203,7 @@ fn check_that_it_ends(world: &World) -> anyhow::Result<()> {
     }
 }
 
-/// Records the fate of frames in flight, and reports how many steps and frames are missing in the files.
+/// Records what became of frames in flight, and prints how many steps and frames the files lack.
 fn end_of_wire(ui: &Ui, timeline: &mut Timeline, reporter: &mut Reporter<'_>) -> anyhow::Result<()> {
     let (end_ns, frames) = (timeline.vtime(), timeline.world_mut().take_captured());
     let frames_lost = timeline.world().captured_lost();
@@ -213,7 +215,7 @@ fn end_of_wire(ui: &Ui, timeline: &mut Timeline, reporter: &mut Reporter<'_>) ->
     {
         ui.say(style::paint(
             style::BAD,
-            format!("{count} {what} are missing in {file}: too many came at once"),
+            format!("{file} lacks {count} {what}, because too many came at once"),
         ))?;
     }
     Ok(())
@@ -243,7 +245,7 @@ fn tell_end(ui: &Ui, summary: &Summary) -> anyhow::Result<()> {
     }
     if summary.not_done {
         ui.say(format!(
-            "the workload was not done {} after ready and was ended; give it a longer time with --for",
+            "the workload was not done {} after ready, so Everett ended it; give it more time with --for",
             show_duration_ns(UNTIL_DONE_NS_MAX)
         ))?;
     }

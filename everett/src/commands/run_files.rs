@@ -1,4 +1,4 @@
-//! Writing of files in run directories.
+//! Writes files in run directories.
 
 use std::fs;
 use std::io::Write as _;
@@ -7,11 +7,12 @@ use std::path::Path;
 
 use anyhow::Context as _;
 
-/// Replaces a file. A link in its place is replaced and not followed.
+/// Replaces a file atomically. If the path is a link, the link is replaced, not its target.
 pub(super) fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
     let name = file.display().to_string();
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // By default a temporary file is private. Others may read a report, as far as the user's mask allows it.
+    // Temporary files are private by default. A report should be readable by others, as far as the user's umask
+    // allows.
     let mut builder = tempfile::Builder::new();
     let temporary = builder.permissions(fs::Permissions::from_mode(0o666)).tempfile_in(folder);
     let mut temporary = temporary.with_context(|| name.clone())?;

@@ -1,4 +1,4 @@
-//! `everett serve`: the report of a run directory in a browser, while the run goes on.
+//! `everett serve`: shows the report of a run directory in a browser while the run goes on.
 
 use std::path::PathBuf;
 
@@ -14,11 +14,11 @@ use crate::ui::{Ui, style};
 /// `everett serve`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The server listens on 127.0.0.1 only, and ends with Ctrl-C. The page is that of everett report --html, and \
-                        takes over what the run has done meanwhile."
+    after_help = "The server listens on 127.0.0.1 only; Ctrl-C ends it. The page is that of everett report --html, and \
+                        updates itself while the run goes on."
 )]
 pub struct Args {
-    /// The run directory; an exploration may be writing to it
+    /// The run directory; an exploration may be running in it
     pub run: PathBuf,
     /// The port [default: a free one]
     #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]

@@ -1,4 +1,4 @@
-//! `everett show`: a finding with its evidence, a branch, or the digest of an exploration.
+//! `everett show`: shows a finding with its evidence, a branch, or the digest of an exploration.
 
 use std::path::PathBuf;
 
@@ -21,20 +21,20 @@ use crate::ui::{Ui, printable, style};
 pub struct Args {
     /// The run directory
     pub run: PathBuf,
-    /// Number of a finding, or of a branch as in b17
+    /// Number of a finding such as 1, or of a branch such as b17
     pub id: Option<Id>,
-    /// Print all evidence of a finding, and all findings of a run
+    /// Print all evidence of a finding, or all findings of a run
     #[arg(long)]
     pub all: bool,
-    /// Print one digest of the tree, its findings and its coverage
+    /// Print one digest of the tree of branches, the findings and the coverage
     #[arg(long, conflicts_with = "id")]
     pub digest: bool,
-    /// Include only the first N branches in the digest
+    /// Cover only the first N branches with the digest
     #[arg(long, value_name = "N", requires = "digest")]
     pub branches: Option<u64>,
 }
 
-/// Number of lines of evidence that are shown unless all are wanted.
+/// Number of lines of evidence that are printed without `--all`.
 const LINES_SHOWN_MAX: usize = 16;
 
 #[derive(Serialize)]
@@ -44,7 +44,7 @@ struct Digest<'a> {
     digest: &'a str,
 }
 
-/// Folder with the evidence of a finding.
+/// Line of `--json` that names the folder with the evidence of a finding.
 #[derive(Serialize)]
 struct Kept<'a> {
     kind: &'static str,
@@ -75,18 +75,18 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
                 true => evidence(ui, &finding.hit.evidence)?,
                 false => telling(ui, &run, finding)?,
             }
-            ui.say(format!("\neverett replay {} {id}    runs it again", args.run.display()))?;
+            ui.say(format!("\neverett replay {} {id}    runs the finding again", args.run.display()))?;
             if !args.all {
                 ui.say(format!(
-                    "everett show {} {id} --all    has all lines, messages and faults before it",
+                    "everett show {} {id} --all    prints all lines, messages and faults before it",
                     args.run.display()
                 ))?;
             }
-            // A run that was killed before its end has no evidence files yet.
+            // A run that was killed has no evidence files yet.
             if let Some(folder) = run.reading.evidence_of(id) {
                 let folder = folder.display().to_string();
                 ui.record(&Kept { kind: "evidence", folder: &folder })?;
-                ui.say(format!("{folder}    has its evidence as files"))?;
+                ui.say(format!("{folder}    has the evidence as files"))?;
             }
         }
         Some(id @ Id::Branch(_)) => branch(ui, &run.record(id)?)?,
@@ -105,7 +105,7 @@ fn digest(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// Returns the part of a branch's cost that its final phase took, if it had one.
+/// Returns a clause with the cost of a branch's final phase. Empty if the branch had none.
 fn final_phase(record: &Record) -> String {
     let Some(FinalPhase { calm, checks }) = record.final_phase else { return String::new() };
     let part = |span: Span| {
@@ -149,7 +149,7 @@ fn branch(ui: &Ui, record: &Record) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints the lines of a finding's evidence that say most.
+/// Prints the most important lines of a finding's evidence.
 fn telling(ui: &Ui, run: &Run, finding: &Finding) -> anyhow::Result<()> {
     let scene = Scene::of_hit(&run.reading.header().nodes, &finding.hit);
     ui.say("")?;
@@ -162,7 +162,7 @@ fn telling(ui: &Ui, run: &Run, finding: &Finding) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints the evidence of a finding: the observations before it.
+/// Prints all evidence of a finding: faults, messages and output before it.
 fn evidence(ui: &Ui, evidence: &Evidence) -> anyhow::Result<()> {
     let parts = [
         ("faults before it", &evidence.faults),

@@ -1,4 +1,4 @@
-//! `everett shrink`: finds the fewest faults that still show a finding, and writes a regression file.
+//! `everett shrink`: finds the fewest faults that still show a finding, and writes them to a regression file.
 
 use std::path::{Path, PathBuf};
 
@@ -27,13 +27,13 @@ pub struct Args {
     pub run: PathBuf,
     /// Number of the finding
     pub id: u32,
-    /// End after this much host time with the best plan so far; the regression file says that it is not minimal
+    /// Stop after this much host time with the best plan so far; the regression file then says that it is not minimal
     #[arg(long, value_name = "DURATION", value_parser = units::parse_duration_ns)]
     pub budget: Option<u64>,
-    /// Runs at a time [default: one a core]
+    /// Number of runs in parallel [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
-    /// Regression file to write [default: in the run directory]
+    /// The regression file to write [default: regression-ID.json in the run directory]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Engine
@@ -41,7 +41,7 @@ pub struct Args {
     pub engine: EngineArgs,
 }
 
-/// Line of `--json` for each better plan.
+/// Line of `--json` for each smaller plan.
 #[derive(Serialize)]
 struct Better {
     kind: &'static str,
@@ -54,9 +54,9 @@ struct Better {
 struct Summary<'a> {
     kind: &'static str,
     path: String,
-    /// Reason for the end. Only `minimal` means that the plan was tried without each of its faults.
+    /// Reason for the end. Only `minimal` says that leaving out any single fault of the plan loses the finding.
     why: ShrinkEnd,
-    /// Error that ended it, if a run failed.
+    /// Error of the run that ended the search.
     failure: Option<String>,
     faults_before: usize,
     faults: usize,
@@ -87,7 +87,7 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     Ok(Outcome::Found)
 }
 
-/// Shrinks a finding, with a progress bar.
+/// Shrinks a finding while a progress bar shows.
 pub(super) fn shrunk(
     ui: &Ui,
     setting: &Setting,
@@ -142,7 +142,7 @@ pub(super) fn write(
         host_seconds: clock.seconds(),
     })?;
     ui.say(format!(
-        "{} of {} faults are left, after {} runs in {:.1} s:",
+        "{} of {} faults remain after {} runs in {:.1} s:",
         style::paint(style::HEAD, faults),
         shrunk.faults_before,
         shrunk.runs,
@@ -156,9 +156,7 @@ pub(super) fn write(
     };
     if let Some(cut) = cut {
         let cut = printable(&cut);
-        let line = format!(
-            "{cut}: this is the best plan so far, not a minimal one: fewer or shorter faults may be enough"
-        );
+        let line = format!("{cut}, so this plan may not be minimal: fewer or shorter faults may be enough");
         ui.say(style::paint(style::NOTE, line))?;
     }
     for line in plan.write().lines() {
@@ -173,9 +171,9 @@ pub(super) fn write(
     ))?;
     let end = shrunk.route.end.map_or(0, |end| end.at_ns.saturating_sub(setting.root_ns));
     let forks = match shrunk.route.path.forks().len() {
-        0 => format!("a run without forks, {} long", show_duration_ns(end)),
-        1 => "on a timeline that forks once".to_owned(),
-        n => format!("on a timeline that forks {n} times"),
+        0 => format!("this is a run without forks, {} long", show_duration_ns(end)),
+        1 => "this timeline forks once".to_owned(),
+        n => format!("this timeline forks {n} times"),
     };
     ui.say(format!("{forks}; everett replay {} runs it again", file.display()))?;
     Ok(())

@@ -1,4 +1,4 @@
-//! The timeline of `run` and `verify`: its world, its seeds, its start and its faults.
+//! Arguments that name a timeline, for `run` and `verify`: its world, seeds, start and faults.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ pub struct TimelineArgs {
     /// The seed [default: the world file's, else 0]
     #[arg(long, value_name = "N")]
     pub seed: Option<Seed>,
-    /// The seed of the boot, up to ready [default: the world file's, else 0]
+    /// The seed of the boot [default: the world file's, else 0]
     #[arg(long, value_name = "N")]
     pub boot_seed: Option<BootSeed>,
     /// Start at power-on instead of at the stored boot
@@ -23,7 +23,7 @@ pub struct TimelineArgs {
     /// Start from this saved moment of the timeline
     #[arg(long, value_name = "MOMENT", conflicts_with = "cold")]
     pub from: Option<String>,
-    /// Fault plan to carry out (JSON lines; see docs/faults.md)
+    /// Fault plan (JSON lines; see docs/faults.md)
     #[arg(long, value_name = "FILE")]
     pub faults: Option<PathBuf>,
     /// Switches that only tests use

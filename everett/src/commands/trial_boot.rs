@@ -1,4 +1,4 @@
-//! A trial boot: one machine of a draft runs a script, so that `everett init` learns what a package installs and at which
+//! Trial boot: one machine of a draft runs a script. It tells `everett init` what a package installs, or at which
 //! port a server listens.
 
 use std::path::Path;
@@ -23,32 +23,34 @@ use super::common::WORLD_FILE;
 use crate::features;
 use crate::ui::Ui;
 
-/// Interval of vtime at which events are taken, in nanoseconds.
+/// Interval at which events are read, in nanoseconds of vtime.
 const STEP_NS: u64 = 100_000_000;
 /// Time limit of a trial, in nanoseconds of vtime.
 const TRIAL_NS_MAX: u64 = 180_000_000_000;
-/// Maximum number of lines that are kept of the script's output.
+/// Maximum number of output lines of the script that are kept.
 const LINES_MAX: usize = 10_000;
-/// Number of last lines that are kept of the service.
+/// Number of the service's last lines that are kept.
 const LAST_LINES: usize = 3;
 
-/// What a trial boot has shown.
+/// Observations from a trial boot.
 #[derive(Debug, Default)]
 pub(super) struct TrialBoot {
-    /// Lines of the script.
+    /// Output lines of the script.
     pub(super) lines: Vec<String>,
     /// Exit status of the service in words, if it ended.
     pub(super) ended: Option<String>,
-    /// Last lines of the service.
+    /// Last output lines of the service.
     pub(super) last: Vec<String>,
 }
 
-/// Boots the first machine of `world` and runs `argv` when it is ready.
+/// Boots the first machine of `world`, and runs `argv` when the machine is ready.
 ///
 /// # Errors
-/// Returns an error of one line if the image cannot be built, if a file is refused, or if `interrupt` is raised.
+/// Returns a one-line error if the image cannot be built, if a file of the node is refused, or if `interrupt` is
+/// raised.
 pub(super) fn run(ui: &Ui, world: &World, argv: &[&str], interrupt: &Interrupt) -> anyhow::Result<TrialBoot> {
-    // The lock of this image lies beside the world file, which is written later.
+    // The lock of an image lies beside the world file. The trial uses a temporary folder, because the world file is
+    // not written yet.
     let folder = tempfile::tempdir()?;
     let file = folder.path().join(WORLD_FILE);
     let mut world = World { workload: Workload::default(), file, ..world.clone() };
@@ -90,7 +92,7 @@ pub(super) fn run(ui: &Ui, world: &World, argv: &[&str], interrupt: &Interrupt) 
     }
 }
 
-/// Returns an error without the name of the trial's world file, which the operator does not know.
+/// Removes the name of the trial's world file from an error, because the operator does not know that file.
 fn without(file: &Path, error: anyhow::Error) -> anyhow::Error {
     if error.to_string() != file.display().to_string() {
         return error;

@@ -1,4 +1,4 @@
-//! `everett verify`: runs the same timeline several times, and locates the first difference, if any.
+//! `everett verify`: runs one timeline several times, and finds the first instruction at which two runs differ.
 
 use std::num::NonZero;
 
@@ -32,7 +32,7 @@ pub struct Args {
     /// Engine
     #[command(flatten)]
     pub engine: EngineArgs,
-    /// Vtime of the workload, from ready on
+    /// Vtime of the workload, counted from ready
     #[arg(
         long = "for", value_name = "DURATION", value_parser = units::parse_duration_ns, default_value = "20s",
         display_order = 3
@@ -41,7 +41,7 @@ pub struct Args {
     /// Number of runs
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
     pub runs: u32,
-    /// Runs at a time [default: one a core]
+    /// Number of runs in parallel [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
 }
@@ -49,13 +49,13 @@ pub struct Args {
 #[derive(Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 enum Record<'a> {
-    /// Written before the first run.
+    /// Begin, before the first run.
     Begin {
         runs: u32,
         jobs: u16,
         from: &'a str,
     },
-    /// As in `everett run`: `instructions` since power-on, `executed` since the moment from which the run started.
+    /// Result of a run. `instructions` counts from power-on, `executed` from the moment at which the run started.
     Run {
         run: u32,
         trail: String,
@@ -89,10 +89,10 @@ struct DivergenceRecord<'a> {
 struct End<'a> {
     path: &'a str,
     clean_runs: u32,
-    /// Bound on leaks: a leak with a larger probability per run would have been seen with this confidence.
+    /// Upper bound on the probability per run that nondeterminism shows, with the confidence in `confidence`.
     leak_probability_below: f64,
     confidence: f64,
-    /// Number of instructions that all runs executed since the moment from which they started.
+    /// Number of instructions that all runs executed, counted from the moment at which they started.
     executed: u64,
     cpu_ns: u64,
     host_seconds: f64,
@@ -109,7 +109,7 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     common::announce_engine(ui, &engine)?;
     let failed = prepared.start_as_asked(ui, &args.timeline, Some(args.duration_ns), &interrupt)?;
     if let Some(failed) = failed {
-        // Runs from power-on (`--cold`) would compare boots that fail.
+        // `--cold` would start runs at power-on and compare boots that fail.
         return Err(failed.error.into());
     }
     prepared.apply_faults(ui, plan, &interrupt)?;
@@ -122,14 +122,14 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-/// Returns one job per core, but no more than there are runs.
+/// Returns the default number of parallel runs: one per core, but at most `runs`.
 pub(super) fn default_jobs(runs: u32) -> NonZero<u16> {
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let jobs = cores.min(usize::try_from(runs).unwrap_or(usize::MAX));
     u16::try_from(jobs).ok().and_then(NonZero::new).unwrap_or(NonZero::<u16>::MIN)
 }
 
-/// Runs the job, reports its results, and locates the first difference if runs differ.
+/// Runs the job and prints its results. If runs differ, finds the first instruction at which they do.
 pub(super) fn verify(
     ui: &Ui,
     job: &Job,
@@ -159,7 +159,7 @@ pub(super) fn verify(
     Ok((if found { Outcome::Found } else { Outcome::Fine }, report))
 }
 
-/// Describes the start of the runs.
+/// Returns words for the moment at which the runs start.
 fn start_of(job: &Job) -> &'static str {
     match job.launcher.from.as_deref() {
         None => "power-on",
@@ -171,8 +171,8 @@ fn start_of(job: &Job) -> &'static str {
 fn tell_beginning(ui: &Ui, job: &Job) -> anyhow::Result<()> {
     let (from, runs, jobs) = (start_of(job), job.runs, job.jobs.get());
     ui.say(format!(
-        "{runs} runs, {jobs} at a time, each from {from} to {} after ready; half of the runs drop their caches repeatedly, and \
-        half have small ones, so a run costs two to three times as much as with `everett run`",
+        "{runs} runs, {jobs} at a time, each from {from} to {} after ready; half of the runs often drop their caches, and the \
+        others have small ones, so each costs two to three times as much as with `everett run`",
         show_duration_ns(job.duration_ns)
     ))?;
     Ok(ui.record(&Record::Begin { runs, jobs, from })?)
@@ -227,7 +227,7 @@ fn tell_end(
     let cpu_ns: u64 = report.runs.iter().map(|result| result.cpu_ns).sum();
     let mips = executed as f64 / 1e6 / seconds.max(1e-9);
     ui.say(format!(
-        "{}  all trails are equal; {}, counted from {}; {:.1} s of CPU a run",
+        "{}  all trails are equal; {}, counted from {}; {:.1} s of CPU time per run",
         style::paint(style::HEAD, path),
         common::executed(job.launcher.world.clock, executed, seconds),
         start_of(job),
@@ -258,18 +258,19 @@ fn tell_mismatch(ui: &Ui, mismatch: &Mismatch) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Maximum number of pairs of runs in which the difference is looked for. A leak that shows in every second pair is
-/// missed once in 60,000 times.
+/// Maximum number of pairs of runs in which the search looks for the difference. It misses nondeterminism that shows
+/// in every second pair once in 65,536 times.
 const PAIRS_MAX: u32 = 16;
 
-/// Runs the two runs again, side by side, to find the first instruction at which they differ. A leak that depends on
-/// chance may not show in a pair, so further pairs are run.
+/// Runs the two runs again side by side, to find the first instruction at which they differ. Repeats this with
+/// further pairs, because a random difference may not show in each pair.
 fn locate(ui: &Ui, job: &Job, mismatch: &Mismatch) -> anyhow::Result<()> {
     let mut make = |side: Side| match side {
         Side::A => job.start(mismatch.reference),
         Side::B => job.start(mismatch.run),
     };
-    // A leak that depends on the host may show later than before: search one whole timeline further.
+    // A difference that depends on the host may show later than before, so the search covers one more timeline
+    // length.
     let horizon_ns = mismatch.vtime_ns.saturating_add(job.duration_ns).saturating_add(TRAIL_INTERVAL_NS);
     for _ in 0..PAIRS_MAX {
         if let Some(divergence) = first_difference(&mut make, horizon_ns, TRAIL_INTERVAL_NS)? {
@@ -287,7 +288,7 @@ fn locate(ui: &Ui, job: &Job, mismatch: &Mismatch) -> anyhow::Result<()> {
 const DIFFERENCES_SHOWN_MAX: usize = 40;
 
 fn tell_divergence(ui: &Ui, divergence: &Divergence, job: &Job) -> anyhow::Result<()> {
-    // A kernel that cannot be read gives no names; addresses are shown all the same.
+    // If the kernel file cannot be read, addresses are printed without names.
     let symbols = Symbols::of_file(&job.launcher.files.kernel);
     let (first, second) = divergence.rip;
     let node = job.launcher.nodes().nth(divergence.node).map_or("", |node| &*node.name);
@@ -343,12 +344,12 @@ fn cause_text(cause: &Cause) -> String {
         Cause::Input { a, b } => {
             let show =
                 |entry: &Option<_>| entry.as_ref().map_or_else(|| "nothing".to_owned(), ToString::to_string);
-            format!("the machines gave their CPUs different inputs\nfirst:  {}\nsecond: {}", show(a), show(b))
+            format!("the machines gave different inputs to their CPUs\nfirst:  {}\nsecond: {}", show(a), show(b))
         }
         Cause::Execution => "the CPUs computed differently from equal inputs".to_owned(),
-        Cause::Between => "all machines were equal, but the state between them was not".to_owned(),
+        Cause::Between => "all machines were equal, but the state between them (frames, clocks) was not".to_owned(),
         Cause::NotRepeatable => {
-            "the difference did not come back in repeated runs; the place given is the beginning of the interval with \
+            "the difference did not come back in repeated runs; the vtime shown is the start of the interval that has \
              the difference"
                 .to_owned()
         }

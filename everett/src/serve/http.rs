@@ -1,11 +1,10 @@
-//! One request of a browser on this host, and its answer: enough of HTTP/1.1 for a page that asks for itself.
+//! Reads one HTTP/1.1 request of a browser on this host, and writes the answer.
 //!
-//! `httparse` reads the head. The rest is here and not a server crate's, because every bound must hold: the size of a
-//! head, the time of a connection from its first byte to its last, and the number of connections. A connection has one
-//! request, which has no body.
+//! `httparse` parses the head. No HTTP server crate is used, because every bound must hold: the size of the head, the
+//! time of a connection, and the number of connections. A connection carries one request without a body.
 //!
-//! A page of another site cannot read the report. Its browser sends that site's name as host, also if the name resolves
-//! to this host (DNS rebinding), and such requests are refused.
+//! A page of another site cannot read the report. The browser sends the host name of that site, even if the name
+//! resolves to this host (DNS rebinding). The server refuses requests with another host name than its own.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -15,44 +14,44 @@ use everett_host::time::Stopwatch;
 
 /// Maximum size of a request's head, in bytes.
 const HEAD_BYTES_MAX: usize = 16 << 10;
-/// Maximum number of its header lines.
+/// Maximum number of header lines of a request.
 const HEADERS_MAX: usize = 64;
-/// Time within which the head must arrive.
+/// Time that a client has to send the head.
 const HEAD_TIME: Duration = Duration::from_secs(5);
-/// Time within which the answer must be taken.
+/// Time that a client has to receive the answer.
 const ANSWER_TIME: Duration = Duration::from_secs(60);
-/// Bytes that are written at a time, between two looks at the clock.
+/// Number of bytes per write. The deadline is checked before each write.
 const PART_BYTES: usize = 64 << 10;
-/// Time for which the rest of a refused request is read, so that the answer is not lost.
+/// Time for which the server reads on after it refused a request. If it closed at once, TCP could discard the answer.
 const REST_TIME: Duration = Duration::from_millis(200);
-/// Maximum number of bytes of the rest that are read, for the same reason.
+/// Maximum number of bytes that the server reads after it refused a request.
 const REST_BYTES_MAX: usize = 64 << 10;
 
-/// A request that is answered.
+/// Accepted request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Request {
     /// Path, without a query.
     pub(super) path: String,
-    /// True to answer without the body.
+    /// True for `HEAD`: the answer has no body.
     pub(super) head: bool,
 }
 
-/// Reason why a request is refused.
+/// Reason why a request was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// The client was too slow, or closed the connection.
+    /// The client was too slow, or has closed the connection.
     Gone,
-    /// It is no request of HTTP/1.
+    /// The request is not HTTP/1.
     Bad,
-    /// Its head is too long.
+    /// The head is too long.
     TooLong,
-    /// It has another method than GET and HEAD.
+    /// The method is neither GET nor HEAD.
     Method,
-    /// It names another host than this server.
+    /// The host header does not name this server.
     Host,
 }
 
-/// An answer.
+/// Answer to a request.
 #[derive(Debug, Clone)]
 pub(super) struct Answer<'b> {
     pub(super) status: &'static str,
@@ -62,7 +61,7 @@ pub(super) struct Answer<'b> {
 }
 
 impl Answer<'_> {
-    /// Returns an answer of a line of text.
+    /// Returns an answer whose body is a line of text.
     pub(super) fn text(status: &'static str, body: &'static str) -> Answer<'static> {
         let policy = "default-src 'none'; frame-ancestors 'none'";
         Answer { status, content: "text/plain; charset=utf-8", policy, body: body.as_bytes() }
@@ -70,24 +69,24 @@ impl Answer<'_> {
 }
 
 impl Refused {
-    /// Returns the answer; `None` if nobody is there to take it.
+    /// Returns the answer to a refused request. `None` if the client has gone.
     pub(super) fn answer(self) -> Option<Answer<'static>> {
         Some(match self {
             Refused::Gone => return None,
-            Refused::Bad => Answer::text("400 Bad Request", "This is no request of HTTP/1.1.\n"),
+            Refused::Bad => Answer::text("400 Bad Request", "The request is not HTTP/1.1.\n"),
             Refused::TooLong => {
                 Answer::text("431 Request Header Fields Too Large", "The request is too long.\n")
             }
             Refused::Method => Answer::text("405 Method Not Allowed", "Only GET and HEAD are answered.\n"),
             Refused::Host => Answer::text(
                 "403 Forbidden",
-                "This server answers only under its own address on this host.\n",
+                "This server answers only requests for its own address on this host.\n",
             ),
         })
     }
 }
 
-/// Reads a request.
+/// Reads a request. `port` is the port of this server.
 pub(super) fn read(stream: &mut TcpStream, port: u16) -> Result<Request, Refused> {
     let clock = Stopwatch::start();
     let mut bytes = Vec::new();
@@ -113,7 +112,7 @@ pub(super) fn read(stream: &mut TcpStream, port: u16) -> Result<Request, Refused
     }
 }
 
-/// Parses a request's head. Returns `None` if it is not complete.
+/// Parses the head of a request. Returns `None` if the head is incomplete.
 fn parse(bytes: &[u8], port: u16) -> Result<Option<Request>, Refused> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);
@@ -176,7 +175,7 @@ pub(super) fn write(stream: &mut TcpStream, answer: &Answer<'_>, head: bool) -> 
     rest(stream)
 }
 
-/// Reads what the client still sends, within bounds.
+/// Reads what the client still sends, up to [`REST_TIME`] and [`REST_BYTES_MAX`].
 fn rest(stream: &mut TcpStream) -> io::Result<()> {
     let clock = Stopwatch::start();
     let (mut part, mut bytes) = ([0; 4 << 10], 0);

@@ -1,9 +1,10 @@
-//! A server on loopback that shows the report of a run directory while it grows.
+//! Server on loopback that shows the report of a run directory while the run goes on.
 //!
-//! - `http`: one request and its answer, with every bound; `pages`: the newest page
+//! - `http`: a request and its answer, with every bound
+//! - `pages`: the newest page
 //!
-//! **Invariants.** It listens on 127.0.0.1 only, answers GET and HEAD under its own address, and has two resources: the
-//! page and its state. No request names a file.
+//! **Invariants.** The server listens on 127.0.0.1 only and answers GET and HEAD under its own address. It serves two
+//! resources, the page and its state. Requests cannot name files.
 
 mod http;
 mod pages;
@@ -23,35 +24,35 @@ use http::{Answer, Refused};
 pub use pages::{Made, Make};
 use pages::{Page, Pages};
 
-/// Maximum number of connections at a time; further ones are closed.
+/// Maximum number of open connections. The server closes further ones.
 const CONNECTIONS_MAX: usize = 32;
-/// Pause after the system refused a connection, for example because there are too many files.
+/// Pause after the system refused a connection, for example because too many files are open.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A running server. The drop ends the making of pages; its listener ends with the process.
+/// Running server. Dropping it stops the making of pages. Its listener ends with the process.
 pub struct Server {
     pages: Arc<Pages>,
     port: u16,
 }
 
-/// State of the page, as JSON.
+/// State of the page. Browsers ask for it as JSON.
 #[derive(Serialize)]
 struct State<'s> {
     /// Version of the newest page.
     version: &'s str,
     /// True if the exploration has ended.
     ended: bool,
-    /// Reason why the run directory cannot be read at the moment.
+    /// Reason why the run directory cannot be read now.
     problem: Option<&'s str>,
 }
 
 impl Server {
-    /// Makes the first page and begins to serve. Port 0 is a free one.
+    /// Makes the first page and begins to serve. For port 0 the system chooses a free port.
     ///
     /// # Errors
-    /// Returns an error if the page cannot be made, if the port is taken, or if the system refuses a thread.
+    /// Returns an error if the page cannot be made, if the port is in use, or if the system refuses a thread.
     pub fn start(run: &Path, port: u16, policy: String, make: Make) -> anyhow::Result<Server> {
-        // Bound first, so that a port that is taken is reported before a long run is read.
+        // Binds first, so that a port in use is reported before a long run is read.
         let listener =
             TcpListener::bind((Ipv4Addr::LOCALHOST, port)).with_context(|| format!("--port {port}"))?;
         let port = listener.local_addr()?.port();
@@ -88,20 +89,20 @@ fn listen(listener: &TcpListener, port: u16, pages: &Arc<Pages>, policy: &Arc<st
         };
         let Some(place) = ConnectionSlot::take(&open) else { continue };
         let (pages, policy) = (Arc::clone(pages), Arc::clone(policy));
-        // Without a thread the connection is closed, and the browser asks again.
+        // If the system refuses the thread, the connection closes and the browser asks again.
         let _ = thread::Builder::new().name("connection".to_owned()).spawn(move || {
             let _place = place;
-            // A client that has gone needs no answer.
+            // An error means that the client has gone.
             let _ = serve(&mut stream, port, &pages, &policy);
         });
     }
 }
 
-/// Place of a connection among those that are open. The drop gives it back.
+/// One of the [`CONNECTIONS_MAX`] open connections. Dropping it frees its place.
 struct ConnectionSlot(Arc<AtomicUsize>);
 
 impl ConnectionSlot {
-    /// Takes a place; `None` if all are taken.
+    /// Takes a place. Returns `None` if all are taken.
     fn take(open: &Arc<AtomicUsize>) -> Option<ConnectionSlot> {
         let number = open.fetch_add(1, Ordering::SeqCst) + 1;
         let place = ConnectionSlot(Arc::clone(open));
@@ -139,7 +140,7 @@ fn serve(stream: &mut TcpStream, port: u16, pages: &Pages, policy: &str) -> io::
                 Answer { content: "application/json", body: json.as_bytes(), ..Answer::text("200 OK", "") };
             http::write(stream, &answer, request.head)
         }
-        // Browsers ask for it by themselves.
+        // Browsers ask for an icon by themselves.
         "/favicon.ico" => http::write(stream, &Answer::text("204 No Content", ""), true),
         _ => http::write(stream, &Answer::text("404 Not Found", "The report is at /.\n"), request.head),
     }
@@ -152,7 +153,7 @@ fn refuse(stream: &mut TcpStream, refused: Refused) -> io::Result<()> {
     }
 }
 
-/// Returns the page with its version, by which its script sees that there is a newer one.
+/// Returns the page with its version. The page's script compares it with the version in the server's state.
 fn with_version(page: &Page) -> String {
     page.html.replacen("data-version=\"\"", &format!("data-version=\"{}\"", page.version), 1)
 }
@@ -167,7 +168,7 @@ mod tests {
         let mut places: Vec<ConnectionSlot> =
             (0..CONNECTIONS_MAX).map(|_| ConnectionSlot::take(&open).unwrap()).collect();
         assert!(ConnectionSlot::take(&open).is_none());
-        assert!(ConnectionSlot::take(&open).is_none(), "one that had none took none");
+        assert!(ConnectionSlot::take(&open).is_none(), "a refused connection takes no place");
         places.pop();
         let again = ConnectionSlot::take(&open);
         assert!(again.is_some() && ConnectionSlot::take(&open).is_none());

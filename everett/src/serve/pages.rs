@@ -1,7 +1,7 @@
-//! The newest page of a run directory, made again when the directory has changed and somebody looks.
+//! The newest page of a run directory. It is made again when the directory has changed and a browser asks.
 //!
-//! The page of a large run takes seconds of CPU time, so the pause after making one grows with that time: at most
-//! [`SHARE`] of a core is used.
+//! Making the page of a large run takes seconds of CPU time. The pause after it grows with that time, so that pages
+//! take at most [`SHARE`] of a core.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,39 +12,39 @@ use std::time::Duration;
 use everett_host::time::{Stopwatch, unix_s};
 use everett_input::causes::with_causes;
 
-/// Highest share of a core for making pages.
+/// Maximum share of a core for making pages.
 const SHARE: f64 = 0.1;
-/// Least pause between two pages, in seconds.
+/// Minimum pause between two pages, in seconds.
 const PAUSE_S: f64 = 1.0;
-/// Maximum number of files of a run directory that are looked at for changes.
+/// Maximum number of files in a run directory that are checked for changes.
 const FILES_MAX: usize = 10_000;
 
-/// A page.
+/// Page of the report.
 #[derive(Debug)]
 pub(super) struct Page {
-    /// Differs between two pages, also of two servers.
+    /// Text that differs for every page, also between two servers.
     pub(super) version: String,
-    /// True if the exploration had ended.
+    /// True if the exploration had ended when the page was made.
     pub(super) ended: bool,
     pub(super) html: String,
 }
 
-/// What is made of a run directory.
+/// Page made from a run directory.
 #[derive(Debug)]
 pub struct Made {
-    /// The page.
+    /// The page, as HTML.
     pub html: String,
     /// True if the exploration has ended.
     pub ended: bool,
 }
 
-/// Makes the page of a run directory.
+/// Function that makes the page of a run directory.
 pub type Make = Box<dyn Fn(&Path) -> anyhow::Result<Made> + Send + Sync>;
 
-/// Size and time of change of each file.
+/// Size and time of last change (seconds, nanoseconds) of each file.
 type Stamp = BTreeMap<PathBuf, (u64, i64, i64)>;
 
-/// The newest page, and the wish for a newer one.
+/// Newest page, and whether a browser has asked for a newer one.
 pub(super) struct Pages {
     run: PathBuf,
     make: Make,
@@ -54,7 +54,7 @@ pub(super) struct Pages {
 
 struct State {
     page: Arc<Page>,
-    /// Reason why the run directory cannot be read at the moment.
+    /// Reason why the run directory cannot be read now.
     problem: Option<String>,
     asked: bool,
     over: bool,
@@ -64,7 +64,7 @@ impl Pages {
     /// Makes the first page.
     ///
     /// # Errors
-    /// Returns an error if there is no run, or if it cannot be read.
+    /// Returns an error if the folder holds no run, or if the run cannot be read.
     pub(super) fn new(run: &Path, make: Make) -> anyhow::Result<(Pages, Maker)> {
         let clock = Stopwatch::start();
         let stamp = stamp(run);
@@ -77,7 +77,7 @@ impl Pages {
         Ok((pages, Maker { clock: Stopwatch::start(), stamp, next_s, begun, number: 0 }))
     }
 
-    /// Returns the newest page and the current problem, and asks for a newer page.
+    /// Returns the newest page and the current problem, and asks the maker for a newer page.
     pub(super) fn get(&self) -> (Arc<Page>, Option<String>) {
         let mut state = self.lock();
         state.asked = true;
@@ -96,19 +96,19 @@ impl Pages {
     }
 }
 
-/// Maker of pages, on a thread of its own.
+/// Maker of pages. It runs on a thread of its own.
 pub(super) struct Maker {
     clock: Stopwatch,
-    /// Files as they were when the newest page was made.
+    /// Files when the newest page was made.
     stamp: Stamp,
-    /// Time of the next look, in seconds.
+    /// Earliest time of the next check, in seconds since the maker began.
     next_s: f64,
     begun: u64,
     number: u64,
 }
 
 impl Maker {
-    /// Makes pages until [`Pages::end`].
+    /// Makes pages until [`Pages::end`] is called.
     pub(super) fn work(mut self, pages: &Pages) {
         while self.wait(pages) {
             let begin_s = self.clock.seconds();
@@ -118,7 +118,7 @@ impl Maker {
         }
     }
 
-    /// Waits until somebody has asked and the pause is over. Returns false at the end.
+    /// Waits until a browser has asked and the pause is over. Returns false when the server ends.
     fn wait(&self, pages: &Pages) -> bool {
         let mut state = pages.lock();
         loop {
@@ -142,7 +142,7 @@ impl Maker {
 
     /// Makes another page if the directory has changed.
     fn look(&mut self, pages: &Pages) {
-        // Looked at before the directory is read, so that a change meanwhile makes another page.
+        // Taken before the directory is read, so that the next check notices a change during the reading.
         let stamp = stamp(&pages.run);
         if stamp != self.stamp {
             self.renew(pages, stamp);
@@ -161,7 +161,7 @@ impl Maker {
                     state.page = Arc::new(Page { version, ended, html });
                 }
             }
-            // The directory may be complete again at the next look, for example after an end that was taken back.
+            // The next check may succeed: for example, a resumed exploration may have removed a file during this one.
             Err(error) => pages.lock().problem = Some(with_causes(error.as_ref()).to_string()),
         }
     }
@@ -171,7 +171,7 @@ fn pause_s(cost_s: f64) -> f64 {
     PAUSE_S.max(cost_s * (1.0 / SHARE - 1.0))
 }
 
-/// Looks at the files of a run directory. Whatever cannot be read is left out.
+/// Returns the size and time of each file in a run directory. Leaves out files that cannot be read.
 fn stamp(run: &Path) -> Stamp {
     use std::os::unix::fs::MetadataExt as _;
     let files = fs::read_dir(run).into_iter().flatten().flatten().take(FILES_MAX);
@@ -208,7 +208,7 @@ mod tests {
             maker.look(&pages);
             pages.get()
         };
-        // Nothing has changed, so nothing is made.
+        // The directory has not changed, so there is no new page.
         assert_eq!(
             (look(&mut maker).0.version.clone(), made.load(Ordering::Relaxed)),
             (first.version.clone(), 1)
@@ -217,7 +217,7 @@ mod tests {
         let (second, problem) = look(&mut maker);
         assert_eq!((second.html.as_str(), problem), ("22", None));
         assert_ne!(second.version, first.version);
-        // A problem keeps the page, and ends with the next page.
+        // A problem keeps the old page, and ends when the next page is made.
         fs::write(&file, "bad").unwrap();
         let (kept, problem) = look(&mut maker);
         assert_eq!((kept.version.as_str(), problem.as_deref()), (second.version.as_str(), Some("it is bad")));
@@ -228,7 +228,7 @@ mod tests {
         maker.work(&pages);
     }
 
-    /// Writes a text of one length, at a time of its own.
+    /// Writes the file of the test: the text always has the same length, and each write its own time.
     fn write(run: &Path, text: &str, unix_s: u64) {
         let file = run.join("branches.bin");
         fs::write(&file, text).unwrap();
@@ -255,7 +255,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), "1", 1);
         let made = AtomicU64::new(1);
-        // Each of the first three pages is old when it is made.
+        // The directory changes while each of the first three pages is made.
         let make: Make = Box::new(move |run| {
             let html = fs::read_to_string(run.join("branches.bin"))?;
             let number = made.fetch_add(1, Ordering::Relaxed) + 1;

@@ -1,12 +1,14 @@
 //! Output: text or JSON lines on standard output, progress and errors on standard error.
 //!
-//! * [`Ui`] chooses the form of the output; [`style`] defines the colours; [`progress`] the bars; [`live`] the view of
-//!   an exploration, and [`exploration_facts`] what it shows. A build without the feature `view` has `no_live` in place
-//!   of the view.
+//! * [`Ui`]: choice between text and JSON lines
+//! * [`exploration_facts`]: facts that displays of an exploration show
+//! * [`live`]: live view of an exploration; `no_live` replaces it in builds without the feature `view`
+//! * [`progress`]: progress bars
+//! * [`style`]: colours of text
 //!
-//! **Invariants.** With `--json`, standard output holds JSON lines and nothing else. Bars and colour appear only on
-//! terminals. Text that a guest wrote never reaches a terminal with control characters: commands pass it through
-//! [`printable`], and [`Ui`] removes every escape sequence except its own colours.
+//! **Invariants.** With `--json`, standard output has only JSON lines. Bars and colours appear only on terminals.
+//! Text from a guest never reaches a terminal with control characters: commands pass it through [`printable`], and
+//! [`Ui`] removes every escape sequence except its own colours.
 
 pub mod exploration_facts;
 #[cfg(feature = "view")]
@@ -28,28 +30,28 @@ use serde::Serialize;
 
 use progress::{RunBar, StageBar};
 
-/// Form of the output.
+/// Choice between text and JSON lines.
 #[derive(Debug, Clone, Copy)]
 pub struct Ui {
     /// True to write JSON lines instead of text.
     pub json: bool,
-    /// True to show bars on standard error.
+    /// True to show progress bars on standard error.
     pub bars: bool,
 }
 
 impl Ui {
-    /// Creates the output of this process. Bars are shown if standard error is a terminal and `json` is false.
+    /// Creates the output of this process. Progress bars show if standard error is a terminal and `json` is false.
     #[must_use]
     pub fn new(json: bool) -> Ui {
         Ui { json, bars: !json && io::stderr().is_terminal() }
     }
 
-    /// Writes a line for people; nothing with `--json`.
+    /// Prints a line of text. Does nothing with `--json`.
     pub fn say(&self, line: impl AsRef<str>) -> io::Result<()> {
         if self.json { Ok(()) } else { self.write(&painted(line.as_ref())) }
     }
 
-    /// Writes output of a console unchanged; nothing with `--json`.
+    /// Prints output of a guest's console unchanged. Does nothing with `--json`.
     pub fn pass(&self, text: &str) -> io::Result<()> {
         if self.json {
             return Ok(());
@@ -59,7 +61,7 @@ impl Ui {
         out.flush()
     }
 
-    /// Writes a record as a JSON line; nothing without `--json`.
+    /// Prints a record as a JSON line. Does nothing without `--json`.
     pub fn record(&self, record: &impl Serialize) -> io::Result<()> {
         if !self.json {
             return Ok(());

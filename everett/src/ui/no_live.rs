@@ -1,4 +1,4 @@
-//! The live view of a build without the feature `view`: it is never possible.
+//! Replacement for the live view in builds without the feature `view`.
 
 use std::io;
 

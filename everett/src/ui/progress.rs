@@ -1,4 +1,4 @@
-//! Progress bars on terminals: for runs, explorations, shrinking, and the stages of an image.
+//! Progress bars for runs, explorations, shrinking, causality and images.
 
 use std::time::Duration;
 
@@ -12,19 +12,19 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::{Ui, printable, style};
 
-/// Interval of host time between two lines about a boot where standard error is no terminal, in nanoseconds.
+/// Interval between two lines about a boot if standard error is not a terminal, in nanoseconds of host time.
 const BOOT_LINE_NS: u128 = 10_000_000_000;
 
 /// Progress of one or several runs.
 pub struct RunBar {
     bar: ProgressBar,
     clock: Stopwatch,
-    /// Time since the last line about a boot.
+    /// Host time since the last line about a boot.
     since_line: Stopwatch,
 }
 
 impl RunBar {
-    /// Creates a bar for `total_ns` nanoseconds of vtime in total.
+    /// Creates a bar for a total of `total_ns` nanoseconds of vtime.
     #[must_use]
     pub fn new(ui: &Ui, total_ns: u64) -> RunBar {
         let bar = bar(ui, total_ns / 1_000_000, "{prefix} {bar:30} {msg}");
@@ -40,14 +40,14 @@ impl RunBar {
         RunBar { bar, clock: Stopwatch::start(), since_line: Stopwatch::start() }
     }
 
-    /// Shows that `vtime_ns` of the total and `instructions` are done.
+    /// Shows the vtime and the number of instructions that are done.
     pub fn at(&self, vtime_ns: u64, instructions: u64) {
         self.bar.set_position(vtime_ns / 1_000_000);
         let mips = instructions as f64 / 1e6 / self.clock.seconds().max(1e-9);
         self.bar.set_message(format!("{} s vtime, {mips:.0} MIPS", Vtime(vtime_ns)));
     }
 
-    /// Shows the state of a boot: on a terminal in the bar, elsewhere as a line on standard error now and then.
+    /// Shows the state of a boot: in the bar on a terminal, else as a line on standard error every ten seconds.
     pub fn boot(&mut self, instructions: u64, state: &dyn Fn() -> String) {
         if !self.bar.is_hidden() {
             let mips = instructions as f64 / 1e6 / self.clock.seconds().max(1e-9);
@@ -60,12 +60,12 @@ impl RunBar {
         }
     }
 
-    /// Shows a line permanently on standard error.
+    /// Prints a line on standard error that stays when the bar moves on.
     pub fn warn(&self, line: &str) {
         self.bar.suspend(|| anstream::eprintln!("{}", style::paint(style::NOTE, printable(line))));
     }
 
-    /// Shows the current activity.
+    /// Shows the current activity in the bar.
     pub fn say(&self, text: &str) {
         self.bar.set_message(printable(text));
         self.bar.tick();
@@ -90,16 +90,17 @@ impl RunBar {
 /// Progress of an exploration.
 pub struct ExploreBar {
     bar: ProgressBar,
-    /// Measure of the bar: host time in seconds if there is a budget, else branches if their number is limited.
+    /// Budget of host time, in seconds, which the bar then measures. Without one the bar measures branches, if their
+    /// number is limited.
     budget_s: Option<f64>,
     branches: Option<u64>,
 }
 
-/// Number of steps of a bar for host time.
+/// Number of steps of a bar that measures host time.
 const BUDGET_STEPS: f64 = 1_000.0;
 
 impl ExploreBar {
-    /// Creates a bar for `budget_ns` nanoseconds of host time, or for this number of branches, or without an end.
+    /// Creates a bar that measures host time up to `budget_ns` nanoseconds, else branches, else has no end.
     #[must_use]
     pub fn new(ui: &Ui, budget_ns: Option<u64>, branches: Option<u64>) -> ExploreBar {
         let budget_s = budget_ns.map(|ns| ns as f64 / 1e9);
@@ -113,7 +114,7 @@ impl ExploreBar {
         ExploreBar { bar, budget_s, branches }
     }
 
-    /// Shows the progress after this host time.
+    /// Shows the progress after `seconds` of host time.
     pub fn at(&self, progress: &ExplorationProgress, seconds: f64) {
         let search = &progress.search;
         match (self.budget_s, self.branches) {
@@ -154,11 +155,11 @@ pub struct ShrinkBar {
     budget_ns: Option<u64>,
 }
 
-/// Interval at which the bar is redrawn, so that a long run does not look stuck.
+/// Interval at which the bar is redrawn, so that the remaining time counts down during a long run.
 const TICK: Duration = Duration::from_millis(200);
 
 impl ShrinkBar {
-    /// Creates a bar with a budget of `budget_ns` nanoseconds of host time, or without one.
+    /// Creates a bar. `budget_ns` is the budget of host time, in nanoseconds, if there is one.
     #[must_use]
     pub fn new(ui: &Ui, budget_ns: Option<u64>) -> ShrinkBar {
         let bar = bar(ui, 0, "shrinking {spinner} {elapsed} {bar:20} {msg}");
@@ -168,7 +169,7 @@ impl ShrinkBar {
         ShrinkBar { bar, clock: Stopwatch::start(), budget_ns }
     }
 
-    /// Shows the progress. The bar shows the current round.
+    /// Shows the progress of the current round.
     pub fn at(&self, progress: &ShrinkProgress) {
         self.bar.set_length(progress.round as u64);
         self.bar.set_position(progress.tried as u64);
@@ -176,7 +177,7 @@ impl ShrinkBar {
             .budget_ns
             .map_or(String::new(), |ns| format!(", {} s of the budget left", left_s(ns, &self.clock)));
         self.bar.set_message(format!(
-            "{}: {} of {} faults are left after {} runs{left}",
+            "{}: {} of {} faults remain after {} runs{left}",
             progress.step.words(),
             progress.faults,
             progress.faults_before,
@@ -203,7 +204,7 @@ pub struct CausalityBar {
 }
 
 impl CausalityBar {
-    /// Creates a bar with a budget of `budget_ns` nanoseconds of host time, or without one.
+    /// Creates a bar. `budget_ns` is the budget of host time, in nanoseconds, if there is one.
     #[must_use]
     pub fn new(ui: &Ui, budget_ns: Option<u64>) -> CausalityBar {
         let bar = bar(ui, 0, "causality {spinner} {elapsed} {msg}");
@@ -242,20 +243,20 @@ impl CausalityBar {
     }
 }
 
-/// Returns the seconds that are left of a budget of host time.
+/// Returns the remaining seconds of a budget of host time.
 fn left_s(budget_ns: u64, clock: &Stopwatch) -> u64 {
     let elapsed = u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX);
     budget_ns.saturating_sub(elapsed) / 1_000_000_000
 }
 
-/// Longest line of output beside a bar, in characters.
+/// Maximum length of the text beside a bar, in characters.
 const NOTE_CHARS_MAX: usize = 60;
 
 /// Progress of building an image: downloads, unpacking, packing.
 pub struct StageBar(ProgressBar);
 
 impl StageBar {
-    /// Creates the display, without a stage.
+    /// Creates the display. It shows nothing until the first stage.
     #[must_use]
     pub fn new(ui: &Ui) -> StageBar {
         StageBar(bar(ui, 0, "{prefix} {bar:30} {msg}"))

@@ -1,10 +1,11 @@
-//! Command lines in files: a TOML file beside this one has the arguments, the exit status and the output of one.
+//! Test cases in files: each TOML file beside this one has the arguments of a command line, the exit status and the
+//! output.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// A command line, and what has to come of it.
+/// Command line, and the expected result.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Case {
@@ -12,11 +13,12 @@ struct Case {
     #[serde(default)]
     status: i32,
     stdout: String,
-    /// Not compared if it is missing.
+    /// Expected standard error. `None` accepts any.
     stderr: Option<String>,
 }
 
-/// Runs the case of each TOML file in a folder. Paths are relative to the package's folder, where the program runs, too.
+/// Runs the case in each TOML file of a folder. The folder, and paths in the cases, are relative to the package's
+/// folder.
 pub(crate) fn run(folder: &str) {
     let top = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files: Vec<_> =
@@ -28,7 +30,7 @@ pub(crate) fn run(folder: &str) {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
-/// Runs a case. Returns what differs, with the whole output.
+/// Runs a case. Returns `None` if all is as expected, else the names of the parts that differ and the whole output.
 fn differences(top: &Path, file: &Path) -> Option<String> {
     let case: Case = toml::from_str(&fs::read_to_string(file).unwrap())
         .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
@@ -45,7 +47,8 @@ fn differences(top: &Path, file: &Path) -> Option<String> {
     (!other.is_empty()).then(report)
 }
 
-/// True if the lines are equal. A line `...` in what is expected stands for any lines, and `[..]` for any text in a line.
+/// True if the lines match. In `expected`, a line `...` stands for any number of lines, and `[..]` for any text
+/// within a line.
 pub(crate) fn is_as_expected(expected: &str, found: &str) -> bool {
     lines_match(&expected.lines().collect::<Vec<_>>(), &found.lines().collect::<Vec<_>>())
 }

@@ -1,4 +1,4 @@
-//! `everett cache`: listing, pruning, and the items that pruning keeps. Each test has a cache of its own.
+//! `everett cache`: listing, pruning, and items that pruning keeps. Each test has its own cache.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A cache, and a world whose image needs no machine.
+/// Folder with a cache and with a world whose image is built without booting a machine.
 struct Lab(TempDir);
 
 impl Lab {
@@ -38,7 +38,7 @@ impl Lab {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// Returns the records that `everett cache` prints, without the total.
+    /// Returns the records of `everett cache`, without the total.
     fn records(&self, arguments: &[&str]) -> Vec<Value> {
         let output = self.everett(&[&["--json", "cache"], arguments].concat());
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -88,7 +88,7 @@ fn an_image_is_listed_with_its_world_and_pruned() {
 fn items_in_use_are_kept() {
     let lab = Lab::new();
     lab.build();
-    // Locks the usage note, as a process that uses the image does until it ends.
+    // Locks the usage note, as a process does for as long as it uses the image.
     let note = fs::read_dir(lab.path("cache/uses")).unwrap().next().unwrap().unwrap().path();
     let held = File::open(&note).unwrap();
     held.lock_shared().unwrap();
@@ -96,13 +96,13 @@ fn items_in_use_are_kept() {
     assert!(kept.len() == 3 && kept.iter().all(|record| record["kind"] == "cache_kept"), "{kept:?}");
     assert_eq!(lab.listed().len(), 3);
     drop(held);
-    // Locks the gate, as a process that builds an image does.
+    // Locks the gate, as a process does while it builds an image.
     let gate = File::open(lab.path("cache/gate")).unwrap();
     gate.lock_shared().unwrap();
     let output = lab.everett(&["cache", "prune", "--older-than", "0s"]);
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(error.contains("another process builds or looks for an image"), "{error}");
+    assert!(error.contains("another process is building or looking up an image"), "{error}");
     assert_eq!(lab.listed().len(), 3);
     drop(gate);
     assert_eq!(lab.records(&ALL).len(), 3);
@@ -146,7 +146,7 @@ fn images_of_worlds_with_saved_moments_are_kept() {
     assert_eq!(lab.records(&ALL).len(), 0, "images of a world with a saved moment must be kept");
     assert_eq!(lab.records(&["prune", "--keep", "0B"]).len(), 0);
     assert_eq!(kinds(), ["image", "image", "image", "saved", "saved"]);
-    // The remaining moment belongs to another world, so the images are removed.
+    // The remaining saved moment belongs to another world, so pruning removes the images.
     fs::remove_dir_all(lab.path("cache/moments/one")).unwrap();
     assert_eq!(lab.records(&ALL).len(), 3);
     assert_eq!(kinds(), ["saved"]);
@@ -162,7 +162,8 @@ fn a_moment_is_removed_before_the_images_that_it_needs() {
     let world = lab.path("world.toml").canonicalize().unwrap();
     let text = serde_json::json!({ "world": world, "items": ["moments/one"] }).to_string();
     fs::write(lab.path("cache/uses/one.json"), text).unwrap();
-    // The moment is the item used most recently, but is removed first. Without it, the images fit into 12 MiB.
+    // The moment was used last, but is removed first, because it needs the images. Then the images fit into
+    // 12 MiB.
     let removed = lab.records(&["prune", "--keep", "12M", "--saved-moments"]);
     let removed: Vec<&str> = removed.iter().map(|one| one["item"]["path"].as_str().unwrap()).collect();
     assert_eq!(removed, ["moments/one"]);
@@ -184,7 +185,8 @@ fn a_read_only_cache_can_be_used() {
     let world = fs::read_to_string(lab.path("world.toml")).unwrap();
     fs::write(lab.path("world.toml"), world.replace("\"root\"", "\"root.tar\"")).unwrap();
     lab.build();
-    // Root can write regardless of file modes, so the test uses another user, who must reach the program and the world.
+    // Root may write whatever the file modes say. So the test runs as another user, who must be able to reach the
+    // program and the world.
     let program = lab.path("everett");
     fs::copy(env!("CARGO_BIN_EXE_everett"), &program).unwrap();
     fs::set_permissions(lab.0.path(), Permissions::from_mode(0o755)).unwrap();
@@ -196,7 +198,7 @@ fn a_read_only_cache_can_be_used() {
         command.current_dir(lab.0.path()).env("EVERETT_CACHE", lab.path("cache"));
         command.args(arguments).output().unwrap()
     };
-    // First with the owner's gate and usage notes, then without them, as in caches of earlier versions.
+    // First with the owner's gate and usage notes, then without these files, as in caches of earlier versions.
     for _ in 0..2 {
         writable(&lab.path("cache"), false);
         let output = nobody(&["image", "build", "world.toml"]);
@@ -207,7 +209,7 @@ fn a_read_only_cache_can_be_used() {
         let _ = fs::remove_dir_all(lab.path("cache/uses"));
         let _ = fs::remove_file(lab.path("cache/gate"));
     }
-    // A missing image must be built, which needs write permission.
+    // The image is gone and must be built again, which needs write permission.
     fs::remove_dir_all(lab.path("cache/entries")).unwrap();
     fs::create_dir(lab.path("cache/entries")).unwrap();
     writable(&lab.path("cache"), false);

@@ -1,5 +1,5 @@
-//! Builds share their crates. `cargo build` compiles no crate again that `cargo demo` has compiled, except `everett` and
-//! `everett-session`. `cargo test` compiles none again that `cargo build` has compiled.
+//! Builds with different features share compiled crates. After `cargo demo`, `cargo build` compiles only `everett`
+//! and `everett-session` again. After `cargo build`, `cargo test` compiles no crate again.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -9,7 +9,7 @@ const FULL: [&str; 4] = ["--package", "everett", "--edges", "normal,build"];
 /// Arguments of `cargo tree` for the program without features.
 const SMALL: [&str; 5] = ["--package", "everett", "--edges", "normal,build", "--no-default-features"];
 
-/// Returns the crates that cargo builds, each with its version and features.
+/// Returns the crates that cargo builds, with their versions and features.
 fn crates(arguments: &[&str]) -> BTreeSet<String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
@@ -26,7 +26,7 @@ fn crates(arguments: &[&str]) -> BTreeSet<String> {
         .collect()
 }
 
-/// Fails if a crate of `smaller` has other features in `larger`, unless `own` has its name.
+/// Fails if a crate has other features in `larger` than in `smaller`. Skips the crates named in `own`.
 fn assert_shared(smaller: &BTreeSet<String>, larger: &BTreeSet<String>, own: &[&str]) {
     let is_own = |line: &&String| line.split(' ').next().is_some_and(|name| own.contains(&name));
     let other: Vec<&String> = smaller.difference(larger).filter(|line| !is_own(line)).collect();
@@ -44,7 +44,7 @@ fn tests_use_the_programs_build_of_each_crate() {
 
 #[test]
 fn the_whole_program_uses_the_small_ones_build_of_each_crate() {
-    // These two are compiled for each set of features.
+    // These two crates are compiled once for each set of features.
     assert_shared(&crates(&SMALL), &crates(&FULL), &["everett", "everett-session"]);
 }
 

@@ -1,4 +1,4 @@
-//! `everett init`, and commands that find their world in the current folder. No machine boots here.
+//! `everett init`, and commands that find their world file in the current folder. No machine boots here.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use everett_world_file as world_file;
 use tempfile::TempDir;
 
-/// Runs the program in a folder, with a cache there.
+/// Runs the program in a folder, which also holds the program's cache.
 fn everett(folder: &Path, args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_everett"));
     command.args(args).current_dir(folder).env("EVERETT_CACHE", folder.join("cache"));
@@ -18,14 +18,14 @@ fn folder() -> TempDir {
     tempfile::tempdir().expect("a folder")
 }
 
-/// Returns the standard output of a command that must succeed.
+/// Runs a command that must succeed. Returns its standard output.
 fn fine(folder: &Path, args: &[&str]) -> String {
     let output = everett(folder, args);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// Returns the only line of a command that must fail.
+/// Runs a command that must fail with one line on standard error. Returns that line.
 fn refused(folder: &Path, args: &[&str]) -> String {
     let output = everett(folder, args);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
@@ -42,7 +42,7 @@ fn a_package_becomes_a_world_and_the_next_commands_are_told() {
         said,
         "world.toml: a world of one machine: memcached\nnext:\n    everett run\n    everett explore --budget 10m\n"
     );
-    // Redis has a client that never ends.
+    // Redis's draft has a client that never ends, so the suggested run has a duration.
     let said = fine(folder.path(), &["init", "redis-server", "--nodes", "2", "-o", "my world.toml"]);
     assert_eq!(
         said,
@@ -52,7 +52,7 @@ fn a_package_becomes_a_world_and_the_next_commands_are_told() {
     for name in ["world.toml", "my world.toml"] {
         let file = folder.path().join(name);
         world_file::load(&file).unwrap_or_else(|error| panic!("{error}"));
-        // Faults can be drawn for it, so names and kinds fit.
+        // Drawing faults for the draft shows that its node names and kinds of faults are valid.
         let plan = fine(folder.path(), &["plan", name, "--seed", "1", "--for", "60s"]);
         assert!(plan.contains("\"power_loss\""), "{plan}");
     }
@@ -63,7 +63,10 @@ fn nothing_is_overwritten() {
     let folder = folder();
     fs::write(folder.path().join("world.toml"), "mine").unwrap();
     let error = refused(folder.path(), &["init", "memcached"]);
-    assert_eq!(error, "everett: world.toml exists, and init overwrites nothing; name another file with -o\n");
+    assert_eq!(
+        error,
+        "everett: world.toml exists already, and init does not overwrite it; name another file with -o\n"
+    );
     assert_eq!(fs::read_to_string(folder.path().join("world.toml")).unwrap(), "mine");
     std::os::unix::fs::symlink("nowhere", folder.path().join("link.toml")).unwrap();
     assert!(refused(folder.path(), &["init", "memcached", "-o", "link.toml"]).contains("link.toml exists"));
@@ -93,7 +96,7 @@ fn a_compose_file_is_found_and_completed() {
 #[test]
 fn a_program_becomes_a_world() {
     let folder = folder();
-    // The C library's own loader is a program without shared libraries, and on every host that builds this.
+    // Uses the C library's loader: it has no shared libraries, and every host that builds Everett has it.
     fs::copy("/lib64/ld-linux-x86-64.so.2", folder.path().join("server")).unwrap();
     let said = fine(folder.path(), &["init", "./server", "--port", "8080", "--", "--listen", "0.0.0.0"]);
     assert!(said.starts_with("world.toml: a world of one machine: server\n"), "{said}");
@@ -107,7 +110,7 @@ fn a_program_becomes_a_world() {
     );
 }
 
-/// Writes an image as `docker save` does.
+/// Writes an image archive as `docker save` does.
 fn archive(path: &Path, config: &str) {
     let mut archive = tar::Builder::new(fs::File::create(path).unwrap());
     let manifest = r#"[{"Config":"config.json","RepoTags":["shop:1"],"Layers":[]}]"#;
@@ -148,7 +151,7 @@ fn commands_find_the_world_of_the_current_folder() {
             "everett: no world.toml and no compose file in the current folder; name one, or write one with everett init\n"
         );
     }
-    // Worlds with an error in each file, which says which one was read.
+    // Each world file has an error, so the message shows which file was read.
     for name in ["docker-compose.yml", "docker-compose.yaml", "compose.yml", "compose.yaml", "world.toml"] {
         fs::write(folder.path().join(name), "nodes = 3\n").unwrap();
         for command in ["run", "verify", "explore"] {

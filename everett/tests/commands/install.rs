@@ -1,5 +1,5 @@
-//! `everett completions`, `everett man` and the Debian package: bash accepts its completions, and each command has a man
-//! page.
+//! `everett completions`, `everett man` and the Debian package: bash accepts the completions, and each command has a
+//! man page.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,7 +18,7 @@ fn commands() -> BTreeSet<String> {
     cli.get_subcommands().filter(|c| !c.is_hide_set()).map(|c| c.get_name().to_owned()).collect()
 }
 
-/// Calls the completion function for a first word `expl`.
+/// Script that asks the completion function for completions of the word `expl`.
 const ASK_BASH: &str =
     "\nCOMP_WORDS=(everett expl); COMP_CWORD=1; _everett everett expl everett; echo \"${COMPREPLY[@]}\"\n";
 
@@ -81,14 +81,14 @@ fn a_file_in_the_place_of_the_folder_is_an_error_of_one_line() {
     assert!(error.lines().count() == 1 && error.contains(path), "{error}");
 }
 
-/// Runs a command to its end, and returns what it printed.
+/// Runs a command that must succeed. Returns its standard output.
 fn done(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     assert!(output.status.success(), "{command:?}: {output:?}");
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// Installs the package in a root of its own, uses what is in it, and removes it.
+/// Installs the package in a separate root, uses its files, and removes it.
 #[test]
 fn the_debian_package_has_the_program_completions_and_pages() {
     if Command::new("dpkg-deb").arg("--version").output().is_err() {
@@ -109,7 +109,7 @@ fn the_debian_package_has_the_program_completions_and_pages() {
     let dpkg = |action: &[&str]| {
         let mut dpkg = Command::new("dpkg");
         dpkg.arg("--root").arg(&root).arg("--log=/dev/null");
-        // The root has no other packages, and the test may run without privileges.
+        // The root has none of the packages that Everett depends on, and the test may run without privileges.
         done(dpkg.args(["--force-depends", "--force-not-root", "--force-bad-path"]).args(action))
     };
     dpkg(&["--install", package]);

@@ -1,4 +1,4 @@
-//! Commands that boot no machine, and what the builds of the program share.
+//! Tests of commands that boot no machine, and of crates that builds share.
 
 mod cache;
 #[path = "../cmd/cases.rs"]

@@ -1,8 +1,8 @@
-//! Records of branches, as an exploration writes them.
+//! Makes records of branches as an exploration writes them.
 
 use everett_explorer::run::{Evidence, Hit, Record};
 
-/// Returns a branch that forked at 1 us, with these findings.
+/// Returns the record of a branch that forked at 1 us and has these findings.
 pub(crate) fn record(choice: u64, hits: Vec<Hit>) -> Record {
     Record {
         choice,

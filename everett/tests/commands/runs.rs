@@ -1,5 +1,5 @@
-//! `everett runs`: explorations that are recorded, listed, compared and removed. Each test has a cache of its own. The
-//! run directories are written without machines.
+//! `everett runs`: recording, listing, comparing and removing explorations. Each test has its own cache. The run
+//! directories are written directly, without machines.
 
 use std::fs;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ impl Lab {
         command.args(arguments).output().unwrap()
     }
 
-    /// Returns what a command prints that must succeed.
+    /// Runs a command that must succeed. Returns its standard output.
     fn prints(&self, arguments: &[&str]) -> String {
         let output = self.everett(arguments);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -43,7 +43,7 @@ impl Lab {
         lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// Returns the one line of an error.
+    /// Runs a command that must fail with one line on standard error. Returns that line.
     fn refused(&self, arguments: &[&str]) -> String {
         let output = self.everett(arguments);
         let error = String::from_utf8(output.stderr).unwrap();
@@ -65,7 +65,7 @@ impl Lab {
         }
     }
 
-    /// Writes a run directory with a branch for each signature, each of which is a finding. It begins at `begun_unix_s`.
+    /// Writes a run directory that began at `begun_unix_s`. It has a branch with a finding for each signature.
     fn explored(&self, name: &str, identity: &str, begun_unix_s: u64, signatures: &[&str]) {
         let (folder, header) = (self.path(name), self.header(identity));
         let mut journal = Journal::create(&folder, &header).unwrap();
@@ -82,17 +82,17 @@ impl Lab {
         }
     }
 
-    /// Writes and records three runs of one world.
+    /// Writes and records three runs of the same world.
     fn three(&self) {
         self.explored("a", "i", 1_000, &["old", "both"]);
         self.explored("b", "i", 2_000, &["both", "new"]);
         self.explored("c", "j", 3_000, &[]);
-        // The order in which they are recorded does not matter.
+        // The order of recording does not matter.
         self.prints(&["runs", "add", "c", "a", "b"]);
     }
 }
 
-/// Returns the names of the folders of records.
+/// Returns the names of the folders in records.
 fn folders(records: &[Value]) -> Vec<&str> {
     records.iter().map(|record| record["folder"].as_str().unwrap().rsplit('/').next().unwrap()).collect()
 }
@@ -123,7 +123,7 @@ fn runs_are_listed_and_compared() {
     assert!(text.starts_with(&format!("{}\nbegun", lab.path("w.toml").display())), "{text}");
     assert!(text.contains("2 min  2: 1 new, 1 ongoing, 1 gone"), "{text}");
     assert!(text.contains("none: 2 gone, world changed"), "{text}");
-    // To add a run again changes nothing.
+    // Adding a run again changes nothing.
     lab.prints(&["runs", "add", "b"]);
     assert_eq!(lab.records(&[]), records);
     fs::rename(lab.path("b"), lab.path("moved")).unwrap();
@@ -146,10 +146,10 @@ fn a_report_takes_older_runs_from_the_history() {
     assert_eq!(older("c"), ["a", "b"]);
     assert_eq!(older("b"), ["a"]);
     assert_eq!(older("a"), [] as [&str; 0]);
-    // A run that is not recorded is newer than all that are.
+    // A run that is not recorded counts as newer than all recorded runs.
     lab.explored("d", "i", 1, &[]);
     assert_eq!(older("d"), ["a", "b", "c"]);
-    // A folder that holds another exploration now is not the recorded run.
+    // A folder that now holds another exploration is not the recorded run.
     fs::remove_dir_all(lab.path("b")).unwrap();
     lab.explored("b", "other", 9_000, &[]);
     assert_eq!(older("c"), ["a"]);
@@ -173,7 +173,8 @@ fn prune_removes_runs_and_nothing_else() {
     assert_eq!(lab.records(&[]).len(), 3);
     let text = lab.prints(&["runs", "prune", "--keep", "1"]);
     assert!(
-        text.contains("a  (other files are in it and stay)") && text.contains("2 runs removed, 1 left"),
+        text.contains("a  (its folder stays, because it has other files)")
+            && text.contains("2 runs removed, 1 left"),
         "{text}"
     );
     let left: Vec<_> = fs::read_dir(lab.path("a")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -192,11 +193,11 @@ fn prune_says_what_stays_in_a_folder_that_is_not_the_run() {
     lab.explored("b", "other", 9_000, &["x"]);
     fs::remove_file(lab.path("a/run.json")).unwrap();
     let text = lab.prints(&["runs", "prune", "--keep", "1"]);
-    assert!(text.contains("b  (it holds another exploration, which stays)"), "{text}");
-    assert!(text.contains("a  (no run is in it any more; it stays)"), "{text}");
+    assert!(text.contains("b  (its folder stays, because it holds another exploration)"), "{text}");
+    assert!(text.contains("a  (its folder stays, because it holds no run any more)"), "{text}");
 }
 
-/// A run in which a process explores, and a folder that is not the recorded run, stay.
+/// Pruning keeps a run in which a process explores, and a folder that is not the recorded run.
 #[test]
 fn prune_keeps_what_is_in_use_or_not_the_run() {
     let lab = Lab::new();

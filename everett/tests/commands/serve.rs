@@ -1,4 +1,5 @@
-//! `everett serve`: the report over HTTP while another process writes the run directory, and everything that is refused.
+//! `everett serve`: the report over HTTP while another process writes the run directory, and requests that the server
+//! refuses.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -26,12 +27,12 @@ fn header() -> Header {
     }
 }
 
-/// Returns the findings of a branch: one or none.
+/// Returns the findings of a branch: one if `found` is true, else none.
 fn hits(found: bool) -> Vec<Hit> {
     found.then(|| hit("lost write", "s", "it is lost".to_owned())).into_iter().collect()
 }
 
-/// A run directory, its writer, and a server of it.
+/// Run directory, its writer, and a server that shows its report.
 struct Lab {
     folder: TempDir,
     journal: Option<Journal>,
@@ -66,7 +67,7 @@ impl Lab {
         TcpStream::connect(("127.0.0.1", self.port)).unwrap()
     }
 
-    /// Sends bytes, and returns the answer's head and body.
+    /// Sends bytes to the server. Returns the head and the body of its answer.
     fn send(&self, bytes: &[u8]) -> (String, String) {
         let mut stream = self.connect();
         stream.write_all(bytes).unwrap();
@@ -84,8 +85,8 @@ impl Lab {
         serde_json::from_str(&self.ask("GET", "/state").1).unwrap()
     }
 
-    /// Asks for the state until it is as wanted. A server that never gets there makes the test hang, and the runner end
-    /// it.
+    /// Asks for the state until `wanted` accepts it. If that never happens, the test hangs until the test runner
+    /// kills it.
     fn until(&self, wanted: impl Fn(&Value) -> bool) -> Value {
         loop {
             let state = self.state();
@@ -115,7 +116,7 @@ fn the_page_follows_a_run_that_another_process_writes() {
     for choice in 0..3 {
         lab.journal.as_mut().unwrap().append(record(choice, hits(choice == 2))).unwrap();
     }
-    // Half a record at the end of the file is not read.
+    // The reader ignores an incomplete record at the end of the file.
     let branches = lab.run().join("branches.bin");
     let half = fs::read(&branches).unwrap()[..60].to_vec();
     fs::OpenOptions::new().append(true).open(&branches).unwrap().write_all(&half).unwrap();
@@ -126,7 +127,7 @@ fn the_page_follows_a_run_that_another_process_writes() {
         lab.until(|state| !page.contains(&format!("data-version={}", state["version"])));
         page = lab.ask("GET", "/").1;
     }
-    // The run ends, and is resumed by another writer.
+    // The run ends, and another writer resumes it.
     drop(lab.journal.take());
     let journal = Journal::resume(&lab.run(), &header()).unwrap();
     let merged = Reading::open(&lab.run()).unwrap().merged(u64::MAX).unwrap();
@@ -135,7 +136,7 @@ fn the_page_follows_a_run_that_another_process_writes() {
     let mut journal = Journal::resume(&lab.run(), &header()).unwrap();
     journal.append(record(3, Vec::new())).unwrap();
     lab.until(|state| state["ended"] == json!(false));
-    // A run directory that cannot be read is a problem, and the last page stays.
+    // If the run directory cannot be read, the state names the problem, and the server keeps the last page.
     let run = lab.run().join("run.json");
     let text = fs::read(&run).unwrap();
     fs::write(&run, "{").unwrap();
@@ -180,14 +181,15 @@ fn only_the_page_is_served_and_only_to_this_host() {
     assert_eq!(status("\u{16}\u{3}\u{1} not http\r\n\r\n"), "HTTP/1.1 400 Bad Request");
     let long = format!("GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nX: {}", "y".repeat(40_000));
     assert_eq!(status(&long), "HTTP/1.1 431 Request Header Fields Too Large");
-    // The address of another interface is not bound.
+    // The server does not listen on other addresses.
     assert!(TcpStream::connect(("127.0.0.2", port)).is_err());
 }
 
 #[test]
 fn clients_that_say_nothing_do_not_keep_others_out_for_long() {
     let lab = Lab::new();
-    // More connections than the server has at a time. Those beyond are closed at once, the others when they are slow.
+    // Opens more connections than the server allows. It closes the surplus at once, and the others when they are too
+    // slow.
     let mut silent: Vec<TcpStream> = (0..40).map(|_| lab.connect()).collect();
     let closed = silent
         .iter_mut()
@@ -196,7 +198,7 @@ fn clients_that_say_nothing_do_not_keep_others_out_for_long() {
         .count();
     assert_eq!(closed, 40);
     assert!(lab.ask("GET", "/state").0.starts_with("HTTP/1.1 200 OK"));
-    // A client that sends its head slowly is closed, too.
+    // The server also closes a client that sends its head too slowly.
     let mut slow = lab.connect();
     slow.write_all(b"GET / HT").unwrap();
     assert_eq!(slow.read(&mut [0; 1]).unwrap_or(0), 0);

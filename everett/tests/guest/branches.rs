@@ -1,4 +1,4 @@
-//! Clock mode `branch`: a stock kernel boots, keeps time, preempts processes that only compute, and repeats.
+//! Clock mode `branch`: a stock kernel boots, keeps time, preempts processes that only compute, and repeats exactly.
 
 use everett_session::machines::EngineOptions;
 use everett_streams::Seed;
@@ -9,7 +9,7 @@ use crate::support::{MS, findings, launcher_of, lines, ready, run_to_end};
 
 const SECOND: u64 = 1000 * MS;
 
-/// One process computes forever without a system call; others read the time and sleep beside it.
+/// World in which one process computes forever without a system call, and others read the time and sleep.
 const WORLD: &str = r#"
 clock = "branch"
 [[node]]
@@ -42,7 +42,7 @@ fn a_stock_kernel_keeps_time_preempts_and_repeats() {
     assert_eq!(clocksource, "hpet");
     assert_eq!(instants, "9", "each read of the clock must give a later time");
 
-    // A start from *ready* with random cache flushes gives the same trail; another seed gives another.
+    // Starting from *ready* with random cache flushes gives the same trail. Another seed gives another trail.
     let (launcher, _) = ready(launcher);
     let mut disturbed = launcher.clone();
     let flushes = Some(FlushSchedule { interval: 100_000, seed: 5 });

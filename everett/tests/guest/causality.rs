@@ -1,4 +1,4 @@
-//! Tests of `everett causality` on a world whose deciding step is known.
+//! `everett causality` on a world whose deciding step is known.
 
 use std::fs;
 use std::process::Output;
@@ -8,8 +8,8 @@ use serde_json::Value;
 use crate::explore::TestFolder;
 use crate::support::{image, shown};
 
-/// A program that draws a number before each of its 60 lines. The number before line 25 decides whether it prints
-/// "corrupt" after line 45, 400 ms later.
+/// World with a program that draws a number before each of its 60 lines. The number before line 25 decides whether it
+/// prints "corrupt" after line 45, 400 ms later.
 const WORLD: &str = r#"
 [[node]]
 name = "db"
@@ -36,7 +36,7 @@ segment = "1500ms"
 horizon = "1500ms"
 in_flight = 8
 "#;
-/// Seeds of explorations, each with a finding of its own.
+/// Seeds of explorations. Each exploration has a different finding.
 const SEEDS: [&str; 3] = ["1", "2", "3"];
 
 fn found(output: &Output) -> Value {
@@ -70,7 +70,7 @@ fn the_named_step_is_the_one_that_decides() {
         assert_eq!((&jump["is_narrowest"], &jump["steps_count"]), (&Value::from(true), &Value::from(1)));
         let text = jump["steps"][0]["text"].as_str().unwrap_or_default();
         assert!(text.ends_with("step 25"), "{jump}");
-        // 40 of 256 numbers decide it: 16 %.
+        // 40 of 256 numbers lead to the finding: 16 %.
         let share = |count: &Value| count["shown"].as_f64().unwrap() / count["futures"].as_f64().unwrap();
         assert!(share(&jump["before"]) < 0.5 && share(&jump["after"]) > 0.95, "{jump}");
     }

@@ -1,4 +1,4 @@
-//! Several nodes on a wire: they find each other, and the world repeats to the bit.
+//! Several nodes on a network: they find each other, and the world repeats to the bit.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use everett_vmm::machine::Until;
 
 use crate::support::{MS, findings, launcher_of, lines, run_to_end};
 
-/// A server, a client that increments a counter there, and a third node without a driver.
+/// World with a server, a client that increments a counter on it, and a third node without a driver.
 const WORLD: &str = r#"
 [[node]]
 name = "server"
@@ -57,7 +57,8 @@ fn nodes_talk_and_the_world_repeats() {
     let counts: Vec<u64> = lines(&events, "count").iter().filter_map(|line| line.parse().ok()).collect();
     assert!(counts.len() > 3 && counts.is_sorted(), "{counts:?}");
 
-    // The timeline is the same with small caches and random flushes, and if it is run in pieces and stored on the way.
+    // The timeline stays the same with small caches and random flushes, and if it runs in pieces that are stored in
+    // between.
     let options = EngineOptions {
         caches: CacheConfig { tlb_entries: 64, block_entries: 4096, ..CacheConfig::default() },
         flushes: Some(FlushSchedule { interval: 500_000, seed: 3 }),
@@ -71,7 +72,7 @@ fn nodes_talk_and_the_world_repeats() {
     let (mut stored, mut told, mut step) = (Vec::new(), Vec::new(), 0);
     while timeline.vtime() < end_ns {
         step += 1;
-        // A step is no multiple of a round, so there are stops in the middle of rounds, with frames on the wire.
+        // The step is not a multiple of a round. So some stops are in the middle of a round, with frames in flight.
         timeline.run(&Until::vtime((timeline.vtime() + 9_999_991).min(end_ns)));
         told.append(&mut timeline.take_events());
         if step % 7 == 0 {
@@ -106,7 +107,7 @@ fn another_seed_is_another_world() {
     );
 }
 
-/// Checks that Everett makes from outside, between the world's own checks.
+/// World with checks that Everett makes over the network, between the world's own checks.
 const TALKS: &str = r#"
 [[workload.check]]
 name = "outside"
@@ -160,8 +161,8 @@ fn the_host_talks_to_nodes() {
     let units = ["hosts", "outside", "refused", "another", "connected", "last"];
     assert_eq!(units.map(ends), [true, true, false, false, true, true].map(Some));
 
-    // Takes moments during the checks that Everett makes: every 0.8 ms until 10 ms after the start of check `another`,
-    // which waits for an answer that never comes, and then every 8 ms. Continues from each of them.
+    // Takes moments during the checks over the network, and continues from each. Check `another` waits for an answer
+    // that never comes. The moments are 0.8 ms apart until 10 ms after its start, and then 8 ms.
     let starts = |event: &&Event| matches!(&event.what, What::Start { unit, .. } if unit == "another");
     let within = events.iter().find(starts).unwrap().vtime_ns + 10 * MS;
     let first =
@@ -192,7 +193,7 @@ fn the_host_talks_to_nodes() {
         assert_eq!(run_to_end(&mut worker, DURATION_NS), (trail.clone(), events.clone()), "moment {number}");
     }
 
-    // The timeline is the same if it is run in many pieces.
+    // The timeline is the same if it runs in many pieces.
     let mut timeline = launcher.start(Seed::new(1)).unwrap();
     timeline.end_after(DURATION_NS);
     let end_ns = trail.points().last().unwrap().0;

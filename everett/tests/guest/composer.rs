@@ -22,7 +22,7 @@ use everett_world_file::FileEntry;
 use crate::explore::{explore, setting_of};
 use crate::support::{MS, findings, launcher_of, lines, ready, run_to_end, run_until_done, under};
 
-/// Two machines, a driver, and a check that runs at the end.
+/// World with two machines, a driver, and a check at the end.
 const WORLD: &str = r#"
 [workload]
 template = "/opt/antithesis/test/v1/main"
@@ -46,11 +46,11 @@ const FOLDER: &str = "/opt/antithesis/test/v1/main";
 
 const WORK: &str =
     "#!/bin/sh\necho $EVERETT_SEED $EVERETT_ROUND >> $ANTITHESIS_OUTPUT_DIR/sdk.jsonl\nsleep 0.07\n";
-/// Script of the `eventually_` and `finally_` commands. It fails if a command of another kind runs on its node.
+/// Script of the `eventually_` and `finally_` commands. It fails if a command of another kind is running on its node.
 const LAST: &str = "#!/bin/sh\nif grep -l '[p]arallel_\\|[s]erial_\\|[a]nytime_\\|[f]irst_' /proc/[0-9]*/cmdline; then exit 1; fi\nsleep 0.05\n";
 const NAP: &str = "#!/bin/sh\nsleep 0.15\n";
 
-/// Contents of the template folder, by node.
+/// Files of the template folder, for each node.
 const FILES: [&[(&str, &str)]; 2] = [
     &[
         ("first_setup.sh", NAP),
@@ -84,19 +84,19 @@ fn launcher_with(files: &[&[(&str, &str)]]) -> Launcher {
     launcher
 }
 
-/// Returns [`FILES`] with one more command on the second machine: it never ends by itself.
+/// Returns [`FILES`] with one more command on the second machine. It never ends by itself.
 fn with_an_endless_command() -> [Vec<(&'static str, &'static str)>; 2] {
     let mut files = FILES.map(<[_]>::to_vec);
     files[1].push(("anytime_stays.sh", "#!/bin/sh\nsleep 100000\n"));
     files
 }
 
-/// Returns true if a unit is a run of a command whose name starts with `prefix`.
+/// True if a unit is a run of a command whose name starts with `prefix`.
 fn is(unit: &str, prefix: &str) -> bool {
     unit.starts_with(prefix)
 }
 
-/// Checks that a timeline's events follow the rules of the prefixes; returns the units that ran.
+/// Checks that a timeline's events obey the rules of the prefixes. Returns the units that ran.
 fn follow(events: &[Event]) -> BTreeSet<String> {
     let (mut running, mut seen): (BTreeSet<(&str, &str)>, BTreeSet<String>) = Default::default();
     let (mut is_over, mut first_over) = (false, false);
@@ -117,7 +117,7 @@ fn follow(events: &[Event]) -> BTreeSet<String> {
                         assert!(!others(&["serial_", "singleton_"]), "{event:?}: {running:?}")
                     }
                     Some("anytime") => {}
-                    // All other commands were killed, or have ended by themselves.
+                    // By now all other commands have been killed or have ended by themselves.
                     Some("eventually") => running.clear(),
                     Some("finally") => assert!(running.is_empty(), "{event:?}: {running:?}"),
                     _ => panic!("{event:?}"),
@@ -153,13 +153,13 @@ fn has(seen: &BTreeSet<String>, unit: &str) -> bool {
 fn commands_run_as_their_names_say() {
     let (launcher, _) = ready(launcher_with(&FILES));
     let (mut all, mut endings, mut works) = (BTreeSet::new(), BTreeSet::new(), 0);
-    // Under these seeds, each command runs, one command runs twice at the same time, and both kinds of ending occur.
+    // Under these seeds each command runs, some command runs twice at the same time, and both kinds of ending occur.
     for seed in 14..=17 {
         let mut timeline = launcher.start(Seed::new(seed)).unwrap();
         let (_, events) = run_to_end(&mut timeline, DURATION_NS);
         assert_eq!((timeline.phase(), findings(&events)), (Phase::Done, vec![]), "seed {seed}");
         let seen = follow(&events);
-        // The ending has either all `eventually_` commands or all `finally_` commands.
+        // An ending has either all `eventually_` commands or all `finally_` commands.
         let ending = (
             has(&seen, "eventually_settled.sh"),
             has(&seen, "finally_count.sh"),
@@ -184,8 +184,8 @@ fn commands_run_as_their_names_say() {
     assert!(has(&all, "parallel_driver_work.sh#2"), "no parallel driver ran twice at the same time: {all:?}");
 }
 
-/// The first fault is due while the `first_` command runs, so it must not be applied. Later node b loses power, and
-/// node a is paused and reset.
+/// Fault plan. Its first fault comes while the `first_` command runs, so Everett must not apply it. Later node b
+/// loses power, and node a is paused and reset.
 const PLAN: &str = r#"
 {"at": "20ms", "for": "30ms", "fault": "power_loss", "node": "b"}
 {"at": "700ms", "for": "60ms", "fault": "power_loss", "node": "b"}
@@ -195,7 +195,7 @@ const PLAN: &str = r#"
 
 #[test]
 fn a_template_under_faults_gives_one_trail() {
-    // Under this seed both machines get commands after their restarts, before the timeline is over.
+    // Under this seed both machines run commands again after their restarts, before the timeline ends.
     let seed = 12;
     let files = with_an_endless_command();
     let (launcher, points) = ready(launcher_with(&[&files[0], &files[1]]));
@@ -215,7 +215,7 @@ fn a_template_under_faults_gives_one_trail() {
     assert_eq!(not_done, ["not done: the first command still runs"]);
     let healed = events.iter().filter(|event| matches!(event.what, What::Healed { .. })).count();
     assert_eq!(healed, 2, "a fault that was not applied must not end");
-    // Machines get commands again after their restarts.
+    // Machines run commands again after their restarts.
     let back = |node: &str, after: &str| {
         let at = events
             .iter()
@@ -238,8 +238,8 @@ fn a_template_under_faults_gives_one_trail() {
     );
     assert_ne!(run_to_end(&mut faulty.start(Seed::new(seed + 1)).unwrap(), DURATION_NS).0, trail);
 
-    // Runs in pieces and from moments at many places: during the `first_` command, with a node off, after commands were
-    // killed, during the `eventually_` commands.
+    // Runs in pieces and from moments at many places: during the `first_` command, while a node is off, after
+    // commands were killed, and during the `eventually_` commands.
     let pool = Pool::default();
     let mut timeline = faulty.start(Seed::new(seed)).unwrap();
     timeline.end_after(DURATION_NS);
@@ -259,7 +259,7 @@ fn a_template_under_faults_gives_one_trail() {
     for (number, chosen) in stored.into_iter().enumerate() {
         let from = Launcher { from: Some(Arc::new(chosen)), ..faulty.clone() };
         if number % 8 == 7 {
-            // Runs a newly made machine to the end and compares all events.
+            // Runs a new machine to the end and compares all events.
             worker = from.start(Seed::new(seed)).unwrap();
             assert_eq!(
                 run_to_end(&mut worker, DURATION_NS),
@@ -275,7 +275,7 @@ fn a_template_under_faults_gives_one_trail() {
     }
 }
 
-/// Returns the commands that were started after `from_ns`: vtime, node and unit.
+/// Returns the commands that started after `from_ns`: vtime, node and unit.
 fn starts(events: &[Event], from_ns: u64) -> Vec<(u64, String, String)> {
     let started =
         events.iter().filter(|event| event.vtime_ns > from_ns).filter_map(|event| match &event.what {
@@ -327,7 +327,7 @@ fn a_file_that_is_no_command_ends_the_timeline_before_it_begins() {
         "{found:?}"
     );
     assert!(!events.iter().any(|event| matches!(event.what, What::Start { .. })));
-    // A template without commands is invalid, too.
+    // A template without commands is also invalid.
     let mut timeline = launcher_with(&[]).start(Seed::new(1)).unwrap();
     let (_, events) = run_to_end(&mut timeline, DURATION_NS);
     assert!(findings(&events)[0].contains("there is no driver"), "{:?}", findings(&events));
@@ -363,7 +363,7 @@ fn commands_that_fail_or_hang_are_found() {
     never_succeeding_is_counted(launcher);
 }
 
-/// An exploration of the same world reports commands that never succeeded, and commands that were never started.
+/// An exploration of the same world reports commands that never succeeded and commands that never started.
 fn never_succeeding_is_counted(mut launcher: Launcher) {
     launcher.world.explore.segment = Span::s(1);
     launcher.world.explore.horizon = Span::s(2);
@@ -385,7 +385,7 @@ fn never_succeeding_is_counted(mut launcher: Launcher) {
             ("anytime_no_program", true, true, 0, 0),
             ("eventually_hangs.sh", true, false, 0, 0),
             ("finally_never.sh", false, false, 0, 0),
-            // Counted once per timeline; branches that continue a timeline do not count it again.
+            // Each timeline counts once. Branches that continue a timeline do not count it again.
             ("first_setup.sh", true, false, subtrees, subtrees),
             ("parallel_driver_hangs.sh", true, false, 0, 0),
         ]

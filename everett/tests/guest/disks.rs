@@ -1,4 +1,4 @@
-//! Data disks in use by guests, beyond reading and writing.
+//! Data disks under less usual use than reads and writes: discards, sector sizes, damage, a full disk.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use everett_world_file as world_file;
 
 use crate::support::{MS, cold_launcher, findings, launcher_of, lines, ready, run_to_end, under};
 
-/// Writes and removes a file, discards the unused blocks, and then writes zeroes to the whole disk.
+/// World that writes and removes a file, discards unused blocks, and then writes zeroes to the whole disk.
 const WORLD: &str = r#"
 [[node]]
 name = "a"
@@ -42,7 +42,7 @@ fn a_guest_discards_blocks_and_writes_zeroes() {
     assert!(trimmed.starts_with("/data: ") && trimmed.ends_with("bytes) trimmed"), "{trimmed}");
 }
 
-/// Prints the block size of each file system and the sector size of its disk.
+/// World that prints the block size of each file system and the sector size of its disk.
 const SIZES: &str = r#"
 [[node]]
 name = "a"
@@ -78,7 +78,7 @@ fn blocks_have_4_kib_whatever_the_sectors_and_the_size() {
     );
 }
 
-/// Overwrites a byte in the superblock of its data disk, bypassing the file system.
+/// World that overwrites a byte in the superblock of its data disk, bypassing the file system.
 const SCRIBBLES: &str = r#"
 [[node]]
 name = "a"
@@ -111,7 +111,7 @@ fn finding(event: &Event) -> Option<(&str, &str)> {
     }
 }
 
-/// Duration of the short form of `examples/small-disk`.
+/// Duration of the shortened run of `examples/small-disk`.
 const SMALL_NS: u64 = 20_000 * MS;
 
 #[test]
@@ -136,7 +136,7 @@ fn losses_of_power_leave_a_small_disk_mountable() {
             None => last = line.parse().unwrap(),
             Some(at) => {
                 let at: u32 = at.parse().unwrap();
-                // A write in flight may have reached the disk, too.
+                // A write in flight may also have reached the disk.
                 assert!(
                     at == last || at == last + 1,
                     "{last} was flushed, and after the restart the disk had {at}"

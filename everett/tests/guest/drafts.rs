@@ -1,7 +1,7 @@
-//! Drafts of `everett init` are booted: the servers come up, answer their checks, and nothing is found.
+//! Boots drafts of `everett init`: the servers start, pass their checks, and there is no finding.
 //!
-//! These are a few of them; `benches/drafts.sh` boots those of all packages, and `containers::drafts` those of an image and
-//! a compose file.
+//! Only a few packages are tested here. `benches/drafts.sh` boots the drafts of all known packages, and
+//! `containers::drafts` boots drafts of an image and of a compose file.
 
 use std::fs;
 use std::path::Path;
@@ -15,19 +15,19 @@ fn everett_at(folder: &Path, arguments: &[&str]) -> Output {
     command.args(arguments).current_dir(folder).output().expect("the program starts")
 }
 
-/// Returns the output of a command that must succeed.
+/// Runs a command that must succeed. Returns its output.
 fn fine(folder: &Path, arguments: &[&str]) -> String {
     let output = everett_at(folder, arguments);
     assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", shown(&output));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Writes a draft and runs its world; returns the draft and the output of the run.
+/// Writes a draft and runs its world. Returns the draft and the output of the run.
 fn booted(folder: &Path, arguments: &[&str]) -> (String, String) {
     booted_with(folder, arguments, "")
 }
 
-/// Writes a draft, adds lines to it, and runs its world; returns the draft and the output of the run.
+/// Writes a draft, appends lines to it, and runs its world. Returns the draft and the output of the run.
 pub(crate) fn booted_with(folder: &Path, arguments: &[&str], added: &str) -> (String, String) {
     fine(folder, &[&["init"], arguments].concat());
     let file = folder.join("world.toml");
@@ -51,7 +51,7 @@ fn a_known_package_on_several_machines_answers() {
     }
 }
 
-/// Its unit says how it starts, and a trial boot at which port it listens.
+/// The package's systemd unit says how the server starts, and a trial boot shows its port.
 #[test]
 fn an_unknown_package_is_started_as_its_unit_says() {
     let place = folder();
@@ -63,7 +63,7 @@ fn an_unknown_package_is_started_as_its_unit_says() {
     assert!(!said.contains("restart"), "{said}");
 }
 
-/// The world of the trial boot has a file that is not the operator's.
+/// The trial boot's world file is temporary, so the error must not name it.
 #[test]
 fn a_package_that_does_not_exist_is_named_and_nothing_is_written() {
     let place = folder();

@@ -1,4 +1,4 @@
-//! The end of the workload, and the time before the checks.
+//! The end of the workload, and the pause before the checks.
 
 use everett_session::world::event::{Event, What};
 use everett_session::world::identity::Identity;
@@ -7,7 +7,8 @@ use everett_vmm::machine::Until;
 
 use crate::support::{MS, findings, launcher_of, ready, run_to_end, run_until_done, under};
 
-/// A balancer that polls its server every half second, and a check that asks the balancer for the server's state.
+/// World with a balancer that polls its server every half second, and a check that asks the balancer for the server's
+/// state.
 const BALANCER: &str = r#"
 [workload]
 SETTLE
@@ -41,7 +42,7 @@ fn end_of(events: &[Event]) -> u64 {
     events.iter().find(|event| matches!(event.what, What::End)).unwrap().vtime_ns
 }
 
-/// Returns the vtime at which the workload ended and the vtime at which the next unit was started.
+/// Returns the vtime at which the workload ended, and the vtime at which the next unit started.
 fn end_and_next(events: &[Event]) -> (u64, u64) {
     let end = events.iter().position(|event| matches!(event.what, What::End)).unwrap();
     let next = events[end..].iter().find(|event| matches!(event.what, What::Start { .. })).unwrap();
@@ -87,7 +88,7 @@ fn the_settling_time_is_part_of_the_timeline_and_not_of_its_boot() {
     assert_eq!(usual.1, short.1);
 }
 
-/// Two machines whose drivers end by themselves.
+/// World with two machines whose drivers end by themselves.
 const NAPS: &str = r#"
 [[node]]
 name = "a"
@@ -119,7 +120,7 @@ fn the_workload_is_over_when_its_drivers_have_ended() {
     assert!((exit..exit + MS).contains(&end), "{exit}, {end}");
     assert!(end - events[0].vtime_ns < 5_000 * MS);
 
-    // The timeline is the same if it is run in pieces.
+    // The timeline is the same if it runs in pieces.
     let mut pieces = launcher.start(Seed::new(1)).unwrap();
     pieces.end_when_done(60_000 * MS);
     let last_ns = trail.points().last().unwrap().0;
@@ -129,7 +130,7 @@ fn the_workload_is_over_when_its_drivers_have_ended() {
     let events = pieces.take_events();
     assert_eq!((pieces.trail(), end_and_last_exit(&events)), (&trail, (end, exit)));
 
-    // A fault plan is carried out before the end. A driver that was lost with its machine is not restarted.
+    // The workload ends after the last fault of the plan. A driver that a power loss killed does not restart.
     let plan = r#"
 {"at": "600ms", "for": "50ms", "fault": "power_loss", "node": "b"}
 {"at": "2s", "for": "1s", "fault": "pause", "node": "a"}

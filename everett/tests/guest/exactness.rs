@@ -1,4 +1,5 @@
-//! Runs of one timeline are equal to the bit, different seeds give different timelines, and a planted leak is found.
+//! Runs of one timeline are equal to the bit, different seeds give different timelines, and planted nondeterminism is
+//! found.
 
 use std::sync::{Arc, Mutex};
 
@@ -20,7 +21,7 @@ use crate::support::{
     MS, booted, cold_launcher, everett, image, job, launcher, lines, run_to_end, shown, under, world_file,
 };
 
-/// Duration of the short form that every test run executes; the long form is `everett verify --for 20s --runs 20`.
+/// Duration of each run. The long form of this test is `everett verify --for 20s --runs 20`.
 const DURATION_NS: u64 = 1_300 * MS;
 const RUNS: u32 = 4;
 
@@ -34,7 +35,7 @@ fn a_server_under_load_repeats_and_depends_on_the_seed() {
         assert!(report.runs.iter().all(|result| result.findings == 0), "{:?}", report.events);
         report
     };
-    // Half of these runs drop their caches at random instants.
+    // Half of these runs drop their caches at random times.
     let one = run(1, RUNS);
     let printed = lines(&one.events, "load");
     assert!(printed.len() > 3, "{printed:?}");
@@ -72,8 +73,8 @@ fn small_caches_change_nothing() {
     assert_eq!(trail(flushed), normal);
 }
 
-/// Interpreted and translated code give the same trail. A machine that does both and compares them finds a difference
-/// only if there is a leak.
+/// Interpreted and translated code give the same trail. A machine that runs and compares the two finds a difference
+/// only if a defect is planted.
 #[test]
 fn translated_code_does_what_interpreted_code_does() {
     let trail = |options| {
@@ -93,7 +94,7 @@ fn translated_code_does_what_interpreted_code_does() {
     assert_eq!(trail(interpreted), normal);
     assert_eq!(trail(eagerly), normal);
     assert_eq!(trail(lockstep), normal);
-    // Only the translating side has the leak.
+    // Only the translating side has the planted defect.
     let leaky = EngineOptions { stale_translations: true, ..lockstep };
     assert_ne!(trail(leaky), normal);
 }
@@ -105,8 +106,8 @@ fn a_timeline_in_a_thousand_pieces_is_the_same() {
     let (trail, expected) = run_to_end(&mut whole, 350 * MS);
     let end_ns = whole.machine(0).vtime();
 
-    // Stops at random places, by time and by count. At each stop, a digest is taken, and the session is replaced by
-    // its stored form.
+    // Stops at random places, by vtime and by instruction count. At each stop it takes a digest and replaces the
+    // session by its stored form.
     let mut pieces = launcher.start(Seed::new(4)).unwrap();
     pieces.end_after(350 * MS);
     let mut random = 12_345u64;
@@ -143,14 +144,15 @@ fn an_idle_minute_costs_next_to_nothing() {
     let before = timeline.icount();
     timeline.run(&Until::vtime(70_000 * MS));
     let instructions = timeline.icount() - before;
-    // A busy minute executes 60 billion instructions. At 100 million a second, 20 million take a fifth of a second.
+    // A busy minute executes 60 billion instructions. At 100 million per second, 20 million instructions take a fifth
+    // of a second.
     assert!(instructions < 20_000_000, "{instructions} instructions in an idle minute");
     assert_eq!(timeline.findings(), 0);
 }
 
-/// Runs `everett verify` with a planted leak. Two of the leaks depend on the host's clock. That in MMIO reads occurs
-/// hundreds of times a run. The lost interrupt is rare, so it gets more runs. The probability that all runs agree is
-/// below one in a million for both.
+/// Runs `everett verify` with a planted leak, which must be found. Two leaks depend on the host's clock. The leak in
+/// MMIO reads occurs hundreds of times per run. The lost interrupt is rare, so its test has more runs. For each leak,
+/// the probability that all runs agree is below one in a million.
 fn planted(leak: &str, runs: &str, more: &[&str]) {
     image();
     let world = world_file();
@@ -177,19 +179,19 @@ fn host_time_in_an_mmio_read_is_found() {
 
 #[test]
 fn a_lost_lapic_bit_is_found() {
-    // A run expires its timer some 35 times, and more than half of the runs lose no interrupt. The first run that loses
-    // one ends the verification.
+    // A run expires its timer about 35 times, and more than half of the runs lose no interrupt. Verification stops at
+    // the first run that loses one.
     planted("lapic", "32", &[]);
 }
 
 #[test]
 fn a_stale_translation_is_found() {
-    // Starts at power-on. From *ready*, the leak would crash the guest at once, in the same way in each run.
+    // Starts at power-on. From *ready*, the leak would crash the guest at once, in the same way in every run.
     planted("tlb", "2", &["--cold"]);
 }
 
-/// Restarts that plant a leak in cold restarts only. The reported instruction must be counted over the node's life,
-/// because a machine's own count starts anew at each restart.
+/// Restarts that plant a leak only in cold restarts. The reported instruction count must cover the node's whole life,
+/// although each restarted machine counts from zero.
 struct Leaky(Nodes);
 
 impl Restarts for Leaky {
@@ -227,7 +229,7 @@ impl Restarts for Watched {
     }
 }
 
-/// The cache sizes of a run also apply to the machine of a cold restart.
+/// The cache sizes of a run also apply to machines that cold restarts make.
 #[test]
 fn a_cold_restart_has_the_engine_of_its_run() {
     const PLAN: &str =
@@ -278,7 +280,7 @@ fn a_leak_after_a_restart_is_located_to_the_instruction() {
     assert_ne!(a_after, b_after, "{found}");
 }
 
-/// The counts of the runs and their total are counted from the same start, and the output names that start.
+/// The counts of the runs and their sum start at the same moment, which the output names.
 #[test]
 fn verify_counts_from_where_its_runs_start() {
     image();

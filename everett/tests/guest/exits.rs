@@ -1,4 +1,4 @@
-//! Clock mode `exit`: a stock kernel boots without a TSC, its time is the HPET's, and it repeats.
+//! Clock mode `exit`: a stock kernel boots without a TSC, takes its time from the HPET, and repeats exactly.
 
 use everett_session::machines::EngineOptions;
 use everett_streams::Seed;
@@ -9,7 +9,7 @@ use crate::support::{MS, findings, launcher_of, lines, ready, run_to_end};
 
 const SECOND: u64 = 1000 * MS;
 
-/// Two processes that take turns on one CPU, read the time and sleep.
+/// World with two processes that take turns on one CPU, read the time and sleep.
 const WORLD: &str = r#"
 clock = "exit"
 [[node]]
@@ -39,7 +39,7 @@ fn a_stock_kernel_keeps_time_and_repeats() {
     assert_eq!(clocksource, "hpet");
     assert_eq!(instants, "50", "each read of the clock must give a later time");
 
-    // A start from *ready* with random cache flushes gives the same trail; another seed gives another.
+    // Starting from *ready* with random cache flushes gives the same trail. Another seed gives another trail.
     let (launcher, _) = ready(launcher);
     let mut disturbed = launcher.clone();
     let flushes = Some(FlushSchedule { interval: 100_000, seed: 5 });

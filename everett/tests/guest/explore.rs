@@ -1,5 +1,4 @@
-//! Tests of explorations: the same tree for any number of workers, exact replays, correct findings, and misbehaving
-//! guests.
+//! Explorations: the same tree for any number of workers, exact replays, correct findings, and misbehaving guests.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -28,7 +27,7 @@ use everett_vmm::leak::Leak;
 
 use crate::support::{everett_in, image, launcher_of, shown};
 
-/// World with a Redis that keeps nothing across a power loss, and a client that notices.
+/// World with a Redis that loses its data in a power loss, and a client that notices.
 const WORLD: &str = r#"
 [[node]]
 name = "db"
@@ -101,7 +100,7 @@ fn setting(world: &str, options: EngineOptions) -> Setting {
     setting_of(launcher_of(world), options)
 }
 
-/// Returns the setting of an exploration of the world that `launcher` starts at power-on.
+/// Returns the setting of an exploration. `launcher` must start timelines at power-on.
 pub(crate) fn setting_of(mut launcher: Launcher, options: EngineOptions) -> Setting {
     let folder = tempfile::tempdir().expect("a folder");
     let digest = &image().digest;
@@ -144,8 +143,8 @@ fn digests(outcome: &ExplorationOutcome) -> (String, Tree, Vec<(u32, u64, String
     (outcome.merged.digest().to_hex().to_string(), outcome.tree.clone(), findings)
 }
 
-/// Explores eleven times as many branches as are in flight: on one worker, and then on two workers, with every third
-/// branch delayed and almost no moments kept.
+/// Explores eleven times as many branches as are in flight, first with one worker and then with two. The second
+/// exploration delays every third branch and keeps almost no moments.
 #[test]
 fn the_tree_is_the_same_for_any_number_of_workers() {
     let setting = setting(WORLD, EngineOptions::default());
@@ -173,7 +172,7 @@ fn the_tree_is_the_same_for_any_number_of_workers() {
     let finding = one.merged.findings().iter().find(|finding| finding.hit.property == "lost write");
     let finding = finding.expect("a loss of power loses acknowledged writes");
 
-    // The finding is reproduced from its path alone, and with fewer faults.
+    // Replaying the path alone reproduces the finding, and shrinking finds fewer faults.
     let mut runner = PathRunner::new(&setting).unwrap();
     let branches = runner.journey(&Route::along(finding.path.clone()), &mut ()).unwrap();
     let last = branches.last().expect("a branch");
@@ -194,8 +193,8 @@ fn the_tree_is_the_same_for_any_number_of_workers() {
     regressions_are_files(setting, &shrunk);
 }
 
-/// Checks that an interrupted shrinking returns a plan that shows the finding, and that shrinking without time for a
-/// run returns an error.
+/// Checks that interrupted shrinking returns a plan that shows the finding. Shrinking without time for even one run
+/// must return an error.
 fn interrupted_shrinking_keeps_the_best_plan(
     setting: &Setting,
     path: &Forks,
@@ -239,12 +238,12 @@ fn findings_are_right(merged: &Merged) {
     }
 }
 
-/// Host time after which the test ends the exploration, in seconds. A correct exploration ends after a few branches;
-/// one that waits for the dead worker would never end.
+/// Host time after which the test ends the exploration, in seconds. A correct exploration ends after a few branches.
+/// Waiting for the dead worker would never end.
 const HANGS_AFTER_S: f64 = 600.0;
 
-/// Checks that a panic of one of two workers ends the exploration with an error. It must not wait for the branch of the
-/// dead worker.
+/// Checks that a panic in one of two workers ends the exploration with an error. The exploration must not wait for
+/// that worker's branch.
 fn a_panic_of_a_worker_ends_it(setting: &Setting) {
     const PANIC: &str = "a test wants a worker to panic";
     struct Impatient(Interrupt, Stopwatch);
@@ -268,7 +267,7 @@ fn a_panic_of_a_worker_ends_it(setting: &Setting) {
 
 fn regressions_are_files(mut setting: Setting, shrunk: &Shrunk) {
     let folder = tempfile::tempdir().unwrap();
-    // The regression file refers to a world file, so the test writes one.
+    // A regression file refers to a world file, so the test writes one.
     let world = folder.path().join("w.toml");
     fs::write(&world, WORLD).unwrap();
     setting.launcher.world.file = world;
@@ -284,8 +283,8 @@ fn regressions_are_files(mut setting: Setting, shrunk: &Shrunk) {
     assert_eq!(read.strategy, Some(setting.launcher.world.explore.strategy));
 }
 
-/// A branch that continues from a moment is identical, bit for bit, to one that never stopped, and a planted leak
-/// shows.
+/// A branch that continues from a moment is equal to the bit to a branch that ran without a stop. A planted leak
+/// changes it.
 #[test]
 fn a_path_gives_one_timeline_whatever_was_run_before() {
     let setting = setting(WORLD, EngineOptions::default());
@@ -332,7 +331,7 @@ fn a_path_gives_one_timeline_whatever_was_run_before() {
     assert_ne!(other.merged.digest(), records, "a leak of host time must change the records");
 }
 
-/// Temporary folder with a world file and its lock, for run directories. Commands use the user's cache.
+/// Temporary folder with a world file and its lock, for run directories. Commands in it use the user's cache.
 pub(crate) struct TestFolder {
     folder: tempfile::TempDir,
 }
@@ -374,9 +373,9 @@ impl TestFolder {
     }
 }
 
-/// Host time between two reads of a process's records, in nanoseconds.
+/// Interval at which the test reads a process's records, in nanoseconds of host time.
 const LOOK_EVERY_NS: u64 = 20_000_000;
-/// Number of branches that a process may record, beyond the awaited ones, before it is killed.
+/// Number of further branches that a process may record before the test kills it.
 const HELD_LATER: u64 = 5;
 
 /// Kills `everett explore` at several points, then runs other commands on the run directory.
@@ -393,12 +392,12 @@ fn a_killed_exploration_continues_as_if_it_had_not_been_killed() {
     }
     let output = place.everett(&refs(&explore(&whole, "1")));
     assert_eq!(output.status.code(), Some(1), "nothing is found: {}", shown(&output));
-    // Each kill comes a little later than the one before.
+    // Each kill comes after a few more records than the previous one.
     let arguments = explore(&killed, "2");
     let records = || Reading::open(Path::new(&killed)).map_or(0, |reading| reading.len());
     for wanted in [3, 14, 25] {
-        // The process is killed at this record or a later one. It cannot get past the held branch, however slow this
-        // test is.
+        // The test kills the process at this record or later. However slow the test is, the process cannot get past
+        // the held branch.
         let held = wanted + HELD_LATER;
         let hold = ["--hold-from".to_owned(), held.to_string()];
         let mut child = place.spawn(&refs(&[&arguments[..], &hold].concat()));
@@ -417,7 +416,7 @@ fn a_killed_exploration_continues_as_if_it_had_not_been_killed() {
     assert_eq!(output.status.code(), Some(1), "{}", shown(&output));
     assert_eq!(place.digest(&killed), place.digest(&whole));
 
-    // Other commands on the run directory.
+    // Runs other commands on the run directory.
     let found = place.everett(&["--json", "findings", &whole]);
     assert!(String::from_utf8_lossy(&found.stdout).contains("lost write"), "{}", shown(&found));
     let report = place.everett(&["report", &whole]);
@@ -433,7 +432,7 @@ fn a_killed_exploration_continues_as_if_it_had_not_been_killed() {
     a_shrinking_that_is_interrupted_leaves_a_file(&place, &whole);
     a_recorded_finding_has_its_whole_timeline_in_the_page(&place, &whole);
     let replay = place.everett(&["replay", &killed, "1", "-q"]);
-    assert_eq!(replay.status.code(), Some(1), "the finding is not found again: {}", shown(&replay));
+    assert_eq!(replay.status.code(), Some(1), "the finding does not show again: {}", shown(&replay));
     for branch in ["b7", "b20", "b39"] {
         let replay = place.everett(&["replay", &killed, branch, "-q"]);
         assert!(matches!(replay.status.code(), Some(0 | 1)), "{}", shown(&replay));
@@ -447,7 +446,7 @@ fn a_killed_exploration_continues_as_if_it_had_not_been_killed() {
     assert_eq!(other.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&other.stderr).contains("seed differs"), "{}", shown(&other));
 
-    // A damaged record in the journal is reported with its number.
+    // The error about a damaged record in the journal has its number.
     let journal = format!("{killed}/branches.bin");
     let mut bytes = fs::read(&journal).unwrap();
     bytes[100] ^= 1;
@@ -461,8 +460,8 @@ fn a_killed_exploration_continues_as_if_it_had_not_been_killed() {
     );
 }
 
-/// `explore` records the whole timelines of its findings, so its page has all messages with the times at which they were
-/// sent. Without the recording, the page has the lines that were kept, and `replay --record` makes the same recording.
+/// `explore` records whole timelines of findings, so the page has all messages with their sending times. Without the
+/// recording, the page has only the evidence. `replay --record` makes the same recording.
 fn a_recorded_finding_has_its_whole_timeline_in_the_page(place: &TestFolder, run: &str) {
     let data = || {
         let page = fs::read_to_string(format!("{run}/report.html")).unwrap();
@@ -491,7 +490,8 @@ fn a_recorded_finding_has_its_whole_timeline_in_the_page(place: &TestFolder, run
     ));
     assert_eq!(recorded["faults"], kept["faults"], "the recording has other faults");
     assert!(recorded["operations"].as_array().unwrap().iter().any(|operation| operation["marked"] == true));
-    // Nothing is left to explore. A budget that is used up at once leaves the timeline out, and the page says so.
+    // All branches are explored already. With a budget that is used up at once, the timeline is not recorded, and the
+    // page says so.
     fs::remove_file(&file).unwrap();
     let world = place.path("world.toml");
     let short = ["explore", &world, "--seed", "3", "--branches", "40", "-o", run, "--record", "1ns"];
@@ -503,7 +503,7 @@ fn a_recorded_finding_has_its_whole_timeline_in_the_page(place: &TestFolder, run
         (&1.into(), false)
     );
     assert!(!Path::new(&file).exists());
-    // With a planted leak of host time the replay differs from the exploration.
+    // With a planted leak of host time, the replay differs from the exploration.
     let again = ["explore", &world, "--seed", "3", "--branches", "40", "-o", run, "--plant", "host-time"];
     let inexact = place.everett(&again);
     assert_eq!(inexact.status.code(), Some(2), "{}", shown(&inexact));
@@ -518,8 +518,8 @@ fn a_recorded_finding_has_its_whole_timeline_in_the_page(place: &TestFolder, run
     );
 }
 
-/// Checks that `everett shrink`, interrupted after it has shown the finding again, writes the best plan so far, and
-/// that `everett replay` shows the finding from that file.
+/// Checks that `everett shrink` writes the best plan so far if it is interrupted, and that `everett replay` shows the
+/// finding with that plan.
 fn a_shrinking_that_is_interrupted_leaves_a_file(place: &TestFolder, run: &str) {
     let file = place.path("cut.json");
     let mut command = Command::new(env!("CARGO_BIN_EXE_everett"));
@@ -535,7 +535,8 @@ fn a_shrinking_that_is_interrupted_leaves_a_file(place: &TestFolder, run: &str) 
     assert!(last.contains("\"kind\":\"shrunk\"") && last.contains("\"why\":\"interrupted\""), "{last}");
     assert_eq!(child.wait().unwrap().code(), Some(1));
     assert!(fs::read_to_string(&file).unwrap().contains("\"minimal\": false"));
-    // The world lies beside the file. For a copy in another folder, the error names the places that were searched.
+    // The world file lies beside the regression file. If only the regression file is copied elsewhere, the error
+    // names the places that were searched.
     fs::create_dir(place.path("elsewhere")).unwrap();
     let copy = place.path("elsewhere/cut.json");
     fs::copy(&file, &copy).unwrap();
@@ -552,12 +553,12 @@ fn a_shrinking_that_is_interrupted_leaves_a_file(place: &TestFolder, run: &str) 
     ] {
         let again = place.everett(&arguments);
         assert_eq!(again.status.code(), Some(1), "the finding is gone: {}", shown(&again));
-        assert!(shown(&again).contains("as it was recorded"), "{}", shown(&again));
+        assert!(shown(&again).contains("equal to the recorded one"), "{}", shown(&again));
     }
 }
 
-/// If the world file leaves `in_flight` and `checks` open, Everett chooses them by the requested number of branches and
-/// records them. A continued run keeps them.
+/// If the world file leaves `in_flight` and `checks` open, Everett chooses them from the requested number of branches
+/// and records them. A resumed run keeps them.
 #[test]
 fn a_short_exploration_has_few_branches_in_flight() {
     image();
@@ -569,7 +570,7 @@ fn a_short_exploration_has_few_branches_in_flight() {
     let header = fs::read_to_string(format!("{run}/run.json")).unwrap();
     assert!(header.contains("\"in_flight\": 16") && header.contains("\"checks\": 250000"), "{header}");
     let digest = place.digest(&run);
-    // A new exploration of one branch would choose other values; a continued one keeps the recorded values.
+    // A new exploration of one branch would choose other values, but a resumed one keeps the recorded values.
     let second =
         place.everett(&["explore", &world, "--seed", "3", "--branches", "1", "--jobs", "1", "-o", &run]);
     assert!(matches!(second.status.code(), Some(0 | 1)), "{}", shown(&second));
@@ -595,12 +596,12 @@ fn a_short_exploration_has_few_branches_in_flight() {
     let shrunk = place.everett(&["shrink", &run, "1"]);
     assert_eq!(shrunk.status.code(), Some(1), "{}", shown(&shrunk));
     let replay = place.everett(&["replay", &format!("{run}/regression-1.json"), "-q"]);
-    assert!(shown(&replay).contains("as it was recorded"), "{}", shown(&replay));
+    assert!(shown(&replay).contains("equal to the recorded one"), "{}", shown(&replay));
     let report = place.everett(&["report", &run, "--all"]);
     assert!(shown(&report).contains("branches had checks"), "{}", shown(&report));
 }
 
-/// Misbehaviour of a workload is reported as a finding, or is cut at a bound if it is only verbose.
+/// A misbehaving workload is a finding. Output that is merely too long is cut at a bound.
 #[test]
 fn workloads_that_go_wrong_are_findings() {
     let world = |driver: &str| {
@@ -634,8 +635,8 @@ fn workloads_that_go_wrong_are_findings() {
     assert_eq!(failing[0].0, "driver exit", "{failing:?}");
 }
 
-/// The reader of the output goes away after the first finding. Ten properties are violated, each on some branches, so
-/// that writing another finding fails.
+/// The reader of the output closes it after the first finding. Ten properties are violated, each on some branches, so
+/// writing a later finding fails.
 #[test]
 fn a_closed_output_ends_the_exploration_and_the_run_is_whole() {
     image();
@@ -665,7 +666,7 @@ fn a_closed_output_ends_the_exploration_and_the_run_is_whole() {
     assert_eq!(reading.end().map(|end| end.why), Some(EndReason::Stopped));
 }
 
-/// Worlds that never become ready, so that no exploration can begin.
+/// Worlds that never become ready, so no exploration can begin.
 #[test]
 fn worlds_that_never_begin_are_errors() {
     image();
@@ -696,7 +697,7 @@ fn worlds_that_never_begin_are_errors() {
     }
 }
 
-/// Declarations of a world file are checked before anything boots.
+/// Declarations of a world file are checked before a machine boots.
 #[test]
 fn declarations_are_checked_first() {
     let place = TestFolder::new("[[node]]\nname = \"db\"\n[[property]]\nname = \"p\"\nnever = \"(\"\n");
@@ -705,7 +706,7 @@ fn declarations_are_checked_first() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("world.toml"), "{}", shown(&output));
 }
 
-/// If an engine fails, replaying and shrinking end with an error: such a run must not count as a run without the
+/// If the engine fails, replaying and shrinking end with an error. Such a run must not count as a run without the
 /// finding.
 #[test]
 fn a_dead_engine_is_no_result() {
@@ -727,8 +728,8 @@ fn a_dead_engine_is_no_result() {
     check(shrink(&setting, &path, &wanted, &limits, &mut |_| {}).unwrap_err());
 }
 
-/// A panic of the engine ends an exploration with its message. The run directory keeps the earlier records, and the
-/// exploration can be continued as if nothing had happened.
+/// A panic in the engine ends the exploration with its message. The run directory keeps the earlier records, and the
+/// exploration can resume as if nothing had happened.
 #[test]
 fn an_engine_that_panics_leaves_the_run_directory_as_it_was() {
     image();

@@ -1,4 +1,4 @@
-//! Faults in worlds: they repeat exactly, they heal, and a machine that is restored afterwards shows no trace of them.
+//! Faults: they repeat exactly, they heal, and a machine that is restored afterwards has no trace of them.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use everett_vmm::machine::Until;
 
 use crate::support::{MS, findings, launcher_of, lines, ready, run_to_end, under};
 
-/// A machine that writes to its disk and to a server on another machine.
+/// World with a machine that writes to its disk and to a server on another machine.
 const WORLD: &str = r#"
 [[node]]
 name = "db"
@@ -45,7 +45,7 @@ node = "db"
 argv = ["cat", "/data/n"]
 "#;
 
-/// Every kind of fault.
+/// Fault plan with every kind of fault.
 const PLAN: &str = r#"
 {"at": "10ms", "for": "200ms", "fault": "latency", "links": "all", "extra": {"uniform": ["1ms", "5ms"]}}
 {"at": "20ms", "for": "200ms", "fault": "loss", "links": "all", "ppm": 100000}
@@ -73,7 +73,7 @@ const PLAN: &str = r#"
 {"at": "450ms", "fault": "reset", "node": "peer"}
 "#;
 
-/// Another plan.
+/// Another fault plan.
 const OTHER: &str = r#"
 {"at": "30ms", "for": "30ms", "fault": "power_loss", "node": "peer"}
 {"at": "50ms", "for": "200ms", "fault": "loss", "links": "all", "ppm": 500000}
@@ -94,8 +94,8 @@ fn assert_done(events: &[Event]) {
     assert_eq!(events.iter().filter(not_done).collect::<Vec<_>>(), Vec::<&Event>::new());
     let healed = events.iter().filter(|event| matches!(event.what, What::Healed { .. })).count();
     assert_eq!(healed, PLAN.lines().filter(|line| line.contains("\"for\"")).count());
-    // The driver prints a line when it starts. Its other lines are errors while the disk is full, because a block that
-    // was never written has no room.
+    // The driver prints a line when it starts. Its other lines are errors while the disk is full, because blocks that
+    // were never written have no space.
     let mut begins = lines(events, "write");
     begins.retain(|line| line.starts_with("begins at "));
     assert_eq!(begins.len(), 2, "the driver starts before the loss of power and after it: {begins:?}");
@@ -125,7 +125,7 @@ fn a_plan_gives_one_trail_whatever_else_was_run() {
         "another seed must give another trail"
     );
 
-    // With small caches and random flushes.
+    // Runs the plan with small caches and random flushes.
     let options = EngineOptions {
         caches: CacheConfig { tlb_entries: 64, block_entries: 4096, ..CacheConfig::default() },
         flushes: Some(FlushSchedule { interval: 500_000, seed: 3 }),
@@ -138,7 +138,8 @@ fn a_plan_gives_one_trail_whatever_else_was_run() {
     );
 }
 
-/// Moments with frames and requests in flight, lasting faults, and nodes that are off, paused, or booting.
+/// Moments are taken with frames and requests in flight, during lasting faults, and while nodes are off, paused or
+/// booting.
 #[test]
 fn moments_during_faults_change_nothing_and_can_be_continued() {
     let (launcher, points) = ready(launcher_of(WORLD));
@@ -167,7 +168,7 @@ fn moments_during_faults_change_nothing_and_can_be_continued() {
     }
 }
 
-/// A machine that prints the state that it finds when it starts.
+/// World with a machine that prints the state in which it starts.
 const RESTARTED: &str = r#"
 [[node]]
 name = "a"
@@ -205,13 +206,13 @@ fn a_warm_restart_equals_a_cold_one_and_executes_less() {
     };
     let (warm, warm_ns, warm_count) = of("warm");
     let (cold, cold_ns, cold_count) = of("cold");
-    // The two timelines are equal up to the loss of power, and the disk has the same contents after it.
+    // The two timelines are equal up to the power loss, and the disk has the same content after it.
     assert_eq!(warm[..4], cold[..4]);
     assert_eq!(warm[4..7], cold[4..7]);
     assert!(warm[4].starts_with("up 0, disk ") && warm[4].ends_with(", memory "), "{}", warm[4]);
     assert_eq!(warm[5], "recovered 1");
     assert!(warm[7] != warm[3] && cold[7] != cold[3], "each boot must have an ID of its own");
-    // The boot takes about the same vtime, whether it is executed or restored.
+    // The boot takes about the same vtime whether it is executed or restored.
     let apart_ns = warm_ns.abs_diff(cold_ns);
     assert!(apart_ns < 20 * MS, "the restarts differ by {} ms", apart_ns / MS);
     assert!(
@@ -220,7 +221,8 @@ fn a_warm_restart_equals_a_cold_one_and_executes_less() {
     );
 }
 
-/// A machine with a service and a driver that prints a line on the console and then computes; and an idle machine.
+/// World with an idle machine, and a machine with a service and with a driver that prints a line on the console and
+/// then computes.
 const LATE: &str = r#"
 [[node]]
 name = "a"
@@ -238,8 +240,8 @@ name = "b"
 memory = "96M"
 "#;
 
-/// A restarted machine is ahead of the world by the duration of its boot. Faults and the end must come at their vtimes
-/// nevertheless.
+/// A restarted machine is ahead of the world by the duration of its boot. Faults and the end must still come at their
+/// vtimes.
 #[test]
 fn after_a_restart_faults_and_the_end_come_in_time() {
     let alone = LATE.split("[[node]]\nname = \"b\"").next().unwrap();

@@ -1,6 +1,6 @@
-//! Findings as one file: exported, replayed elsewhere without a network, imported, tampered with.
+//! Finding files: exported, replayed elsewhere without a network, imported, and tampered with.
 //!
-//! *Elsewhere* is this host with a cache of its own and without the network, after everything that the world came from
+//! *Elsewhere* is this host with another cache and without a network, after everything from which the world was made
 //! is gone.
 
 use std::fs;
@@ -13,7 +13,8 @@ use serde_json::Value;
 use crate::explore::TestFolder;
 use crate::support::{image, shown};
 
-/// World whose program counts aloud. Its words come from a file beside the world file, its script from elsewhere.
+/// World whose program counts and prints each number. Its words come from a file beside the world file, its script
+/// from another folder.
 const WORLD: &str = r#"
 [[node]]
 name = "db"
@@ -35,7 +36,7 @@ only = ["reseed"]
 "#;
 const SCRIPT: &str = ". /etc/words; n=0; while :; do n=$((n+1)); echo $word $n; sleep 0.01; done";
 
-/// Returns the words before a command that cut it off from the network: as root, or as a user who may make namespaces.
+/// Returns words that run the command after them without a network: as root, or as a user who may create namespaces.
 pub(crate) fn offline() -> &'static [&'static str] {
     static WORDS: OnceLock<&'static [&'static str]> = OnceLock::new();
     WORDS.get_or_init(|| {
@@ -51,7 +52,7 @@ pub(crate) fn offline() -> &'static [&'static str] {
     })
 }
 
-/// Runs a command elsewhere. `cache` is its cache.
+/// Runs a command elsewhere, with the cache `cache`.
 pub(crate) fn elsewhere(cache: &Path, arguments: &[&str]) -> Output {
     let way = offline();
     let mut command = Command::new(way[0]);
@@ -104,7 +105,7 @@ fn exported(place: &TestFolder) -> (String, String, String) {
     assert!(output.status.success(), "{}", shown(&output));
     assert_eq!(fs::read(&again).unwrap(), fs::read(&without).unwrap());
 
-    // A world that changed is not exported as the one that was explored.
+    // A world that has changed since the exploration cannot be exported.
     fs::write(place.path("conf/words"), "word=other").unwrap();
     let changed = refused(&place.everett(&["runs", "export", &run, "1", "-o", &again]));
     assert!(changed.contains("the world has changed since it was explored"), "{changed}");
@@ -128,13 +129,14 @@ fn a_finding_is_found_again_elsewhere_from_one_file() {
     assert_eq!(trail(&elsewhere(&cache, &["--json", "replay", &with, "-q"])), recorded);
     assert_eq!(fs::read_dir(cache.join("temporary")).unwrap().count(), 0, "it leaves nothing but the cache");
 
-    // With the archive's packages the images are made again; here they are in the cache of the tests.
+    // Without images in the file, Everett builds them from the archive's packages; here it finds them in the tests'
+    // cache.
     assert_eq!(trail(&place.everett(&["--json", "replay", &without, "-q"])), recorded);
-    // Without them, one line says what is missing and what would have helped.
+    // If the images cannot be built, a one-line error says what is missing and what would have helped.
     let error = refused(&elsewhere(&caches.path().join("without"), &["replay", &without, "-q"]));
     assert!(error.contains("cannot be made here") && error.contains("--with-images"), "{error}");
 
-    // An import is a run directory for every command.
+    // All commands accept an imported run directory.
     let run = place.path("imported");
     let output = elsewhere(&cache, &["runs", "import", &with, "-o", &run]);
     assert!(output.status.success(), "{}", shown(&output));
@@ -156,19 +158,19 @@ fn a_finding_is_found_again_elsewhere_from_one_file() {
         let output = elsewhere(&cache, command);
         assert!(matches!(output.status.code(), Some(0 | 1)), "{command:?}: {}", shown(&output));
     }
-    // An import can be exported, and is the same finding.
+    // An imported finding can be exported again, and stays the same finding.
     let second = place.path("second");
     let output = elsewhere(&cache, &["runs", "export", &run, "1", "-o", &second]);
     assert!(output.status.success(), "{}", shown(&output));
     assert_eq!(trail(&elsewhere(&cache, &["--json", "replay", &second, "-q"])), recorded);
 
-    // A changed file of the imported world is named.
+    // The error names a changed file of the imported world.
     let words = words_of(&PathBuf::from(&run).join("world"));
     fs::write(&words, "word=other").unwrap();
     let error = refused(&elsewhere(&cache, &["replay", &run, "1", "-q"]));
-    assert!(error.contains("conf/words: this file is not the one of the finding"), "{error}");
+    assert!(error.contains("conf/words: the file has changed since the finding was exported"), "{error}");
     fs::write(&words, "word=number").unwrap();
-    // So is a changed file of the images.
+    // The error also names a changed file of the images.
     let images = PathBuf::from(&run).join("world/everett.images");
     for entry in fs::read_dir(&images).unwrap() {
         let path = entry.unwrap().path();
@@ -190,7 +192,7 @@ fn words_of(world: &Path) -> PathBuf {
     words.next().expect("the world has its files")
 }
 
-/// Files of which a byte is another, which are cut off, or which are of another machine version.
+/// Finding files with a changed byte, truncated files, and files of another machine version.
 fn tampered(place: &TestFolder, file: &str) {
     let whole = fs::read(file).unwrap();
     let bad = place.path("bad");
@@ -211,14 +213,15 @@ fn tampered(place: &TestFolder, file: &str) {
     fs::write(&bad, older).unwrap();
     let error = refused(&place.everett(&["replay", &bad]));
     assert!(error.contains("/bad was made by machine version everett-0"), "{error}");
-    // A world that names a file of the host does not get it.
+    // A manifest that names a file of the host does not get that file.
     let sneaky = repacked(&whole, "world/everett.absolute/tmp", "world/everett.absolute/tnp");
     fs::write(&bad, sneaky).unwrap();
     let error = refused(&place.everett(&["replay", &bad]));
     assert!(error.contains("/bad") && error.contains("damaged"), "{error}");
 }
 
-/// Packs a file again with another text of the same length, or one that is longer by a character, in its manifest.
+/// Packs a finding file again with a text in its manifest replaced. `to` is as long as `from`, or one character
+/// longer.
 fn repacked(file: &[u8], from: &str, to: &str) -> Vec<u8> {
     let tar = zstd::decode_all(file).unwrap();
     let mut archive = tar::Archive::new(&tar[..]);

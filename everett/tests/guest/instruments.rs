@@ -1,4 +1,4 @@
-//! Instruments that leave no trace in a timeline: watchpoints and edges.
+//! Instruments that do not change a timeline: watchpoints and edges.
 
 use everett_cpu::CacheConfig;
 use everett_session::guest::symbols::Symbols;
@@ -16,10 +16,10 @@ use crate::support::{MS, everett, launcher, shown, world_file};
 
 /// Size of an IDT descriptor, in bytes.
 const GATE_BYTES: u64 = 16;
-/// The vector of Linux's timer interrupt on the local APIC.
+/// Vector of Linux's local APIC timer interrupt.
 const TIMER_VECTOR: u64 = 0xec;
 
-/// Runs for `duration_ns` from *ready*; returns the trail's digest, the events and the edges.
+/// Runs for `duration_ns` from *ready*. Returns the digest of the trail, the events and the edges.
 fn run(launcher: &Launcher, duration_ns: u64) -> (Digest, Vec<Event>, Collected) {
     let mut timeline = launcher.start(Seed::new(3)).unwrap();
     timeline.end_after(duration_ns);
@@ -68,7 +68,7 @@ fn edges_are_the_same_however_code_is_executed() {
         assert!(count.edges > 500 && count.places <= count.edges, "{count:?}");
     }
     assert_eq!(counts.iter().map(|count| count.edges).sum::<u64>(), edges.len() as u64);
-    // Returns from system calls pass through this function in every kernel.
+    // In every kernel, returns from system calls pass through this function.
     assert!(text.contains("\"kernel:syscall_exit_to_user_mode+0x"), "no edge has the name of this function");
 
     let interpreted = CacheConfig { translate_after: None, ..noted };
@@ -113,7 +113,7 @@ fn reads_of_a_descriptor_are_reported_and_change_nothing() {
         let What::Access { store, address, .. } = what else { unreachable!("filtered") };
         assert!(!store && (gate..gate + GATE_BYTES).contains(address), "{what:?}");
     }
-    // The guest does not store to this address.
+    // The guest never stores to this address.
     let (_, events, _) = watched(&format!("{gate:#x}+16:w"), &mut with(CacheConfig::default(), false));
     assert_eq!(accesses(&events), []);
     let mut launcher = with(CacheConfig::default(), false);
@@ -142,7 +142,7 @@ fn the_command_line_writes_edges_and_reports_accesses() {
     let lines = std::fs::read_to_string(&file).unwrap();
     assert_eq!(of("edges")[0]["edges"].as_u64(), Some(lines.lines().count() as u64));
     assert!(lines.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()));
-    // An existing file is never overwritten.
+    // An existing file is not overwritten.
     let again = everett(&arguments);
     assert_eq!(again.status.code(), Some(2), "{}", shown(&again));
     assert!(String::from_utf8(again.stderr).unwrap().contains("edges.jsonl: the file exists"));

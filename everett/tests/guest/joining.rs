@@ -1,4 +1,4 @@
-//! The phases before *ready*: files with owners and modes, and services that open their port before they serve.
+//! What happens before *ready*: files with owners and modes, and services that open their port before they answer.
 
 use everett_session::machines::memory;
 use everett_session::world::conversation::Phase;
@@ -9,7 +9,7 @@ use everett_world_file::FileEntry;
 
 use crate::support::{MS, findings, launcher_of, lines, run_to_end};
 
-/// A node whose kernel accepts connections two seconds before its service answers any.
+/// World with a node whose kernel accepts connections two seconds before its service answers them.
 const SLOW: &str = r#"
 [[node]]
 name = "a"
@@ -56,7 +56,7 @@ fn a_service_is_not_ready_before_it_answers() {
     assert_eq!(serves, None, "without `send` and `expect`, an open port must be enough");
 }
 
-/// A file that only one user may read.
+/// World with a file that only one user may read.
 const SECRET: &str = r#"
 [[node]]
 name = "a"

@@ -1,6 +1,6 @@
-//! The live view of `everett explore`, in a terminal of its own.
+//! Live view of `everett explore`, in a terminal.
 //!
-//! `script` makes the terminal. Keys go to its input; what the terminal would show comes from its output.
+//! `script` makes the terminal: the test writes keys to its input and reads the screen from its output.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -15,10 +15,10 @@ use tempfile::TempDir;
 
 use crate::support::{everett, image, shown};
 
-/// Sequences that enter and leave the alternate screen.
+/// Escape sequences that enter and leave the alternate screen.
 const ENTER: &str = "\u{1b}[?1049h";
 const LEAVE: &str = "\u{1b}[?1049l";
-/// A world whose driver prints a random digit, and a property for each of five digits.
+/// World whose driver prints a random digit, with a property for each of five digits.
 const WORLD: &str = r#"
 [[node]]
 name = "a"
@@ -55,7 +55,8 @@ impl Place {
         String::from_utf8(everett(&["show", &run, "--digest"]).stdout).unwrap()
     }
 
-    /// Starts `everett explore` with these arguments in a terminal. Its modes are written to files before and after.
+    /// Starts `everett explore` with these arguments in a terminal. The shell writes the terminal's modes to a file
+    /// before and after.
     fn explore(&self, run: &str, arguments: &str, environment: &[(&str, &str)]) -> Screen {
         let line = format!(
             "stty rows 30 cols 100; stty -a > before; sh -c 'echo $$ > pid; exec {} explore --seed 3 -o {run} {arguments}'; \
@@ -98,7 +99,7 @@ impl Screen {
         String::from_utf8_lossy(&self.bytes.lock().unwrap()).into_owned()
     }
 
-    /// Waits until the output has a text this many times. A process that never writes it fails the test when it ends.
+    /// Waits until the output has a text `times` times. Fails if the process ends first.
     fn until(&mut self, text: &str, times: usize) {
         while self.text().matches(text).count() < times {
             assert!(self.child.try_wait().unwrap().is_none(), "it ended without {text:?}:\n{}", self.text());
@@ -117,7 +118,7 @@ impl Screen {
         kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
     }
 
-    /// Waits for the end, and checks that there was no view. Returns the text.
+    /// Waits for the end, and checks that there was no live view. Returns the text.
     fn end_without_view(self) -> String {
         let bytes = Arc::clone(&self.bytes);
         let text = self.end();
@@ -126,7 +127,7 @@ impl Screen {
         text
     }
 
-    /// Waits for the end. Returns the text after the view, or all of it if there was no view.
+    /// Waits for the end. Returns the text after the live view, or the whole text if there was none.
     fn end(mut self) -> String {
         self.child.wait().unwrap();
         self.reader.take().unwrap().join().unwrap();
@@ -140,14 +141,14 @@ impl Screen {
     }
 }
 
-/// Returns the lines without colours and without figures that differ from run to run.
+/// Returns the lines without colours, and without lines whose figures differ from run to run.
 fn lines(text: &str) -> Vec<String> {
     let stripped = anstream::adapter::strip_str(text).to_string();
-    // A bar that was redrawn in place leaves what came last.
+    // Keeps only the last state of a bar that was redrawn in place.
     let last = |line: &'_ str| line.trim_end().rsplit('\r').next().unwrap_or_default().trim().to_owned();
     let shown = stripped.lines().map(last).filter(|line| {
         let timed =
-            ["branches were run in", "where the time went", "by quarters", "status ", "are recorded, in"];
+            ["branches ran in", "CPU time by activity", "by quarter of", "status ", "are recorded; this"];
         !line.is_empty() && timed.iter().all(|timed| !line.contains(timed))
     });
     shown.map(|line| line.replace("viewed", "plain")).skip_while(|line| !line.starts_with("FOUND")).collect()
@@ -167,9 +168,9 @@ fn the_view_changes_nothing_and_leaves_the_lines_of_plain_mode() {
     let all = screen.end();
     assert!(all.contains("status 1") && lines(&all).len() > 6, "{all}");
     let (viewed, plain) = (lines(&all), lines(&plain));
-    // The history of runs compares the second run with the first one.
+    // The history of runs compares the second run with the first, so this line differs.
     let same = |lines: &[String]| -> Vec<String> {
-        lines.iter().filter(|line| !line.contains("the run before")).cloned().collect()
+        lines.iter().filter(|line| !line.contains("the previous run")).cloned().collect()
     };
     assert_eq!(same(&viewed), same(&plain));
     assert_eq!(place.digest("viewed"), place.digest("plain"));
@@ -187,7 +188,7 @@ fn q_and_signals_end_in_order_and_the_terminal_comes_back() {
     assert!(text.contains("it was stopped: 6 branches") || text.contains("it was stopped:"), "{text}");
     let mut screen = place.explore("term", held, &[]);
     screen.until(ENTER, 1);
-    // It is stopped as by the shell's key, and continued.
+    // The process stops as if the shell's suspend key was pressed, and is continued.
     screen.press("\u{1a}");
     screen.until(LEAVE, 1);
     screen.signal(Signal::CONT);

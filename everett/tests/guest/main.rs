@@ -1,21 +1,31 @@
-//! Tests on a stock Debian guest. They first build its image, as a user would, which needs a network to a Debian
-//! mirror.
+//! Tests on a stock Debian guest. They first build its image, as a user would, which needs a network connection to a
+//! Debian mirror.
 //!
-//! * `exactness`: runs of one timeline stay equal under any disturbance, and a planted leak is found;
-//! * `exits`, `branches`: the clock modes `exit` and `branch`; `moments`: the restart point, *ready*, and the effects
-//!   of the seed;
-//! * `stored`: moments in memory and in files;
-//! * `cluster`: several machines on a wire; `faults` and `scheduling`: faults; `power_loss`: data after losses of
-//!   power;
-//! * `containers`: worlds of container images; `sdk`: programs with the public SDKs;
-//! * `explore`: forks, judges and paths; `regressions`: regression files on changed worlds; `composer`: test templates;
-//! * `finding_file`: a finding as one file;
-//! * `causality`: the step that decided a finding;
-//! * `joining`: files and services before *ready*; `ending`: the end of the workload and the checks;
-//! * `live`: the live view of explorations, in a terminal;
-//! * `drafts`: worlds of `everett init`; `disks`: data disks; `instruments`: watchpoints and edges;
-//! * `programs`: programs from Debian packages give right answers; `trouble`: guests that go wrong;
-//! * `support`: the test world and its image, and functions that run timelines.
+//! * `branches`: clock mode `branch`
+//! * `causality`: the step that decided a finding
+//! * `cluster`: several machines on a network
+//! * `composer`: test templates
+//! * `containers`: worlds of container images
+//! * `disks`: data disks
+//! * `drafts`: worlds of `everett init`
+//! * `ending`: the end of the workload, and the checks
+//! * `exactness`: equal runs of one timeline, and planted leaks
+//! * `exits`: clock mode `exit`
+//! * `explore`: explorations, replays and shrinking
+//! * `faults`: faults of machines, disks and networks
+//! * `finding_file`: findings as one file
+//! * `instruments`: watchpoints and edges
+//! * `joining`: files and services before *ready*
+//! * `live`: live view of explorations, in a terminal
+//! * `moments`: restart point, *ready*, and the effects of the seed
+//! * `power_loss`: data after power losses
+//! * `programs`: right answers from programs in Debian packages
+//! * `regressions`: regression files on changed worlds
+//! * `scheduling`: scheduling faults
+//! * `sdk`: programs with the public SDKs
+//! * `stored`: moments in memory and in files
+//! * `support`: the test world, its image, and functions that run timelines
+//! * `trouble`: guests that go wrong
 
 mod branches;
 mod causality;

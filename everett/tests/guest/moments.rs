@@ -1,5 +1,5 @@
-//! The two places of a boot at which a machine is stored: the restart point, at which disks and cards have no driver
-//! yet, and *ready*, which is the same under every seed.
+//! The two moments of a boot that Everett stores. At the restart point, disks and network cards have no driver yet.
+//! The other moment is *ready*, which is the same under every seed.
 
 use everett_guest_image::configure::Step;
 use everett_protocol::{Bytes, Exec, Operation};
@@ -17,7 +17,7 @@ fn exec(argv: &[&str]) -> Exec {
     Exec::new(argv.iter().copied().map(str::to_owned).collect())
 }
 
-/// Collects the lines that commands print.
+/// Collector of the lines that commands print.
 #[derive(Default)]
 struct Lines(Vec<String>);
 
@@ -30,7 +30,7 @@ impl Attend for Lines {
     }
 }
 
-/// Boots a machine and sends its agent the operations in order; returns the lines that commands print.
+/// Boots a machine and sends its agent the operations in order. Returns the lines that commands print.
 fn ask(launcher: &Launcher, operations: impl IntoIterator<Item = Operation>) -> Vec<String> {
     let mut machine = launcher.options.machine(launcher.config(&launcher.world.nodes[0]).unwrap()).unwrap();
     let step = |op: Operation| Step { what: format!("{op:?}"), op };
@@ -74,8 +74,8 @@ disk = { path = \"/data\", size = \"64M\" }
 fn at_the_restart_point_disks_and_cards_have_no_driver() {
     let launcher = launcher_of(WITH_DISK);
     let [plan] = &launcher.plans()[..] else { panic!("one node") };
-    // Binds and unbinds the drivers twice. A kernel with built-in drivers binds them itself, and the agent then unbinds
-    // them.
+    // Binds and unbinds the drivers twice. A kernel with built-in drivers binds them at boot, and the agent then
+    // unbinds them.
     let there_and_back = "
         cd /sys/bus/virtio/drivers
         for try in 1 2; do
@@ -116,7 +116,7 @@ fn at_the_restart_point_disks_and_cards_have_no_driver() {
         "lo 0x9",
         "1",
     ];
-    // Until the agent sets the guest's clock, it shows the time of the hardware clock.
+    // The guest's clock shows the time of the hardware clock until the agent sets it.
     let name = ["a", "1767225600"];
     let tried = ["4096", "4096"];
     let told = ["1767225601", "1767225601"];
@@ -138,7 +138,7 @@ fn random_numbers_of_the_kernel_follow_the_entropy() {
     let [id, bytes, id_later, bytes_later] = &one[..] else { panic!("{one:?}") };
     assert_eq!((id.len(), id), (36, id_later));
     assert_ne!(bytes, bytes_later);
-    // The second run gets other entropy when it joins, the third only when it is reseeded later.
+    // The second run gets other entropy when it joins. The third gets other entropy only later, when it is reseeded.
     let other = drawn(2, 1);
     assert!(other[0] != one[0] && other[1] != one[1], "{one:?} {other:?}");
     let later = drawn(1, 2);
@@ -146,7 +146,7 @@ fn random_numbers_of_the_kernel_follow_the_entropy() {
     assert_ne!(later[3], one[3]);
 }
 
-/// A driver that prints random numbers from the kernel.
+/// World with a driver that prints random numbers from the kernel.
 const DRAWS: &str = "
 [[node]]
 name = \"a\"
@@ -177,7 +177,7 @@ fn the_boot_is_the_same_for_all_seeds_and_the_rest_is_not() {
     let (two, two_events) = whole(launcher.start(Seed::new(2)).unwrap());
     let (draws, others) = (lines(&one_events, "draw"), lines(&two_events, "draw"));
     assert_eq!((draws[0], others[0]), ("1", "2"));
-    // boot_id is drawn at its first read.
+    // The kernel draws boot_id when it is first read.
     assert!((1..3).all(|line| draws[line] != others[line]), "{draws:?} {others:?}");
 
     let ready_ns = one.ready_ns().unwrap();
@@ -193,7 +193,7 @@ fn the_boot_is_the_same_for_all_seeds_and_the_rest_is_not() {
     }
     assert!(after > 0);
 
-    // A timeline that begins at *ready*, with the session restored from its stored form, is the same.
+    // A timeline that begins at *ready*, with its session restored from the stored form, is the same.
     let mut waiting = launcher.boot().unwrap();
     waiting.run_to(Phase::Mounted, &mut |_, _| true).unwrap();
     assert_eq!(waiting.phase(), Phase::Mounted);

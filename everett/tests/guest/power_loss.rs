@@ -1,4 +1,4 @@
-//! Data after losses of power: SQLite, in a short form of an example, and files on XFS.
+//! Data after power losses: SQLite, in a shortened example, and files on XFS.
 
 use std::path::Path;
 
@@ -17,11 +17,10 @@ use crate::support::{
     MS, cold_launcher, findings, lines, ready, run_to_end, under, world_file as test_world,
 };
 
-/// Duration for about a dozen losses of power.
+/// Duration that has about a dozen power losses.
 const DURATION_NS: u64 = 12_000 * MS;
 
-/// Runs a world of `examples/sqlite-power-loss` on the test world's image under a drawn plan. The file is read from
-/// outside the crate, because the example itself is tested.
+/// Runs a world of `examples/sqlite-power-loss` on the test world's image under a drawn plan.
 fn run(file: &str) -> Vec<Event> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/sqlite-power-loss");
     let world = world_file::load(&folder.join(file)).expect("an example");
@@ -67,7 +66,7 @@ fn xfs_recovers_flushed_data() {
             None => last = line.parse().unwrap(),
             Some(at) => {
                 let at: u32 = at.parse().unwrap();
-                // A write in flight may have reached the disk, too.
+                // A write in flight may also have reached the disk.
                 assert!(
                     at == last || at == last + 1,
                     "{last} was flushed, and after the restart the disk had {at}"

@@ -1,4 +1,4 @@
-//! Unmodified programs from Debian packages give the same answers as elsewhere.
+//! Unmodified programs from Debian packages give the same answers as on other machines.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Tests of regression files on worlds that have changed since: the finding comes earlier on the path.
+//! Regression files on worlds that have changed since: the finding comes earlier on the path.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use crate::explore::TestFolder;
 use crate::support::{MS, image, shown};
 
-/// World whose only program counts aloud. The path of [`replayed`] forks at its root and 200 ms later.
+/// World whose only program counts and prints each number. The path in [`replayed`] forks at the root moment and 200
+/// ms later.
 const WORLD: &str = r#"
 [[node]]
 name = "db"
@@ -33,8 +34,8 @@ checks = 200000
 only = ["reseed"]
 "#;
 
-/// Replays a regression file of a path with two forks, for a finding of `property`. The timeline's name in the file is
-/// that of another world.
+/// Replays a regression file whose path has two forks, for a finding of `property`. The file names the timeline of
+/// another world, so the trail is not compared.
 fn replayed(place: &TestFolder, property: &str, plan: &[Value]) -> Output {
     let root_ns = Header::read(Path::new(&place.path("run"))).expect("the run directory").root_ns;
     let file = place.path("regression.json");
@@ -55,7 +56,7 @@ fn replayed(place: &TestFolder, property: &str, plan: &[Value]) -> Output {
     place.everett(&["replay", &file, "-q"])
 }
 
-/// Returns a folder with the world and a run directory of it, which says when its root moment is.
+/// Returns a folder with the world and a run directory, whose header has the vtime of the root moment.
 fn explored() -> TestFolder {
     image();
     let place = TestFolder::new(WORLD);
@@ -65,7 +66,7 @@ fn explored() -> TestFolder {
     place
 }
 
-/// The branch in which the finding comes reports it, and the branches after it do not.
+/// The branch in which the finding comes reports it. Later branches do not report it again.
 #[test]
 fn a_finding_before_the_last_fork_is_still_there() {
     let place = explored();
@@ -77,8 +78,8 @@ fn a_finding_before_the_last_fork_is_still_there() {
     assert!(shown(&gone).contains("no zero is not violated"), "{}", shown(&gone));
 }
 
-/// The machine stops before the second fork. What was found until then counts. Whether another finding is still there
-/// remains unknown, which is an error.
+/// The machine stops before the second fork. Findings up to that point count. Whether another finding would still
+/// come is unknown, so that is an error.
 #[test]
 fn a_route_ends_with_its_machines() {
     let place = explored();

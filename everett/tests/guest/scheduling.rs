@@ -1,4 +1,4 @@
-//! Scheduling faults: they change which thread runs, and for how long, against the choice of the guest's scheduler.
+//! Scheduling faults: they override the guest's scheduler, i.e. which thread runs and for how long.
 
 use everett_session::run::launch::Launcher;
 use everett_session::world::event::What;
@@ -6,7 +6,7 @@ use everett_streams::Seed;
 
 use crate::support::{MS, findings, launcher_of, lines, ready, run_to_end, under};
 
-/// Two threads that lose an addition only if one is preempted between two lines.
+/// World with two threads that lose an addition only if one of them is preempted between two lines.
 const RACE: &str = r#"
 [[node]]
 name = "a"
@@ -51,7 +51,7 @@ fn a_race_of_two_threads_is_reached_by_stalls() {
     assert!(seeds.clone().any(|seed| counted(&stalled, seed) < 400), "no seed reaches the race under stalls");
 }
 
-/// Two processes that compute and print from time to time.
+/// World with two processes that compute and sometimes print a line.
 const UNFAIR: &str = r#"
 [[node]]
 name = "a"
@@ -82,7 +82,7 @@ fn of_two_processes_that_compute_the_one_with_the_higher_priority_runs() {
         "the longest series of lines of one process has {} lines, and {fair} without the fault",
         longest(&during)
     );
-    // New priorities are drawn while the processes spin; at the end the processes have the ordinary priority again.
+    // The fault draws new priorities while the processes compute. Afterwards they have normal priorities again.
     let turns = during.chunk_by(|a, b| a == b).filter(|said| said.len() > 2 * fair).count();
     assert!(turns > 1, "{turns} long series of lines of one process: {during:?}");
     let last = lines(after, "both");

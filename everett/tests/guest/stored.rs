@@ -1,4 +1,4 @@
-//! Stored moments: a timeline continues from one as if it had never stopped, and a damaged store is not used.
+//! Stored moments: a timeline continues from a moment as if it had never stopped, and a damaged file is not used.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -34,7 +34,7 @@ fn a_stored_boot_is_invisible() {
         whole(Launcher { from: None, ..launcher(EngineOptions::default()) }.start(Seed::new(3)).unwrap());
     let stored = whole(launcher(EngineOptions::default()).start(Seed::new(3)).unwrap());
     assert_eq!(cold, stored);
-    // A timeline that continues from a moment at the restart point is the same, too.
+    // A timeline that continues from a moment at the restart point is also the same.
     let launcher = Launcher { from: None, ..launcher(EngineOptions::default()) };
     let mut timeline = launcher.boot().unwrap();
     timeline.run_to(Phase::Mounted, &mut |_, _| true).unwrap();
@@ -101,7 +101,7 @@ fn moments_anywhere_change_nothing_and_can_be_continued() {
     }
 }
 
-/// Decoded code survives a restore: the first millisecond decodes next to nothing.
+/// Decoded code survives a restore: the first millisecond afterwards decodes only a few blocks.
 #[test]
 fn the_millisecond_after_a_restore_is_not_spent_decoding() {
     let launcher = launcher(EngineOptions::default());
@@ -116,7 +116,7 @@ fn the_millisecond_after_a_restore_is_not_spent_decoding() {
     assert!(launcher.start_again(&mut worker, Seed::new(1)).unwrap());
     let warm = run(&mut worker, MS);
     assert!(cold > 500, "a new machine decoded {cold} blocks in its first millisecond");
-    // In the 100 ms before the restore, other code has taken some slots of the cache, so a few blocks are decoded
+    // In the 100 ms before the restore, other code has taken some slots of the cache, so a few blocks must be decoded
     // again.
     assert!(warm * 20 < cold, "decoded {warm} blocks after a restore, and {cold} in a new machine");
 }
@@ -126,7 +126,7 @@ fn runs_on_restored_machines_are_equal() {
     let report =
         job(EngineOptions::default(), 9, 200 * MS, 16).run(&Interrupt::default(), &|_, _| {}).unwrap();
     assert_eq!((report.mismatch, report.runs.len()), (None, 16));
-    // Eight runs have caches of the usual size. For its first one, each of the two workers makes a new machine.
+    // Eight runs have caches of the usual size. Each of the two workers makes a new machine for its first such run.
     assert_eq!(report.runs.iter().filter(|run| run.on_restored_machine).count(), 6);
 }
 
@@ -155,7 +155,7 @@ fn a_damaged_boot_is_made_anew() {
             .map(|points| points.len() == 1 && points[0].machine.icount() > 0),
     };
     assert!(read("ready").unwrap() && read("restart").unwrap());
-    // A flipped bit at a random place, or a truncated file. Each is noticed on its own.
+    // Flips a bit at a random place, or truncates a file. Each damage is noticed without the other.
     let mut state = 11;
     for ((file, content), name) in files.iter().zip(&sound).zip(["ready", "restart"]) {
         let mut damaged = content.clone();
@@ -177,13 +177,13 @@ fn a_damaged_boot_is_made_anew() {
     }
 }
 
-/// Replaces a file by a new one instead of writing in place, which would change existing mappings.
+/// Replaces a file with a new one. Writing in place would change existing mappings of the file.
 fn replace(file: &Path, content: &[u8]) {
     fs::remove_file(file).unwrap();
     fs::write(file, content).unwrap();
 }
 
-/// A folder with a cache of its own.
+/// Temporary folder with a cache.
 struct Place {
     folder: tempfile::TempDir,
 }
@@ -201,7 +201,7 @@ impl Place {
 #[test]
 fn moments_are_saved_listed_shown_restored_and_dropped() {
     let place = Place { folder: tempfile::tempdir().unwrap() };
-    // Images come from the user's cache; moments do not.
+    // Images come from the user's cache, moments do not.
     let world = world_file();
     let world = world.to_str().unwrap();
     link_images(&place.cache());
@@ -215,7 +215,7 @@ fn moments_are_saved_listed_shown_restored_and_dropped() {
         assert_eq!(status, Some(2), "{arguments:?}: {text}");
         assert!(text.contains(why), "{arguments:?}: {text}");
     };
-    assert!(ok(&["moment", "list", world]).contains("no moments are saved"));
+    assert!(ok(&["moment", "list", world]).contains("no moment of this world"));
     ok(&["moment", "save", world, "--seed", "7", "--at", "50ms"]);
     ok(&["moment", "save", world, "--at", "80ms", "--from", "seed7-50ms", "--name", "later"]);
     let list = ok(&["moment", "list", world]);
@@ -227,13 +227,13 @@ fn moments_are_saved_listed_shown_restored_and_dropped() {
     );
     ok(&["moment", "drop", world, "begin"]);
     assert!(ok(&["moment", "show", world, "later"]).contains("80 ms after ready"));
-    assert!(ok(&["moment", "restore", world, "later"]).contains("it is the world that was saved"));
+    assert!(ok(&["moment", "restore", world, "later"]).contains("the world equals the saved one"));
 
     let trail = |text: &str| text.lines().find_map(|line| line.strip_prefix("trail ")).unwrap().to_owned();
     let run = |more: &[&str]| trail(&ok(&[&["run", world, "--seed", "7", "--for", "100ms"], more].concat()));
     let whole = run(&[]);
     assert_eq!((run(&["--from", "later"]), run(&["--cold"])), (whole.clone(), whole.clone()));
-    // A moment does not depend on the run's end, even if the time between them is shorter than the latency of a frame.
+    // A moment does not depend on the end of the run, even if the two are closer than the latency of a frame.
     for at in ["99400us", "99950us", "99999us"] {
         ok(&["moment", "save", world, "--at", at, "--from", "later", "--name", at]);
         assert_eq!(run(&["--from", at]), whole, "from {at}");
@@ -245,7 +245,7 @@ fn moments_are_saved_listed_shown_restored_and_dropped() {
     fs::write(&plan, r#"{"at": "20ms", "for": "50ms", "fault": "power_loss", "node": "a"}"#).unwrap();
     let plan = ["--faults", plan.to_str().unwrap()];
     ok(&[&["moment", "save", world, "--seed", "7", "--at", "40ms", "--name", "dark"], &plan[..]].concat());
-    assert!(ok(&["moment", "restore", world, "dark"]).contains("it is the world that was saved"));
+    assert!(ok(&["moment", "restore", world, "dark"]).contains("the world equals the saved one"));
     let from_there = [&["--from", "dark"], &plan[..]].concat();
     assert_eq!(run(&from_there), run(&plan), "a loss of power in progress must continue");
     refused(&["run", world, "--from", "dark", "--for", "20s"], "under another fault plan");
@@ -255,15 +255,18 @@ fn moments_are_saved_listed_shown_restored_and_dropped() {
         &["moment", "save", world, "--seed", "7", "--at", "50ms"],
         "there is already a moment \"seed7-50ms\"",
     );
-    refused(&["moment", "save", world, "--at", "10ms", "--from", "later"], "lies after 10 ms");
+    refused(
+        &["moment", "save", world, "--at", "10ms", "--from", "later"],
+        "lies later than 10 ms after ready",
+    );
     refused(&["run", world, "--seed", "8", "--from", "later", "--for", "20s"], "under seed 7");
     refused(
         &["run", world, "--from", "later", "--for", "80ms"],
-        "the moment to start from lies 80 ms after ready",
+        "the moment in --from lies 80 ms after ready",
     );
     refused(&["run", world, "--from", "none", "--for", "20s"], "there is no moment \"none\"");
     refused(&["moment", "show", world, "../../x"], "a moment's name has");
-    // A limit of 64 KiB on the file size acts like a full disk.
+    // A limit of 64 KiB on the size of files has the effect of a full disk.
     let full = format!(
         "trap '' XFSZ; ulimit -f 64; exec {} moment save {world} --seed 7 --at 90ms --name big",
         env!("CARGO_BIN_EXE_everett")
@@ -289,8 +292,7 @@ fn moments_are_saved_listed_shown_restored_and_dropped() {
     refused(&["moment", "drop", world, "later"], "there is no moment");
 }
 
-/// Makes a cache whose entries, except moments, are links to those of the user's cache, so that no test builds its own
-/// image.
+/// Makes a cache without moments. Its other entries are links to the user's cache, so that tests need not build images.
 fn link_images(cache: &Path) {
     fs::create_dir_all(cache).unwrap();
     let users = everett_guest_image::Cache::of_user().unwrap();
@@ -308,7 +310,7 @@ fn find(folder: &Path, name: &str) -> PathBuf {
     saved.map(|entry| entry.unwrap().path().join(name)).find(|path| path.is_file()).unwrap()
 }
 
-/// Processes that are killed while they store leave no partial file behind.
+/// Processes that are killed while they store a moment leave no partial file behind.
 ///
 /// The test does not depend on host time: each process is killed as soon as one of its files appears. A process that
 /// ends before the kill does not count; six of at most forty must be killed.

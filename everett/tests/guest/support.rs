@@ -1,4 +1,4 @@
-//! The test world, its image (from the user's cache, or built there) and its timelines.
+//! The test world, its image (from the user's cache, or built there), and functions that run its timelines.
 
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ use everett_vmm::machine::{Stop, Until};
 use everett_world_file as world_file;
 use tempfile::TempDir;
 
-/// A millisecond of vtime.
+/// A millisecond of vtime, in nanoseconds.
 pub(crate) const MS: u64 = 1_000_000;
 
 /// Returns the path of the world file of these tests.
@@ -35,7 +35,7 @@ pub(crate) fn world_file() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guest/world/world.toml")
 }
 
-/// Returns the image of the test world. The first caller builds it.
+/// Returns the image of the test world. The first call builds it.
 pub(crate) fn image() -> &'static WorldImage {
     static IMAGE: OnceLock<WorldImage> = OnceLock::new();
     IMAGE.get_or_init(|| {
@@ -44,8 +44,7 @@ pub(crate) fn image() -> &'static WorldImage {
     })
 }
 
-/// Returns the booted test world. The first caller boots it. Its moments are in a folder that lives as long as the
-/// tests.
+/// Returns the booted test world. The first call boots it. The folder with its moments lives until the tests end.
 pub(crate) fn booted() -> &'static Booted {
     static BOOTED: OnceLock<(Booted, TempDir)> = OnceLock::new();
     let (booted, _) = BOOTED.get_or_init(|| {
@@ -86,7 +85,8 @@ pub(crate) fn launcher_of(world: &str) -> Launcher {
     Launcher { world, ..cold_launcher(EngineOptions::default()) }
 }
 
-/// Boots `launcher`'s world; returns a launcher that starts timelines at *ready*, and the restart points of the nodes.
+/// Boots `launcher`'s world. Returns a launcher that starts timelines at *ready*, and the restart points of the
+/// nodes.
 pub(crate) fn ready(launcher: Launcher) -> (Launcher, Arc<[RestartPoint]>) {
     let folder = tempfile::tempdir().expect("a folder");
     let identity = Identity::new(&launcher.world, std::slice::from_ref(&image().digest));
@@ -96,14 +96,14 @@ pub(crate) fn ready(launcher: Launcher) -> (Launcher, Arc<[RestartPoint]>) {
     (Launcher { from: Some(booted.ready), ..launcher }, booted.restart.expect("restart points"))
 }
 
-/// Returns the launcher with this fault plan. `points` are the nodes' restart points.
+/// Returns the launcher with a fault plan. `points` are the nodes' restart points.
 pub(crate) fn under(launcher: &Launcher, points: &Arc<[RestartPoint]>, plan: &str) -> Launcher {
     let plan = Plan::parse(plan, &launcher.world.names()).expect("a plan");
     let nodes = Nodes::new(Launcher { from: None, ..launcher.clone() }, Arc::clone(points));
     Launcher { faults: Some(Faults::new(plan, Arc::new(nodes))), ..launcher.clone() }
 }
 
-/// A watcher that keeps all events.
+/// Watcher that keeps all events.
 #[derive(Default)]
 struct Keeper(Vec<Event>);
 
@@ -114,27 +114,27 @@ impl Watch for Keeper {
     }
 }
 
-/// Runs a timeline to its end, `duration_ns` of vtime after it is ready; returns its trail and events.
+/// Runs a timeline until `duration_ns` of vtime after *ready*. Returns its trail and events.
 pub(crate) fn run_to_end(timeline: &mut Timeline, duration_ns: u64) -> (Trail, Vec<Event>) {
     let mut keeper = Keeper::default();
     assert_eq!(drive(timeline, duration_ns, &mut keeper).unwrap(), Ended::Whole);
     (timeline.trail().clone(), keeper.0)
 }
 
-/// Runs a timeline until its workload is done, and to its end; returns its trail and events.
+/// Runs a timeline to its end, which comes when its workload is done. Returns its trail and events.
 pub(crate) fn run_until_done(timeline: &mut Timeline) -> (Trail, Vec<Event>) {
     let mut keeper = Keeper::default();
     assert_eq!(drive_until_done(timeline, &mut keeper).unwrap(), Ended::Whole);
     (timeline.trail().clone(), keeper.0)
 }
 
-/// Returns a job of `runs` runs of the test world under a seed.
+/// Returns a job that runs the test world `runs` times under a seed.
 pub(crate) fn job(options: EngineOptions, seed: u64, duration_ns: u64, runs: u32) -> Job {
     let jobs = NonZero::new(2).expect("not zero");
     Job { launcher: launcher(options), seed: Seed::new(seed), duration_ns, runs, jobs }
 }
 
-/// Runs a shell script on the machine; returns the stop and the events.
+/// Runs a shell script on the machine. Returns the reason for the stop, and the events.
 pub(crate) fn run_script(timeline: &mut Timeline, script: &str, limit_ns: u64) -> (Stop, Vec<Event>) {
     timeline
         .command_when_ready(everett_protocol::Exec::new(["sh", "-c", script].map(str::to_owned).to_vec()));
@@ -160,7 +160,7 @@ pub(crate) fn findings(events: &[Event]) -> Vec<&str> {
         .collect()
 }
 
-/// Runs the program with a cache of its own.
+/// Runs the program with `cache` as its cache.
 pub(crate) fn everett_in(cache: &Path, arguments: &[&str]) -> Output {
     let program = env!("CARGO_BIN_EXE_everett");
     Command::new(program).args(arguments).env("EVERETT_CACHE", cache).output().expect("the program starts")
@@ -171,7 +171,7 @@ pub(crate) fn everett(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_everett")).args(arguments).output().expect("the program starts")
 }
 
-/// Returns a program's output, for messages.
+/// Returns a program's status and output, for failure messages.
 pub(crate) fn shown(output: &Output) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     format!("{:?}\n{}{}", output.status, text(&output.stdout), text(&output.stderr))

@@ -78,7 +78,7 @@ fn a_world_that_does_not_get_ready_is_a_finding_and_shows_why() {
     assert!(text.contains("service sh ended with exit status 3 before all services were ready"), "{text}");
 }
 
-/// Writes the test world with another service, and returns its file.
+/// Writes the test world with another service. Returns the path of the file.
 fn world_with(place: &Path, service: &str) -> PathBuf {
     let text = fs::read_to_string(crate::support::world_file()).unwrap();
     let (head, _) = text.split_once("[[node.service]]").unwrap();
@@ -91,7 +91,7 @@ fn world_with(place: &Path, service: &str) -> PathBuf {
     world
 }
 
-/// A service that ends with the same lines whenever it is started.
+/// A service that always ends with the same last lines.
 const ALWAYS_ENDS: &str = "name = \"sh\"\nargv = [\"sh\", \"-c\", \"echo out of order $$; exit 3\"]\n\
                            ready = { tcp = 1 }\nrestart = \"always\"\n";
 
@@ -108,7 +108,7 @@ fn a_service_that_always_ends_ends_the_boot_and_says_why() {
     assert!(said.contains(reason), "{said}");
     assert!(told.contains("service sh has ended 3 times in a row with exit status 3 and is restarted; its last line: out of order"), "{told}");
 
-    // A command that prints no timeline has the last lines beside its error.
+    // Commands that print no timeline print the last lines beside the error.
     let run = place.path().join("run");
     let output = everett(&["explore", world, "--branches", "1", "-o", run.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(2), "{}", shown(&output));
@@ -116,7 +116,7 @@ fn a_service_that_always_ends_ends_the_boot_and_says_why() {
     assert!(told.contains("\n    sh: out of order ") && told.contains(reason), "{told}");
 }
 
-/// The boot that failed is the beginning of the run: nothing is executed twice.
+/// A failed boot is the beginning of the run, so no instruction runs twice.
 #[test]
 fn a_run_continues_the_boot_that_failed() {
     let world = format!("[[node]]\nname = \"a\"\nmemory = \"96M\"\n[[node.service]]\n{ALWAYS_ENDS}");
@@ -188,8 +188,8 @@ fn a_package_that_does_not_exist_is_an_error_of_one_line() {
     assert!(!place.path().join("world.lock").exists());
 }
 
-/// The finding about a service that is not ready again after a loss of power names the service's readiness condition
-/// and the time limit.
+/// The finding about a service that is not ready again after a power loss names its readiness condition and the time
+/// limit.
 #[test]
 fn a_node_that_does_not_come_back_says_what_it_waits_for() {
     const WORLD: &str = r#"

@@ -1,4 +1,4 @@
-//! The agent of the demo's figures.
+//! The agent behind the figures of the demo in the README.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,8 @@ use everett_guest_image::agent::AGENT;
 
 use crate::trials::{Lacking, Ran};
 
-/// The tools that built the recorded agent build it again. Otherwise the README's trails and its digest are wrong.
+/// Building with the recorded tools gives the recorded agent. If this fails, the README's trails and its digest are
+/// out of date.
 pub(crate) fn the_recorded_tools_build_the_recorded_agent() -> Ran {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/redis-sentinel/demo.agent");
     let record: toml::Table = fs::read_to_string(&file).unwrap().parse().unwrap();

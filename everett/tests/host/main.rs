@@ -1,5 +1,5 @@
-//! Tests of Everett's use of this host. A test that needs a capability that the host lacks is *ignored*, with the
-//! reason.
+//! Tests of how Everett uses this host. If the host lacks a capability that a test needs, the test is *ignored*, with
+//! the reason.
 
 mod agent;
 #[path = "../cmd/cases.rs"]
@@ -20,8 +20,8 @@ use libtest_mimic::Arguments;
 
 use trials::{Lacking, Ran, each_test_is_listed, trial};
 
-/// Everett ends an endless guest after a number of timer signals, not after a time. A thread that the host does not run
-/// has at most one signal pending, so on a slow host the guest ends later.
+/// Everett ends an endless guest after a number of timer signals, not after a time. A thread that is not scheduled
+/// has at most one pending signal, so on a slow host the guest ends later.
 fn a_guest_that_does_not_end_is_ended() -> Ran {
     let mut host = Real::new(Host::open().map_err(Lacking::new)?);
     for ring in [Ring::Zero, Ring::Three] {
@@ -32,7 +32,7 @@ fn a_guest_that_does_not_end_is_ended() -> Ran {
     Ok(())
 }
 
-/// Command lines whose output says that `/dev/kvm` is not exact. Each is a file in `tests/cmd/inexact`.
+/// Command lines whose output depends on `/dev/kvm` not being exact. Each is a file in `tests/cmd/inexact`.
 fn command_lines_where_kvm_is_not_exact() -> Ran {
     if doctor::examine().unproven.is_empty() {
         return Err(Lacking::new("/dev/kvm is exact on this host"));

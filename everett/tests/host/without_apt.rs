@@ -1,5 +1,5 @@
-//! A root filesystem with the program, its libraries and nothing else: worlds of container images run there as they do
-//! on a host with apt.
+//! A root file system with only the program and its libraries: worlds of container images run there as on a host with
+//! apt.
 
 use std::fs;
 use std::net::TcpStream;
@@ -17,7 +17,7 @@ use crate::trials::{Lacking, Ran};
 const MIRROR: &str = "http://deb.debian.org/debian";
 const MIRROR_HOST: &str = "deb.debian.org";
 
-/// Variables that name a proxy.
+/// Environment variables that name a proxy.
 const PROXIES: [&str; 8] = [
     "http_proxy",
     "https_proxy",
@@ -29,7 +29,7 @@ const PROXIES: [&str; 8] = [
     "NO_PROXY",
 ];
 
-/// The image's program: it prints some lines and stays.
+/// Program of the image. It prints some lines and does not end.
 const PROGRAM: &str = r#"
 fn main() {
     println!("{}", std::fs::read_to_string("/proc/version").unwrap().trim());
@@ -41,7 +41,7 @@ fn main() {
 }
 "#;
 
-/// Runs a world of a container image on this host, and in a root without apt. Both take the same kernel, and their
+/// Runs a world of a container image on this host and in a root without apt. Each gets the same kernel, and the
 /// timelines are equal.
 pub(crate) fn a_root_without_apt_runs_the_same_world() -> Ran {
     if !Apt::is_on_host() {
@@ -63,7 +63,7 @@ pub(crate) fn a_root_without_apt_runs_the_same_world() -> Ran {
         Err(error) => return Err(Lacking::new(format!("cannot change the root: {error}"))),
     }
 
-    // Beside the root, the same world for the host itself.
+    // The same world for the host itself, beside the root.
     let here = folder.path().join("world");
     let there = root.join("world");
     for place in [&here, &there] {
@@ -85,7 +85,7 @@ pub(crate) fn a_root_without_apt_runs_the_same_world() -> Ran {
     assert!(lock(&here).contains("name = \"linux-image-"), "{}", lock(&here));
     assert_eq!(lock(&here), lock(&there));
 
-    // A root of packages needs apt. The message says so before anything is fetched.
+    // Worlds with packages need apt. The error comes before anything is downloaded.
     fs::write(there.join("packages.toml"), "[[node]]\nname = \"a\"\npackages = [\"redis-server\"]\n")
         .unwrap();
     let refused = inside(&root).args(["image", "build", "/world/packages.toml"]).output().unwrap();
@@ -96,7 +96,8 @@ pub(crate) fn a_root_without_apt_runs_the_same_world() -> Ran {
     Ok(())
 }
 
-/// Returns the world file. If the host's apt uses mirrors of its own, both take Debian's.
+/// Returns the world file. If the host's apt uses other mirrors, the file names Debian's mirror, so that the two runs
+/// get the same packages.
 fn world() -> String {
     let sources = Sources::of_host("bookworm", None);
     let is_debian = |uri: &str| uri.contains(&format!("//{MIRROR_HOST}/"));
@@ -107,7 +108,7 @@ fn world() -> String {
     format!("{mirror}[[node]]\nname = \"a\"\nmemory = \"96M\"\nimage = \"docker-archive:image.tar\"\n")
 }
 
-/// Makes a root with the program, the libraries that it is linked with, and the files that name servers of names.
+/// Makes a root with the program, its shared libraries, and the files that configure name servers.
 fn make_root(root: &Path) {
     for name in ["etc", "tmp", "cache", "world"] {
         fs::create_dir_all(root.join(name)).unwrap();
@@ -145,7 +146,7 @@ fn inside(root: &Path) -> Command {
     command
 }
 
-/// Builds the image, an archive of Docker's format: one layer with a static program.
+/// Builds the image: an archive in Docker's format, with one layer that has a static program.
 fn image(folder: &Path) -> Vec<u8> {
     let mut layer = tar::Builder::new(Vec::new());
     add(&mut layer, "program", 0o755, &fs::read(static_program(folder)).unwrap());
@@ -180,7 +181,7 @@ fn add(builder: &mut tar::Builder<Vec<u8>>, path: &str, mode: u32, content: &[u8
     builder.append_data(&mut header, path, content).unwrap();
 }
 
-/// Compiles the image's program; returns its path. The second call finds it.
+/// Compiles the image's program at the first call. Returns its path.
 fn static_program(folder: &Path) -> PathBuf {
     let (from, to) = (folder.join("program.rs"), folder.join("program"));
     if to.exists() {
@@ -201,9 +202,10 @@ fn said(output: &Output) -> String {
     text(&output.stdout)
 }
 
-/// Returns what a run says about its timeline: the lines with a vtime, its name, and the digest of its trail.
+/// Returns the lines of the output that depend on the timeline: lines with a vtime, its name, and the digest of its
+/// trail.
 fn timeline(output: &str) -> Vec<String> {
-    // A timeline's name begins with the machine version: `e3:`.
+    // A timeline's name begins with the machine version, such as `e3:`.
     let is_name = |line: &str| {
         let version = line.split(':').next().and_then(|word| word.strip_prefix('e'));
         version.is_some_and(|version| version.parse::<u32>().is_ok())

@@ -36,7 +36,7 @@ const EACH: usize = 4;
 const ANCHOR: Count = Count { futures: 8, shown: 8 };
 /// Minimum number of futures at each end of a named step.
 const ENDS_MIN: u64 = 16;
-/// Minimum number of futures from the root moment before the search may end with [`Why::Flat`] because nine tenths of
+/// Minimum number of futures from the root moment before the search may end with [`CausalityEnd::Flat`] because nine tenths of
 /// them show the finding.
 const ROOT_MIN: u64 = 32;
 const PPM: u128 = 1_000_000;

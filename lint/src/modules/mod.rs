@@ -1,10 +1,12 @@
-//! The module tree of a crate, and which of its files import which.
+//! Module tree of a crate, and the imports of its files.
 //!
-//! A file *imports* another one if it names an item that the other one defines: in a `use`, or by a path that begins
-//! with `crate`, `super`, `self`, a child module or an imported module. A name that a module only passes on (`pub use`)
-//! counts as an import of the file that defines it. Names inside of macro calls, and tests, do not count.
+//! A file *imports* another file if it names an item that the other file defines. The name may be in a `use`, or in a
+//! path that begins with `crate`, `super`, `self`, a child module or an imported module. A name that a module
+//! re-exports (`pub use`) counts as an import of the file that defines the item. Names in macro calls and in tests do
+//! not count.
 //!
-//! - `scan`: source files to modules; `paths`: the paths that a file names
+//! - `paths`: paths that a file names
+//! - `scan`: modules from source files
 
 mod paths;
 mod scan;
@@ -12,7 +14,7 @@ mod scan;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Number of passed-on names that are followed before a name counts as undefined.
+/// Maximum number of re-exports that are followed before a name counts as undefined.
 const FOLLOW_MAX: usize = 16;
 
 /// Error from reading a crate's sources.
@@ -22,23 +24,23 @@ pub struct ScanError(pub String);
 /// Path of a module: the names below the crate's root.
 type ModulePath = Vec<String>;
 
-/// A module with a file of its own, or the inline modules of that file.
+/// Module of a file, together with the inline modules in that file.
 #[derive(Debug, Default)]
 struct Module {
     file: PathBuf,
-    /// Paths that the module names, each with the name by which the module knows its last item, if it is a `use`.
+    /// Paths that the module names.
     names: Vec<Named>,
 }
 
-/// A path that a module names.
+/// Path that a module names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Named {
     segments: Vec<String>,
-    /// Name that a `use` gives to the item; `*` for all names.
+    /// Name that a `use` gives to the item; `*` for all names. `None` if the path is not in a `use`.
     imported_as: Option<String>,
 }
 
-/// The modules of a crate.
+/// Modules of a crate.
 #[derive(Debug)]
 pub struct Crate {
     modules: BTreeMap<ModulePath, Module>,
@@ -48,12 +50,12 @@ impl Crate {
     /// Reads the modules below a crate's root file.
     ///
     /// # Errors
-    /// Returns an error if a file cannot be read or is not Rust.
+    /// Returns an error if a file cannot be read or is not valid Rust.
     pub fn read(root: &Path) -> Result<Crate, ScanError> {
         Ok(Crate { modules: scan::modules(root)? })
     }
 
-    /// Returns the files, each with those that it imports.
+    /// Returns the files, each with the files that it imports.
     #[must_use]
     pub fn imports(&self) -> BTreeMap<PathBuf, BTreeSet<PathBuf>> {
         let mut all: BTreeMap<PathBuf, BTreeSet<PathBuf>> = BTreeMap::new();
@@ -71,7 +73,7 @@ impl Crate {
         all
     }
 
-    /// Returns the module that defines the item at a path, as seen from the module `from`.
+    /// Returns the module that defines the item at a path. The path is relative to the module `from`.
     fn defining(&self, from: &ModulePath, segments: &[String], follow: usize) -> Option<ModulePath> {
         let follow = follow.checked_sub(1)?;
         let (first, rest) = segments.split_first()?;
@@ -98,7 +100,7 @@ impl Crate {
                 at = child;
                 continue;
             }
-            // The item is defined here, or passed on from elsewhere.
+            // The module defines the item itself, or re-exports it.
             let passed_on = self.passed_on(&at, name, follow);
             match (passed_on, rest.peek().is_some()) {
                 (Some(module), _) => at = module,
@@ -108,7 +110,7 @@ impl Crate {
         Some(at)
     }
 
-    /// Returns the module that defines what a `use` of the module `at` gives this name to.
+    /// Returns the module that defines the item that a `use` of the module `at` imports under this name.
     fn passed_on(&self, at: &ModulePath, name: &str, follow: usize) -> Option<ModulePath> {
         let module = self.modules.get(at)?;
         let import = module.names.iter().find(|named| named.imported_as.as_deref() == Some(name))?;

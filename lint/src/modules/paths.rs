@@ -1,12 +1,12 @@
-//! The paths that the items of a module name.
+//! Collects the paths that the items of a module name.
 
 use syn::visit::{self, Visit};
 use syn::{Item, UseTree};
 
 use super::Named;
 
-/// Returns the paths that items name, without those of one segment outside of `use`, which name what a `use` has
-/// named before.
+/// Returns the paths that items name. Leaves out paths of one segment outside of `use`: a `use` has already named
+/// what they refer to.
 pub(super) fn of(items: &[&Item]) -> Vec<Named> {
     let mut found = Finder(Vec::new());
     for item in items {
@@ -19,7 +19,7 @@ struct Finder(Vec<Named>);
 
 impl<'ast> Visit<'ast> for Finder {
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
-        // A path with `::` in front is that of another crate.
+        // A path that begins with `::` belongs to another crate.
         if item.leading_colon.is_none() {
             self.tree(&item.tree, &mut Vec::new());
         }
@@ -33,7 +33,7 @@ impl<'ast> Visit<'ast> for Finder {
         visit::visit_path(self, path);
     }
 
-    /// `pub(in path)` and `pub(super)` import nothing.
+    /// Skips visibilities: `pub(in path)` and `pub(super)` import nothing.
     fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
 }
 

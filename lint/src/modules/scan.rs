@@ -1,4 +1,4 @@
-//! Source files to modules.
+//! Reads the modules of a crate from its source files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ pub(super) fn modules(root: &Path) -> Result<BTreeMap<ModulePath, Module>, ScanE
     Ok(all)
 }
 
-/// Adds the module of a file and all below it. `folder` holds the files of its child modules.
+/// Adds the module of a file, and all modules below it. `folder` contains the files of its child modules.
 fn file(
     all: &mut BTreeMap<ModulePath, Module>,
     source: &Path,
@@ -57,7 +57,7 @@ fn items(
     Ok(())
 }
 
-/// Returns the file of a module, and the folder of its children.
+/// Returns the file of a module, and the folder of its child modules.
 fn place(folder: &Path, name: &str, attributes: &[Attribute]) -> (PathBuf, PathBuf) {
     let named = attributes.iter().find_map(|attribute| match &attribute.meta {
         Meta::NameValue(value) if value.path.is_ident("path") => match &value.value {

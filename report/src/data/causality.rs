@@ -1,4 +1,4 @@
-//! Where a finding was decided.
+//! Data about the step at which a finding was decided.
 
 use everett_explorer::causality::{self, CausalityEnd, Code, Count, Step, Vary};
 use serde::Serialize;
@@ -6,39 +6,39 @@ use serde::Serialize;
 use super::limits::POINTS_MAX;
 use crate::causality::{sentence, step};
 
-/// Where a finding was decided.
+/// Result of a search for the step that decided a finding.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Causality {
-    /// The result in a sentence.
+    /// Result as a sentence.
     pub sentence: String,
-    /// What happened where the likelihood jumps, in a sentence. `None` without a jump.
+    /// Sentence about the step at which the likelihood jumps. `None` without a jump.
     pub step: Option<String>,
-    /// Parts of a timeline that each future drew for itself.
+    /// What each future drew for itself: random streams, or also faults.
     pub vary: Vary,
-    /// Reason for the end of the search.
+    /// Reason why the search ended.
     pub why: CausalityEnd,
-    /// Number of all futures.
+    /// Number of futures that ran.
     pub futures: u64,
-    /// Largest probability that a named step is the wrong one.
+    /// Accepted probability that the named step is the wrong one.
     pub error: f64,
     /// Vtime of the root moment, in nanoseconds.
     pub root_ns: u64,
     /// Vtime of the finding, in nanoseconds.
     pub found_ns: u64,
-    /// Likelihood at each vtime from which futures started, ascending; at most [`POINTS_MAX`].
+    /// Likelihood at each vtime at which futures started, ascending. At most [`POINTS_MAX`] points.
     pub points: Vec<Point>,
-    /// Interval in which the likelihood jumps. `None` if no jump is established.
+    /// Interval in which the likelihood jumps. `None` if no jump is certain.
     pub jump: Option<Jump>,
-    /// Digest of everything that does not depend on the host.
+    /// Digest of the parts of the result that do not depend on the host.
     pub digest: String,
 }
 
-/// Likelihood at a vtime.
+/// Likelihood at one vtime.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Point {
-    /// The vtime, in nanoseconds.
+    /// Vtime, in nanoseconds.
     pub vtime_ns: u64,
-    /// The likelihood.
+    /// Likelihood: share of futures from this vtime that show the finding.
     #[serde(flatten)]
     pub share: Share,
 }
@@ -48,42 +48,42 @@ pub struct Point {
 pub struct Share {
     /// Number of futures.
     pub futures: u64,
-    /// Number of those that show it.
+    /// Number of futures that show the finding.
     pub shown: u64,
-    /// Their share.
+    /// `shown` divided by `futures`.
     pub likelihood: f64,
     /// Lower bound of the likelihood with a confidence of 95 % (Wilson).
     pub low: f64,
-    /// Upper bound.
+    /// Upper bound of the likelihood with a confidence of 95 % (Wilson).
     pub high: f64,
 }
 
 /// Interval in which the likelihood jumps.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Jump {
-    /// Beginning, in nanoseconds of vtime.
+    /// Beginning of the interval, in nanoseconds of vtime.
     pub from_ns: u64,
-    /// End, in nanoseconds of vtime.
+    /// End of the interval, in nanoseconds of vtime.
     pub to_ns: u64,
-    /// Likelihood at the beginning.
+    /// Likelihood at the beginning of the interval.
     pub before: Share,
-    /// Likelihood at the end; `None` if the end is the finding.
+    /// Likelihood at the end of the interval. `None` if the interval ends with the finding.
     pub after: Option<Share>,
     /// Probability that the jump lies in the interval.
     pub probability: f64,
-    /// True if at most one step lies in it.
+    /// True if the interval has at most one step, so that it cannot be narrowed.
     pub is_narrowest: bool,
-    /// Steps in it.
+    /// Steps in the interval.
     pub steps: Vec<Step>,
-    /// Number of all steps in it.
+    /// Number of steps in the interval, including steps that `steps` omits.
     pub steps_count: u64,
-    /// Last steps before it.
+    /// Last steps before the interval.
     pub steps_before: Vec<Step>,
-    /// First steps after it.
+    /// First steps after the interval.
     pub steps_after: Vec<Step>,
-    /// Faults and lines of output that may explain a message in it.
+    /// Faults and lines of output that may explain a message in the interval.
     pub context: Vec<Step>,
-    /// Functions that were executed in it.
+    /// Functions that were executed in the interval.
     pub code: Vec<Code>,
 }
 
@@ -99,7 +99,7 @@ impl Causality {
         let causality::Causality { vary, why, futures, error_ppm, root_ns, found_ns, .. } = *causality;
         let point =
             |point: &causality::Point| Point { vtime_ns: point.vtime_ns, share: Share::of(point.count) };
-        // Beyond the bound, the first points are left out.
+        // Of more than [`POINTS_MAX`] points, only the last ones stay.
         let points = &causality.points;
         let points = points.get(points.len().saturating_sub(POINTS_MAX)..).unwrap_or_default();
         Causality {

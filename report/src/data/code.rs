@@ -9,47 +9,47 @@ use crate::clip::clip;
 
 /// Maximum number of nodes that are read from one line.
 const NODES_MAX: usize = 256;
-/// Name of code that is in no file of the image.
+/// Name for code that belongs to no file of the image.
 const OTHER: &str = "code in no file of the image";
 
 /// Executed code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Code {
-    /// Number of edges.
+    /// Number of executed edges.
     pub edges: u64,
-    /// Binaries, those with most edges first.
+    /// Binaries, ordered by their number of edges, largest first.
     pub binaries: Vec<Binary>,
-    /// Number of all binaries.
+    /// Number of binaries, including binaries that `binaries` omits.
     pub binaries_count: u64,
 }
 
 /// Executed code of one binary.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Binary {
-    /// Path in the image, or `kernel`.
+    /// Path of the binary in the image, or `kernel`.
     pub name: String,
-    /// Number of edges that end in it.
+    /// Number of edges that end in the binary.
     pub edges: u64,
     /// Number of different places at which these edges end.
     pub places: u64,
-    /// Nodes that executed it.
+    /// Names of the nodes that executed the binary.
     pub nodes: Vec<String>,
-    /// Functions, those with most edges first. Empty if the names of functions are unknown.
+    /// Functions, ordered by their number of edges, largest first. Empty if function names are unknown.
     pub functions: Vec<Function>,
-    /// Number of all functions.
+    /// Number of functions, including functions that `functions` omits.
     pub functions_count: u64,
 }
 
 /// Executed code of one function.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Function {
-    /// Its name.
+    /// Name of the function.
     pub name: String,
-    /// Number of edges that end in it.
+    /// Number of edges that end in the function.
     pub edges: u64,
 }
 
-/// One line of a file of edges.
+/// Line of a file that `--edges` wrote.
 #[derive(Deserialize)]
 struct Line {
     to: String,
@@ -57,7 +57,7 @@ struct Line {
     nodes: Vec<String>,
 }
 
-/// Edges while their lines are read.
+/// Collector of edges from the lines of files.
 #[derive(Debug, Default)]
 pub struct Edges {
     binaries: BTreeMap<String, Parts>,
@@ -67,16 +67,16 @@ pub struct Edges {
 #[derive(Debug, Default)]
 struct Parts {
     edges: u64,
-    /// Number of edges by place.
+    /// Number of edges that end at each place.
     places: BTreeMap<String, u64>,
     nodes: Vec<String>,
 }
 
 impl Edges {
-    /// Takes a line of a file that `--edges` wrote.
+    /// Adds a line of a file that `--edges` wrote.
     ///
     /// # Errors
-    /// Returns an error if the line does not have the form of such a file's lines.
+    /// Returns an error if the line has another format.
     pub fn line(&mut self, line: &str) -> Result<(), serde_json::Error> {
         let Line { to, nodes } = serde_json::from_str(line)?;
         let (binary, place) = match to.rsplit_once(':') {
@@ -95,7 +95,7 @@ impl Edges {
         Ok(())
     }
 
-    /// Returns the code, or `None` if there was no line.
+    /// Returns the executed code. `None` if there were no lines.
     #[must_use]
     pub fn finish(self) -> Option<Code> {
         let mut binaries: Vec<Binary> =

@@ -1,4 +1,4 @@
-//! Coverage: growth, estimates of the unseen, faults in phases, orders of events.
+//! Coverage: growth, estimates of unreached points, the matrix of faults and phases, and orders of events.
 
 use std::collections::BTreeMap;
 
@@ -12,60 +12,60 @@ use super::limits::{KINDS_MAX, ORDERS_MAX, PHASES_MAX, SAMPLES_MAX};
 /// Coverage of the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CoverageData {
-    /// Growth and estimates by kind of points.
+    /// Growth and estimates for each kind of points.
     pub kinds: Vec<Growth>,
-    /// Kinds of faults: the columns of the matrix.
+    /// Kinds of faults. They are the columns of the matrix.
     pub faults: Vec<String>,
-    /// Phases, those of most branches first: the rows of the matrix.
+    /// Phases, ordered by their number of branches, largest first. They are the rows of the matrix.
     pub phases: Vec<Row>,
-    /// Number of all phases that were reached.
+    /// Number of phases that were reached, including phases that `phases` omits.
     pub phases_count: u64,
-    /// Number of pairs of a fault and a phase in the matrix that were never seen together.
+    /// Number of cells of the matrix whose fault never began in its phase.
     pub empty_cells: u64,
-    /// Pairs of events that were seen in one order only, those with most branches first.
+    /// Pairs of events that occurred in only one order, ordered by their number of branches, largest first.
     pub one_way: Vec<OneWay>,
-    /// Number of all these pairs.
+    /// Number of these pairs, including pairs that `one_way` omits.
     pub one_way_count: u64,
-    /// Declared values that were never seen, as `variable = value`.
+    /// Declared values that no variable ever had, as `variable = value`.
     pub values: Vec<String>,
-    /// False if the world file cannot be read, or has changed since, so that gaps are unknown.
+    /// False if the world file is unreadable or has changed since the exploration. Gaps are then unknown.
     pub gaps_known: bool,
 }
 
 /// Growth of one kind of points.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Growth {
-    /// Figures of the kind.
+    /// Number of points of this kind, and estimates.
     #[serde(flatten)]
     pub figures: KindFigures,
-    /// Pairs: a number of branches, and the number of points that they reached.
+    /// Pairs of a number of branches and the number of points that these branches reached.
     pub samples: Vec<(u64, u64)>,
 }
 
-/// Phase with the faults that began in it.
+/// Row of the matrix: a phase with the faults that began in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Row {
-    /// The phase.
+    /// Name of the phase.
     pub phase: String,
-    /// Number of branches in which a node was in it.
+    /// Number of branches in which a node was in this phase.
     pub branches: u64,
-    /// For each column, number of branches in which a fault of this kind began in the phase.
+    /// For each column: number of branches in which a fault of that kind began in this phase.
     pub cells: Vec<Cell>,
 }
 
 /// Number of branches in which a fault began in a phase.
 pub type Cell = u64;
 
-/// Two types of events that were seen in one order only.
+/// Two types of events that occurred in only one order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OneWay {
-    /// The event that always came first.
+    /// Event that always came first.
     pub first: String,
-    /// The event that always came second.
+    /// Event that always came second.
     pub then: String,
-    /// True if they are on different nodes.
+    /// True if the events are on different nodes.
     pub across: bool,
-    /// Number of branches in which they were seen in this order.
+    /// Number of branches with the events in this order.
     pub branches: u64,
 }
 
@@ -103,7 +103,7 @@ impl CoverageData {
         let gaps = sources.report.gaps.as_ref();
         let one_way = gaps.map(|gaps| {
             gaps.orders.first.iter().take(ORDERS_MAX).map(|gap| OneWay {
-                // A gap names the order that was not seen; here is the one that was.
+                // A gap names the order that did not occur; the report shows the order that did.
                 first: gap.then.clone(),
                 then: gap.first.clone(),
                 across: gap.across,

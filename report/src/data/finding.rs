@@ -11,61 +11,61 @@ use crate::clip::clip;
 use crate::findability::{Outlook, outlook};
 use crate::scene::{self, Bar, Scene};
 
-/// A finding.
+/// Finding with all that the report says about it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
-    /// Number, from 1.
+    /// Number of the finding, from 1.
     pub id: u32,
     /// Name of the violated property.
     pub property: String,
-    /// Signature, which all of its hits share.
+    /// Signature, which all hits of the finding share.
     pub signature: String,
     /// Description of the first hit.
     pub text: String,
-    /// What happened, in a sentence.
+    /// Sentence that tells what happened.
     pub story: String,
-    /// Further facts, a sentence each.
+    /// Further facts, one sentence each.
     pub facts: Vec<String>,
-    /// Status in comparison with older runs. `None` without older runs.
+    /// Status compared with older runs. `None` without older runs.
     pub status: Option<Status>,
-    /// Node of the first hit, if it concerns one.
+    /// Node of the first hit. `None` if the hit concerns no single node.
     pub node: Option<String>,
     /// Vtime of the first hit, in nanoseconds.
     pub vtime_ns: u64,
-    /// First branch that shows it.
+    /// Number of the first branch that shows the finding.
     pub branch: u64,
-    /// Path of that branch.
+    /// Path of the first branch that shows the finding.
     pub path: String,
-    /// Number of branches that show it.
+    /// Number of branches that show the finding.
     pub branches: u64,
-    /// Number of subtrees that show it.
+    /// Number of subtrees that show the finding.
     pub subtrees: u64,
-    /// Cost of the exploration until its first hit: CPU time in nanoseconds.
+    /// CPU time of the exploration up to the first hit, in nanoseconds.
     pub first_cpu_ns: u64,
-    /// Cost of the exploration until its first hit, in instructions.
+    /// Number of instructions of the exploration up to the first hit.
     pub first_instructions: u64,
-    /// Plan to which it was shrunk, if it was.
+    /// Shrunk fault plan. `None` if the finding was not shrunk.
     pub plan: Option<ShrunkPlan>,
-    /// Step at which it was decided, if that was searched for.
+    /// Result of the search for the step that decided the finding, if there was one.
     pub causality: Option<Causality>,
-    /// What happened before the first hit. `None` after the first [`SCENES_MAX`] findings.
+    /// Events before the first hit. `None` after the first [`SCENES_MAX`] findings.
     pub scene: Option<Scene>,
-    /// How often it is found, in CPU nanoseconds.
+    /// How often runs show the finding, with costs in CPU nanoseconds.
     pub cpu: Outlook,
-    /// How often it is found, in instructions.
+    /// How often runs show the finding, with costs in instructions.
     pub instructions: Outlook,
-    /// Commands to continue with.
+    /// Commands that examine the finding further.
     pub commands: Vec<String>,
 }
 
-/// Faults to which a finding was shrunk.
+/// Fault plan to which a finding was shrunk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ShrunkPlan {
     /// Name of the regression file in the run directory.
     pub file: String,
-    /// True if the finding needs each of the faults.
+    /// True if the finding needs every fault of the plan.
     pub minimal: bool,
-    /// The faults.
+    /// Faults of the plan.
     pub faults: Vec<Bar>,
 }
 
@@ -78,7 +78,7 @@ pub(super) fn all(sources: &Sources<'_>, runs: &[Run<'_>]) -> Vec<Finding> {
         .collect()
 }
 
-/// Returns a line if there was no room for the whole timelines of some findings.
+/// Returns a line about findings whose recorded timelines were cut, if there are any.
 pub(super) fn shortened(sources: &Sources<'_>, findings: &[Finding]) -> Option<String> {
     let is_short = |finding: &&Finding| {
         let recorded = sources.scenes.contains_key(&finding.id);
@@ -86,11 +86,12 @@ pub(super) fn shortened(sources: &Sources<'_>, findings: &[Finding]) -> Option<S
     };
     let short = findings.iter().filter(is_short).count();
     (short > 0).then(|| {
-        format!("the whole timelines of {short} findings: those of the others fill the {ENTRIES_MAX} lines and messages of a report")
+        format!("the whole timelines of {short} findings, because other timelines fill the {ENTRIES_MAX} lines and messages of a report")
     })
 }
 
-/// Returns a finding. `left` is the number of entries of recorded timelines for which there is room.
+/// Returns a finding. `left` is the number of lines and messages of recorded timelines that still fit into the
+/// report.
 fn of(
     sources: &Sources<'_>,
     runs: &[Run<'_>],
@@ -160,7 +161,7 @@ fn nodes(header: &run::Header) -> Vec<String> {
     header.nodes.iter().map(|node| clip(node, NAME_CHARS_MAX)).collect()
 }
 
-/// Reads the plan of a regression file.
+/// Returns the plan in a regression file.
 fn plan(file: &str, value: &serde_json::Value, sources: &Sources<'_>) -> ShrunkPlan {
     let entries = value.get("plan").and_then(serde_json::Value::as_array);
     let header = sources.run.header;

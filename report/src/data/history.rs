@@ -1,4 +1,4 @@
-//! Older runs of the world: what became of each finding since.
+//! Older runs of the world, and the status of each finding compared with them.
 
 use everett_explorer::run::{Cost, Merged, Tally};
 use everett_streams::Seed;
@@ -10,10 +10,10 @@ use super::{Run, Sources};
 use crate::clip::clip;
 use crate::findability::{Observation, Outlook, outlook};
 
-/// A run to compare with.
+/// Older run with which the report compares.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OlderRun {
-    /// The folder, as it was named.
+    /// Run directory, as the operator named it.
     pub run: String,
     /// Seed.
     pub seed: Seed,
@@ -23,7 +23,7 @@ pub struct OlderRun {
     pub findings: u64,
     /// CPU time, in nanoseconds.
     pub cpu_ns: u64,
-    /// True if it explored the same world, image and fault table.
+    /// True if the run explored the same world, image and fault table.
     pub same: bool,
 }
 
@@ -40,33 +40,34 @@ impl OlderRun {
     }
 }
 
-/// Returns a line for each older run whose world has another name: its findings say little about this world.
+/// Returns a line for each older run whose world has another name. Its findings say little about this world.
 pub(super) fn other_worlds(sources: &Sources<'_>) -> Vec<String> {
     let of = |run: &Run<'_>| clip(&world_name(&run.header.world_file), NAME_CHARS_MAX);
     let now = of(&sources.run);
     let others = sources.older.iter().filter(|run| of(run) != now);
     others
-        .map(|run| format!("a history of one world: the older run {} explored {}", run.name, of(run)))
+        .map(|run| format!("a comparison within one world: the older run {} explored {}", run.name, of(run)))
         .collect()
 }
 
-/// Status of a problem in this run, compared with older runs.
+/// Status of a finding compared with older runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// No older run shows it.
+    /// No older run shows the finding.
     New,
-    /// This run and the one before it show it.
+    /// This run and the one before it show the finding.
     Ongoing,
-    /// This run shows it again, after a run without it. Or this run does not show it, and the clean time is too short
-    /// to be confident that it is gone.
+    /// This run shows the finding again after a run without it. Or this run does not show it, but the clean time is
+    /// too short to be confident that it is gone.
     Rare,
-    /// Older runs show it, this one does not, and the clean time is enough to be confident that it is gone.
+    /// Older runs show the finding, but this run does not. The clean time is long enough to be confident that it is
+    /// gone.
     Resolved,
 }
 
 impl Status {
-    /// Returns the status of a problem that at least one run shows. `None` without older runs.
+    /// Returns the status of a finding that at least one run shows. `None` without older runs.
     pub(super) fn of(seen: &[Observation], outlook: &Outlook) -> Option<Status> {
         let (now, older) = seen.split_last()?;
         let before = older.last()?;
@@ -97,25 +98,25 @@ impl Status {
 /// Finding of older runs that this run does not show.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Gone {
-    /// Name of the property.
+    /// Name of the violated property.
     pub property: String,
     /// Signature, which all hits of the finding share.
     pub signature: String,
-    /// Description of the first hit in the last run that shows it.
+    /// Description of the first hit in the last run that shows the finding.
     pub text: String,
-    /// The last run that shows it.
+    /// Last run that shows the finding.
     pub run: String,
-    /// Number of the finding in that run.
+    /// Number of the finding in `run`.
     pub id: u32,
-    /// `resolved` or `rare`.
+    /// Status: `resolved` or `rare`.
     pub status: Status,
-    /// How often it is found, in CPU nanoseconds.
+    /// How often runs show the finding, with costs in CPU nanoseconds.
     pub cpu: Outlook,
-    /// How often it is found, in instructions.
+    /// How often runs show the finding, with costs in instructions.
     pub instructions: Outlook,
 }
 
-/// Returns the findings of older runs that this run does not show, the latest first.
+/// Returns the findings of older runs that this run does not show, latest first.
 pub(super) fn gone(sources: &Sources<'_>, runs: &[Run<'_>]) -> Vec<Gone> {
     let mut gone: Vec<Gone> = Vec::new();
     for run in sources.older.iter().rev() {
@@ -143,13 +144,13 @@ pub(super) fn gone(sources: &Sources<'_>, runs: &[Run<'_>]) -> Vec<Gone> {
     gone
 }
 
-/// Returns how many branches and which subtrees of a run show a finding. `None` if no branch does.
+/// Returns the branches and subtrees of a run that show a finding. `None` if none do.
 pub(super) fn tally<'m>(merged: &'m Merged, key: &(String, String)) -> Option<&'m Tally> {
     let id = merged.finding_of(key)?;
     merged.findings().iter().find(|finding| finding.id == id).map(|finding| &finding.tally)
 }
 
-/// Returns what each run observed of a problem, in one unit of cost.
+/// Returns what each run observed of a finding, with costs in one unit.
 pub(super) fn observed<'m>(
     runs: &[Run<'m>],
     tally: impl Fn(&'m Merged) -> Option<&'m Tally>,

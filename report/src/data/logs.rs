@@ -1,4 +1,4 @@
-//! Logs of branches without a finding, for the map.
+//! Logs of branches without a finding, for the map of branches.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,19 @@ use super::Sources;
 use super::limits::LOG_LINES_MAX;
 use crate::scene::{Event, Scene};
 
-/// Output on the timeline of a branch, from the root moment to its end: its own lines, and those of the branches that it
+/// Log of a timeline from the root moment to the end of a branch: lines of the branch and of the branches that it
 /// extends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Log {
-    /// The branch.
+    /// Number of the branch.
     pub branch: u64,
-    /// Lines, in the order of vtime. Nodes are positions in the summary's list.
+    /// Lines in the order of vtime. A node is an index into the summary's list.
     pub events: Vec<Event>,
-    /// Number of earlier lines that a bound left out.
+    /// Number of earlier lines that were dropped because of a bound.
     pub left_out: u64,
 }
 
-/// Returns the recorded logs, with the last lines of each: all of them have [`LOG_LINES_MAX`] lines at most.
+/// Returns the recorded logs. Together they have at most [`LOG_LINES_MAX`] lines, the last lines of each log.
 pub(super) fn all(sources: &Sources<'_>) -> Vec<Log> {
     bounded(&sources.logs)
 }

@@ -1,15 +1,22 @@
 //! The report as data: what the page shows, and what `everett report --data` prints.
 //!
-//! - `summary`: the exploration and its verdict; `world_name`: the name of its world
-//! - `recordings`: timelines that were recorded; `logs`: logs of branches without a finding
-//! - `properties`, and `unreached`: those that were never reached
-//! - `finding`: findings with their scenes; `history`: older runs, and what became of their findings; `causality`: where
-//!   findings were decided
-//! - `tree`: figures of branches; `coverage`: growth, estimates, the matrix of faults and phases; `code`: executed code
+//! - `causality`: steps that decided findings
+//! - `code`: executed code
+//! - `coverage`: growth, estimates, the matrix of faults and phases
+//! - `finding`: findings with their scenes
+//! - `history`: older runs, and the status of findings
+//! - `limits`: bounds of the data
+//! - `logs`: logs of branches without a finding
+//! - `properties`: results of all properties
+//! - `recordings`: timelines that were recorded at the end of the exploration
+//! - `summary`: the exploration and its verdict
+//! - `tree`: figures of branches
+//! - `unreached`: properties that were never reached
+//! - `world_name`: name of the world
 //!
 //! Not here: how the report looks (`crate::page`). `docs/report-data.md` describes every field.
 //!
-//! **Invariant.** All lists are bounded, whatever run directories hold: see [`limits`].
+//! **Invariant.** All lists are bounded, whatever a run directory holds: see [`limits`].
 
 mod causality;
 mod code;
@@ -52,72 +59,75 @@ use crate::scene::Scene;
 /// Version of the format of the data.
 pub const DATA_VERSION: u32 = 1;
 
-/// A run directory that was read.
+/// Run directory, as it was read.
 #[derive(Debug, Clone, Copy)]
 pub struct Run<'r> {
-    /// The folder, as commands name it.
+    /// Path of the run directory, as the operator named it.
     pub name: &'r str,
-    /// Description of the exploration.
+    /// Header of the exploration.
     pub header: &'r Header,
-    /// Merged results.
+    /// Merged results of the branches.
     pub merged: &'r Merged,
 }
 
-/// Everything that a report is made of.
+/// Inputs of a report.
 #[derive(Debug)]
 pub struct Sources<'r> {
-    /// The run.
+    /// Run that the report is about.
     pub run: Run<'r>,
-    /// Figures of its branches.
+    /// Figures of the run's branches.
     pub branches: &'r Branches,
-    /// Its summary.
+    /// Summary of the run.
     pub report: &'r Report,
-    /// Older runs, the oldest first.
+    /// Older runs, oldest first.
     pub older: &'r [Run<'r>],
-    /// Kinds of faults that the world file enables; empty if it cannot be read, or has changed since.
+    /// Kinds of faults that the world file enables. Empty if the file is unreadable or has changed since the
+    /// exploration.
     pub enabled: &'r [String],
-    /// Regression files in the run directory, by the number of their finding, each with its file name.
+    /// Regression files in the run directory, with their file names. The key is the number of the finding.
     pub regressions: BTreeMap<u32, (String, serde_json::Value)>,
-    /// Recorded timelines, by the number of their finding. They replace the evidence of the run directory.
+    /// Recorded timelines of findings. The key is the number of the finding. They replace the evidence in the run
+    /// directory.
     pub scenes: BTreeMap<u32, Scene>,
-    /// Recorded timelines of branches without a finding, by branch.
+    /// Recorded timelines of branches without a finding. The key is the number of the branch.
     pub logs: BTreeMap<u64, Scene>,
-    /// How the recording at the end of the exploration went, if it was asked for.
+    /// Outcome of recording at the end of the exploration. `None` if it was not requested.
     pub recordings: Option<Recordings>,
-    /// Causalities of findings, by the number of their finding.
+    /// Causalities of findings. The key is the number of the finding.
     pub causalities: BTreeMap<u32, everett_explorer::causality::Causality>,
-    /// Faults that begin on a branch, as lines of a plan, by branch. Branches may be missing.
+    /// Faults that begin on a branch, as lines of a fault plan. The key is the number of the branch. Branches may be
+    /// missing.
     pub plans: BTreeMap<u64, Vec<serde_json::Value>>,
-    /// Executed edges of code.
+    /// Executed edges of code. `None` if no files of edges were given.
     pub code: Option<Code>,
     /// Parameters of the statistics.
     pub terms: Terms,
 }
 
-/// The report as data.
+/// Report as data.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Data {
     /// Version of the format: [`DATA_VERSION`].
     pub data_version: u32,
-    /// The exploration, its size and its verdict.
+    /// Exploration as a whole, with its size and verdict.
     pub summary: Summary,
-    /// All properties.
+    /// All properties with their results.
     pub properties: Vec<Property>,
     /// Findings of this run.
     pub findings: Vec<Finding>,
     /// Findings of older runs that this run does not show.
     pub gone: Vec<Gone>,
-    /// Older runs, the oldest first.
+    /// Older runs, oldest first.
     pub older: Vec<OlderRun>,
-    /// Branches, as columns.
+    /// Figures of branches, as columns.
     pub tree: Tree,
     /// Logs of branches without a finding.
     pub logs: Vec<Log>,
     /// Coverage, estimates and gaps.
     pub coverage: CoverageData,
-    /// Executed code, if edges were recorded.
+    /// Executed code. `None` if no edges were recorded.
     pub code: Option<Code>,
-    /// What the report lacks because of a bound or a failure, a line each.
+    /// Parts that the report lacks because of a bound or a failure, one line each.
     pub missing: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! All properties: failed, passed, never reached.
+//! Results of all properties: failed, passed, never reached.
 
 use std::collections::BTreeSet;
 
@@ -13,28 +13,28 @@ use super::{Run, Sources};
 use crate::clip::clip;
 use crate::findability::outlook;
 
-/// A property and its result.
+/// Property with its result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Property {
     /// Name.
     pub name: String,
-    /// Origin: `built in`, `never`, `eventually`, `sometimes`, `test command`, or the kind of an assertion: `Always`,
-    /// `AlwaysOrUnreachable`, `Sometimes`, `Reachable` or `Unreachable`.
+    /// Kind of the property: `built in`, `never`, `eventually`, `sometimes` or `test command`. For an assertion of a
+    /// program: `Always`, `AlwaysOrUnreachable`, `Sometimes`, `Reachable` or `Unreachable`.
     pub kind: String,
     /// Result.
     pub state: State,
-    /// Reason why it was never reached; empty otherwise.
+    /// Reason why the property was never reached. Empty if it was reached.
     pub why: String,
-    /// Status of its failures in comparison with older runs. `None` if no run shows a failure, or without older runs.
+    /// Status of its failures compared with older runs. `None` without older runs, or if no run shows a failure.
     pub status: Option<Status>,
-    /// Number of branches with a violation. For `sometimes`, test commands and assertions that hold: number of branches
-    /// with a success.
+    /// Number of branches that violate the property. If none does, for `sometimes`, test commands and assertions:
+    /// number of branches with a success.
     pub branches: u64,
-    /// Branch on which it holds.
+    /// Number of a branch on which the property holds.
     pub example: Option<u64>,
-    /// First branch on which it fails.
+    /// Number of the first branch on which the property fails.
     pub counterexample: Option<u64>,
-    /// Findings of it in this run.
+    /// Numbers of this run's findings of the property.
     pub findings: Vec<u32>,
 }
 
@@ -42,21 +42,20 @@ pub struct Property {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// It is violated on a branch.
+    /// A branch violates the property.
     Failed,
-    /// It was judged and never violated. For `sometimes` and test commands: it happened.
+    /// The property was judged and never violated. For `sometimes` and test commands: it happened.
     Passed,
-    /// No branch had what it judges. For `sometimes` and test commands: it never happened.
+    /// No branch had anything that the property judges. For `sometimes` and test commands: it never happened.
     NeverReached,
 }
 
-/// Returns all properties: failures first, then those never reached, then those that failed in older runs, then the
-/// others.
+/// Returns all properties in this order: failed, never reached, failed in older runs, others.
 pub(super) fn all(sources: &Sources<'_>, runs: &[Run<'_>]) -> Vec<Property> {
     let world = &sources.run.header.world;
     let mut names = declared(world);
     let assertions: BTreeSet<&str> = sources.report.assertions.iter().map(|one| one.name.as_str()).collect();
-    // A finding may be of a property that the header does not list.
+    // Findings may be of properties that the header does not list.
     for name in runs.iter().flat_map(|run| run.merged.properties().keys()) {
         if names.iter().all(|(known, _)| known != name) && !assertions.contains(name.as_str()) {
             names.push((name.clone(), BUILT_IN.to_owned()));
@@ -101,7 +100,7 @@ fn judged(sources: &Sources<'_>, runs: &[Run<'_>], name: String, kind: String) -
         };
         sources.branches.all.iter().position(fits).map(|branch| branch as u64)
     };
-    // Most properties have judged a branch with checks, so it is the better example.
+    // Prefers a branch with checks, because most properties have judged it.
     let example = match state {
         State::NeverReached => None,
         _ => holds(true).or_else(|| if of_checks { None } else { holds(false) }),
@@ -120,7 +119,7 @@ fn judged(sources: &Sources<'_>, runs: &[Run<'_>], name: String, kind: String) -
     }
 }
 
-/// Returns an assertion of a program.
+/// Returns an assertion of a program as a property.
 fn asserted(sources: &Sources<'_>, runs: &[Run<'_>], one: &Asserted) -> Property {
     let judged = judged(sources, runs, one.name.clone(), one.kind.name().to_owned());
     let (state, why) = match one.verdict {
@@ -137,7 +136,7 @@ fn asserted(sources: &Sources<'_>, runs: &[Run<'_>], one: &Asserted) -> Property
         state,
         why,
         branches: if failed { one.failed } else { one.held },
-        // A branch on which an assertion holds is known only if none violates it.
+        // For a violated assertion, `first` is a branch that violates it.
         example: one.first.filter(|_| !failed),
         counterexample: one.first.filter(|_| failed),
         findings: if failed { judged.findings } else { Vec::new() },
@@ -145,7 +144,7 @@ fn asserted(sources: &Sources<'_>, runs: &[Run<'_>], one: &Asserted) -> Property
     }
 }
 
-/// Returns what should happen: `sometimes` properties, and test commands, which should succeed.
+/// Returns properties that should happen: `sometimes` properties, and test commands, which should succeed.
 fn wanted(sources: &Sources<'_>) -> Vec<Property> {
     let report = sources.report;
     let of = |name: &str, kind: &str, why: String, branches: u64, first: Option<u64>| Property {

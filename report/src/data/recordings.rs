@@ -1,4 +1,4 @@
-//! Recording of timelines at the end of an exploration, as `recorded.json` in the run directory keeps it.
+//! Outcome of recording timelines at the end of an exploration, as stored in `recorded.json` in the run directory.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +6,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::scene::Scene;
 
-/// Result of the recording at the end of an exploration.
+/// Outcome of recording timelines at the end of an exploration.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recordings {
     /// Budget of host time, in nanoseconds.
     pub budget_ns: u64,
-    /// Host time that was used, in nanoseconds.
+    /// Host time that recording took, in nanoseconds.
     pub host_ns: u64,
-    /// Findings with a recorded timeline.
+    /// Numbers of findings with a recorded timeline.
     pub recorded: Vec<u32>,
-    /// Other branches with a recorded timeline: those that were the first to reach the most points.
+    /// Other branches with a recorded timeline. They were the first to reach the most points of coverage.
     pub branches: Vec<u64>,
-    /// Findings for which the budget did not suffice, or that are beyond the bound of a report.
+    /// Numbers of findings that were not recorded, because the budget ran out or a report has no place for them.
     pub left_out: Vec<u32>,
     /// Branches whose replay differed from the exploration.
     pub different: Vec<Different>,
@@ -30,14 +30,14 @@ pub struct Recordings {
 pub struct Different {
     /// Number of the branch.
     pub branch: u64,
-    /// Findings that it was the first to show.
+    /// Numbers of findings that the branch was the first to show.
     pub findings: Vec<u32>,
-    /// The difference, in words.
+    /// How the replay differed, in words.
     pub why: String,
 }
 
 impl Recordings {
-    /// Returns the result as it is now that these timelines are recorded: some may have been recorded later.
+    /// Returns the outcome, updated for the timelines in `scenes`: later commands may have recorded more.
     pub(super) fn now(&self, scenes: &BTreeMap<u32, Scene>) -> Recordings {
         let mut now = self.clone();
         now.left_out.retain(|finding| !scenes.contains_key(finding));
@@ -50,7 +50,7 @@ impl Recordings {
 mod tests {
     use super::*;
 
-    /// `everett replay --record` records a timeline later, and a file may have gone.
+    /// `everett replay --record` records timelines later, and files may have been removed.
     #[test]
     fn timelines_count_by_the_files_that_are_there() {
         let at_the_end = Recordings {

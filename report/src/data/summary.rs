@@ -1,4 +1,4 @@
-//! The exploration, its size, and the verdict in one sentence.
+//! Summary of the exploration: its size, and the verdict in one sentence.
 
 use crate::exploration::figures::{count, counted, percent};
 use crate::exploration::final_phases;
@@ -16,12 +16,12 @@ use crate::clip::clip;
 /// Maximum number of properties that the verdict names.
 const NAMED: usize = 3;
 
-/// The exploration as a whole.
+/// Exploration as a whole.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
-    /// The run directory, as commands name it.
+    /// Run directory, as the operator named it.
     pub run: String,
-    /// Name of the world: that of the world file, or of its folder if the file is called `world.toml`.
+    /// Name of the world: the name of the world file, or of its folder if the file is called `world.toml`.
     pub world: String,
     /// Path of the world file.
     pub world_file: String,
@@ -29,29 +29,29 @@ pub struct Summary {
     pub nodes: Vec<String>,
     /// Seed.
     pub seed: Seed,
-    /// Engine.
+    /// Name of the engine.
     pub engine: String,
     /// True if the engine is exact.
     pub exact: bool,
-    /// Strategy.
+    /// Name of the strategy.
     pub strategy: String,
-    /// True unless the strategy is `uniform`. If true, rates hold for this search only.
+    /// True if the strategy is not `uniform`. Rates then hold for this search only.
     pub adaptive: bool,
     /// Version of Everett.
     pub everett: String,
-    /// Version of the machine.
+    /// Machine version.
     pub machine: String,
     /// Identity of the image.
     pub image: String,
     /// Identity of the exploration.
     pub identity: String,
-    /// How it ended, in words. An exploration without a recorded end is running, or was killed.
+    /// Reason for the end, in words. Without a recorded end, it says that the exploration is running or was killed.
     pub end: String,
     /// Verdict, in one sentence.
     pub verdict: String,
-    /// How sure one can be of the verdict, in one or two sentences.
+    /// How much the verdict proves, in one or two sentences.
     pub sure: String,
-    /// Confidence of the report's bounds, between 0 and 1.
+    /// Confidence of the report's bounds, from 0 to 1.
     pub confidence: f64,
     /// Number of branches.
     pub branches: u64,
@@ -59,27 +59,27 @@ pub struct Summary {
     pub subtrees: u64,
     /// Number of branches with checks.
     pub checked: u64,
-    /// Number of branches that could not be run to their end.
+    /// Number of branches that did not run to their end.
     pub broken: u64,
-    /// Number of faults that were applied.
+    /// Number of applied faults.
     pub faults: u64,
     /// Explored vtime, in nanoseconds.
     pub vtime_ns: u64,
     /// CPU time, in nanoseconds.
     pub cpu_ns: u64,
-    /// Instructions.
+    /// Number of explored instructions.
     pub instructions: u64,
-    /// Part of the instructions that final phases took.
+    /// Part of `instructions` that final phases took. A final phase is what follows the segment of a checked branch.
     pub final_phases: FinalPhases,
-    /// The same in a sentence, if a branch had checks.
+    /// Sentence about `final_phases`. `None` if no branch had checks.
     pub final_phases_told: Option<String>,
-    /// Host time since the exploration was last started, in nanoseconds, if it has ended.
+    /// Host time from the last start of the exploration to its end, in nanoseconds. `None` if it has not ended.
     pub host_ns: Option<u64>,
-    /// Limits under which it was last started; `None` if they are unknown.
+    /// Limits at the last start of the exploration. `None` if they are unknown.
     pub budget: Option<Budget>,
-    /// Timelines that were recorded at its end; `None` if none were asked for.
+    /// Outcome of recording at the end of the exploration. `None` if it was not requested.
     pub recordings: Option<Recordings>,
-    /// Vtime that one second of CPU time explored, in seconds.
+    /// Speed: seconds of vtime per second of CPU time.
     pub speed: f64,
     /// Branches per minute of CPU time.
     pub branches_per_cpu_min: f64,
@@ -89,9 +89,9 @@ pub struct Summary {
     pub never_reached: u64,
     /// Number of properties that passed.
     pub passed: u64,
-    /// Digest of the results.
+    /// Digest of the merged results.
     pub digest: String,
-    /// Digest of the records.
+    /// Digest of the records of branches.
     pub chain: String,
 }
 
@@ -149,7 +149,7 @@ impl Summary {
     }
 }
 
-/// Returns the confidence of the report as a percentage.
+/// Formats a confidence as a percentage.
 pub(crate) fn confidence(p: f64) -> String {
     let percent = p * 100.0;
     if (percent - percent.round()).abs() < 1e-6 {
@@ -190,7 +190,7 @@ fn verdict(findings: &[Finding], gone: &[Gone], never: u64) -> String {
     parts.join("; ") + "."
 }
 
-/// Returns how sure one can be of the verdict, in one or two sentences.
+/// Returns how much the verdict proves, in one or two sentences.
 fn sure(sources: &Sources<'_>, findings: &[Finding]) -> String {
     let worth = &sources.report.worth;
     let states = sources.report.coverage.first();

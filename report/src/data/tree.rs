@@ -1,4 +1,4 @@
-//! Branches as columns of numbers: compact, and quick to read for a page with 100,000 of them.
+//! Branches as columns of numbers. The format is compact, and a page with 100,000 branches reads it quickly.
 
 use everett_explorer::run::Header;
 use everett_explorer::run::branches::Branch;
@@ -8,30 +8,32 @@ use super::Sources;
 use super::limits::BRANCHES_MAX;
 use crate::scene::Bar;
 
-/// Maximum number of faults that are listed for a branch.
+/// Maximum number of faults that are listed for one branch.
 const FAULTS_MAX: usize = 32;
 
-/// The branch can be extended.
+/// Flag: other branches can continue from the end of this branch.
 const OPEN: u8 = 1;
-/// Checks followed the branch.
+/// Flag: checks followed the branch.
 const CHECKED: u8 = 2;
-/// The branch could not be run to its end.
+/// Flag: the branch did not run to its end.
 const BROKEN: u8 = 4;
 
-/// Branches as columns: entry n of a column is about branch n. `fault_kinds`, `findings` and `plans` are no columns.
+/// Branches as columns: entry n of a column belongs to branch n. `fault_kinds`, `findings` and `plans` are not
+/// columns.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Tree {
     /// Vtime of the root moment, in nanoseconds.
     pub root_ns: u64,
-    /// Length of a branch, in nanoseconds.
+    /// Length of a segment, which most branches have, in nanoseconds.
     pub segment_ns: u64,
-    /// Length of a timeline after the root moment, in nanoseconds.
+    /// Maximum length of a timeline after the root moment, in nanoseconds.
     pub horizon_ns: u64,
-    /// Branch that the branch extends; -1 for the root moment.
+    /// Number of the branch from whose end this branch continues. -1 for the root moment.
     pub from: Vec<i64>,
-    /// Number of the branch's last fork. The path of a branch consists of `begin_ns` and `child` of its ancestors and itself.
+    /// Number that distinguishes the branch from other branches of the same fork. The path of a branch consists of
+    /// `begin_ns` and `child` of its ancestors and itself.
     pub child: Vec<u64>,
-    /// Vtime of the branch's beginning after the root moment, in nanoseconds.
+    /// Vtime at which the branch begins, counted from the root moment, in nanoseconds.
     pub begin_ns: Vec<u64>,
     /// Length of the branch, in nanoseconds.
     pub length_ns: Vec<u64>,
@@ -39,26 +41,27 @@ pub struct Tree {
     pub cpu_ms: Vec<u64>,
     /// Cost of the branch, in millions of instructions.
     pub instructions_m: Vec<u64>,
-    /// Part of this cost that its final phase took, in millions of instructions; 0 without checks.
+    /// Part of `instructions_m` that the branch's final phase took. 0 without checks.
     pub final_m: Vec<u64>,
     /// Number of faults that were applied on the branch.
     pub faults: Vec<u64>,
-    /// Kinds of these faults, as bits: bit i is the i-th of `fault_kinds`.
+    /// Kinds of the applied faults, as bits: bit i stands for entry i of `fault_kinds`.
     pub kinds: Vec<u32>,
     /// Names of kinds of faults.
     pub fault_kinds: Vec<String>,
     /// Number of coverage points that no earlier branch reached.
     pub new_points: Vec<u64>,
-    /// Sum of 1 if branches can continue from its end, 2 if checks followed it, and 4 if it broke.
+    /// Sum of flags: 1 if branches can continue from its end, 2 if checks followed it, 4 if it did not run to its
+    /// end.
     pub flags: Vec<u8>,
-    /// Pairs of a branch and a finding that it shows.
+    /// Pairs of the number of a branch and the number of a finding that it shows.
     pub findings: Vec<(u64, u32)>,
-    /// Pairs of a branch and the faults that begin on it, in words. Branches without faults are missing; in a long
-    /// run, also branches without a finding.
+    /// Pairs of the number of a branch and the faults that begin on it, in words. Branches without faults are
+    /// missing. In a long run, branches without a finding are also missing.
     pub plans: Vec<(u64, Vec<String>)>,
 }
 
-/// Returns faults in words.
+/// Describes faults of a plan in words.
 fn told(header: &Header, lines: &[serde_json::Value]) -> Vec<String> {
     let bars =
         lines.iter().take(FAULTS_MAX).filter_map(|line| Bar::of_entry(&header.nodes, header.root_ns, line));

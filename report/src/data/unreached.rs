@@ -1,4 +1,4 @@
-//! Properties that no branch could violate so far, because none had what they judge.
+//! Properties that no branch has been able to violate, because no branch had checks, histories or other input for them.
 
 use std::collections::BTreeSet;
 
@@ -8,14 +8,14 @@ use everett_explorer::property::builtin;
 use everett_explorer::run::{Header, Merged};
 use serde_json::Value;
 
-/// Origin of the properties that every world has.
+/// Kind of the properties that every world has.
 pub(super) const BUILT_IN: &str = "built in";
 /// Properties that only histories of operations can violate.
 const OF_HISTORIES: [&str; 3] = [builtin::LINEARIZABILITY, builtin::LOST_WRITE, builtin::BAD_HISTORY];
 /// Properties that only checks can violate.
 const OF_CHECKS: [&str; 2] = [builtin::FAILED_CHECK, builtin::NOT_CALM];
 
-/// Returns the properties of a recorded world that branches may violate, each with its origin: `built in`, `never` or
+/// Returns the properties of a recorded world that branches can violate, with their kind: `built in`, `never` or
 /// `eventually`.
 pub(super) fn declared(world: &Value) -> Vec<(String, String)> {
     let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -39,16 +39,16 @@ pub(super) fn declared(world: &Value) -> Vec<(String, String)> {
     names
 }
 
-/// True if only checks can violate a property of this name and origin.
+/// True if only checks can violate this property.
 pub(super) fn is_of_checks(name: &str, origin: &str) -> bool {
     origin == "eventually" || origin == BUILT_IN && OF_CHECKS.contains(&name)
 }
 
-/// Returns the reason why no branch could violate a property of this name and origin, if none could.
+/// Returns the reason why no branch was able to violate this property. `None` if a branch was.
 pub(super) fn why(name: &str, origin: &str, merged: &Merged) -> Option<&'static str> {
     let totals = merged.totals();
     match () {
-        () if merged.branches() == 0 => Some("no branch was run"),
+        () if merged.branches() == 0 => Some("no branch has run"),
         () if origin == BUILT_IN && OF_HISTORIES.contains(&name) && totals.histories == 0 => {
             Some("no branch had a history of operations")
         }
@@ -57,8 +57,8 @@ pub(super) fn why(name: &str, origin: &str, merged: &Merged) -> Option<&'static 
     }
 }
 
-/// Returns the properties that were never reached, each with the reason: what [`Data`](super::Data) calls so.
-/// `sometimes` has the declared properties of that kind. The time of a call grows with the number of coverage points.
+/// Returns the properties that were never reached, with the reasons. `sometimes` lists the declared `sometimes`
+/// properties. The time of a call grows with the number of coverage points.
 #[must_use]
 pub fn unreached(header: &Header, merged: &Merged, sometimes: &[String]) -> Vec<(String, String)> {
     let judged = declared(&header.world).into_iter().filter_map(|(name, origin)| {

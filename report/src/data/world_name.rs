@@ -1,9 +1,10 @@
-//! The name of a world.
+//! Name of a world, taken from the path of its file.
 
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// Returns the name of a world: that of its file without the extension, or of the file's folder if that is `world`.
+/// Returns the name of a world: the file name without its extension. If that is `world`, the name of the file's
+/// folder.
 #[must_use]
 pub fn world_name(file: &str) -> String {
     let path = Path::new(file);

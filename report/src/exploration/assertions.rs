@@ -1,4 +1,4 @@
-//! Verdicts on the SDK's assertions over an exploration.
+//! Verdicts on the SDK's assertions after an exploration.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use everett_explorer::coverage::{Coverage, Outcome, Point};
 use everett_explorer::sdk::AssertionKind;
 
-/// An assertion with what became of it.
+/// Assertion of a program, with its verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Asserted {
     /// Name.
@@ -16,11 +16,11 @@ pub struct Asserted {
     pub kind: AssertionKind,
     /// Verdict.
     pub verdict: Verdict,
-    /// Number of branches on whose path it was evaluated and its condition held.
+    /// Number of branches on whose path the condition was evaluated and held.
     pub held: u64,
-    /// Number of branches on whose path it was evaluated and its condition did not hold.
+    /// Number of branches on whose path the condition was evaluated and failed.
     pub failed: u64,
-    /// First choice with an evaluation that decides the verdict, if there is one.
+    /// Number of the first branch with an evaluation that decides the verdict, if there is one.
     pub first: Option<u64>,
 }
 
@@ -28,18 +28,18 @@ pub struct Asserted {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// It was violated.
+    /// The assertion was violated.
     Failed,
-    /// It should have been reached, or should have held once, and that was never seen.
+    /// The assertion should have been reached, or should have held once, and no branch showed that.
     NeverReached,
-    /// It holds.
+    /// The assertion holds.
     Passed,
 }
 
-/// Returns the assertions that an exploration has seen, in the order of names and kinds.
+/// Returns the assertions that branches reported, ordered by name and kind.
 #[must_use]
 pub fn asserted(coverage: &Coverage) -> Vec<Asserted> {
-    /// Branches, and the first choice among them.
+    /// Number of branches that reached a point, and the first of them.
     #[derive(Default, Clone, Copy)]
     struct Seen(u64, Option<u64>);
     let mut all: BTreeMap<(String, AssertionKind), [Seen; 2]> = BTreeMap::new();

@@ -6,24 +6,24 @@ use super::figures::counted;
 use everett_explorer::composer::Counts;
 use everett_explorer::run::Merged;
 
-/// Command of a test template, over all branches.
+/// Results of a command of a test template, over all branches.
 ///
-/// A command that runs at a fork can end once on each of the children, so there can be more ends than starts.
+/// There can be more ends than starts: a command that runs at a fork can end on each branch after the fork.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TestCommand {
     /// Name of the command.
     pub name: String,
-    /// Number of starts, and of ends by result.
+    /// Number of starts, and number of ends for each result.
     #[serde(flatten)]
     pub counts: Counts,
-    /// First choice on which the command succeeded.
+    /// Number of the first branch on which the command succeeded.
     pub first: Option<u64>,
-    /// Number of branches on which it succeeded.
+    /// Number of branches on which the command succeeded.
     pub branches: u64,
 }
 
 impl TestCommand {
-    /// Returns the commands of an exploration, by name. Empty without a test template.
+    /// Returns the commands of an exploration, ordered by name. Empty without a test template.
     #[must_use]
     pub fn all(merged: &Merged) -> Vec<TestCommand> {
         let commands = merged.commands().all().map(|(name, counts, seen)| TestCommand {
@@ -35,19 +35,19 @@ impl TestCommand {
         commands.collect()
     }
 
-    /// Returns true if the command was started or ended, but never succeeded.
+    /// True if the command ran but never succeeded.
     #[must_use]
     pub fn is_fruitless(&self) -> bool {
         self.counts.succeeded == 0 && !self.is_unused()
     }
 
-    /// Returns true if the command was never started.
+    /// True if the command never started.
     #[must_use]
     pub fn is_unused(&self) -> bool {
         self.counts == Counts::default()
     }
 
-    /// Returns a text with the numbers of starts and failures of a command that never succeeded.
+    /// Describes the starts and failures of a command that never succeeded.
     #[must_use]
     pub fn counts_told(&self) -> String {
         let Counts { started, failed, .. } = self.counts;

@@ -9,24 +9,24 @@ use everett_explorer::run::{Cost, FinalPhases, Merged, Totals};
 pub struct Explored {
     /// Number of branches.
     pub branches: u64,
-    /// Number of branches that start at the root moment. Each heads a subtree.
+    /// Number of branches that start at the root moment. Each begins a subtree.
     pub subtrees: u64,
-    /// Number of branches that were followed by checks.
+    /// Number of branches that checks followed.
     pub checked: u64,
-    /// Number of branches that could not be run to their end.
+    /// Number of branches that did not run to their end.
     pub broken: u64,
-    /// Virtual time, in nanoseconds.
+    /// Explored vtime, in nanoseconds.
     pub vtime_ns: u64,
-    /// CPU time and instructions.
+    /// CPU time and number of instructions.
     pub cost: Cost,
-    /// Part of `cost` that final phases took.
+    /// Part of `cost` that final phases took. A final phase is what follows the segment of a checked branch.
     pub final_phases: FinalPhases,
-    /// Number of instructions that the host actually executed. It is higher than in `cost` if parts were run again, and
-    /// lower if parts were stored.
+    /// Number of instructions that the engine executed. It exceeds the number in `cost` if parts were executed again,
+    /// and is lower if parts were taken from stored moments.
     pub executed: u64,
-    /// Number of faults that were applied.
+    /// Number of applied faults.
     pub faults: u64,
-    /// Number of times that a disk lost unflushed writes when its machine lost power.
+    /// Number of power losses in which a disk lost unflushed writes.
     pub losses: u64,
     /// Size of all logs, in bytes.
     pub log_bytes: u64,

@@ -1,6 +1,6 @@
-//! Numbers for people, with three significant digits and a unit.
+//! Formats numbers for people, with three significant digits and a unit.
 
-/// Formats a count. A count below a million is written in full, with commas.
+/// Formats a count. Counts below a million are written in full, with commas.
 #[must_use]
 pub fn count(n: u64) -> String {
     const NAMES: [(&str, u64); 5] = [
@@ -16,13 +16,13 @@ pub fn count(n: u64) -> String {
     }
 }
 
-/// Formats a count with its noun: `1 branch`, `2 branches`.
+/// Formats a count with its noun, such as `1 branch` or `2 branches`.
 #[must_use]
 pub fn counted(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(n), if n == 1 { one } else { many })
 }
 
-/// Formats a duration in a suitable unit.
+/// Formats a duration in the largest suitable unit.
 #[must_use]
 pub fn duration(ns: u64) -> String {
     const UNITS: [(&str, u64); 6] = [
@@ -33,7 +33,7 @@ pub fn duration(ns: u64) -> String {
         ("us", 1_000),
         ("ns", 1),
     ];
-    // Durations below two minutes are in seconds, which are easier to compare.
+    // Durations below two minutes stay in seconds, which are easier to compare.
     let large = |unit: u64| if unit >= UNITS[1].1 { 2 * unit } else { unit };
     match UNITS.into_iter().find(|(_, unit)| ns >= large(*unit)) {
         Some(("ns", _)) | None => format!("{ns} ns"),
@@ -41,13 +41,13 @@ pub fn duration(ns: u64) -> String {
     }
 }
 
-/// Formats a vtime as in a run's output: seconds since the machine booted.
+/// Formats a vtime as runs print it: in seconds since power-on.
 #[must_use]
 pub fn vtime(ns: u64) -> String {
     format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
 }
 
-/// Formats a share in ppm as a percentage.
+/// Formats a share in parts per million as a percentage.
 #[must_use]
 pub fn percent(ppm: u32) -> String {
     match ppm {
@@ -56,7 +56,7 @@ pub fn percent(ppm: u32) -> String {
     }
 }
 
-/// Formats a rate.
+/// Formats a rate, which has no unit.
 #[must_use]
 pub fn rate(rate: f64) -> String {
     match rate {

@@ -1,23 +1,23 @@
-//! The part of an exploration's cost that final phases take: waiting for a calm world, and its checks.
+//! Cost of final phases: waiting until the world is at rest, and its checks.
 
 use super::figures::{count, counted, duration};
 use everett_explorer::run::{Cost, FinalPhases, LongestFinal};
 
-/// Returns the part of the instructions, in percent; `None` if there are none.
+/// Returns `part` as a percentage of `whole`. `None` if `whole` is 0.
 #[must_use]
 pub fn percent(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 * 100.0 / whole as f64)
 }
 
-/// Returns a sentence without a full stop on the share of final phases, if a branch had checks. `cost` is that of the
-/// whole exploration.
+/// Returns a clause about the share of final phases in the cost. `cost` is the cost of the whole exploration. `None`
+/// if no branch had checks.
 #[must_use]
 pub fn told(cost: &Cost, finals: &FinalPhases) -> Option<String> {
     let FinalPhases { branches, unknown, sum, longest } = finals;
     let Some(LongestFinal { branch, final_phase }) = longest else {
         return (*unknown > 0).then(|| {
             format!(
-                "the cost of {} is not recorded in this format",
+                "the records do not have the cost of {}",
                 counted(*unknown, "final phase", "final phases")
             )
         });
@@ -34,7 +34,7 @@ pub fn told(cost: &Cost, finals: &FinalPhases) -> Option<String> {
         duration(final_phase.checks.vtime_ns),
     );
     if *unknown > 0 {
-        text += &format!("; that of {} more is not recorded", count(*unknown));
+        text += &format!("; the cost of {} more is not recorded", count(*unknown));
     }
     Some(text)
 }
@@ -57,13 +57,10 @@ mod tests {
                      longest checks take 2.25 min of vtime, after branch 21";
         assert_eq!(told(&cost, &finals).as_deref(), Some(whole));
         let mixed = FinalPhases { unknown: 2, ..finals };
-        assert_eq!(told(&cost, &mixed), Some(format!("{whole}; that of 2 more is not recorded")));
+        assert_eq!(told(&cost, &mixed), Some(format!("{whole}; the cost of 2 more is not recorded")));
         let older = FinalPhases { unknown: 1, ..FinalPhases::default() };
-        assert_eq!(
-            told(&cost, &older).as_deref(),
-            Some("the cost of 1 final phase is not recorded in this format")
-        );
-        // Numbers from files may be anything.
+        assert_eq!(told(&cost, &older).as_deref(), Some("the records do not have the cost of 1 final phase"));
+        // A damaged file may have any numbers.
         let huge = FinalPhase { checks: Span { instructions: u64::MAX, vtime_ns: u64::MAX }, ..final_phase };
         assert!(
             told(&Cost::default(), &FinalPhases { sum: huge, ..finals }).unwrap().contains(" 0 % of all")

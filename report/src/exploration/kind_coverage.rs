@@ -1,4 +1,4 @@
-//! Coverage by kind of points, estimates of the unseen points, and growth.
+//! Coverage of one kind of points: growth, and estimates of unreached points.
 
 use serde::Serialize;
 
@@ -7,28 +7,28 @@ use everett_explorer::coverage::{Coverage, Kind};
 
 const PPM: u128 = 1_000_000;
 
-/// Figures of one kind of points: those that were reached, and estimates of the unseen ones.
+/// Number of reached points of one kind, and estimates of the unreached ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct KindFigures {
-    /// Kind of points.
+    /// Kind of the points.
     pub kind: Kind,
-    /// Number of points that were reached.
+    /// Number of reached points.
     pub points: u64,
     /// Number of points that only one branch reached.
     pub once: u64,
     /// Number of points that were first reached in the last quarter of the branches.
     pub recent: u64,
-    /// Lower bound of the number of unseen points: Chao's estimate.
+    /// Lower bound on the number of unreached points, by Chao's estimator.
     pub more: u64,
-    /// Probability that the next point that is hit is new, in parts of a million: the Good-Turing estimate. `None` if
-    /// no point was reached.
+    /// Probability that the next point that a branch reaches is new, in parts per million, by the Good-Turing
+    /// estimator. `None` if no point was reached.
     pub unseen_ppm: Option<u32>,
 }
 
 /// Coverage of one kind of points.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct KindCoverage {
-    /// Figures of the kind.
+    /// Number of points, and estimates.
     #[serde(flatten)]
     pub figures: KindFigures,
     /// Growth curve.
@@ -40,7 +40,7 @@ pub struct KindCoverage {
 pub struct GrowthPoint {
     /// Number of branches.
     pub branches: u64,
-    /// Number of points that these branches reached.
+    /// Number of points that the first `branches` branches reached.
     pub points: u64,
 }
 
@@ -71,7 +71,7 @@ impl KindCoverage {
     }
 }
 
-/// Returns the number of points after this many branches, according to the last sample at or before that number.
+/// Returns the number of points after `branches` branches, from the last sample at or before that number.
 pub(super) fn points_at(growth: &[GrowthPoint], branches: u64) -> u64 {
     let after = growth.partition_point(|point| point.branches <= branches);
     after.checked_sub(1).and_then(|i| growth.get(i)).map_or(0, |point| point.points)

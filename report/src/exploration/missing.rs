@@ -4,30 +4,31 @@ use serde::Serialize;
 
 use everett_explorer::run::{Merged, Totals};
 
-/// Counts of missing data, by cause. Normally all are 0.
+/// Counts of missing data, by cause. Normally all counts are 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Missing {
-    /// Branches that are recorded but not merged, because an earlier one is missing.
+    /// Number of branches that are recorded but not merged, because an earlier branch is missing.
     pub waiting: u64,
-    /// Branches that could not be run to their end.
+    /// Number of branches that did not run to their end.
     pub broken: u64,
-    /// Branches whose logs were cut off.
+    /// Number of branches whose logs were cut.
     pub logs_cut: u64,
-    /// Branches that reached more points than can be recorded for one.
+    /// Number of branches that reached more points than a record can hold.
     pub deltas_full: u64,
-    /// Times that a point was reached for which coverage had no room.
+    /// Number of times that a branch reached a point for which coverage had no room.
     pub points: u64,
-    /// Branches with the maximum number of hits. They may have had more.
+    /// Number of branches with the maximum number of hits. They may have had more hits.
     pub hits_full: u64,
-    /// Hits of findings for which there was no room.
+    /// Number of hits of findings for which there was no room.
     pub findings: u64,
-    /// Times that a `sometimes` property was seen for which there was no room.
+    /// Number of times that a branch showed a `sometimes` property for which there was no room.
     pub sometimes: u64,
-    /// Events of nodes that the world does not have.
+    /// Number of events of nodes that the world does not have.
     pub strange: u64,
-    /// Lines of operation histories that could not be read.
+    /// Number of unreadable lines of operation histories.
     pub history_problems: u64,
-    /// True if a record could not be merged, and therefore no record after it. This is a defect of Everett.
+    /// True if a record could not be merged, so that later records are not merged either. This is a defect of
+    /// Everett.
     pub stray: bool,
 }
 
@@ -49,7 +50,7 @@ impl Missing {
         }
     }
 
-    /// Returns a line for each cause.
+    /// Returns a line for each cause whose count is not 0.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let Missing { waiting, broken, logs_cut, deltas_full, points, hits_full, .. } = *self;

@@ -1,19 +1,25 @@
-//! Reports of an exploration: findings, coverage and gaps, as JSON and Markdown.
+//! Reports of an exploration as JSON and Markdown: findings, coverage and gaps.
 //!
-//! - `explored`: size of the exploration; `kind_coverage`: coverage and estimates of the unseen points;
-//!   `rated_finding`: findings and their rates
-//! - [`assertions`]: what became of the assertions of programs
-//! - [`final_phases`]: their part of the cost; `thoroughness`: thoroughness of the exploration; `pct_guarantee`: the
-//!   guarantee of random priorities; `commands`: results of test commands; `missing`: data that the report lacks
-//!   because of a bound or a failure
-//! - `figures` and `sparkline`: numbers for people; `span`: texts of guests in Markdown
+//! - [`assertions`]: verdicts on assertions of programs
+//! - `commands`: results of test commands
+//! - `explored`: size of the exploration
+//! - `figures`: numbers formatted for people
+//! - [`final_phases`]: cost of final phases
+//! - `kind_coverage`: coverage and estimates of unreached points
 //! - `markdown`: the report as text
+//! - `missing`: data that the report lacks because of a bound or a failure
+//! - `pct_guarantee`: guarantee of random priorities
+//! - `rated_finding`: findings and their rates
+//! - `span`: texts of guests in Markdown
+//! - `sparkline`: small curves as text
+//! - `thoroughness`: thoroughness of the exploration
 //!
-//! Not here: the data ([`everett_explorer::run`], [`everett_explorer::coverage`]), and the place where reports are written.
+//! Not here: the data ([`everett_explorer::run`], [`everett_explorer::coverage`]), and the files in which reports are
+//! stored.
 //!
 //! **Invariants.**
-//! - No decision of Everett depends on a report, so its figures may be floats.
-//! - In Markdown, texts of worlds and guests are in code spans and blocks that they cannot leave, with control
+//! - No decision of Everett depends on a report, so figures may be floats.
+//! - In Markdown, text from worlds and guests is in code spans and blocks that it cannot leave, with control
 //!   characters escaped.
 
 pub mod assertions;
@@ -50,16 +56,16 @@ use everett_explorer::run::{ExplorationEnd, Header, HistoryCount, Merged};
 /// Format version of reports in JSON.
 pub const REPORT_VERSION: u32 = 1;
 
-/// Parts of a report that come neither from the header nor from records.
+/// Inputs of a report besides the header and the merged records.
 #[derive(Debug, Clone, Copy)]
 pub struct About<'a> {
-    /// Run directory, as commands name it.
+    /// Run directory, as the operator named it.
     pub run: &'a str,
     /// End of the exploration, if it has ended.
     pub end: Option<&'a ExplorationEnd>,
-    /// Number of branches that are recorded but not merged, because an earlier one is missing.
+    /// Number of branches that are recorded but not merged, because an earlier branch is missing.
     pub waiting: u64,
-    /// Gaps of coverage, if known.
+    /// Gaps of coverage. `None` if they are unknown.
     pub gaps: Option<&'a Gaps>,
     /// Names of the declared `sometimes` properties.
     pub sometimes: &'a BTreeSet<String>,
@@ -70,9 +76,9 @@ pub struct About<'a> {
 pub struct Report {
     /// Format version: [`REPORT_VERSION`].
     pub report_version: u32,
-    /// Run directory.
+    /// Run directory, as the operator named it.
     pub run: String,
-    /// Header of the exploration without its world, which is in the run directory.
+    /// Header of the exploration, without its world, which is in the run directory.
     pub header: Header,
     /// End of the exploration. `None` if it is running or was killed.
     pub end: Option<ExplorationEnd>,
@@ -80,41 +86,41 @@ pub struct Report {
     pub explored: Explored,
     /// Thoroughness of the exploration.
     pub worth: Thoroughness,
-    /// Findings.
+    /// Findings with their rates.
     pub findings: Vec<RatedFinding>,
-    /// Coverage by kind of points.
+    /// Coverage for each kind of points.
     pub coverage: Vec<KindCoverage>,
-    /// Guarantee of random priorities. `None` if nodes have none.
+    /// Guarantee of random priorities. `None` if no node has random priorities.
     pub promise: Option<PctGuarantee>,
-    /// Gaps of coverage, if known.
+    /// Gaps of coverage. `None` if they are unknown.
     pub gaps: Option<Gaps>,
-    /// `sometimes` properties that were seen.
+    /// `sometimes` properties that a branch showed.
     pub sometimes: Vec<Sometimes>,
-    /// Declared `sometimes` properties that were not seen.
+    /// Declared `sometimes` properties that no branch showed.
     pub never: Vec<String>,
-    /// Assertions of programs, in the order of names. Empty without any.
+    /// Assertions of programs, ordered by name. Empty without the SDK.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub assertions: Vec<Asserted>,
-    /// Commands of the test template. Empty without one.
+    /// Commands of the test template. Empty without a test template.
     pub commands: Vec<TestCommand>,
     /// Operation histories of clients.
     pub histories: Histories,
     /// Data that this report lacks because of a bound or a failure.
     pub missing: Missing,
-    /// [`Merged::digest`], in hexadecimal digits.
+    /// Digest of the merged results ([`Merged::digest`]), in hexadecimal digits.
     pub digest: String,
-    /// [`Merged::digest_at`] all branches.
+    /// Digest of the records of all branches ([`Merged::digest_at`]), in hexadecimal digits.
     pub chain: String,
 }
 
-/// `sometimes` property that was seen.
+/// `sometimes` property that a branch showed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Sometimes {
     /// Name of the property.
     pub name: String,
-    /// First choice on which it was seen.
+    /// Number of the first branch that showed the property.
     pub first: u64,
-    /// Number of branches on which it was seen.
+    /// Number of branches that showed the property.
     pub branches: u64,
 }
 
@@ -123,9 +129,9 @@ pub struct Sometimes {
 pub struct Histories {
     /// Number of branches with a history.
     pub branches: u64,
-    /// Number of these branches with a key whose verdict is unknown.
+    /// Number of branches whose history has a key with an unknown verdict.
     pub branches_unknown: u64,
-    /// Counts over all histories.
+    /// Counts of operations over all histories.
     pub count: HistoryCount,
 }
 
@@ -152,7 +158,7 @@ impl Report {
             coverage: Kind::ALL
                 .into_iter()
                 .map(|kind| KindCoverage::of(merged.coverage(), kind))
-                // Worlds without the SDK reach none of its points.
+                // Worlds without the SDK reach none of the SDK's points.
                 .filter(|covered| !covered.figures.kind.is_of_sdk() || covered.figures.points > 0)
                 .collect(),
             assertions: asserted(merged.coverage()),

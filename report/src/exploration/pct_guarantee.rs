@@ -1,4 +1,4 @@
-//! The guarantee of random priorities in an exploration under strategy `pct`.
+//! Guarantee of random priorities in an exploration under strategy `pct`.
 
 use std::fmt;
 
@@ -7,28 +7,27 @@ use serde::Serialize;
 use everett_explorer::plan::draw::pct::Guarantee;
 use everett_explorer::run::{Header, Merged};
 
-/// Guarantee of random priorities.
+/// Guarantee of random priorities (PCT): a lower bound on the probability of finding a bug.
 ///
-/// A run is a subtree: its first branch draws priorities from its own random stream. Later branches of the subtree
-/// keep the latencies that have not ended and add others, so they are not independent runs. The number of messages of
-/// a run is the maximum over all timelines, because the times of priority changes are drawn from the whole time up to
-/// the horizon.
+/// In this bound a run is a subtree, whose first branch draws priorities from its own random stream. Later branches
+/// of the subtree keep latencies that have not ended and add others, so they are not independent runs. The bound uses
+/// the maximum number of messages over all timelines, because priorities change at random times up to the horizon.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PctGuarantee {
     /// Parameters of the bound.
     #[serde(flatten)]
     pub guarantee: Guarantee,
-    /// Lower bound of the probability that a run finds the bug. 0 if there is no bound.
+    /// Lower bound on the probability that one run finds the bug. 0 if there is no bound.
     pub probability: f64,
-    /// Lower bound of the probability that at least one run finds the bug.
+    /// Lower bound on the probability that at least one run finds the bug.
     pub accumulated: f64,
-    /// True if a timeline reached the horizon. If none did, a run may have more messages than were counted, and the
-    /// true bound may be lower.
+    /// True if a timeline reached the horizon. Otherwise a run may have more messages than were counted, and the true
+    /// bound may be lower.
     pub whole: bool,
 }
 
 impl PctGuarantee {
-    /// Returns the guarantee of an exploration, or `None` if its nodes have no random priorities.
+    /// Returns the guarantee of an exploration. `None` if no node has random priorities.
     #[must_use]
     pub fn of(header: &Header, merged: &Merged) -> Option<PctGuarantee> {
         let depth = header.world.pointer("/explore/depth").and_then(serde_json::Value::as_u64);

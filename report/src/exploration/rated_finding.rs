@@ -6,57 +6,58 @@ use everett_explorer::coverage::statistics::{Findability, Fraction, Prior};
 use everett_explorer::run::{Cost, Finding, Hit, Merged};
 use everett_explorer::search::Path;
 
-/// The clean time is computed for this probability of missing a bug that is still present: 5 %.
+/// Accepted probability of missing a bug that is still present. The clean time is computed for it.
 const ALPHA: f64 = 0.05;
-/// Unit of rates in CPU time: an hour.
+/// Unit of rates in CPU time: an hour, in nanoseconds.
 const HOUR_NS: f64 = 3.6e12;
 /// Unit of rates in instructions: a trillion.
 const TRILLION: f64 = 1e12;
 
-/// A finding, with its rates.
+/// Finding with its rates.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RatedFinding {
     /// Number of the finding, from 1.
     pub id: u32,
     /// First hit.
     pub hit: Hit,
-    /// Choice with the first hit.
+    /// Number of the branch with the first hit.
     pub first: u64,
-    /// Path of that choice.
+    /// Path of the branch with the first hit.
     pub path: Path,
     /// Number of branches with a hit.
     pub branches: u64,
     /// Number of subtrees with a hit.
     pub subtrees: u64,
-    /// Rates at which it is found.
+    /// Rates at which the search finds this finding.
     pub findable: Findable,
 }
 
-/// Rates at which something is found.
+/// Rates at which the search finds a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Findable {
-    /// True unless the strategy is `uniform`. If true, the rates are those of this search, not of the world.
+    /// True if the strategy is not `uniform`. The rates then hold for this search, not for the world.
     pub adaptive: bool,
     /// Cost of the exploration up to the first hit.
     pub first: Cost,
-    /// Frequency in CPU time. Costs are in nanoseconds, the rate is per hour.
+    /// Rates in CPU time. Costs are in nanoseconds, the rate is per hour.
     pub cpu: Pace,
-    /// Frequency in instructions. The rate is per trillion.
+    /// Rates in instructions. The rate is per trillion.
     pub instructions: Pace,
 }
 
 /// Frequency of hits in one unit of cost.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Pace {
-    /// Cost of all subtrees, each up to its first hit.
+    /// Sum of the costs of all subtrees, each up to its first hit.
     pub time: u64,
     /// Number of subtrees with a hit.
     pub hits: u64,
-    /// Hits per unit.
+    /// Hits per unit of cost.
     pub rate: Option<f64>,
-    /// Mean cost until a hit.
+    /// Mean cost per hit.
     pub mean: Option<u64>,
-    /// Cost without a hit after which a bug that is still present would have been missed with a probability of 5 %.
+    /// Cost without a hit after which a bug that is still present would have been missed with a probability of only 5
+    /// %.
     pub clean: Option<u64>,
 }
 

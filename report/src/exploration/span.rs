@@ -1,31 +1,31 @@
-//! Texts of guests in Markdown, in code spans and blocks that no text can leave.
+//! Puts text from guests into code spans and blocks of Markdown that no text can leave.
 
 use everett_input::text::one_line;
 
 /// Maximum length of a path that is shown in full, in bytes.
 const PATH_BYTES_MAX: usize = 200;
 
-/// Returns a code span.
+/// Returns a code span with a text.
 pub(super) fn code(text: &str) -> String {
     let text = one_line(text);
     if text.is_empty() {
         return "(empty)".to_owned();
     }
     let fence = "`".repeat(longest_run(&text) + 1);
-    // A backtick at an end would join the fence. If the text had a space at both ends, Markdown would remove both.
+    // A backtick at either end would merge with the fence. If a text has spaces at both ends, Markdown removes both.
     let edge = |c: Option<char>| c == Some('`') || c == Some(' ');
     let pad = if edge(text.chars().next()) || edge(text.chars().last()) { " " } else { "" };
     format!("{fence}{pad}{text}{pad}{fence}")
 }
 
-/// Returns a code span for a table.
+/// Returns a code span for a cell of a table.
 pub(super) fn cell(text: &str) -> String {
-    // A bar ends a cell even in a code span. It cannot be escaped with a backslash, whose effect depends on the
-    // characters before it.
+    // A bar ends a cell even within a code span. A backslash cannot escape it reliably, because its effect depends on
+    // the characters before it.
     code(&one_line(text).replace('|', "\\u{7c}"))
 }
 
-/// Returns a code block of lines.
+/// Returns a code block with these lines.
 pub(super) fn block<'t>(lines: impl IntoIterator<Item = &'t str>) -> String {
     let lines: Vec<String> = lines.into_iter().flat_map(str::lines).map(one_line).collect();
     let run = lines.iter().map(|line| longest_run(line)).max().unwrap_or(0);
@@ -38,7 +38,7 @@ pub(super) fn block<'t>(lines: impl IntoIterator<Item = &'t str>) -> String {
     block + &fence + "\n"
 }
 
-/// Quotes a word for a shell command if necessary.
+/// Quotes a text for a shell command if necessary.
 #[must_use]
 pub fn word(text: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_./:+,@%=".contains(&b);
@@ -49,7 +49,7 @@ pub fn word(text: &str) -> String {
     }
 }
 
-/// Returns a path in a code span. Of a long path, only the first and last fork are shown.
+/// Returns a path in a code span. Of a long path it shows only the first and the last fork.
 pub(super) fn path(path: &everett_explorer::search::Path) -> String {
     let text = path.to_string();
     if text.len() <= PATH_BYTES_MAX {
@@ -78,7 +78,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the text of a code span as CommonMark reads it, or `None` if `span` is not exactly one code span.
+    /// Returns the text of a code span as CommonMark reads it. `None` if `span` is not exactly one code span.
     fn read(span: &str) -> Option<String> {
         let fence = span.len() - span.trim_start_matches('`').len();
         let inner = span.get(fence..span.len().checked_sub(fence)?)?;
@@ -94,7 +94,7 @@ mod tests {
         fn a_span_shows_its_text(text in "[`a\\\\| ]{1,12}|\\PC{1,20}") {
             let expected = one_line(&text);
             let read = read(&code(&text));
-            // A text that consists only of spaces may differ.
+            // A text of only spaces may differ.
             prop_assert!(read.as_ref() == Some(&expected) || expected.trim_matches(' ').is_empty(), "{:?}", read);
         }
 

@@ -1,4 +1,4 @@
-//! Growth curve as one line of text.
+//! Draws a growth curve as one line of text.
 
 use super::kind_coverage::{GrowthPoint, points_at};
 
@@ -6,7 +6,7 @@ const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█
 /// Maximum width of a curve, in characters.
 const WIDTH_MAX: u64 = 24;
 
-/// Returns the curve from its first branches to its last. Empty if there are no samples.
+/// Returns the curve over all branches. Empty if there are no samples.
 pub(super) fn sparkline(growth: &[GrowthPoint]) -> String {
     let Some(last) = growth.last() else { return String::new() };
     let width = last.branches.min(WIDTH_MAX);
@@ -39,7 +39,7 @@ mod tests {
         assert_eq!(curve(&[1, 2, 3, 4, 5, 6, 7]), "▂▃▄▅▆▇█");
         assert_eq!(curve(&[9; 100]), "█".repeat(24));
         assert_eq!(curve(&(1..=48).collect::<Vec<u64>>()).chars().count(), 24);
-        // Between samples, the curve keeps the value of the last one.
+        // Between two samples, the curve keeps the value of the first.
         let few = [GrowthPoint { branches: 4, points: 1 }, GrowthPoint { branches: 8, points: 2 }];
         assert_eq!(sparkline(&few), "▁▁▁▅▅▅▅█");
     }

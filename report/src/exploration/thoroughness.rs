@@ -1,4 +1,4 @@
-//! Thoroughness of an exploration, and the meaning of finding nothing.
+//! Thoroughness of an exploration, and how much it proves if it finds nothing.
 
 use std::fmt;
 
@@ -10,29 +10,29 @@ use everett_explorer::run::{Header, Merged};
 
 /// Thoroughness of an exploration.
 ///
-/// The share of subtrees with a finding is estimated, not that of branches. The first branch of each subtree is drawn
-/// independently; the later branches of a subtree depend on its first branch. Many properties are judged only by
-/// checks, so a subtree counts only if one of its branches was followed by checks.
+/// The estimate is the share of subtrees with a finding, not of branches: only the first branch of each subtree is
+/// drawn independently. Many properties are judged only by checks, so a subtree counts only if checks followed one of
+/// its branches.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Thoroughness {
     /// Number of branches.
     pub branches: u64,
-    /// Number of branches that were followed by checks.
+    /// Number of branches that checks followed.
     pub checked: u64,
-    /// Number of faults that were applied.
+    /// Number of applied faults.
     pub faults: u64,
-    /// Maximum number of branches on a timeline.
+    /// Maximum number of branches on one timeline.
     pub depth: u64,
     /// Number of branches on a timeline that reaches the horizon.
     pub depth_max: u64,
-    /// Number of subtrees in which a branch was followed by checks.
+    /// Number of subtrees in which checks followed a branch.
     pub subtrees_checked: u64,
     /// Number of findings.
     pub findings: u64,
     /// Upper bound of the share of checked subtrees that have a finding, at a confidence of 95 %. `None` if there is a
     /// finding, or if no branch was followed by checks.
     pub finding_below: Option<f64>,
-    /// True unless the strategy is `uniform`. If true, the bound is only a guide.
+    /// True if the strategy is not `uniform`. The bound is then only a guide.
     pub adaptive: bool,
 }
 

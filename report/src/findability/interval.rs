@@ -1,23 +1,23 @@
-//! Bounds of the mean time between hits, from their number.
+//! Confidence bounds on the mean time between hits, computed from the number of hits.
 //!
-//! In a total time T the number of hits is about Poisson. The classical bounds of its mean (Garwood, 1936) keep at least
-//! their stated coverage.
+//! The number of hits in a total time T is approximately Poisson-distributed. The classical bounds on its mean
+//! (Garwood, 1936) have at least the stated coverage.
 
-/// Number of hits from which the Poisson quantiles are approximated (Wilson and Hilferty, 1931). The relative error is
-/// below 1e-4 there.
+/// Number of hits from which the Poisson quantiles are approximated (Wilson and Hilferty, 1931). From there on the
+/// relative error is below 1e-4.
 const MANY: u64 = 200;
-/// Number of halvings of an interval until a quantile is found to the precision of a float.
+/// Number of bisections that find a quantile to the precision of a float.
 const HALVINGS: u32 = 80;
 
-/// Returns the bounds of the mean time to a hit that hold with this confidence, if `hits` hits came in `time`. Without
-/// a hit, the upper bound is infinite. `None` if the time is not positive or the confidence is not between 0 and 1.
+/// Returns the confidence bounds on the mean time between hits, if `hits` hits came in `time`. Without a hit, the
+/// upper bound is infinite. `None` if the time is not positive or the confidence is not between 0 and 1.
 #[must_use]
 pub fn mean_between(time: f64, hits: u64, confidence: f64) -> Option<(f64, f64)> {
     if !(time > 0.0 && confidence > 0.0 && confidence < 1.0) {
         return None;
     }
     if hits == 0 {
-        // There is a lower bound only, so it may be wrong with the whole probability of error, not with half of it.
+        // Only the lower bound is finite, so it may use the whole probability of error instead of half of it.
         return Some((time / -(1.0 - confidence).ln(), f64::INFINITY));
     }
     let tail = (1.0 - confidence) / 2.0;
@@ -41,7 +41,7 @@ fn lower(hits: u64, tail: f64) -> f64 {
     solve(0.0, hits as f64, |mean| tail - (1.0 - at_most(hits - 1, mean)))
 }
 
-/// Returns the place where a falling function is zero, by halving.
+/// Returns the zero of a falling function, by bisection.
 fn solve(mut low: f64, mut high: f64, falling: impl Fn(f64) -> f64) -> f64 {
     for _ in 0..HALVINGS {
         let middle = f64::midpoint(low, high);
@@ -50,7 +50,7 @@ fn solve(mut low: f64, mut high: f64, falling: impl Fn(f64) -> f64) -> f64 {
     f64::midpoint(low, high)
 }
 
-/// Returns the probability of `hits` or fewer events if `mean` events are expected.
+/// Returns the probability of at most `hits` events if `mean` events are expected.
 fn at_most(hits: u64, mean: f64) -> f64 {
     let (mut term, mut sum) = (1.0, 1.0);
     for k in 1..=hits {
@@ -60,8 +60,8 @@ fn at_most(hits: u64, mean: f64) -> f64 {
     sum * (-mean).exp()
 }
 
-/// Returns the quantile of a Gamma distribution with this shape and scale 1 that corresponds to the quantile `z` of the
-/// standard normal distribution.
+/// Returns the quantile of a Gamma distribution with scale 1, at the probability of the quantile `z` of the standard
+/// normal distribution.
 fn approximate(shape: f64, z: f64) -> f64 {
     let ninth = 1.0 / (9.0 * shape);
     shape * (1.0 - ninth + z * ninth.sqrt()).powi(3)

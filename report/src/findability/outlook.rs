@@ -1,33 +1,33 @@
-//! Survival probabilities: how likely it is that a bug that is still there was not seen for as long as it was not.
+//! Survival probability: the probability that a bug which is still there stays unseen for a given time.
 
 use everett_explorer::coverage::statistics::Prior;
 use serde::Serialize;
 
 use super::interval::mean_between;
 
-/// Maximum number of future runs that are projected.
+/// Maximum number of future runs in a projection.
 pub const PROJECTED_MAX: usize = 60;
 
-/// One run, as far as one bug is concerned. All times have one unit.
+/// Times and hits of one run, for one bug. All times have the same unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Observation {
-    /// T of the run: sum of the times of its subtrees, each up to its first hit.
+    /// T of the run: the sum of the times of its subtrees, each up to its first hit.
     pub until_hit: u64,
-    /// d of the run: number of subtrees with a hit.
+    /// d of the run: the number of subtrees with a hit.
     pub hits: u64,
     /// Time of the whole run.
     pub spent: u64,
 }
 
-/// Parameters of the figures.
+/// Parameters of the estimates.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Terms {
-    /// Bound of the survival probability: at or below it, one may be confident that a bug is gone.
+    /// Survival probability at or below which a bug counts as gone.
     pub alpha: f64,
-    /// Number of runs after which a hit counts half, because the program has changed since. Time always counts in full:
-    /// otherwise a bug that was seen once in a long time would look frequent after a while.
+    /// Number of runs after which a hit counts half, because the program has changed in the meantime. Time always
+    /// counts in full. Otherwise a bug that was seen once in a long time would later look frequent.
     pub half_life: f64,
-    /// Prior of the rate.
+    /// Prior distribution of the rate.
     pub prior: Prior,
 }
 
@@ -38,30 +38,30 @@ impl Default for Terms {
     }
 }
 
-/// What the runs say about one bug.
+/// Estimates for one bug over the runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Outlook {
-    /// T of the runs up to the last one with a hit, or of all runs if there was no hit.
+    /// T: sum over the runs up to the last run with a hit. Over all runs if there is no hit.
     pub time: u64,
     /// d: number of subtrees with a hit.
     pub hits: u64,
-    /// Number of hits after older ones were discounted.
+    /// Number of hits, with older hits discounted.
     pub weight: f64,
-    /// Mean time to a hit, T / d. `None` without a hit.
+    /// Mean time between hits, T / d. `None` without a hit.
     pub mean: Option<f64>,
-    /// Lower bound of the mean time, at the confidence of the report.
+    /// Lower bound on the mean time, at the confidence of the report.
     pub mean_low: Option<f64>,
-    /// Upper bound of the mean time. `None` without a hit.
+    /// Upper bound on the mean time. `None` without a hit.
     pub mean_high: Option<f64>,
-    /// Position of the last run with a hit, from 0.
+    /// Index of the last run with a hit.
     pub last_hit: Option<usize>,
-    /// For each run: probability that the bug, if it is still there, stays hidden from its last hit to the end of this
-    /// run. 1 for a run with a hit, `None` for runs before the first hit.
+    /// For each run: probability that the bug, if it is still there, stays hidden from its last hit to the end of
+    /// this run. 1 for a run with a hit, `None` for runs before the first hit.
     pub survival: Vec<Option<f64>>,
-    /// The same for future runs of the length of the last run, up to the first one at or below [`Terms::alpha`], at
-    /// most [`PROJECTED_MAX`].
+    /// Survival probabilities after future runs as long as the last run. The list ends with the first value at or
+    /// below [`Terms::alpha`], and has at most [`PROJECTED_MAX`] values.
     pub projected: Vec<f64>,
-    /// Clean time. `None` without a hit.
+    /// Time without a hit, and how much is needed. `None` without a hit.
     pub clean: Option<Clean>,
 }
 
@@ -72,15 +72,15 @@ pub struct Clean {
     pub spent: f64,
     /// Time without a hit after which the survival probability is [`Terms::alpha`].
     pub needed: f64,
-    /// Number of further runs of the length of the last run until `needed` is reached. 0 if it is reached already;
-    /// `None` if it takes more than [`PROJECTED_MAX`] runs.
+    /// Number of further runs, as long as the last run, until `needed` is reached. 0 if it is reached already; `None`
+    /// if it takes more than [`PROJECTED_MAX`] runs.
     pub runs_left: Option<u64>,
 }
 
-/// Returns what runs say about a bug; the oldest comes first.
+/// Returns the estimates for a bug. `runs` lists the oldest run first.
 ///
-/// A run with a hit has a survival probability of 1. That of each later run follows from the time without a hit since
-/// then, and from T and d of the runs up to the last one with a hit.
+/// A run with a hit has a survival probability of 1. The probability of a later run follows from the time without a
+/// hit since then, and from T and d of the runs up to the last run with a hit.
 #[must_use]
 pub fn outlook(runs: &[Observation], terms: &Terms) -> Outlook {
     let seen: Vec<usize> = runs.iter().enumerate().filter(|(_, run)| run.hits > 0).map(|(i, _)| i).collect();
@@ -123,7 +123,7 @@ pub fn outlook(runs: &[Observation], terms: &Terms) -> Outlook {
     outlook
 }
 
-/// Returns the survival probability after the runs up to position `i`.
+/// Returns the survival probability after the runs up to index `i`.
 fn at(runs: &[Observation], i: usize, terms: &Terms) -> Option<f64> {
     let upto = runs.get(..=i)?;
     let last = upto.iter().rposition(|run| run.hits > 0)?;
@@ -141,7 +141,7 @@ struct Tail {
 }
 
 impl Tail {
-    /// Returns the tail after these runs, of which the last one has a hit. `None` if no time was spent.
+    /// Returns the distribution after these runs. The last of them must have a hit. `None` if no time was spent.
     fn of(runs: &[Observation], terms: &Terms) -> Option<Tail> {
         let scale = terms.prior.b0 + runs.iter().map(|run| run.until_hit as f64).sum::<f64>();
         let weighted = runs

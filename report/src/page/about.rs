@@ -1,4 +1,4 @@
-//! Where the report comes from, what it lacks, and the digests that identify its results.
+//! Section on the origin of the report, on missing data, and on digests that identify its results.
 
 use maud::{Markup, html};
 
@@ -23,7 +23,7 @@ pub(super) fn section(data: &Data) -> Markup {
                 div { dt { "Engine" } dd { (foreign(&s.engine)) @if s.exact { ", exact" } @else { ", inexact" } } }
                 div { dt { "Image" } dd { (code(&s.image)) } }
                 div { dt { "Identity" } dd { (code(&s.identity)) } }
-                div { dt { "Digest" } dd { (code(&s.digest)) " of all results: the same exploration has the same one on every host" } }
+                div { dt { "Digest" } dd { (code(&s.digest)) " of all results: the same exploration has the same digest on every host" } }
                 div { dt { "Chain" } dd { (code(&s.chain)) } }
             }
             (commands(&[format!("everett report {run} --html"), format!("everett report {run} --all"), format!("everett report {run} --data")]))

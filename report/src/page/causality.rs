@@ -1,4 +1,4 @@
-//! Where a finding was decided: its likelihood over vtime, and the step at which it jumps.
+//! The step that decided a finding: a plot of the likelihood over vtime, and the step at which the likelihood jumps.
 
 use everett_explorer::causality::{CausalityEnd, Step};
 use maud::{Markup, html};
@@ -8,7 +8,7 @@ use super::text::{counted, foreign, share};
 use crate::causality::{code, told};
 use crate::data::{Causality, Finding, Jump};
 
-/// Measures of the plot in pixels.
+/// Sizes and margins of the plot, in pixels.
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 220.0;
 const LEFT: f64 = 48.0;
@@ -16,7 +16,7 @@ const RIGHT: f64 = 14.0;
 const TOP: f64 = 22.0;
 const BOTTOM: f64 = 34.0;
 const SECOND: f64 = 1e9;
-/// Half of the width of an interval's ends, in pixels.
+/// Half of the width of the bars that end a confidence interval, in pixels.
 const WHISKER: f64 = 3.0;
 
 pub(super) fn part(finding: &Finding) -> Markup {
@@ -35,7 +35,7 @@ fn steps(causality: &Causality, jump: &Jump) -> Markup {
     html! {
         @if let Some(step) = &causality.step { p { (foreign(step)) } }
         @if !jump.context.is_empty() {
-            p { "Around it, on the same nodes:" }
+            p { "Events around this step, on the same nodes:" }
             ol.causality-steps.context { @for step in &jump.context { (row("explains", step)) } }
             p { "Everything there:" }
         }
@@ -45,7 +45,7 @@ fn steps(causality: &Causality, jump: &Jump) -> Markup {
             @for step in &jump.steps_after { (row("dim", step)) }
         }
         @if !jump.code.is_empty() {
-            details { summary { "Code that ran there" } ul.facts { @for place in &jump.code { li { (foreign(code(place).trim())) } } } }
+            details { summary { "Code that ran in this interval" } ul.facts { @for place in &jump.code { li { (foreign(code(place).trim())) } } } }
         }
     }
 }

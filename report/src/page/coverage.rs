@@ -1,4 +1,5 @@
-//! Coverage: growth, the matrix of faults and phases, pairs of events in one order only, and executed code.
+//! Section on coverage: growth, the matrix of faults and phases, pairs of events in only one order, and executed
+//! code.
 
 use everett_explorer::coverage::Kind;
 use maud::{Markup, html};
@@ -11,11 +12,11 @@ use crate::data::{Code, CoverageData, Data, Growth};
 const WIDTH: f64 = 300.0;
 /// Height of a growth curve, in pixels.
 const HEIGHT: f64 = 90.0;
-/// Maximum number of orders of events that are shown before the rest is folded.
+/// Maximum number of orders of events that are shown unfolded.
 const ORDERS_SHOWN_MAX: usize = 12;
-/// Maximum number of binaries that are shown before the rest is folded.
+/// Maximum number of binaries that are shown.
 const BINARIES_SHOWN_MAX: usize = 40;
-/// Maximum number of functions of a binary that are shown before the rest is folded.
+/// Maximum number of functions of a binary that are shown.
 const FUNCTIONS_SHOWN_MAX: usize = 60;
 
 pub(super) fn section(data: &Data) -> Markup {
@@ -77,7 +78,7 @@ fn curve(growth: &Growth) -> Markup {
                 @if figures.more > 0 { line.estimate x1="0" y1=(estimate) x2=(WIDTH) y2=(estimate) {} }
                 path.growth d=(line(points)) {}
             }
-            p.dim { "chance that the next is new: " (unseen) " · unseen: at least " (count(figures.more)) " · first seen in the last quarter: " (count(figures.recent)) }
+            p.dim { "probability that the next point is new: " (unseen) " · unseen: at least " (count(figures.more)) " · first seen in the last quarter: " (count(figures.recent)) }
         }
     }
 }
@@ -93,8 +94,8 @@ fn matrix(coverage: &CoverageData) -> Markup {
             h3 #matrix { "Faults in phases" }
             p.dim {
                 "Number of branches in which a node came into the phase, and in which a fault began while it was there. "
-                strong { (count(coverage.empty_cells)) " empty cells" } " are what to explore next."
-                @if !coverage.gaps_known { " The world file cannot be read, or has changed since, so kinds of faults that never began are left out." }
+                strong { (count(coverage.empty_cells)) " empty cells" } " show what to explore next."
+                @if !coverage.gaps_known { " The world file cannot be read, or has changed since, so the matrix lacks kinds of faults that never began." }
                 @if coverage.phases_count > coverage.phases.len() as u64 { " The " (coverage.phases.len()) " most frequent of " (count(coverage.phases_count)) " phases are shown." }
             }
             div.scroll role="region" aria-label="Matrix of faults and phases" tabindex="0" {

@@ -1,4 +1,4 @@
-//! How often each problem is found, and when one may be confident that it is gone.
+//! Section on how often each problem is found, and when it counts as gone.
 
 use maud::{Markup, html};
 
@@ -8,7 +8,7 @@ use super::text::{confidence, count, counted, cpu, foreign, plain, share};
 use crate::data::{Data, Status};
 use crate::findability::{Clean, Outlook};
 
-/// Size and margins of the plot, in pixels.
+/// Sizes and margins of the plot, in pixels.
 const WIDTH: f64 = 620.0;
 const HEIGHT: f64 = 200.0;
 const LEFT: f64 = 48.0;
@@ -18,7 +18,7 @@ const BOTTOM: f64 = 34.0;
 /// Maximum number of problems with a plot.
 const PROBLEMS_SHOWN_MAX: usize = 40;
 
-/// Problem whose findability is shown.
+/// Problem in this section.
 struct Problem<'d> {
     anchor: String,
     property: &'d str,
@@ -35,10 +35,10 @@ pub(super) fn section(data: &Data) -> Markup {
         section #findability aria-labelledby="findability-title" {
             h2 #findability-title { "Findability" }
             p.dim {
-                "This section says how much testing without a hit, after a fix, makes it unlikely that a bug is still there. Times are CPU times; each subtree counts once. \
+                "After a fix, how much testing without a hit makes it unlikely that a bug is still there? Times are CPU times, and each subtree counts once. \
                  The rate of hits is uncertain, so the time to the next hit has a heavy tail (Lomax)."
-                @if s.adaptive { " The search was adaptive: the figures hold for this strategy." }
-                @if data.older.is_empty() { " Name older runs with " code { "--against" } " to see the history; leave out none, or the bug looks more frequent than it is." }
+                @if s.adaptive { " The search was adaptive, so the figures hold only for this strategy." }
+                @if data.older.is_empty() { " Name older runs with " code { "--against" } " to see the history. Name all of them: without the clean runs, a bug looks more frequent than it is." }
             }
             @if problems.is_empty() { p { "No run shows a problem, so there is no rate. A bug whose mean time to a hit is above " (clean_bound(data)) " may be hidden (" (confidence(s.confidence)) " confidence)." } }
             @for problem in problems.iter().take(PROBLEMS_SHOWN_MAX) { (one(data, problem)) }
@@ -48,7 +48,7 @@ pub(super) fn section(data: &Data) -> Markup {
     }
 }
 
-/// Returns the smallest mean time that a clean run leaves possible.
+/// Returns the smallest mean time between hits that a run without a hit leaves possible.
 fn clean_bound(data: &Data) -> String {
     let clean = crate::findability::mean_between(data.summary.cpu_ns as f64, 0, data.summary.confidence);
     clean.map_or("0 ns".to_owned(), |(low, _)| cpu(low)) + " of CPU"
@@ -83,7 +83,7 @@ fn one(data: &Data, problem: &Problem<'_>) -> Markup {
             (plot(data, problem.cpu))
             @if let Some(mean) = problem.instructions.mean {
                 p.dim {
-                    "In instructions, which are the same on every host: " (count(mean as u64)) " on average to a hit"
+                    "In instructions, which are the same on every host: " (count(mean as u64)) " on average per hit"
                     @if let Some(clean) = problem.instructions.clean { "; " (count(clean.needed as u64)) " without a hit give " (confidence(data.summary.confidence)) " confidence" }
                     "."
                 }
@@ -92,20 +92,20 @@ fn one(data: &Data, problem: &Problem<'_>) -> Markup {
     }
 }
 
-/// Returns the figures in words.
+/// Describes the estimates in words.
 fn told(data: &Data, outlook: &Outlook) -> String {
     let runs = outlook.survival.len() as u64;
     let seen = outlook.survival.iter().filter(|p| **p == Some(1.0)).count() as u64;
     let mut text = match outlook.mean {
-        Some(mean) => format!("It takes {} of CPU on average to find", cpu(mean)),
-        None => return "It was not found, so there is no rate.".to_owned(),
+        Some(mean) => format!("It takes {} of CPU time on average to find the bug", cpu(mean)),
+        None => return "The bug was not found, so there is no rate.".to_owned(),
     };
     if let (Some(low), Some(high)) = (outlook.mean_low, outlook.mean_high) {
         let sure = confidence(data.summary.confidence);
         text += &format!(" (between {} and {} with {sure} confidence)", cpu(low), cpu(high));
     }
     if runs > 1 {
-        text += &format!("; {seen} of {runs} runs show it");
+        text += &format!("; {seen} of {runs} runs found it");
     }
     let Some(Clean { spent, needed, runs_left }) = outlook.clean else { return text + "." };
     let sure = confidence(data.summary.confidence);
@@ -113,26 +113,26 @@ fn told(data: &Data, outlook: &Outlook) -> String {
         let p = outlook.survival.last().copied().flatten().unwrap_or(1.0);
         let since = outlook.last_hit.map_or(0, |last| runs.saturating_sub(last as u64 + 1));
         text += &format!(
-            ". Since then {} of CPU in {} went by without a hit: if it is still there, the chance of that is {}",
+            ". Since then, {} of CPU time in {} had no hit. If the bug is still there, the probability of that is {}",
             cpu(spent),
             counted(since, "run", "runs"),
             share(p)
         );
     }
     match runs_left {
-        Some(0) => text + &format!(". That gives {sure} confidence that it is gone."),
+        Some(0) => text + &format!(". That gives {sure} confidence that the bug is gone."),
         Some(n) => {
             let left = (needed - spent).max(0.0);
             let more = if spent > 0.0 { "more " } else { "" };
             let like = counted(n, "run like the last one", "runs like the last one");
             text + &format!(
-                ". After a fix, {} {more}of CPU without a hit give {sure} confidence that it is gone: {like}.",
+                ". After a fix, {} {more}of CPU time without a hit give {sure} confidence that the bug is gone: {like}.",
                 cpu(left)
             )
         }
         None => {
             text + &format!(
-                ". After a fix, {} of CPU without a hit give {sure} confidence that it is gone; that is more than {} runs like the last one.",
+                ". After a fix, {} of CPU time without a hit give {sure} confidence that the bug is gone. That is more than {} runs like the last one.",
                 cpu(needed),
                 crate::findability::PROJECTED_MAX
             )
@@ -158,7 +158,7 @@ fn plot(data: &Data, outlook: &Outlook) -> Markup {
         .chain(&ahead)
         .find(|(i, p)| *p <= alpha && *i > outlook.last_hit.map_or(0, |last| last + 1));
     let label = format!(
-        "Plot of the chance that the bug, if it is still there, was not seen since its last hit, over {} and {}. {}",
+        "Plot of the probability that the bug, if it is still there, stays unseen after its last hit, over {} and {}. {}",
         counted(past as u64, "run", "runs"),
         counted(ahead.len() as u64, "projected run", "projected runs"),
         match passed {

@@ -1,4 +1,4 @@
-//! Findings: what happened in words, faults, diagrams, logs, and commands.
+//! Section on findings: what happened in words, faults, diagrams, logs, and commands.
 
 use maud::{Markup, html};
 
@@ -9,7 +9,7 @@ use crate::data::{Data, Finding};
 use crate::findability::Outlook;
 use crate::scene::{Bar, Scene};
 
-/// Number of findings that are open at first.
+/// Number of findings that are open when the page loads.
 const OPEN: usize = 1;
 
 pub(super) fn section(data: &Data) -> Markup {
@@ -67,12 +67,14 @@ fn faults(finding: &Finding) -> Markup {
     let (title, bars): (Markup, &[Bar]) = match &finding.plan {
         Some(plan) => {
             let title = html! {
-                @if plan.minimal { "The fewest faults that show it" } @else { "Faults that show it (not minimal)" }
+                @if plan.minimal { "The fewest faults that show the finding" } @else { "Faults that show the finding (not minimal)" }
                 span.dim { " from " (code(&plan.file)) }
             };
             (title, &plan.faults)
         }
-        None => (html! { "Faults before it" }, finding.scene.as_ref().map_or(&[], |scene| &scene.faults)),
+        None => {
+            (html! { "Faults before the finding" }, finding.scene.as_ref().map_or(&[], |scene| &scene.faults))
+        }
     };
     html! {
         @if !bars.is_empty() {
@@ -106,12 +108,12 @@ fn diagrams(finding: &Finding, scene: &Scene) -> Markup {
     }
 }
 
-/// Returns how much of the timeline a scene has.
+/// Describes how much of the timeline a scene has.
 fn extent(scene: &Scene, number: usize, one: &str, many: &str) -> String {
     let number = counted(number as u64, one, many);
     match (scene.is_recorded, scene.left_out) {
-        (true, 0) => format!("{number}: all of the timeline"),
-        (true, _) => format!("{number}: the last ones of a long timeline"),
+        (true, 0) => format!("{number}: the whole timeline"),
+        (true, _) => format!("the last {number} of a long timeline"),
         (false, _) => format!("the last {number} before the finding"),
     }
 }
@@ -125,7 +127,7 @@ fn figures(data: &Data, finding: &Finding) -> Markup {
             div { dt { "Path" } dd { (code(&finding.path)) } }
             @if let Some(mean) = mean {
                 div {
-                    dt { "Mean time to it" @if adaptive { " (adaptive)" } }
+                    dt { "Mean time to a hit" @if adaptive { " (adaptive)" } }
                     dd {
                         (cpu(mean)) " of CPU"
                         @if let (Some(low), Some(high)) = (mean_low, mean_high) { ", between " (cpu(low)) " and " (cpu(high)) }

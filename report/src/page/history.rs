@@ -1,4 +1,4 @@
-//! Operations of clients as a chart: a row for each process, a bar from invocation to answer, the violation marked.
+//! Chart of operations of clients: a row for each process, a bar from invocation to answer, and the violation marked.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,10 @@ use super::text::{foreign, plain, seconds};
 use crate::data::Finding;
 use crate::scene::{Operation, Outcome, Scene};
 
-/// Maximum number of operations that are drawn: those that the finding names, and the last ones before it.
+/// Maximum number of operations in the chart. It shows those that the finding names, and the last ones before the
+/// finding.
 const OPERATIONS_SHOWN_MAX: usize = 120;
-/// Maximum number of processes with a row of their own. If there are more, processes of one node share rows, in which
+/// Maximum number of processes that have their own rows. If there are more, processes of one node share rows whose
 /// operations do not overlap.
 const ROWS_MAX: usize = 20;
 /// Sizes and margins, in pixels.
@@ -22,7 +23,7 @@ const ROW: f64 = 20.0;
 const BAR: f64 = 11.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 26.0;
-/// Minimum width of a bar.
+/// Minimum width of a bar, in pixels.
 const LEAST: f64 = 2.5;
 
 pub(super) fn chart(finding: &Finding, scene: &Scene) -> Markup {
@@ -44,7 +45,7 @@ pub(super) fn chart(finding: &Finding, scene: &Scene) -> Markup {
     );
     html! {
         @let cut = scene.operations.len() - shown.len();
-        @if cut > 0 { p.dim { (cut) " earlier operations are left out." } }
+        @if cut > 0 { p.dim { (cut) " earlier operations are not drawn." } }
         div.scroll role="region" aria-label={ "Operations of finding " (finding.id) } tabindex="0" {
             svg.history width=(WIDTH) height=(height) viewBox={ "0 0 " (WIDTH) " " (height) } role="img" aria-label=(label) {
                 @for (row, name) in rows.iter().enumerate() {
@@ -55,7 +56,7 @@ pub(super) fn chart(finding: &Finding, scene: &Scene) -> Markup {
                 @for tick_s in x.ticks(8) {
                     text.tick x=(x.at(tick_s)) y=(height - 8.0) text-anchor="middle" { (tick(tick_s)) " s" }
                 }
-                // Operations that the finding names are drawn last, above the others.
+                // Operations that the finding names are drawn last, on top of the others.
                 @for (operation, row) in marked_last(&shown, &place) {
                     @let (from, to) = (at(operation.begin_ns), at(operation.end_ns.unwrap_or(end)));
                     @let y = TOP + ROW * row as f64 + (ROW - BAR) / 2.0;
@@ -65,7 +66,7 @@ pub(super) fn chart(finding: &Finding, scene: &Scene) -> Markup {
                         @if operation.outcome == Outcome::Fail {
                             line.cross x1=(from) y1=(y) x2=((to).max(from + LEAST)) y2=(y + BAR) {}
                         }
-                        // The label is beside the bar, where there is room.
+                        // The label stands beside the bar if there is room.
                         @if operation.marked && to < WIDTH - 120.0 {
                             text.mark x=(to.max(from + LEAST) + 5.0) y=(y + BAR - 1.5) { (plain(&brief(operation))) }
                         } @else if operation.marked && from > LEFT + 120.0 {
@@ -87,7 +88,7 @@ pub(super) fn chart(finding: &Finding, scene: &Scene) -> Markup {
     }
 }
 
-/// Returns operations with their rows, those that the finding names last.
+/// Returns operations with their rows. Operations that the finding names come last.
 fn marked_last<'s>(shown: &[&'s Operation], place: &[usize]) -> Vec<(&'s Operation, usize)> {
     let mut all: Vec<(&Operation, usize)> = shown.iter().copied().zip(place.iter().copied()).collect();
     all.sort_by_key(|(operation, _)| operation.marked);
@@ -100,7 +101,7 @@ fn shown(all: &[Operation]) -> Vec<&Operation> {
     all.iter().enumerate().filter(|(place, op)| *place >= first || op.marked).map(|(_, op)| op).collect()
 }
 
-/// Returns the names of rows, and the row of each operation.
+/// Returns the names of the rows, and the row of each operation.
 fn rows(scene: &Scene, shown: &[&Operation], end: u64) -> (Vec<String>, Vec<usize>) {
     let node = |op: &Operation| {
         op.lane.and_then(|lane| scene.lanes.get(usize::from(lane))).map_or("", String::as_str)
@@ -117,7 +118,7 @@ fn rows(scene: &Scene, shown: &[&Operation], end: u64) -> (Vec<String>, Vec<usiz
         let place = |op: &&Operation| processes.get(&(op.lane, op.process.as_str())).copied().unwrap_or(0);
         return (names, shown.iter().map(place).collect());
     }
-    // Each node has tracks. An operation takes the first track of its node that is free when it begins.
+    // Each node has tracks. An operation takes the first track of its node that is free when the operation begins.
     let mut tracks: Vec<(Option<u16>, u64)> = Vec::new();
     let mut place = Vec::new();
     for op in shown {
@@ -131,7 +132,7 @@ fn rows(scene: &Scene, shown: &[&Operation], end: u64) -> (Vec<String>, Vec<usiz
         }
         place.push(track);
     }
-    // Rows of one node are adjacent.
+    // Rows of the same node are adjacent.
     let mut order: Vec<usize> = (0..tracks.len()).collect();
     order.sort_by_key(|track| tracks.get(*track).map(|(lane, _)| *lane));
     let mut row_of = vec![0; tracks.len()];

@@ -6,10 +6,10 @@ use super::text::{foreign, plain, seconds};
 use crate::data::Finding;
 use crate::scene::{Event, Scene};
 
-/// Maximum number of lines that are shown: the last ones before the finding.
+/// Maximum number of lines in a table. It shows the last lines before the finding.
 const LINES_SHOWN_MAX: usize = 600;
 
-/// A row of the table.
+/// Row of the table.
 enum Row<'s> {
     Event(usize, &'s Event),
     Fault(u64, String),
@@ -34,7 +34,7 @@ pub(super) fn table(finding: &Finding, scene: &Scene) -> Markup {
         Row::Fault(..) | Row::Found => None,
     });
     let first = first.unwrap_or(scene.events.len());
-    // Nodes that say nothing have no column.
+    // Nodes without lines have no column.
     let lanes: Vec<usize> = (0..scene.lanes.len())
         .filter(|lane| scene.events.iter().any(|event| event.lane.map(usize::from) == Some(*lane)))
         .collect();

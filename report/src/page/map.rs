@@ -1,4 +1,5 @@
-//! Map of the multiverse: controls and canvas for the script, and a static drawing for print and without the script.
+//! Map of the multiverse: controls and canvas for the script, and a static drawing for print and for browsers without
+//! script.
 
 use maud::{Markup, html};
 
@@ -6,7 +7,7 @@ use super::svg::{Scale, tick};
 use super::text::{count, counted, foreign, plain};
 use crate::data::{Data, Tree};
 
-/// Size and margins of the static drawing, in pixels.
+/// Sizes and margins of the static drawing, in pixels.
 const WIDTH: f64 = 1040.0;
 const HEIGHT: f64 = 420.0;
 const LEFT: f64 = 8.0;
@@ -62,7 +63,7 @@ pub(super) fn section(data: &Data) -> Markup {
     }
 }
 
-/// Returns the static drawing: rows of timelines and columns of time, each cell a summary of its branches.
+/// Returns the static drawing: rows of timelines and columns of time. Each cell summarizes its branches.
 fn drawing(tree: &Tree) -> Markup {
     let (slots, rows) = slots(&tree.from);
     let group = rows.div_ceil(ROWS_MAX).max(1);
@@ -75,8 +76,8 @@ fn drawing(tree: &Tree) -> Markup {
         |ns: u64| ((ns as f64 / tree.horizon_ns.max(1) as f64 * columns as f64) as usize).min(columns - 1);
     for (branch, slot) in slots.iter().enumerate() {
         let get = |list: &[u64]| list.get(branch).copied().unwrap_or(0);
-        // The length includes checks. They run on a continuation that is thrown away, so the drawn branch ends with its
-        // segment.
+        // length_ns includes checks. They run on a continuation that is thrown away, so the drawn branch ends with
+        // its segment.
         let (begin, length) = (get(&tree.begin_ns), get(&tree.length_ns).min(tree.segment_ns));
         for at in column(begin)..=column(begin.saturating_add(length.saturating_sub(1))) {
             if let Some(cell) = cells.get_mut(slot / group * columns + at) {
@@ -132,7 +133,7 @@ struct Cell {
 }
 
 impl Cell {
-    /// Returns 0 for an empty cell, and 1 to 4 by the number of new points.
+    /// Returns 0 for an empty cell, else 1 to 4 by the number of new points.
     fn level(self) -> u8 {
         match (self.branches, self.new_points) {
             (0, _) => 0,
@@ -144,7 +145,7 @@ impl Cell {
     }
 }
 
-/// Returns the stretches of adjacent cells of one level, without empty cells: from, to, level.
+/// Returns the runs of adjacent cells with the same level, without empty cells: first cell, end, level.
 fn runs(cells: &[Cell]) -> Vec<(usize, usize, u8)> {
     let mut runs: Vec<(usize, usize, u8)> = Vec::new();
     for (at, cell) in cells.iter().enumerate() {
@@ -157,8 +158,8 @@ fn runs(cells: &[Cell]) -> Vec<(usize, usize, u8)> {
     runs
 }
 
-/// Returns the row of each branch, and the number of rows. A first child continues its parent's row; every other child
-/// gets the next free one. Rows of a subtree are adjacent.
+/// Returns the row of each branch, and the number of rows. A first child continues its parent's row, and every other
+/// child gets the next free row. Rows of a subtree are adjacent.
 fn slots(from: &[i64]) -> (Vec<usize>, usize) {
     let parent = |branch: usize| from.get(branch).and_then(|from| usize::try_from(*from).ok());
     let mut children: Vec<Vec<usize>> = vec![Vec::new(); from.len()];
@@ -196,7 +197,7 @@ mod tests {
 
     #[test]
     fn rows_of_subtrees_are_adjacent() {
-        // 0 has children 2 and 3, 2 has 4; 1 is alone.
+        // Branch 0 has the children 2 and 3, branch 2 has the child 4, and branch 1 is alone.
         assert_eq!(slots(&[-1, -1, 0, 0, 2]), (vec![0, 2, 0, 1, 0], 3));
         assert_eq!(slots(&[]), (vec![], 0));
     }

@@ -1,17 +1,26 @@
-//! The report as one HTML file without any reference to the network.
+//! The report as one HTML file that refers to nothing on the network.
 //!
-//! - `summary`, `properties`, `findings` (with `history`: operations as a chart, and `logs`), `map`, `coverage`,
-//!   `findability`, `about`: the sections
-//! - `svg` and `text`: what they share
-//! - `assets/`: style and script, which are embedded; `live.js` and `live.css` are those of the served form
+//! - `about`: origin, missing data and digests
+//! - `assets/`: embedded style and script; `live.js` and `live.css` belong to the served page
+//! - `causality`: the step that decided a finding
+//! - `coverage`: section on coverage
+//! - `findability`: section on how often problems are found
+//! - `findings`: section on findings
+//! - `history`: chart of operations of clients
+//! - `logs`: tables of logs
+//! - `map`: map of branches
+//! - `properties`: table of properties
+//! - `summary`: first screen
+//! - `svg`: scales and ticks of charts
+//! - `text`: texts and numbers
 //!
-//! The page is complete without its script, which adds the interactive map, the space-time diagrams, filters, the
-//! search and buttons. The script reads the same data that `everett report --data` prints.
+//! The page is complete without its script. The script adds the interactive map, space-time diagrams, filters, search
+//! and buttons. It reads the same data that `everett report --data` prints.
 //!
 //! **Invariants.**
-//! - A text of a guest or a file reaches the page as text: escaped, on one line, with hidden characters visible.
-//! - The page's policy allows exactly its own script and style. So even if foreign markup got into the page, it could
-//!   not run or load anything.
+//! - Text from guests and files reaches the page as text: escaped, on one line, with hidden characters visible.
+//! - The content security policy allows only the page's own script and style. Even if foreign markup got into the
+//!   page, it could not run or load anything.
 
 mod about;
 mod causality;
@@ -33,9 +42,9 @@ use sha2::{Digest, Sha256};
 
 use crate::data::Data;
 
-/// Style of the static page; [`LIVE_STYLE`] comes after it in the live one.
+/// Style of the static page. In the served page, [`LIVE_STYLE`] follows it.
 const STYLE: &str = include_str!("assets/style.css");
-/// Parts of the script. Each is a function of its own; they share one object.
+/// Parts of the script. Each is a separate function; they share the object `Everett`.
 const SCRIPT: [&str; 6] = [
     include_str!("assets/base.js"),
     include_str!("assets/tree.js"),
@@ -45,12 +54,13 @@ const SCRIPT: [&str; 6] = [
     include_str!("assets/search.js"),
 ];
 
-/// Style of the bar of the live page.
+/// Style of the served page's status bar.
 const LIVE_STYLE: &str = include_str!("assets/live.css");
-/// Text that makes the script a function that can begin anew, and the script that calls it.
+/// Text that wraps the script into a function, so that the script can start again with new data. The next constant is
+/// the script that calls the function.
 const LIVE_SCRIPT: [&str; 3] = [
     "\"use strict\";\n",
-    "// The script of the page, so that it can begin anew with other data. `signal` ends what it hears.\n\
+    "// The script of the page, as a function that can start again with new data. `signal` removes its event listeners.\n\
      const everett = (signal) => {\n\
      const addEventListener = (type, heard, options) => window.addEventListener(type, heard, { ...options, signal });\n\
      const matchMedia = (query) => ({ addEventListener: (type, heard) => window.matchMedia(query).addEventListener(type, heard, { signal }) });\n",
@@ -67,8 +77,9 @@ pub fn html(data: &Data) -> Result<String, serde_json::Error> {
     written(data, &script, STYLE, &policy(&script, STYLE), None)
 }
 
-/// Returns the page in a form that a server hands out: it asks the server for its state, and takes over a newer page
-/// without losing the reader's place. The server sets the empty attribute `data-version` of the document.
+/// Returns the page in the form that a server serves. Its script asks the server for its state, and takes over a
+/// newer page without losing the reader's position. The server sets the empty attribute `data-version` of the
+/// document.
 ///
 /// # Errors
 /// Returns an error if the data cannot be serialized. No data is known to cause this.
@@ -78,7 +89,8 @@ pub fn live(data: &Data) -> Result<String, serde_json::Error> {
     written(data, &script, &style, &policy, Some(""))
 }
 
-/// Returns the policy of the live page for a header: its own script and style, and requests to its server.
+/// Returns the content security policy of the served page, for a header. It allows the page's own script and style,
+/// and requests to its server.
 #[must_use]
 pub fn live_policy() -> String {
     let (script, style) = (live_script(), [STYLE, LIVE_STYLE].concat());
@@ -177,12 +189,12 @@ fn navigation(data: &Data) -> Markup {
     }
 }
 
-/// Returns JSON that can stand in a script element: it cannot end the element, and has no hidden characters.
+/// Returns JSON for a script element: it cannot end the element, and has no hidden characters.
 fn embedded(json: &str) -> String {
     everett_input::text::json(json).replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 
-/// Returns the hash of an embedded text, as a content security policy names it.
+/// Returns the hash of an embedded script or style in the form that a content security policy needs.
 fn hash(text: &str) -> String {
     STANDARD.encode(Sha256::digest(text.as_bytes()))
 }

@@ -1,4 +1,4 @@
-//! The table of properties.
+//! Table of properties.
 
 use maud::{Markup, html};
 
@@ -40,7 +40,7 @@ pub(super) fn section(data: &Data) -> Markup {
     }
 }
 
-/// Returns true if a property passed and no run shows a failure of it. Properties are sorted so that these are last.
+/// True if a property passed and no run shows a failure of it. In the sorted list, such properties are last.
 fn is_plain(property: &Property) -> bool {
     property.state == State::Passed && property.status.is_none()
 }

@@ -1,4 +1,4 @@
-//! The first screen: what was explored, found and never reached, and how sure one can be.
+//! First screen: what was explored, found and never reached, and how much that proves.
 
 use crate::exploration::final_phases::percent;
 use maud::{Markup, html};
@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use super::text::{count, counted, duration, foreign, plain};
 use crate::data::{Data, Different, State};
 
-/// Maximum number of findings and of properties on the first screen.
+/// Maximum number of findings, and of properties, on the first screen.
 const ROWS_SHOWN_MAX: usize = 5;
 
 pub(super) fn section(data: &Data) -> Markup {
@@ -50,8 +50,12 @@ fn figures(data: &Data) -> Markup {
             format!("{}{host}", count(s.branches)),
             format!("of {}, {} with checks", counted(s.subtrees, "subtree", "subtrees"), count(s.checked)),
         ),
-        ("Virtual time", duration(s.vtime_ns), format!("{:.1} s for each second of CPU", s.speed)),
-        ("CPU time", duration(s.cpu_ns), format!("{:.0} branches a minute of CPU", s.branches_per_cpu_min)),
+        ("Virtual time", duration(s.vtime_ns), format!("{:.1} s per second of CPU time", s.speed)),
+        (
+            "CPU time",
+            duration(s.cpu_ns),
+            format!("{:.0} branches per minute of CPU time", s.branches_per_cpu_min),
+        ),
         ("Checks", finals(data), data.summary.final_phases_told.clone().unwrap_or_default()),
         ("Budget", budget(data), recorded(data)),
         ("Faults", count(s.faults), format!("in {} instructions", count(s.instructions))),
@@ -74,7 +78,7 @@ fn figures(data: &Data) -> Markup {
     }
 }
 
-/// Returns the share of the instructions that final phases took.
+/// Describes the share of the instructions that final phases took.
 fn finals(data: &Data) -> String {
     let finals = &data.summary.final_phases;
     match percent(finals.sum.instructions(), data.summary.instructions) {
@@ -84,7 +88,7 @@ fn finals(data: &Data) -> String {
     }
 }
 
-/// Returns the limits of the exploration, and how much of them was used.
+/// Describes the limits of the exploration, and how much of them was used.
 fn budget(data: &Data) -> String {
     let s = &data.summary;
     let Some(budget) = s.budget else { return "not recorded".to_owned() };
@@ -98,11 +102,11 @@ fn budget(data: &Data) -> String {
             .branches
             .map(|most| format!("{} of {}", count(s.branches), counted(most, "branch", "branches"))),
     );
-    parts.extend(budget.until_found.then(|| "until something is found".to_owned()));
-    if parts.is_empty() { "none: until it is stopped".to_owned() } else { parts.join("; ") }
+    parts.extend(budget.until_found.then(|| "until the first finding".to_owned()));
+    if parts.is_empty() { "none: it runs until it is stopped".to_owned() } else { parts.join("; ") }
 }
 
-/// Returns what was recorded at the end of the exploration.
+/// Describes what was recorded at the end of the exploration.
 fn recorded(data: &Data) -> String {
     let Some(recordings) = &data.summary.recordings else { return String::new() };
     let findings = (recordings.recorded.len() + recordings.left_out.len()) as u64;
@@ -146,7 +150,7 @@ fn found(data: &Data) -> Markup {
     }
 }
 
-/// Returns the mark of a status.
+/// Returns the coloured mark of a status.
 pub(super) fn tag(word: &str) -> Markup {
     html! { span class={ "tag " (word) } { (word) } }
 }

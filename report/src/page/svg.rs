@@ -1,4 +1,4 @@
-//! Scales and ticks of small charts.
+//! Scales and ticks of charts.
 
 /// Linear scale from values to pixels.
 #[derive(Debug, Clone, Copy)]
@@ -14,7 +14,7 @@ impl Scale {
         Scale { low, high: if high > low { high } else { low + 1.0 }, from, to }
     }
 
-    /// Returns the place of a value, in pixels with one decimal.
+    /// Returns the position of a value, in pixels with one decimal.
     pub(super) fn at(self, value: f64) -> f64 {
         let share = (value - self.low) / (self.high - self.low);
         ((self.from + share * (self.to - self.from)) * 10.0).round() / 10.0
@@ -32,7 +32,7 @@ impl Scale {
     }
 }
 
-/// Returns the path of a line through these places.
+/// Returns the SVG path of a line through these points.
 pub(super) fn line(points: impl IntoIterator<Item = (f64, f64)>) -> String {
     let mut path = String::new();
     for (x, y) in points {
@@ -42,7 +42,7 @@ pub(super) fn line(points: impl IntoIterator<Item = (f64, f64)>) -> String {
     path
 }
 
-/// Returns a number without unnecessary decimals.
+/// Formats a number without unnecessary decimals.
 pub(super) fn tick(value: f64) -> String {
     let text = format!("{value:.6}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

@@ -1,4 +1,4 @@
-//! Texts and numbers in the page.
+//! Texts and numbers on the page.
 
 use crate::exploration::figures;
 use everett_input::text::one_line;
@@ -7,34 +7,34 @@ use maud::{Markup, html};
 pub(super) use crate::data::confidence;
 pub(super) use figures::{count, counted, duration, percent};
 
-/// Returns a foreign text with hidden characters escaped, for attributes and titles. Markup is escaped where it is
-/// used.
+/// Returns text from guests or files with hidden characters escaped, for attributes and titles. The template escapes
+/// markup.
 pub(super) fn plain(text: &str) -> String {
     one_line(text)
 }
 
-/// Returns a foreign text as an element whose writing direction does not affect the text around it.
+/// Returns text from guests or files as an element whose writing direction does not affect the text around it.
 pub(super) fn foreign(text: &str) -> Markup {
     html! { bdi { (one_line(text)) } }
 }
 
-/// Returns a foreign text in the font of code.
+/// Returns text from guests or files in the font of code.
 pub(super) fn code(text: &str) -> Markup {
     html! { code { bdi { (one_line(text)) } } }
 }
 
-/// Returns a vtime in seconds, with milliseconds.
+/// Formats a vtime in seconds, with milliseconds.
 pub(super) fn seconds(ns: u64) -> String {
     format!("{}.{:03}", ns / 1_000_000_000, ns / 1_000_000 % 1_000)
 }
 
-/// Returns a time in CPU nanoseconds that may be a fraction.
+/// Formats a CPU time in nanoseconds, which may be a fraction.
 pub(super) fn cpu(ns: f64) -> String {
     // The cast saturates.
     duration(ns as u64)
 }
 
-/// Returns a probability as a percentage.
+/// Formats a probability as a percentage.
 pub(super) fn share(p: f64) -> String {
     match p * 100.0 {
         0.0 => "0 %".to_owned(),

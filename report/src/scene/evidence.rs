@@ -1,6 +1,6 @@
-//! Lines of evidence, read back.
+//! Reads lines of evidence.
 //!
-//! Everett writes them itself: a vtime in seconds with nine decimals, the node and unit, and a text.
+//! Everett wrote these lines itself: a vtime in seconds with nine decimals, the node and unit, and a text.
 
 use everett_explorer::run::{Evidence, Hit};
 use serde::Deserialize;
@@ -9,13 +9,13 @@ use super::operation::Operations;
 use super::vtime::at;
 use super::{Bar, EVENTS_MAX, Event, Fate, MESSAGES_MAX, Message, Scene};
 
-/// Unit of lines that are part of an operation history.
+/// Unit of lines that belong to an operation history.
 const HISTORY: &str = "history";
-/// Units that are not programs: the kernel, and what Everett itself says about nodes and the world.
+/// Units that are not programs: the kernel, and Everett's own messages about nodes and the world.
 const OTHERS: [&str; 6] = ["kernel", "guest", "fault", "disk", "world", "FOUND"];
 
-/// Line of a recorded timeline, of one of four kinds. The first says which timeline it is; the text of the others has
-/// the form of a line of evidence.
+/// Line of a recorded timeline. The first line identifies the timeline. The text of the others is formatted like a
+/// line of evidence.
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 enum Recorded {
@@ -42,7 +42,7 @@ impl Scene {
     /// Reads the recorded timeline of a branch without a finding.
     ///
     /// # Errors
-    /// Returns the number of the first line that is not of this form, from 1, with the reason.
+    /// Returns the number of the first invalid line, from 1, with the reason.
     pub fn of_branch(nodes: &[String], text: &str) -> Result<Scene, (usize, serde_json::Error)> {
         let hit = Hit {
             property: String::new(),
@@ -55,7 +55,7 @@ impl Scene {
         Scene::of_recording(nodes, &hit, text)
     }
 
-    /// Reads the evidence of a hit on nodes with these names.
+    /// Reads the evidence of a hit. `nodes` are the names of the world's nodes.
     #[must_use]
     pub fn of_hit(nodes: &[String], hit: &Hit) -> Scene {
         let mut reader = Reader::new(nodes, hit);
@@ -65,10 +65,10 @@ impl Scene {
         reader.finish(hit)
     }
 
-    /// Reads a timeline that `everett replay --record` wrote, for a hit on it.
+    /// Reads a timeline that `everett replay --record` wrote, for a hit on that timeline.
     ///
     /// # Errors
-    /// Returns the number of the first line that is not of this form, from 1, with the reason.
+    /// Returns the number of the first invalid line, from 1, with the reason.
     pub fn of_recording(
         nodes: &[String],
         hit: &Hit,
@@ -88,7 +88,7 @@ impl Scene {
     }
 }
 
-/// Scene while its lines are read.
+/// Scene that is being read.
 struct Reader {
     scene: Scene,
     operations: Operations,
@@ -131,8 +131,8 @@ impl Reader {
     }
 }
 
-/// Cuts a list that has more than `slack` entries too many to its last `most` ones. Returns how many were cut off. With
-/// some slack, the list is moved seldom.
+/// Removes all but the last `most` entries of a list, if that removes more than `slack` entries. Returns the number
+/// of removed entries. The slack makes the costly move of the list rare.
 fn cut<T>(list: &mut Vec<T>, most: usize, slack: usize) -> u64 {
     let over = list.len().saturating_sub(most);
     if over <= slack {

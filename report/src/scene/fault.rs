@@ -8,35 +8,35 @@ use serde_json::Value;
 use super::vtime;
 use crate::clip::clip;
 
-/// Maximum length of a name in the words for a fault, in characters.
+/// Maximum length of a name in the description of a fault, in characters.
 const NAME_CHARS_MAX: usize = 60;
 
-/// A fault that was applied.
+/// Applied fault.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Bar {
-    /// Vtime of its beginning, in nanoseconds.
+    /// Vtime at which the fault begins, in nanoseconds.
     pub begin_ns: u64,
-    /// Vtime of its end, in nanoseconds. `None` if the plan gives it no duration.
+    /// Vtime at which the fault ends, in nanoseconds. `None` if the plan gives no duration.
     pub end_ns: Option<u64>,
-    /// Kind, as fault plans name it.
+    /// Kind of the fault, as in fault plans.
     pub kind: String,
-    /// Nodes that it hits, by position; empty if it hits all.
+    /// Indices of the affected nodes. Empty if the fault affects all nodes.
     pub lanes: Vec<u16>,
-    /// What it does, in words and without its times: `db lost power`.
+    /// What the fault does, without its times, such as `db lost power`.
     pub words: String,
-    /// The plan's line.
+    /// Line of the fault plan.
     pub line: String,
 }
 
 impl Bar {
-    /// Reads a line of evidence: vtime, the fault's number, and the plan's line.
+    /// Reads a line of evidence: vtime, number of the fault, and line of the plan.
     pub(super) fn of_line(nodes: &[String], line: &str) -> Option<Bar> {
         let (at_ns, rest) = vtime::at(line)?;
         let json = rest.split_once(' ')?.1;
         Bar::of(nodes, at_ns, &serde_json::from_str(json).ok()?)
     }
 
-    /// Reads an entry of a plan whose times count from `root_ns`.
+    /// Reads an entry of a plan. Times in plans are counted from `root_ns`.
     #[must_use]
     pub fn of_entry(nodes: &[String], root_ns: u64, entry: &Value) -> Option<Bar> {
         let at = entry.get("at").and_then(Value::as_str)?;
@@ -66,7 +66,7 @@ impl Bar {
         };
         let words = match FaultKind::named(kind) {
             Some(known) => words(known, &target, entry),
-            // The line is of another version.
+            // The plan is of another version and names another kind.
             None => format!("{} {}", short(kind), target.place()),
         };
         Some(Bar {
@@ -79,7 +79,7 @@ impl Bar {
         })
     }
 
-    /// Returns the fault in words, with its times: `db lost power at 2.77 s for 633 ms`.
+    /// Describes the fault with its times, such as `db lost power at 2.77 s for 633 ms`.
     #[must_use]
     pub fn told(&self) -> String {
         let lasts = match self.end_ns {
@@ -90,7 +90,7 @@ impl Bar {
     }
 }
 
-/// Returns a duration with three digits.
+/// Formats a duration with three digits.
 pub(super) fn brief(ns: u64) -> String {
     let unit = match ns {
         0..1_000_000 => return show_duration_ns(ns),
@@ -108,7 +108,7 @@ pub(super) fn brief(ns: u64) -> String {
     format!("{value:.digits$} {}", unit.1)
 }
 
-/// Names of nodes at one end of links; empty if all are meant.
+/// Names of the nodes at one end of links. Empty for all nodes.
 struct Group(Vec<String>);
 
 impl Group {
@@ -162,7 +162,7 @@ impl Target {
     }
 }
 
-/// Returns what a fault of this kind does, in words.
+/// Returns words for what a fault of this kind does.
 fn words(kind: FaultKind, target: &Target, entry: &Value) -> String {
     let percent = entry.get("ppm").and_then(Value::as_u64).unwrap_or(0) as f64 / 10_000.0;
     let (node, place) = (target.node(), target.place());

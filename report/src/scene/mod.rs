@@ -1,13 +1,14 @@
 //! What happened before a finding: events, messages, faults and operations of clients, on one time axis.
 //!
-//! - `evidence`: reads all of this from the lines that a run directory keeps with a finding
-//! - `operation`: lines of histories as operations; `fault`: lines of fault plans as bars and in words; `vtime`: the vtime
-//!   with which each line begins
-//! - `story`: the story in one sentence, and its most telling lines
+//! - `evidence`: reads a scene from the lines that a run directory has for a finding
+//! - `fault`: faults as bars, and in words
+//! - `operation`: operations of clients, from lines of histories
+//! - `story`: the story in one sentence, and its most important lines
+//! - `vtime`: the vtime with which each line begins
 //!
 //! Not here: drawing (`crate::page` and its script).
 //!
-//! **Invariant.** Lines of evidence come from guests and from files. A line that cannot be read is left out and never
+//! **Invariant.** Lines of evidence come from guests and files. A line that cannot be read is left out; it is never
 //! an error.
 
 mod evidence;
@@ -22,89 +23,89 @@ pub use fault::Bar;
 pub use operation::{Operation, Outcome};
 pub use story::{StoryLine, facts, lines_told, story};
 
-/// Maximum number of events of a scene; the last ones are kept.
+/// Maximum number of events in a scene. A longer scene keeps its last events.
 pub const EVENTS_MAX: usize = 20_000;
-/// Maximum number of messages of a scene; the last ones are kept.
+/// Maximum number of messages in a scene. A longer scene keeps its last messages.
 pub const MESSAGES_MAX: usize = 20_000;
 
 /// What happened before a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Scene {
-    /// Names of the nodes. Other fields name a node by its position here.
+    /// Names of the nodes. Other fields refer to a node by its index in this list.
     pub lanes: Vec<String>,
     /// Vtime of the finding, in nanoseconds.
     pub found_ns: u64,
-    /// Output of programs and kernels, and what Everett did, in the order of vtime.
+    /// Output of programs and kernels, and Everett's actions, in the order of vtime.
     pub events: Vec<Event>,
     /// Messages between nodes, in the order of arrival.
     pub messages: Vec<Message>,
-    /// Faults, in the order of their beginnings.
+    /// Faults, in the order in which they began.
     pub faults: Vec<Bar>,
-    /// Operations of clients, in the order of their invocations.
+    /// Operations of clients, in the order of invocation.
     pub operations: Vec<Operation>,
-    /// True if this is the whole timeline, which a replay recorded. False if it has only the last lines and messages.
+    /// True if a replay recorded the whole timeline. False if the scene has only its last lines and messages.
     pub is_recorded: bool,
-    /// Number of earlier lines and messages of a recorded timeline that a bound left out.
+    /// Number of earlier lines and messages that were dropped because of a bound.
     pub left_out: u64,
 }
 
-/// One line of output, or one event of the world.
+/// Line of output, or event of the world.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Event {
-    /// Vtime in nanoseconds.
+    /// Vtime, in nanoseconds.
     pub at_ns: u64,
-    /// Node, by its position in [`Scene::lanes`]; `None` for the whole world.
+    /// Index of the node in [`Scene::lanes`]. `None` for the whole world.
     pub lane: Option<u16>,
-    /// Name of the service, driver or check; or `kernel`, `guest`, `fault`, `disk`, `world`.
+    /// Name of the service, driver or check, or one of `kernel`, `guest`, `fault`, `disk` and `world`.
     pub unit: String,
-    /// The line.
+    /// Text of the line.
     pub text: String,
 }
 
-/// A message between two nodes.
+/// Message between two nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Message {
-    /// Vtime at which it was sent, in nanoseconds, if it is recorded.
+    /// Vtime at which the message was sent, in nanoseconds. `None` if it is not recorded.
     pub sent_ns: Option<u64>,
-    /// Vtime of its fate, in nanoseconds.
+    /// Vtime at which the message arrived or was lost, in nanoseconds.
     pub at_ns: u64,
-    /// Sender, by its position in [`Scene::lanes`].
+    /// Index of the sender in [`Scene::lanes`].
     pub from: u16,
-    /// Receiver.
+    /// Index of the receiver in [`Scene::lanes`].
     pub to: u16,
-    /// Its fate.
+    /// What became of the message.
     pub fate: Fate,
     /// Summary of the frame.
     pub text: String,
 }
 
-/// Fate of a message on the wire.
+/// What became of a message on the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fate {
-    /// It arrived.
+    /// The message arrived.
     Deliver,
-    /// An extra copy of it arrived.
+    /// An extra copy of the message arrived.
     Duplicate,
-    /// It was lost.
+    /// The message was lost.
     Drop,
-    /// It arrived late.
+    /// The message arrived late.
     Timeout,
 }
 
 impl Scene {
-    /// Returns the position of a node.
+    /// Returns the index of a node.
     fn lane(&self, name: &str) -> Option<u16> {
         self.lanes.iter().position(|lane| lane == name).and_then(|lane| u16::try_from(lane).ok())
     }
 
-    /// Returns the number of its events, messages and operations.
+    /// Returns the number of events, messages and operations.
     #[must_use]
     pub fn entries(&self) -> usize {
         self.events.len() + self.messages.len() + self.operations.len()
     }
 
-    /// Returns the vtimes of the first and of the last thing that happens, in nanoseconds.
+    /// Returns the vtimes of the first and the last entry of the scene, in nanoseconds.
     #[must_use]
     pub fn span_ns(&self) -> (u64, u64) {
         let events = self.events.iter().map(|event| event.at_ns);

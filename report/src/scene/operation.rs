@@ -1,4 +1,4 @@
-//! Lines of operation histories as operations, from invocation to answer.
+//! Reads lines of operation histories as operations, from invocation to answer.
 
 use std::collections::BTreeMap;
 
@@ -10,31 +10,31 @@ use crate::clip::clip;
 
 /// Maximum number of operations.
 const OPERATIONS_MAX: usize = 20_000;
-/// Maximum length of a value that is shown, in characters.
+/// Maximum length of a displayed value, in characters.
 const VALUE_CHARS_MAX: usize = 80;
 
-/// An operation of a client.
+/// Operation of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Operation {
-    /// Client, as it names itself.
+    /// Name that the client gives itself.
     pub process: String,
-    /// Node of the client, by its position among the nodes.
+    /// Index of the client's node.
     pub lane: Option<u16>,
     /// Name of the operation.
     pub f: String,
-    /// Object, if it has a name.
+    /// Object of the operation, if it has a name.
     pub key: Option<String>,
-    /// Value of the invocation, shortened; empty without one.
+    /// Value of the invocation, shortened. Empty if there is none.
     pub value: String,
-    /// Value of the answer, shortened; empty without one.
+    /// Value of the answer, shortened. Empty if there is none.
     pub answer: String,
     /// Vtime of the invocation, in nanoseconds.
     pub begin_ns: u64,
-    /// Vtime of the answer, in nanoseconds.
+    /// Vtime of the answer, in nanoseconds. `None` without an answer.
     pub end_ns: Option<u64>,
     /// Outcome.
     pub outcome: Outcome,
-    /// True if the finding names it.
+    /// True if the finding names the operation.
     pub marked: bool,
 }
 
@@ -42,24 +42,24 @@ pub struct Operation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It happened.
+    /// The operation happened.
     Ok,
-    /// It did not happen, and never will.
+    /// The operation did not happen, and never will.
     Fail,
-    /// It may have happened, or may happen later.
+    /// The operation may have happened, or may happen later.
     Unknown,
 }
 
-/// Operations while their lines are read.
+/// Operations that are being read.
 #[derive(Default)]
 pub(super) struct Operations {
     all: Vec<Operation>,
-    /// Operations without an answer, by node and process.
+    /// Indices of operations without an answer. The key is node and process.
     open: BTreeMap<(Option<u16>, String), usize>,
 }
 
 impl Operations {
-    /// Takes a line of a history.
+    /// Reads a line of a history.
     pub(super) fn line(&mut self, at_ns: u64, lane: Option<u16>, text: &str) {
         let Ok(Value::Object(fields)) = serde_json::from_str::<Value>(text) else { return };
         let word = |name: &str| fields.get(name).and_then(Value::as_str);
@@ -97,14 +97,14 @@ impl Operations {
             Some("info") => Outcome::Unknown,
             _ => return,
         };
-        // The invocation may lie before the first line that was kept.
+        // The invocation may lie before the first available line.
         let Some(place) = self.open.remove(&who) else { return };
         if let Some(operation) = self.all.get_mut(place) {
             (operation.end_ns, operation.outcome, operation.answer) = (Some(at_ns), outcome, value);
         }
     }
 
-    /// Returns the operations. Those that begin or end at a time that `text` names are marked.
+    /// Returns the operations. It marks those that begin or end at a time that `text` names.
     pub(super) fn finish(mut self, text: &str) -> Vec<Operation> {
         let times = times(text);
         for operation in &mut self.all {
@@ -115,7 +115,7 @@ impl Operations {
     }
 }
 
-/// Returns the times that a text names (words such as `5.48s`), in nanoseconds.
+/// Returns the times in a text (words such as `5.48s`), in nanoseconds.
 fn times(text: &str) -> Vec<u64> {
     let words = text.split([' ', '(', ')', ',', ';', ':']);
     let digits = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! The story of a finding in words, and the lines that say most about it.
+//! The story of a finding in words, and its most important lines.
 
 use std::collections::BTreeMap;
 
@@ -11,27 +11,27 @@ use super::{Operation, Outcome, Scene};
 /// Maximum number of faults in a sentence.
 const FAULTS_TOLD: usize = 3;
 
-/// One line of a short account.
+/// Line of a short account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoryLine {
-    /// Vtime in nanoseconds.
+    /// Vtime, in nanoseconds.
     pub at_ns: u64,
-    /// Node; empty for the whole world.
+    /// Name of the node. Empty for the whole world.
     pub node: String,
-    /// Unit.
+    /// Unit that the line is from.
     pub unit: String,
-    /// The line.
+    /// Text of the line.
     pub text: String,
     /// True if the line belongs to the violation itself.
     pub marked: bool,
 }
 
-/// Returns what happened, in one sentence: the faults before, and the violation. `violated` are the words for a violation of
-/// the property.
+/// Returns one sentence with the last faults and the violation. `violated` is the declared description of a violation
+/// of the property.
 #[must_use]
 pub fn story(property: &str, violated: &str, text: &str, faults: &[Bar]) -> String {
     let fact = violation(property, violated, text);
-    // The texts of programs often end with a mark of their own.
+    // Texts from programs often end with their own punctuation.
     let fact = fact.trim_end_matches(['.', ':', ';', ',', ' ']);
     let end = if fact.ends_with(['!', '?']) { "" } else { "." };
     match after(faults) {
@@ -40,7 +40,7 @@ pub fn story(property: &str, violated: &str, text: &str, faults: &[Bar]) -> Stri
     }
 }
 
-/// Returns facts about the scene: one short sentence each.
+/// Returns facts about the scene, one short sentence each.
 #[must_use]
 pub fn facts(scene: &Scene) -> Vec<String> {
     let mut facts = Vec::new();
@@ -64,7 +64,7 @@ pub fn facts(scene: &Scene) -> Vec<String> {
     facts
 }
 
-/// Returns the faults as a clause, shortened.
+/// Returns a clause with the last faults, and the number of earlier ones.
 fn after(faults: &[Bar]) -> Option<String> {
     let mut told: Vec<String> = Vec::new();
     // The last faults are nearest to the violation.
@@ -92,7 +92,7 @@ fn after(faults: &[Bar]) -> Option<String> {
     }
 }
 
-/// Returns a violation as a clause.
+/// Returns the violation as a clause.
 fn violation(property: &str, violated: &str, text: &str) -> String {
     let (text, more) = shortened(text);
     match property {
@@ -103,13 +103,14 @@ fn violation(property: &str, violated: &str, text: &str) -> String {
             }
             None => format!("clients saw what no correct server shows: {text}"),
         },
-        // The text of an assertion of the SDK is a sentence with its name.
+        // The text of an assertion of the SDK is already a sentence with its name.
         _ if violated != property && violated.contains(property) && text.contains(property) => text,
         _ => format!("{violated}: {text}"),
     }
 }
 
-/// Returns lost writes as a clause: `8 acknowledged writes were gone: add of 6 by process 1 of client, and 7 more`.
+/// Returns lost writes as a clause, such as `8 acknowledged writes were gone: add of 6 by process 1 of client, and 7
+/// more`.
 fn lost(text: &str, more: u64) -> String {
     let write = text.strip_prefix("acknowledged ").and_then(|text| text.split_once(" is gone"));
     match write {
@@ -121,8 +122,8 @@ fn lost(text: &str, more: u64) -> String {
     }
 }
 
-/// Removes the places of operations, `(1.2s to 1.3s, lines 4 and 5)`, and the number of further cases, `(and 7 more)`,
-/// from the text of a finding. Returns the rest of the text, and that number.
+/// Removes from a text the positions of operations, `(1.2s to 1.3s, lines 4 and 5)`, and the number of further cases,
+/// `(and 7 more)`. Returns the shortened text and that number.
 fn shortened(text: &str) -> (String, u64) {
     let text = text.trim().trim_end_matches('.');
     let (mut rest, mut short, mut more) = (text, String::new(), 0);
@@ -143,14 +144,14 @@ fn shortened(text: &str) -> (String, u64) {
     (short, more)
 }
 
-/// Returns the `most` lines that say most about a finding, in the order of time: beginnings of faults, operations that
-/// the finding names, and lines that have few similar ones.
+/// Returns the `most` most important lines about a finding, in the order of time: beginnings of faults, operations
+/// that the finding names, and lines that few others resemble.
 #[must_use]
 pub fn lines_told(scene: &Scene, most: usize) -> Vec<StoryLine> {
     let node = |lane: Option<u16>| {
         lane.and_then(|lane| scene.lanes.get(usize::from(lane))).cloned().unwrap_or_default()
     };
-    // Lower ranks are kept first; among equals, those nearer to the finding.
+    // Lines with lower ranks are chosen first. Of lines with equal rank, those nearer to the finding come first.
     let mut ranked: Vec<(usize, StoryLine)> = Vec::new();
     for bar in &scene.faults {
         let told = bar.told();

@@ -1,4 +1,4 @@
-//! Tests of scenes, with lines as run directories keep them.
+//! Tests of scenes, with lines as run directories have them.
 
 use everett_explorer::run::{Evidence, Hit};
 use proptest::prelude::*;
@@ -127,13 +127,13 @@ fn lost_writes_are_counted() {
         told(&format!("{gone} (and 7 more)")),
         "Without any fault, 8 acknowledged writes were gone: add of 6 by process 1 of c, and 7 more."
     );
-    // Texts of another form are kept as they are.
+    // Other texts stay as they are.
     for text in ["x", "(and 7 more", "acknowledged", "a (b) c"] {
         assert_eq!(told(text), format!("Without any fault, an acknowledged write was gone: {text}."));
     }
 }
 
-/// Each kind of the catalogue has words; a kind that is not known is named.
+/// Every kind of fault has words. An unknown kind is named as in the plan.
 #[test]
 fn each_kind_of_fault_has_words() {
     for kind in everett_fault::FaultKind::ALL {
@@ -182,7 +182,7 @@ fn a_single_node_is_not_named_in_its_lines() {
     assert_eq!(scene.events.iter().map(|event| event.lane).collect::<Vec<_>>(), [Some(0), None]);
 }
 
-/// The last lines and messages are those before the finding.
+/// A long recording keeps its last lines and messages, i.e. those before the finding.
 #[test]
 fn a_long_recording_has_its_last_lines_and_messages() {
     for count in [EVENTS_MAX + 1, 2 * EVENTS_MAX + 3] {
@@ -202,7 +202,7 @@ fn a_long_recording_has_its_last_lines_and_messages() {
     }
 }
 
-/// A recording has the same lines, and the times of sending.
+/// A recording has the same lines, and also the times at which messages were sent.
 #[test]
 fn recordings_are_read_back() {
     let packet = "   1.846830537 DELIVER b > db TCP x";
@@ -216,7 +216,7 @@ fn recordings_are_read_back() {
     let scene = Scene::of_recording(&nodes(), &hit(&["ignored"], &[], &[], "t"), &text).unwrap();
     assert_eq!((scene.events.len(), scene.faults.len()), (1, 1));
     let sent: Vec<Option<u64>> = scene.messages.iter().map(|message| message.sent_ns).collect();
-    // A message is not sent after its arrival.
+    // A sending time after the arrival is ignored.
     assert_eq!(sent, [Some(1_846_000_000), None]);
     for (bad, number) in [("{}", 1), ("{\"kind\":\"line\",\"text\":\"\"}\n[1]", 2), ("\u{0}", 1)] {
         assert_eq!(Scene::of_recording(&nodes(), &hit(&[], &[], &[], "t"), bad).unwrap_err().0, number);
@@ -224,7 +224,7 @@ fn recordings_are_read_back() {
 }
 
 proptest! {
-    /// Lines of any content are read or left out.
+    /// A line of any content is read or left out.
     #[test]
     fn any_lines(line in "[ 0-9]{0,20}\\.[0-9]{0,10} ?[a-z/ ]{0,9}(DELIVER |#1 \\{|history \\{)?\\PC{0,40}|(?s).{0,60}") {
         let scene = Scene::of_hit(&nodes(), &hit(&[&line], &[&line], &[&line], &line));

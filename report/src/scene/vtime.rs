@@ -1,12 +1,12 @@
-//! The vtime with which a line of evidence begins.
+//! Reads the vtime with which a line of evidence begins.
 
-/// Splits a line into its vtime in nanoseconds and the rest.
+/// Splits a line into its vtime, in nanoseconds, and the text after it.
 pub(super) fn at(line: &str) -> Option<(u64, &str)> {
     let (time, rest) = line.trim_start().split_once(' ')?;
     Some((seconds(time)?, rest.trim_start()))
 }
 
-/// Returns the nanoseconds of a decimal number of seconds.
+/// Converts a decimal number of seconds to nanoseconds.
 fn seconds(text: &str) -> Option<u64> {
     let (whole, part) = text.split_once('.')?;
     if part.len() != 9 || !part.bytes().all(|b| b.is_ascii_digit()) {

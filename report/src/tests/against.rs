@@ -3,7 +3,7 @@
 use super::sample::{Sample, header, hit, record, records};
 use crate::data::{Data, Status};
 
-/// Returns a run of clean subtrees of a minute each. Those in `found` have the finding.
+/// Returns a run whose subtrees take a minute each. The subtrees in `found` have the finding.
 fn run(subtrees: u64, found: &[u64]) -> Sample {
     let branch = |choice: u64| {
         let mut record = record(choice, None, &format!("{}.{}", super::sample::ROOT_NS, choice + 1));
@@ -37,8 +37,8 @@ fn what_became_of_a_finding() {
     assert_eq!(status(&[&clean], &seen), Some(Status::New));
     assert_eq!(status(&[&seen], &seen), Some(Status::Ongoing));
     assert_eq!(status(&[&clean, &seen, &clean], &seen), Some(Status::Rare));
-    // After one hit in ten minutes, a bug counts as gone after 10 * (1 / 0.06 - 1) = 157 clean minutes: not after ten,
-    // but after 400.
+    // One hit in ten minutes: the bug counts as gone after 10 * (1 / 0.06 - 1) = 157 minutes without a hit. Ten
+    // minutes are not enough, 400 are.
     assert_eq!(status(&[&seen], &clean), Some(Status::Rare));
     assert_eq!(status(&[&seen], &long), Some(Status::Resolved));
     assert_eq!(status(&[&seen, &long], &clean), Some(Status::Resolved));
@@ -54,7 +54,7 @@ fn older_runs_are_named_and_counted() {
     );
     let [gone] = data.gone.as_slice() else { panic!("{:?}", data.gone) };
     assert_eq!((gone.run.as_str(), gone.id, gone.cpu.hits), ("older 0 x", 1, 1));
-    // T is 10 minutes: nine clean subtrees, and one until its hit.
+    // T is 10 minutes: nine subtrees without a hit, and one up to its hit.
     assert_eq!(gone.cpu.survival, [Some(1.0), Some(0.5), Some(10.0 / 30.0)]);
     assert_eq!(
         data.summary.verdict,
@@ -68,6 +68,6 @@ fn older_runs_are_named_and_counted() {
     let data = against(&[&other], &clean);
     assert!(!data.older[0].same && data.missing.iter().all(|line| !line.contains("history")));
     let elsewhere = Sample::new(&header("another world"), &records("x"), "x");
-    let said = "a history of one world: the older run older 0 x explored lock another world";
+    let said = "a comparison within one world: the older run older 0 x explored lock another world";
     assert!(against(&[&elsewhere], &clean).missing.contains(&said.to_owned()));
 }

@@ -1,4 +1,4 @@
-//! Bounds of the data, and what the report says about them.
+//! Bounds of the data, and how the report mentions what they cut off.
 
 use everett_explorer::run::Hit;
 
@@ -11,7 +11,7 @@ fn recorded(lines: usize) -> Scene {
     Scene { events: vec![line; lines], is_recorded: true, ..Scene::default() }
 }
 
-/// The second timeline does not fit beside the first one, so it has the lines that were kept with the finding.
+/// The second recorded timeline does not fit beside the first, so its finding has only the lines of its evidence.
 #[test]
 fn recorded_timelines_share_the_room_of_a_report() {
     let sample = Sample::new(&header("x"), &records("x"), "x");

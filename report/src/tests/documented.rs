@@ -1,4 +1,4 @@
-//! `docs/report-data.md` names exactly the fields that the data has.
+//! `docs/report-data.md` names exactly the fields of the data.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ fn fields(value: &Value, path: &str, all: &mut BTreeSet<String>) {
 fn all_fields_are_documented() {
     let mut there = BTreeSet::new();
     fields(&serde_json::to_value(data("x")).unwrap(), "", &mut there);
-    // Objects of two types occur in several places but are described once, as OUTLOOK and FAULT.
+    // Two types occur in several places. They are described once, as OUTLOOK and FAULT.
     let one = |path: &str| {
         let mut path = path.to_owned();
         for (long, short) in [

@@ -1,4 +1,4 @@
-//! Texts of guests, files and worlds are inert in the page, in the data and in the terminal.
+//! Text from guests, files and worlds is inert on the page, in the data and in the terminal.
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::sample::data;
 use crate::{page, text};
 
-/// Returns the names of all elements of a page outside of its style and scripts, in order.
+/// Returns the names of all elements of a page, in order, outside of its style and scripts.
 fn elements(page: &str) -> Vec<String> {
     let body = page.split_once("</head>").unwrap().1.split_once("<script").unwrap().0;
     let tags = body.split('<').skip(1);
@@ -21,16 +21,16 @@ fn hidden(c: char) -> bool {
 fn check(word: &str) {
     let page = inert(word);
     let plain = page::html(&data("x")).unwrap();
-    // The number of cells, entries and marks does not depend on texts.
+    // The number of elements does not depend on texts.
     assert!(elements(&page) == elements(&plain), "{word:?}");
 }
 
-/// Checks that the report shows a word as text and nothing else, and returns the page.
+/// Checks that the report shows a word only as text. Returns the page.
 fn inert(word: &str) -> String {
     let data = data(word);
     let page = page::html(&data).unwrap();
     assert!(!page.contains(hidden), "{word:?}");
-    // What the script reads is exactly the data.
+    // The embedded data is exactly what the script reads.
     let (_, json) = page.split_once("id=\"data\">").unwrap();
     let (json, _) = json.split_once("</script>").unwrap();
     assert!(!json.contains(['<', '>', '&']), "{word:?}");
@@ -67,12 +67,12 @@ fn markup_escapes_and_long_lines() {
     ] {
         check(word);
     }
-    // A run directory clips a line of a megabyte, so some operations and messages cannot be read back.
+    // A run directory shortens a line of a megabyte, so some operations and messages become unreadable.
     let page = inert(&"<b>".repeat(400_000));
     assert!(page.len() < 8 << 20 && !page.contains("<b>"), "{}", page.len());
 }
 
-/// The policy names the page's own script and style and nothing else, and nothing in the page refers to a network.
+/// The policy allows only the page's own script and style, and nothing on the page refers to a network.
 #[test]
 fn nothing_leaves_the_page() {
     let page = page::html(&data("x")).unwrap();

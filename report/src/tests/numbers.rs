@@ -1,4 +1,4 @@
-//! Figures of a report, computed by hand.
+//! Figures of a report, checked against values computed by hand.
 
 use super::sample::{self, ROOT_NS, SEGMENT_NS, Sample, data, header, records};
 use crate::data::State;
@@ -16,7 +16,8 @@ fn figures_of_a_small_run() {
     assert_eq!((s.world.as_str(), s.cpu_ns, s.vtime_ns), ("lock x", 7 * MINUTE, 7 * SEGMENT_NS));
     assert_eq!(s.host_ns, Some(5_000_000_000));
     assert_eq!((s.failed, s.never_reached), (2, 1));
-    // Branches 1, 3 and 5 of seven had checks: 0.3 of 7 billion instructions until rest, and 0.36 for checks.
+    // Of seven branches, 1, 3 and 5 had checks. Their final phases took 0.3 of 7 billion instructions until rest, and
+    // 0.36 for checks.
     let told = "3 final phases take 9 % of all instructions: 4 % until the world is at rest, 5 % for checks; the longest checks \
                 take 5.00 s of vtime, after branch 5";
     assert_eq!(s.final_phases_told.as_deref(), Some(told));
@@ -28,13 +29,13 @@ fn figures_of_a_small_run() {
     );
     let [lin, corrupt] = data.findings.as_slice() else { panic!("{:?}", data.findings) };
     assert_eq!((lin.id, lin.branch, lin.branches, lin.subtrees), (1, 2, 2, 2));
-    // Four subtrees: those of branches 0 and 6 take a minute each, that of branch 2 a minute until its hit, and that of
-    // branch 1 two minutes until the hit of branch 3.
+    // Four subtrees: those of branches 0 and 6 take a minute each. The subtree of branch 2 takes a minute up to its
+    // hit, and that of branch 1 two minutes up to the hit of branch 3.
     assert_eq!((lin.cpu.time, lin.cpu.hits), (5 * MINUTE, 2));
     assert_eq!(lin.instructions.time, 5_000_000_000);
     assert_eq!((corrupt.cpu.time, corrupt.cpu.hits), (7 * MINUTE, 1));
     assert_eq!((lin.status, data.older.len(), data.gone.len()), (None, 0, 0));
-    // Finding 2 was shrunk; finding 1 was not.
+    // Finding 2 was shrunk, finding 1 was not.
     assert_eq!(corrupt.plan.as_ref().unwrap().faults[0].begin_ns, ROOT_NS + 1_000_000_000);
     assert!(
         corrupt
@@ -53,7 +54,7 @@ fn figures_of_a_small_run() {
     assert_eq!((scene.operations[0].outcome, scene.operations[0].marked), (Outcome::Ok, true));
 }
 
-/// Returns the text of a page between two texts, without its markup.
+/// Returns the text of a page between two texts, without markup.
 fn shown(page: &str, from: &str, to: &str) -> String {
     let part = page.split_once(from).unwrap().1.split_once(to).unwrap().0;
     part.split('<').map(|tag| tag.split_once('>').map_or(tag, |(_, text)| text)).collect()
@@ -77,20 +78,20 @@ fn the_page_has_the_budget_and_what_was_used_of_it() {
     let limits = data.summary.budget.as_mut().unwrap();
     (limits.branches, limits.until_found) = (None, true);
     data.summary.recordings = None;
-    assert_eq!(budget(&data), "5.00 s of 60.0 s; until something is found");
-    // The last branches end after the budget, which does not count as more than all of it.
+    assert_eq!(budget(&data), "5.00 s of 60.0 s; until the first finding");
+    // The last branches end after the budget, but the used time is shown as at most the budget.
     data.summary.host_ns = Some(61_000_000_000);
     assert!(budget(&data).starts_with("60.0 s of 60.0 s;"));
     data.summary.host_ns = None;
     assert!(budget(&data).starts_with("60.0 s; until"), "it has not ended: {}", budget(&data));
     data.summary.budget =
         Some(everett_explorer::run::Budget { branches: None, host_ns: None, until_found: false });
-    assert_eq!(budget(&data), "none: until it is stopped");
+    assert_eq!(budget(&data), "none: it runs until it is stopped");
     data.summary.budget = None;
     assert_eq!(budget(&data), "not recorded");
 }
 
-/// Returns the height of the circle whose markup begins a text.
+/// Returns the height of the circle with which `circle` begins.
 fn height(circle: &str) -> &str {
     circle.split_once(" cy=\"").unwrap().1.split_once('"').unwrap().0
 }
@@ -100,7 +101,8 @@ fn likelihoods_are_plotted_at_their_height() {
     let page = page::html(&data("x")).unwrap();
     let plot = page.split_once("<svg class=\"likelihood\"").unwrap().1.split_once("</svg>").unwrap().0;
     let heights: Vec<&str> = plot.split("<circle").skip(1).map(height).collect();
-    // Nothing is at 186 and everything at 22: a sixteenth, an eighth and fifteen sixteenths of the way up.
+    // The axis runs from 186 (none) to 22 (all). The points lie a sixteenth, an eighth and fifteen sixteenths of the
+    // way up.
     assert_eq!(heights, ["175.8", "165.5", "32.3"]);
 }
 
@@ -148,7 +150,7 @@ fn properties_have_results_and_examples() {
     let data = Sample::new(&header("x"), &records("x"), "x").data(&[]);
     let of = |name: &str| data.properties.iter().find(|property| property.name == name).unwrap();
     let lin = of("linearizability");
-    // Branch 1 is the first with checks, and shows nothing.
+    // Branch 1 is the first branch with checks, and has no finding.
     assert_eq!(
         (lin.state, lin.branches, lin.example, lin.counterexample),
         (State::Failed, 2, Some(1), Some(2))
@@ -169,7 +171,7 @@ fn properties_have_results_and_examples() {
         State::NeverReached => 1,
         State::Passed => 2,
     }));
-    // Without histories and checks, properties that only these can violate are never reached.
+    // Without histories and checks, properties that only they can violate are never reached.
     let mut records = records("x");
     for record in &mut records {
         (record.history, record.checked) = (None, false);
@@ -212,7 +214,7 @@ fn the_matrix_has_empty_cells() {
     let coverage = data("x").coverage;
     assert_eq!(coverage.faults, ["power_loss", "clog", "pause"]);
     let row = |phase: &str| coverage.phases.iter().find(|row| row.phase == phase).unwrap();
-    // Branches 0, 3 and 6 are in phase 0.
+    // Branches 0, 3 and 6 reach phase 0.
     assert_eq!((row("phase 0").branches, row("phase 0").cells.as_slice()), (3, [2, 1, 0].as_slice()));
     assert_eq!(coverage.empty_cells, 3);
     assert_eq!((coverage.one_way[0].first.as_str(), coverage.one_way[0].then.as_str()), ("b", "x"));

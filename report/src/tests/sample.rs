@@ -1,4 +1,4 @@
-//! A run directory of seven branches, with texts that a test chooses.
+//! Run directory of seven branches, with texts that a test chooses.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ pub(super) fn header(word: &str) -> Header {
     }
 }
 
-/// Returns a record of a branch that costs a minute of CPU and a billion instructions.
+/// Returns the record of a branch that costs a minute of CPU time and a billion instructions.
 pub(super) fn record(choice: u64, from: Option<u64>, path: &str) -> Record {
     let path: everett_explorer::search::Path = path.parse().unwrap();
     let begin = path.forks().last().map_or(ROOT_NS, |fork| fork.vtime_ns);
@@ -109,7 +109,7 @@ pub(super) fn hit(property: &str, word: &str) -> Hit {
     }
 }
 
-/// Causality of a finding that was decided by a message.
+/// Returns the causality of a finding that a message decided.
 fn causality(word: &str) -> Causality {
     let count = |shown| Count { futures: 16, shown };
     let step =
@@ -152,7 +152,7 @@ fn causality(word: &str) -> Causality {
     }
 }
 
-/// A run of four subtrees; the second and the third have the finding `linearizability`.
+/// Returns a run of four subtrees. The second and the third have the finding `linearizability`.
 pub(super) fn records(word: &str) -> Vec<Record> {
     let fork = |n: u64| ROOT_NS + n * SEGMENT_NS;
     let root = |child: u64| format!("{ROOT_NS}.{child}");
@@ -172,7 +172,7 @@ pub(super) fn records(word: &str) -> Vec<Record> {
     records
 }
 
-/// A run that was read.
+/// Run directory, as it was read.
 pub(super) struct Sample {
     reading: Reading,
     merged: Merged,
@@ -201,9 +201,9 @@ impl Sample {
         self.data_with(older, BTreeMap::new())
     }
 
-    /// Returns the data of the report with recorded timelines.
+    /// Returns the data of the report, with recorded timelines in `scenes`.
     pub(super) fn data_with(&self, older: &[&Sample], scenes: BTreeMap<u32, Scene>) -> Data {
-        // An exploration clips long texts when it records them.
+        // Explorations shorten long texts when they record them.
         let word = &self.word.chars().take(1_000).collect::<String>();
         let gaps = Gaps {
             faults: Listed {
@@ -283,7 +283,7 @@ fn recordings(word: &str) -> Recordings {
     }
 }
 
-/// Returns the data of the run with this word in all texts, compared with an older run that had another finding.
+/// Returns the data of a run with `word` in all texts, compared with an older run that had another finding.
 pub(super) fn data(word: &str) -> Data {
     let mut before = records(word);
     before[6].hits = vec![hit("kernel oops", word)];

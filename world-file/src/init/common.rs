@@ -32,21 +32,21 @@ pub(super) struct Answering<'s> {
 /// machine.
 pub(super) fn workload(answering: &[Answering<'_>], load: Option<(&str, &[&str])>) -> String {
     let mut out = String::from(
-        "# What happens while faults come, and what must hold afterwards.\n[workload]\nsettle = \"2s\"                   # \
-         time without faults before the checks\n\n",
+        "# Clients that run while Everett injects faults, and checks that follow when the faults are over.\n[workload]\nsettle = \"2s\"                   # \
+         vtime without faults before the checks\n\n",
     );
     match load {
         Some((node, argv)) => {
             let (node, argv) = (quoted(node), list(argv));
             let _ = write!(
                 out,
-                "# A client. Replace it with one that knows what your system promised.\n[[workload.driver]]\nname = \
-                 \"load\"\nnode = {node}\nargv = {argv}\nrepeat = true                     # again whenever it ends with status 0\n\n"
+                "# A client. Replace it with a client that records what your system has acknowledged.\n[[workload.driver]]\nname = \
+                 \"load\"\nnode = {node}\nargv = {argv}\nrepeat = true                     # Everett starts it again each time it ends with status 0\n\n"
             );
         }
         None => out.push_str(
-            "# A client: a program on one of the machines, here a script beside this file. A status other than 0 is a finding.\n\
-             # [[workload.driver]]\n# name = \"load\"\n# node = \"NODE\"                    # where it runs; the node needs files = { \
+            "# A client: a program on one of the machines. Here it is a script beside this file. An exit status above 0 is a finding.\n\
+             # [[workload.driver]]\n# name = \"load\"\n# node = \"NODE\"                    # the machine that runs it; add to its [[node]]: files = { \
              \"/opt/load.sh\" = \"load.sh\" }\n# argv = [\"sh\", \"/opt/load.sh\"]\n# repeat = true\n\n",
         ),
     }
@@ -54,7 +54,7 @@ pub(super) fn workload(answering: &[Answering<'_>], load: Option<(&str, &[&str])
         let node = quoted(one.node);
         let _ = write!(
             out,
-            "# When faults are over, the server must answer. Everett connects from outside.\n[[workload.check]]\nname = {}\nnode = \
+            "# When the faults are over, the server must answer. Everett connects to it over the network.\n[[workload.check]]\nname = {}\nnode = \
              {node}\ntcp = {}\n",
             quoted(&format!("{}-answers", one.node)),
             one.port
@@ -65,7 +65,7 @@ pub(super) fn workload(answering: &[Answering<'_>], load: Option<(&str, &[&str])
         out.push('\n');
     }
     out.push_str(
-        "# What your system promised: a program that looks whether it was kept.\n# [[workload.check]]\n# name = \"promise\"\n\
+        "# A program that checks what your system promised, for example that no acknowledged write is lost.\n# [[workload.check]]\n# name = \"promise\"\n\
          # node = \"NODE\"\n# argv = [\"sh\", \"/opt/check.sh\"]\n\n",
     );
     out
@@ -81,20 +81,20 @@ pub(super) fn faults(has_several: bool, has_disks: bool) -> String {
         kinds.extend(["partition", "loss", "latency"]);
     }
     let mut out = format!(
-        "# What goes wrong in explorations. Other kinds are reset, slow_cpu, clock_step, disk_error and more.\n[faults]\nonly = \
-         {}\n\n[faults.power_loss]\nevery = \"5s\"                     # mean time from one to the next\nfor = [\"100ms\", \"2s\"]          \
-         # how long a machine is off\nup = \"2s\"                        # time without another one after a start\n\n[faults.pause]\nevery = \
+        "# Faults that everett explore injects. docs/faults.md lists all kinds, such as reset, slow_cpu and disk_error.\n[faults]\nonly = \
+         {}\n\n[faults.power_loss]\nevery = \"5s\"                     # mean time between two power losses\nfor = [\"100ms\", \"2s\"]          \
+         # a machine stays off for this long\nup = \"2s\"                        # a machine runs at least this long after it starts again\n\n[faults.pause]\nevery = \
          \"10s\"\nfor = [\"100ms\", \"3s\"]\n\n",
         list(&kinds)
     );
     if has_several {
         out.push_str(
-            "[faults.partition]\nevery = \"5s\"\nfor = [\"500ms\", \"5s\"]          # how long machines do not hear each other\n\n",
+            "[faults.partition]\nevery = \"5s\"\nfor = [\"500ms\", \"5s\"]          # the network stays split for this long\n\n",
         );
     }
     out.push_str(
-        "# How far timelines go, and where they fork.\n[explore]\nsegment = \"2s\"                   # from one fork to the next\nhorizon = \
-         \"10s\"                  # the longest timeline\n\n",
+        "# Length of the timelines that everett explore runs. It forks each timeline after every segment.\n[explore]\nsegment = \"2s\"                   # vtime from one fork to the next\nhorizon = \
+         \"10s\"                  # no timeline is longer than this\n\n",
     );
     out
 }
@@ -107,9 +107,9 @@ const UNIT_CHARS_MAX: usize = 55;
 /// Returns a property for each of these units. A `*` in a unit stands for any characters.
 pub(super) fn properties(units: &[String]) -> String {
     let mut out = String::from(
-        "# Lines that a process may never print. unit keeps a property to the lines of one process, and nodes = [\"a\"] to some\n\
-         # machines: without unit, a line of your own client counts, too. A word such as Traceback or corrupt is too wide where\n\
-         # a server logs lost connections; name the exception instead: never = \"^AssertionError\".\n",
+        "# Log lines that are findings. never is a regular expression. unit is the process whose lines it reads; without unit it\n\
+         # reads the lines of all processes, your client's too. nodes = [\"a\"] limits it to some machines. Avoid words that a\n\
+         # healthy server logs, too, such as Traceback or corrupt. Name the exception: never = \"^AssertionError\".\n",
     );
     let mut named = Vec::new();
     for unit in units.iter().take(PROPERTIES) {
@@ -127,7 +127,7 @@ pub(super) fn properties(units: &[String]) -> String {
         named.push(name);
     }
     out.push_str(
-        "# Lines that some timeline should show.\n# [[property]]\n# name = \"recovery happens\"\n# unit = \"server\"\n\
+        "# A line that at least one timeline should print. If none prints it, the report says so.\n# [[property]]\n# name = \"recovery happens\"\n# unit = \"server\"\n\
          # sometimes = \"(?i)recover\"\n",
     );
     out
@@ -135,5 +135,6 @@ pub(super) fn properties(units: &[String]) -> String {
 
 /// Returns the table `[image]`.
 pub(super) fn image_table() -> String {
-    "[image]\nsuite = \"bookworm\"               # Debian's suite of kernel and packages\n\n".to_owned()
+    "[image]\nsuite = \"bookworm\"               # Debian release of the kernel and the packages\n\n"
+        .to_owned()
 }

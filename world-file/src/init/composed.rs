@@ -28,14 +28,14 @@ pub(super) fn draft(file: &Path, wanted: &Wanted) -> Result<Parts, Error> {
     let world = crate::load(file).map_err(Error::Compose)?;
     let servers: Vec<Found<'_>> = world.nodes.iter().filter_map(serving).collect();
 
-    let mut text = head("The machines of a compose file, and what it does not say.");
+    let mut text = head("The machines of a compose file, with readiness checks, a workload and faults.");
     let names = files.iter().map(|file| Ok(quoted(&named_from(&wanted.output, file)?)));
     let names = names.collect::<Result<Vec<_>, Error>>()?;
     let names = if names.len() == 1 { names.concat() } else { format!("[{}]", names.join(", ")) };
-    let _ = writeln!(text, "compose = {names}         # one machine for each replica of a service\n");
+    let _ = writeln!(text, "compose = {names}         # each replica of a service is a machine\n");
     let without: Vec<&Found<'_>> = servers.iter().filter(|found| found.needs_ready).collect();
     if !without.is_empty() {
-        text += "# When services without a healthcheck are ready. Remove a line if the service does not serve at this port.\n\
+        text += "# Ports at which services without a healthcheck answer when they are ready. Remove a line if its port is wrong.\n\
                  [ready]\n";
         for found in without {
             let _ = writeln!(text, "{} = {}", quoted(found.node), ready(found.port, found.server));
@@ -65,7 +65,7 @@ pub(super) fn draft(file: &Path, wanted: &Wanted) -> Result<Parts, Error> {
     let notes = match silent.is_empty() {
         true => Vec::new(),
         false => vec![format!(
-            "ready as soon as they are started, unless their images have a healthcheck: {}",
+            "these services count as ready when they have started, unless their images have a healthcheck: {}",
             silent.join(", ")
         )],
     };

@@ -32,7 +32,7 @@ pub(super) fn draft(package: &str, unit: &UnitFile, found: Option<Listening>, wa
                 let owner = unit.user().map_or(String::new(), |user| format!(", owner = {}", quoted(user)));
                 let _ = writeln!(
                     text,
-                    "disk = {{ path = {}, size = \"256M\"{owner} }} # keeps its content when the power goes",
+                    "disk = {{ path = {}, size = \"256M\"{owner} }} # its files survive a power loss",
                     quoted(folder)
                 );
             }
@@ -49,8 +49,7 @@ pub(super) fn draft(package: &str, unit: &UnitFile, found: Option<Listening>, wa
                 let _ = writeln!(text, "ready = {{ tcp = {port} }}\nready_timeout = \"{READY_TIMEOUT}\"\n");
             }
             None => {
-                text +=
-                    "# ready = { tcp = PORT }           # ready as soon as it is started, without this\n\n"
+                text += "# ready = { tcp = PORT }           # without this key, the service counts as ready when it has started\n\n"
             }
         }
     }
@@ -65,17 +64,17 @@ pub(super) fn draft(package: &str, unit: &UnitFile, found: Option<Listening>, wa
     let mut notes = Vec::new();
     if unit.forks {
         notes.push(format!(
-            "the unit {} leaves the foreground, so its end is not seen; give its command the option that keeps it there",
+            "the unit {} leaves the foreground, so Everett does not see its server end; give its command the option that keeps it in the foreground",
             unit.name
         ));
     }
     match (port, is_reached || wanted.port.is_some()) {
         (None, _) => notes.push(
-            "no TCP port was open in a trial boot: the service is ready as soon as it is started, and nothing is checked"
+            "no TCP port was open in a trial boot: the service counts as ready when it has started, and nothing checks whether it answers"
                 .to_owned(),
         ),
         (Some(port), false) => notes.push(format!(
-            "the server listens at port {port} of its own machine only; change its configuration if others need it"
+            "the server listens at port {port} of its own machine only; change its configuration if other machines need it"
         )),
         _ => {}
     }

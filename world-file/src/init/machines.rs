@@ -26,7 +26,7 @@ pub(super) const HAS_PEERS: &str = "# Machines reach each other by their names.\
 
 /// Comment in a draft for a machine without a disk.
 pub(super) const MAY_HAVE_DISK: &str = "# disk = { path = \"/data\", size = \"256M\", owner = \"USER\" } \
-                                        # for state that outlives a loss of power\n";
+                                        # files there survive a power loss\n";
 
 /// Returns the names of the machines: `base`, or `base` with numbers if there are several.
 pub(super) fn names(base: &str, wanted: &Wanted) -> Vec<String> {
@@ -36,7 +36,7 @@ pub(super) fn names(base: &str, wanted: &Wanted) -> Vec<String> {
     }
 }
 
-/// Returns a check from outside for each machine.
+/// Returns a check over the network for each machine.
 fn answering<'s>(names: &'s [String], port: u16, server: Option<&'static Server>) -> Vec<Answering<'s>> {
     names.iter().map(|node| Answering { node, port, server }).collect()
 }
@@ -65,7 +65,7 @@ pub(super) fn of_package(name: &str, wanted: &Wanted) -> Result<Parts, Error> {
             let owner = server.user.map_or(String::new(), |user| format!(", owner = \"{user}\""));
             let _ = writeln!(
                 text,
-                "disk = {{ path = \"{STATE}\", size = \"{size}\"{owner} }} # keeps its content when the power goes"
+                "disk = {{ path = \"{STATE}\", size = \"{size}\"{owner} }} # its files survive a power loss"
             );
         }
         text += "\n[[node.service]]\nname = \"server\"\n";
@@ -84,7 +84,11 @@ pub(super) fn of_package(name: &str, wanted: &Wanted) -> Result<Parts, Error> {
         if let Some(user) = server.user {
             let _ = writeln!(text, "user = {}", quoted(user));
         }
-        let _ = writeln!(text, "ready = {} # how a client sees that it serves", ready(port, Some(server)));
+        let _ = writeln!(
+            text,
+            "ready = {} # the service is ready when this check passes",
+            ready(port, Some(server))
+        );
         if server.state.is_some() {
             let _ = writeln!(text, "ready_timeout = \"{STATE_READY_TIMEOUT}\"");
         }
@@ -102,7 +106,8 @@ pub(super) fn of_package(name: &str, wanted: &Wanted) -> Result<Parts, Error> {
 fn of_unknown_package(name: &str, wanted: &Wanted) -> Parts {
     let names = names(&label(name.split('=').next().unwrap_or(name)), wanted);
     let mut text =
-        head("A Debian package. Everett does not know its server: complete the service.") + &image_table();
+        head("A Debian package. Everett does not know how its server starts: complete [[node.service]].")
+            + &image_table();
     let port = wanted.port.map_or_else(|| "PORT".to_owned(), |port| port.to_string());
     for node in &names {
         if node == &names[0] && names.len() > 1 {
@@ -111,7 +116,7 @@ fn of_unknown_package(name: &str, wanted: &Wanted) -> Parts {
         let _ = write!(
             text,
             "[[node]]\nname = {}\nmemory = \"{MEMORY}\"\npackages = {}\n{MAY_HAVE_DISK}\n\
-             # The server, in the foreground, at an address that other machines reach.\n\
+             # Start the server in the foreground, and let it listen at 0.0.0.0.\n\
              # [[node.service]]\n# argv = [\"PROGRAM\", \"ARGUMENT\"]\n# user = \"USER\"\n\
              # ready = {{ tcp = {port} }}\n\n",
             quoted(node),
@@ -157,9 +162,9 @@ pub(super) fn of_image(
         }
         let _ = write!(
             text,
-            "[[node]]\nname = {}\nimage = {}\nmemory = \"{memory}\"\nvolumes = \"1G\"                   # the disk with the image's \
-             volumes; it keeps its content when the power goes\n\n\
-             # The image's own command runs. argv, env, user and cwd change it.\n[[node.service]]\n",
+            "[[node]]\nname = {}\nimage = {}\nmemory = \"{memory}\"\nvolumes = \"1G\"                   # size of the disk for the image's \
+             volumes; it its files survive a power loss\n\n\
+             # The service runs the image's command. The keys argv, env, user and cwd change it.\n[[node.service]]\n",
             quoted(node),
             quoted(&named)
         );
@@ -167,22 +172,30 @@ pub(super) fn of_image(
             let _ = writeln!(text, "env.{variable} = {}", quoted(value));
         }
         if let Some(argv) = server.map(|server| server.image_command).filter(|argv| !argv.is_empty()) {
-            let _ = writeln!(text, "command = {} # the image's own serves no other machine", list(argv));
+            let _ = writeln!(
+                text,
+                "command = {} # the image's own command serves only its own machine",
+                list(argv)
+            );
         }
         match (facts.has_healthcheck && wanted.port.is_none(), port) {
-            (true, _) => text += "# The image's healthcheck is the readiness check.\n",
+            (true, _) => text += "# The image's healthcheck tells when the service is ready.\n",
             (false, Some(port)) => {
-                let _ = writeln!(text, "ready = {} # how a client sees that it serves", ready(port, server));
+                let _ = writeln!(
+                    text,
+                    "ready = {} # the service is ready when this check passes",
+                    ready(port, server)
+                );
             }
             (false, None) => {
-                text += "# ready = { tcp = PORT }           # ready as soon as it is started, without this\n"
+                text += "# ready = { tcp = PORT }           # without this key, the service counts as ready when it has started\n"
             }
         }
         let _ = writeln!(text, "ready_timeout = \"{IMAGE_READY_TIMEOUT}\"\n");
     }
     if port.is_none() {
         notes.push(
-            "the image names no port: Everett does not see whether its server answers; give --port, or write a check".to_owned(),
+            "the image declares no port, so nothing checks whether its server answers; give --port, or write a [[workload.check]]".to_owned(),
         );
     }
     text += &workload(&port.map_or_else(Vec::new, |port| answering(&names, port, server)), None);
@@ -254,12 +267,12 @@ pub(super) fn of_program(path: &Path, arguments: &[String], wanted: &Wanted) -> 
         }
         let _ = writeln!(text, "[[node]]\nname = {}\nmemory = \"{MEMORY}\"", quoted(node));
         if !packages.is_empty() {
-            let _ = writeln!(text, "packages = {} # with the program's libraries", list(&packages));
+            let _ = writeln!(text, "packages = {} # packages with the program's libraries", list(&packages));
         }
         let _ = write!(
             text,
-            "files = {{ {} = {} }} # copied into the machine\n\
-             disk = {{ path = \"/data\", size = \"256M\" }} # keeps its content when the power goes\n\n\
+            "files = {{ {} = {} }} # Everett copies the file into the machine\n\
+             disk = {{ path = \"/data\", size = \"256M\" }} # its files survive a power loss\n\n\
              [[node.service]]\nname = \"server\"\nargv = {}\ncwd = \"/data\"\n",
             quoted(&guest),
             quoted(&from),
@@ -270,8 +283,7 @@ pub(super) fn of_program(path: &Path, arguments: &[String], wanted: &Wanted) -> 
                 let _ = writeln!(text, "ready = {{ tcp = {port} }}\n");
             }
             None => {
-                text +=
-                    "# ready = { tcp = PORT }           # ready as soon as it is started, without this\n\n"
+                text += "# ready = { tcp = PORT }           # without this key, the service counts as ready when it has started\n\n"
             }
         }
     }
@@ -279,7 +291,7 @@ pub(super) fn of_program(path: &Path, arguments: &[String], wanted: &Wanted) -> 
     if let Some(port) = wanted.port {
         let _ = write!(
             text,
-            "# From outside, if the server listens at 0.0.0.0.\n# [[workload.check]]\n# name = \"answers\"\n# node = {}\n# tcp = \
+            "# Everett connects over the network. This needs a server that listens at 0.0.0.0.\n# [[workload.check]]\n# name = \"answers\"\n# node = {}\n# tcp = \
              {port}\n\n",
             quoted(&names[0])
         );

@@ -331,7 +331,9 @@ fn a_compose_file_gets_the_readiness_that_it_lacks() {
     assert_eq!(checked, ["web-1", "web-2"], "only published ports are asked from outside");
     assert_eq!(
         draft.notes,
-        ["ready as soon as they are started, unless their images have a healthcheck: client, app"]
+        [
+            "these services count as ready when they have started, unless their images have a healthcheck: client, app"
+        ]
     );
 
     let compose = Machines::Compose(file.clone());

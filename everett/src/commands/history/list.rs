@@ -9,9 +9,8 @@ use serde::Serialize;
 
 use crate::ui::{Ui, printable, style};
 
-/// Number of runs that are listed unless all are wanted.
+/// Number of runs that are listed without `--all`.
 const RUNS_SHOWN_MAX: usize = 20;
-/// Titles of the columns.
 const TITLES: [&str; 7] = ["begun", "seed", "branches", "vtime", "CPU", "findings", "run"];
 
 /// Record of `--json` for a run.
@@ -22,11 +21,11 @@ pub(super) struct Line {
     run: Run,
     /// True if the run directory still holds the exploration.
     present: bool,
-    /// Folder of the run before, if there is one. Only runs that have ended are compared.
+    /// Folder of the previous run. `None` if there is none or this run has not ended: only ended runs are compared.
     against: Option<String>,
-    /// True if the world, an image or the machine version has changed since the run before.
+    /// True if the world, an image or the machine version has changed since the previous run.
     changed: Option<bool>,
-    /// Findings of the run, and those of the run before that it lacks.
+    /// Findings of the run, and findings that only the previous run had.
     found: Vec<ListedFinding>,
     #[serde(skip)]
     counts: String,
@@ -34,7 +33,7 @@ pub(super) struct Line {
 
 #[derive(Serialize)]
 struct ListedFinding {
-    /// Status against the run before. `None` without one.
+    /// Status relative to the previous run. `None` if there is no previous run.
     status: Option<Status>,
     #[serde(flatten)]
     finding: Finding,
@@ -73,7 +72,7 @@ impl Line {
         Ok(line)
     }
 
-    /// Returns the cells of the table.
+    /// Returns the cells of the row.
     fn cells(&self, now_s: u64) -> [String; 7] {
         let Run { seed, branches, vtime_ns, cpu_ns, findings, ended_unix_s, begun_unix_s, .. } = self.run;
         let mut found = match findings {
@@ -102,7 +101,7 @@ impl Line {
     }
 }
 
-/// Lists the runs of a world file, or of all, by world.
+/// Lists the runs of a world file, or all runs, grouped by world.
 pub(in crate::commands) fn list(ui: &Ui, world: Option<&Path>, all: bool) -> anyhow::Result<()> {
     let runs = match super::read()? {
         Some(history) => {
@@ -127,7 +126,7 @@ pub(in crate::commands) fn list(ui: &Ui, world: Option<&Path>, all: bool) -> any
     for line in &lines {
         ui.record(line)?;
     }
-    // Worlds in the order of their newest runs.
+    // Worlds, ordered by their newest run.
     let mut worlds: Vec<&str> = Vec::new();
     for line in &lines {
         if !worlds.contains(&line.run.world.as_str()) {
@@ -148,7 +147,7 @@ pub(in crate::commands) fn list(ui: &Ui, world: Option<&Path>, all: bool) -> any
     Ok(())
 }
 
-/// Returns the rows of a table, each column as wide as its longest cell. Numbers end at the same place.
+/// Returns the rows of a table with aligned columns. Numbers are aligned to the right.
 fn table(rows: Vec<[String; 7]>) -> Vec<String> {
     let rows: Vec<_> = [TITLES.map(str::to_owned)].into_iter().chain(rows).collect();
     let mut widths = [0; 7];
@@ -167,7 +166,7 @@ fn table(rows: Vec<[String; 7]>) -> Vec<String> {
     rows.iter().map(line).collect()
 }
 
-/// Returns the time since an instant, in words.
+/// Returns an age in words, such as `just now`, `5 min` or `3 days`.
 pub(super) fn age(seconds: u64) -> String {
     match seconds {
         0..60 => "just now".to_owned(),
@@ -177,7 +176,7 @@ pub(super) fn age(seconds: u64) -> String {
     }
 }
 
-/// Returns a duration that may be hours long.
+/// Formats a duration that may be hours long.
 fn show_long_ns(ns: u64) -> String {
     const MINUTE_NS: u64 = 60_000_000_000;
     match ns / MINUTE_NS {

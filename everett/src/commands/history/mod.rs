@@ -1,10 +1,12 @@
 //! Records explorations in the history of runs, and finds older runs of a world there.
 //!
-//! - this file: the records. `list`: the table, and the records of `--json`; `prune`: which runs are removed; `removal`: removal
-//!   of a run directory
+//! - this file: writing and reading records
+//! - `list`: table and JSON records of `everett runs`
+//! - `prune`: choice of the runs that `everett runs prune` removes
+//! - `removal`: removal of a run directory
 //!
-//! An exploration whose record cannot be written goes on: the history is an index, and the run directory has the
-//! results.
+//! An exploration goes on if its record cannot be written: the history is only an index, and the run directory holds
+//! the results.
 
 mod list;
 mod prune;
@@ -27,37 +29,36 @@ use crate::ui::{Ui, printable, style};
 pub(super) use list::list;
 pub(super) use prune::prune;
 
-/// Name of the database in the cache.
+/// Name of the database file in the cache's folder.
 const FILE: &str = "history.sqlite";
 
-/// Returns the path of the database.
 fn file() -> anyhow::Result<PathBuf> {
     Ok(Cache::of_user()?.folder().join(FILE))
 }
 
-/// Opens the history to read it. `None` if there is none yet.
+/// Opens the history for reading. `None` if it does not exist yet.
 fn read() -> anyhow::Result<Option<History>> {
     Ok(History::read(&file()?)?)
 }
 
-/// Returns an absolute path as text, by which the history knows a run directory or a world file. Links are resolved if
-/// the path exists.
+/// Returns an absolute path as text. The history identifies run directories and world files by such paths. Links are
+/// resolved if the path exists.
 fn absolute(path: &Path) -> anyhow::Result<String> {
     let resolved = path.canonicalize().or_else(|_| std::path::absolute(path));
     let resolved = resolved.with_context(|| path.display().to_string())?;
     let text = resolved
         .to_str()
-        .with_context(|| format!("{}: the history of runs only takes paths in UTF-8", resolved.display()))?;
+        .with_context(|| format!("{}: the history of runs takes only paths in UTF-8", resolved.display()))?;
     Ok(text.to_owned())
 }
 
-/// Record of an exploration while it runs.
+/// Record of an exploration that is running.
 pub(super) struct Entry {
     run: Run,
 }
 
 impl Entry {
-    /// Records that an exploration starts or is resumed. `None`, after a note, if it cannot be recorded.
+    /// Records that an exploration starts or resumes. If that fails, prints a note and returns `None`.
     pub(super) fn begin(
         ui: &Ui,
         header: &Header,
@@ -78,7 +79,7 @@ impl Entry {
         noted(ui, begun())
     }
 
-    /// Records the end of the exploration. Returns the comparison with the run before, if there is one.
+    /// Records the end of the exploration. Returns the comparison with the previous run, if there is one.
     pub(super) fn finish(
         self,
         ui: &Ui,
@@ -97,7 +98,7 @@ impl Entry {
     }
 }
 
-/// Turns an error into a note.
+/// Prints an error as a note, and returns `None` for it.
 fn noted<T>(ui: &Ui, result: anyhow::Result<T>) -> anyhow::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -112,7 +113,7 @@ fn noted<T>(ui: &Ui, result: anyhow::Result<T>) -> anyhow::Result<Option<T>> {
     }
 }
 
-/// Records the explorations in run directories.
+/// Records the explorations in these run directories.
 pub(super) fn add(ui: &Ui, folders: &[PathBuf]) -> anyhow::Result<()> {
     let file = file()?;
     for folder in folders {
@@ -130,7 +131,7 @@ pub(super) fn add_imported(ui: &Ui, folder: &Path) -> anyhow::Result<()> {
     add(ui, &[folder.to_owned()])
 }
 
-/// Returns the runs of a world file, or of all, the newest first.
+/// Returns the runs of a world file, or all runs, newest first.
 fn recorded(history: &History, world: Option<&Path>) -> anyhow::Result<Vec<Run>> {
     let world = world.map(absolute).transpose()?;
     Ok(history.runs(world.as_deref(), everett_history::run::RUNS_MAX)?)
@@ -144,7 +145,7 @@ fn put(
     merged: &Merged,
     end: Option<&ExplorationEnd>,
 ) -> anyhow::Result<Run> {
-    // The header is written once, at the start, and `end.json` at the end.
+    // Times come from files: the header is written once, at the start, and `end.json` at the end.
     let changed_unix_s = |name: &str| {
         let metadata = folder.join(name).symlink_metadata().ok()?;
         u64::try_from(metadata.mtime()).ok()
@@ -194,8 +195,8 @@ fn findings_of(merged: &Merged) -> Vec<Finding> {
     findings.collect()
 }
 
-/// Returns the run directories of older runs of a run's world that still exist, the oldest first, at most `most`. The
-/// run itself need not be recorded.
+/// Returns at most `most` run directories with older runs of the same world, oldest first. It leaves out directories
+/// that no longer exist. The run in `folder` may be missing from the history.
 pub(super) fn older(header: &Header, folder: &Path, most: usize) -> anyhow::Result<Vec<PathBuf>> {
     let Some(history) = read()? else { return Ok(Vec::new()) };
     let run = of_header(header, folder)?;
@@ -203,7 +204,7 @@ pub(super) fn older(header: &Header, folder: &Path, most: usize) -> anyhow::Resu
         Some(recorded) => recorded,
         None => Run { begun_unix_s: time::unix_s(), ..run },
     };
-    // More are asked for, because some folders may be gone.
+    // Asks for all older runs, because some of their folders may be gone.
     let before = history.before(&run, everett_history::run::RUNS_MAX)?;
     let mut older: Vec<PathBuf> =
         before.iter().filter(|run| is_there(run)).take(most).map(|run| PathBuf::from(&run.folder)).collect();
@@ -211,13 +212,13 @@ pub(super) fn older(header: &Header, folder: &Path, most: usize) -> anyhow::Resu
     Ok(older)
 }
 
-/// True if a run's folder still holds that exploration, and not another one or none.
+/// True if the run's folder still holds this exploration.
 fn is_there(run: &Run) -> bool {
     Header::read(Path::new(&run.folder))
         .is_ok_and(|header| header.identity == run.identity && header.seed.number() == run.seed)
 }
 
-/// Returns the numbers of findings by status, as a clause. Empty if there are none.
+/// Returns the number of findings for each status, as a clause. Empty if there are no findings.
 fn counted(compared: &Compared) -> String {
     let statuses = [(Status::New, "new"), (Status::Ongoing, "ongoing"), (Status::Gone, "gone")];
     let counts = statuses.map(|(status, word)| (compared.count(status), word));
@@ -225,11 +226,12 @@ fn counted(compared: &Compared) -> String {
     told.collect::<Vec<_>>().join(", ")
 }
 
-/// Prints the comparison of an exploration that has ended with the run before.
+/// Prints how an ended exploration compares with the previous run.
 pub(super) fn tell(ui: &Ui, compared: &Compared) -> anyhow::Result<()> {
     let counts = counted(compared);
-    let counts = if counts.is_empty() { "neither found anything".to_owned() } else { counts };
+    let counts = if counts.is_empty() { "neither run has a finding".to_owned() } else { counts };
     let changed = if compared.changed { "; the world has changed since" } else { "" };
-    let line = format!("against the run before, {}: {counts}{changed}", printable(&compared.before.folder));
+    let line =
+        format!("compared with the previous run, {}: {counts}{changed}", printable(&compared.before.folder));
     Ok(ui.say(style::paint(style::FAINT, line))?)
 }

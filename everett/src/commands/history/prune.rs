@@ -13,18 +13,18 @@ use crate::ui::{Ui, printable, style};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Record of `--json` for a run that is removed, or kept although the bounds do not keep it.
+/// Record of `--json` for a run that was removed, or that had to stay although no bound keeps it.
 #[derive(Serialize)]
 struct Line<'a> {
     kind: &'static str,
     folder: &'a str,
     world: &'a str,
     dry_run: bool,
-    /// Reason why it is kept.
+    /// Reason why the run had to stay.
     why: Option<String>,
 }
 
-/// Removes the runs outside the bounds.
+/// Removes the runs outside the bounds, with their run directories.
 pub(in crate::commands) fn prune(ui: &Ui, args: &PruneArgs) -> anyhow::Result<()> {
     let recorded = match super::read()? {
         Some(history) => super::recorded(&history, args.world.as_deref())?,
@@ -60,7 +60,7 @@ pub(in crate::commands) fn prune(ui: &Ui, args: &PruneArgs) -> anyhow::Result<()
     Ok(ui.say(format!("{removed} {runs} {done}, {} left", recorded.len() - removed))?)
 }
 
-/// Returns the runs that no bound keeps, of `recorded`, which begins with the newest.
+/// Returns the runs in `recorded` that no bound keeps. `recorded` must list the newest run first.
 fn chosen<'r>(
     recorded: &'r [Run],
     args: &PruneArgs,
@@ -80,7 +80,7 @@ fn chosen<'r>(
     outside.collect()
 }
 
-/// Removes a run's folder, if it is still there, and then its record. Returns what is left of the folder.
+/// Removes a run's folder, if it still exists, and then its record. Returns what stays in the folder.
 fn remove(run: &Run) -> anyhow::Result<removal::Left> {
     let left = removal::remove(run)?;
     History::open(&super::file()?)?.forget(&run.folder)?;

@@ -1,7 +1,7 @@
-//! Removal of a run directory.
+//! Removes a run directory.
 //!
-//! The history may name any folder, so nothing is removed that is not provably the recorded run, and in its folder only
-//! files that Everett writes there.
+//! The history may name any folder. So the folder is touched only if it provably holds the recorded run, and only
+//! files that Everett writes there are removed.
 
 use std::fs;
 use std::io;
@@ -11,60 +11,60 @@ use anyhow::{Context, bail};
 use everett_explorer::run::{Header, Journal, RunError};
 use everett_history::Run;
 
-/// Names of the files of a run, in the order of removal. Without a header a folder is no run, so the header comes last
-/// but for the lock: an interrupted removal can be repeated.
+/// Names of the files of a run, in the order of removal. A folder without a header (`run.json`) is no run. So the
+/// header comes after all results, and an interrupted removal can be repeated.
 const FILES: [&str; 6] = ["end.json", "report.html", "recorded.json", "branches.bin", "run.json", "lock"];
-/// Name of the folder of evidence.
+/// Name of the folder with the evidence of findings.
 const EVIDENCE: &str = "findings";
-/// Beginnings and ends of the names of files of a finding or a branch, with its number in between.
+/// Prefixes and suffixes of the names of files for a finding or a branch. Its number stands in between.
 const OF_FINDINGS: [(&str, &str); 4] =
     [("regression-", ".json"), ("timeline-", ".jsonl"), ("causality-", ".json"), ("branch-", ".jsonl")];
 
-/// What is left of a run's folder.
+/// What stays of a run's folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Left {
-    /// Nothing.
+    /// The folder is gone.
     Nothing,
     /// Files that Everett did not write.
     OtherFiles,
-    /// Everything: no run is in it any more.
+    /// The whole folder, because it holds no run any more.
     NoRun,
-    /// Everything: it holds another exploration.
+    /// The whole folder, because it holds another exploration.
     OtherRun,
 }
 
 impl Left {
-    /// Returns a note for the operator.
+    /// Returns a note for the operator. `None` if the folder is gone.
     pub(super) const fn note(self) -> Option<&'static str> {
         match self {
             Left::Nothing => None,
-            Left::OtherFiles => Some("other files are in it and stay"),
-            Left::NoRun => Some("no run is in it any more; it stays"),
-            Left::OtherRun => Some("it holds another exploration, which stays"),
+            Left::OtherFiles => Some("its folder stays, because it has other files"),
+            Left::NoRun => Some("its folder stays, because it holds no run any more"),
+            Left::OtherRun => Some("its folder stays, because it holds another exploration"),
         }
     }
 }
 
-/// Removes the files of a run, and its folder if nothing else is in it. Returns what is left of the folder.
+/// Removes the files of a run, and its folder if that has no other files. Returns what stays of the folder.
 pub(super) fn remove(run: &Run) -> anyhow::Result<Left> {
     let folder = Path::new(&run.folder);
     let here = || format!("cannot remove {}", folder.display());
     match fs::symlink_metadata(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Left::Nothing),
         Err(error) => return Err(error).with_context(here),
-        Ok(metadata) if !metadata.is_dir() => bail!("it is not a folder any more"),
+        Ok(metadata) if !metadata.is_dir() => bail!("its path is not a folder any more"),
         Ok(_) => {}
     }
     let header = match Header::read(folder) {
         Ok(header) => header,
-        // The record is removed, and the folder stays.
+        // The caller removes the record, and the folder stays.
         Err(RunError::NoRun(_)) => return Ok(Left::NoRun),
         Err(error) => return Err(error.into()),
     };
     if header.identity != run.identity || header.seed.number() != run.seed {
         return Ok(Left::OtherRun);
     }
-    // It holds the lock, so no process explores there meanwhile.
+    // The journal holds the run directory's lock, so no process explores there during the removal.
     let journal = Journal::resume(folder, &header)?;
     let evidence = folder.join(EVIDENCE);
     gone(&evidence, |path| fs::remove_dir_all(path))?;
@@ -85,7 +85,7 @@ pub(super) fn remove(run: &Run) -> anyhow::Result<Left> {
     }
 }
 
-/// True if Everett writes files of this name for findings.
+/// True if Everett writes a file of this name for a finding or a branch.
 fn is_of_finding(name: &str) -> bool {
     OF_FINDINGS.iter().any(|(begin, end)| {
         let number = name.strip_prefix(begin).and_then(|rest| rest.strip_suffix(end));
@@ -93,7 +93,7 @@ fn is_of_finding(name: &str) -> bool {
     })
 }
 
-/// Removes a file or folder, unless it is gone already. A link is removed, and not what it names.
+/// Removes a file or folder, or does nothing if it is gone already. Of a link, it removes the link itself.
 fn gone(path: &Path, remove: impl FnOnce(&Path) -> io::Result<()>) -> anyhow::Result<()> {
     match remove(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {

@@ -1,4 +1,4 @@
-//! `everett runs export`: writes a finding with everything that replays it elsewhere into one file.
+//! `everett runs export`: writes a finding, with everything that replays it on another host, into one file.
 
 use std::path::Path;
 
@@ -33,7 +33,7 @@ struct Line<'a> {
     members: usize,
     bytes: u64,
     unpacked_bytes: u64,
-    /// Names of the process's variables whose values are in the file.
+    /// Names of the environment variables whose values the file contains.
     variables: Vec<&'a str>,
 }
 
@@ -51,12 +51,12 @@ pub(super) fn export(ui: &Ui, folder: &Path, id: u32, file: &Path, with_images: 
         if world.seal.as_ref().is_none_or(|seal| seal.images.is_none())
             && let Some(part) = finding_file::of_this_host(&world, is_locked)
         {
-            bail!("{}: {part} is only on this host; --with-images carries it", world.file.display());
+            bail!("{}: {part} exists only on this host; export with --with-images", world.file.display());
         }
     }
     let image = images::get(ui, &world, features::access(), &interrupt)?;
     let identity = same_world(header, &world, &image.digest)?;
-    // An imported world is exported as it came: without its images nothing may be able to make them.
+    // An imported world that came with its images is exported with them: perhaps they cannot be built any more.
     let with_images = with_images || world.seal.as_ref().is_some_and(|seal| seal.images.is_some());
     let timeline = format!("{}{}", identity.path(header.seed), record.path);
     let variables = inputs.variables.clone();
@@ -82,7 +82,8 @@ pub(super) fn export(ui: &Ui, folder: &Path, id: u32, file: &Path, with_images: 
     });
     drop(display);
     let Packed { members, unpacked_bytes, bytes } = packed?;
-    check(file, header, &image.digest).with_context(|| format!("{}: it would not replay", file.display()))?;
+    check(file, header, &image.digest)
+        .with_context(|| format!("{}: this file would not replay the finding", file.display()))?;
 
     let set = inputs.variables.iter().filter(|(_, value)| value.is_some());
     let variables: Vec<&str> = set.map(|(name, _)| name.as_str()).collect();
@@ -101,13 +102,17 @@ pub(super) fn export(ui: &Ui, folder: &Path, id: u32, file: &Path, with_images: 
     let images = if with_images { "with its images" } else { "without images" };
     ui.say(format!("{}  {}, {images}", style::paint(style::HEAD, printable(&name)), show_bytes(bytes)))?;
     if !variables.is_empty() {
-        let line = format!("it has the values of these variables: {}", variables.join(", "));
+        let line =
+            format!("the file contains the values of these environment variables: {}", variables.join(", "));
         ui.say(style::paint(style::NOTE, printable(&line)))?;
     }
-    Ok(ui.say(format!("everett replay {} runs it again, on any x86-64 Linux host", printable(&name)))?)
+    Ok(ui.say(format!(
+        "on any x86-64 Linux host, everett replay {} runs the finding again",
+        printable(&name)
+    ))?)
 }
 
-/// Returns the identity of the exploration, if the world and this image are those that were explored.
+/// Returns the identity of the exploration. Fails if the world or its image has changed since.
 fn same_world(header: &Header, world: &World, image: &str) -> anyhow::Result<Identity> {
     let identity = Identity::of_exploration(world, &[image.to_owned()]);
     let now = Header {
@@ -122,8 +127,7 @@ fn same_world(header: &Header, world: &World, image: &str) -> anyhow::Result<Ide
     Ok(identity)
 }
 
-/// Checks that the world in a finding file is the one that was explored. The image is known: its files were verified
-/// while they were packed.
+/// Checks that the world in a finding file is the explored one. The image needs no check: packing verified its files.
 fn check(file: &Path, header: &Header, image: &str) -> anyhow::Result<()> {
     let place = tempfile::tempdir()?;
     let unpacked = finding_file::unpack(file, place.path(), place.path(), ImagesTo::Nowhere)?;
@@ -132,7 +136,7 @@ fn check(file: &Path, header: &Header, image: &str) -> anyhow::Result<()> {
     same_world(&there, &world, image).map(drop)
 }
 
-/// Returns the fault plan of a timeline, one entry a line.
+/// Returns the fault plan of a timeline, one value per entry.
 fn faults(header: &Header, world: &World, path: &everett_explorer::search::Path) -> Vec<Value> {
     let text = plans::fates(header, world, &world.names()).plan(path).write();
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()

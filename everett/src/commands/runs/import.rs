@@ -1,4 +1,4 @@
-//! `everett runs import`: unpacks a finding file into a run directory with its world.
+//! `everett runs import`: unpacks a finding file into a run directory that also has its world.
 
 use std::fs;
 use std::io;
@@ -24,17 +24,17 @@ struct Line<'a> {
     with_images: bool,
 }
 
-/// Unpacks a finding file. The folder must not exist, or be empty; it exists afterwards if all went well.
+/// Unpacks a finding file. The folder must be empty or must not exist. If unpacking fails, the folder is not created.
 pub(super) fn import(ui: &Ui, file: &Path, folder: Option<&Path>) -> anyhow::Result<()> {
     let folder = match folder {
         Some(folder) => folder.to_owned(),
-        None => PathBuf::from(file.file_stem().context("this has no name")?),
+        None => PathBuf::from(file.file_stem().context("the path has no file name")?),
     };
     let here = || folder.display().to_string();
     match fs::read_dir(&folder) {
         Ok(mut entries) => {
             if entries.next().is_some() {
-                bail!("{}: the folder is not empty; name another with -o", folder.display());
+                bail!("{}: the folder is not empty; name another one with -o", folder.display());
             }
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -47,7 +47,7 @@ pub(super) fn import(ui: &Ui, file: &Path, folder: Option<&Path>) -> anyhow::Res
     let temporary =
         tempfile::Builder::new().prefix(".everett-import-").tempdir_in(&parent).with_context(here)?;
     let Unpacked { about, world } = finding_file::unpack(file, temporary.path(), &place, ImagesTo::Folder)?;
-    // A temporary folder is private; others may read this one, as far as the user's mask allows it.
+    // Temporary folders are private. Others may read a run directory, as far as the user's umask allows.
     let mode = fs::metadata(temporary.path().join("world")).with_context(here)?.permissions();
     fs::set_permissions(temporary.path(), mode).with_context(here)?;
     fs::rename(temporary.keep(), &place).with_context(here)?;
@@ -66,7 +66,7 @@ pub(super) fn import(ui: &Ui, file: &Path, folder: Option<&Path>) -> anyhow::Res
     let what = format!("{}: {}", printable(&about.property), printable(&about.text));
     ui.say(style::paint(style::BAD, what))?;
     ui.say(format!(
-        "everett replay {0} {1} runs it again; shrink, causality, findings and report take {0}, too",
+        "everett replay {0} {1} runs the finding again; shrink, causality, findings and report also take {0}",
         printable(&name),
         about.finding
     ))?;

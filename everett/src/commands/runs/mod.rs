@@ -1,8 +1,10 @@
-//! `everett runs`: its arguments, and finding files.
+//! `everett runs`: its arguments and its subcommands.
 //!
-//! - `export`, `import`: a finding as one file
+//! - `export`: packs a finding into one file
+//! - `import`: unpacks a finding file
 //!
-//! Not here: the list, the records and `prune` (`super::history`, or `super::no_history`).
+//! Not here: the list, the records and `prune` (`super::history`, or `super::no_history` in builds without the
+//! history).
 
 mod export;
 mod import;
@@ -18,15 +20,15 @@ use crate::ui::Ui;
 #[derive(Debug, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
-    after_help = "Each exploration records itself in the history, which is one file in the cache. docs/runs.md says more."
+    after_help = "Each exploration records itself in the history, a file in the cache. See docs/runs.md."
 )]
 pub struct Args {
-    /// The command; without one, the recorded explorations are listed
+    /// The command; by default the recorded explorations are listed
     #[command(subcommand)]
     pub command: Option<RunsCommand>,
     /// List only explorations of this world file
     pub world: Option<PathBuf>,
-    /// List all explorations, not only the newest ones
+    /// List all explorations; by default only the newest ones
     #[arg(long)]
     pub all: bool,
 }
@@ -34,16 +36,16 @@ pub struct Args {
 /// `everett runs …`
 #[derive(Debug, clap::Subcommand)]
 pub enum RunsCommand {
-    /// Record the explorations in run directories, or update their records
+    /// Record the explorations in these run directories, or update their records
     Add {
         /// The run directories
         #[arg(required = true, value_name = "RUN")]
         runs: Vec<PathBuf>,
     },
-    /// Write a finding with everything that replays it elsewhere into one file
+    /// Write a finding, with everything that replays it elsewhere, into one file
     ///
-    /// The file has the world, what its file names, the lock, the records and the evidence; `everett replay FILE` runs
-    /// it again on any host.
+    /// The file contains the world with all files that it needs, the records and the evidence. `everett replay FILE`
+    /// runs the finding again on any x86-64 Linux host.
     Export {
         /// The run directory
         run: PathBuf,
@@ -52,26 +54,25 @@ pub enum RunsCommand {
         /// The file to write
         #[arg(short, long, value_name = "FILE")]
         output: PathBuf,
-        /// Carry the kernel and the root file systems, too: for a replay without a network, of images that only this
-        /// host has, and of packages that an archive has dropped
+        /// Include the kernel and the root file systems; needed for replays without a network, for images that only
+        /// this host has, and for packages that mirrors have dropped
         #[arg(long)]
         with_images: bool,
     },
-    /// Unpack a finding file into a run directory with its world, for all commands
+    /// Unpack a finding file into a run directory with its world; all commands accept this directory
     Import {
         /// The finding file
         file: PathBuf,
-        /// The run directory, which must not exist, or be empty [default: the name of the file without its end]
+        /// The run directory, a new or empty folder [default: the name of the file without its extension]
         #[arg(short, long, value_name = "DIR")]
         output: Option<PathBuf>,
     },
-    /// Remove old run directories and their records; never one in which a process explores
+    /// Remove old run directories and their records; directories in which a process explores stay
     ///
-    /// In a run directory, only files that Everett wrote are removed.
+    /// Everett removes only files that it wrote itself.
     Prune(PruneArgs),
 }
 
-/// `everett runs`.
 pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     match &args.command {
         None => history::list(ui, args.world.as_deref(), args.all),

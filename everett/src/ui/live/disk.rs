@@ -1,4 +1,4 @@
-//! Size of a run directory, and the free room beside it.
+//! Size of a run directory, and free space on its file system.
 
 use std::fs;
 use std::path::Path;
@@ -7,10 +7,10 @@ use super::model::Disk;
 
 /// Maximum number of files that are counted.
 const FILES_MAX: usize = 20_000;
-/// Maximum depth of folders.
+/// Maximum depth of nested folders that are counted.
 const DEPTH_MAX: usize = 3;
 
-/// Measures a run directory. Whatever cannot be read counts as nothing.
+/// Measures a run directory. Files and folders that cannot be read are left out.
 pub(super) fn measure(run: &Path) -> Disk {
     let free = rustix::fs::statvfs(run).map_or(0, |fs| fs.f_bavail.saturating_mul(fs.f_frsize));
     let mut files = 0;
@@ -24,7 +24,7 @@ fn size(folder: &Path, depth: usize, files: &mut usize) -> u64 {
         if *files > FILES_MAX {
             break;
         }
-        // Links are not followed.
+        // Does not follow links.
         let Ok(about) = entry.metadata() else { continue };
         if about.is_dir() && depth < DEPTH_MAX {
             bytes = bytes.saturating_add(size(&entry.path(), depth + 1, files));

@@ -1,7 +1,7 @@
-//! What the exploration tells the model.
+//! Updates the model from the exploration.
 //!
-//! Each branch is counted when its result arrives. Everything else is looked at a few times a second; looks whose cost
-//! grows with the exploration are made so seldom that they take at most [`SLOW_SHARE`] of a core.
+//! Each branch is counted when its result arrives. Other figures are read a few times a second. Readings whose cost
+//! grows with the exploration are rarer, so that they take at most [`SLOW_SHARE`] of a core.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -19,14 +19,14 @@ use super::disk;
 use super::model::{About, Disk, Model, Row, SUBTREES_MAX, Tone, Worker};
 use crate::ui::exploration_facts::ExplorationFacts;
 
-/// Time between two looks, in seconds.
+/// Interval between two readings, in seconds.
 const LOOK_S: f64 = 0.25;
-/// Least time between two slow looks, in seconds.
+/// Minimum interval between two slow readings, in seconds.
 const SLOW_S: f64 = 2.0;
-/// Highest share of a core for slow looks.
+/// Maximum share of a core for slow readings.
 const SLOW_SHARE: f64 = 0.004;
 
-/// Source of the model.
+/// Source of the data in the model.
 pub(super) struct Feed {
     clock: Stopwatch,
     header: Header,
@@ -34,10 +34,10 @@ pub(super) struct Feed {
     sometimes: Vec<String>,
     subtrees: Subtrees,
     kinds: FaultKinds,
-    /// Time of the next look and of the next slow look, in seconds.
+    /// Times of the next reading and of the next slow reading, in seconds.
     next_s: f64,
     slow_s: f64,
-    /// Number of workers that were reported as stopped.
+    /// Number of stopped workers that the log already reports.
     absent: usize,
 }
 
@@ -90,7 +90,7 @@ impl Feed {
         model.at(self.clock.seconds(), progress);
     }
 
-    /// True if it is time for a look.
+    /// True if the next reading is due.
     pub(super) fn is_due(&self) -> bool {
         self.clock.seconds() >= self.next_s
     }
@@ -128,7 +128,7 @@ impl Feed {
         }
     }
 
-    /// Computes what costs time in proportion to the exploration.
+    /// Computes the figures whose cost grows with the exploration.
     fn slow(&self, sight: &Sight<'_>) -> Slow {
         let total = sight.tree.weight();
         let weighted = self.header.strategy.0 == StrategyKind::Novelty.name();
@@ -150,7 +150,7 @@ impl Feed {
         Slow {
             rows: rows.collect(),
             states: KindCoverage::of(sight.merged.coverage(), Kind::State).figures,
-            // Before the first branch is merged, no property was checked, which says nothing.
+            // Until the first branch is merged, every property is unchecked, so the list would be no news.
             unchecked: match sight.merged.branches() {
                 0 => Vec::new(),
                 _ => unreached(&self.header, sight.merged, &self.sometimes),
@@ -160,7 +160,7 @@ impl Feed {
     }
 }
 
-/// Result of a slow look.
+/// Figures of a slow reading.
 struct Slow {
     rows: Vec<Row>,
     states: KindFigures,

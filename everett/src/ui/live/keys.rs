@@ -1,8 +1,8 @@
-//! Keys of the live view, and what is in view.
+//! Keys of the live view, and what they change: the focused list, scrolling and help.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-/// A list of the view. One of them has the keys for scrolling.
+/// List of the view. Keys scroll the focused list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Pane {
     #[default]
@@ -19,7 +19,6 @@ impl Pane {
     pub(super) const ALL: [Pane; 6] =
         [Pane::Findings, Pane::Tree, Pane::Faults, Pane::Workers, Pane::Unchecked, Pane::Log];
 
-    /// Returns the title.
     pub(super) fn title(self) -> &'static str {
         match self {
             Pane::Findings => "Findings",
@@ -31,7 +30,7 @@ impl Pane {
         }
     }
 
-    /// Returns its place in [`Pane::ALL`].
+    /// Returns the index in [`Pane::ALL`].
     pub(super) fn place(self) -> usize {
         Pane::ALL.iter().position(|pane| *pane == self).unwrap_or(0)
     }
@@ -43,38 +42,38 @@ impl Pane {
     }
 }
 
-/// What is in view.
+/// Focus and scrolling of the view.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Stance {
-    /// List that has the keys.
+    /// Focused list, which keys scroll.
     pub(super) pane: Pane,
-    /// Number of steps that each list was scrolled; in the list of findings, the selected one. The log counts from its
-    /// end. Drawing lowers a number that is too large.
+    /// Number of steps that each list is scrolled. In the list of findings, it is the index of the selected finding;
+    /// in the log, it counts from the end. Drawing lowers values that are too large.
     pub(super) steps: [usize; Pane::ALL.len()],
-    /// True to show the keys.
+    /// True to show the help on keys.
     pub(super) help: bool,
 }
 
-/// What a key asks for.
+/// Action that a key asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asked {
-    /// To draw again.
+    /// Draw the changed cells.
     Draw,
-    /// To draw all cells again.
+    /// Draw all cells again.
     Clear,
-    /// To end; at the second time, at once.
+    /// End the exploration and write its results. The second time, end at once.
     End,
-    /// To stop until the shell continues the process.
+    /// Suspend the process until the shell continues it.
     Suspend,
-    /// Nothing.
+    /// No action.
     Nothing,
 }
 
-/// Steps of Page Up and Page Down.
+/// Number of steps that Page Up and Page Down scroll.
 const PAGE: usize = 10;
 
 impl Stance {
-    /// Takes a key.
+    /// Handles a key and returns the action that the view must take.
     pub(super) fn key(&mut self, key: KeyEvent) -> Asked {
         if key.kind == KeyEventKind::Release {
             return Asked::Nothing;
@@ -82,7 +81,7 @@ impl Stance {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let place = self.pane.place();
         let steps = self.steps.get(place).copied().unwrap_or(0);
-        // The log is read from its end, so its steps go the other way.
+        // The log is scrolled from its end, so its steps count upwards.
         let (up, down) = if self.pane == Pane::Log { (1, -1) } else { (-1, 1) };
         let moved = |by: isize| steps.saturating_add_signed(by);
         let to = match key.code {

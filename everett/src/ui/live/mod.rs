@@ -1,12 +1,17 @@
-//! The live view of an exploration: a screen of figures and lists on the operator's terminal.
+//! Live view of an exploration: a screen of figures and lists on the operator's terminal.
 //!
-//! - `model`: the state, as plain data; `series`: totals over time
-//! - `draw/`: how the state looks; `keys`: what keys do
-//! - `feed`: what the exploration tells the model; `disk`: the size of the run directory
-//! - `screen`: the terminal; this file: the thread that draws and reads keys
+//! This file has the thread that draws and reads keys.
 //!
-//! **Invariants.** The view observes: it ends the exploration when the operator asks for it, and changes nothing else.
-//! It draws at most [`FRAMES_PER_S`] times a second, and the feed's costs are bounded shares of a core.
+//! - `disk`: size of the run directory
+//! - `draw/`: drawing of the model
+//! - `feed`: updates of the model from the exploration
+//! - `keys`: keys, focus and scrolling
+//! - `model`: state of the view, as plain data
+//! - `screen`: control of the terminal
+//! - `series`: totals over time
+//!
+//! **Invariants.** The view only observes, except that it ends the exploration when the operator asks for it. It
+//! draws at most [`FRAMES_PER_S`] times a second, and the feed takes a bounded share of a core.
 
 mod disk;
 mod draw;
@@ -39,12 +44,12 @@ use model::{About, Model};
 
 use super::exploration_facts::ExplorationFacts;
 
-/// Highest number of drawings a second, keys left aside.
+/// Maximum number of frames per second. Frames after a key do not count.
 const FRAMES_PER_S: u64 = 4;
-/// Longest wait for a key, after which signals are looked at.
+/// Maximum wait for a key. After it, the thread checks for signals.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// The live view. The drop gives the terminal back.
+/// Live view. Dropping it restores the terminal.
 pub struct Live {
     feed: Feed,
     shared: Arc<Shared>,
@@ -53,13 +58,13 @@ pub struct Live {
     _held: Held,
 }
 
-/// State that the exploration, the thread that draws and the thread of signals share.
+/// State that three threads share: the exploration, the thread that draws, and the thread that handles signals.
 struct Shared {
     model: Mutex<Model>,
     interrupt: Interrupt,
     over: AtomicBool,
     suspended: AtomicBool,
-    /// Error of the terminal. It also ends the exploration.
+    /// First error of the terminal. It also ends the exploration.
     failed: Mutex<Option<io::Error>>,
 }
 
@@ -68,7 +73,7 @@ impl Shared {
         self.model.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks for the end; at the second time, ends the process.
+    /// Asks the exploration to end. The second call ends the process.
     fn end(&self) {
         if self.interrupt.wanted() {
             screen::leave();
@@ -86,10 +91,10 @@ pub fn is_possible() -> bool {
 }
 
 impl Live {
-    /// Takes the terminal and begins to draw.
+    /// Takes over the terminal and begins to draw.
     ///
     /// # Errors
-    /// Returns an error if the terminal or the system refuses; then the terminal is as before.
+    /// Returns an error if the terminal or the system refuses. The terminal is then as before.
     pub fn begin(
         subject: &ExplorationFacts<'_>,
         interrupt: &Interrupt,
@@ -113,7 +118,7 @@ impl Live {
         let drawer = thread::Builder::new().name("view".to_owned()).spawn(move || {
             if let Err(error) = work(&of_drawer, &mut terminal) {
                 of_drawer.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-                // Nobody would see the rest, because the terminal has gone.
+                // The terminal is gone, so the exploration ends.
                 of_drawer.interrupt.raise();
             }
         });
@@ -122,7 +127,7 @@ impl Live {
         Ok(Live { feed, shared, drawer: Some(drawer), _listener: listener, _held: held })
     }
 
-    /// Shows a finding.
+    /// Adds a finding to the view.
     pub fn found(&mut self, record: &Record, hit: &Hit) {
         self.feed.found(&mut self.shared.model(), record, hit);
     }
@@ -132,22 +137,22 @@ impl Live {
         self.feed.branch(&mut self.shared.model(), input, dictionary);
     }
 
-    /// Looks at the exploration, if it is time for that.
+    /// Updates the figures if the next reading is due.
     pub fn look(&mut self, sight: &Sight<'_>) {
         if self.feed.is_due() {
             self.feed.look(&self.shared.model, sight);
         }
     }
 
-    /// Shows the progress.
+    /// Takes over the progress of the exploration.
     pub fn at(&mut self, progress: &ExplorationProgress) {
         self.feed.at(&mut self.shared.model(), progress);
     }
 
-    /// Gives the terminal back.
+    /// Ends the view and restores the terminal.
     ///
     /// # Errors
-    /// Returns the error of the terminal, if it failed meanwhile.
+    /// Returns the first error of the terminal during the view.
     pub fn finish(mut self) -> io::Result<()> {
         self.stop();
         match self.shared.failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
@@ -160,7 +165,7 @@ impl Live {
         self.shared.over.store(true, Ordering::SeqCst);
         if let Some(drawer) = self.drawer.take() {
             drawer.thread().unpark();
-            // A panic of the thread has been reported by its hook, and the exploration is not affected.
+            // The panic hook has reported a panic of this thread. The exploration goes on without the view.
             let _ = drawer.join();
         }
         screen::leave();
@@ -175,7 +180,7 @@ impl Drop for Live {
 
 type Terminal = ratatui::Terminal<ratatui::backend::CrosstermBackend<io::Stdout>>;
 
-/// Draws and reads keys until the view is over, or until a panic took the terminal away.
+/// Draws and reads keys until the view ends, or until a panic has restored the terminal.
 fn work(shared: &Shared, terminal: &mut Terminal) -> io::Result<()> {
     let look = Look { colour: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) };
     let frame = Duration::from_millis(1_000 / FRAMES_PER_S);
@@ -218,8 +223,8 @@ fn work(shared: &Shared, terminal: &mut Terminal) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives the terminal back, stops the process, and takes the terminal again when the process is in the foreground.
-/// Until then the exploration goes on without the view. Returns false if it ended meanwhile.
+/// Restores the terminal, stops the process, and takes the terminal over again when the process is in the foreground.
+/// Until then the exploration goes on without the view. Returns false if the exploration ended in the meantime.
 fn suspend(shared: &Shared, terminal: &mut Terminal) -> io::Result<bool> {
     screen::leave();
     stop_self()?;

@@ -1,7 +1,7 @@
-//! State of the live view, as plain data: what is drawn is a function of it.
+//! State of the live view, as plain data. Drawing depends only on this state and on scrolling.
 //!
-//! **Invariants.** All lists are bounded. Text of guests and files is converted to one line without hidden characters
-//! when it enters.
+//! **Invariants.** All lists are bounded. Text from guests and files is converted on entry to one line without hidden
+//! characters.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,29 +14,29 @@ use everett_streams::Seed;
 
 use super::series::Series;
 
-/// Maximum number of findings that are listed; further ones are counted.
+/// Maximum number of findings in the list. Further findings are only counted.
 pub(super) const FINDINGS_MAX: usize = 1024;
-/// Maximum number of log lines that are kept.
+/// Maximum number of log lines. Older lines are dropped.
 const LOG_MAX: usize = 400;
-/// Maximum number of characters of a text.
+/// Maximum length of a text from guests or files, in characters.
 const TEXT_CHARS_MAX: usize = 2_000;
-/// Maximum number of lines of evidence of a finding.
+/// Maximum number of lines of a finding's evidence.
 const EVIDENCE_MAX: usize = 8;
-/// Maximum number of subtrees that are listed.
+/// Maximum number of subtrees in the list.
 pub(super) const SUBTREES_MAX: usize = 200;
 
 /// Facts that do not change during the exploration.
 #[derive(Debug, Clone, Default)]
 pub(super) struct About {
-    /// Name of the world's file or folder.
+    /// Name of the world file, or of its folder.
     pub(super) world: String,
     pub(super) seed: Seed,
     pub(super) strategy: String,
     /// Run directory.
     pub(super) run: String,
-    /// Host time after which the exploration ends, in seconds.
+    /// Budget of host time, in seconds. `None` without a budget.
     pub(super) budget_s: Option<f64>,
-    /// Number of branches after which it ends.
+    /// Maximum number of branches. `None` without a limit.
     pub(super) branches: Option<u64>,
     /// Memory for moments, in bytes.
     pub(super) memory_bytes: u64,
@@ -48,24 +48,24 @@ pub(super) struct About {
     pub(super) inexact: bool,
 }
 
-/// A finding.
+/// Finding in the list.
 #[derive(Debug, Clone)]
 pub(super) struct Finding {
     pub(super) property: String,
     pub(super) text: String,
     pub(super) node: Option<String>,
-    /// First branch that showed it, in the order of results.
+    /// Number of the first branch whose result showed the finding.
     pub(super) branch: u64,
     pub(super) vtime_ns: u64,
-    /// Host time since the start, in seconds.
+    /// Host time from the start to the first occurrence, in seconds.
     pub(super) seconds: f64,
-    /// Number of branches that showed it.
+    /// Number of branches that showed the finding.
     pub(super) count: u64,
-    /// Last lines of its evidence.
+    /// Last lines of the finding's evidence.
     pub(super) evidence: Vec<String>,
 }
 
-/// Weight of a log line.
+/// Kind of a log line, which decides its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tone {
     Plain,
@@ -74,34 +74,34 @@ pub(super) enum Tone {
     Bad,
 }
 
-/// A line of the log.
+/// Line of the log.
 #[derive(Debug, Clone)]
 pub(super) struct Line {
-    /// Host time since the start, in seconds.
+    /// Host time from the start, in seconds.
     pub(super) seconds: f64,
     pub(super) tone: Tone,
     pub(super) text: String,
 }
 
-/// A worker.
+/// State of a worker.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Worker {
     pub(super) activity: Activity,
     pub(super) branch: Option<u64>,
     pub(super) vtime_ns: u64,
-    /// Host time that it spent on it, in seconds.
+    /// Host time that the worker has spent on its activity, in seconds.
     pub(super) seconds: f64,
 }
 
-/// A subtree.
+/// Subtree in the list.
 #[derive(Debug, Clone)]
 pub(super) struct Row {
-    /// Its first branch.
+    /// Number of the first branch of the subtree.
     pub(super) first: u64,
     pub(super) figures: Subtree,
-    /// Share of its weight in that of all subtrees; `None` if the strategy does not use weights.
+    /// Share of the subtree's weight in the sum of all weights. `None` if the strategy does not use weights.
     pub(super) share: Option<f64>,
-    /// Number of findings in it.
+    /// Number of findings in the subtree.
     pub(super) findings: u64,
 }
 
@@ -110,7 +110,7 @@ pub(super) struct Row {
 pub(super) struct Disk {
     /// Size of the run directory, in bytes.
     pub(super) run_bytes: u64,
-    /// Free room of its file system, in bytes.
+    /// Free space on the file system of the run directory, in bytes.
     pub(super) free_bytes: u64,
 }
 
@@ -118,42 +118,42 @@ pub(super) struct Disk {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Model {
     pub(super) about: About,
-    /// Host time since the start, in seconds.
+    /// Host time from the start, in seconds.
     pub(super) seconds: f64,
     pub(super) progress: ExplorationProgress,
-    /// Branches that this process ran, over time.
+    /// Number of branches that this process ran, over time.
     pub(super) run: Series,
-    /// Abstract states, over time.
+    /// Number of abstract states, over time.
     pub(super) states: Series,
-    /// Number of faults that were applied.
+    /// Number of applied faults.
     pub(super) faults: u64,
-    /// Number of branches on which a kind of fault began, by name.
+    /// Number of branches on which a fault of each kind began. The key is the name of the kind.
     pub(super) fault_kinds: BTreeMap<String, u64>,
-    /// Number of branches with checks, and of those that broke.
+    /// Number of branches with checks. The next field counts branches that ended early.
     pub(super) checked: u64,
     pub(super) broken: u64,
-    /// Number of results by depth, from 1.
+    /// Number of branches by depth. The first entry is depth 1.
     pub(super) by_depth: Vec<u64>,
     pub(super) findings: Vec<Finding>,
-    /// Index in `findings` by property and signature.
+    /// Index in `findings`. The key is property and signature.
     known: BTreeMap<(String, String), usize>,
-    /// Subtrees with the most new points.
+    /// Subtrees with the most new points of coverage.
     pub(super) subtrees: Vec<Row>,
     pub(super) subtrees_all: u64,
     pub(super) workers: Vec<Worker>,
-    /// Number of branches whose results were merged; the lists of subtrees and properties cover these.
+    /// Number of merged branches, which the lists of subtrees and properties cover.
     pub(super) merged: u64,
-    /// Properties that were never checked, each with the reason.
+    /// Properties that were never checked, with the reason.
     pub(super) unchecked: Vec<(String, String)>,
-    /// Estimated share of new states among those that come next, in parts of a million.
+    /// Estimated probability that the next state is new, in parts per million.
     pub(super) unseen_ppm: Option<u32>,
-    /// Lower bound of the number of states that were not reached (Chao).
+    /// Estimated lower bound on the number of unreached states (Chao).
     pub(super) more_states: u64,
     pub(super) disk: Disk,
     pub(super) log: VecDeque<Line>,
     /// Number of log lines that were dropped.
     pub(super) log_dropped: u64,
-    /// True once the operator asked for the end.
+    /// True after the operator asked for the end.
     pub(super) ending: bool,
 }
 
@@ -193,7 +193,7 @@ impl Model {
         });
     }
 
-    /// Counts a branch with a result. Its new findings were added before.
+    /// Counts a branch with a result. The caller has already added its new findings.
     pub(super) fn branch<'k>(&mut self, record: &Record, kinds: impl Iterator<Item = &'k str>) {
         self.faults = self.faults.saturating_add(record.faults);
         for kind in kinds {
@@ -225,7 +225,7 @@ impl Model {
         }
     }
 
-    /// Takes over the progress at a host time.
+    /// Takes over the progress at a host time, in seconds.
     pub(super) fn at(&mut self, seconds: f64, progress: &ExplorationProgress) {
         self.seconds = seconds;
         self.progress = *progress;
@@ -233,7 +233,7 @@ impl Model {
         self.states.add(seconds, progress.search.states);
     }
 
-    /// Takes over the properties that were never checked, and logs those that were checked since.
+    /// Replaces the list of properties that were never checked. Logs the properties that leave the list.
     pub(super) fn uncheck(&mut self, unchecked: Vec<(String, String)>) {
         let unchecked: Vec<(String, String)> =
             unchecked.into_iter().map(|(name, why)| (safe(&name), safe(&why))).collect();
@@ -247,7 +247,7 @@ impl Model {
         reached.iter().for_each(|text| self.log(Tone::Good, text));
     }
 
-    /// Returns the estimated host time that is left, in seconds, if the exploration has an end that can be foreseen.
+    /// Returns the estimated remaining host time, in seconds. `None` if the end cannot be estimated.
     pub(super) fn left_s(&self) -> Option<f64> {
         let search = &self.progress.search;
         match (self.about.budget_s, self.about.branches) {
@@ -260,7 +260,7 @@ impl Model {
         }
     }
 
-    /// Returns the share of the exploration that is done, if it has an end.
+    /// Returns the completed share of the exploration, from 0 to 1. `None` if the exploration has no limit.
     pub(super) fn share(&self) -> Option<f64> {
         let of_branches = |branches: u64| self.progress.search.branches as f64 / (branches as f64).max(1.0);
         let shares =
@@ -269,7 +269,7 @@ impl Model {
     }
 }
 
-/// Returns foreign text on one line, without hidden characters, cut to its bound.
+/// Returns text from guests or files on one line, without hidden characters, cut to [`TEXT_CHARS_MAX`].
 pub(super) fn safe(text: &str) -> String {
     let line = one_line(text);
     match line.char_indices().nth(TEXT_CHARS_MAX) {

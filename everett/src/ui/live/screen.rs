@@ -1,7 +1,7 @@
-//! The terminal while the view has it: the alternate screen in raw mode, and the way back from there.
+//! Control of the terminal: the alternate screen in raw mode, and the way back.
 //!
-//! **Invariant.** However the process ends, except by SIGKILL, [`leave`] runs before: at the end of the view, in the
-//! panic hook, before the process stops or ends at once.
+//! **Invariant.** Unless SIGKILL ends the process, [`leave`] runs first: at the end of the view, in the panic hook,
+//! and before the process stops or ends at once.
 
 use std::io::{self, IsTerminal, Stdout, stdout};
 use std::panic;
@@ -20,13 +20,13 @@ use ratatui::crossterm::terminal::{
 
 /// True while the terminal shows the view.
 static ON: AtomicBool = AtomicBool::new(false);
-/// Held while something is written to the view.
+/// Locked during a write to the view.
 static WRITING: Mutex<()> = Mutex::new(());
-/// Longest wait for a write that does not end, for example because the terminal is stopped.
+/// Maximum wait for a write in progress, which may hang because the terminal is stopped.
 const WRITE_MAX: Duration = Duration::from_millis(300);
 
-/// True if the view can have the terminal: standard input and output are terminals that know more than lines, and the
-/// process is in their foreground.
+/// True if the view can use the terminal: standard input and output are terminals with cursor control, and the
+/// process is in the foreground.
 pub(super) fn is_free() -> bool {
     let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
     stdout().is_terminal() && io::stdin().is_terminal() && !dumb && is_foreground()
@@ -37,7 +37,7 @@ pub(super) fn is_foreground() -> bool {
     rustix::termios::tcgetpgrp(io::stdin()).is_ok_and(|group| group == rustix::process::getpgrp())
 }
 
-/// Takes the terminal.
+/// Takes over the terminal.
 ///
 /// # Errors
 /// Returns an error if the terminal refuses.
@@ -63,28 +63,29 @@ pub(super) fn enter() -> io::Result<Terminal<CrosstermBackend<Stdout>>> {
     entered
 }
 
-/// Clears the screen, so that the next frame draws all of it.
+/// Clears the screen, so that the next frame draws all cells.
 ///
-/// `Terminal::clear` asks the terminal for its cursor first, and waits seconds for one that does not answer.
+/// `Terminal::clear` is not used: it asks the terminal for the cursor position, and waits seconds if there is no
+/// answer.
 pub(super) fn clear(terminal: &mut Terminal<CrosstermBackend<Stdout>>) -> io::Result<()> {
     let size = terminal.size()?;
     terminal.resize(size.into())
 }
 
-/// Gives the terminal back, as it was before. Does nothing if the view does not have it.
+/// Restores the terminal. Does nothing if the view does not use it.
 pub(super) fn leave() {
     let clock = Stopwatch::start();
     let _writing = loop {
         match WRITING.try_lock() {
             Ok(guard) => break Some(guard),
             Err(TryLockError::Poisoned(poisoned)) => break Some(poisoned.into_inner()),
-            // The panic may be that of the thread that writes.
+            // The panicking thread may hold the lock.
             Err(TryLockError::WouldBlock) if clock.elapsed() > WRITE_MAX => break None,
             Err(TryLockError::WouldBlock) => std::thread::yield_now(),
         }
     };
     if ON.swap(false, Ordering::SeqCst) {
-        // If the terminal has gone, there is nothing to give back.
+        // An error means that the terminal is gone.
         let _ = execute!(stdout(), LeaveAlternateScreen, Show);
         let _ = disable_raw_mode();
     }
@@ -95,7 +96,7 @@ pub(super) fn is_on() -> bool {
     ON.load(Ordering::SeqCst)
 }
 
-/// Runs a function that writes to the view, if the view still has the terminal.
+/// Runs a function that writes to the view. Returns `None` if the view no longer uses the terminal.
 pub(super) fn write<R>(f: impl FnOnce() -> R) -> Option<R> {
     let _writing = WRITING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     is_on().then(f)

@@ -1,21 +1,22 @@
 //! Growing totals over host time, in bounded memory.
 
-/// Maximum number of samples that are kept.
+/// Maximum number of samples.
 const SAMPLES_MAX: usize = 480;
 
-/// Totals over time. When it is full, every second sample is dropped and the distance of samples doubles.
+/// Totals over time. When the buffer is full, every second sample is dropped and the distance between samples
+/// doubles.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Series {
-    /// Host time in seconds, and the total then. Times increase.
+    /// Samples: host time in seconds, and the total at that time. Times increase.
     samples: Vec<(f64, u64)>,
-    /// Least distance of two samples, in seconds.
+    /// Minimum distance between two samples, in seconds.
     stride_s: f64,
-    /// Latest total, which may not be a sample yet.
+    /// Latest time and total. It may not be a sample yet.
     last: Option<(f64, u64)>,
 }
 
 impl Series {
-    /// Notes the total at a host time. Earlier times than the last one are ignored.
+    /// Adds the total at a host time. Ignores times before the latest one.
     pub(super) fn add(&mut self, seconds: f64, total: u64) {
         if self.last.is_some_and(|(last, _)| last >= seconds) {
             return;
@@ -35,7 +36,7 @@ impl Series {
         }
     }
 
-    /// Returns the total at a host time: that of the last sample at or before it; 0 before the first one.
+    /// Returns the total of the last sample at or before a host time. 0 before the first sample.
     fn at(&self, seconds: f64) -> u64 {
         if let Some((last, total)) = self.last
             && seconds >= last
@@ -46,14 +47,14 @@ impl Series {
         after.checked_sub(1).and_then(|at| self.samples.get(at)).map_or(0, |(_, total)| *total)
     }
 
-    /// Returns the totals at the ends of `width` equal parts of the time so far.
+    /// Returns the totals at the ends of `width` equal parts of the elapsed time.
     pub(super) fn totals(&self, width: usize) -> Vec<u64> {
         let Some((last, _)) = self.last else { return vec![0; width] };
         (1..=width).map(|part| self.at(last * part as f64 / width as f64)).collect()
     }
 
-    /// Returns the growth in each of `width` equal parts of the time so far. With fewer samples than parts, the growth
-    /// of a sample is spread over the parts since the one before.
+    /// Returns the growth in each of `width` equal parts of the elapsed time. If there are fewer samples than parts,
+    /// the growth between two samples is spread over the parts between them.
     pub(super) fn growth(&self, width: usize) -> Vec<u64> {
         let Some((last, _)) = self.last else { return vec![0; width] };
         let at = |seconds: f64| {
@@ -71,8 +72,8 @@ impl Series {
         (0..width).map(|n| ((part(n + 1) - part(n)) * 1_000.0).max(0.0) as u64).collect()
     }
 
-    /// Returns the growth over the last `window_s` seconds, and the length of that window, which is shorter at the
-    /// beginning.
+    /// Returns the growth over the last `window_s` seconds, and the length of the window. The window is shorter at
+    /// the beginning.
     pub(super) fn recent(&self, window_s: f64) -> (u64, f64) {
         let Some((last, total)) = self.last else { return (0, 0.0) };
         let from = (last - window_s).max(0.0);
@@ -99,7 +100,7 @@ mod tests {
         assert_eq!(series.totals(4), [250, 500, 750, 1000]);
         assert_eq!(series.growth(4), [250_000; 4]);
         assert_eq!(series.recent(20.0), (200, 20.0));
-        // An earlier time changes nothing.
+        // A time before the latest one is ignored.
         series.add(50.0, 7);
         assert_eq!(series.totals(1), [1000]);
     }

@@ -210,7 +210,7 @@ fn the_bar_is_about_the_limits_that_the_exploration_has() {
     // 600 branches in two minutes: the other 300 take one.
     assert_eq!(gauge(None, Some(900), 120.0), "2:00, 600 of 900 branches, 1:00 left 67 %");
     assert_eq!(gauge(None, None, 120.0), "2:00, 600 branches until Ctrl-C");
-    // Of two limits, the nearer one decides.
+    // If there are two limits, the nearer one decides.
     assert_eq!(gauge(Some(480.0), Some(800), 120.0), "2:00 of 8:00, 600 of 800 branches, 6:00 left 75 %");
     assert_eq!(
         gauge(Some(60.0), Some(1_200), 7_200.0),
@@ -228,7 +228,7 @@ fn what_an_operator_must_know_is_in_the_frame() {
     let rows = frame(&model);
     assert!(rows[0].contains("INEXACT"), "{rows:#?}");
     assert!(
-        rows[23].starts_with(" Ending: results are being written. Ctrl-C again ends at once."),
+        rows[23].starts_with(" Ending: writing results. Press Ctrl-C again to end at once."),
         "{rows:#?}"
     );
     let mut broken = record(9, 1, Vec::new());
@@ -323,7 +323,7 @@ fn the_facts_of_an_exploration_come_from_its_header_and_limits() {
 }
 
 proptest! {
-    /// No size and no place of the lists makes drawing panic.
+    /// Drawing never panics, whatever the size of the window and the scrolling of the lists.
     #[test]
     fn every_window_can_be_drawn(
         width in 0..200u16, height in 0..90u16, pane in 0..6usize, steps in any::<[usize; 6]>(), help in any::<bool>(),

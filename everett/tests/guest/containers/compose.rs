@@ -1,4 +1,4 @@
-//! Compose files whose services are one static program.
+//! Compose files whose services run one static program.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,7 +11,7 @@ use super::tools::{program_image, text, tools};
 use super::{launcher_of, run_file_under, verify_file};
 use crate::support::{MS, findings, lines, run_to_end, shown};
 
-/// The first argument names the task of a service.
+/// Program of all services. Its first argument selects the service's task.
 const PROGRAM: &str = r#"
 use std::fs;
 use std::io::Write as _;
@@ -24,7 +24,7 @@ fn reach(address: SocketAddr) -> String {
         Err(error) => error.kind().to_string(),
     }
 }
-/// Asks the server of /etc/resolv.conf for the IPv4 addresses of a name.
+/// Asks the name server in /etc/resolv.conf for the IPv4 addresses of a name.
 fn ask(name: &str) -> String {
     let mut query = vec![1, 2, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, name.len() as u8];
     query.extend(name.as_bytes());
@@ -131,12 +131,12 @@ x-everett:
   images: { own/image:1: "oci:layout:it" }
 "#;
 
-/// Makes the project: the image, the files, and the compose file.
+/// Makes the project: its image, files and compose file.
 fn project(folder: &Path, compose: &str) {
     project_of(folder, PROGRAM, compose);
 }
 
-/// Makes a project whose image has this program.
+/// Makes a project whose image contains `program`.
 pub(super) fn project_of(folder: &Path, program: &str, compose: &str) {
     program_image(folder, &folder.join("layout"), "it", program, &["--config.entrypoint", "/program"]);
     fs::create_dir_all(folder.join("conf/sub")).unwrap();
@@ -177,7 +177,7 @@ fn services_are_machines_with_names_mounts_order_and_networks() {
             "far unknown",
             "far asked: code 3 []",
             "several code 0 [\"0.5\", \"0.6\"]",
-            // The address is on the same subnet, and no machine has it.
+            // The address is on the same subnet, but no machine has it.
             "far by its address: timed out",
             "end",
         ]
@@ -203,11 +203,11 @@ fn volumes_and_changed_files_survive_a_loss_of_power() {
     assert_eq!(of("/own"), ["/own own+", "/own own++"]);
     assert_eq!(of("/v/file"), ["/v/file +", "/v/file ++"]);
     assert_eq!(of("/memory/file"), ["/memory/file +", "/memory/file +"]);
-    // Work that is done is not done again.
+    // Finished jobs do not run again.
     assert_eq!(lines(&events, "job"), ["the job is done"]);
 }
 
-/// Runs `everett image build` with a `docker` that is this script, or without any.
+/// Runs `everett image build` with `docker` as the script of that name, or on a host without a container engine.
 fn build(folder: &Path, docker: Option<&str>) -> std::process::Output {
     let bin = folder.join("bin");
     fs::create_dir_all(&bin).unwrap();
@@ -215,7 +215,7 @@ fn build(folder: &Path, docker: Option<&str>) -> std::process::Output {
         fs::write(bin.join("docker"), script).unwrap();
         fs::set_permissions(bin.join("docker"), fs::Permissions::from_mode(0o755)).unwrap();
     }
-    // Everything that the host has, but no container engine.
+    // Links all of the host's programs except container engines.
     for entry in fs::read_dir("/usr/bin").unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();

@@ -1,5 +1,5 @@
-//! Drafts of `everett init` from an image and from a compose file are booted, as `everett/tests/guest/drafts.rs` does with
-//! packages.
+//! Boots drafts that `everett init` makes from an image and from a compose file. `everett/tests/guest/drafts.rs` does
+//! the same for packages.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::path::Path;
 use super::tools::program_image;
 use crate::drafts::booted_with;
 
-/// A server that says how often its volume was opened.
+/// Server that prints how often its volume was opened.
 const SERVER: &str = r#"
 use std::io::Write as _;
 fn main() {
@@ -19,7 +19,7 @@ fn main() {
 }
 "#;
 
-/// Makes a layout whose image has the server and tells its port and its volume.
+/// Makes a layout with an image that contains the server and declares its port and its volume.
 fn layout(folder: &Path) {
     let program = ["--config.entrypoint", "/program"];
     let told = ["--config.exposedports", "7000/tcp", "--config.volume", "/data"];
@@ -37,7 +37,7 @@ services:
     expose: [7000]
 "#;
 
-/// Asserts that a process printed a line, in the output of `everett run` with several machines.
+/// Asserts that a process printed a line. `said` is the output of `everett run` with several machines.
 fn assert_printed(said: &str, unit: &str, line: &str) {
     let of_unit = |shown: &str| shown.trim_end().ends_with(&format!("/{unit}"));
     let is_there =
@@ -57,7 +57,7 @@ fn an_image_and_a_compose_file_become_worlds_that_answer() {
         assert_printed(&said, &format!("{node}-answers"), "hello");
     }
 
-    // Each draft has a file name of its own: init overwrites nothing.
+    // Renames the draft, because `everett init` does not overwrite files.
     fs::rename(folder.join("world.toml"), folder.join("image.toml")).unwrap();
     fs::write(folder.join("compose.yaml"), COMPOSE).unwrap();
     let images = "\n[images]\n\"own/box:1\" = \"oci:layout:box\"\n";

@@ -1,5 +1,5 @@
-//! A finding of a compose file, as one file: its image is a layout of this host, and elsewhere there is neither the
-//! layout, nor the project, nor a network.
+//! Finding file of a world from a compose file. Its image is a layout on this host. The file is replayed in a place
+//! that has neither the layout nor the project nor a network.
 
 use std::fs;
 use std::process::Command;
@@ -8,7 +8,7 @@ use super::tools::{program_image, text};
 use crate::finding_file::{elsewhere, trail};
 use crate::support::shown;
 
-/// Prints what it gets from the project, again and again.
+/// Program that keeps printing what the project passes to it.
 const PROGRAM: &str = r#"
 fn main() {
     let word = std::env::var("WORD").unwrap() + &std::env::var("FROM_FILE").unwrap();
@@ -69,7 +69,7 @@ fn a_finding_of_a_compose_file_is_found_again_without_its_project() {
     let refused = everett(&["runs", "export", text(&run), "1", "-o", text(&file)]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(
-        shown(&refused).contains("layout is only on this host; --with-images carries it"),
+        shown(&refused).contains("layout exists only on this host; export with --with-images"),
         "{}",
         shown(&refused)
     );
@@ -84,7 +84,7 @@ fn a_finding_of_a_compose_file_is_found_again_without_its_project() {
     fs::remove_dir_all(&project).unwrap();
     fs::remove_dir_all(&run).unwrap();
     let cache = folder.path().join("cache");
-    // The variable is not set there.
+    // The environment variable is not set in that place.
     assert_eq!(trail(&elsewhere(&cache, &["--json", "replay", text(&file), "-q"])), recorded);
     let imported = folder.path().join("imported");
     let output = elsewhere(&cache, &["runs", "import", text(&file), "-o", text(&imported)]);

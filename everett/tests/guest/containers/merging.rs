@@ -1,4 +1,5 @@
-//! Several compose files as one. The compose command merges them as well; the world of its result must be the same.
+//! Several compose files merged into one. The compose command also merges them, and the result must be the same
+//! world.
 
 use std::fs;
 use std::path::Path;
@@ -9,15 +10,15 @@ use everett_world_file::{self as world_file, World};
 use super::tools::{compose_command, text};
 use crate::support::{everett, shown};
 
-/// First files and files that are merged over them.
+/// Pairs of compose files. The second file of each pair is merged over the first.
 const PAIRS: [(&str, &str); 18] = [
-    // Scalars, and values that are replaced as a whole.
+    // Scalars, and values that the second file replaces as a whole.
     (
         "services: { a: { image: i, command: [x, y], entrypoint: /e, user: u, hostname: h, mem_limit: 64m } }",
         "services: { a: { image: j, command: z, entrypoint: [/f, g], user: v, mem_limit: 128m } }",
     ),
     ("services: { a: { image: i, command: [x] } }", "services: { a: { command: , entrypoint: [] } }"),
-    // A service that only the second file has.
+    // A service that is only in the second file.
     ("services: { a: { image: i } }", "services: { b: { image: j, depends_on: [a] } }"),
     // Environments, in all forms.
     (
@@ -28,7 +29,7 @@ const PAIRS: [(&str, &str); 18] = [
         "services: { a: { image: i, env_file: first.env, environment: { C: own } } }",
         "services: { a: { env_file: [second.env] } }",
     ),
-    // Volumes, by their paths in the container.
+    // Volumes, identified by their paths in the container.
     (
         "services: { a: { image: i, volumes: [data:/v, ./one:/x, /own] } }\nvolumes: { data: , more: }",
         "services: { a: { volumes: [./two:/x:ro, more:/v, { type: volume, source: data, target: /w }] } }",
@@ -88,7 +89,7 @@ const PAIRS: [(&str, &str); 18] = [
     ),
 ];
 
-/// Files of the projects.
+/// Other files of the projects.
 const FILES: [(&str, &str); 4] =
     [("one", "1"), ("two", "2"), ("first.env", "A=1\nB=2\n"), ("second.env", "B=3\nC=4\n")];
 
@@ -106,7 +107,7 @@ fn load(file: &Path) -> World {
     world_file::load(file).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Returns what the compose command makes of the files of a folder, which it finds by itself.
+/// Returns the compose file into which the compose command merges the files of a folder.
 fn merged_by_compose(folder: &Path) -> String {
     let mut command = Command::new(compose_command());
     command.current_dir(folder).env_clear().env("HOME", folder).env("PATH", "/usr/bin:/bin").arg("config");
@@ -130,13 +131,13 @@ fn files_are_merged_as_the_compose_command_merges_them() {
         while let (Some(own), Some(other)) = (ours.pop(), theirs.pop()) {
             assert_eq!(own, other, "{first}\n{second}\n{merged}");
         }
-        // A file alone is another world.
+        // A single file gives another world.
         assert_ne!(normal(&load(&at("compose.yaml"))), normal(&load(Path::new(&both))), "{first}\n{second}");
     }
 }
 
-/// Returns the machines of a world without what the compose command also changes in a single file: it sorts services, and
-/// some lists.
+/// Returns the machines of a world in a normal form. It hides changes that the compose command makes to every file:
+/// it sorts services and some lists.
 fn normal(world: &World) -> Vec<String> {
     let mut machines: Vec<String> = world
         .nodes
@@ -188,7 +189,7 @@ fn commands_find_the_override_file_beside_the_compose_file() {
     let alone = "compose.yaml:1: services.a.privileged: refused";
     for command in ["run", "verify", "explore"] {
         assert!(run(&[command], None).contains(misspelt), "{command}");
-        // A file that is named is read alone, as with -f.
+        // A file on the command line is read alone, as with -f.
         assert!(run(&[command, "compose.yaml"], None).contains(alone), "{command}");
         assert!(run(&[command, "compose.yaml:compose.override.yaml"], None).contains(misspelt), "{command}");
         assert!(run(&[command], Some("compose.yaml")).contains(alone), "{command}");

@@ -1,14 +1,17 @@
 //! Worlds with container images. Programs from Debian packages build the images and run the registry; `tools` fetches
-//! the packages.
+//! these packages.
 //!
-//! * `scratch`: one static program that prints its environment; volumes; a loss of power;
-//! * `userlands`: busybox by buildah, musl, Debian with Redis by mmdebstrap;
-//! * `compose`: compose files: order, networks, mounts, names, builds;
-//! * `merging`: several compose files as one, compared with the compose command;
-//! * `projects`: the compose files of `examples/`: a planted fault is found and replayed, and the control is clean;
-//! * `stops`: restarts of services; `template`: a test template in an image;
-//! * `finding`: a finding of a compose file, as one file; `drafts`: worlds of `everett init`;
-//! * `registry`: a registry on this host, names and locks.
+//! * `compose`: compose files: order, networks, mounts, names, builds
+//! * `drafts`: drafts of `everett init`
+//! * `finding`: finding file of a compose file
+//! * `merging`: several compose files merged into one
+//! * `projects`: the compose files in `examples/`
+//! * `registry`: registry on this host, image names and locks
+//! * `scratch`: static program on an empty root file system
+//! * `stops`: restarts of services
+//! * `template`: test template in an image
+//! * `tools`: tools for images, from Debian packages
+//! * `userlands`: userlands of several kinds: busybox, musl, Debian
 
 mod compose;
 mod drafts;
@@ -43,10 +46,10 @@ use everett_world_file as world_file;
 
 use crate::support::{everett, run_to_end, shown};
 
-/// Number of runs whose trails are compared.
+/// Number of runs that `everett verify` compares.
 const RUNS: &str = "20";
 
-/// Writes a world file, and returns a launcher of the world.
+/// Writes a world file. Returns a launcher of the world.
 fn launcher(folder: &Path, text: &str) -> Launcher {
     let file = folder.join("world.toml");
     std::fs::write(&file, text).unwrap();
@@ -70,7 +73,7 @@ fn launcher_of(file: &Path) -> Launcher {
     }
 }
 
-/// Runs a world for some vtime from *ready*; returns its events.
+/// Runs a world for `duration_ns` of vtime from *ready*. Returns its events.
 fn run(folder: &Path, text: &str, duration_ns: u64) -> Vec<Event> {
     run_to_end(&mut launcher(folder, text).start(Seed::new(1)).unwrap(), duration_ns).1
 }

@@ -1,5 +1,6 @@
-//! The compose files of `examples/`, as they are: the planted fault is found and replayed exactly, the control is clean, and
-//! the timelines are exact. The examples' own script makes the images, with mmdebstrap and umoci.
+//! Compose files in `examples/`, unchanged. An exploration finds the planted fault, and a replay shows it again
+//! exactly. The control, without the fault, has no finding. The examples' own script makes the images, with
+//! mmdebstrap and umoci.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,24 +10,24 @@ use std::sync::Mutex;
 use super::tools::{text, tools};
 use crate::support::shown;
 
-/// A compose file with a planted fault.
+/// Compose file with a planted fault.
 struct Project {
     folder: &'static str,
-    /// Variable that turns the fault off, with its value.
+    /// Environment variable, and the value that turns the fault off.
     control: (&'static str, &'static str),
-    /// Words of the finding.
+    /// Part of the finding's text.
     finding: &'static str,
-    /// Maximum number of branches until the fault is found.
+    /// Maximum number of branches until the finding.
     branches: u32,
-    /// Number of branches of the control.
+    /// Number of branches that explore the control.
     control_branches: u32,
-    /// Least number of the control's branches that have checks.
+    /// Minimum number of branches of the control that have checks.
     checked: u64,
-    /// Vtime of the runs that `verify` compares.
+    /// Vtime of each run that `everett verify` compares.
     verified: &'static str,
 }
 
-/// Number of runs that are compared here. `docs/compose.md` has the figures of longer ones.
+/// Number of runs that this test compares. `docs/compose.md` has figures for longer comparisons.
 const RUNS: &str = "3";
 
 #[test]
@@ -71,7 +72,7 @@ fn a_gateway_between_two_networks_accepts_what_it_drops() {
     .test();
 }
 
-/// Cutting the customer off delays orders, and loses none; cutting the ledger off does.
+/// Cutting off the customer only delays orders. Cutting off the ledger loses them.
 #[test]
 fn the_gateway_loses_orders_only_when_the_back_is_cut_off() {
     let folder = examples().join("compose-networks");
@@ -115,7 +116,7 @@ impl Project {
 
         let again = everett(&folder, None, &["replay", &run, "1"]);
         let said = String::from_utf8_lossy(&again.stdout).into_owned();
-        assert!(said.contains("the finding is found again"), "{}", shown(&again));
+        assert!(said.contains("the finding shows again"), "{}", shown(&again));
         assert!(said.contains(", on its recorded trail at all "), "{}", shown(&again));
 
         let control = text(&runs.path().join("control")).to_owned();
@@ -151,7 +152,8 @@ fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("examples")
 }
 
-/// Makes the images of an example, unless they were made by the present scripts. One caller makes them at a time.
+/// Makes the images of an example, or does nothing if the current scripts have made them already. Only one thread
+/// makes images at a time.
 fn images(folder: &Path) {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -175,7 +177,7 @@ fn images(folder: &Path) {
     fs::write(&made, scripts).unwrap();
 }
 
-/// Runs the program in a folder, with a variable.
+/// Runs the program in a folder, with an environment variable if one is given.
 fn everett(folder: &Path, variable: Option<(&str, &str)>, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_everett"));
     command.current_dir(folder).args(arguments).env_remove("COMPOSE_FILE");

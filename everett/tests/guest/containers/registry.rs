@@ -10,7 +10,7 @@ use super::tools::{cache, program_image, text, tools};
 use super::{run, verify};
 use crate::support::{MS, everett, findings, lines, shown};
 
-/// A registry, ended when this value is dropped.
+/// Registry process. Dropping the value ends it.
 struct Registry {
     process: Child,
     address: String,
@@ -23,13 +23,13 @@ impl Drop for Registry {
     }
 }
 
-/// The line of a password file for user `everett` with the password `secret` (bcrypt).
+/// Line of a password file (bcrypt): user `everett`, password `secret`.
 const PASSWORD: &str = "everett:$2b$04$YD6rAFbvPesGg5zb6qgDTu.E0DFFa8zMasaulFfVG5A4c5KmF9RDa\n";
 
 impl Registry {
-    /// Starts a registry whose content is in `folder`, and waits until it listens.
+    /// Starts a registry that stores its content in `folder`, and waits until it listens.
     fn start(folder: &Path, with_password: bool) -> Registry {
-        // Finds a free port. Another process could take it before the registry does, which is unlikely.
+        // Finds a free port. That another process takes it before the registry does is unlikely.
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
         let at = text(&folder).to_owned();
         let mut config = format!(
@@ -49,13 +49,13 @@ impl Registry {
             line.clear();
             assert_ne!(said.read_line(&mut line).unwrap(), 0, "the registry ended");
         }
-        // Keeps reading the registry's messages, so that it never waits for a full pipe.
+        // Keeps reading the registry's output, so that it never blocks on a full pipe.
         std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
         Registry { process, address }
     }
 }
 
-/// Puts an image with a program that prints `line` into the registry.
+/// Pushes an image with a program that prints `line`.
 fn push(folder: &Path, registry: &Registry, name: &str, line: &str, credentials: Option<&str>) {
     let source = format!("fn main() {{ println!(\"{line}\"); loop {{ std::thread::park(); }} }}");
     let layout = folder.join("layout");
@@ -87,13 +87,13 @@ fn an_image_is_pulled_once_and_then_locked() {
     let lock = folder.path().join("world.lock");
     let locked = fs::read_to_string(&lock).unwrap();
     assert!(locked.contains("[[image]]") && locked.contains("digest = \"sha256:"), "{locked}");
-    // The tag now names another image, but the lock keeps the first one.
+    // The tag now names another image, but the lock still names the first one.
     push(folder.path(), &registry, "some/tool:1", "second", None);
     assert_eq!(printed(), "first");
     let first = fs::read_to_string(&lock).unwrap();
     fs::remove_file(&lock).unwrap();
     assert_eq!(printed(), "second");
-    // An image that is locked and in the cache needs no registry.
+    // A locked image in the cache needs no registry.
     drop(registry);
     assert_eq!(printed(), "second");
     fs::write(&lock, first).unwrap();

@@ -1,4 +1,4 @@
-//! One static program on an empty root filesystem.
+//! Static program on an empty root file system.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use super::tools::{static_program, text, tools};
 use super::{run, run_under, verify};
 use crate::support::{MS, findings, lines};
 
-/// Prints what a process of a container sees, then writes to its volume and answers on a port.
+/// Program that prints what a process in a container sees, writes to its volume, and answers on a port.
 const PROGRAM: &str = r#"
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -15,7 +15,7 @@ fn read(path: &str) -> String { fs::read_to_string(path).unwrap_or_else(|error| 
 fn main() {
     let words: Vec<String> = std::env::args().collect();
     if words.get(1).is_some_and(|word| word == "count") {
-        // A driver: reads what the service has counted.
+        // As a driver, it reads what the service has counted.
         print!("counted {}", read("/data/count"));
         return;
     }
@@ -48,7 +48,7 @@ fn main() {
 }
 "#;
 
-/// Makes a layout with umoci: the program, a file in the volume, a folder in /run, users.
+/// Makes a layout with umoci: the program, a file in the volume, a folder in /run, and users.
 fn layout(folder: &Path) -> String {
     let program = static_program(folder, PROGRAM);
     let layout = format!("{}/layout", text(&folder));
@@ -122,7 +122,7 @@ fn a_static_program_sees_what_it_would_see_in_a_container() {
             "Gid: 1001 1001 1001 1001",
             "Groups: 1002",
             "CapEff: 0000000000000000",
-            // Docker's fourteen capabilities.
+            // Docker's fourteen default capabilities.
             "CapBnd: 00000000a80425fb",
             "hostname a",
             "hosts 127.0.0.1 localhost;::1 localhost ip6-localhost ip6-loopback;10.0.0.1 a;",

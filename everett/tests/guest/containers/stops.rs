@@ -1,4 +1,5 @@
-//! Restarts of services: `stop_signal`, `stop_grace_period`, `init`, and `restart` of `depends_on`, seen from inside.
+//! Restarts of services, seen from inside the machine: `stop_signal`, `stop_grace_period`, `init`, and `restart` in
+//! `depends_on`.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +9,7 @@ use super::compose::project_of;
 use super::run_file_under;
 use crate::support::{MS, findings, lines};
 
-/// The first argument names the task.
+/// Program of all services. Its first argument selects the task.
 const PROGRAM: &str = r#"
 use std::fs;
 use std::process::Command;
@@ -29,7 +30,7 @@ extern "C" fn child_caught(_: i32) {
 extern "C" fn nothing(_: i32) {}
 fn sleep(ms: u64) { std::thread::sleep(Duration::from_millis(ms)); }
 fn start(task: &str) -> std::process::Child { Command::new("/program").arg(task).spawn().unwrap() }
-/// Counts the processes with this line in /proc/PID/status, this one not.
+/// Counts the processes with this line in /proc/PID/status, except this process.
 fn count(line: &str) -> usize {
     let names = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.file_name().into_string().unwrap());
     let others = names.filter_map(|name| name.parse::<u32>().ok()).filter(|pid| *pid != std::process::id());
@@ -37,14 +38,14 @@ fn count(line: &str) -> usize {
 }
 fn main() {
     match std::env::args().nth(1).unwrap().as_str() {
-        // Catches signals and goes on, and so does its child.
+        // Catches signals and goes on. Its child does the same.
         "patient" => {
             println!("started");
             start("child");
             for number in [10, 15] { unsafe { signal(number, caught) }; }
         }
         "child" => for number in [10, 15] { unsafe { signal(number, child_caught) }; },
-        // Catches nothing, and has two orphans.
+        // Catches no signals, and leaves two orphans.
         "family" => {
             println!("started beside {} others", count("Name:\tprogram"));
             start("middle").wait().unwrap();
@@ -63,7 +64,7 @@ fn main() {
             }
         }
         "short" => { sleep(300); return; }
-        // Sends a signal to its process group. The supervisor gets it once more, later: two that are pending are one.
+        // Signals its process group, and later the supervisor again: equal pending signals would merge.
         "group" => {
             println!("started");
             unsafe { signal(10, caught) };
@@ -108,7 +109,7 @@ x-everett:
   images: { i: 'oci:layout:it' }
 ";
 
-/// vtime of the restarts after *ready*.
+/// Vtime of the restarts after *ready*, in milliseconds.
 const AT_MS: u64 = 1_000;
 
 #[test]
@@ -127,33 +128,35 @@ fn services_are_stopped_as_the_compose_file_says() {
     let events = run_file_under(&file, &plan, 13_000 * MS);
     assert_eq!(findings(&events), Vec::<&str>::new());
 
-    // The service that is asked has the signal of the file, the other SIGTERM. Without a supervisor its process group gets it.
+    // Service `asked` gets the signal in the compose file, `usual` gets SIGTERM. `usual` has no supervisor, so the
+    // signal goes to its process group.
     assert_eq!(lines(&events, "asked"), ["started", "caught 10", "started"]);
     let mut usual = lines(&events, "usual");
     usual.sort_unstable();
     assert_eq!(usual, ["caught 15", "started", "started", "the child caught it"]);
-    // Both go on, and are killed when their time is over.
+    // The two services ignore the signal, and are killed when their grace period is over.
     assert_eq!(ends(&events, "asked"), [("signal 9".to_owned(), 2_000)]);
     assert_eq!(ends(&events, "usual"), [("signal 9".to_owned(), 10_000)]);
 
-    // What a service leaves behind ends with it.
+    // Processes that a service leaves behind end with it.
     for unit in ["plain", "tini"] {
         assert_orphans_end(&events, unit);
     }
 
-    // The first process of a container does not end by a signal that it does not catch. It adopts orphans.
+    // Without an init, the program is the first process of the container: a signal that it does not catch does not
+    // end it, and it adopts orphans.
     assert_eq!(ends(&events, "plain"), [("signal 9".to_owned(), 1_000)]);
     let of_plain = ["started beside 0 others", "an orphan of program", "zombies: 1"];
     assert_eq!(without_orphans(&events, "plain"), [of_plain, of_plain].concat());
-    // With an init it is an ordinary process, and the init reaps orphans.
+    // With an init, the program is an ordinary process, and the init reaps orphans.
     assert_eq!(ends(&events, "tini"), [("exit status 143".to_owned(), 0)]);
     let of_tini = ["started beside 0 others", "an orphan of init", "zombies: 0"];
     assert_eq!(without_orphans(&events, "tini"), [of_tini, of_tini].concat());
     // A service does not outlive its supervisor.
     assert_eq!(lines(&events, "mortal"), ["started beside 0 others"; 2]);
 
-    // The follower is restarted after the service that it asks for, and not after the other. With the driver that has
-    // ended, the agent does not say that the service is healthy again.
+    // The follower restarts after `asked`, which its `depends_on` asks for, and not after `usual`. The driver has
+    // ended, so the agent does not report that `asked` is healthy again.
     assert_eq!(lines(&events, "follower"), ["started", "caught 10", "started", "caught 10"]);
     let end = |unit: &str| first_end_ns(&events, unit);
     assert!(end("asked") < end("follower") && end("follower") < end("usual"));
@@ -161,7 +164,7 @@ fn services_are_stopped_as_the_compose_file_says() {
     assert!(run_file_under(&file, &plan, 13_000 * MS) == events, "a second run differs");
 }
 
-/// Returns how a service ended, and when, in whole tenths of a second after it was asked to end.
+/// Returns how a service ended, and how long after the stop request, in milliseconds rounded down to tenths of a second.
 fn ends(events: &[Event], unit: &str) -> Vec<(String, u64)> {
     let asked = |event: &&Event| matches!(&event.what, What::Effect { text } if text.starts_with(&format!("{unit} is asked")));
     let asked_ns = events.iter().find(asked).expect("it is asked").vtime_ns;
@@ -169,12 +172,12 @@ fn ends(events: &[Event], unit: &str) -> Vec<(String, u64)> {
     exits(events, unit).into_iter().map(|(at_ns, status)| (status, after(at_ns))).collect()
 }
 
-/// Returns the lines of a service without those that its orphans print again and again.
+/// Returns the lines of a service, without the repeated lines of its orphans.
 fn without_orphans<'e>(events: &'e [Event], unit: &str) -> Vec<&'e str> {
     lines(events, unit).into_iter().filter(|line| !line.starts_with("orphan ")).collect()
 }
 
-/// Asserts that no orphan that printed before the first end of a service prints after it.
+/// Asserts that the orphans which printed before the first end of a service print nothing after it.
 fn assert_orphans_end(events: &[Event], unit: &str) {
     let end_ns = first_end_ns(events, unit);
     let (before, after): (Vec<&Event>, Vec<&Event>) =
@@ -191,12 +194,12 @@ fn assert_orphans_end(events: &[Event], unit: &str) {
     assert!(before.is_disjoint(&after), "orphans of {unit}: {before:?}, then {after:?}");
 }
 
-/// Returns when a service ended for the first time.
+/// Returns the vtime at which a service ended for the first time.
 fn first_end_ns(events: &[Event], unit: &str) -> u64 {
     exits(events, unit).first().unwrap_or_else(|| panic!("{unit} has not ended")).0
 }
 
-/// Returns when and how a service ended.
+/// Returns the vtimes at which a service ended, and how it ended.
 fn exits(events: &[Event], unit: &str) -> Vec<(u64, String)> {
     let exit = |event: &Event| match &event.what {
         What::Exit { unit: of, status, .. } if of == unit => Some((event.vtime_ns, status.clone())),

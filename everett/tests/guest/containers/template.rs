@@ -1,4 +1,4 @@
-//! A test template that lies in the image of a compose file, with nothing but its folder named.
+//! Test template in the image of a compose file, which names only its folder.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::launcher_of;
 use super::tools::{text, tools};
 use crate::support::{MS, findings, lines, run_to_end};
 
-/// Every command is this program. It says under which name it runs, where, and what it finds there.
+/// Program of every command. It prints its name, its node and what it finds there.
 const PROGRAM: &str = r#"
 use std::{env, fs, thread, time::Duration};
 fn main() {
@@ -27,7 +27,7 @@ fn main() {
 }
 "#;
 
-/// `one` and `two` have the image with the template, `none` has its program only.
+/// Compose file: services `one` and `two` have the image with the template, `none` has an image without it.
 const COMPOSE: &str = "
 services:
   one: { image: i, environment: { OF_FILE: here }, user: '7', working_dir: /srv }
@@ -41,7 +41,7 @@ x-everett:
 const COMMANDS: [&str; 5] =
     ["first_setup", "parallel_driver_work", "anytime_look", "eventually_settled", "helper_lib"];
 
-/// Puts the template into a second image of the project's layout.
+/// Adds the template to a second image in the project's layout.
 fn add_template(folder: &Path) {
     let umoci = |arguments: &[&str]| tools().run("umoci", arguments);
     let plain = format!("{}/layout:it", text(&folder));
@@ -65,13 +65,13 @@ fn commands_of_a_template_in_an_image_run_as_in_its_container() {
     assert_eq!(findings(&events), Vec::<&str>::new());
     let ran: BTreeSet<&str> = events.iter().filter_map(started).collect();
     assert_eq!(ran, ["first_setup", "parallel_driver_work", "anytime_look", "eventually_settled"].into());
-    // With environment, user and folder of the service, on each node that has the command.
+    // The command runs on each node that has it, with the environment, user and folder of the service.
     let work: BTreeSet<&str> = lines(&events, "parallel_driver_work").into_iter().collect();
     assert_eq!(work, ["one /srv 7 there here", "two / 0 there "].into());
     assert!(run() == events, "a second run differs");
 }
 
-/// Returns the name of a command that starts, without the number of its slot.
+/// Returns the name of a command that starts, without its slot number.
 fn started(event: &Event) -> Option<&str> {
     match &event.what {
         What::Start { unit, .. } => Some(unit.split('#').next().unwrap_or(unit)),

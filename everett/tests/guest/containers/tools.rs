@@ -1,4 +1,4 @@
-//! Tools for container images, from Debian's packages. They are fetched and unpacked, not installed.
+//! Tools for container images, from Debian packages. The packages are unpacked, not installed.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -13,19 +13,19 @@ use everett_guest_image::apt::Apt;
 use everett_guest_image::apt::sources::Sources;
 use everett_guest_image::debian::package::Package;
 
-/// Packages with the tools, and with the programs that images are made of.
+/// Packages with the tools, and with programs for the images.
 const PACKAGES: [&str; 7] =
     ["buildah", "busybox-static", "docker-registry", "mmdebstrap", "musl-dev", "skopeo", "umoci"];
 
-/// Suite of the packages: that of the guests' kernels.
+/// Debian release of the packages, the same as for the guests' kernels.
 const SUITE: &str = "bookworm";
 
-/// Package with the compose command, and the first suite that has its second version. It needs no library but glibc's, of
-/// [`SUITE`]'s version.
+/// Package with the compose command, and the first Debian release that has its version 2. The program needs only
+/// glibc, of the version in [`SUITE`].
 const COMPOSE: (&str, &str) = ("docker-compose", "trixie");
 
-/// Beginnings of the names of glibc's libraries. Those of the packages are not used, because the host's dynamic linker
-/// needs its own.
+/// Prefixes of the names of glibc's libraries. They are not taken from the packages, because the host's dynamic
+/// linker works only with its own glibc.
 const OF_GLIBC: [&str; 16] = [
     "ld-linux",
     "libBrokenLocale",
@@ -45,13 +45,14 @@ const OF_GLIBC: [&str; 16] = [
     "libthread_db",
 ];
 
-/// The unpacked packages.
+/// Unpacked packages.
 pub(super) struct Tools {
     root: PathBuf,
     libraries: PathBuf,
 }
 
-/// Returns the tools. The first caller fetches them, unless an earlier run of the tests has unpacked the same versions.
+/// Returns the tools. The first caller downloads them, if the folder of an earlier test run does not have the same
+/// versions.
 pub(super) fn tools() -> &'static Tools {
     static TOOLS: OnceLock<Tools> = OnceLock::new();
     TOOLS.get_or_init(|| {
@@ -60,7 +61,7 @@ pub(super) fn tools() -> &'static Tools {
         apt.update().expect("package lists");
         let names = PACKAGES.map(str::to_owned);
         let mut packages = apt.resolve(&names, &[]).expect("the packages");
-        // Of the dependencies, only libraries are unpacked. The other needed ones are on the host: a C compiler, Perl
+        // Of the dependencies, only libraries are unpacked. Other needed programs are on the host: a C compiler, Perl
         // and apt.
         let wanted: BTreeSet<&str> = PACKAGES.into();
         packages.retain(|package| {
@@ -106,7 +107,7 @@ pub(super) fn tools() -> &'static Tools {
     })
 }
 
-/// Returns the path of the compose command. The first caller fetches it, unless an earlier run of the tests has.
+/// Returns the path of the compose command. The first caller downloads it, if no earlier test run did.
 pub(super) fn compose_command() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
@@ -125,7 +126,7 @@ pub(super) fn compose_command() -> &'static Path {
         let remotes = apt.locate(&packages).expect("the package's file");
         apt.download(&remotes, downloads.path()).expect("the package");
         let package = Package::open(&downloads.path().join(&remotes[0].file)).expect("a package");
-        // Unpacked beside its place, so that a killed test leaves no half of it there.
+        // Unpacks into a temporary folder and renames it, so that a killed test leaves nothing incomplete.
         let unpacked = downloads.path().join("root");
         tar::Archive::new(package.data().expect("its data")).unpack(&unpacked).unwrap();
         fs::rename(unpacked, &root).unwrap();
@@ -134,7 +135,7 @@ pub(super) fn compose_command() -> &'static Path {
 }
 
 impl Tools {
-    /// Returns the path of a file of the packages.
+    /// Returns the path of a file in the packages.
     pub(super) fn path(&self, path: &str) -> PathBuf {
         self.root.join(path)
     }
@@ -146,19 +147,19 @@ impl Tools {
         command
     }
 
-    /// Runs a tool, which must succeed; returns its standard output.
+    /// Runs a tool that must succeed. Returns its standard output.
     pub(super) fn run(&self, name: &str, arguments: &[&str]) -> String {
         said(self.command(name).args(arguments).output().expect("the tool starts"), name, arguments)
     }
 
-    /// Returns a folder with these tools under their names, for the `PATH` of a script.
+    /// Returns a folder with these tools, for the `PATH` of a script.
     pub(super) fn folder_of(&self, names: &[&str]) -> PathBuf {
         let folder = self.root.with_file_name("bin");
         fs::create_dir_all(&folder).unwrap();
         for name in names {
             let real = self.path("usr/bin").join(name);
             let (real, libraries) = (real.display(), self.libraries.display());
-            // A Perl script runs the host's programs, which need the host's libraries.
+            // A Perl script starts programs of the host, which need the host's libraries.
             let start = match *name {
                 "mmdebstrap" => format!("exec perl '{real}'"),
                 _ => format!("LD_LIBRARY_PATH='{libraries}' exec '{real}'"),
@@ -176,7 +177,7 @@ impl Tools {
         folder
     }
 
-    /// Returns a buildah whose images are in `folder`.
+    /// Returns a buildah that stores its images in `folder`.
     pub(super) fn buildah(&self, folder: &Path) -> Buildah<'_> {
         let write = |name: &str, text: &str| fs::write(folder.join(name), text).unwrap();
         write("policy.json", r#"{"default":[{"type":"insecureAcceptAnything"}]}"#);
@@ -189,25 +190,25 @@ impl Tools {
     }
 }
 
-/// A buildah with a store of its own.
+/// Buildah with its own image store.
 pub(super) struct Buildah<'t> {
     tools: &'t Tools,
     folder: PathBuf,
 }
 
 impl Buildah<'_> {
-    /// Runs buildah, which must succeed; returns its standard output without the last newline.
+    /// Runs a buildah command that must succeed. Returns its standard output without the last newline.
     pub(super) fn run(&self, arguments: &[&str]) -> String {
         let mut command = self.tools.command("buildah");
         command.env("CONTAINERS_STORAGE_CONF", self.folder.join("storage.conf"));
         command.env("CONTAINERS_REGISTRIES_CONF", "/dev/null").env("BUILDAH_ISOLATION", "chroot");
-        // With other folders, buildah does not read the host's own configuration.
+        // These variables keep buildah from reading the host's configuration.
         command.env("HOME", &self.folder).env("XDG_RUNTIME_DIR", &self.folder);
         let output = command.args(arguments).output().expect("buildah starts");
         said(output, "buildah", arguments).trim_end().to_owned()
     }
 
-    /// Commits a container to a transport.
+    /// Commits a container as an image at `to`, a transport with a path.
     pub(super) fn commit(&self, container: &str, format: &str, to: &str) {
         let policy = self.folder.join("policy.json").display().to_string();
         self.run(&["commit", "--format", format, "--signature-policy", &policy, container, to]);
@@ -225,7 +226,7 @@ fn said(output: Output, name: &str, arguments: &[&str]) -> String {
     text(&output.stdout)
 }
 
-/// Compiles a static Rust program, and returns its path in `folder`.
+/// Compiles a static Rust program into `folder`. Returns its path.
 pub(super) fn static_program(folder: &Path, source: &str) -> PathBuf {
     let (from, to) = (folder.join("program.rs"), folder.join("program"));
     fs::write(&from, source).unwrap();
@@ -244,8 +245,8 @@ pub(super) fn static_program(folder: &Path, source: &str) -> PathBuf {
     to
 }
 
-/// Compiles a static Rust program and puts it, as `/program`, into a new layout with one image. `config` are umoci's options
-/// for the image's configuration. Returns the image: `LAYOUT:TAG`.
+/// Compiles a static Rust program and makes a new layout whose image has it as `/program`. `config` are umoci's
+/// options for the image's configuration. Returns the name of the image, `LAYOUT:TAG`.
 pub(super) fn program_image(
     folder: &Path,
     layout: &Path,
@@ -263,7 +264,7 @@ pub(super) fn program_image(
     image
 }
 
-/// Returns the user's cache, so that a test can look into it.
+/// Returns the user's cache, so that a test can inspect it.
 pub(super) fn cache() -> Cache {
     Cache::of_user().expect("a cache")
 }

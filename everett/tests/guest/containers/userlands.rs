@@ -42,7 +42,7 @@ fn busybox_of_buildah_runs_as_its_user_and_gets_healthy() {
         "CMD-SHELL test -e /tmp/healthy",
         &container,
     ]);
-    // Only Docker's format of images has healthchecks. The archive has Docker's format, too.
+    // Only Docker's image format has healthchecks, so the archive also has Docker's format.
     buildah.commit(&container, "docker", &format!("docker-archive:{}/image.tar:x:1", text(&folder.path())));
     let world = "[[node]]\nname = \"a\"\nmemory = \"96M\"\nimage = \"docker-archive:image.tar:x:1\"\n\
          [[workload.check]]\nname = \"group\"\nargv = [\"sh\", \"-c\", \"id -G; test $HOME = /srv\"]\n\
@@ -77,7 +77,7 @@ fn add(builder: &mut tar::Builder<Vec<u8>>, path: &str, mode: u32, content: &[u8
     builder.append_data(&mut header, path, content).unwrap();
 }
 
-/// Makes a layout with umoci, of one layer, which umoci adds unread, and a configuration.
+/// Makes a layout with umoci. It has one layer, which umoci adds without checking its content, and a configuration.
 fn layout(folder: &Path, layer: &[u8], config: &[&str]) {
     let image = format!("{}/layout:it", text(&folder));
     let path = folder.join("layer.tar");
@@ -96,8 +96,8 @@ fn a_file_with_capabilities_gives_them_to_a_user() {
          println!(\"{}\", status.lines().find(|line| line.starts_with(\"CapEff\")).unwrap());\n\
          loop { std::thread::park(); } }";
     let program = fs::read(super::tools::static_program(folder.path(), source)).unwrap();
-    // Returns an attribute of version 2 with the effective flag and these permitted capabilities: below, bit 13 is
-    // net_raw, and bit 21 sys_admin, which containers do not have.
+    // Returns the capability attribute (version 2) of a file, with the effective flag and these permitted
+    // capabilities. Below, bit 13 is net_raw; bit 21 is sys_admin, which containers do not have.
     let capability = |bits: u32| {
         let words = [0x0200_0001_u32, bits, 0, 0, 0];
         words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>()
@@ -118,7 +118,7 @@ fn a_file_with_capabilities_gives_them_to_a_user() {
     assert_eq!(findings(&events), Vec::<&str>::new());
     assert_eq!(lines(&events, "a"), ["CapEff:\t0000000000002000"]);
     verify(folder.path(), "100ms");
-    // The kernel refuses a program that wants a capability beyond the bounding set.
+    // The kernel refuses to start a program whose file capabilities exceed the bounding set.
     let events = run(folder.path(), &format!("{world}service = [\"/admin\"]\n"), 100 * MS);
     assert_eq!(
         lines(&events, "admin"),
@@ -126,7 +126,7 @@ fn a_file_with_capabilities_gives_them_to_a_user() {
     );
 }
 
-/// Makes a layout of an image with musl and a program, which runs as user 77.
+/// Makes a layout with an image that has musl and a program, which runs as user 77.
 fn layout_of_musl(folder: &Path, source_text: &str) {
     let source = folder.join("program.c");
     fs::write(&source, source_text).unwrap();
@@ -134,7 +134,7 @@ fn layout_of_musl(folder: &Path, source_text: &str) {
     let musl = |path: &str| tools().path(path).display().to_string();
     let lib = |name: &str| musl(&format!("usr/lib/x86_64-linux-musl/{name}"));
     let shared = musl("lib/x86_64-linux-musl/libc.so");
-    // Calls the compiler as musl's own wrapper does: with musl's headers and objects only.
+    // Compiles as musl's compiler wrapper does: only with musl's headers and objects.
     let output = Command::new("cc")
         .args([
             "-nostdinc",
@@ -146,7 +146,7 @@ fn layout_of_musl(folder: &Path, source_text: &str) {
         ])
         .args(["-fno-stack-protector", "-Wl,-dynamic-linker,/lib/ld-musl-x86_64.so.1"])
         .args([&lib("crt1.o"), &lib("crti.o"), text(&source)])
-        // The library is given by name. With a path, the program would look for it at that path when it starts.
+        // Names the library with -l. With a path instead, the program would look for the library at that path.
         .args(["-L", &musl("lib/x86_64-linux-musl"), "-lc", &lib("crtn.o")])
         .args(["-o", text(&program)])
         .output()
@@ -178,7 +178,7 @@ fn a_program_of_musl_finds_its_own_libraries() {
          printf(\"resolved %d\\n\", getaddrinfo(\"other\", \"80\", 0, &found));\n\
          printf(\"user %d\\n\", (int)getuid()); for (;;) pause(); }\n",
     );
-    // Two nodes, whose world file names the same layout in two ways.
+    // Two nodes. Their world file names the same layout in two ways.
     let world = "[[node]]\nname = \"a\"\nmemory = \"96M\"\nimage = \"oci:layout:it\"\n\
          [[node]]\nname = \"other\"\nmemory = \"96M\"\nimage = \"layout\"\nservice = []\n";
     let events = run(folder.path(), world, 100 * MS);
@@ -187,7 +187,8 @@ fn a_program_of_musl_finds_its_own_libraries() {
     verify(folder.path(), "100ms");
 }
 
-/// Loads the SDK's library, and closes the library's descriptor, so that a file gets its number.
+/// Program that loads the SDK's library, and closes the descriptor that the library opened, so that another file gets
+/// its number.
 const SPEAKER: &str = r#"
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -250,7 +251,7 @@ fn a_program_of_musl_in_an_image_has_the_sdk() {
 fn debian_of_mmdebstrap_runs_a_redis_whose_data_is_in_a_volume() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("root.tar");
-    // mmdebstrap is a Perl script that needs apt; a host that tests images has both. Its output need not survive a
+    // mmdebstrap is a Perl script that needs apt; hosts that test images have both. The output need not survive a
     // crash of the host, so dpkg may skip flushes.
     let mut command = Command::new("perl");
     command.arg(tools().path("usr/bin/mmdebstrap")).args([

@@ -1,4 +1,4 @@
-//! A program with every macro of the Rust SDK. Its assertions have the same outcomes wherever it runs.
+//! Program that uses every macro of the Rust SDK. Its assertions have the same outcomes on every machine.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A C program that clang instruments (`-fsanitize-coverage=trace-pc-guard`).
+//! C program that clang instruments with `-fsanitize-coverage=trace-pc-guard`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,11 +21,11 @@ use super::run;
 use crate::explore::{explore, setting_of};
 use crate::support::{MS, findings, launcher_of, lines, ready, run_to_end};
 
-/// Suite of the compiler: that of the guests.
+/// Debian release of the compiler, the same as for the guests.
 const SUITE: &str = "bookworm";
 const COMPILER: &str = "clang-14";
 
-/// The program. It draws numbers, and reaches the last branch on some timelines only.
+/// The program. It draws random numbers, and reaches the last branch of its code only on some timelines.
 const PROGRAM: &str = r#"
 #include <stdint.h>
 #include <stdio.h>
@@ -65,8 +65,8 @@ horizon = "600ms"
 in_flight = 4
 "#;
 
-/// Unpacks the compiler from Debian's packages, and returns the folder. The first caller does so, unless an earlier run
-/// of the tests has unpacked the same versions.
+/// Unpacks the compiler from Debian packages and returns the folder. The first caller does this, if no earlier test
+/// run has unpacked the same versions.
 fn compiler() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
@@ -94,7 +94,7 @@ fn compiler() -> &'static Path {
     })
 }
 
-/// Compiles the program against the library, and returns its path.
+/// Compiles the program against the SDK's library. Returns its path.
 fn program(folder: &Path) -> PathBuf {
     let root = compiler();
     fs::write(folder.join("server.c"), PROGRAM).unwrap();
@@ -128,7 +128,7 @@ fn launcher() -> Launcher {
     launcher
 }
 
-/// Returns the edges among events, in their order.
+/// Returns the edges among events, in order.
 fn edges(events: &[Event]) -> Vec<(&str, u32)> {
     let edge = |event: &'_ Event| matches!(event.what, What::Edge { .. });
     let edges = events.iter().filter(|event| edge(event));
@@ -165,7 +165,7 @@ fn a_branch_that_reaches_a_new_edge_is_new() {
     let points = coverage.points();
     let edges = points.iter().filter(|(_, covered)| covered.point.kind() == Kind::Edge);
     let hits: BTreeSet<u64> = edges.clone().map(|(_, covered)| covered.hits).collect();
-    // `rarely` is reached by some branches.
+    // Only some branches of the exploration reach the function `rarely`.
     assert!(hits.len() > 1, "{hits:?}");
     let of_guards = edges
         .filter(|(_, covered)| matches!(&*covered.point, Point::Edge { module, .. } if module == "server"));

@@ -1,12 +1,11 @@
-//! Programs with the public SDKs, unmodified: what they say arrives, and becomes properties, coverage and the root
-//! moment.
+//! Unmodified programs with the public SDKs: their lines arrive, and become properties, coverage and the root moment.
 //!
-//! * `python`: the package from PyPI, through the command line up to the report;
-//! * `rust`: the crate from crates.io, with the library and, as a static program, without it;
-//! * `c`: a program that clang instruments, from Debian's package;
-//! * `quiet`: quiet periods, lines in files, setups that do not come.
+//! * `c`: program that clang from a Debian package instruments
+//! * `python`: package from PyPI, from the command line to the report
+//! * `quiet`: quiet periods, lines in files, and setups that do not complete
+//! * `rust`: crate from crates.io, with the SDK's library, and as a static program without it
 //!
-//! Each runs as well on this host in the SDK's local mode, and the verdicts are compared.
+//! Each program also runs on this host in the SDK's local mode, and the verdicts are compared.
 
 mod c;
 mod python;
@@ -23,11 +22,12 @@ use serde_json::Value;
 
 use crate::support::shown;
 
-/// Outcomes of an assertion, by kind and name: whether its condition held, and whether it did not hold.
+/// Outcomes of assertions. The key is kind and name. The values say whether the condition ever held, and whether it
+/// ever failed.
 type Outcomes = BTreeMap<(String, String), (bool, bool)>;
 
-/// Returns the outcomes in lines of a local output. This is a reading of the format of its own, so it does not share
-/// the parser's errors.
+/// Returns the outcomes in the output of the SDK's local mode. This parser is separate from Everett's, so that they
+/// do not share errors.
 fn outcomes(lines: &str) -> Outcomes {
     let mut all = Outcomes::new();
     for line in lines.lines() {
@@ -44,7 +44,7 @@ fn outcomes(lines: &str) -> Outcomes {
     all
 }
 
-/// Returns the kind by the table of the format.
+/// Returns the kind of an assertion, by the table in the SDK's description of the format.
 fn kind(assertion: &Value) -> &'static str {
     match (assertion["assert_type"].as_str().unwrap(), assertion["must_hit"].as_bool().unwrap()) {
         ("always", true) => "Always",
@@ -56,7 +56,7 @@ fn kind(assertion: &Value) -> &'static str {
     }
 }
 
-/// Returns the verdict of an assertion by the table of the format.
+/// Returns the verdict on an assertion, by the table in the SDK's description of the format.
 fn verdict(kind: &str, (held, failed): (bool, bool)) -> &'static str {
     match kind {
         "Always" if failed => "failed",
@@ -82,7 +82,7 @@ fn sdk_lines(events: &[Event]) -> Vec<&str> {
         .collect()
 }
 
-/// Returns the files below a host folder, to be put below a guest folder.
+/// Returns the files below a host folder, as entries below a guest folder.
 fn files_below(folder: &Path, guest: &str) -> Vec<FileEntry> {
     let mut files = Vec::new();
     let mut names: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();

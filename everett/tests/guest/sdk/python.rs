@@ -12,14 +12,14 @@ use serde_json::Value;
 use super::{Outcomes, files_below, outcomes, run, verdict};
 use crate::support::{everett, image, shown};
 
-/// The package, at a version that the tests know.
+/// Package of the SDK, in a fixed version.
 const PACKAGE: &str = "antithesis==0.4.0";
 const PROGRAM: &str = include_str!("app.py");
 
-/// The package, the program and its catalogue of assertions, in a folder of this host.
+/// Folder on this host with the package, the program and its catalogue of assertions.
 struct Installed(PathBuf);
 
-/// Installs the package from PyPI. The first caller does so.
+/// Installs the package from PyPI, at the first call.
 fn installed() -> &'static Installed {
     static INSTALLED: OnceLock<Installed> = OnceLock::new();
     INSTALLED.get_or_init(|| {
@@ -41,7 +41,7 @@ fn installed() -> &'static Installed {
 }
 
 impl Installed {
-    /// Runs the program on this host in the SDK's local mode, and returns the outcomes of its assertions.
+    /// Runs the program on this host in the SDK's local mode. Returns the outcomes of its assertions.
     fn local(&self) -> Outcomes {
         let output = self.0.join("local.jsonl");
         let _ = fs::remove_file(&output);
@@ -53,7 +53,7 @@ impl Installed {
         outcomes(&fs::read_to_string(output).unwrap())
     }
 
-    /// Writes a world with the program as a service, and returns its file.
+    /// Writes a world file whose service is the program. Returns its path.
     fn world(&self) -> PathBuf {
         let host = |path: &Path| path.strip_prefix(&self.0).unwrap().display().to_string();
         let mut text = String::from(
@@ -75,13 +75,13 @@ impl Installed {
     }
 }
 
-/// Explores the program, and returns the data of the report.
+/// Explores the program. Returns the report's data.
 fn report(world: &Path, branches: &str) -> Value {
     let folder = tempfile::tempdir().unwrap();
     let run = folder.path().join("run");
     let (world, run) = (world.to_str().unwrap(), run.to_str().unwrap());
     let explored = everett(&["explore", world, "--branches", branches, "-o", run]);
-    // Status 1 says that there are findings.
+    // Status 1 means that there are findings.
     assert_eq!(explored.status.code(), Some(1), "{}", shown(&explored));
     let text = everett(&["report", "--all", run]);
     let told = String::from_utf8_lossy(&text.stdout).into_owned();
@@ -118,19 +118,19 @@ fn python_prints_the_same_verdicts_here_and_in_its_local_mode() {
         .collect();
     let verdicts: BTreeSet<&str> = there.values().map(String::as_str).collect();
     assert_eq!(verdicts.len(), 3, "{there:?}");
-    // Only a program that goes on evaluates this one.
+    // Programs reach this assertion only if they go on after a failed one.
     let last = ("Sometimes".to_owned(), "reaches the top".to_owned());
     assert_eq!(there.remove(&last), here.contains_key(&last).then(|| "never_reached".to_owned()));
     let here: BTreeMap<_, _> = here.into_iter().filter(|(key, _)| *key != last).collect();
     assert_eq!(here, there);
-    // Each violated assertion is one finding, whose evidence has the place and the details.
+    // Each violated assertion is one finding. Its evidence has the place in the source and the details.
     let findings = data["findings"].as_array().unwrap();
     let of = |name: &str| findings.iter().filter(|one| one["property"] == name).collect::<Vec<_>>();
     let [found] = of("always fails")[..] else { panic!("{findings:?}") };
     let text = found["text"].as_str().unwrap();
     assert!(text.contains("app.py:") && text.contains("\"why\":\"a test\""), "{text}");
     assert_eq!(findings.len(), here.values().filter(|verdict| *verdict == "failed").count());
-    // Better numbers are new.
+    // A better number is a new point of coverage.
     let kind =
         |kind: &str| data["coverage"]["kinds"].as_array().unwrap().iter().find(|one| one["kind"] == kind);
     let guidance = kind("guidance").expect("guidance").clone();

@@ -1,4 +1,4 @@
-//! Quiet periods, lines in files, and setups that are late or do not come.
+//! Quiet periods, lines in files, and setups that complete late or never.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use everett_streams::Seed;
 use super::sdk_lines;
 use crate::support::{MS, findings, launcher_of, lines, ready, run_to_end, under};
 
-/// Two machines. A service on the second one completes the setup late, the one on the first one earlier.
+/// World with two machines. The service on the first machine completes its setup before the service on the second.
 const WORLD: &str = r#"
 [sdk]
 [[node]]
@@ -54,7 +54,7 @@ $ANTITHESIS_STOP_FAULTS x || echo refused
 horizon = "5s"
 "#;
 
-/// Returns the vtimes of the setup's lines, in nanoseconds.
+/// Returns the vtimes of the lines that complete a setup, in nanoseconds.
 fn setups(events: &[Event]) -> Vec<u64> {
     let is = |event: &&Event| matches!(&event.what, What::Sdk { text } if text.contains("antithesis_setup"));
     events.iter().filter(is).map(|event| event.vtime_ns).collect()
@@ -85,7 +85,7 @@ fn lines_of_files_arrive_whole_and_once() {
     assert_eq!(trail, run_to_end(&mut launcher.start(Seed::new(1)).unwrap(), 1_500 * MS).0);
 }
 
-/// One fault lasts when the period begins, one is due in it, and one after it.
+/// Fault plan: one fault lasts when the quiet period begins, one starts within it, and one after it.
 const PLAN: &str = r#"{"at":"0s","for":"4s","fault":"partition","links":{"from":["a"],"to":["b"]}}
 {"at":"150ms","for":"1ms","fault":"pause","node":"a"}
 {"at":"900ms","for":"1ms","fault":"pause","node":"a"}

@@ -29,8 +29,8 @@ serde_json = "1"
 "#;
 const PROGRAM: &str = include_str!("app.rs");
 
-/// A world with the program as a service. The program is linked to the host's glibc, which must not be newer than that of
-/// the guests' Debian.
+/// World whose service is the program. The program is linked to the host's glibc, which must not be newer than the
+/// guests' glibc.
 const WORLD: &str = r#"
 [sdk]
 [[node]]
@@ -47,7 +47,7 @@ horizon = "600ms"
 in_flight = 4
 "#;
 
-/// Builds the program with the crate from crates.io, and returns its path.
+/// Builds the program with the crate from crates.io. Returns its path.
 fn built(is_static: bool) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sdk-rust");
     fs::create_dir_all(folder.join("src")).unwrap();
@@ -63,7 +63,7 @@ fn built(is_static: bool) -> PathBuf {
     target.join("x86_64-unknown-linux-gnu/release/app")
 }
 
-/// Runs the program on this host in the SDK's local mode, and returns the outcomes of its assertions.
+/// Runs the program on this host in the SDK's local mode. Returns the outcomes of its assertions.
 fn local(program: &Path) -> Outcomes {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("local.jsonl");
@@ -104,7 +104,7 @@ fn rust_prints_the_same_verdicts_here_and_in_its_local_mode() {
         .collect();
     shown.sort();
     assert_eq!(shown, there);
-    // They happened before the root moment, so every branch has them.
+    // The assertions were evaluated before the root moment, so each branch has the same outcomes.
     assert!(here.iter().all(|one| [0, 6].contains(&one.held) && [0, 6].contains(&one.failed)), "{here:?}");
     let failed: BTreeSet<&str> =
         here.iter().filter(|one| one.verdict == Verdict::Failed).map(|one| one.name.as_str()).collect();
@@ -141,7 +141,7 @@ fn random_numbers_follow_the_timeline() {
     assert_eq!(run(1, fork(2)).1, others[2]);
 }
 
-/// A static program cannot load the library. It writes to the file of the local mode, which is read as well.
+/// A static program cannot load the library. It writes to the file of the local mode, which Everett also reads.
 #[test]
 fn a_static_program_is_heard_through_its_file() {
     let program = built(true);

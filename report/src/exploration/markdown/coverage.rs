@@ -1,4 +1,4 @@
-//! Section on coverage, its growth, and estimates of the unseen points.
+//! Section on coverage: growth, and estimates of unreached points.
 
 use std::fmt::Write;
 
@@ -52,7 +52,7 @@ pub(super) fn write(report: &Report) -> String {
     text
 }
 
-/// Returns the name of a kind of points, in singular and plural.
+/// Returns the name of a kind of points in singular and plural.
 fn name(kind: Kind) -> (&'static str, &'static str) {
     match kind {
         Kind::State => ("state", "states"),

@@ -1,4 +1,4 @@
-//! Section on findings, and commands to continue with each.
+//! Section on findings, with commands that examine each finding further.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use super::super::span::{block, code, path, word};
 use super::super::{Findable, Report};
 use everett_explorer::run::Evidence;
 
-/// Maximum number of findings that are shown in full.
+/// Maximum number of findings in this section.
 const FINDINGS_SHOWN_MAX: usize = 50;
 
 pub(super) fn write(report: &Report) -> String {

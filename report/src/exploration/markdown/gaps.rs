@@ -1,4 +1,4 @@
-//! Section on gaps: possible faults, orders and values that were not seen.
+//! Section on gaps: possible faults, orders and values that no branch showed.
 
 use std::fmt::Write;
 
@@ -8,9 +8,9 @@ use super::super::span::code;
 use crate::exploration::assertions::{Asserted, Verdict};
 use everett_explorer::coverage::{FaultGap, Gaps, OrderGap, ValueGap};
 
-/// Maximum number of lines of each list.
+/// Maximum number of lines in each list.
 const ENTRIES_SHOWN_MAX: usize = 20;
-/// Maximum number of `sometimes` properties and of test commands that are listed.
+/// Maximum length of the list of `sometimes` properties, and of the list of test commands.
 const NAMES_SHOWN_MAX: usize = 100;
 
 pub(super) fn write(report: &Report) -> String {
@@ -39,7 +39,7 @@ pub(super) fn write(report: &Report) -> String {
     text
 }
 
-/// Writes the assertions that should have been reached, or should have held once, and did not.
+/// Writes the assertions that should have been reached, or should have held once, but were not or did not.
 fn assertions(text: &mut String, report: &Report) {
     let never = report.assertions.iter().filter(|one| one.verdict == Verdict::NeverReached);
     let line = |one: &Asserted| match one.failed {
@@ -73,7 +73,8 @@ fn of(text: &mut String, gaps: &Gaps) {
     let Gaps { faults, orders, values } = gaps;
     let lines = by_phase(&faults.first);
     let title = format!("Faults that never began in a phase that was seen, {}", count(faults.count));
-    // Faults of one phase share a line, so `all` is an upper bound: it counts a line for each fault that is not listed.
+    // Faults of one phase share a line. So `all` is an upper bound: it counts one line for each fault that is not
+    // listed.
     let listed = faults.first.len() as u64;
     let all = lines.len() as u64 + faults.count.saturating_sub(listed);
     list(text, &title, &lines, all, ENTRIES_SHOWN_MAX);
@@ -85,7 +86,7 @@ fn of(text: &mut String, gaps: &Gaps) {
     list(text, &title, &lines, values.count, ENTRIES_SHOWN_MAX);
 }
 
-/// Returns a line for each phase, with its faults. Gaps of one phase must be adjacent.
+/// Returns a line for each phase, with its faults. Gaps of the same phase must be adjacent.
 fn by_phase(gaps: &[FaultGap]) -> Vec<String> {
     let phases = gaps.chunk_by(|a, b| a.phase == b.phase);
     let line = |gaps: &[FaultGap]| {
@@ -107,7 +108,7 @@ fn value(gap: &ValueGap) -> String {
     format!("{} is {} (rule {})", code(&gap.variable), code(&gap.value), code(&gap.rule))
 }
 
-/// Writes the beginning of a list, or nothing if it is empty.
+/// Writes the first `most` lines of a list. Writes nothing if the list is empty.
 fn list(text: &mut String, title: &str, lines: &[String], all: u64, most: usize) {
     let (shown, _) = super::first(lines, most);
     if shown.is_empty() {

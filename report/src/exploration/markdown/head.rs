@@ -7,10 +7,10 @@ use super::super::figures::{count, counted, duration};
 use super::super::final_phases::told;
 use super::super::span::{cell, code};
 
-/// Maximum number of nodes that are listed.
+/// Maximum number of nodes in the list.
 const NODES_SHOWN_MAX: usize = 16;
 
-/// Returns a text with the number of faults, and of power losses in which a disk lost unflushed writes.
+/// Describes the number of faults, and of power losses in which a disk lost unflushed writes.
 fn faults(applied: u64, losses: u64) -> String {
     let applied = match applied {
         1 => "1 was applied".to_owned(),

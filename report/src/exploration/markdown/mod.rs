@@ -1,9 +1,12 @@
 //! Report as Markdown.
 //!
-//! - `head`: the exploration and its size; `findings`, `coverage`, `gaps`; `rest`: the guarantee of random priorities,
-//!   histories, missing data and digests
+//! - `coverage`: coverage and estimates
+//! - `findings`: findings
+//! - `gaps`: what no branch showed
+//! - `head`: the exploration and its size
+//! - `rest`: random priorities, histories, missing data, digests
 //!
-//! Not here: the numbers. All of them come from the [`Report`].
+//! Not here: the numbers, which come from the [`Report`].
 
 mod coverage;
 mod findings;
@@ -13,7 +16,7 @@ mod rest;
 
 use super::Report;
 
-/// Returns the whole report.
+/// Returns the whole report as Markdown.
 pub(super) fn write(report: &Report) -> String {
     let sections = [
         head::write(report),
@@ -29,7 +32,7 @@ pub(super) fn write(report: &Report) -> String {
     sections.join("\n")
 }
 
-/// Returns the first `most` elements of a list, and the number of the others.
+/// Returns the first `most` elements of a list, and the number of elements after them.
 fn first<T>(all: &[T], most: usize) -> (&[T], u64) {
     let shown = all.get(..most).unwrap_or(all);
     (shown, (all.len() - shown.len()) as u64)

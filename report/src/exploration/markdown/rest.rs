@@ -1,4 +1,4 @@
-//! Sections on the guarantee of random priorities, operation histories, missing data, and digests to compare.
+//! Sections on random priorities, operation histories, missing data, and digests for comparison.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use super::super::Report;
 use super::super::figures::{count, counted};
 use everett_explorer::run::HistoryCount;
 
-/// Returns the section on the guarantee of random priorities. Empty if nodes have none.
+/// Returns the section on the guarantee of random priorities. Empty if no node has random priorities.
 pub(super) fn promise(report: &Report) -> String {
     match &report.promise {
         Some(promise) => {
@@ -56,7 +56,7 @@ pub(super) fn missing(report: &Report) -> String {
     text
 }
 
-/// Returns the section on digests, which are equal for equal explorations.
+/// Returns the section on digests. Equal explorations have equal digests.
 pub(super) fn exactly(report: &Report) -> String {
     format!(
         "## Digests\n\nThe same exploration has the same digests, with any number of workers, on any host.\n\n    \

@@ -21,7 +21,7 @@ fn merged(records: &[Record]) -> Merged {
     merged
 }
 
-/// Returns records of eight branches in three subtrees. `word` is part of most texts from guests.
+/// Returns records of eight branches in three subtrees. Most texts from guests contain `word`.
 fn records(word: &str) -> Vec<Record> {
     let froms = [None, None, Some(0), Some(2), None, Some(1), Some(3), Some(4)];
     let paths = [
@@ -69,7 +69,7 @@ fn records(word: &str) -> Vec<Record> {
     records[2].sometimes = vec![format!("elected {word}")];
     records[1].history =
         Some(HistoryCount { operations: 12_000, acknowledged: 11_200, failed: 300, problems: 7, unknown: 5 });
-    // A command's name is a file name, so it has neither a slash nor a NUL.
+    // A command's name is a file name, so it contains neither a slash nor a NUL.
     let named = |prefix: &str| format!("{prefix}of {}", word.replace(['/', '\0'], "|"));
     let (fails, hangs) = (named("anytime_"), named("parallel_driver_"));
     let early =
@@ -150,8 +150,8 @@ fn a_report_of_no_branches() {
     assert_eq!((&json["end"], &json["coverage"][0]["unseen_ppm"]), (&Value::Null, &Value::Null));
 }
 
-/// Under `pct` the guarantee is computed from the nodes, the longest timeline's messages, the declared depth and the
-/// subtrees.
+/// Under `pct`, the guarantee follows from the number of nodes, the messages of the longest timeline, the declared
+/// depth and the number of subtrees.
 #[test]
 fn random_priorities_have_a_guarantee() {
     let of = |header: &Header, records: &[Record]| {
@@ -202,22 +202,22 @@ fn rates_of_a_uniform_search_are_not_adaptive() {
 #[test]
 fn numbers_equal_those_computed_by_hand() {
     let report = report("x");
-    // Branches 0, 2, 3, 6 are the first subtree, 1 and 5 the second, 4 and 7 the third.
+    // The subtrees are: branches 0, 2, 3, 6; branches 1, 5; branches 4, 7.
     let [lost, oops] = report.findings.as_slice() else { panic!("{:?}", report.findings) };
     assert_eq!((lost.id, lost.first, lost.branches, lost.subtrees), (1, 3, 2, 1));
     assert_eq!((oops.id, oops.first, oops.branches, oops.subtrees), (2, 5, 1, 1));
     // The first four branches cost 1 + 2 + 3 + 4 minutes.
     assert_eq!(lost.findable.first.cpu_ns, 10 * MINUTE_NS);
-    // The first subtree costs 1 + 3 + 4 minutes up to its hit, the others 2 + 6 and 5 + 8 in all.
+    // The first subtree costs 1 + 3 + 4 minutes up to its hit. The others cost 2 + 6 and 5 + 8 minutes in all.
     let pace = lost.findable.cpu;
     assert_eq!((pace.time, pace.hits, pace.mean), (29 * MINUTE_NS, 1, Some(29 * MINUTE_NS)));
     assert!((pace.rate.unwrap() - 60.0 / 29.0).abs() < 1e-9);
-    // The time without a hit after which the bug counts as gone is 29 * (1 / 0.05 - 1) minutes.
+    // Time without a hit after which the bug counts as gone: 29 * (1 / 0.05 - 1) minutes.
     assert_eq!(pace.clean, Some(19 * 29 * MINUTE_NS));
     assert_eq!(lost.findable.instructions.time, 29_000_000_000);
     let [states, phases, ..] = report.coverage.as_slice() else { panic!("{:?}", report.coverage) };
     let figures = states.figures;
-    // The branches reach the states 0, 0, 2, 3, 3, 0, 3, 1: two of four states are reached once, none twice.
+    // The branches reach the states 0, 0, 2, 3, 3, 0, 3, 1: two of four states are reached once, and none twice.
     assert_eq!((figures.points, figures.once, figures.more, figures.unseen_ppm), (4, 2, 1, Some(250_000)));
     // State 1 was reached last.
     assert_eq!((figures.recent, phases.figures.recent), (1, 0));
@@ -253,7 +253,7 @@ fn json_has_all_of_the_lists_that_markdown_cuts() {
     assert!(text.contains("\n* … and more: see the JSON report"));
 }
 
-/// Returns the lines of a text that are outside code blocks, and the number of blocks.
+/// Returns the lines outside code blocks, and the number of code blocks.
 fn outside(text: &str) -> (Vec<&str>, usize) {
     let mut fence: Option<&str> = None;
     let mut blocks = 0;
@@ -277,7 +277,7 @@ fn outside(text: &str) -> (Vec<&str>, usize) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// No text of a guest breaks out of its code span or block, or adds or removes a line outside of code blocks.
+    /// No text from a guest breaks out of its code span or block, or adds or removes a line outside of code blocks.
     #[test]
     fn texts_of_guests_stay_in_their_spans(word in "[`~|#*<>_\\\\\\[\\]]{1,12}|```[a-z]{0,5}|(?s).{1,12}|\\PC{0,12}") {
         let (nasty, plain) = (report(&word).markdown(), report("x").markdown());
@@ -287,7 +287,7 @@ proptest! {
         prop_assert_eq!(nasty.len(), plain.len());
         for (nasty, plain) in nasty.into_iter().zip(plain) {
             let start = |line: &str| line.split('`').next().unwrap_or_default().to_owned();
-            // Lines with coverage figures or digests may differ, because these depend on the texts of guests.
+            // Lines with coverage figures or digests may differ, because they depend on the texts from guests.
             let counted = plain.starts_with("| ") || plain.starts_with("    ") || plain.starts_with("At least ");
             prop_assert!(counted || start(nasty) == start(plain), "{} {}", nasty, plain);
             prop_assert_eq!(nasty.matches('|').count() >= plain.matches('|').count(), true);

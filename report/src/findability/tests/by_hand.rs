@@ -1,4 +1,4 @@
-//! Figures that can be computed by hand.
+//! Estimates that can be computed by hand.
 
 use super::super::*;
 use everett_explorer::coverage::statistics::{Findability, Prior};
@@ -13,13 +13,13 @@ fn close(a: f64, b: f64) -> bool {
     (a - b).abs() < 1e-6 * b.abs().max(1.0)
 }
 
-/// The clean time that 95 % confidence takes, as a multiple of T, for 1, 2, 3, 5 and 10 hits.
+/// The time without a hit that gives 95 % confidence is a fixed multiple of T for 1, 2, 3, 5 and 10 hits.
 #[test]
 fn clean_times() {
     for (hits, times) in [(1, 19.0), (2, 3.472), (3, 1.714), (5, 0.8206), (10, 0.3493)] {
         let clean = outlook(&[run(1_000_000, hits, 2_000_000)], &TERMS).clean.unwrap();
         assert!((clean.needed / 1e6 - times).abs() < 5e-4, "{hits}: {}", clean.needed);
-        // With a single run nothing is discounted, so the explorer's own figure is the same.
+        // With a single run nothing is discounted, so the explorer's own estimate is the same.
         let other = Findability { time: 1_000_000, hits }.clean_time_needed(Prior::default(), 0.05).unwrap();
         assert!(close(clean.needed, other));
     }
@@ -39,10 +39,10 @@ fn a_history_of_runs() {
     }
     let clean = told.clean.unwrap();
     assert!(close(clean.spent, 200.0) && close(clean.needed, 180.0 * 19.0));
-    // 3420 - 200 = 3220 remain, in runs of 100.
+    // Of the needed 3420, 3220 remain, in runs of 100.
     assert_eq!((clean.runs_left, told.projected.len()), (Some(33), 33));
     assert!(told.projected[32] <= 0.05 && told.projected[31] > 0.05);
-    // A hit makes everything uncertain again.
+    // Another hit resets the survival probability.
     let again = outlook(&[&runs[..], &[run(50, 2, 100)]].concat(), &TERMS);
     assert_eq!((again.survival[4], again.time, again.hits), (Some(1.0), 430, 3));
 }
@@ -65,22 +65,22 @@ fn edge_cases() {
     assert!(close(never.mean_low.unwrap(), 400.0 / 20f64.ln()));
     let nothing = outlook(&[], &TERMS);
     assert_eq!((nothing.time, nothing.mean_low, nothing.survival.len()), (0, None, 0));
-    // A hit in every subtree, one subtree, and hits that took no measurable time.
+    // Edge cases: a hit in every subtree, a single subtree, and hits that took no measurable time.
     let every = outlook(&[run(50, 10, 100)], &TERMS);
     assert!(close(every.mean.unwrap(), 5.0) && every.clean.unwrap().runs_left == Some(1));
     let one = outlook(&[run(7, 1, 9)], &TERMS);
     assert_eq!((one.mean, one.survival), (Some(7.0), vec![Some(1.0)]));
     let no_time = outlook(&[run(0, 3, 0)], &TERMS);
     assert_eq!((no_time.clean, no_time.mean_low, no_time.survival), (None, None, vec![Some(1.0)]));
-    // Numbers of a hostile run directory.
+    // A hostile run directory may have any numbers.
     let huge = outlook(&[run(u64::MAX, u64::MAX, u64::MAX); 3], &Terms::default());
     assert!(huge.survival.iter().flatten().all(|p| (0.0..=1.0).contains(p)));
-    // A bug that was seen once in a long time needs more runs than are projected.
+    // A bug that was seen once in a long time needs more runs than the projection has.
     let rare = outlook(&[run(1_000_000, 1, 1_000_000), run(1, 0, 1)], &TERMS);
     assert_eq!((rare.clean.unwrap().runs_left, rare.projected.len()), (None, PROJECTED_MAX));
 }
 
-/// The bounds of a Poisson mean are those of Garwood's tables, and do not jump where the approximation begins.
+/// The bounds on a Poisson mean agree with Garwood's tables, and do not jump where the approximation begins.
 #[test]
 fn bounds_of_the_mean() {
     let of = |hits, confidence| {

@@ -1,4 +1,4 @@
-//! Tests of the figures: by hand, and against simulated histories of runs.
+//! Tests of the estimates: by hand, and against simulated histories of runs.
 
 mod by_hand;
 mod simulated;

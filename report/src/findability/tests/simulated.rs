@@ -1,8 +1,8 @@
-//! The stated confidence, checked on simulated histories in which the bug is never fixed.
+//! Checks the stated confidence on simulated histories in which the bug is never fixed.
 //!
-//! A history is a sequence of runs that ends with the `found`-th run that has a hit, because one would then try to fix
-//! the bug. The bound α is kept if in at most a share α of the histories the bug stays hidden afterwards for the time
-//! that the report demands before it calls a bug gone.
+//! A history is a sequence of runs. It ends with the `found`-th run that has a hit, because a developer would then
+//! try to fix the bug. Afterwards the bug may stay hidden for the time that the report demands before it calls a bug
+//! gone. The confidence holds if that happens in at most a share α of the histories.
 
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
@@ -10,15 +10,15 @@ use chacha20::rand_core::{Rng, SeedableRng};
 use super::super::*;
 
 const HISTORIES: u32 = 10_000;
-/// Nanoseconds of one unit of the simulated time.
+/// One unit of simulated time, in nanoseconds.
 const UNIT: f64 = 1e9;
 
-/// A process of first hits in a subtree.
+/// Distribution of the time to the first hit in a subtree.
 #[derive(Clone, Copy)]
 enum Process {
-    /// Constant rate.
+    /// Constant rate of hits.
     Exponential { mean: f64 },
-    /// Rates that differ between subtrees (a Gamma mixture): the tail is a power.
+    /// Rate that differs between subtrees (a Gamma mixture), so the tail is a power law.
     Lomax { shape: f64, scale: f64 },
 }
 
@@ -32,7 +32,7 @@ impl Process {
     }
 
     fn draw(self, dice: &mut ChaCha20Rng) -> f64 {
-        // A number above 0, up to 1.
+        // A random number above 0 and at most 1.
         let u = ((dice.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64;
         match self {
             Process::Exponential { mean } => -mean * u.ln(),
@@ -53,7 +53,7 @@ fn run(process: Process, subtrees: &[f64], dice: &mut ChaCha20Rng) -> Observatio
     seen
 }
 
-/// Returns runs up to the `found`-th with a hit. `lengths` gives the subtrees of run i.
+/// Returns runs up to the `found`-th run with a hit. `lengths(i)` gives the lengths of the subtrees of run i.
 fn history(
     process: Process,
     lengths: &dyn Fn(usize) -> Vec<f64>,
@@ -70,15 +70,15 @@ fn history(
     runs
 }
 
-/// Returns the share of histories in which the bug stays hidden for the demanded time, and the noise of that share:
-/// three standard errors.
+/// Returns the share of histories in which the bug stays hidden for the demanded time, and three standard errors of
+/// that share.
 fn missed(process: Process, lengths: &dyn Fn(usize) -> Vec<f64>, found: usize, terms: &Terms) -> (f64, f64) {
     let mut dice = ChaCha20Rng::seed_from_u64(found as u64);
     let mut missed = 0.0;
     for _ in 0..HISTORIES {
         let runs = history(process, lengths, found, &mut dice);
         let needed = outlook(&runs, terms).clean.unwrap().needed / UNIT;
-        // The subtrees that follow are as long as those of the last run.
+        // Later subtrees are as long as the subtrees of the last run.
         let last = lengths(runs.len() - 1);
         let whole: f64 = last.iter().sum();
         let none: f64 = last.iter().map(|length| process.ln_survival(*length)).sum();
@@ -88,7 +88,7 @@ fn missed(process: Process, lengths: &dyn Fn(usize) -> Vec<f64>, found: usize, t
     (missed / f64::from(HISTORIES), noise)
 }
 
-/// The exact case: a run is one subtree that lasts until the hit. The stated probability is then exactly the true one.
+/// Exact case: a run is one subtree that lasts until its hit. The stated probability then equals the true one.
 #[test]
 fn uncensored_histories_have_exactly_the_stated_confidence() {
     let process = Process::Exponential { mean: 5.0 };
@@ -101,7 +101,7 @@ fn uncensored_histories_have_exactly_the_stated_confidence() {
     }
 }
 
-/// Runs that end before a hit, runs with many subtrees, rare and frequent bugs.
+/// Runs that end before a hit, runs with many subtrees, and rare and frequent bugs.
 #[test]
 fn censored_histories_keep_the_stated_confidence() {
     let terms = Terms::default();
@@ -111,12 +111,12 @@ fn censored_histories_keep_the_stated_confidence() {
             assert!(missed < terms.alpha + noise, "mean {mean}, {found} runs: {missed}");
         }
     }
-    // One subtree a run, and histories that end with the first run with a hit.
+    // Each run has one subtree, and a history ends with the first run that has a hit.
     let (missed, noise) = missed(Process::Exponential { mean: 30.0 }, &|_| vec![10.0], 1, &terms);
     assert!(missed < terms.alpha + noise && missed > terms.alpha / 4.0, "{missed}");
 }
 
-/// Subtrees whose rates differ: their first hits come early or not at all.
+/// Rates differ between subtrees, so first hits come early or not at all.
 #[test]
 fn heavier_tails_keep_the_stated_confidence() {
     let terms = Terms::default();
@@ -145,7 +145,7 @@ fn runs_of_very_different_lengths_keep_the_stated_confidence() {
     }
 }
 
-/// The bounds of the mean hold with the stated probability in runs of a fixed length, whatever they find.
+/// The bounds on the mean hold with the stated probability in runs of a fixed length, also in runs without a hit.
 #[test]
 fn bounds_of_the_mean_keep_the_stated_coverage() {
     for (mean, subtrees) in [(100.0, 40), (10.0, 40), (3.0, 200)] {
@@ -163,8 +163,8 @@ fn bounds_of_the_mean_keep_the_stated_coverage() {
     }
 }
 
-/// Why clean runs must not be left out: if one run in a hundred finds a bug, the figures of that run alone make the bug
-/// look a hundred times as frequent as it is.
+/// Shows why runs without a hit must be included. If one run in a hundred finds a bug, the estimates from only that
+/// run make the bug look a hundred times as frequent as it is.
 #[test]
 fn without_its_clean_runs_a_history_is_overconfident() {
     let (terms, process) = (Terms::default(), Process::Exponential { mean: 4_000.0 });

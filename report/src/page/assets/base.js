@@ -1,11 +1,11 @@
 "use strict";
-// Shared object of the script's parts: the report's data, and small helpers.
+// Object that the parts of the script share: the report's data, and small helpers.
 const Everett = (() => {
   document.documentElement.classList.add("script");
   const data = JSON.parse(document.getElementById("data").textContent);
   const SVG = "http://www.w3.org/2000/svg";
 
-  // Creates an element. Texts are always set as text, never as markup.
+  // Creates an element. Text children are set as text, never as markup.
   function make(name, attributes, ...children) {
     const svg = name.startsWith("svg:");
     const element = svg ? document.createElementNS(SVG, name.slice(4)) : document.createElement(name);
@@ -16,7 +16,7 @@ const Everett = (() => {
     return element;
   }
 
-  // Shows characters that could disguise a text, as the rest of the page does.
+  // Escapes characters that could disguise a text, as the rest of the page does.
   function plain(text) {
     return String(text).replace(
       /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]|\udb40[\udc00-\udc7f]/g,
@@ -28,7 +28,7 @@ const Everett = (() => {
   const commas = (n) => n.toLocaleString("en-US");
   const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
-  // Returns a word for a shell, quoted if necessary.
+  // Quotes a word for a shell if necessary.
   const word = (text) => (/^[\w\-./:+,@%=]+$/.test(text) ? text : "'" + text.replaceAll("'", "'\\''") + "'");
 
   function copyable(command) {
@@ -77,7 +77,7 @@ const Everett = (() => {
     details.addEventListener("toggle", () => toEnd(details), { once: true });
   });
 
-  // Goes to a section or a finding, as a link to it does, also if the address names it already.
+  // Goes to a section or a finding, as a link does. Also works if the address names it already.
   function goTo(id) {
     const target = document.getElementById(id);
     if (!target) return;
@@ -88,7 +88,7 @@ const Everett = (() => {
     target.focus({ preventScroll: true });
   }
 
-  // Opens the finding that a link or the address names.
+  // Opens the finding that the address names.
   function open() {
     const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
     if (target && target.tagName === "DETAILS") target.open = true;
@@ -96,7 +96,7 @@ const Everett = (() => {
   addEventListener("hashchange", open);
   open();
 
-  // Marks the section in view in the navigation.
+  // Marks the current section in the navigation.
   const links = [...document.querySelectorAll("nav a")];
   const sections = links.map((link) => document.getElementById(link.hash.slice(1)));
   function mark() {

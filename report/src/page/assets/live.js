@@ -1,5 +1,5 @@
-// Keeps the served page up to date: asks the server for its state, fetches a newer page, and takes over its parts. The
-// reader's place stays: what is in view, open, typed, picked, focused or scrolled.
+// Keeps the served page up to date: asks the server for its state, fetches the newer page, and replaces parts of this
+// one. It keeps the reader's position, and what is open, typed, selected, focused or scrolled.
 (() => {
   const POLL_MS = 2000, ENDED_MS = 10000, SCROLLED_MS = 200;
   const root = document.documentElement;
@@ -8,7 +8,7 @@
   let paused = false, held = false, last = Date.now(), scrolled = -SCROLLED_MS;
   window.Everett = everett(heard.signal);
 
-  // Names an element so that it can be found in the next page: by its id, or by its place below the nearest id.
+  // Returns a key that finds the same element in the next page: its id, or its path below the nearest id.
   function key(element) {
     if (element.id) return [element.id];
     const near = element.closest("[id]");
@@ -19,7 +19,8 @@
     return near && name.length > 1 ? near.querySelectorAll(name[1])[name[2]] : near;
   }
 
-  // The element at the top of the view, and its text, because elements before it may be added.
+  // Returns the element at the top of the window, and its text. The text finds it again if elements are added before
+  // it.
   function anchor() {
     const top = document.querySelector("nav").getBoundingClientRect().bottom + 2;
     const box = document.getElementById("main").getBoundingClientRect();
@@ -36,7 +37,7 @@
     return same || find(place.name) || near;
   }
 
-  // The rows of the map move when branches are added above them, so the view follows a branch.
+  // Branches that are added move the rows of the map, so the view follows a branch.
   function mapView() {
     const { map, tree } = Everett;
     if (!map) return null;
@@ -75,7 +76,7 @@
     const place = keep();
     heard.abort();
     heard = new AbortController();
-    // A diagram that shows the same messages stays, with the part of it that is in view.
+    // Keeps a diagram that shows the same messages, with its visible part.
     const data = JSON.parse(next.getElementById("data").textContent);
     for (const finding of data.findings) {
       const box = document.querySelector(`.spacetime[data-finding="${finding.id}"]`);
@@ -92,13 +93,13 @@
       const one = find(name);
       if (!one || one.name !== field) continue;
       one.value = value;
-      // The field that goes to a branch would go there again.
+      // The field "Go to branch" would jump to its branch again.
       if (field !== "go") one.dispatchEvent(new Event("input", { bubbles: true }));
     }
     toMapView(place.map);
     const scroll = () => place.scrolled.forEach(([name, top, left]) => { const box = find(name); if (box) { box.scrollTop = top; box.scrollLeft = left; } });
     scroll();
-    // A finding that was opened just now scrolls its logs to their end once.
+    // Opening a finding scrolls its logs to their end once, so the logs are scrolled back afterwards.
     setTimeout(scroll, 60);
     const focused = place.focus && find(place.focus);
     if (focused) {
@@ -108,7 +109,7 @@
     scrollTo({ left: place.x, top: place.y, behavior: "instant" });
     const block = place.anchor && again(place.anchor);
     if (block) scrollBy({ top: block.getBoundingClientRect().top - place.anchor.top, behavior: "instant" });
-    // The navigation marks the section in view, which scrolling back may not have told it.
+    // Restoring the position may have fired no scroll event, from which the navigation marks the current section.
     dispatchEvent(new Event("scroll"));
     last = Date.now();
     performance.mark("everett-live");
@@ -119,7 +120,7 @@
     if (line.textContent !== text) line.textContent = text;
   }
   const branches = () => Everett.commas(Everett.data.summary.branches) + " branches";
-  // True while a new page would disturb the reader: during a drag, a selection or scrolling. A new page stops smooth
+  // True while a new page would disturb the reader: during a drag, a selection, or scrolling. It would stop smooth
   // scrolling midway.
   const busy = () => held || !getSelection().isCollapsed || performance.now() - scrolled < SCROLLED_MS;
 

@@ -1,23 +1,23 @@
-// Logs: all lines of a finding's table, and the lines of any branch that lies on a recorded timeline.
+// Logs: all lines of a finding's table, and the lines of any branch on a recorded timeline.
 Everett.logs = (() => {
   const { data, tree, make, plain, seconds, commas } = Everett;
-  // Recorded timelines: those of findings, and those of other branches.
+  // Recorded timelines of findings and of other branches.
   const recorded = [];
   for (const finding of data.findings) {
     if (finding.scene && finding.scene.is_recorded) recorded.push({ branch: finding.branch, events: finding.scene.events, faults: finding.scene.faults });
   }
   for (const log of data.logs) recorded.push({ branch: log.branch, events: log.events, faults: [] });
-  // The first recorded timeline that passes each branch.
+  // For each branch, the first recorded timeline that contains it.
   const passes = new Map();
   recorded.forEach((one, place) => tree.way(one.branch).forEach((n) => { if (!passes.has(n)) passes.set(n, place); }));
   const root = tree.columns.root_ns;
 
-  // Returns the lines of a branch, or null if no recorded timeline passes it.
+  // Returns the lines of a branch, or null if it is on no recorded timeline.
   function of(n) {
     if (!passes.has(n)) return null;
     const one = recorded[passes.get(n)];
     const from = root + tree.begin[n];
-    // Checks run on a continuation, so their lines belong to the recorded branch only.
+    // Checks run on a continuation that is thrown away, so only the recorded branch itself has their lines.
     const to = from + (one.branch === n ? tree.columns.length_ns[n] : tree.end[n] - tree.begin[n]);
     return one.events.filter((event) => event.at_ns > from && event.at_ns <= to);
   }
@@ -30,7 +30,7 @@ Everett.logs = (() => {
     if (lines === null) {
       return [title, make("p", { class: "dim" }, "No recorded timeline passes this branch, so its log is not on this page. A replay shows it:")];
     }
-    if (lines.length === 0) return [title, make("p", { class: "dim" }, "Nothing was printed on it. A replay shows everything:")];
+    if (lines.length === 0) return [title, make("p", { class: "dim" }, "No program printed a line on this branch. A replay shows everything:")];
     const row = (event) => make("li", {}, make("span", { class: "time" }, seconds(event.at_ns)), " ", make("span", { class: "unit" }, plain(place(event))), " ", make("bdi", {}, plain(event.text)));
     const cut = Math.max(0, lines.length - SHOWN);
     return [
@@ -40,7 +40,7 @@ Everett.logs = (() => {
     ].filter(Boolean);
   }
 
-  // Tables of logs have their last lines at first. Their earlier ones are added on demand.
+  // Tables of logs first have only their last lines. Earlier lines are added on demand.
   const finding = (id) => data.findings.find((finding) => finding.id === id);
   function row(event, lanes) {
     const cells = [make("th", { scope: "row" }, seconds(event.at_ns))];

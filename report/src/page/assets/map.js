@@ -1,6 +1,6 @@
-// The interactive map. When it is zoomed out, groups of rows are drawn: for each group size (a power of two) there is a
-// table of cells, by group and time, which is made when it is first needed. So the cost of a frame depends on the
-// number of pixels and not of branches.
+// Interactive map. A zoomed-out map draws groups of rows. Each group size (a power of two) has a table of cells, by
+// group and time, which is made on first use. So the cost of a frame depends on the number of pixels, not of
+// branches.
 (() => {
   const { tree, data, make, plain, commas, clamp, colour, word, copyable, ticks } = Everett;
   const view = document.getElementById("map-view");
@@ -13,7 +13,7 @@
   const context = canvas.getContext("2d", { alpha: false });
   const AXIS = 24, LEFT = 12, RIGHT = 14, BINS = 96, NEAR = 5;
   let width = 0, height = 0, ratio = 1, palette = {};
-  // The part in view: from x0 to x1 in shares of the horizon, from y0 to y1 in rows.
+  // Visible part: from x0 to x1 as shares of the horizon, from y0 to y1 in rows.
   let x0 = 0, x1 = 1, y0 = 0, y1 = tree.rows;
   let selection = tree.select({ show: "all", fault: "", fresh: 0 });
   let tables = new Map();
@@ -38,8 +38,8 @@
   const time = (x) => (x0 + ((x - LEFT) / (width - LEFT - RIGHT)) * (x1 - x0)) * tree.horizon;
   const rowAt = (y) => y0 + (y / (height - AXIS)) * (y1 - y0);
 
-  // Returns the table for groups of 2^power rows. A cell has the greatest novelty in bits 0 to 2, 8 if there is a
-  // branch, 16 for a finding, and 32 if the filter selects a branch.
+  // Returns the table for groups of 2^power rows. A cell is a sum: the greatest novelty in bits 0 to 2, 8 if there is
+  // a branch, 16 if there is a finding, and 32 if the filter selects a branch.
   function table(power) {
     let cells = tables.get(power);
     if (cells) return cells;
@@ -103,7 +103,8 @@
     const bar = Math.max(tall - (tall > 3 ? 1 : 0), 1);
     const binX = Array.from({ length: BINS + 1 }, (_, bin) => X((bin / BINS) * tree.horizon));
     const marks = [];
-    // Rectangles are drawn colour by colour, so that the canvas changes its colour five times and not a thousand times.
+    // Rectangles are drawn colour by colour, so that the canvas changes its colour five times instead of a thousand
+    // times.
     const rects = [[], [], [], [], []];
     for (let row = from; row < to; row++) {
       const y = Y(row * group), base = row * BINS;
@@ -183,7 +184,7 @@
   }
   function fit() { x0 = 0; x1 = 1; y0 = 0; y1 = tree.rows; ask(); }
 
-  // Returns the branch nearest to a place.
+  // Returns the branch nearest to a position.
   function nearest(x, y) {
     const row = rowAt(y), at = time(x), reach = Math.max(1, ((y1 - y0) / (height - AXIS)) * 6);
     let best = -1, score = Infinity;
@@ -313,7 +314,7 @@
   paint();
   filter();
   size();
-  // Goes to a part of the map.
+  // Shows a part of the map.
   function look(view) { ({ x0, x1, y0, y1 } = view); bound(); if (view.picked >= 0) pick(view.picked); ask(); }
   Everett.map = { pan, zoom, fit, pick, draw, look, view: () => ({ x0, x1, y0, y1, picked }) };
   performance.mark("everett-map");

@@ -1,5 +1,5 @@
-// Search over everything that the page has: findings, properties, lines of logs, messages, operations. The texts are
-// collected when the search is first used; then a query is one pass over them.
+// Search over all texts of the page: findings, properties, lines of logs, messages and operations. The texts are
+// collected when the search is first used. A query then passes over them once.
 (() => {
   const { data, make, plain, commas } = Everett;
   const form = document.getElementById("search"), input = form.elements.text;
@@ -32,8 +32,8 @@
     return all;
   }
 
-  // Returns the entries that have all words of a query, and their number. Of each kind some are listed, so that many
-  // messages do not hide a line.
+  // Returns the entries that contain all words of a query, and their number. The list has some entries of each kind,
+  // so that many messages do not hide a line.
   function find(query) {
     entries = entries || collect();
     const words = query.toLowerCase().split(/\s+/).filter(Boolean);

@@ -1,11 +1,11 @@
-// Space-time diagrams of findings: a lane for each node, time to the right, an arrow for each message. An overview shows
-// all messages, the pane a part of them. Where arrows would cover each other, the pane has bars instead, whose opacity
-// shows the number of messages.
+// Space-time diagrams of findings: a lane for each node, time to the right, an arrow for each message. An overview
+// shows all messages, and the pane below a part of them. Where arrows would cover each other, the pane draws bars
+// whose opacity shows the number of messages.
 (() => {
   const { data, make, plain, clamp, ticks } = Everett;
   const GUTTER = 84, LANE = 46, TOP = 40, BOTTOM = 24, OVERVIEW = 34, FIRST = 40, DENSE = 260, LABELLED = 26;
   let serial = 0;
-  // For each finding whose diagram is made: shows the messages around a time.
+  // For each finding with a diagram: a function that shows the messages around a time.
   const moves = new Map();
 
   function diagram(box) {
@@ -22,7 +22,7 @@
     const pad = Math.max((high - low) * 0.02, 1000);
     const all = [low - pad, high + pad];
     let [a, b] = all, mark = null;
-    // About FIRST messages around a time, most of them before it.
+    // Returns a time range with about FIRST messages, most of them before `time`.
     function around(time) {
       let next = messages.findIndex((m) => m.at_ns > time);
       if (next < 0) next = messages.length;
@@ -168,7 +168,7 @@
     if (details.open) make(); else details.addEventListener("toggle", make, { once: true });
   }
   addEventListener("beforeprint", () => boxes.forEach((box) => { if (!box.dataset.made) { box.dataset.made = "1"; diagram(box); } }));
-  // Shows the messages around a time in the diagram of a finding, or the finding if it has none.
+  // Shows the messages around a time in the diagram of a finding. Shows the finding if it has no diagram.
   Everett.spacetime = (id, time) => {
     const box = document.querySelector('.spacetime[data-finding="' + id + '"]');
     if (!box) return Everett.goTo("finding-" + id);

@@ -1,11 +1,11 @@
-// The tree of branches: rows, depths, paths and filters, as typed arrays.
+// Tree of branches: rows, depths, paths and filters, as typed arrays.
 Everett.tree = (() => {
   const { data } = Everett;
   const columns = data.tree;
   const count = columns.from.length;
   const from = Int32Array.from(columns.from);
   const begin = Float64Array.from(columns.begin_ns);
-  // The length includes checks. They run on a continuation that is thrown away, so a branch ends with its segment.
+  // length_ns includes checks. They run on a continuation that is thrown away, so a branch ends with its segment.
   const end = begin.map((at, n) => at + Math.min(columns.length_ns[n], columns.segment_ns));
   const found = new Uint8Array(count);
   const findings = new Map();
@@ -14,11 +14,11 @@ Everett.tree = (() => {
     if (!findings.has(branch)) findings.set(branch, []);
     findings.get(branch).push(id);
   }
-  // Novelty in four levels, the same as in the static drawing.
+  // Novelty in four levels, as in the static drawing.
   const level = new Uint8Array(count);
   columns.new_points.forEach((points, n) => (level[n] = points >= 100 ? 4 : points >= 10 ? 3 : points > 0 ? 2 : 1));
 
-  // Children in the order of choices, as linked lists.
+  // Children of each branch in the order of their numbers, as linked lists.
   const first = new Int32Array(count).fill(-1);
   const next = new Int32Array(count).fill(-1);
   const last = new Int32Array(count).fill(-1);
@@ -29,7 +29,7 @@ Everett.tree = (() => {
     if (last[parent] < 0) first[parent] = n; else next[last[parent]] = n;
     last[parent] = n;
   }
-  // A first child continues its parent's row; every other child begins a new row.
+  // A first child continues its parent's row. Every other child begins a new row.
   const row = new Int32Array(count);
   let rows = 0;
   const stack = [];
@@ -44,7 +44,7 @@ Everett.tree = (() => {
       for (let i = children.length - 1; i >= 0; i--) stack.push(children[i]);
     }
   }
-  // Branches in the order of rows.
+  // Branches, sorted by row.
   const starts = new Int32Array(rows + 1);
   for (let n = 0; n < count; n++) starts[row[n] + 1]++;
   for (let r = 0; r < rows; r++) starts[r + 1] += starts[r];
@@ -68,7 +68,7 @@ Everett.tree = (() => {
     return all;
   };
 
-  // Returns which branches a filter selects, and how many.
+  // Returns the branches that a filter selects, and their number.
   function select({ show, fault, fresh }) {
     const chosen = new Uint8Array(count);
     let number = 0;

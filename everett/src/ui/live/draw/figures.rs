@@ -1,4 +1,4 @@
-//! Title, progress and figures.
+//! Title, progress bar and figures of the view.
 
 use everett_input::units::show_bytes;
 use everett_report::exploration::figures::{count, counted, duration, percent};
@@ -9,7 +9,7 @@ use super::super::model::{Model, Tone};
 use super::Look;
 use super::format::{bar, clock, curve};
 
-/// Length of the window for rates of the moment, in seconds.
+/// Length of the window for current rates, in seconds.
 const RECENT_S: f64 = 60.0;
 
 pub(super) fn title(model: &Model, width: u16, look: Look) -> Line<'static> {
@@ -52,7 +52,7 @@ pub(super) fn gauge(model: &Model, width: u16, look: Look) -> Line<'static> {
 
 pub(super) fn footer(model: &Model, width: u16, look: Look) -> Line<'static> {
     if model.ending {
-        let text = " Ending: results are being written. Ctrl-C again ends at once.";
+        let text = " Ending: writing results. Press Ctrl-C again to end at once.";
         let style = look.tone(Tone::Note).add_modifier(Modifier::BOLD);
         return Line::from(Span::styled(format!("{text:<0$}", usize::from(width)), style));
     }

@@ -1,4 +1,4 @@
-//! Numbers, bars and curves as text.
+//! Formats numbers, bars and curves as text.
 
 use unicode_width::UnicodeWidthStr as _;
 
@@ -13,13 +13,13 @@ pub(super) fn clock(seconds: f64) -> String {
     }
 }
 
-/// Returns a bar for a share between 0 and 1.
+/// Returns a bar of `width` characters for a share from 0 to 1.
 pub(super) fn bar(share: f64, width: usize) -> String {
     let full = (share.clamp(0.0, 1.0) * width as f64).round() as usize;
     "█".repeat(full) + &"░".repeat(width - full)
 }
 
-/// Returns a curve with a character for each value. Zero is blank, or the lowest level if `floor` is true.
+/// Returns a curve with one character per value. Zero is blank, or the lowest level if `floor` is true.
 pub(super) fn curve(values: &[u64], floor: bool) -> String {
     let most = values.iter().copied().max().unwrap_or(0).max(1);
     let top = LEVELS.len() as u128;
@@ -30,7 +30,7 @@ pub(super) fn curve(values: &[u64], floor: bool) -> String {
     values.iter().map(|value| level(*value)).collect()
 }
 
-/// Returns a text broken into lines of at most `width` columns, at spaces where there are any.
+/// Breaks a text into lines of at most `width` columns, at spaces if possible.
 pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = vec![String::new()];
@@ -45,7 +45,7 @@ pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
             }
             _ => lines.push(word.to_owned()),
         }
-        // A word that is too long is cut.
+        // A word that is longer than a line is cut.
         while let Some(line) = lines.last_mut().filter(|line| line.width() > width) {
             let mut end = 0;
             for (at, c) in line.char_indices() {

@@ -1,4 +1,4 @@
-//! The lists that can be scrolled.
+//! Lists of the view, which can be scrolled.
 
 use everett_input::units::Vtime;
 use everett_report::exploration::figures::count;
@@ -10,14 +10,14 @@ use super::super::model::{Finding, Model, Tone};
 use super::Look;
 use super::format::{bar, clock, curve, wrapped};
 
-/// Maximum number of lines of a finding's text.
+/// Maximum number of lines for a finding's text.
 const TEXT_LINES: usize = 4;
-/// Text of lists about merged branches while no branch is merged.
-const WAITING: &str = "Shown when the first results are merged.";
-/// Width of the curve of a subtree.
+/// Text of the lists about merged branches before the first branch is merged.
+const WAITING: &str = "This list fills when the first results are merged.";
+/// Width of a subtree's curve, in characters.
 const TREE_WIDTH: usize = 12;
 
-/// Returns the number of entries of a list; 0 if it says nothing.
+/// Returns the number of entries of a list. 0 for lists whose length is not shown.
 fn entries(pane: Pane, model: &Model) -> u64 {
     match pane {
         Pane::Findings => model.progress.search.findings,
@@ -29,7 +29,7 @@ fn entries(pane: Pane, model: &Model) -> u64 {
     }
 }
 
-/// Returns the number of entries of a list, as text behind its title.
+/// Returns the number of entries of a list, as text after its title.
 pub(super) fn counted(pane: Pane, model: &Model) -> String {
     match entries(pane, model) {
         0 => String::new(),
@@ -37,7 +37,7 @@ pub(super) fn counted(pane: Pane, model: &Model) -> String {
     }
 }
 
-/// Returns the lines of a list that are in view, and lowers `steps` to the last step.
+/// Returns the visible lines of a list. Lowers `steps` to the last possible step.
 pub(super) fn lines(
     pane: Pane,
     model: &Model,
@@ -56,19 +56,19 @@ pub(super) fn lines(
     }
 }
 
-/// Returns the lines from `steps` on.
+/// Skips `steps` lines, or as many as leave the last `height` lines.
 fn from(lines: Vec<Line<'static>>, steps: &mut usize, height: usize) -> Vec<Line<'static>> {
     *steps = (*steps).min(lines.len().saturating_sub(height));
     lines.into_iter().skip(*steps).take(height).collect()
 }
 
-/// Returns the findings; the selected one with its text and its last lines.
+/// Returns the list of findings. The selected finding is shown with its text and its last lines.
 fn findings(model: &Model, steps: &mut usize, width: usize, height: usize, look: Look) -> Vec<Line<'static>> {
     if model.findings.is_empty() {
         return vec![Line::from(Span::styled("Nothing was found so far.", look.faint()))];
     }
     *steps = (*steps).min(model.findings.len() - 1);
-    // Only those that can be in view are formatted.
+    // Formats only findings that can be visible.
     let first = steps.saturating_sub(height);
     let mut lines = Vec::new();
     let (mut head, mut end) = (0, 0);
@@ -121,7 +121,7 @@ fn finding_details(model: &Model, finding: &Finding, width: usize, look: Look) -
     lines
 }
 
-/// Returns the subtrees with the most new points: the branches by depth as a curve, and figures.
+/// Returns the subtrees with the most new points. Each has a curve of its branches by depth, and figures.
 fn tree(model: &Model, width: usize, look: Look) -> Vec<Line<'static>> {
     if model.subtrees.is_empty() {
         return vec![Line::from(Span::styled(WAITING, look.faint()))];
@@ -151,7 +151,7 @@ fn tree(model: &Model, width: usize, look: Look) -> Vec<Line<'static>> {
     lines
 }
 
-/// Returns the kinds of faults by the number of branches on which they began.
+/// Returns the kinds of faults, ordered by the number of branches on which they began.
 fn faults(model: &Model, width: usize, look: Look) -> Vec<Line<'static>> {
     if model.fault_kinds.is_empty() {
         return vec![Line::from(Span::styled("No fault was seen on a branch so far.", look.faint()))];
@@ -169,7 +169,7 @@ fn faults(model: &Model, width: usize, look: Look) -> Vec<Line<'static>> {
             Span::styled(bar(n as f64 / most as f64, room).replace('░', " "), look.curve()),
         ])
     };
-    let head = Line::from(Span::styled("branches with such a fault", look.faint()));
+    let head = Line::from(Span::styled("branches with this fault", look.faint()));
     std::iter::once(head).chain(kinds.into_iter().map(line)).collect()
 }
 
@@ -213,7 +213,7 @@ fn unchecked(model: &Model, look: Look) -> Vec<Line<'static>> {
     model.unchecked.iter().map(line).collect()
 }
 
-/// Returns the end of the log, scrolled back by `steps` lines.
+/// Returns the last lines of the log, scrolled back by `steps` lines.
 fn log(model: &Model, steps: &mut usize, height: usize, look: Look) -> Vec<Line<'static>> {
     *steps = (*steps).min(model.log.len().saturating_sub(height));
     let end = model.log.len() - *steps;

@@ -1,9 +1,11 @@
-//! Drawing of the live view: a function of the model and of what is in view.
+//! Draws the live view from the model and the operator's scrolling.
 //!
-//! - `figures`: title, progress and figures; `lists`: the lists that can be scrolled; `format`: numbers and bars as
-//!   text
+//! - `figures`: title, progress bar and figures
+//! - `format`: numbers, bars and curves as text
+//! - `lists`: lists that can be scrolled
 //!
-//! A window of at least [`WIDE`] shows all lists at once; a smaller one shows the list that has the keys, below tabs.
+//! A window of at least [`WIDE`] shows all lists at once. A smaller one shows tabs, and below them the list that has
+//! the keyboard focus.
 
 mod figures;
 mod format;
@@ -22,7 +24,7 @@ use super::model::{Model, Tone};
 const LEAST: (u16, u16) = (60, 16);
 /// Smallest window in which all lists are drawn at once, in columns and rows.
 const WIDE: (u16, u16) = (110, 32);
-/// Rows of the figures, with their title.
+/// Height of the figures with their title, in rows.
 const FIGURES_ROWS: u16 = 6;
 
 /// Colours of the view.
@@ -59,7 +61,7 @@ impl Look {
     }
 }
 
-/// Draws the view.
+/// Draws the whole view.
 pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, stance: &mut Stance, look: Look) {
     let area = frame.area();
     let (columns, rows) = LEAST;
@@ -84,7 +86,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, stance: &mut Stance, lo
     }
 }
 
-/// Draws figures in two columns, and one list below its tab.
+/// Draws the figures in two columns, and the focused list below its tab.
 fn narrow(frame: &mut Frame<'_>, body: Rect, model: &Model, stance: &mut Stance, look: Look) {
     let [top, tabs, list] = split(body, [FIGURES_ROWS, 1, body.height - FIGURES_ROWS - 1]);
     let [left, right] = columns(top, [1, 1]);
@@ -105,7 +107,7 @@ fn narrow(frame: &mut Frame<'_>, body: Rect, model: &Model, stance: &mut Stance,
     fill(frame, list, stance.pane, model, stance, look);
 }
 
-/// Draws figures and all lists.
+/// Draws the figures and all lists.
 fn wide(frame: &mut Frame<'_>, body: Rect, model: &Model, stance: &mut Stance, look: Look) {
     let rest = body.height - FIGURES_ROWS;
     let middle = rest * 2 / 5;
@@ -145,7 +147,7 @@ fn figure(frame: &mut Frame<'_>, area: Rect, title: &str, lines: Vec<Line<'_>>, 
 
 fn help(frame: &mut Frame<'_>, body: Rect, look: Look) {
     let keys = [
-        ("q, Ctrl-C", "end, and write the results; again: end at once"),
+        ("q, Ctrl-C", "end and write the results; twice: end at once"),
         ("Tab, ← →, 1 to 6", "another list"),
         ("↑ ↓, Page Up, Page Down", "scroll; in Findings: the finding whose lines are shown"),
         ("Home, End", "the first and the last line"),
@@ -164,14 +166,14 @@ fn help(frame: &mut Frame<'_>, body: Rect, look: Look) {
     frame.render_widget(Paragraph::new(lines.to_vec()).block(Block::bordered().title(" Keys ")), area);
 }
 
-/// Draws lines from the top of an area; longer ones are cut.
+/// Draws lines from the top of an area. Longer lines are cut.
 fn text_in<'l>(frame: &mut Frame<'_>, area: Rect, lines: impl IntoIterator<Item = Line<'l>>) {
     for (line, row) in lines.into_iter().zip(area.rows()) {
         frame.render_widget(line, row);
     }
 }
 
-/// Returns the columns of text in an area of figures.
+/// Returns the number of text columns in an area of figures.
 fn inner(area: Rect) -> usize {
     usize::from(area.width.saturating_sub(2))
 }
@@ -187,7 +189,7 @@ fn split<const N: usize>(area: Rect, heights: [u16; N]) -> [Rect; N] {
     })
 }
 
-/// Splits an area into columns of widths in these proportions.
+/// Splits an area into columns whose widths have these proportions.
 fn columns<const N: usize>(area: Rect, parts: [u16; N]) -> [Rect; N] {
     let all: u16 = parts.iter().sum();
     let (mut x, mut before) = (area.x, 0);
