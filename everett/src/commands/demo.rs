@@ -85,7 +85,7 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let explored = demo_versions::prepare(ui, world, args.seed, &interrupt)?;
     ui.say(format!("image {}", explored.header.image))?;
 
-    heading(ui, 2, "Explore it, with partitions and losses of power, until there is a finding")?;
+    heading(ui, 2, "Explore it, with partitions and power losses, until there is a finding")?;
     let limits = Limits {
         branches: BRANCHES_MAX,
         host_ns: None,

@@ -170,7 +170,7 @@ fn the_tree_is_the_same_for_any_number_of_workers() {
 
     findings_are_right(&one.merged);
     let finding = one.merged.findings().iter().find(|finding| finding.hit.property == "lost write");
-    let finding = finding.expect("a loss of power loses acknowledged writes");
+    let finding = finding.expect("a power loss loses acknowledged writes");
 
     // Replaying the path alone reproduces the finding, and shrinking finds fewer faults.
     let mut runner = PathRunner::new(&setting).unwrap();
@@ -183,7 +183,7 @@ fn the_tree_is_the_same_for_any_number_of_workers() {
     let shrunk = shrink(&setting, &finding.path, &wanted, &limits, &mut |_| {}).expect("it shrinks");
     assert_eq!(shrunk.why, ShrinkEnd::Minimal);
     let plan = shrunk.route.plan.clone().expect("a plan").write();
-    assert_eq!(plan.lines().count(), 1, "one loss of power must suffice: {plan}");
+    assert_eq!(plan.lines().count(), 1, "one power loss must suffice: {plan}");
     assert!(plan.contains("power_loss"), "{plan}");
     let again = runner.journey(&shrunk.route, &mut ()).unwrap();
     assert_eq!(marks::digest(&again.last().expect("a branch").marks), shrunk.trail);

@@ -98,7 +98,7 @@ fn assert_done(events: &[Event]) {
     // were never written have no space.
     let mut begins = lines(events, "write");
     begins.retain(|line| line.starts_with("begins at "));
-    assert_eq!(begins.len(), 2, "the driver starts before the loss of power and after it: {begins:?}");
+    assert_eq!(begins.len(), 2, "the driver starts before the power loss and after it: {begins:?}");
     assert_eq!(lines(events, "fault-12")[0], "custom");
 }
 

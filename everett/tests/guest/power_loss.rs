@@ -41,7 +41,7 @@ fn sqlite_keeps_acknowledged_data_unless_it_does_not_flush() {
         losses.fold((0, 0), |(all, of_data), loss| (all + 1, of_data + u32::from(loss.lost_anything())));
     assert!(
         all >= 6 && of_data * 10 >= all * 8,
-        "{all} losses of power, of which {of_data} lost unflushed sectors"
+        "{all} power losses, of which {of_data} lost unflushed sectors"
     );
     assert_eq!(findings(&events), Vec::<&str>::new());
     let events = run("unsafe.toml");

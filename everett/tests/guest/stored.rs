@@ -247,7 +247,7 @@ fn moments_are_saved_listed_shown_restored_and_dropped() {
     ok(&[&["moment", "save", world, "--seed", "7", "--at", "40ms", "--name", "dark"], &plan[..]].concat());
     assert!(ok(&["moment", "restore", world, "dark"]).contains("the world equals the saved one"));
     let from_there = [&["--from", "dark"], &plan[..]].concat();
-    assert_eq!(run(&from_there), run(&plan), "a loss of power in progress must continue");
+    assert_eq!(run(&from_there), run(&plan), "a power loss in progress must continue");
     refused(&["run", world, "--from", "dark", "--for", "20s"], "under another fault plan");
     ok(&["moment", "drop", world, "dark"]);
 

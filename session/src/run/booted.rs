@@ -25,7 +25,7 @@ const WAIT_NS: u64 = 50_000_000;
 /// A booted world.
 #[derive(Debug, Clone)]
 pub struct Booted {
-    /// Restart points of the nodes, from which nodes start again after a loss of power. `None` if only
+    /// Restart points of the nodes, from which nodes start again after a power loss. `None` if only
     /// [`Wanted::Ready`] was loaded.
     pub restart: Option<Arc<[RestartPoint]>>,
     /// Moment at *ready*, when all services are up: the root of all timelines.

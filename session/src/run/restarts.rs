@@ -1,4 +1,4 @@
-//! Restarts of nodes after a loss of power, from stored restart points or at power-on.
+//! Restarts of nodes after a power loss, from stored restart points or at power-on.
 
 use std::sync::Arc;
 

@@ -283,7 +283,7 @@ impl NodeSession {
         }
     }
 
-    /// Resets the session after a loss of power. With `mounted`, the next boot starts at the restart point with this
+    /// Resets the session after a power loss. With `mounted`, the next boot starts at the restart point with this
     /// state of the conversation. Otherwise it starts at power-on.
     pub(super) fn restart(&mut self, mounted: Option<&ConversationState>) {
         self.conversation.restart(mounted);

@@ -241,7 +241,7 @@ fn a_program_of_musl_in_an_image_has_the_sdk() {
         "{\"child\":3}",
         "{\"antithesis_setup\":{\"status\":\"complete\"}}",
     ];
-    assert_eq!(said, [once, once].concat(), "once before the loss of power, once after it");
+    assert_eq!(said, [once, once].concat(), "once before the power loss, once after it");
     let line = ["user 77, 1 files, 0 bytes in them", "random 1, folder /tmp/antithesis"];
     assert_eq!(lines(&events, "a"), [line, line].concat());
     verify(folder.path(), "100ms");

@@ -33,7 +33,7 @@ impl Conversation {
         }
     }
 
-    /// Resets the conversation after a loss of power. With `mounted`, the next boot continues from the restart point
+    /// Resets the conversation after a power loss. With `mounted`, the next boot continues from the restart point
     /// with this state. Otherwise it starts at power-on.
     pub fn restart(&mut self, mounted: Option<&ConversationState>) {
         if self.at.phase == Phase::Broken {
@@ -57,7 +57,7 @@ impl Conversation {
         self.outgoing.clear();
     }
 
-    /// Checks that the conversation can continue from the restart point `mounted` after a loss of power.
+    /// Checks that the conversation can continue from the restart point `mounted` after a power loss.
     ///
     /// # Errors
     /// Returns an error if `mounted` is in another phase or does not fit the agent script.

@@ -54,7 +54,7 @@ impl HistoryLines {
         HistoryLines { cutter: cutter(), stretch: 0, bytes: 0, flooded: false }
     }
 
-    /// Drops the unfinished line, after a loss of power.
+    /// Drops the unfinished line, after a power loss.
     pub(super) fn restart(&mut self) {
         self.cutter = cutter();
     }

@@ -65,7 +65,7 @@ pub(super) struct Packets {
 }
 
 impl Packets {
-    /// Returns the state after a loss of power. It keeps a complete setup and drops everything else.
+    /// Returns the state after a power loss. It keeps a complete setup and drops everything else.
     pub(super) fn after_restart(&self) -> Packets {
         Packets { setup_ns: self.setup_ns, ..Packets::default() }
     }

@@ -16,7 +16,7 @@
 //! - `fork`: forks into children
 //! - `boot`: boot up to *ready*, and the beginning under a seed
 //! - `boot_watch`: detection of services that end again and again during a boot
-//! - [`restart_point`]: state from which a node restarts after a loss of power
+//! - [`restart_point`]: state from which a node restarts after a power loss
 //! - `streams`: restart of all random streams
 //! - `talk`: checks that Everett makes over the wire
 //! - `reporting`: queue of events

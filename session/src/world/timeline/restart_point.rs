@@ -1,4 +1,4 @@
-//! Restart point of a node, from which the node starts again after a loss of power.
+//! Restart point of a node, from which the node starts again after a power loss.
 
 use everett_vmm::machine::Moment;
 

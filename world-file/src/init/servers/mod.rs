@@ -2,7 +2,7 @@
 //!
 //! A row has the command that starts a Debian package's server so that other machines reach it. It also has a check
 //! whether the server works, and the size of the disk for its state. Each service runs in the foreground and writes to
-//! standard output. After a loss of power it starts again on the disk's content.
+//! standard output. After a power loss it starts again on the disk's content.
 //!
 //! - this file: the fields of a row, and the search for a row
 //! - `rows`: the rows

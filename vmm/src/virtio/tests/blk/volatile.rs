@@ -186,7 +186,7 @@ fn a_full_disk_fails_requests_that_need_room() {
     assert_eq!(
         (loss.in_flight.requests, found[8]),
         (0, 0),
-        "a request without room does not land at a loss of power"
+        "a request without room does not land at a power loss"
     );
     for (kind, flags, status) in [(11, 0u32, 0), (13, 1, 0), (13, 0, 1)] {
         let range = [&8u64.to_le_bytes()[..], &8u32.to_le_bytes(), &flags.to_le_bytes()].concat();
