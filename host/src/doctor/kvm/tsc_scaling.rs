@@ -1,8 +1,8 @@
 //! The reason why a host has no TSC control: the processor lacks a feature, or a parameter of the kvm module disables
 //! it.
 //!
-//! The reason only appears in the text of a finding. In `/proc/cpuinfo`, Linux lists AMD's feature among the
-//! processor's flags and Intel's among the VMX flags, under different names.
+//! `everett doctor` prints the reason, and no decision depends on it. In `/proc/cpuinfo`, Linux lists AMD's feature
+//! among the processor's flags and Intel's among the VMX flags, under different names.
 
 /// Returns the reason, if it can be found. `cpuinfo` is the text of `/proc/cpuinfo`. `parameter` is the value of the
 /// parameter `tsc_scaling` of kvm_amd.
