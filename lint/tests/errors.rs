@@ -28,7 +28,7 @@ fn each_cause_is_told_once() {
         let path = path.strip_prefix(top).unwrap_or(path).display();
         found.extend(offenders(text, &types).unwrap().into_iter().map(|what| format!("{path}: {what}")));
     }
-    assert!(found.is_empty(), "see \"errors\" in CONTRIBUTING.md:\n{}", found.join("\n"));
+    assert!(found.is_empty(), "see \"Rules\" in CONTRIBUTING.md:\n{}", found.join("\n"));
 }
 
 fn found(text: &str) -> Vec<String> {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use everett_fault::FaultKind;
+
 use super::*;
 
 fn draw(streams: &mut Streams, purpose: Purpose) -> [u8; 24] {
@@ -158,8 +160,8 @@ fn a_seed_has_the_form_of_its_number() {
     }
 }
 
-/// Fixes the derivation of both roots, every owner and every purpose, and the stored form of purposes. A change of
-/// these changes every trail and requires a new machine version.
+/// Fixes the derivation of both roots, of every owner, and of every purpose with the first value of its parameters, and
+/// the stored form of purposes. A change of these changes every trail and requires a new machine version.
 #[test]
 fn the_derivation_is_pinned() {
     let mut hasher = blake3::Hasher::new();
@@ -175,3 +177,26 @@ fn the_derivation_is_pinned() {
     assert_eq!(&hasher.finalize().to_hex()[..16], PINNED);
 }
 const PINNED: &str = "b1244f2ee646c6a3";
+
+/// Fixes the derivation for each value of a parameter that is an enum: the draws of a link, and the kinds of faults.
+#[test]
+fn the_derivation_of_parameters_is_pinned() {
+    let links = [
+        LinkDraw::Base,
+        LinkDraw::Latency,
+        LinkDraw::Loss,
+        LinkDraw::Duplicate,
+        LinkDraw::Reorder,
+        LinkDraw::Corrupt,
+        LinkDraw::Copy,
+    ]
+    .map(|draw| Purpose::Link { from: 1, to: 2, draw });
+    let kinds = FaultKind::ALL.map(|kind| Purpose::Fault { kind });
+    for (name, purposes, pinned) in
+        [("links", &links[..], "1f986329d4671d55"), ("kinds", &kinds[..], "2ff6d3e984faebfe")]
+    {
+        let mut streams = Streams::new(&Lineage::new(Seed::new(42)), Owner::Wire);
+        let drawn: Vec<u8> = purposes.iter().flat_map(|&purpose| draw(&mut streams, purpose)).collect();
+        assert_eq!(&blake3::hash(&drawn).to_hex()[..16], pinned, "{name}");
+    }
+}
