@@ -1,10 +1,11 @@
 //! The `everett` command line.
 //!
-//! - [`cache`]: lists and removes cached files
-//! - [`commands`]: commands and their arguments
+//! Each module uses only modules above it:
 //! - [`features`]: optional parts of the program
-//! - [`serve`]: shows a report in a browser
+//! - [`cache`]: lists and removes cached files
 //! - [`ui`]: writes text, JSON lines and progress bars
+//! - [`serve`]: shows a report in a browser
+//! - [`commands`]: commands and their arguments
 //!
 //! Not here: worlds and their execution (`everett-session`), the host (`everett-host`).
 

@@ -1,12 +1,13 @@
 //! Report of an exploration: a page on which people base decisions, and the same contents as data.
 //!
-//! - [`causality`]: the step that decided a finding, in words
+//! Each module uses only modules above it:
 //! - `clip`: bounds on texts
-//! - [`data`]: everything that the report says, as JSON
 //! - [`exploration`]: an exploration in figures, as JSON and Markdown
 //! - [`findability`]: how often a bug is found, and how sure it is that the bug is gone
-//! - [`page`]: the report as one HTML file
 //! - [`scene`]: events before a finding, and its story in words
+//! - [`causality`]: the step that decided a finding, in words
+//! - [`data`]: everything that the report says, as JSON
+//! - [`page`]: the report as one HTML file
 //! - [`text`]: the report as text that fits a screen
 //!
 //! Not here: reading run directories and world files, which the caller does, and running worlds.
