@@ -13,7 +13,9 @@ const CODE_SHOWN_MAX: usize = 8;
 #[must_use]
 pub fn sentence(causality: &Causality) -> String {
     match causality.why {
-        CausalityEnd::Running => format!("Interim, the search had not ended: {}", plain_sentence(causality)),
+        CausalityEnd::Running => {
+            format!("Interim result of an unfinished search: {}", plain_sentence(causality))
+        }
         _ => plain_sentence(causality),
     }
 }
@@ -236,7 +238,7 @@ mod tests {
         it.why = CausalityEnd::Futures;
         assert_eq!(sentence(&it), "No jump of the likelihood is certain after 60 futures.");
         (it.why, it.points[0].count.shown) = (CausalityEnd::Flat, 20);
-        let flat = "No step of this timeline decides it: 100 % of the futures from the root moment show it (84 to 100 %).";
+        let flat = "No step of this timeline decides the finding: 100 % of the futures from the root moment show it (84 to 100 %).";
         assert_eq!(sentence(&it), flat);
     }
 }

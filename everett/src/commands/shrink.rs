@@ -151,7 +151,7 @@ pub(super) fn write(
     let cut = match shrunk.why {
         ShrinkEnd::Minimal => None,
         ShrinkEnd::Budget => Some("the time budget ran out".to_owned()),
-        ShrinkEnd::Interrupted => Some("it was interrupted".to_owned()),
+        ShrinkEnd::Interrupted => Some("the search was interrupted".to_owned()),
         ShrinkEnd::Failed => shrunk.failed.clone(),
     };
     if let Some(cut) = cut {

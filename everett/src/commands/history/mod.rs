@@ -104,7 +104,7 @@ fn noted<T>(ui: &Ui, result: anyhow::Result<T>) -> anyhow::Result<Option<T>> {
         Ok(value) => Ok(Some(value)),
         Err(error) => {
             let line = format!(
-                "the history of runs lacks this one: {}",
+                "the history of runs does not list this run: {}",
                 printable(&with_causes(error.as_ref()).to_string())
             );
             ui.say(style::paint(style::NOTE, line))?;
