@@ -26,7 +26,7 @@ use crate::world::timeline::restart_point::RestartPoint;
 pub struct Setting {
     /// Launcher of timelines that start at *ready*.
     pub launcher: Launcher,
-    /// Moment at *ready*, the root of all timelines.
+    /// Moment at *ready*, when all services are up: the root of all timelines.
     pub ready: Arc<Stored>,
     /// Pool in which moments share equal pages.
     pub pool: Pool,

@@ -51,7 +51,7 @@ pub(super) struct BootWatch {
 struct Ends {
     /// Number of all ends.
     count: u32,
-    /// Number of last ends that are equal.
+    /// Number of ends in a row, up to the latest, that are equal.
     alike: u32,
     /// Vtimes of the first and last of the equal ends, in nanoseconds.
     first_ns: u64,
