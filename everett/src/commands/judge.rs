@@ -40,7 +40,7 @@ impl<'l> Judge<'l> {
     }
 
     /// Returns an event as the command reports it. The session's findings may not count, because the world ignores the
-    /// property or a fault explains the finding. Such a finding becomes an event without a verdict ([`What::Effect`]).
+    /// property or a fault explains the finding. Such a finding becomes an ordinary event ([`What::Effect`]).
     pub(super) fn worded<'e>(&self, event: &'e Event) -> Cow<'e, Event> {
         let What::Finding { text, .. } = &event.what else { return Cow::Borrowed(event) };
         if !self.witness.excuses(event) {

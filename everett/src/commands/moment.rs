@@ -104,8 +104,8 @@ struct Record<'a> {
     moment: &'a str,
     seed: Seed,
     vtime_ns: u64,
-    /// Number of memory pages and disk blocks that differ from *ready*. `distinct_pages` counts how many different
-    /// contents they have.
+    /// Number of memory pages and disk blocks that differ from *ready*, the moment when all services are up.
+    /// `distinct_pages` counts how many different contents they have.
     pages: u64,
     distinct_pages: u64,
     file_bytes: u64,

@@ -24,9 +24,9 @@ use crate::world::timeline::restart_point::RestartPoint;
 
 /// A booted world, and the way in which it is explored and judged.
 pub struct Setting {
-    /// Launcher of timelines that start at *ready*.
+    /// Launcher of timelines that start at *ready*, when all services are up.
     pub launcher: Launcher,
-    /// Moment at *ready*, when all services are up: the root of all timelines.
+    /// Moment at *ready*, the root of all timelines.
     pub ready: Arc<Stored>,
     /// Pool in which moments share equal pages.
     pub pool: Pool,

@@ -238,8 +238,8 @@ impl Conversation {
         }
     }
 
-    /// Handles a service that failed to become ready. Before *ready* this breaks the conversation, later it is a
-    /// finding.
+    /// Handles a service that failed to become ready. Before all services are ready this breaks the conversation, later
+    /// it is a finding.
     pub(super) fn service_not_ready(&mut self, service: &str, why: &str, vtime_ns: u64) {
         self.restart_is_over(service, vtime_ns);
         self.goes_down(service, vtime_ns);

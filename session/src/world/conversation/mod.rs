@@ -2,7 +2,7 @@
 //!
 //! The conversation is a state machine without input and output. It receives bytes from the guest's ports with their
 //! vtimes, and returns bytes for the control port and events. It reads no clock and draws no random numbers, so only
-//! the received bytes and their vtimes decide what it sends and when.
+//! the received bytes, the calls below and their vtimes decide what it sends and when.
 //!
 //! The conversation pauses at the restart point until its owner, a timeline, calls [`Conversation::join`]. It pauses
 //! again when the services are ready, until [`Conversation::begin`]. A moment stored at a pause can be continued many
@@ -447,7 +447,7 @@ impl Conversation {
                 self.not_done(vtime_ns, message);
             }
             Purpose::Driver(index) => self.driver_refused(index, message, vtime_ns),
-            // The agent refused to stop a driver that had just ended by itself.
+            // The agent refused to stop a driver or command that had just ended by itself.
             Purpose::StopDriver => {}
             Purpose::TestCommand(run) => self.command_refused(run, message, vtime_ns),
             Purpose::Check(index) => self.check_refused(index, message, vtime_ns),

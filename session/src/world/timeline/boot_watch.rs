@@ -8,8 +8,8 @@
 //! - Nothing in the world has printed anything new for a while.
 //! - The equal ends have gone on for longer than the time limit of every readiness check.
 //!
-//! The result is a function of the events before *ready*. Moments do not store a `BootWatch`, because they lie at
-//! *ready* or later.
+//! The result is a function of the events before *ready*, when all services are up. Moments do not store a `BootWatch`,
+//! because they lie at *ready* or later.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -1,9 +1,9 @@
 //! A running world, joined to Everett's conversations with the agents in its guests.
 //!
 //! Everett acts at two kinds of points. At a single node, it acts after the instruction with which the guest ended a
-//! line on the port to the agent. In the whole world, it acts at a scheduled vtime, when all nodes have reached that
-//! vtime. The timeline alone determines these points, so a run is the same however calls of [`Timeline::run`] divide
-//! it.
+//! line on the agent's control port or, in worlds with the SDK, on the SDK port. In the whole world, it acts at a
+//! scheduled vtime, when all nodes have reached that vtime. The timeline alone determines these points, so a run is the
+//! same however calls of [`Timeline::run`] divide it.
 //!
 //! Everett acts just before the world continues from a point, never when it arrives there. A timeline that is stored at
 //! the point ([`state`]) and continued elsewhere therefore does the same as a timeline that never stopped.

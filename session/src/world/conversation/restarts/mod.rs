@@ -215,7 +215,8 @@ impl Conversation {
         match stage {
             _ if self.at.powering_off => self.restart_is_over(unit, vtime_ns),
             Stage::Asked | Stage::Killed => self.start_again(unit, vtime_ns),
-            // Everett has already sent the request to start the service. The agent has not read it yet.
+            // Everett has already sent the request to start the service. The agent has not read it yet, and will then
+            // start the service.
             Stage::Ended => {}
             Stage::Started if exited.restarting => {}
             Stage::Started => self.restart_is_over(unit, vtime_ns),
