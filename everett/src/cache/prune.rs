@@ -58,7 +58,7 @@ pub fn prune(cache: &Cache, bounds: &Bounds) -> anyhow::Result<Pruned> {
             saved.iter().filter(|moment| needs(moment, item)).map(|moment| moment.used_unix_s).max();
         item.used_unix_s = item.used_unix_s.max(used_by.unwrap_or(0));
     }
-    // Moments precede the images that they need.
+    // Of two items with the same time of last use, a moment is removed before the image that it needs.
     let order = |item: &Item| (item.used_unix_s, item.kind == Kind::Image, item.path.clone());
     items.sort_by_cached_key(order);
     let now_s = time::unix_s();
@@ -68,8 +68,8 @@ pub fn prune(cache: &Cache, bounds: &Bounds) -> anyhow::Result<Pruned> {
         let too_much = bounds.keep_bytes.is_some_and(|most| pruned.left_bytes > most);
         let kept = item.kind == Kind::Saved && !bounds.saved_moments
             || saved.iter().any(|moment| needs(moment, &item));
-        // Leftovers are always removed. This process holds the gate exclusively, so no other process uses temporary
-        // files.
+        // Leftovers are always removed. This process holds the cache's lock (the gate) exclusively, so no other process
+        // uses temporary files.
         if kept || !(old || too_much || item.kind == Kind::Leftover) {
             continue;
         }
@@ -106,7 +106,7 @@ fn remove(cache: &Path, item: &Item) -> anyhow::Result<()> {
     gone(if is_folder { fs::remove_dir_all(&path) } else { fs::remove_file(&path) }, &path)
 }
 
-/// Removes usage notes whose items are all gone.
+/// Removes usage notes (records of which items a world uses) whose items are all gone.
 fn forget(cache: &Cache) -> anyhow::Result<()> {
     for one in cache.uses()? {
         let left = one.note.items.iter().any(|item| cache.folder().join(item).exists());

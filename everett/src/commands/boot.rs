@@ -99,7 +99,8 @@ fn boot_raw(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let unpacked = images::unpack_kernel(kernel)?;
     let mut config = MachineConfig::new(unpacked.path());
     config.initramfs.clone_from(&args.initramfs);
-    // Such a machine has no *ready*: the operator's seed is that of its boot.
+    // Without services there is no *ready*, from which the timeline's seed counts, so the operator's seed becomes the
+    // seed of the boot.
     config.boot_seed = BootSeed::new(args.seed.unwrap_or_default().number());
     config.cmdline = format!("{DEFAULT_CMDLINE} {}", args.cmdline).trim_end().to_owned();
     if let Some(bytes) = args.memory {

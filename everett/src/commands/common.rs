@@ -173,8 +173,9 @@ fn plan_text(file: &Path) -> anyhow::Result<String> {
     Ok(everett_input::file::read_text(file, PLAN_BYTES_MAX as u64)?)
 }
 
-/// Returns an error if no time is left to run after a start `since_ready_ns` after *ready*. The run lasts
-/// `duration_ns`, or at most [`UNTIL_DONE_NS_MAX`] without a duration.
+/// Returns an error if a run that starts `since_ready_ns` after *ready* (the vtime at which all services are up) has no
+/// time left. The run ends `duration_ns` after *ready*, or at most [`UNTIL_DONE_NS_MAX`] after it if `duration_ns` is
+/// `None`.
 fn check_start(since_ready_ns: u64, duration_ns: Option<u64>) -> anyhow::Result<()> {
     let start = show_duration_ns(since_ready_ns);
     match duration_ns {
@@ -232,7 +233,7 @@ pub(super) fn prepare(
 }
 
 impl Prepared {
-    /// Makes timelines start at the saved moment `from`, or at *ready* without one.
+    /// Makes timelines start at the saved moment `from`, or at *ready* if `from` is `None`.
     pub(super) fn start_stored(
         &mut self,
         ui: &Ui,
@@ -245,7 +246,7 @@ impl Prepared {
         }
     }
 
-    /// Does the same as [`Prepared::start_stored`], but returns a failed boot instead of an error.
+    /// Does the same as [`Prepared::start_stored`], but returns a failed boot as a value, not as an error.
     fn attempt_stored(
         &mut self,
         ui: &Ui,
@@ -296,7 +297,8 @@ impl Prepared {
         Ok(None)
     }
 
-    /// Makes timelines follow a fault plan, if there is one. Loads the restart points from which machines boot again.
+    /// Makes timelines follow a fault plan, if there is one. Loads the restart points: moments early in the boot, from
+    /// which machines start again after a power loss.
     pub(super) fn apply_faults(
         &mut self,
         ui: &Ui,

@@ -66,7 +66,7 @@ pub(super) struct CacheSize(&'static str);
 /// Returns the engine options for these switches.
 ///
 /// # Errors
-/// Returns an error if a cache size is out of bounds or no power of two.
+/// Returns an error if a cache size is out of bounds or not a power of two.
 pub(super) fn engine_options(hidden: &Hidden) -> Result<EngineOptions, CacheSize> {
     let mut options = EngineOptions::default();
     let size = |n: usize, name| {

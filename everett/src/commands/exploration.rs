@@ -29,13 +29,13 @@ use crate::ui::{Ui, style};
 
 /// World that is ready to be explored.
 pub(super) struct Explored {
-    /// Setting that all branches share.
+    /// Setting that all branches share: the booted world, the seed and the declared properties.
     pub(super) setting: Setting,
     /// Header of the run directory.
     pub(super) header: Header,
 }
 
-/// Gets the image and the boot of a world, and makes the setting of its branches.
+/// Gets the image and the stored boot of a world, and makes the setting of its branches.
 pub(super) fn prepare(
     ui: &Ui,
     world: World,
@@ -209,7 +209,7 @@ impl Run {
         Ok((setting, engine))
     }
 
-    /// Returns the report. It has no gaps if the world file is gone or has changed.
+    /// Returns the report. It lists no gaps (declared but never reached) if the world file is gone or has changed.
     pub(super) fn report(&self, name: &str, known: &Known) -> Report {
         let waiting = self.reading.len().saturating_sub(self.merged.branches());
         let Known { gaps, sometimes, .. } = known;

@@ -104,7 +104,8 @@ struct Summary<'a> {
     subtrees: usize,
     vtime_ns: u64,
     instructions: u64,
-    /// Part of `instructions` that final phases took. A final phase is what follows the segment of a checked branch.
+    /// Part of `instructions` that final phases took. A final phase ends a branch that is checked: faults and drivers
+    /// stop, and the checks run.
     final_phases: FinalPhases,
     /// CPU time of all merged branches, also those that earlier processes ran, in nanoseconds.
     merged_cpu_ns: u64,

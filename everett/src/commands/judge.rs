@@ -14,7 +14,7 @@ use everett_session::world::event::{Event, What};
 pub(super) struct Judge<'l> {
     abstractions: &'l Abstractions,
     witness: Witness<'l>,
-    /// Number of findings of the witness that are already reported.
+    /// Number of findings of `witness`, which observes the run, that are already reported.
     reported: usize,
     /// Number of findings that this judge reported. The session reports other findings itself, as events.
     findings: u64,
@@ -39,8 +39,8 @@ impl<'l> Judge<'l> {
         own.saturating_sub(self.excused).saturating_add(self.findings)
     }
 
-    /// Returns an event as the command reports it. The session's findings may not count, because the world ignores
-    /// the property or a fault explains the finding. Such a finding becomes an effect.
+    /// Returns an event as the command reports it. The session's findings may not count, because the world ignores the
+    /// property or a fault explains the finding. Such a finding becomes an ordinary event ([`What::Effect`]).
     pub(super) fn worded<'e>(&self, event: &'e Event) -> Cow<'e, Event> {
         let What::Finding { text, .. } = &event.what else { return Cow::Borrowed(event) };
         if !self.witness.excuses(event) {

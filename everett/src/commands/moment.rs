@@ -104,8 +104,8 @@ struct Record<'a> {
     moment: &'a str,
     seed: Seed,
     vtime_ns: u64,
-    /// Number of memory pages and disk blocks that differ from *ready*. `distinct_pages` counts how many different
-    /// contents they have.
+    /// Number of memory pages and disk blocks that differ from *ready*, the moment when all services are up.
+    /// `distinct_pages` counts how many different contents they have.
     pages: u64,
     distinct_pages: u64,
     file_bytes: u64,
@@ -185,7 +185,8 @@ fn run_to(
     interrupt: &Interrupt,
 ) -> anyhow::Result<Stored> {
     let bar = RunBar::new(ui, at_ns);
-    // The root moment lies a nanosecond after *ready*: the machine stops after the instruction that reported it.
+    // The root moment, from which all branches fork, lies a nanosecond after *ready*: the machine stops only after the
+    // instruction that reported *ready*.
     let root_ns = booted.ready.moment.vtime();
     let ready_ns = booted.ready.session.ready_ns().unwrap_or(root_ns);
     let end_ns = ready_ns.saturating_add(at_ns).max(root_ns);

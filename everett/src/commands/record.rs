@@ -65,8 +65,9 @@ impl<'f> Job<'f> {
     }
 }
 
-/// Chooses branches without a finding to record: those that were the first to reach the most points of coverage.
-/// Skips `covered` branches, whose lines are part of another recording, and adds to them.
+/// Chooses branches without a finding to record: those that were the first to reach the most points of coverage. Skips
+/// branches in `covered`, whose lines are part of another recording. Adds the chosen branches and their ancestors to
+/// `covered`.
 fn interesting(branches: &Branches, covered: &mut BTreeSet<u64>) -> Vec<u64> {
     let mut all: Vec<(Reverse<u64>, u64)> = (0..)
         .zip(&branches.all)
@@ -354,7 +355,8 @@ mod tests {
         }
     }
 
-    /// The branches with the most new points are recorded: one per timeline, and at most one of 32 branches.
+    /// The branches with the most new points are recorded: at most one per timeline, and one for each 32 branches of
+    /// the exploration.
     #[test]
     fn interesting_branches_are_on_timelines_of_their_own() {
         let all =

@@ -37,7 +37,7 @@ pub(super) struct Reporter<'a> {
     consoles: Vec<VecDeque<Vec<u8>>>,
     /// Duration of the workload, in nanoseconds of vtime. `None` if the workload runs until it is done.
     duration_ns: Option<u64>,
-    /// Names of the drivers with `repeat = true`. Their starts and ends are not printed, because each round prints
+    /// Names of the drivers with `repeat = true`. Their starts and ends are not printed, because each repetition prints
     /// output anyway.
     repeated: Vec<String>,
     pub(super) faults: FaultCounts,
@@ -189,7 +189,8 @@ impl Watch for Reporter<'_> {
     }
 
     fn booting(&mut self, timeline: &mut Timeline) {
-        // The reporter prints the lines of services and their ends itself, so the notes of the boot are dropped.
+        // The reporter prints the lines of services and their ends itself, so the boot's own notes about services that
+        // end again and again are dropped.
         timeline.take_boot_notes();
         self.bar.boot(timeline.icount(), &|| timeline.boot_state());
     }

@@ -1,5 +1,5 @@
-//! Trial boot: one machine of a draft runs a script. It tells `everett init` what a package installs, or at which
-//! port a server listens.
+//! Trial boot: one machine of a draft, i.e. of the world file that `everett init` is about to write, runs a script. It
+//! tells `everett init` what a package installs, or at which port a server listens.
 
 use std::path::Path;
 
@@ -46,8 +46,8 @@ pub(super) struct TrialBoot {
 /// Boots the first machine of `world`, and runs `argv` when the machine is ready.
 ///
 /// # Errors
-/// Returns a one-line error if the image cannot be built, if a file of the node is refused, or if `interrupt` is
-/// raised.
+/// Returns a one-line error if the image cannot be built, if the guest refuses a file of the node, or if
+/// `interrupt` is raised.
 pub(super) fn run(ui: &Ui, world: &World, argv: &[&str], interrupt: &Interrupt) -> anyhow::Result<TrialBoot> {
     // The lock of an image lies beside the world file. The trial uses a temporary folder, because the world file is
     // not written yet.

@@ -109,7 +109,8 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     common::announce_engine(ui, &engine)?;
     let failed = prepared.start_as_asked(ui, &args.timeline, Some(args.duration_ns), &interrupt)?;
     if let Some(failed) = failed {
-        // `--cold` would start runs at power-on and compare boots that fail.
+        // The failed boot is an error here. To compare failing boots, the operator starts the runs at power-on with
+        // `--cold`.
         return Err(failed.error.into());
     }
     prepared.apply_faults(ui, plan, &interrupt)?;

@@ -90,8 +90,8 @@ impl RunBar {
 /// Progress of an exploration.
 pub struct ExploreBar {
     bar: ProgressBar,
-    /// Budget of host time, in seconds, which the bar then measures. Without one the bar measures branches, if their
-    /// number is limited.
+    /// Budget of host time, in seconds. If there is one, the bar measures host time. Otherwise the bar measures
+    /// branches, if their number is limited.
     budget_s: Option<f64>,
     branches: Option<u64>,
 }
@@ -169,7 +169,7 @@ impl ShrinkBar {
         ShrinkBar { bar, clock: Stopwatch::start(), budget_ns }
     }
 
-    /// Shows the progress of the current round.
+    /// Shows the progress of the current round, i.e. of a list of plans that shrinking tries.
     pub fn at(&self, progress: &ShrinkProgress) {
         self.bar.set_length(progress.round as u64);
         self.bar.set_position(progress.tried as u64);

@@ -42,7 +42,7 @@ fn a_package_becomes_a_world_and_the_next_commands_are_told() {
         said,
         "world.toml: a world of one machine: memcached\nnext:\n    everett run\n    everett explore --budget 10m\n"
     );
-    // Redis's draft has a client that never ends, so the suggested run has a duration.
+    // The world file for Redis has a client that never ends, so the suggested run has a duration.
     let said = fine(folder.path(), &["init", "redis-server", "--nodes", "2", "-o", "my world.toml"]);
     assert_eq!(
         said,

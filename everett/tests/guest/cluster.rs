@@ -57,8 +57,8 @@ fn nodes_talk_and_the_world_repeats() {
     let counts: Vec<u64> = lines(&events, "count").iter().filter_map(|line| line.parse().ok()).collect();
     assert!(counts.len() > 3 && counts.is_sorted(), "{counts:?}");
 
-    // The timeline stays the same with small caches and random flushes, and if it runs in pieces that are stored in
-    // between.
+    // The timeline stays the same with small caches and random flushes, and if it runs in pieces and is stored and
+    // restored between them.
     let options = EngineOptions {
         caches: CacheConfig { tlb_entries: 64, block_entries: 4096, ..CacheConfig::default() },
         flushes: Some(FlushSchedule { interval: 500_000, seed: 3 }),
@@ -72,7 +72,8 @@ fn nodes_talk_and_the_world_repeats() {
     let (mut stored, mut told, mut step) = (Vec::new(), Vec::new(), 0);
     while timeline.vtime() < end_ns {
         step += 1;
-        // The step is not a multiple of a round. So some stops are in the middle of a round, with frames in flight.
+        // The step is not a multiple of a round, i.e. of the vtime that nodes run between two exchanges of frames. So
+        // some stops are in the middle of a round, with frames in flight.
         timeline.run(&Until::vtime((timeline.vtime() + 9_999_991).min(end_ns)));
         told.append(&mut timeline.take_events());
         if step % 7 == 0 {

@@ -107,7 +107,7 @@ fn a_timeline_in_a_thousand_pieces_is_the_same() {
     let end_ns = whole.machine(0).vtime();
 
     // Stops at random places, by vtime and by instruction count. At each stop it takes a digest and replaces the
-    // session by its stored form.
+    // session (all state outside the machines) by its stored form.
     let mut pieces = launcher.start(Seed::new(4)).unwrap();
     pieces.end_after(350 * MS);
     let mut random = 12_345u64;
@@ -186,12 +186,13 @@ fn a_lost_lapic_bit_is_found() {
 
 #[test]
 fn a_stale_translation_is_found() {
-    // Starts at power-on. From *ready*, the leak would crash the guest at once, in the same way in every run.
+    // Starts at power-on. From *ready* (all services are up), the leak would crash the guest at once, in the same way
+    // in every run.
     planted("tlb", "2", &["--cold"]);
 }
 
-/// Restarts that plant a leak only in cold restarts. The reported instruction count must cover the node's whole life,
-/// although each restarted machine counts from zero.
+/// Implementation of [`Restarts`] that plants a leak only in cold restarts, i.e. in boots from power-on. The reported
+/// instruction count must cover the node's whole life, although each restarted machine counts from zero.
 struct Leaky(Nodes);
 
 impl Restarts for Leaky {
@@ -210,7 +211,7 @@ impl Restarts for Leaky {
     }
 }
 
-/// Restarts that record the cache sizes of restarted engines.
+/// Implementation of [`Restarts`] that records the cache sizes of restarted engines.
 struct Watched(Nodes, Mutex<Vec<CacheConfig>>);
 
 impl Restarts for Watched {

@@ -396,8 +396,8 @@ fn a_killed_exploration_continues_as_if_it_had_not_been_killed() {
     let arguments = explore(&killed, "2");
     let records = || Reading::open(Path::new(&killed)).map_or(0, |reading| reading.len());
     for wanted in [3, 14, 25] {
-        // The test kills the process at this record or later. However slow the test is, the process cannot get past
-        // the held branch.
+        // The test kills the process at this record or later. However slow the test is, the process does not begin the
+        // branch `held` (`--hold-from`), so it cannot end first.
         let held = wanted + HELD_LATER;
         let hold = ["--hold-from".to_owned(), held.to_string()];
         let mut child = place.spawn(&refs(&[&arguments[..], &hold].concat()));

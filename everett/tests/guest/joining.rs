@@ -1,4 +1,5 @@
-//! What happens before *ready*: files with owners and modes, and services that open their port before they answer.
+//! The boot before *ready* (all services are up): files with owners and modes, and services that open their port before
+//! they answer.
 
 use everett_session::machines::memory;
 use everett_session::world::conversation::Phase;

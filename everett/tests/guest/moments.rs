@@ -1,5 +1,5 @@
-//! The two moments of a boot that Everett stores. At the restart point, disks and network cards have no driver yet.
-//! The other moment is *ready*, which is the same under every seed.
+//! The two moments of a boot that Everett stores. At the restart point, disks and network cards have no driver yet. The
+//! other moment is *ready*, when all services are up. It is the same under every seed.
 
 use everett_guest_image::configure::Step;
 use everett_protocol::{Bytes, Exec, Operation};

@@ -59,7 +59,7 @@ pub(crate) fn booted() -> &'static Booted {
     booted
 }
 
-/// Returns a launcher of the test world that starts timelines at *ready*.
+/// Returns a launcher of the test world that starts timelines at *ready* (all services are up).
 pub(crate) fn launcher(options: EngineOptions) -> Launcher {
     Launcher { from: Some(Arc::clone(&booted().ready)), ..cold_launcher(options) }
 }

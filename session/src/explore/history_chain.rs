@@ -1,4 +1,5 @@
-//! History lines up to a moment, as a chain of segments. Children of a moment share the segments before it.
+//! History lines (reports of operations by clients, which Everett judges) up to a moment, as a chain of segments.
+//! Children of a moment share the segments before it.
 //!
 //! **Invariant.** The memory of a chain's lines is at most [`HISTORY_BYTES_MAX`]. Later lines are dropped, and the
 //! chain has the vtime of the first dropped line.
@@ -28,8 +29,8 @@ struct HistorySegment {
 }
 
 impl Drop for HistorySegment {
-    /// Drops the segments before this one in a loop. Recursion would overflow the stack, because a path can have
-    /// thousands.
+    /// Drops the segments before this one in a loop. Recursion would overflow the stack, because a chain can have
+    /// thousands of segments.
     fn drop(&mut self) {
         let mut next = self.before.0.take();
         while let Some(mut segment) = next.and_then(Arc::into_inner) {

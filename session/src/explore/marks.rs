@@ -7,7 +7,7 @@ use super::path_runner::Marks;
 /// Length of a recorded digest, in bytes. Eight bytes are enough to find the vtime at which a replay leaves the trail.
 const SHORT_BYTES: usize = 8;
 
-/// Returns one digest over all marks, as hexadecimal digits.
+/// Returns one digest over all marks (digests along a branch), as hexadecimal digits.
 #[must_use]
 pub fn digest(marks: &Marks) -> String {
     let mut hasher = blake3::Hasher::new_derive_key("everett marks of a branch");

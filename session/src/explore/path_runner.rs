@@ -52,7 +52,8 @@ pub struct Branch {
     pub marks: Marks,
     /// Observations of the witness.
     pub testimony: Testimony,
-    /// Counts of test commands on this branch. If checks ran, they include the last commands.
+    /// Counts of test commands on this branch. If checks ran, the counts include the `eventually_` or `finally_`
+    /// commands after the workload.
     pub commands: Tally,
     /// Counts of the history, if the world declares one.
     pub history: Option<HistoryCount>,
@@ -139,7 +140,7 @@ impl Failed {
     }
 }
 
-/// Timeline that can go to any branch of the tree.
+/// Runner with its own machines, whose timeline can be moved to any branch of the tree.
 pub struct PathRunner<'s> {
     setting: &'s Setting,
     timeline: Timeline,
@@ -188,7 +189,7 @@ impl<'s> PathRunner<'s> {
     }
 
     /// Runs a future: a branch with its own plan and end. `from` can be a moment at any vtime. Up to the fork, `plan`
-    /// must equal the plan of this moment.
+    /// must equal the plan under which `from` was taken.
     ///
     /// # Errors
     /// See [`PathRunner::branch`].
@@ -303,7 +304,7 @@ impl<'s> PathRunner<'s> {
         Ok(branches)
     }
 
-    /// Begins the timeline at the root moment, as the child `fork` if there is one.
+    /// Begins the timeline at the root moment, and takes `fork` there if there is one.
     fn begin(&mut self, fork: Option<Fork>, plan: &Plan) -> anyhow::Result<()> {
         let clock = CpuClock::start();
         let ready = &self.setting.ready;
@@ -357,8 +358,8 @@ impl<'s> PathRunner<'s> {
         self.mark_end(watch)?;
         let open = end.open && broken.is_none();
         let checks = aim == Aim::Whole && end.checked && broken.is_none();
-        // The memory is taken for every aim, because taking it ends records of several lines. All later branches thus
-        // inherit the same state.
+        // The observer state is taken for every aim, because taking it ends unfinished log records of several lines. So
+        // later branches inherit the same state, whichever aim this branch ran for.
         let memory = witness.memory();
         let mut history = None;
         if aim == Aim::Whole && !checks {

@@ -46,7 +46,7 @@ pub struct Regression {
     pub seed: Seed,
     /// Forks of the timeline.
     pub path: Path,
-    /// Duration of the workload after *ready*, in nanoseconds of vtime.
+    /// Duration of the workload after *ready* (all services are up), in nanoseconds of vtime.
     pub for_ns: u64,
     /// True if checks follow the workload.
     pub checked: bool,

@@ -28,7 +28,7 @@ impl Recorded {
         let mut until_ns = u64::MAX;
         let mut next = Some(record.clone());
         while let Some(record) = next {
-            // Marks after the fork belong to the ancestor's checks, which are not on this path.
+            // Digests after the fork belong to the ancestor's checks, which are not on this path.
             let of_way = record.marks.iter().filter(|(at, _)| *at <= until_ns);
             marks.extend(of_way.map(|(at, digest)| (*at, digest.clone())));
             until_ns = record.path.forks().last().map_or(0, |fork| fork.vtime_ns);

@@ -24,7 +24,7 @@ use crate::world::timeline::restart_point::RestartPoint;
 
 /// A booted world, and the way in which it is explored and judged.
 pub struct Setting {
-    /// Launcher of timelines that start at *ready*.
+    /// Launcher of timelines that start at *ready*, when all services are up.
     pub launcher: Launcher,
     /// Moment at *ready*, the root of all timelines.
     pub ready: Arc<Stored>,

@@ -43,7 +43,7 @@ pub struct Inherited {
     pub judge: JudgeState,
     /// History lines so far.
     pub chain: HistoryChain,
-    /// Vtimes and plan numbers of the last faults.
+    /// Vtimes of the last faults that began, each with the fault's number in the plan.
     begun: VecDeque<(u64, u32)>,
     /// Active faults with an end, by plan number: kind, and indices of the affected nodes.
     lasting: BTreeMap<u32, (String, Vec<u16>)>,
@@ -223,7 +223,7 @@ impl<'s> Witness<'s> {
         self.hits();
     }
 
-    /// Returns the state that a child inherits. Records of several lines end here.
+    /// Returns the state that a child inherits. Unfinished log records of several lines end here.
     pub fn memory(&mut self) -> Inherited {
         self.judge.end_records();
         self.hits();
@@ -359,7 +359,7 @@ impl<'s> Witness<'s> {
             Ok(sdk::SdkLine::Event { name, details }) => {
                 self.log(vtime_ns, node, text.len(), || Shown::Sdk { name, details });
             }
-            // The conversation has already reported invalid lines.
+            // Everett reported invalid lines when it received them (`world/conversation/sdk.rs`).
             Ok(_) | Err(_) => {}
         }
     }

@@ -267,7 +267,8 @@ impl<'s> WorkerPool<'s> {
     }
 }
 
-/// Reports a worker's panic as the result of its branch. Otherwise the leader would wait for the branch forever.
+/// Reports a worker's panic as the result of its branch. Otherwise the leader, i.e. the thread that chooses branches,
+/// would wait for the branch forever.
 struct PanicReport<'r> {
     number: u64,
     results: &'r Sender<Done>,

@@ -13,7 +13,8 @@
 //! images/DIGEST     files of images, if the operator exported them
 //! ```
 //!
-//! Not here: the archive (`everett_finding_file`), and reading a sealed world (`everett_world_file::seal`).
+//! Not here: the archive (`everett_finding_file`), and reading a sealed world, i.e. an unpacked one
+//! (`everett_world_file::seal`).
 //!
 //! **Invariants.** An unpacked world reads no host file outside of its folder. Files of images are stored under their
 //! digests, so they cannot replace other files in the cache. A finding file has no moments, because Everett could not

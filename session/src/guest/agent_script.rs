@@ -23,7 +23,8 @@ const NS_PER_S: u64 = 1_000_000_000;
 pub struct AgentScript {
     /// Name of the node.
     pub node: String,
-    /// First request. It prepares the machine up to the restart point.
+    /// First request. It prepares the machine up to the restart point, from which a node starts again after a power
+    /// loss.
     pub mount: protocol::Mount,
     /// `CLOCK_REALTIME` at vtime 0, in seconds since 1970.
     pub epoch_unix_s: u64,
@@ -59,8 +60,8 @@ pub struct AgentScript {
     pub template: Option<String>,
     /// The SDK in this node, if the world file has the section `[sdk]`.
     pub sdk: Option<Sdk>,
-    /// Pause before the last commands and the checks, in nanoseconds of vtime. During the pause the world runs without
-    /// drivers and faults.
+    /// Pause after the workload, before the `eventually_` or `finally_` commands of the test template and the checks,
+    /// in nanoseconds of vtime. During the pause the world runs without drivers and faults.
     pub settle_ns: u64,
 }
 
@@ -358,7 +359,8 @@ fn service(service: &world_file::Service) -> protocol::Service {
             world_file::Restart::OnFailure => protocol::Restart::OnFailure { delay_ms },
             world_file::Restart::Always => protocol::Restart::Always { delay_ms },
         },
-        // Without a history port, a service runs as it would on any other machine.
+        // A service gets no history port (through which drivers and checks report operations), so it runs as on any
+        // other machine.
         history: false,
     }
 }
@@ -397,7 +399,7 @@ fn output_file() -> protocol::PutFile {
     }
 }
 
-/// Returns the service that runs the command `name` of a test template once. `plan` is the script of its node.
+/// Returns the service that runs the command `name` of a test template once. `plan` is the agent script of the node.
 #[must_use]
 pub fn test_command(service: String, plan: &AgentScript, name: &str) -> protocol::Service {
     let folder = plan.template.as_deref().unwrap_or_default();

@@ -18,8 +18,8 @@ const STEP_BYTES: u64 = 1 << 20;
 /// and the kernel's working memory. The initramfs counts twice because its unpacked copy needs about as much memory
 /// again.
 ///
-/// Returns `None` if a file cannot be read, if the kernel is not one, or if the sum overflows. The error then appears
-/// when the machine is created.
+/// Returns `None` if a file cannot be read, if the kernel's file holds no kernel, or if the sum overflows. The error
+/// then appears when the machine is created.
 #[must_use]
 pub fn least_bytes(files: &BootFiles) -> Option<u64> {
     let kernel = Kernel::parse(file::read(&files.kernel, RAM_BYTES_MAX).ok()?).ok()?;

@@ -43,7 +43,7 @@ pub enum Wanted {
     Both,
 }
 
-/// A boot that failed. The timeline is at the vtime at which the failure was certain.
+/// A boot that failed. Its timeline has stopped at the vtime at which the failure became certain.
 pub struct FailedBoot {
     /// Node, reason and last lines of output.
     pub error: BootError,
@@ -55,7 +55,7 @@ pub struct FailedBoot {
 }
 
 impl FailedBoot {
-    /// Returns the timeline under `seed`. It reports the boot's events and console output again.
+    /// Returns the timeline under `seed`. The timeline reports the boot's events and console output again.
     #[must_use]
     pub fn into_timeline(self, seed: Seed) -> Timeline {
         let FailedBoot { mut timeline, events, consoles, .. } = self;

@@ -1,7 +1,8 @@
 //! Leak probability that a number of clean runs rules out.
 //!
-//! If a leak shows in a run with probability p, then n runs miss it with probability (1-p)^n. After n clean runs, p is
-//! therefore less than 1 - (1-c)^(1/n) at confidence c. Five runs still miss a leak of 1 % in 95 of 100 cases.
+//! A leak is a dependence of runs on the host. If a leak shows in a run with probability p, then n runs miss it with
+//! probability (1-p)^n. After n clean runs, p is therefore less than 1 - (1-c)^(1/n) at confidence c. Five runs still
+//! miss a leak of 1 % in 95 of 100 cases.
 
 use everett_explorer::coverage::statistics::probability_below;
 

@@ -66,8 +66,8 @@ pub enum Ended {
     Cut,
 }
 
-/// Runs `timeline` to *ready*, then for `duration_ns` of vtime, and then runs its checks. A machine that does not
-/// become ready ends the timeline with a finding. The run ends at a point of the trail.
+/// Runs `timeline` to *ready* (all services are up), then for `duration_ns` of vtime, and then runs its checks. A
+/// machine that does not become ready ends the timeline with a finding. The run ends at a point of the trail.
 ///
 /// # Errors
 /// Returns an error if the observer fails, if the timeline has no seed, or if an agent refused a file before *ready*

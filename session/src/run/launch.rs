@@ -35,7 +35,7 @@ pub enum LaunchError {
     /// The configuration of the wire is invalid.
     #[error("the network")]
     Wire(#[from] ConfigError),
-    /// The session of the stored moment is invalid.
+    /// The session of the stored moment, i.e. the state outside its world, is invalid.
     #[error(transparent)]
     Session(#[from] StateError),
     /// The stored moment's timeline has another seed.
@@ -110,7 +110,8 @@ impl Launcher {
         Ok(())
     }
 
-    /// Starts a timeline at the launcher's moment, or at power-on. It begins under `seed` when it is ready.
+    /// Starts a timeline at the launcher's moment, or at power-on without one. The timeline begins under `seed` when
+    /// all services are ready.
     ///
     /// # Errors
     /// Returns an error if a file cannot be read or is invalid, or if the moment's timeline has another seed or fault
@@ -174,7 +175,8 @@ impl Launcher {
         Ok(())
     }
 
-    /// Starts the world at power-on. The timeline is the same for all seeds and waits at *ready* for its seed.
+    /// Starts the world at power-on. The timeline is the same for all seeds up to *ready*, when all services are up,
+    /// and waits there for its seed.
     ///
     /// # Errors
     /// Returns an error if a file cannot be read or is invalid, or if a node has too little memory for its image.

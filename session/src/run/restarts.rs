@@ -1,4 +1,4 @@
-//! Restarts of nodes after a power loss, from stored restart points or at power-on.
+//! Restarts of nodes after a power loss: from stored restart points (the kernel and the agent are up) or at power-on.
 
 use std::sync::Arc;
 

@@ -39,7 +39,7 @@ pub struct Job {
     pub launcher: Launcher,
     /// Seed of all runs.
     pub seed: Seed,
-    /// Duration of the workload after *ready*, in nanoseconds of vtime.
+    /// Duration of the workload after *ready* (all services are up), in nanoseconds of vtime.
     pub duration_ns: u64,
     /// Number of runs.
     pub runs: u32,
@@ -52,7 +52,7 @@ pub struct Job {
 pub struct RunResult {
     /// Number of the run, from 0.
     pub run: u32,
-    /// Digest of its trail.
+    /// Digest of the run's trail.
     pub trail: Digest,
     /// Number of points in the trail.
     pub points: usize,
@@ -157,7 +157,7 @@ impl Job {
     }
 
     fn work(&self, shared: &Shared<'_>) -> anyhow::Result<()> {
-        // A timeline with the default cache sizes is reused for the worker's next run, as in explorations.
+        // A timeline with the default cache sizes is reused for the worker's next run, as explorations reuse machines.
         let mut kept: Option<Timeline> = None;
         while !shared.stopped() {
             let run = shared.next_run.fetch_add(1, Ordering::Relaxed);

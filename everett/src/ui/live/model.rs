@@ -40,9 +40,9 @@ pub(super) struct About {
     pub(super) branches: Option<u64>,
     /// Memory for moments, in bytes.
     pub(super) memory_bytes: u64,
-    /// Vtime of the root moment, in nanoseconds.
+    /// Vtime of the root moment, from which all branches fork, in nanoseconds.
     pub(super) root_ns: u64,
-    /// Number of branches on a timeline that reaches the horizon.
+    /// Number of branches on a timeline that reaches the horizon, i.e. the end of the explored vtime.
     pub(super) depth_max: u64,
     /// True if results may depend on the host.
     pub(super) inexact: bool,

@@ -292,7 +292,7 @@ fn a_disk_that_is_nearly_full_is_marked() {
         buffer[(x, y)].fg
     };
     assert_eq!(colour(&model), Color::Reset);
-    // A run directory is small at first, so that less than 640 MiB are little for any.
+    // The mark appears if the free space is less than ten times the run directory, which counts as at least 64 MiB.
     model.disk.free_bytes = 640 << 20;
     assert_eq!(colour(&model), Color::Reset);
     model.disk.free_bytes -= 1;
@@ -318,7 +318,7 @@ fn the_facts_of_an_exploration_come_from_its_header_and_limits() {
     assert_eq!((limited.branches, limited.budget_s), (Some(40), Some(1.5)));
     assert_eq!((limited.world.as_str(), limited.run.as_str()), ("redis", "the run"));
     assert_eq!((limited.seed, limited.memory_bytes, limited.root_ns), (Seed::new(5), 9, 7));
-    // The fourth branch of a timeline is shorter than the others.
+    // A timeline has four branches, because the horizon of 1000 ns takes three segments of 300 ns and a shorter one.
     assert_eq!((limited.depth_max, limited.inexact), (4, true));
 }
 

@@ -1,5 +1,5 @@
-//! Boots drafts that `everett init` makes from an image and from a compose file. `everett/tests/guest/drafts.rs` does
-//! the same for packages.
+//! Boots the first world files (drafts) that `everett init` makes from an image and from a compose file.
+//! `everett/tests/guest/drafts.rs` does the same for packages.
 
 use std::fs;
 use std::path::Path;

@@ -73,7 +73,7 @@ fn launcher_of(file: &Path) -> Launcher {
     }
 }
 
-/// Runs a world for `duration_ns` of vtime from *ready*. Returns its events.
+/// Runs a world for `duration_ns` of vtime from *ready* (all services are up). Returns its events.
 fn run(folder: &Path, text: &str, duration_ns: u64) -> Vec<Event> {
     run_to_end(&mut launcher(folder, text).start(Seed::new(1)).unwrap(), duration_ns).1
 }

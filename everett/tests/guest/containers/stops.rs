@@ -109,7 +109,7 @@ x-everett:
   images: { i: 'oci:layout:it' }
 ";
 
-/// Vtime of the restarts after *ready*, in milliseconds.
+/// Vtime of the restarts after *ready* (all services are up), in milliseconds.
 const AT_MS: u64 = 1_000;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Quiet periods, lines in files, and setups that complete late or never.
+//! Quiet periods (times without faults that programs request), lines in files, and setups that complete late or never.
 
 use std::path::Path;
 

@@ -16,7 +16,7 @@ use crate::run::edges::table::Names;
 
 /// Longest interval for which code is collected, in nanoseconds of vtime.
 pub(super) const INTERVAL_NS_MAX: u64 = 100_000_000;
-/// Time before the interval in which executed code is excluded, in nanoseconds of vtime.
+/// Length of the time before the interval, in nanoseconds of vtime. Code that also runs in this time is left out.
 pub(super) const BEFORE_NS: u64 = 50_000_000;
 
 /// Returns the functions that a path's timeline executes between `from_ns` and `to_ns`, but not between the moment

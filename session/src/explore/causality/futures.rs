@@ -111,7 +111,7 @@ impl<'s> Runners<'s> {
         while self.idle.len() < self.workers.min(futures.len()) {
             match PathRunner::new(self.setting) {
                 Ok(runner) => self.idle.push(runner),
-                // The host has no machines for more workers.
+                // The host cannot provide machines for more workers, so the existing ones do the work.
                 Err(_) if !self.idle.is_empty() => self.workers = self.idle.len(),
                 Err(error) => return Err(error),
             }

@@ -9,7 +9,8 @@
 //! Not here: the choice of vtimes, and statistics (`everett_explorer::causality`).
 //!
 //! **Invariants.**
-//! - The result of a future is a function of the setting, the finding's path, the vtime of its fork and its number.
+//! - The result of a future is a function of the setting (booted world, seed, properties), the finding's path, the
+//!   vtime of its fork and its number.
 //! - The result after n futures does not depend on the number of workers. Of an interrupted batch, only the futures
 //!   before the first missing result count.
 
@@ -187,7 +188,8 @@ impl<'s, 'w> Work<'s, 'w> {
         ending: &'w Ending<'w>,
         steps: Steps,
     ) -> anyhow::Result<Work<'s, 'w>> {
-        // If checks made the finding, the deciding step lies before their beginning or in the checks themselves.
+        // Futures start at the latest where the last branch ends, before its checks. If the checks made the finding, a
+        // later step cannot be tried.
         let last_ns = end.at_ns.min(finding.hit.vtime_ns.saturating_sub(1)).max(setting.root_ns);
         let cuts = Cuts::new(setting.root_ns, last_ns, steps.times(last_ns));
         Ok(Work {
@@ -205,7 +207,7 @@ impl<'s, 'w> Work<'s, 'w> {
         })
     }
 
-    /// Runs a batch. The search gets the results before the first missing one.
+    /// Runs a batch of futures. The search gets the results before the first missing one.
     fn batch(&mut self, batch: &[search::Ask], onlooker: &mut dyn Onlooker) -> anyhow::Result<()> {
         let stop = || self.ending.why().is_some();
         let places = batch.iter().map(|ask| self.cuts.at(ask.cut));
@@ -236,7 +238,8 @@ impl<'s, 'w> Work<'s, 'w> {
         error.map_or(Ok(()), Err)
     }
 
-    /// Adds the code that ran in the interval of the jump, if the interval is short.
+    /// Adds the code that ran in the interval of the jump, i.e. where the finding became likely, if the interval is
+    /// short.
     fn code(&mut self, result: &mut Causality) -> anyhow::Result<()> {
         let Some(jump) = &mut result.jump else { return Ok(()) };
         let (from_ns, to_ns) = (jump.from_ns, jump.to_ns.min(self.cuts.at(self.cuts.last())));

@@ -1,4 +1,5 @@
-//! The conversation from the agent's first message to the beginning of the timeline under its seed.
+//! Everett's conversation with a guest's agent, from the agent's first message to the beginning of the timeline under
+//! its seed.
 
 use everett_explorer::property::builtin;
 use everett_input::units::show_duration_ns;
@@ -124,8 +125,8 @@ impl Conversation {
         }
     }
 
-    /// Takes the next step of the join: writes the file with this index. After the last file, starts the collector of
-    /// SDK lines or goes on to the services.
+    /// Takes the next step of the setup after the restart point: writes the file with the index `files`. After the last
+    /// file, starts the collector of SDK lines or goes on to the services.
     pub(super) fn put_next(&mut self, files: usize, vtime_ns: u64) {
         if self.at.phase != Phase::Joining {
             return;
@@ -178,7 +179,7 @@ impl Conversation {
         self.at.services_started || self.at.phase >= Phase::Ready && self.at.phase < Phase::Broken
     }
 
-    /// Starts the services. With `jobs_done`, a node with jobs starts none.
+    /// Starts the services. If `jobs_done` is true, a node with jobs (services that run once) starts no services.
     pub fn start_services(&mut self, jobs_done: bool, vtime_ns: u64) {
         let is_done = jobs_done && !self.plan.jobs.is_empty();
         let services = if is_done { Vec::new() } else { self.plan.services.clone() };
@@ -199,7 +200,7 @@ impl Conversation {
         }
     }
 
-    /// Requests the list of test commands. A machine without a test template is ready.
+    /// Requests the list of test commands. A machine without a test template is ready at once.
     fn list(&mut self, vtime_ns: u64) {
         match self.plan.template.clone() {
             None => self.ready(vtime_ns),
@@ -237,8 +238,8 @@ impl Conversation {
         }
     }
 
-    /// Handles a service that failed to become ready. Before *ready* this breaks the conversation, later it is a
-    /// finding.
+    /// Handles a service that failed to become ready. Before all services are ready this breaks the conversation, later
+    /// it is a finding.
     pub(super) fn service_not_ready(&mut self, service: &str, why: &str, vtime_ns: u64) {
         self.restart_is_over(service, vtime_ns);
         self.goes_down(service, vtime_ns);

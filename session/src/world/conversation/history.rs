@@ -1,8 +1,8 @@
-//! Lines that programs in a guest write to the history port.
+//! Lines that programs in a guest write to the history port, to report the operations of clients.
 //!
-//! The agent passes the port to drivers and checks and does not read their lines. This module therefore bounds the size
-//! of the lines in each interval of vtime. Exceeding the bound breaks the conversation, because a history with gaps
-//! cannot be judged.
+//! The agent passes the port to drivers and checks and does not read their lines. So the agent cannot bound them, and
+//! this module bounds the size of the lines in each interval of vtime. Exceeding the bound breaks the conversation,
+//! because a history with gaps cannot be judged.
 //!
 //! **Invariant.** The events are a function of the bytes and the vtimes of their writes. The vtime at which Everett
 //! takes them does not matter.

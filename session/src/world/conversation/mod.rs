@@ -1,12 +1,12 @@
 //! Everett's end of a conversation with a guest's agent.
 //!
 //! The conversation is a state machine without input and output. It receives bytes from the guest's ports with their
-//! vtimes, and returns bytes for the control port and events. It reads no clock and draws no random numbers, so its
-//! answers and their vtimes are a function of its inputs.
+//! vtimes, and returns bytes for the control port and events. It reads no clock and draws no random numbers, so only
+//! the received bytes, the calls below and their vtimes decide what it sends and when.
 //!
-//! The conversation pauses at the restart point until its owner calls [`Conversation::join`]. It pauses again when the
-//! services are ready, until [`Conversation::begin`]. A moment stored at a pause can be continued many times. If the
-//! services wait for other nodes, the conversation also pauses before they start, until
+//! The conversation pauses at the restart point until its owner, a timeline, calls [`Conversation::join`]. It pauses
+//! again when the services are ready, until [`Conversation::begin`]. A moment stored at a pause can be continued many
+//! times. If the services wait for other nodes, the conversation also pauses before they start, until
 //! [`Conversation::start_services`].
 //!
 //! - this file: phases, requests and answers
@@ -52,7 +52,7 @@ pub const PENDING_MAX: usize = 4096;
 /// Maximum number of commands and checks on a node whose names are remembered. The oldest name is dropped first.
 pub const COMMANDS_MAX: usize = 4096;
 
-/// Phase of a conversation. The phases are in their order.
+/// Phase of a conversation. The phases are in the order in which they occur.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Phase {
     /// The agent has sent no message.
@@ -109,7 +109,7 @@ enum Purpose {
     Again(String),
 }
 
-/// Everett's end of a conversation.
+/// Everett's end of a conversation with a guest's agent.
 #[derive(Debug)]
 pub struct Conversation {
     plan: AgentScript,
@@ -447,7 +447,7 @@ impl Conversation {
                 self.not_done(vtime_ns, message);
             }
             Purpose::Driver(index) => self.driver_refused(index, message, vtime_ns),
-            // The driver or command had just ended by itself.
+            // The agent refused to stop a driver or command that had just ended by itself.
             Purpose::StopDriver => {}
             Purpose::TestCommand(run) => self.command_refused(run, message, vtime_ns),
             Purpose::Check(index) => self.check_refused(index, message, vtime_ns),

@@ -9,8 +9,9 @@
 //!             saved/TIMELINES/NAME.moment   a moment that the operator saved, as differences from ready
 //! ```
 //!
-//! When Everett reads *ready*, it puts the memory of each node into a base in this process' memory. Machines map their
-//! RAM from the base. The digest of the base equals the digest of a base file with the same pages.
+//! When Everett reads *ready*, it puts the memory of each node into a base: read-only pages in this process' memory,
+//! from which machines map their RAM. The digest of the base equals the digest of a base file on disk with the same
+//! pages.
 //!
 //! The key covers the versions of the formats, so Everett never opens the folder of another version. `everett cache
 //! prune` removes folders of other versions.
@@ -131,8 +132,8 @@ impl MomentFolder {
 
     /// Stores a boot. The caller holds the lock.
     ///
-    /// `ready` must have the memory that the boot left, without a base. `restart` must be based on the result of
-    /// [`MomentFolder::on_bases`].
+    /// `ready` must be the moment as the boot left it, not the result of [`MomentFolder::on_bases`]. `restart` must be
+    /// based on this result.
     ///
     /// # Errors
     /// Returns an error if a file cannot be written, for example on a full disk.

@@ -1,4 +1,5 @@
-//! Stored moments: worlds at a stop, with their sessions, in files.
+//! Stored moments: worlds at a stop, in files. With each world, its file has the session, i.e. the state of everything
+//! outside the world that decides how the timeline continues.
 //!
 //! - `stored`: a stored moment and its file
 //! - `recorded`: events and console output before a moment

@@ -1,4 +1,5 @@
-//! File with the restart points of all nodes. Their memory is based on the world's *ready* moment.
+//! File with the restart points of all nodes. Their memory is stored as differences from the world's *ready* moment, at
+//! which all services are up.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! The boot of a world from power-on to *ready*, and the beginning of its timeline under a seed.
+//! The boot of a world from power-on to *ready*, when all services are up, and the beginning of its timeline under a
+//! seed.
 //!
 //! Everything up to *ready* happens under the boot seed, so one boot serves all seeds. At *ready* the timeline begins
 //! under the operator's seed. The random streams of machines and wire restart, and each guest gets a new VM generation
@@ -124,7 +125,7 @@ impl Timeline {
             if self.phase() >= phase {
                 return Ok(());
             }
-            // `drive` ends its steps at the same vtimes, so both give up a boot at the same vtime.
+            // `run::drive` ends its steps at the same vtimes, so both functions give up a boot at the same vtime.
             let next_ns = self.world.vtime().saturating_add(1).next_multiple_of(STEP_NS);
             let is_mounted = |session: &NodeSession| session.conversation.phase() == Phase::Mounted;
             let wanted = |timeline: &Timeline| {
@@ -161,8 +162,8 @@ impl Timeline {
 
     /// Ends the boot with a finding if a service that the world needs ends again and again. Returns true in this case.
     ///
-    /// Call this function after [`Timeline::take_events`]. The vtimes of its calls must not depend on how the boot is
-    /// divided.
+    /// Call this function after [`Timeline::take_events`]. The vtimes of the calls must not depend on the steps in
+    /// which the caller runs the boot.
     pub fn give_up_hopeless_boot(&mut self) -> bool {
         if self.ready_ns().is_some() {
             self.boot_watch = None;
@@ -253,7 +254,7 @@ impl Timeline {
             let has_begun = self.nodes[number].place.begun.is_some();
             let is_reached = |after: &After| {
                 let mut others = self.nodes.iter().map(|session| &session.conversation);
-                // If only some nodes were started, nobody waits for the others.
+                // If only some nodes were started, no node waits for the others.
                 others.find(|other| other.plan().node == after.node).is_none_or(|other| match after.ready {
                     true => other.phase() >= Phase::Ready && other.phase() < Phase::Broken,
                     false => other.has_started(),

@@ -8,8 +8,8 @@
 //! - Nothing in the world has printed anything new for a while.
 //! - The equal ends have gone on for longer than the time limit of every readiness check.
 //!
-//! The result is a function of the events before *ready*. Moments do not store a `BootWatch`, because they lie at
-//! *ready* or later.
+//! The result is a function of the events before *ready*, when all services are up. Moments do not store a `BootWatch`,
+//! because they lie at *ready* or later.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -51,7 +51,7 @@ pub(super) struct BootWatch {
 struct Ends {
     /// Number of all ends.
     count: u32,
-    /// Number of last ends that are equal.
+    /// Number of ends in a row, up to the latest, that are equal.
     alike: u32,
     /// Vtimes of the first and last of the equal ends, in nanoseconds.
     first_ns: u64,

@@ -1,4 +1,5 @@
-//! Course of the whole world: beginning, workload, end of the workload, time to settle, last commands, checks.
+//! Course of the whole world: beginning, workload, end of the workload, time to settle, last commands (those with the
+//! prefix `eventually_` or `finally_`), checks.
 //!
 //! All vtimes here derive from the vtimes of events. The vtime at which Everett notices an event is not used, because
 //! it depends on how the run is divided.
@@ -216,7 +217,8 @@ impl Timeline {
     }
 
     fn direct_once(&mut self) {
-        // The world's vtime decides: the world stops where an action is due, but a node may be far ahead after a stall.
+        // The world's vtime decides, not a node's. The world stops where an action is due, but a single node may be far
+        // ahead.
         let now = self.world.vtime();
         match self.course.stage {
             Stage::Booting => {

@@ -1,8 +1,9 @@
 //! A running world, joined to Everett's conversations with the agents in its guests.
 //!
-//! Everett acts at two kinds of points. The first kind lies at a node, after the instruction with which its guest ended
-//! a line on its control port. The second kind is a scheduled vtime, when the whole world has reached it. Both kinds
-//! are functions of the timeline, so a run is the same however calls of [`Timeline::run`] divide it.
+//! Everett acts at two kinds of points. At a single node, it acts after the instruction with which the guest ended a
+//! line on the agent's control port or, in worlds with the SDK, on the SDK port. In the whole world, it acts at a
+//! scheduled vtime, when all nodes have reached that vtime. The timeline alone determines these points, so a run is the
+//! same however calls of [`Timeline::run`] divide it.
 //!
 //! Everett acts just before the world continues from a point, never when it arrives there. A timeline that is stored at
 //! the point ([`state`]) and continued elsewhere therefore does the same as a timeline that never stopped.
@@ -14,7 +15,7 @@
 //! - `faults`: application of a fault plan
 //! - `quiet`: periods without faults
 //! - `fork`: forks into children
-//! - `boot`: boot up to *ready*, and the beginning under a seed
+//! - `boot`: boot up to *ready* (all services are up), and from there the beginning of the timeline under a seed
 //! - `boot_watch`: detection of services that end again and again during a boot
 //! - [`restart_point`]: state from which a node restarts after a power loss
 //! - `streams`: restart of all random streams
@@ -74,7 +75,7 @@ const SDK_LINES: u8 = 1 << Port::Sdk as u8;
 /// Name under which the output of the command of [`Timeline::command_when_ready`] appears.
 pub const COMMAND: &str = "command";
 
-/// A running world with its conversations.
+/// A running world, with Everett's conversations with the agents in its guests.
 pub struct Timeline {
     world: World,
     nodes: Vec<NodeSession>,
@@ -93,7 +94,8 @@ pub struct Timeline {
     boot_watch: Option<BootWatch>,
     /// Lines about the boot for the operator that the caller has not taken yet.
     boot_notes: Vec<String>,
-    /// Instruction count and vtime in nanoseconds at which the last commands or the checks began.
+    /// Instruction count and vtime in nanoseconds at which the test template's `eventually_` or `finally_` commands
+    /// began, or the checks without these commands.
     checks_begun: Option<(u64, u64)>,
     /// True if the workload will end by itself and has not ended yet.
     until_done: bool,
@@ -249,8 +251,8 @@ impl Timeline {
         self.world
     }
 
-    /// Queues events from before the moment at which this timeline continues. [`Timeline::take_events`] returns them
-    /// first.
+    /// Queues `events`, which a timeline reported before the moment from which this timeline continues. The next
+    /// [`Timeline::take_events`] returns them before all other events.
     pub fn events_again(&mut self, events: &[Event]) {
         self.reporting.again(events);
     }
@@ -343,8 +345,9 @@ impl Timeline {
         if self.goes_on() {
             return;
         }
-        // Within a round, the world's state depends on how the run was divided. The last point therefore lies one wire
-        // latency later.
+        // Nodes run one after the other from one exchange of frames to the next. In between, the world's state depends
+        // on how calls of `run` divide the run. So the world goes on to the vtime one wire latency after the last
+        // node's, and the trail's last point lies there.
         let last = self.world.nodes().iter().map(|node| node.vtime()).max().unwrap_or(0);
         let at = last.saturating_add(self.world.wire().lookahead_ns());
         let until = WorldUntil { vtime: at, port_lines: 0, node, icount: u64::MAX, breakpoints: &[] };

@@ -65,7 +65,7 @@ pub(super) fn footer(model: &Model, width: u16, look: Look) -> Line<'static> {
     Line::from(spans)
 }
 
-/// Returns the figures of branches: speed, cost and its split.
+/// Returns the figures of branches: speed, cost, and the split of the cost by activity.
 pub(super) fn branches(model: &Model, width: usize, look: Look) -> Vec<Line<'static>> {
     let (search, spent) = (&model.progress.search, model.progress.spent);
     let per_minute = |(grown, seconds): (u64, f64)| grown as f64 * 60.0 / seconds.max(1e-9);

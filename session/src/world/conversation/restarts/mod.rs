@@ -169,7 +169,8 @@ impl Conversation {
         self.request(Purpose::Again(unit.to_owned()), Operation::Start { services }, vtime_ns);
     }
 
-    /// Returns true if `request` is the latest request of the service's restart. Other answers have no effect.
+    /// Returns true if `request` is the latest request of the service's restart. Answers to other requests have no
+    /// effect.
     pub(super) fn is_latest(&self, unit: &str, request: u64) -> bool {
         self.at.restarts.get(unit).is_some_and(|restart| restart.request == request)
     }
@@ -214,7 +215,8 @@ impl Conversation {
         match stage {
             _ if self.at.powering_off => self.restart_is_over(unit, vtime_ns),
             Stage::Asked | Stage::Killed => self.start_again(unit, vtime_ns),
-            // The agent has not read the request for the start yet, and will start the service.
+            // Everett has already sent the request to start the service. The agent has not read it yet, and will then
+            // start the service.
             Stage::Ended => {}
             Stage::Started if exited.restarting => {}
             Stage::Started => self.restart_is_over(unit, vtime_ns),

@@ -1,5 +1,5 @@
 //! Stored state of a conversation. The state lacks the agent script, which comes from the world file. It also lacks
-//! events and messages that the owner has not taken.
+//! events and messages that the owner, a timeline, has not taken.
 //!
 //! **Invariant.** A conversation that continues from a stored state sends the same requests as a conversation that was
 //! never stored. A state is checked against the agent script before use.

@@ -1,13 +1,13 @@
 //! Commands of a test template on all nodes.
 //!
-//! The composer decides when each command runs. This module passes messages from the nodes to the composer and executes
-//! its decisions. A message needs one wire latency to the composer, as to another node (see `director`). The composer
-//! receives messages ordered by vtime of arrival, then by node. Everett's own actions on a node, such as removing its
-//! power, are reported to the composer at once.
+//! The composer (`everett_explorer::composer`) decides when each command runs. This module passes messages from the
+//! nodes to the composer and executes its decisions. A message needs one wire latency to the composer, as to another
+//! node (see `director`). The composer receives messages ordered by vtime of arrival, then by node. Everett's own
+//! actions on a node, such as removing its power, are reported to the composer at once.
 //!
 //! - Commands start when the timeline has begun on every present node.
-//! - After the end of the workload, no command starts until all nodes are back. The last commands therefore start in a
-//!   world at rest.
+//! - After the end of the workload, no command starts until all nodes are back. So the last commands, which have the
+//!   prefix `eventually_` or `finally_`, start in a world at rest.
 //!
 //! **Invariant.** Random draws come only from the stored stream, and actions happen only at scheduled vtimes.
 
@@ -45,7 +45,8 @@ pub(super) struct Commands {
     pub words: Vec<(u64, u16, Said)>,
     /// Nodes on which the timeline has not begun.
     pub awaited: BTreeSet<u16>,
-    /// Vtime by which all commands must have ended after the composer's end, when Everett kills them.
+    /// Vtime by which killed commands must have ended, in nanoseconds. Everett kills the commands that still run when
+    /// the composer starts no more.
     pub gone_ns: Option<u64>,
 }
 
@@ -133,7 +134,8 @@ impl Timeline {
         self.course.commands.as_ref().map(|commands| &commands.tally)
     }
 
-    /// Returns the longest time that the last commands of the test template can take, in nanoseconds of vtime.
+    /// Returns the longest time from the end of the workload to the end of all commands, in nanoseconds of vtime, or 0
+    /// without a test template.
     #[must_use]
     pub fn last_commands_ns(&self) -> u64 {
         if self.composing.is_some() { END_NS_MAX } else { 0 }
@@ -170,13 +172,14 @@ impl Timeline {
         self.tell_composer(|composer, streams| composer.fork(streams.get(Purpose::Commands)));
     }
 
-    /// Returns true if faults may be applied, i.e. if the first command does not run.
+    /// Returns true if faults may be applied. With a test template, this is the time from the end of its `first_`
+    /// command, if it has one, to the end of the workload.
     pub(super) fn faults_allowed(&self) -> bool {
         self.composing.as_ref().is_none_or(|composing| composing.faults_allowed)
     }
 
     /// Returns true without a template, or if the template is done. Each driver and `anytime_` command must have ended
-    /// by itself once. If there are first commands, one of them must have ended.
+    /// by itself once. If there are `first_` commands, one of them must have ended.
     pub(super) fn template_is_done(&self) -> bool {
         let Some(commands) = &self.course.commands else { return true };
         let all = commands.tally.commands().map(|(name, counts)| (Prefix::of(name), counts));

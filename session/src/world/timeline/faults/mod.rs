@@ -4,7 +4,7 @@
 //! applies clock steps, priorities, reseeding, restarts of services and commands. A fault that needs an agent is not
 //! applied if the agent is not up (no power, or still booting).
 //!
-//! A fault is not applied either while the first command of a test template runs, or in a quiet period
+//! A fault is not applied either while the `first_` command of a test template runs, or in a quiet period
 //! ([`super::quiet`]). An event reports each fault that is not applied.
 //!
 //! - `effects`: changes of the world when a fault starts and ends
@@ -82,7 +82,7 @@ impl Faults {
         &self.plan
     }
 
-    /// Returns true if both plans are equal up to the cursor.
+    /// Returns true if both plans are equal up to `cursor`, the place that this timeline has reached in its plan.
     pub(super) fn agrees_with(&self, other: &Faults, cursor: &Cursor) -> bool {
         self.events.agree_up_to(cursor, &other.events)
     }

@@ -45,7 +45,7 @@ pub(super) struct Course {
     pub path: Path,
     /// Fork with which the timeline will begin, if it will be a child of the root moment.
     pub fork_with: Option<Fork>,
-    /// Duration of the workload after *ready*, in nanoseconds of vtime.
+    /// Duration of the workload after *ready* (all services are up), in nanoseconds of vtime.
     pub duration_ns: Option<u64>,
     /// Command that runs on the first node once the timeline has begun. The node powers off after it.
     #[serde(with = "as_json")]

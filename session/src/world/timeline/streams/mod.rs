@@ -1,7 +1,7 @@
 //! Random streams of a timeline, and their restart.
 //!
-//! **Invariant.** After a restart, every random value follows the new lineage. The `match` below does not compile if it
-//! lacks an [`OwnerKind`].
+//! **Invariant.** After a restart, every random value follows the new lineage, which is the key derived from the seed
+//! and the forks. The `match` below does not compile if it lacks an [`OwnerKind`].
 
 use everett_streams::{Lineage, Owner, OwnerKind, Streams};
 
