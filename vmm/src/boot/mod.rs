@@ -102,14 +102,15 @@ pub struct BootData<'a> {
     pub acpi: &'a [u8],
     /// Seed of the guest kernel's random generator.
     pub kernel_seed: &'a [u8; KERNEL_SEED_BYTES],
-    /// VM generation ID.
+    /// VM generation ID, whose change tells a guest that it runs in a copy of its machine.
     pub generation: &'a [u8; 16],
 }
 
 /// Copies files and data into RAM. Returns the CPU state at the kernel's entry.
 ///
 /// # Errors
-/// Returns an error if a file cannot be read or is malformed, or if RAM is too small.
+/// Returns an error if a file cannot be read or is malformed, if the command line is invalid, or if something does not
+/// fit into RAM or into its area of the memory layout.
 pub fn load(ram: &Ram, files: &BootFiles<'_>, data: &BootData<'_>) -> Result<CpuState, BootError> {
     let bad_kernel = |source| BootError::Kernel { path: files.kernel.to_owned(), source };
     let kernel = Kernel::parse(read(files.kernel)?).map_err(bad_kernel)?;

@@ -63,7 +63,7 @@ impl Lockstep {
         self.pieces.advance(now);
         self.pieces.next()
     }
-    /// Copies the first CPU's memory, before the first run only.
+    /// Copies the first CPU's memory before the first run. Does nothing before later runs.
     pub(super) fn begin(&mut self) {
         if std::mem::take(&mut self.fresh) {
             self.copy(0, self.theirs.len());
@@ -73,7 +73,7 @@ impl Lockstep {
     pub(super) fn failure(&self) -> Option<&str> {
         self.cpu.failure()
     }
-    /// Plants a defect: the interpreting CPU panics at its first CPUID at or after this count.
+    /// Plants a defect: the interpreting CPU panics at its first CPUID instruction at or after this count.
     pub(super) fn leak_panic(&mut self, from: Option<u64>) {
         self.cpu.leak_panic(from);
     }

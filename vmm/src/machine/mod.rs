@@ -91,7 +91,7 @@ pub struct State {
     pub(crate) power: Power,
     pub(crate) virtio: Vec<Transport>,
     guard: Guard,
-    /// True after HLT, until the CPU takes an interrupt.
+    /// True from the CPU's HLT until it takes an interrupt.
     halted: bool,
     end: Option<End>,
     /// Devices of an older PC, which machines in clock modes `exit` and `branch` have. `None` in mode `insn`.
@@ -430,7 +430,8 @@ impl Machine {
         card.deliver(at, frame, &mut cx)
     }
 
-    /// Advances the battery-backed clock by the seconds that passed while the machine was not running.
+    /// Advances the real-time clock, which runs on a battery, by the seconds that passed while the machine was not
+    /// running.
     pub fn shift_clock(&mut self, seconds: u64) {
         self.state.rtc.shift(i64::try_from(seconds).unwrap_or(i64::MAX));
     }
@@ -450,7 +451,8 @@ impl Machine {
         })
     }
 
-    /// Returns the vtime of the next event, in nanoseconds, if the CPU is halted. Returns `None` if the CPU executes.
+    /// Returns the vtime of the next scheduled event, in nanoseconds, or [`VTIME_MAX`] if there is none. Returns `None`
+    /// unless the CPU is halted with interrupts on and without a pending one.
     pub fn idle_until(&self) -> Option<u64> {
         let idle = self.state.halted
             && self.state.interrupts.lapic.pending().is_none()

@@ -174,8 +174,8 @@ impl Machine {
 
         let disks = self.disks.iter_mut().map(|disk| disk.moment(pool)).collect();
         let cpu = self.engine.state();
-        // If reading the engine's state failed, the moment must contain that end, so that nothing continues from an
-        // invalid state.
+        // If reading the engine's state failed, this ends the machine. The moment must contain that end, so that
+        // nothing continues from an invalid state.
         self.note_failure();
         let stored = StoredRef {
             cpus: &[cpu],

@@ -12,8 +12,8 @@ use crate::virtio::net::FRAME_BYTES_MAX;
 pub const PORTS_MAX: usize = everett_fault::limits::NODES_MAX;
 /// Maximum length of a node's name in bytes.
 pub const NAME_BYTES_MAX: usize = 64;
-/// Minimum latency of a link, in nanoseconds. In a round, nodes execute at least this long without messages from each
-/// other.
+/// Minimum latency of a link, in nanoseconds. No frame arrives sooner after its sending. A world can therefore execute
+/// each node for this long before nodes exchange frames.
 pub const LATENCY_NS_MIN: u64 = 1_000;
 /// Minimum bandwidth of a link, in bits per second.
 pub const BITS_PER_S_MIN: u64 = 1_000;

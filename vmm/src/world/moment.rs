@@ -9,7 +9,8 @@ use crate::clock::VTIME_MAX;
 use crate::machine::{Machine, Moment, MomentError};
 use crate::wire::Wire;
 
-/// Version of the stored form of the state between machines (clocks, power, wire, round).
+/// Version of the stored form of the state between machines: clocks, power, the wire, and frames that are not on the
+/// wire yet.
 pub const WORLD_VERSION: u32 = 3;
 
 /// Snapshot of a world, taken at a stop.
@@ -17,7 +18,7 @@ pub const WORLD_VERSION: u32 = 3;
 pub struct WorldMoment {
     /// Moments of the machines, indexed by node number.
     pub machines: Vec<Moment>,
-    /// State of the nodes, the wire and the round.
+    /// State between the machines: the nodes' clocks and power, the wire, and the frames that are not on it yet.
     between: Between,
 }
 

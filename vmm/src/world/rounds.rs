@@ -7,7 +7,7 @@ use crate::wire::Delivery;
 use crate::wire::endpoint::Endpoint;
 
 /// Maximum length of a round, in nanoseconds. It bounds the frames that are kept until the end of a round, however
-/// large the lookahead is.
+/// large the wire's minimum latency (the lookahead) is.
 const ROUND_NS_MAX: u64 = 1_000_000;
 
 impl World {
@@ -84,7 +84,7 @@ impl World {
     }
 
     /// Puts the frames that were sent before the world's vtime on the wire, because no node can send an earlier frame
-    /// any more. A node may be an instruction ahead; frames that it sent later than the world's vtime wait.
+    /// any more. A node may be an instruction ahead; frames that it sent at the world's vtime or later wait.
     fn send(&mut self) {
         let now = self.round.now;
         let later = self.round.sent.partition_point(|&(at, ..)| at < now);

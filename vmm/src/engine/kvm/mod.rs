@@ -1,4 +1,4 @@
-//! The KVM engine: the host's processor behind the engine trait, in clock modes `exit` and `branch`.
+//! The KVM engine executes guests on the host's processor through `/dev/kvm`, in clock modes `exit` and `branch`.
 //!
 //! - `inner`: entry into the guest and handling of its exits; within it `delivery`: exceptions and interrupts;
 //!   `access`: a device access, piece by piece

@@ -1,4 +1,4 @@
-//! Each network fault against its parameters.
+//! Tests that each network fault has the effect that its parameters say.
 
 use everett_fault::PPM;
 use everett_fault::limits::NETWORK_FAULTS_MAX;

@@ -1,4 +1,4 @@
-//! Nodes lose power and get it back.
+//! Tests of nodes that lose power and get it back.
 
 use everett_streams::BootSeed;
 
@@ -59,7 +59,8 @@ fn frames_that_arrive_at_a_node_without_power_are_lost() {
     );
 }
 
-/// A partition holds frames outside of the card.
+/// A partition holds frames outside of the card, so a power loss does not affect them. Frames in a clogged card are
+/// lost.
 #[test]
 fn a_clogged_card_without_power_loses_its_frames() {
     check(

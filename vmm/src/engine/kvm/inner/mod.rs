@@ -228,7 +228,7 @@ impl Inner {
             holder.hold(tsc)?;
         }
         let exit = self.vcpu.run();
-        // This call also clears the holder's alarm, so it must follow a failed entry, too.
+        // This call also clears the timer that `hold` has set, so it must follow a failed entry, too.
         let moved = self.holder.as_mut().map_or(Ok(false), |holder| holder.has_moved());
         let exit = exit?;
         self.ready = Some(self.vcpu.ready_for_interrupt());
@@ -342,7 +342,7 @@ impl Inner {
     fn counted_branches(&mut self, branches: u64) {
         self.count += branches;
         if branches > 0 {
-            // A retired branch is progress, so the limit on signals starts again.
+            // A retired branch is progress, so the count of signals without progress starts again.
             self.signals = 0;
         }
     }
