@@ -19,8 +19,8 @@
 //!
 //! **Invariants.**
 //! - The execution of a machine is a function of its configuration, the actions on it, and the vtimes of the actions.
-//!   It uses no host time and no unordered map, and its only randomness is the world's streams. `clippy.toml` enforces
-//!   this; [`leak`] is the marked exception.
+//!   It uses no host time and no unordered map, and all its randomness comes from the random streams that the world's
+//!   seed determines. `clippy.toml` enforces this; [`leak`] is the marked exception.
 //! - The guest is an attacker. It can cause only faults of its own, a device that needs a reset, a note for observers
 //!   ([`output`]), or the end of its machine ([`machine::End`]).
 //! - Observers (digests, output, journal, stops) change nothing that the guest can see.

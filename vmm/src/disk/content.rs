@@ -149,7 +149,8 @@ impl Content {
         self.leaves.sum()
     }
 
-    /// Returns the written blocks for a moment, and the sum of their hashes. Adds recent blocks to `pool`.
+    /// Returns the written blocks for a moment, and the sum of their hashes. Stores recent blocks in `pool`, which
+    /// stores equal blocks once.
     pub(super) fn moment(&mut self, pool: &Pool) -> (Tree, LeafSum) {
         self.update_hashes();
         for (block, content) in std::mem::take(&mut self.recent) {

@@ -134,8 +134,8 @@ impl Disk {
         Make { bytes: self.len(), sector: self.sector, base: self.content.known_base_digest() }
     }
 
-    /// Takes a moment of the disk. Puts the blocks that were written since the last moment into `pool`, which stores
-    /// the pages of moments.
+    /// Takes a moment of the disk. Stores the blocks that were written since the last moment in `pool`, which stores
+    /// equal blocks once.
     pub(crate) fn moment(&mut self, pool: &Pool) -> DiskMoment {
         let (blocks, sum) = self.content.moment(pool);
         let (cache, faults) = (self.cache.clone(), self.faults.clone());

@@ -10,7 +10,8 @@
 //! - `drives`: operations of Everett on disks: power loss, reset, replacement
 //!
 //! **Invariants.**
-//! - Only [`State`], CPU, RAM and disks determine the further execution. Output, digests and the journal are observers.
+//! - Only [`State`], CPU, RAM and disks determine the further execution. Output, digests and the journal are for
+//!   observers and have no effect.
 //! - Every stop is between two instructions, unless the machine has ended.
 //! - In clock mode `exit`, a stop directly follows an exit; in `branch`, an exit or a branch. Only observers such as a
 //!   breakpoint can stop a machine elsewhere.
@@ -111,8 +112,9 @@ impl State {
         let mut disks = Vec::new();
         for mut d in config.disks.drain(..) {
             if !d.read_only {
-                // Moments contain the digest of a disk's base if it is known. Reading the base of a writable disk is
-                // cheap. The base of a read-only disk may be a large root image, so its digest is not computed here.
+                // Moments contain the digest of a disk's base if it is known. The digest of a writable disk's base is
+                // cheap, because the base is usually only zeroes. The base of a read-only disk may be a large root
+                // image, so its digest is not computed here.
                 d.disk.base_digest();
             }
             virtio.push(Device::Blk(Blk::new(disks.len(), &d.disk, &d.serial, d.read_only, d.latency)?));
@@ -347,7 +349,7 @@ impl Machine {
     pub fn engine_mut(&mut self) -> &mut AnyEngine {
         &mut self.engine
     }
-    /// Returns the devices, clock, timers and streams.
+    /// Returns the devices, clock, timers and random streams.
     pub fn state(&self) -> &State {
         &self.state
     }

@@ -50,7 +50,7 @@ pub struct LinkConfig {
 pub const NO_LINK: u32 = 0;
 
 impl Default for LinkConfig {
-    /// Returns a link such as between two machines in one data centre.
+    /// Returns the properties of a link between two machines in one data centre.
     fn default() -> LinkConfig {
         LinkConfig {
             latency: Distribution::Uniform(100_000, 150_000),
@@ -130,7 +130,7 @@ pub enum ConfigError {
 #[serde(try_from = "WireConfig", into = "WireConfig")]
 pub(super) struct Topology {
     config: WireConfig,
-    /// Properties of each direction: 0 for the default, i for override i - 1.
+    /// For each direction, where its properties are: 0 stands for the default, i for override i - 1.
     table: Vec<u16>,
     lookahead: u64,
 }

@@ -1,5 +1,5 @@
-//! Frames on their way: in a card's queue, on a link, held by a fault, or arrived and not yet taken by the wire's
-//! owner.
+//! Frames on their way: in a card's queue, on a link, held by a fault, or arrived and not yet taken by the wire's owner
+//! (a world or a test).
 //!
 //! The counts for bounds and queues follow the vtimes of calls to the wire, never the times at which the owner takes
 //! frames. Only `settle` subtracts frames that have left a queue or arrived.

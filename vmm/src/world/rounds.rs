@@ -30,8 +30,8 @@ impl World {
             }
             self.run_host(target);
             self.round.now = self.round.now.max(target);
-            // Frames go out before the owner acts at this vtime, because its actions must not affect frames that were
-            // already sent.
+            // Frames go out before the owner acts at this vtime, because the owner's actions must not affect frames
+            // that were already sent.
             self.send();
             self.unplug_ended();
             if self.round.now >= end {
@@ -97,8 +97,8 @@ impl World {
         }
     }
 
-    /// Returns the vtime at which the wire unplugs a node that has ended by itself: a lookahead after the node's end.
-    /// Returns `None` for other nodes.
+    /// Returns the vtime at which the wire unplugs a node that has ended by itself: a lookahead (the wire's minimum
+    /// latency) after the node's end. Returns `None` for other nodes.
     fn unplugged_at(&self, number: usize) -> Option<u64> {
         let node = &self.nodes[number];
         let ended = !node.is_on() && self.wire.is_attached(number as u8);

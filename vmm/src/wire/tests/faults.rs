@@ -162,7 +162,7 @@ fn bandwidth_bounds_throughput() {
     }
 }
 
-/// The other direction stays open.
+/// A partition of one direction drops, holds or slows the frames of this direction. The other direction stays open.
 #[test]
 fn partitions_drop_hold_or_slow() {
     let nodes = || wire(2, Distribution::Constant(LATENCY));
