@@ -17,7 +17,8 @@
 //! **Invariants.**
 //! - Logical sectors are atomic, except in a power loss with [`PowerLossOptions::tear_sectors`].
 //! - A flush makes durable exactly the writes that had completed when the flush was submitted (virtio 1.2, 5.2.6).
-//!   Other writes become durable only when the cache is full.
+//!   Otherwise, a guest's write becomes durable only when the cache is full, or at once if the guest's driver does not
+//!   use flushes.
 //! - Random numbers are drawn only for an active fault, for bit rot, at a power loss and at a reset of the machine.
 
 mod base;

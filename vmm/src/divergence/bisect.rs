@@ -15,9 +15,8 @@
 //! may differ first. The search then reports that state and its vtime.
 //!
 //! A correct engine is not affected by digests. But a digest asks the engine which pages were written, which touches
-//! the TLB. Digests may therefore hide or reveal a defect of the engine's caches. A repeated run therefore takes its
-//! digests at the same points as the first run. Between those points, the search compares registers, devices and RAM
-//! directly.
+//! the TLB. Digests may therefore hide or reveal a defect of the engine's caches. So a repeated run takes its digests
+//! at the same points as the first run. Between those points, the search compares registers, devices and RAM directly.
 
 use std::fmt;
 
@@ -43,8 +42,8 @@ pub enum Side {
     B,
 }
 
-/// What is run twice and compared: a machine, or a whole session, which runs machines and also answers the guests. A
-/// run stops as `until` says or when its machines end. A stop has no effect on the execution.
+/// Subject of a comparison: a machine, or a whole session, which runs machines and also answers the guests. A run stops
+/// as `until` says or when its machines end. A stop has no effect on the execution.
 pub trait Subject {
     /// Runs to a vtime, or to a count of the node ([`Subject::retired`]).
     fn run(&mut self, node: usize, until: &Until<'_>) -> Stop;

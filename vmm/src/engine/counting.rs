@@ -33,7 +33,7 @@ pub const INSTRUCTIONS_MAX: u64 = 20_000_000_000;
 /// [`INSTRUCTIONS_MAX`].
 const PIECE: u64 = 1 << 20;
 
-/// What the engine counts, with the state that only this clock mode needs.
+/// Unit that the engine counts, with the state that only the unit's clock mode needs.
 #[derive(Debug)]
 enum Counted {
     Exits {

@@ -146,7 +146,8 @@ impl Lapic {
         }
     }
 
-    /// Writes a register. If the write ends an interrupt that the IOAPIC must know about, returns its vector.
+    /// Writes a register. If the write ends a level-triggered interrupt, returns its vector, because the IOAPIC must
+    /// know.
     pub fn write(
         &mut self,
         offset: u64,

@@ -26,7 +26,7 @@ struct Oracle {
     covered: u64,
     /// Writes that were submitted and have not completed, in order.
     in_flight: Vec<(Vec<Change>, Writes)>,
-    /// Flushes that have not completed. Each covers all writes with numbers below this one.
+    /// Flushes that have not completed, each as the number below which it covers all writes.
     flushes: Vec<u64>,
     /// True after a reset. The oracle does not know which sectors of the requests landed, so it allows more outcomes
     /// than are legal.
