@@ -3,8 +3,8 @@
 //!
 //! An engine executes instructions on guest memory and stops for one of the reasons in [`Exit`]. It knows no devices.
 //! An access to a port, or to an address that is not RAM, ends the run. The machine serves the access, and the next
-//! `run` finishes the instruction. It knows no time either. It counts what the world's clock mode counts (retired
-//! instructions, conditional branches or finished exits), and the machine sets the value of its TSC.
+//! `run` finishes the instruction. An engine knows no time either. It counts what the world's clock mode counts
+//! (retired instructions, conditional branches or finished exits), and the machine sets the value of its TSC.
 //!
 //! - [`soft`]: Everett's own CPU, which counts instructions; [`counting`]: the same CPU in clock modes `exit` and
 //!   `branch`
