@@ -1,16 +1,17 @@
 //! Virtual time (vtime) as a function of the instructions that the guest executed (`docs/design/time.md`).
 //!
-//! The clock mode says what the engine counts:
+//! The clock mode says what the engine (the part that executes the guest's instructions) counts:
 //!
 //! - `insn`: retired instructions;
 //! - `exit`: exits that the guest itself causes (a device access, HLT), counted when their instruction is finished. One
 //!   exit stands for [`EXIT_INSTRUCTIONS`] instructions. Between two exits no time passes and the TSC stands still;
 //! - `branch`: retired conditional branches. One branch stands for [`BRANCH_INSTRUCTIONS`] instructions.
 //!
-//! vtime = anchor_ns + (count - anchor_icount) x instructions per unit x 1e9 / speed_hz, rounded down. The anchor is a
-//! count and its vtime; computing from it keeps rounding errors from accumulating. Skipping idle time sets the anchor
-//! to the current count and the end of the skip. A stall adds to the anchor's vtime. A change of speed sets the anchor
-//! to the current count and its rounded vtime.
+//! vtime = anchor_ns + (count - anchor_icount) x instructions per counted unit x 1e9 / speed_hz, rounded down. The
+//! anchor is a count and its vtime. Each vtime is computed from the anchor and not from the previous vtime, so rounding
+//! errors do not accumulate. Skipping idle time sets the anchor to the current count and the end of the skip. A stall
+//! ([`Clock::stall`]) adds to the anchor's vtime. A change of speed sets the anchor to the current count and its
+//! rounded vtime.
 
 use std::fmt;
 use std::str::FromStr;
@@ -46,8 +47,9 @@ pub enum ClockMode {
 
 /// Number of instructions that one exit stands for: ten microseconds at the default speed.
 ///
-/// A busy server executes about this number of instructions between two exits. It also makes vtime per exit many times
-/// the host's time per exit, so no guest waits longer for a device than it would on the host.
+/// A busy server executes about this number of instructions between two exits. With this number, an exit advances vtime
+/// by many times the host time that it takes. A guest that polls a device until some vtime is therefore done sooner, in
+/// host time, than on real hardware.
 pub const EXIT_INSTRUCTIONS: u64 = 10_000;
 
 /// Number of instructions that one conditional branch stands for. Redis under load and its kernel execute 8.1

@@ -1,4 +1,5 @@
-//! Guest-physical addresses, I/O ports and interrupt pins, in one table that loader, ACPI and bus share.
+//! Guest-physical addresses, I/O ports and interrupt pins, in one table for the boot loader, the ACPI tables and the
+//! dispatch of device accesses.
 //!
 //! ```text
 //! 0x0000_0500  GDT                        0x000e_0000  ACPI tables (64 KiB)

@@ -1,5 +1,5 @@
-//! Planted leaks: defects that the determinism checks must find and localise. All are off unless a test switches one
-//! on.
+//! Planted leaks: sources of nondeterminism that a test puts into a machine on purpose. The determinism checks must
+//! find and localise them. All are off unless a test switches one on.
 //!
 //! The test supplies the noise, because code under `vmm` reads no host time. The CPU has a further leak, of stale TLB
 //! entries (`SoftEngine::leak_stale_translations`).

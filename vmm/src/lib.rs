@@ -9,7 +9,7 @@
 //! - [`boot`]: from kernel and initramfs to the first instruction; `acpi`: the tables that describe the devices to the
 //!   guest
 //! - `devices`: interrupt controllers, UART, RTC, power; [`virtio`]: blk, net, rng, console
-//! - [`world`]: machines on a wire
+//! - [`world`]: several machines and the simulated network between them, the *wire*
 //! - [`wire`]: the switch that joins the nodes' network cards, link faults, captures, and Everett's own TCP/IP endpoint
 //! - [`digest`]: hashes of states; [`divergence`]: trails of digests, differences and bisection; [`leak`]: defects that
 //!   tests plant to check both
@@ -19,10 +19,10 @@
 //!
 //! **Invariants.**
 //! - The execution of a machine is a function of its configuration, the actions on it, and the vtimes of the actions.
-//!   It uses no host time and no unordered map, and its only randomness is the world's streams. `clippy.toml` enforces
-//!   this; [`leak`] is the marked exception.
-//! - The guest is an attacker. It can cause only faults of its own, a device that needs a reset, a note, or a
-//!   [`machine::End`].
+//!   It uses no host time and no unordered map, and all its randomness comes from the random streams that the world's
+//!   seed determines. `clippy.toml` enforces this; [`leak`] is the marked exception.
+//! - The guest is an attacker. It can cause only faults of its own, a device that needs a reset, a note for observers
+//!   ([`output`]), or the end of its machine ([`machine::End`]).
 //! - Observers (digests, output, journal, stops) change nothing that the guest can see.
 
 mod acpi;

@@ -1,8 +1,8 @@
 //! Output of a machine: console lines, port bytes, frames, and notes on guest errors.
 //!
-//! Output is for observers and is not machine state: whether an observer takes it changes nothing that the guest sees.
-//! Every buffer is bounded. When a console port's buffer is full, the run loop stops
-//! ([`OutputFull`](crate::machine::Stop::OutputFull)), so no byte is lost.
+//! Output is for observers, such as the session that prints and checks it. It is not machine state: whether an observer
+//! takes it changes nothing that the guest sees. Every buffer is bounded. When a console port's buffer is full, the run
+//! loop stops ([`OutputFull`](crate::machine::Stop::OutputFull)), so no byte is lost.
 
 use everett_cpu::WatchpointHit;
 use serde::{Deserialize, Serialize};

@@ -15,7 +15,7 @@ const EXTENDED: u8 = 0x5b;
 const DEVICE: u8 = 0x82;
 const NOTIFY: u8 = 0x86;
 
-/// Returns an integer in its shortest form. 0 and 1 have operators of their own.
+/// Returns an integer in its shortest form. The integers 0 and 1 have opcodes of their own (ZeroOp, OneOp).
 pub(super) fn integer(value: u32) -> Vec<u8> {
     match value.to_le_bytes() {
         [low @ (0 | 1), 0, 0, 0] => vec![low],
@@ -49,7 +49,7 @@ pub(super) fn name(name: &str, value: &[u8]) -> Vec<u8> {
     [&[NAME], &path(name)[..], value].concat()
 }
 
-/// Returns a package of integers.
+/// Returns an AML package, i.e. an array, of integers.
 pub(super) fn package(values: &[u32]) -> Vec<u8> {
     // The count fits into a byte, because the DSDT's packages have a few elements.
     let count = values.len() as u8;
@@ -103,10 +103,10 @@ pub(super) fn interrupt(gsi: u8, is_edge: bool) -> Vec<u8> {
     vec![0x89, 6, 0, CONSUMER | u8::from(is_edge) << 1, 1, gsi, 0, 0, 0]
 }
 
-/// Returns an operator, the length of its package, and its content (ACPI 20.2.4).
+/// Encodes an operator, the length of its content (PkgLength, ACPI 20.2.4), and the content.
 fn sized(operator: &[u8], content: &[u8]) -> Vec<u8> {
-    // The length includes its own bytes. Its first byte holds 6 bits if it is the only one, otherwise 4. The masks and
-    // shifts are exact for lengths below 2^20; a DSDT has some kilobytes.
+    // The length counts its own bytes, too. Its first byte holds 6 bits of it if there is no further byte, otherwise 4.
+    // The masks and shifts are exact for lengths below 2^20; a DSDT has some kilobytes.
     let length = match content.len() {
         n @ 0..=62 => vec![n as u8 + 1],
         n @ 63..=4093 => vec![1 << 6 | (n + 2) as u8 & 0xf, ((n + 2) >> 4) as u8],

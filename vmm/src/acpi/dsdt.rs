@@ -1,5 +1,5 @@
-//! The DSDT (differentiated system description table): devices with their resources, `\_S5`, and the VM generation ID
-//! with its event device.
+//! The DSDT (differentiated system description table): devices with their resources, the sleep state `\_S5` (power
+//! off), and two devices for the VM generation ID. One holds its address; the other interrupts when the ID changes.
 
 use super::aml::{
     device, eisa_id, integer, interrupt, memory, name, notify, package, ports, resources, scope,
@@ -53,7 +53,8 @@ fn virtio(slot: usize) -> Vec<u8> {
     device(&format!("VR{slot:02}"), &terms)
 }
 
-/// Returns the device for the VM generation ID.
+/// Returns the device that holds the address of the VM generation ID. If this ID changes, the guest knows that it runs
+/// in a copy of its machine, and reseeds its random generator.
 fn generation() -> Vec<u8> {
     let terms = [
         name("_HID", &string("VMGENCTR")),

@@ -1,8 +1,8 @@
 //! ACPI tables, which tell the guest its devices (ACPI 6.5). The platform is hardware-reduced: no SCI, no fixed events,
 //! no PIC, no PIT.
 //!
-//! RSDP, XSDT, FADT, MADT and DSDT lie in one block at [`ACPI`]. The FADT still announces the PM timer by its extended
-//! address, which Linux also uses on hardware-reduced platforms.
+//! RSDP, XSDT, FADT, MADT and DSDT lie in one block at [`ACPI`]. The FADT still announces the PM timer, by its extended
+//! address. Linux uses a PM timer with such an address on hardware-reduced platforms, too.
 //!
 //! With *legacy* devices (`crate::devices::legacy`), the platform is not hardware-reduced. It then has PM1 blocks, an
 //! SCI that never occurs, two PICs, and an HPET with its table.

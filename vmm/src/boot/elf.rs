@@ -72,8 +72,9 @@ impl Kernel {
     /// Checks a kernel file and finds its segments.
     ///
     /// # Errors
-    /// Returns an error if the file is not an executable ELF64 file for x86-64, or if its headers or segments extend
-    /// beyond its end.
+    /// Returns an error if the file is not an executable ELF64 file for x86-64, if its headers are damaged, or if
+    /// headers or segments extend beyond the file's end. Also returns an error if no segment is loadable, or if the
+    /// entry point is in none.
     pub fn parse(file: Vec<u8>) -> Result<Kernel, ElfError> {
         if !everett_elf::is_elf(&file) && file.get(0x202..0x206) == Some(b"HdrS") {
             return Err(ElfError::BzImage);

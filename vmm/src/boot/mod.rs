@@ -71,15 +71,15 @@ pub enum BootError {
     /// The command line is too long, or contains control characters.
     #[error("kernel command line: {0}")]
     Cmdline(&'static str),
-    /// A structure does not fit into its area of the memory layout. The ACPI tables of too many devices, for example,
-    /// are too long.
+    /// A structure would lie outside RAM, at least in part. This cannot happen in RAM of at least `RAM_BYTES_MIN`
+    /// bytes.
     #[error("{what} of {bytes} bytes do not fit at {gpa:#x}")]
     Placement {
         /// Name of the structure.
         what: &'static str,
         /// Length of the structure in bytes.
         bytes: u64,
-        /// Guest-physical address of the area.
+        /// Guest-physical address at which the structure would begin.
         gpa: u64,
     },
 }
@@ -102,14 +102,15 @@ pub struct BootData<'a> {
     pub acpi: &'a [u8],
     /// Seed of the guest kernel's random generator.
     pub kernel_seed: &'a [u8; KERNEL_SEED_BYTES],
-    /// VM generation ID.
+    /// VM generation ID, whose change tells a guest that it runs in a copy of its machine.
     pub generation: &'a [u8; 16],
 }
 
 /// Copies files and data into RAM. Returns the CPU state at the kernel's entry.
 ///
 /// # Errors
-/// Returns an error if a file cannot be read or is malformed, or if RAM is too small.
+/// Returns an error if a file cannot be read or is malformed, if the command line is invalid, or if the files do not
+/// fit into RAM.
 pub fn load(ram: &Ram, files: &BootFiles<'_>, data: &BootData<'_>) -> Result<CpuState, BootError> {
     let bad_kernel = |source| BootError::Kernel { path: files.kernel.to_owned(), source };
     let kernel = Kernel::parse(read(files.kernel)?).map_err(bad_kernel)?;

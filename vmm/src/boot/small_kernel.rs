@@ -1,4 +1,4 @@
-//! Builds kernel files of one segment. Tests and benches boot such guests of a few instructions in place of Linux.
+//! Builds kernel files of one segment with a few instructions. Tests and benches boot them in place of Linux.
 
 /// Guest-physical address at which the code is loaded and entered.
 pub const SMALL_KERNEL_ENTRY: u64 = 0x100_0000;

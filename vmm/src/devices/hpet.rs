@@ -82,7 +82,8 @@ impl Hpet {
         (number < TIMERS).then_some(number)
     }
 
-    /// Writes a register. Of an 8-byte write, only the lower half has an effect, except for the counter.
+    /// Writes a register. Of an 8-byte write, only the lower half has an effect; a write to the counter sets both
+    /// halves.
     pub fn write(&mut self, offset: u64, size: u8, value: u64, now: u64, events: &mut EventQueue) {
         if !matches!((size, offset % 8), (8, 0) | (4, 0 | 4)) {
             return;

@@ -4,7 +4,7 @@
 //! because the kernel cannot find out the LAPIC timer's frequency. Linux uses HPET ticks only on platforms that are not
 //! hardware-reduced and have a PIC. So these machines have ACPI's fixed PM1 registers and the mask registers of two
 //! PICs, neither of which ever interrupts. A kernel without a TSC also randomises its address space by a PIT's count.
-//! The PIT of these machines stands still, but the kernel mixes in its seed as well.
+//! The PIT of these machines stands still, so its count adds nothing, but the kernel mixes in its boot seed as well.
 
 use serde::{Deserialize, Serialize};
 

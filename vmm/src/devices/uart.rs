@@ -125,7 +125,8 @@ impl Uart {
         None
     }
 
-    /// Queues input for the guest. Returns the number of bytes accepted; the queue had no room for further bytes.
+    /// Queues input for the guest. Returns the number of bytes accepted. It is less than the number of `bytes` if the
+    /// queue has no room for all of them.
     pub fn input(&mut self, bytes: &[u8]) -> usize {
         let room = INPUT_BYTES_MAX - self.input.len().min(INPUT_BYTES_MAX);
         let taken = room.min(bytes.len());

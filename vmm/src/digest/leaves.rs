@@ -1,9 +1,9 @@
-//! Incremental hash of a set of numbered leaves (pages or blocks), most of which are absent.
+//! Incremental hash of a set of numbered leaves (pages of memory, or blocks of a disk), most of which are absent.
 //!
 //! The hash is a sum. Each present leaf contributes a 512-bit term: the BLAKE3 hash of its number and the hash of its
 //! content. The terms are added lane by lane (Bellare and Micciancio's AdHash, EUROCRYPT 1997). The cost of an update
-//! is thus proportional to the change, and the order of changes does not matter. Returning to an earlier set takes only
-//! its sum; a tree of hashes would have to be rebuilt.
+//! is thus proportional to the change, and the order of changes does not matter. To return to an earlier set, it
+//! suffices to restore the set's sum; a tree of hashes would have to be rebuilt.
 //!
 //! Two different sets collide by chance with probability 2^-512. An attacker who chooses the pages of a guest could in
 //! principle construct two states with the same hash, but would gain nothing by it.

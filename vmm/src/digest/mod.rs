@@ -1,8 +1,8 @@
 //! Digests: 256-bit hashes of states.
 //!
 //! The digest of a machine covers everything that determines its further execution: registers, RAM, devices, timers,
-//! streams, clock and disks (`machine/digest.rs`). It is incremental: only pages and blocks that were written since the
-//! last digest are hashed. Computing it changes nothing in the machine.
+//! random streams, clock and disks (`machine/digest.rs`). It is incremental: only pages and blocks that were written
+//! since the last digest are hashed. Computing it changes nothing in the machine.
 //!
 //! - `leaves`: the hash of a set of pages or blocks
 //! - `registers`: the registers that digests and comparisons cover

@@ -38,7 +38,7 @@ use crate::clock::ClockMode;
 /// The status flags CF, PF, AF, ZF, SF and OF of RFLAGS.
 pub const STATUS_FLAGS: u64 = 0x8d5;
 
-/// Bits that are set in every image of RFLAGS.
+/// Bits that are set in every image of RFLAGS, i.e. in every copy that an instruction or an exception stores.
 pub const IMAGE_ONES: u64 = 1 << 1;
 /// Bits that are clear in the RFLAGS images of kernels and programs: all except the status flags, bit 1, IF, DF, RF, AC
 /// and ID. RF can be set, because faults push an image with RF and handlers load it.

@@ -1,4 +1,5 @@
-//! Base of a disk: immutable content below the written blocks. All machines that use the base share it.
+//! Base of a disk: the immutable content that reads return for blocks that were never written. All machines that use
+//! the base share it.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Content of a disk as reads return it: written blocks above the base.
+//! Content of a disk as reads return it: the blocks that were written, and the base for all others.
 //!
 //! The blocks of the last moment are a persistent tree of immutable pages, which moments share. Blocks written since
 //! then belong to the disk alone until [`Content::moment`] adds them to the tree. The digest uses the blocks' hashes,
@@ -149,7 +149,8 @@ impl Content {
         self.leaves.sum()
     }
 
-    /// Returns the written blocks for a moment, and the sum of their hashes. Adds recent blocks to `pool`.
+    /// Returns the written blocks for a moment, and the sum of their hashes. Stores recent blocks in `pool`, which
+    /// stores equal blocks once.
     pub(super) fn moment(&mut self, pool: &Pool) -> (Tree, LeafSum) {
         self.update_hashes();
         for (block, content) in std::mem::take(&mut self.recent) {
@@ -172,15 +173,15 @@ impl Content {
         self.leaves.moment(sum);
     }
 
-    /// Returns the digest of the base, unless computing it would require reading the base.
+    /// Returns the digest of the base, or `None` if it was neither given nor computed yet.
     pub(super) fn known_base_digest(&self) -> Option<[u8; 32]> {
         self.base_digest
     }
-    /// Sets the digest of the base, which the caller knows.
+    /// Sets the digest of the base. `None` means that [`Content::base_digest`] computes it when it is first needed.
     pub(super) fn base_digest_is(&mut self, digest: Option<[u8; 32]>) {
         self.base_digest = digest;
     }
-    /// Returns the digest of the base. The first call may have to read the base.
+    /// Returns the digest of the base. Reads the base if the digest is not known yet.
     pub(super) fn base_digest(&mut self) -> [u8; 32] {
         *self.base_digest.get_or_insert_with(|| self.base.digest(self.bytes))
     }

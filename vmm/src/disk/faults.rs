@@ -40,7 +40,7 @@ fn check(fault: &DiskFault) -> Result<(), DiskFaultError> {
     }
 }
 
-/// Active faults of a disk, by the IDs that the callers gave them.
+/// Active faults of a disk, by the IDs that the callers of [`super::Disk::apply`] gave them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Faults {
     active: BTreeMap<u64, DiskFault>,

@@ -11,12 +11,14 @@
 //! - `faults`: errors, latency, no space; `bit_rot`: bits that flip; `draw`: random draws
 //! - `moment`: moments of a disk
 //!
-//! Elsewhere: requests, their bounds and their latency (`virtio::blk`); when a fault begins and ends.
+//! Elsewhere: requests, their bounds and their latency (`virtio::blk`); the fault plans that begin and end faults
+//! (`session`).
 //!
 //! **Invariants.**
 //! - Logical sectors are atomic, except in a power loss with [`PowerLossOptions::tear_sectors`].
 //! - A flush makes durable exactly the writes that had completed when the flush was submitted (virtio 1.2, 5.2.6).
-//!   Other writes become durable only when the cache is full.
+//!   Otherwise, a guest's write becomes durable only when the cache is full, or at once if the guest's driver does not
+//!   use flushes.
 //! - Random numbers are drawn only for an active fault, for bit rot, at a power loss and at a reset of the machine.
 
 mod base;
@@ -187,7 +189,8 @@ impl Disk {
     /// [`Disk::open`], and several disks can share them. `digest` identifies the content.
     ///
     /// # Errors
-    /// Returns an error if a file cannot be mapped, or if the length of a part is not a multiple of [`SECTOR`].
+    /// Returns an error if a file cannot be mapped, if the length of a part is not a multiple of [`SECTOR`], or if the
+    /// sum of the lengths is not a valid size of a disk.
     pub fn open_parts(parts: &[FilePart], digest: [u8; 32]) -> Result<Disk, DiskError> {
         let mut files: BTreeMap<&Path, Arc<MappedFile>> = BTreeMap::new();
         let mut mapped = Vec::new();
@@ -224,7 +227,7 @@ impl Disk {
         Ok(Disk { content, sector, cache: Cache::default(), faults: Faults::default() })
     }
 
-    /// Returns the disk with logical sectors of this size. Content of its cache becomes durable.
+    /// Returns the disk with logical sectors of this size. All writes that are not durable yet become durable.
     ///
     /// # Errors
     /// Returns an error if the disk's size is not a multiple of this sector size.

@@ -24,7 +24,7 @@ pub(crate) struct Make {
     pub(crate) base: Option<[u8; 32]>,
 }
 
-/// Snapshot of a disk, taken at a stop.
+/// Snapshot of a disk, taken while its machine stands still.
 #[derive(Debug, Clone)]
 pub struct DiskMoment {
     /// Written blocks, i.e. the differences from the base.
@@ -134,7 +134,8 @@ impl Disk {
         Make { bytes: self.len(), sector: self.sector, base: self.content.known_base_digest() }
     }
 
-    /// Takes a moment of the disk. Adds blocks that were written since the last moment to `pool`.
+    /// Takes a moment of the disk. Stores the blocks that were written since the last moment in `pool`, which stores
+    /// equal blocks once.
     pub(crate) fn moment(&mut self, pool: &Pool) -> DiskMoment {
         let (blocks, sum) = self.content.moment(pool);
         let (cache, faults) = (self.cache.clone(), self.faults.clone());

@@ -1,7 +1,8 @@
 //! Search for the first instruction at which two runs of the same machine or world differ.
 //!
-//! Both runs execute side by side and are compared at each point of a trail. At the first point that differs, the
-//! search looks at the journals since the last equal point. There are two cases:
+//! Both runs execute side by side and are compared at the points of a trail, i.e. at fixed vtimes. At the first point
+//! that differs, the search looks at the journals since the last equal point. A journal lists what a CPU and its
+//! machine exchanged. There are two cases:
 //!
 //! - The journals first differ at an *input*: a value loaded from a device, an interrupt, a skip of idle time. The leak
 //!   (a source of nondeterminism) is then in the machine, and the journal names the instruction, even if the leak never
@@ -10,12 +11,12 @@
 //!   and compares them at more points in the interval. It repeats this until the last equal point and the first
 //!   different point are one instruction apart.
 //!
-//! In a world, the state between the machines (the wire, clocks, the round) may differ first. The search then reports
-//! that state and its vtime.
+//! In a world, the state between the machines (frames on the wire, the nodes' clocks, the progress of the world's loop)
+//! may differ first. The search then reports that state and its vtime.
 //!
-//! A correct engine is not affected by digests. But dirty tracking touches the TLB, so digests may hide or reveal a
-//! defect of the engine's caches. A repeated run therefore takes its digests at the same points as the first run.
-//! Between those points, the search compares registers, devices and RAM directly.
+//! A correct engine is not affected by digests. But a digest asks the engine which pages were written, which touches
+//! the TLB. Digests may therefore hide or reveal a defect of the engine's caches. So a repeated run takes its digests
+//! at the same points as the first run. Between those points, the search compares registers, devices and RAM directly.
 
 use std::fmt;
 
@@ -41,12 +42,13 @@ pub enum Side {
     B,
 }
 
-/// A machine, or a session that runs machines and also answers the guests. It stops as `until` says or when its
-/// machines end. A stop has no effect on the execution.
+/// Subject of a comparison: a machine, or a whole session, which runs machines and also answers the guests. A run stops
+/// as `until` says or when its machines end. A stop has no effect on the execution.
 pub trait Subject {
-    /// Runs to a vtime, or to a count of the node's retired instructions.
+    /// Runs to a vtime, or to a count of the node ([`Subject::retired`]).
     fn run(&mut self, node: usize, until: &Until<'_>) -> Stop;
-    /// Returns the number of instructions that the node has retired, over all of its machines.
+    /// Returns the node's count, in the unit of the clock mode (by default, retired instructions). A node that restarts
+    /// gets a new machine; the count covers all of them.
     fn retired(&self, node: usize) -> u64;
     /// Returns the world's vtime at which the node's current machine shows `vtime`.
     fn world_ns(&self, node: usize, vtime: u64) -> u64;
@@ -56,7 +58,8 @@ pub trait Subject {
     fn machine(&mut self, node: usize) -> &mut Machine;
     /// Returns the digest of everything that determines the further execution.
     fn digest(&mut self) -> Digest;
-    /// Returns the digests of the state between the machines, with names. Does not query the engine.
+    /// Returns the digests of the state between the machines (the wire, for example), with names. Does not query the
+    /// engine.
     fn between(&self) -> Vec<(String, Digest)> {
         Vec::new()
     }
@@ -116,7 +119,8 @@ pub enum Cause {
 pub struct Divergence {
     /// Number of the node that differs.
     pub node: usize,
-    /// Number of instructions that the node retired before the instruction at which the runs differ.
+    /// The node's count before the instruction at which the runs differ, in the unit of the clock mode (by default,
+    /// retired instructions).
     pub icount: u64,
     /// The node's vtime at that instruction, in nanoseconds since its last power-on.
     pub vtime: u64,
@@ -221,7 +225,8 @@ struct Equal {
 }
 
 impl Equal {
-    /// Returns the condition to run to a count between this point and the next. An idle run stops at the next point.
+    /// Returns the condition to run to a count between this point and the next. A run whose CPU is idle never reaches
+    /// the count and stops at the next point.
     fn until(&self, icount: u64) -> Until<'static> {
         Until { vtime: self.end_ns, ..Until::icount(icount) }
     }
@@ -323,7 +328,8 @@ fn locate_execution<S: Subject, X>(
         };
         match parted {
             Some((next, rip, vtime)) if next - last <= 1 => {
-                // If the node restarted in the interval, the first runs' journals did not contain this input.
+                // The first runs' journals did not contain this input if the node restarted in the interval, because a
+                // restart clears the journal.
                 let cause = match pair.first_input_of(node) {
                     Some((a, b)) => Cause::Input { a, b },
                     None => Cause::Execution,
@@ -419,7 +425,7 @@ impl<S: Subject> Pair<S> {
         self.node = looked_at;
         unlike
     }
-    /// Returns the number of instructions that the node has retired, in the run that is further ahead.
+    /// Returns the node's count in the run that is further ahead.
     fn retired(&self) -> u64 {
         self.a.retired(self.node).max(self.b.retired(self.node))
     }
@@ -451,9 +457,9 @@ impl<S: Subject> Pair<S> {
         }
     }
 
-    /// Returns the first inputs that differ, and their node, if they show that a machine leaked. Another node may have
-    /// caused a node's different input by sending something different, so the input with the earliest vtime is
-    /// returned.
+    /// Returns the first inputs that differ, and their node, if they show that the nondeterminism entered in a machine.
+    /// Another node may have caused a node's different input by sending something different, so the input with the
+    /// earliest vtime is returned.
     fn first_input(&mut self) -> Option<(usize, Option<Entry>, Option<Entry>)> {
         let found = (0..self.a.nodes()).filter_map(|node| {
             let (a, b) = self.first_input_of(node)?;
@@ -480,8 +486,8 @@ impl<S: Subject> Pair<S> {
             }
             // The entries and their counts are equal, but the instructions are not: the CPUs had differed before.
             (x, y) if x == y && a.map(|e| e.icount) == b.map(|e| e.icount) => false,
-            // The entries differ in kind or in count. The earlier entry shows a leak only if the machine caused that
-            // entry.
+            // The entries differ in kind or in count. The earlier entry shows a leak in the machine only if the machine
+            // caused that entry, and not the CPU.
             (x, y) => {
                 let first = match (a, b) {
                     (Some(a), Some(b)) if a.icount <= b.icount => x,

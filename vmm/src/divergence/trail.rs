@@ -9,7 +9,7 @@ use crate::machine::{Machine, Stop, Until};
 /// Default distance between two points of a trail, in nanoseconds of vtime: 100 ms.
 pub const TRAIL_INTERVAL_NS: u64 = 100_000_000;
 
-/// Digests at the multiples of an interval, and one at the end of the machine.
+/// Digests at the multiples of an interval, and one at the vtime at which the machine ends (powers off, for example).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trail {
     interval_ns: u64,
@@ -46,8 +46,8 @@ impl Trail {
         Digest(chain)
     }
 
-    /// Returns the index of the first point at which two trails differ. If one trail is a prefix of the other, returns
-    /// the length of the shorter one.
+    /// Returns the index of the first point at which two trails differ. If one trail is a shorter prefix of the other,
+    /// returns its length. Returns `None` if the trails are equal.
     pub fn first_difference(&self, other: &Trail) -> Option<usize> {
         let common = self.points.len().min(other.points.len());
         (0..common)
@@ -55,7 +55,7 @@ impl Trail {
             .or((self.points.len() != other.points.len()).then_some(common))
     }
 
-    /// Runs a machine as [`Machine::run`] does, and adds its digest at each multiple of the interval.
+    /// Runs a machine as [`Machine::run`] does, and adds its digest at each multiple of the interval and at its end.
     pub fn run(&mut self, machine: &mut Machine, until: &Until<'_>) -> Stop {
         loop {
             let next = self.next_point();

@@ -1,4 +1,4 @@
-//! An engine whose kind is chosen at run time.
+//! Engine (executor of guest instructions) whose kind is chosen at run time.
 //!
 //! [`Machine`](crate::Machine) uses this enum and has no type parameter. With a type parameter, each crate that uses
 //! machines would compile the run loop, the devices and the digests again, at its own level of optimisation.

@@ -1,5 +1,6 @@
-//! The soft CPU as an engine of clock modes `exit` and `branch`. It counts finished exits or retired conditional
-//! branches in the same way as the KVM engine, so that either engine can continue where the other stopped.
+//! The soft CPU, i.e. Everett's own CPU, as an engine of clock modes `exit` and `branch`. It counts finished exits or
+//! retired conditional branches in the same way as the KVM engine, so that either engine can continue where the other
+//! stopped.
 //!
 //! In both modes, `run` first finishes an instruction that accesses a device, whatever `Until::icount` is. It also
 //! finishes a repeated string instruction (`repeat`) that comes next or has iterations left.
@@ -8,8 +9,9 @@
 //! instruction is finished, or when the exception that ends the instruction is delivered. The CPU takes at most one
 //! interrupt after an exit, and none elsewhere. The TSC changes only after exits.
 //!
-//! Watchpoints may stop a run anywhere. Only observers use them: the CPU takes no interrupt at this stop, and the next
-//! run continues to where this run would have stopped. Breakpoints need an engine that counts instructions.
+//! Watchpoints may stop a run anywhere. Only observers use them, so the stop has no effect on the guest: the CPU takes
+//! no interrupt there, and the next run continues to where this run would have stopped. Breakpoints need an engine that
+//! counts instructions.
 //!
 //! **Invariant.** The CPU's own count of instructions is visible neither in states nor in the TSC. It only bounds how
 //! long a guest may run without a counted exit or branch. The bound starts at the last counted event, so stops in
@@ -24,13 +26,14 @@ use crate::clock::ClockMode;
 
 /// Maximum number of instructions without a counted exit or branch. The engine then ends the guest, because its vtime
 /// stands still and nothing can interrupt it. Executing this many instructions takes about ten seconds of host time.
-/// Hashing 144 MiB takes half as many instructions.
+/// For comparison, a guest that hashes 144 MiB executes half as many.
 pub const INSTRUCTIONS_MAX: u64 = 20_000_000_000;
-/// Maximum number of instructions per call of the CPU in mode `branch`. The position of the last branch is known with
-/// this precision.
+/// Maximum number of instructions per call of the CPU in mode `branch`. The engine looks for a new branch only after
+/// each call. It may therefore notice up to this number of instructions too late that the guest has reached
+/// [`INSTRUCTIONS_MAX`].
 const PIECE: u64 = 1 << 20;
 
-/// What the engine counts, with the state that only this clock mode needs.
+/// Unit that the engine counts, with the state that only the unit's clock mode needs.
 #[derive(Debug)]
 enum Counted {
     Exits {

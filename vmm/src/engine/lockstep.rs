@@ -1,9 +1,9 @@
 //! Lockstep: a second CPU interprets everything that the first one executes, on its own memory, and the two are
 //! compared.
 //!
-//! Both CPUs run to the same counts, at most a few thousand instructions apart and often only a few. At each count they
-//! must agree in their exits, registers and the content of the pages that they wrote. Writes of devices to the first
-//! CPU's memory are copied to the second CPU's memory.
+//! Both CPUs run to the same counts. Two successive counts are at most a few thousand instructions apart, and often
+//! only a few. At each count they must agree in their exits, registers and the content of the pages that they wrote.
+//! Writes of devices to the first CPU's memory are copied to the second CPU's memory.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeSet;
@@ -63,7 +63,7 @@ impl Lockstep {
         self.pieces.advance(now);
         self.pieces.next()
     }
-    /// Copies the first CPU's memory, before the first run only.
+    /// Copies the first CPU's memory before the first run. Does nothing before later runs.
     pub(super) fn begin(&mut self) {
         if std::mem::take(&mut self.fresh) {
             self.copy(0, self.theirs.len());
@@ -73,7 +73,7 @@ impl Lockstep {
     pub(super) fn failure(&self) -> Option<&str> {
         self.cpu.failure()
     }
-    /// Plants a defect: the interpreting CPU panics at its first CPUID at or after this count.
+    /// Plants a defect: the interpreting CPU panics at its first CPUID instruction at or after this count.
     pub(super) fn leak_panic(&mut self, from: Option<u64>) {
         self.cpu.leak_panic(from);
     }

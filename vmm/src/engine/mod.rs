@@ -1,9 +1,10 @@
-//! The engine trait, which executes guest instructions. The machine above it handles devices, interrupts and time.
+//! Engines execute the guest's instructions; [`Engine`] is their trait. The machine above an engine handles devices,
+//! interrupts and time.
 //!
 //! An engine executes instructions on guest memory and stops for one of the reasons in [`Exit`]. It knows no devices.
-//! An access to an address that is not RAM ends the run. The machine serves the access, and the next `run` finishes the
-//! instruction. It knows no time either. It counts what the world's clock mode counts (retired instructions,
-//! conditional branches or finished exits), and the machine sets the value of its TSC.
+//! An access to a port, or to an address that is not RAM, ends the run. The machine serves the access, and the next
+//! `run` finishes the instruction. An engine knows no time either. It counts what the world's clock mode counts
+//! (retired instructions, conditional branches or finished exits), and the machine sets the value of its TSC.
 //!
 //! - [`soft`]: Everett's own CPU, which counts instructions; [`counting`]: the same CPU in clock modes `exit` and
 //!   `branch`
@@ -112,7 +113,7 @@ pub trait Engine {
     /// Replaces the architectural state and the engine's count.
     fn set_state(&mut self, state: &CpuState);
     /// Tells the engine that a device, a restore or a debugger wrote guest memory at `gpa`. The engine drops everything
-    /// derived from it, and marks it dirty.
+    /// that it derived from these bytes, and marks their pages dirty.
     fn memory_written(&mut self, gpa: u64, len: u64);
     /// Tells the engine that a restore replaced these pages of guest memory. The engine drops everything derived from
     /// their old content, and marks nothing dirty.

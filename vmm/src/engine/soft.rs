@@ -1,4 +1,4 @@
-//! The soft engine: Everett's own CPU behind the engine trait.
+//! The soft engine executes guests on Everett's own CPU (`everett-cpu`), which is software.
 #![allow(unsafe_code)]
 
 use std::sync::Arc;
@@ -28,8 +28,8 @@ pub struct SoftEngine {
     cpu: Cpu,
     flushes: Option<Instants>,
     lockstep: Option<Box<Lockstep>>,
-    /// Reason why lockstep ended: the CPUs differed, or the host had no memory for the second copy of RAM. If set, the
-    /// engine executes nothing more.
+    /// Reason why lockstep (the comparison with a second CPU) ended: the CPUs differed, or the host had no memory for
+    /// the second copy of RAM. If set, the engine executes nothing more.
     diverged: Option<&'static str>,
     ram: Ram,
     /// Owns the guest memory to which `cpu` points, so that it stays mapped.
@@ -39,7 +39,8 @@ pub struct SoftEngine {
 impl SoftEngine {
     /// Creates a CPU on guest memory that is one region from address 0.
     ///
-    /// # Panics Panics if the memory is not one region from address 0. Machines always create one region.
+    /// # Panics
+    /// Panics if the memory is not one region from address 0. Machines always create one region.
     pub fn new<B>(memory: Arc<GuestMemoryMmap<B>>, caches: CacheConfig) -> SoftEngine
     where
         B: Bitmap + Send + Sync + 'static,
@@ -51,7 +52,8 @@ impl SoftEngine {
     /// Creates a CPU that shares decoded and translated code with other CPUs. The caller must run only one of them at a
     /// time.
     ///
-    /// # Panics Panics if the memory is not one region from address 0. Machines always create one region.
+    /// # Panics
+    /// Panics if the memory is not one region from address 0. Machines always create one region.
     pub fn sharing<B>(memory: Arc<GuestMemoryMmap<B>>, code: &Code) -> SoftEngine
     where
         B: Bitmap + Send + Sync + 'static,
@@ -118,7 +120,7 @@ impl SoftEngine {
         self.cpu.leak_stale_translations(on);
     }
 
-    /// Plants a defect, for tests of panics: the CPU panics at its first CPUID at or after this count.
+    /// Plants a defect, for tests of panics: the CPU panics at its first CPUID instruction at or after this count.
     #[doc(hidden)]
     pub fn leak_panic(&mut self, from: Option<u64>) {
         self.cpu.leak_panic(from);

@@ -1,4 +1,4 @@
-//! CPUID table of the CPU model, in KVM's format.
+//! CPUID table that guests on KVM see, in KVM's format. It describes Everett's CPU model and not the host's processor.
 //!
 //! The rows are the soft CPU's. A query beyond the last leaf returns the last basic leaf, on KVM and on the soft CPU.
 //! Both derive the APIC bit from IA32_APIC_BASE.

@@ -1,12 +1,12 @@
 //! A vCPU with closed gates: exceptions, INT and SYSCALL end its run with a triple fault before they take effect, and
 //! the soft CPU executes them.
 //!
-//! The engine uses closed gates on hosts that execute some of these events wrongly. On one software KVM, for example,
-//! SYSCALL stays in ring 3. KVM gets an interrupt descriptor table that is too short for any gate, and a SYSCALL target
-//! in an unmapped page. Using either causes a fault that the CPU cannot deliver, then a double fault that it cannot
-//! deliver (SDM volume 3, 6.15), so the guest shuts down. If the event was a fault, the guest's registers are those
-//! before the instruction, and RF is set. If it was a trap, they are those after the instruction, and RF is clear.
-//! SYSCALL has already saved RIP and RFLAGS to RCX and R11.
+//! The engine uses closed gates on hosts that execute some of these events wrongly. On one KVM that emulates ring 0 in
+//! software, for example, SYSCALL stays in ring 3. KVM gets an interrupt descriptor table that is too short for any
+//! gate, and a SYSCALL target in an unmapped page. Using either causes a fault that the CPU cannot deliver, then a
+//! double fault that it cannot deliver (SDM volume 3, 6.15), so the guest shuts down. If the event was a fault, the
+//! guest's registers are those before the instruction, and RF is set. If it was a trap, they are those after the
+//! instruction, and RF is clear. SYSCALL has already saved RIP and RFLAGS to RCX and R11.
 //!
 //! The guest can notice closed gates in these ways:
 //! - SIDT returns the short table. LIDT opens the gates until the engine next loads the registers. Until then, SYSCALL

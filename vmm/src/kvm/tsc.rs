@@ -41,7 +41,7 @@ const EARLY: Duration = Duration::from_micros(90);
 const TICKS_KNOWN: u64 = 500;
 /// Maximum number of TSC readings while waiting for a tick. After so many readings, the host counts as one whose TSC
 /// never ticks. The fastest host makes some ten thousand readings per tick. On a slow host, all of them must take less
-/// time than the doctor's time limit.
+/// time than the time limit of `everett doctor`, which checks hosts.
 const READINGS_MAX: u32 = 500_000;
 
 /// TSC of a vCPU that was slowed down to 1 kHz.

@@ -4,7 +4,7 @@
 //! - An exit may leave its instruction unfinished ([`KvmExit::is_unfinished`]). [`Vcpu::finish`] finishes it and
 //!   executes nothing else. The caller must do this before it reads, saves or replaces registers; registers read
 //!   earlier are those before or within the instruction.
-//! - A signal does not change the guest: the host causes [`KvmExit::Interrupted`], not the guest.
+//! - A signal does not change the guest. It only ends the run with [`KvmExit::Interrupted`].
 
 use std::sync::Arc;
 

@@ -27,7 +27,7 @@ pub struct MachineConfig {
     /// Speed of the CPU, in instructions per second of vtime.
     pub cpu_hz: u64,
     /// Boot seed. The machine draws from [`Lineage::boot`](everett_streams::Lineage::boot) of this seed until its
-    /// streams are restarted.
+    /// random streams are restarted, as at a fork.
     pub boot_seed: BootSeed,
     /// Time that the real-time clock shows at vtime 0, in seconds since 1970.
     pub epoch_unix_s: i64,
@@ -41,7 +41,7 @@ pub struct MachineConfig {
     pub disks: Vec<DiskConfig>,
     /// Network cards. Their slots come after those of the disks.
     pub cards: Vec<CardConfig>,
-    /// Planted leaks.
+    /// Sources of nondeterminism that a test plants. None by default.
     pub leak: Leak,
 }
 

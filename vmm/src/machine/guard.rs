@@ -1,15 +1,15 @@
-//! Guards that end guests which keep the machine busy without progress.
+//! Ends machines whose guest keeps them busy without progress.
 
 use serde::{Deserialize, Serialize};
 
 use super::stop::End;
 use crate::clock::{BRANCH_INSTRUCTIONS, ClockMode};
 
-/// Number of interrupts in a row that make an interrupt storm. Each comes within [`STORM_GAP`] instructions of the one
-/// before. Linux gives up on a stuck interrupt line after the same number.
+/// Number of interrupts in a row that make an interrupt storm, which ends the machine. Each comes within [`STORM_GAP`]
+/// instructions of the one before. Linux gives up on a stuck interrupt line after the same number.
 pub const STORM_INTERRUPTS: u64 = 100_000;
-/// Number of instructions between two interrupts below which the guest only handled the first one. Linux takes several
-/// hundred instructions to enter, run and leave a handler.
+/// If fewer instructions than this lie between two interrupts, the guest has done nothing but handle the first one.
+/// Linux guests stay above it, because Linux takes several hundred instructions to enter, run and leave a handler.
 pub const STORM_GAP: u64 = 200;
 /// [`STORM_GAP`] for clock mode `exit`, in exits. A handler that does nothing else causes one exit, its EOI.
 const STORM_GAP_EXITS: u64 = 2;
@@ -30,7 +30,8 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// Counts an interrupt that the CPU takes at count `icount`.
+    /// Counts an interrupt that the CPU takes at count `icount`. Returns the machine's end if this makes an interrupt
+    /// storm.
     pub(super) fn interrupt(&mut self, mode: ClockMode, icount: u64, vector: u8) -> Result<(), End> {
         let gap = match mode {
             ClockMode::Insn => STORM_GAP,
@@ -51,7 +52,7 @@ impl Guard {
         self.streak = 0;
     }
 
-    /// Counts a device access at count `icount`.
+    /// Counts a device access at count `icount`. Returns the machine's end if this is one access too many.
     pub(super) fn access(&mut self, mode: ClockMode, icount: u64) -> Result<(), End> {
         let most = if mode == ClockMode::Branch { ACCESSES_MAX_BRANCHES } else { ACCESSES_MAX };
         if self.access_icount != icount {

@@ -10,7 +10,7 @@ use std::fmt;
 /// An event between the CPU and its machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
-    /// Number of instructions retired before the event.
+    /// Count before the event, in the unit of the clock mode (by default, retired instructions).
     pub icount: u64,
     /// Time of the event, in nanoseconds of vtime.
     pub vtime: u64,

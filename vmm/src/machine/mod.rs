@@ -10,7 +10,8 @@
 //! - `drives`: operations of Everett on disks: power loss, reset, replacement
 //!
 //! **Invariants.**
-//! - Only [`State`], CPU, RAM and disks determine the further execution. Output, digests and the journal are observers.
+//! - Only [`State`], CPU, RAM and disks determine the further execution. Output, digests and the journal are for
+//!   observers and have no effect.
 //! - Every stop is between two instructions, unless the machine has ended.
 //! - In clock mode `exit`, a stop directly follows an exit; in `branch`, an exit or a branch. Only observers such as a
 //!   breakpoint can stop a machine elsewhere.
@@ -91,7 +92,7 @@ pub struct State {
     pub(crate) power: Power,
     pub(crate) virtio: Vec<Transport>,
     guard: Guard,
-    /// True after HLT, until the CPU takes an interrupt.
+    /// True from the CPU's HLT until it takes an interrupt.
     halted: bool,
     end: Option<End>,
     /// Devices of an older PC, which machines in clock modes `exit` and `branch` have. `None` in mode `insn`.
@@ -111,8 +112,9 @@ impl State {
         let mut disks = Vec::new();
         for mut d in config.disks.drain(..) {
             if !d.read_only {
-                // Moments contain the digest of a disk's base if it is known. Reading the base of a writable disk is
-                // cheap. The base of a read-only disk may be a large root image, so its digest is not computed here.
+                // Moments contain the digest of a disk's base if it is known. The digest of a writable disk's base is
+                // cheap, because the base is usually only zeroes. The base of a read-only disk may be a large root
+                // image, so its digest is not computed here.
                 d.disk.base_digest();
             }
             virtio.push(Device::Blk(Blk::new(disks.len(), &d.disk, &d.serial, d.read_only, d.latency)?));
@@ -347,7 +349,7 @@ impl Machine {
     pub fn engine_mut(&mut self) -> &mut AnyEngine {
         &mut self.engine
     }
-    /// Returns the devices, clock, timers and streams.
+    /// Returns the devices, clock, timers and random streams.
     pub fn state(&self) -> &State {
         &self.state
     }
@@ -430,7 +432,8 @@ impl Machine {
         card.deliver(at, frame, &mut cx)
     }
 
-    /// Advances the battery-backed clock by the seconds that passed while the machine was not running.
+    /// Advances the real-time clock, which runs on a battery, by the seconds that passed while the machine was not
+    /// running.
     pub fn shift_clock(&mut self, seconds: u64) {
         self.state.rtc.shift(i64::try_from(seconds).unwrap_or(i64::MAX));
     }
@@ -450,7 +453,8 @@ impl Machine {
         })
     }
 
-    /// Returns the vtime of the next event, in nanoseconds, if the CPU is halted. Returns `None` if the CPU executes.
+    /// Returns the vtime of the next scheduled event, in nanoseconds, or [`VTIME_MAX`] if there is none. Returns `None`
+    /// unless the CPU is halted with interrupts on and without a pending one.
     pub fn idle_until(&self) -> Option<u64> {
         let idle = self.state.halted
             && self.state.interrupts.lapic.pending().is_none()

@@ -1,9 +1,10 @@
 //! Moments of a machine: everything that determines its further execution, stored at a stop. A moment can be restored
 //! later, in the same machine or in one with the same configuration.
 //!
-//! Registers, devices, timers and streams become one byte string in a versioned format. Memory and disks are images
-//! that share unchanged pages with other moments (`everett-snapshot`). Taking a moment costs time in proportion to the
-//! pages written since the last moment. Restoring costs time in proportion to the pages that differ from the moment.
+//! Registers, devices, timers and random streams become one byte string in a versioned format. Memory and disks are
+//! images that share unchanged pages with other moments (`everett-snapshot`). Taking a moment costs time in proportion
+//! to the pages written since the last moment. Restoring costs time in proportion to the pages that differ from the
+//! moment.
 //!
 //! A moment does not contain output that waits for an observer (console bytes, port writes, frames, notes), so the
 //! caller takes output first. The only output in a moment is the unfinished console line, whose end comes later.
@@ -70,7 +71,7 @@ impl Moment {
     pub fn icount(&self) -> u64 {
         self.icount
     }
-    /// Returns CPU, devices, timers and streams, in the format of [`STATE_VERSION`].
+    /// Returns CPU, devices, timers and random streams, in the format of [`STATE_VERSION`].
     pub fn state(&self) -> &[u8] {
         &self.state
     }
@@ -159,7 +160,7 @@ impl Stored {
 }
 
 impl Machine {
-    /// Takes a moment. Adds the pages written since the last moment to `pool`.
+    /// Takes a moment. Stores the pages written since the last moment in `pool`, which stores equal pages once.
     pub fn moment(&mut self, pool: &Pool) -> Moment {
         self.update_memory_hashes();
         for &page in self.changed.pages() {
@@ -174,8 +175,8 @@ impl Machine {
 
         let disks = self.disks.iter_mut().map(|disk| disk.moment(pool)).collect();
         let cpu = self.engine.state();
-        // If reading the engine's state failed, the moment must contain that end, so that nothing continues from an
-        // invalid state.
+        // If reading the engine's state failed, this ends the machine. The moment must contain that end, so that
+        // nothing continues from an invalid state.
         self.note_failure();
         let stored = StoredRef {
             cpus: &[cpu],

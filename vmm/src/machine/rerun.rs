@@ -3,7 +3,8 @@
 //! The machine must discard everything that it executed since the disturbance, including what its devices did. It
 //! therefore repeats whole runs. A run begins at a stop, where the machine can take a moment. Nothing outside sees a
 //! run's effects before the run ends. After a disturbance the machine returns to that moment, discards the run's
-//! output, and runs again. Runs are short: a world's round takes at most a millisecond of vtime.
+//! output, and runs again. Runs are short, because a world runs its machines in turns of at most a millisecond of
+//! vtime.
 //!
 //! **Invariant.** If a run ends without a failure of the host, the host did not disturb it.
 
@@ -16,8 +17,8 @@ use crate::engine::Engine;
 use crate::output::Output;
 
 /// Number of attempts at a run. If the host disturbs all of them, the run fails. A busy host disturbs a run whenever
-/// its scheduler takes the processor away for more than a tick. A few disturbed attempts in a row are therefore no sign
-/// of a broken host.
+/// its scheduler takes the processor away for more than a tick of the guest's TSC, which then ticks once per
+/// millisecond. A few disturbed attempts in a row are therefore no sign of a broken host.
 pub const TRIES_MAX: u32 = 100;
 
 /// Machine, output and journal at the start of a run.

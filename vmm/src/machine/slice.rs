@@ -35,7 +35,7 @@ impl Slice {
     pub(crate) fn dispatches(&self, now: u64, next: Option<u64>) -> bool {
         self.after_exit || next.is_some_and(|next| now >= latest(next))
     }
-    /// Sets the TSC value from now on. Called when events are dispatched.
+    /// Sets the TSC value from now on. Called when events are dispatched and when the CPU takes an interrupt.
     pub(crate) fn set_tsc(&mut self, tsc: u64) {
         self.tsc = tsc;
     }

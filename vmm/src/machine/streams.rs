@@ -11,12 +11,12 @@ impl Machine {
         &self.state.streams
     }
 
-    /// Returns the machine's stream for `purpose`. Faults draw from it.
+    /// Returns the machine's random stream for `purpose`. Faults draw from these streams.
     pub fn stream(&mut self, purpose: Purpose) -> &mut ChaCha20Rng {
         self.state.streams.get(purpose)
     }
 
-    /// Restarts all streams of this machine: every later draw depends on `lineage`.
+    /// Restarts all random streams of this machine with keys of `lineage`, so that every later draw depends on it.
     pub fn restart_streams(&mut self, lineage: &Lineage) {
         self.state.streams = Streams::new(lineage, Owner::Node(self.name()));
     }

@@ -1,7 +1,7 @@
 //! The virtio-mmio transport, version 2 (virtio 1.2, section 4.2).
 //!
-//! Each register is a doubleword. Accesses of other widths or offsets read zero and ignore writes. The driver can read
-//! the configuration space as bytes, words and doublewords.
+//! Each register is a doubleword. With other widths or offsets, reads return zero and writes are ignored. The driver
+//! can read the configuration space as bytes, words and doublewords.
 
 use everett_input::causes::with_causes;
 use serde::{Deserialize, Serialize};

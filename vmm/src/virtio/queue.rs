@@ -211,8 +211,8 @@ impl VirtQueue {
         }
         let memory = ram.memory();
         self.ring.add_used(memory, head, len).map_err(|_| QueueError::Chain { head })?;
-        // This call follows each chain. The crate's count of chains since the last call is thus always zero, and
-        // moments need not store it.
+        // The crate counts the chains since its last `needs_notification`. This call follows each chain, so the count
+        // is always zero and moments need not store it.
         self.ring.needs_notification(memory).map_err(|_| QueueError::OutsideRam)
     }
 

@@ -1,4 +1,4 @@
-//! virtio-rng (virtio 1.2, section 5.4): gives the guest bytes of the world's entropy stream.
+//! virtio-rng (virtio 1.2, section 5.4): gives the guest random bytes from the machine's entropy stream.
 
 use everett_streams::Purpose;
 use serde::{Deserialize, Serialize};

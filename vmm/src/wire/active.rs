@@ -1,4 +1,4 @@
-//! Active faults of a wire, with port numbers in place of node names.
+//! Faults that are active on a wire, the simulated network, with port numbers in place of node names.
 
 use std::collections::BTreeMap;
 
@@ -59,7 +59,7 @@ pub(super) struct Active {
 }
 
 impl Active {
-    /// Converts a fault of the catalogue to its effect on directions between ports.
+    /// Converts a fault, which names nodes, to its effect on directions between ports.
     pub(super) fn resolve(fault: &NetworkFault, topology: &Topology) -> Result<Active, FaultError> {
         let (links, effect) = match fault {
             NetworkFault::Latency { links, extra } => (links, Effect::Latency(extra.clone())),

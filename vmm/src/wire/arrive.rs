@@ -4,7 +4,8 @@ use super::log::{DropReason, FrameStepKind};
 use super::{Delivery, READY_FRAMES_MAX, Wire, is_late, step};
 
 impl Wire {
-    /// Returns the vtime of the next arrival, in nanoseconds. Later calls to the wire may add an earlier arrival.
+    /// Returns the vtime of the next arrival, in nanoseconds, or `None` if no frame on its way can arrive as things
+    /// stand. Later calls to the wire may add an earlier arrival.
     #[must_use]
     pub fn next_delivery(&self) -> Option<u64> {
         let state = &self.state;

@@ -1,8 +1,9 @@
 //! Changes of a wire: faults begin and end, nodes lose and regain power.
 //!
 //! A change takes effect after the arrivals of the same vtime. A fault applies to frames that are sent while it is
-//! active. Partitions, clogs and bandwidth limits also apply to frames that are in a queue when the fault begins. A
-//! clogged node receives no frame, whenever the frame was sent. All other frames that have left their queue arrive.
+//! active. Partitions, clogs (which stop a node's card) and bandwidth limits also apply to frames that are in a queue
+//! when the fault begins. A clogged node receives no frame, whenever the frame was sent. All other frames that have
+//! left their queue arrive.
 
 use std::collections::BTreeSet;
 
@@ -92,8 +93,8 @@ impl Wire {
         at
     }
 
-    /// Stops the directions of a fault. A partition that drops loses the frames in their queues. Other faults make
-    /// these frames wait before the queue.
+    /// Stops the directions of a fault. The frames in the queues of these directions are lost if the fault is a
+    /// partition that drops. Otherwise they wait before their queue.
     fn cut(&mut self, active: &Active, at: u64) {
         let state = &mut self.state;
         let queues =
@@ -133,8 +134,8 @@ impl Wire {
         }
     }
 
-    /// Lets frames that waited at formerly clogged receivers arrive one lookahead from now. Later frames of the same
-    /// directions arrive no earlier.
+    /// Lets frames that waited at formerly clogged receivers arrive one lookahead (the minimum latency of all links)
+    /// from now. Later frames of the same directions arrive no earlier.
     fn release_up(&mut self, at: u64) {
         let state = &mut self.state;
         let faults = &state.faults;

@@ -12,8 +12,8 @@ use crate::virtio::net::FRAME_BYTES_MAX;
 pub const PORTS_MAX: usize = everett_fault::limits::NODES_MAX;
 /// Maximum length of a node's name in bytes.
 pub const NAME_BYTES_MAX: usize = 64;
-/// Minimum latency of a link, in nanoseconds. In a round, nodes execute at least this long without messages from each
-/// other.
+/// Minimum latency of a link, in nanoseconds. No frame arrives sooner after its sending. A world can therefore execute
+/// each node for this long before nodes exchange frames.
 pub const LATENCY_NS_MIN: u64 = 1_000;
 /// Minimum bandwidth of a link, in bits per second.
 pub const BITS_PER_S_MIN: u64 = 1_000;
@@ -50,7 +50,7 @@ pub struct LinkConfig {
 pub const NO_LINK: u32 = 0;
 
 impl Default for LinkConfig {
-    /// Returns a link such as between two machines in one data centre.
+    /// Returns the properties of a link between two machines in one data centre.
     fn default() -> LinkConfig {
         LinkConfig {
             latency: Distribution::Uniform(100_000, 150_000),
@@ -130,7 +130,7 @@ pub enum ConfigError {
 #[serde(try_from = "WireConfig", into = "WireConfig")]
 pub(super) struct Topology {
     config: WireConfig,
-    /// Properties of each direction: 0 for the default, i for override i - 1.
+    /// For each direction, where its properties are: 0 stands for the default, i for override i - 1.
     table: Vec<u16>,
     lookahead: u64,
 }

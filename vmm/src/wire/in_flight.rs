@@ -1,5 +1,5 @@
-//! Frames on their way: in a card's queue, on a link, held by a fault, or arrived and not yet taken by the wire's
-//! owner.
+//! Frames on their way: in a card's queue, on a link, held by a fault, or arrived and not yet taken by the wire's owner
+//! (a world or a test).
 //!
 //! The counts for bounds and queues follow the vtimes of calls to the wire, never the times at which the owner takes
 //! frames. Only `settle` subtracts frames that have left a queue or arrived.
@@ -24,7 +24,7 @@ pub const BYTES_MAX: u64 = 64 << 20;
 /// only if the owner stops taking frames.
 pub const READY_FRAMES_MAX: usize = 1 << 20;
 
-/// Frames that a fault holds, in the order in which they were sent on their way.
+/// Items (frames and extra copies) that a fault holds, in the order in which they were sent on their way.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Held {
     items: BTreeMap<u64, Item>,
@@ -134,7 +134,7 @@ impl InFlight {
         }
     }
 
-    /// Puts an item into its direction's queue at vtime `at`. It arrives later by itself.
+    /// Puts an item into its direction's queue at vtime `at`, and schedules its arrival.
     pub(super) fn launch(&mut self, mut item: Item, at: u64, direction: usize, bits_per_s: u64) {
         if let Some(state) = self.directions.get_mut(direction) {
             let depart = state.sent(&item, at, bits_per_s);

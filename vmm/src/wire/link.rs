@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 const NS_PER_S: u128 = 1_000_000_000;
 
-/// A frame on its way from one port to another.
+/// A frame, or an extra copy of one, on its way from one port to another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Item {
     /// Sequence number among all frames and copies that were ever sent on their way.
@@ -44,9 +44,11 @@ pub(super) struct Direction {
     pub(super) free_at: u64,
     /// Bytes in the queue, including the frame that is being sent.
     pub(super) queued: u64,
-    /// Vtime of arrival of the last frame in order, without latency that faults add.
+    /// Latest arrival so far, computed without the latency that faults add. Later frames arrive no earlier. Reordered
+    /// frames and extra copies do not count here.
     pub(super) line: u64,
-    /// Vtime of arrival of the last frame in order that faults delayed.
+    /// Latest arrival so far of frames that faults delayed. Later frames that faults delay arrive no earlier. Reordered
+    /// frames and extra copies do not count here.
     pub(super) late_line: u64,
 }
 

@@ -25,7 +25,7 @@
 //!
 //! **Invariants.**
 //! - A frame arrives [`Wire::lookahead_ns`] after it was sent, or later, because faults only add latency. A frame that
-//!   a fault held arrives at least as long after the fault's end.
+//!   a fault held arrives at least this time after the fault's end.
 //! - Frames of one direction arrive in the order in which they were sent, unless a fault reorders them.
 //! - Arrivals and their vtimes are a function of configuration, seed, and the calls with their vtimes. They do not
 //!   depend on when the owner takes deliveries, or on the log.

@@ -100,8 +100,8 @@ impl<W: Write> PcapNg<W> {
         self.packet(*port, *at, bytes, bytes.len(), INBOUND, &[])
     }
 
-    /// Writes a frame that was lost after it had been sent, at the port where it should have arrived. The packet has no
-    /// bytes, and the reason is a comment.
+    /// Writes a frame that was lost after it had been sent, at the port where it should have arrived, or at the
+    /// sender's port if the switch sent the frame nowhere. The packet has no bytes, and the reason is a comment.
     ///
     /// # Errors
     /// Returns the errors of the writer, and an error if no port has this number.

@@ -11,13 +11,14 @@ impl World {
     pub fn power_off(&mut self, node: usize) {
         let now = self.round.now;
         self.nodes[node].power_off(End::PowerLoss);
-        // The node can be an instruction ahead of the world's vtime. Frames that it sent after that vtime are dropped.
+        // The node can be an instruction ahead of the world's vtime. Frames that it sent at that vtime or later are
+        // dropped.
         self.round.sent.retain(|&(_, port, _)| usize::from(port) != node);
         self.wire.detach(node as u8, now);
     }
 
-    /// Gives a node power. The caller has put the node's machine at its power-on, or at a later moment; its time starts
-    /// now.
+    /// Gives a node power. Before this call, the caller gives the node a machine that has just been switched on, or one
+    /// restored to a later moment. The machine's time starts now.
     pub fn power_on(&mut self, node: usize) {
         let now = self.round.now;
         self.nodes[node].started(now);

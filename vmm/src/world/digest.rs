@@ -9,8 +9,8 @@ impl World {
         self.breakdown().total()
     }
 
-    /// Returns two digests per node (its machine; its clock and power), then the digests of the wire, the round and
-    /// Everett's endpoint.
+    /// Returns two digests per node (its machine; its clock and power), then the digests of the wire, of the round (the
+    /// vtime, and the frames that are not on the wire yet) and of Everett's endpoint.
     pub fn breakdown(&mut self) -> Breakdown {
         let mut between = self.between().into_iter();
         let mut parts = Vec::new();

@@ -21,7 +21,8 @@
 //! - At a stop at a vtime, every running node is at its first boundary at or after that vtime. Frames that were sent
 //!   before that vtime are on the wire, and frames that arrived before it are at their nodes.
 //! - Between two runs, the owner acts on the whole world at [`World::vtime`], or on one node at that node's own vtime.
-//!   If the owner reacts to one node by acting on several nodes, it does so at least a lookahead later.
+//!   If the owner reacts to one node by acting on several nodes, it does so at least a lookahead (the wire's minimum
+//!   latency) later.
 
 mod actions;
 mod clock;
@@ -126,8 +127,8 @@ pub struct WorldUntil<'a> {
     pub port_lines: u8,
     /// Node to which `icount` and `breakpoints` apply.
     pub node: usize,
-    /// Count of instructions retired by that node at which the run stops, exactly. The count includes the node's
-    /// earlier machines.
+    /// Count of that node ([`Node::retired`]) at which the run stops, exactly. The count includes the node's earlier
+    /// machines.
     pub icount: u64,
     /// Linear addresses, sorted: the run stops before that node executes an instruction at one of them.
     pub breakpoints: &'a [u64],
@@ -209,7 +210,7 @@ impl World {
     pub fn captured_lost(&self) -> u64 {
         self.capture.as_ref().map_or(0, |capture| capture.lost)
     }
-    /// Returns the number of instructions retired by all nodes.
+    /// Returns the sum of the nodes' counts ([`Node::retired`]).
     pub fn icount(&self) -> u64 {
         self.nodes.iter().map(Node::retired).fold(0, u64::saturating_add)
     }

@@ -9,7 +9,8 @@ use crate::clock::VTIME_MAX;
 use crate::machine::{Machine, Moment, MomentError};
 use crate::wire::Wire;
 
-/// Version of the stored form of the state between machines (clocks, power, wire, round).
+/// Version of the stored form of the state between machines: clocks, power, the wire, and frames that are not on the
+/// wire yet.
 pub const WORLD_VERSION: u32 = 3;
 
 /// Snapshot of a world, taken at a stop.
@@ -17,7 +18,7 @@ pub const WORLD_VERSION: u32 = 3;
 pub struct WorldMoment {
     /// Moments of the machines, indexed by node number.
     pub machines: Vec<Moment>,
-    /// State of the nodes, the wire and the round.
+    /// State between the machines: the nodes' clocks and power, the wire, and the frames that are not on it yet.
     between: Between,
 }
 
@@ -111,7 +112,8 @@ impl World {
         Ok(World { nodes: nodes.collect(), wire, round, host: None, capture: None })
     }
 
-    /// Takes a moment. Adds pages that were written since the last moment to `pool`.
+    /// Takes a moment. Stores the pages that were written since the last moment in `pool`, which stores equal pages
+    /// once.
     ///
     /// The moment does not contain Everett's endpoint. The endpoint's owner rebuilds it after a restore
     /// ([`World::plug_again`]).
@@ -119,7 +121,7 @@ impl World {
         let machines = self.nodes.iter_mut().map(|node| node.machine.moment(pool)).collect();
         let nodes = self.nodes.iter().map(|node| node.state.clone()).collect();
         let mut wire = self.wire.clone();
-        // The moment does not contain log steps of the wire that observers have not taken.
+        // The moment does not contain the part of the wire's log that no observer has taken.
         wire.take_steps();
         WorldMoment { machines, between: Between { nodes, wire, round: self.round.clone() } }
     }

@@ -20,7 +20,7 @@ pub struct NodeState {
     pub(super) stalls: Option<Stalls>,
     /// Frames that arrive in this round, each with the world's vtime of arrival, in the order of arrival.
     pub(super) arriving: VecDeque<(u64, Vec<u8>)>,
-    /// Number of instructions retired by the node's earlier machines.
+    /// Sum of the counts of the node's earlier machines (see [`Node::retired`]).
     retired_before: u64,
     /// Count of the current machine when it started.
     started_at: u64,
@@ -75,13 +75,13 @@ impl Node {
     pub fn vtime(&self) -> u64 {
         self.state.clock.world(self.machine.vtime())
     }
-    /// Returns the number of instructions retired by this node's machines. For a restored machine, only instructions
-    /// after its moment count.
+    /// Returns the node's count over all of its machines, in the unit of the clock mode (by default, retired
+    /// instructions). Of a restored machine, only the part after its moment counts.
     pub fn retired(&self) -> u64 {
         let now = self.machine.icount().saturating_sub(self.state.started_at);
         self.state.retired_before.saturating_add(now)
     }
-    /// Returns the machine's count at which the node has retired `retired` instructions.
+    /// Returns the count of the current machine at which [`Node::retired`] is `retired`.
     fn count_of(&self, retired: u64) -> u64 {
         let more = retired.saturating_sub(self.state.retired_before);
         if retired == u64::MAX { u64::MAX } else { self.state.started_at.saturating_add(more) }

@@ -7,7 +7,7 @@ use crate::wire::Delivery;
 use crate::wire::endpoint::Endpoint;
 
 /// Maximum length of a round, in nanoseconds. It bounds the frames that are kept until the end of a round, however
-/// large the lookahead is.
+/// large the wire's minimum latency (the lookahead) is.
 const ROUND_NS_MAX: u64 = 1_000_000;
 
 impl World {
@@ -30,8 +30,8 @@ impl World {
             }
             self.run_host(target);
             self.round.now = self.round.now.max(target);
-            // Frames go out before the owner acts at this vtime, because its actions must not affect frames that were
-            // already sent.
+            // Frames go out before the owner acts at this vtime, because the owner's actions must not affect frames
+            // that were already sent.
             self.send();
             self.unplug_ended();
             if self.round.now >= end {
@@ -84,7 +84,7 @@ impl World {
     }
 
     /// Puts the frames that were sent before the world's vtime on the wire, because no node can send an earlier frame
-    /// any more. A node may be an instruction ahead; frames that it sent later than the world's vtime wait.
+    /// any more. A node may be an instruction ahead; frames that it sent at the world's vtime or later wait.
     fn send(&mut self) {
         let now = self.round.now;
         let later = self.round.sent.partition_point(|&(at, ..)| at < now);
@@ -97,8 +97,8 @@ impl World {
         }
     }
 
-    /// Returns the vtime at which the wire unplugs a node that has ended by itself: a lookahead after the node's end.
-    /// Returns `None` for other nodes.
+    /// Returns the vtime at which the wire unplugs a node that has ended by itself: a lookahead (the wire's minimum
+    /// latency) after the node's end. Returns `None` for other nodes.
     fn unplugged_at(&self, number: usize) -> Option<u64> {
         let node = &self.nodes[number];
         let ended = !node.is_on() && self.wire.is_attached(number as u8);

@@ -84,7 +84,8 @@ pub struct Lapic {
     /// LVT entries of thermal, performance, LINT0, LINT1 and error.
     lvt: [u32; 5],
     timer: Timer,
-    /// Number of received messages with a delivery mode that the model lacks (NMI, SMI, INIT, start-up, ExtINT).
+    /// Number of received messages with a delivery mode that this LAPIC does not implement (NMI, SMI, INIT, start-up,
+    /// ExtINT). It ignores them.
     unmodelled: u64,
 }
 
@@ -145,7 +146,8 @@ impl Lapic {
         }
     }
 
-    /// Writes a register. If the write ends an interrupt that the IOAPIC must know about, returns its vector.
+    /// Writes a register. If the write ends a level-triggered interrupt, returns its vector, because the IOAPIC must
+    /// know.
     pub fn write(
         &mut self,
         offset: u64,
@@ -227,12 +229,13 @@ impl Lapic {
         }
     }
 
-    /// Returns the number of messages with a delivery mode that the model lacks.
+    /// Returns the number of received messages with a delivery mode that this LAPIC does not implement.
     pub fn unmodelled(&self) -> u64 {
         self.unmodelled
     }
 
-    /// Drops the highest requested interrupt. The planted leak `lapic_bit` calls this.
+    /// Drops the highest requested interrupt. Only a defect that tests plant ([`crate::leak::Leak::lapic_bit`]) needs
+    /// this.
     pub(crate) fn lose_request(&mut self, now: u64, events: &mut EventQueue) {
         if let Some(vector) = self.irr.highest() {
             self.irr.clear(vector);

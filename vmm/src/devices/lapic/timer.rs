@@ -2,8 +2,8 @@
 //!
 //! Everett executes no ticks. The counter is a function of vtime, and an expiry is a scheduled event only if it can
 //! change something. A masked expiry is not scheduled. A periodic expiry is not scheduled while the timer's interrupt
-//! is already requested, because it would set a bit that is set. So even with a period of one nanosecond, there is at
-//! most one event per interrupt that the guest takes.
+//! is already requested, because it would set a request bit that is already set. So even with a period of one
+//! nanosecond, there is at most one event per interrupt that the guest takes.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ use super::LVT_MASKED;
 use super::vectors::Vectors;
 use crate::events::{Event, EventId, EventQueue};
 
-/// LVT bit 17: periodic mode. Bit 18 (TSC-deadline mode) is reserved in this model.
+/// LVT bit 17: periodic mode. Bit 18 (TSC-deadline mode) is reserved in this LAPIC.
 const PERIODIC: u32 = 1 << 17;
 
 /// Registers of the timer, and the vtime at which the counter was last set.

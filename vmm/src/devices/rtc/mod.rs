@@ -1,8 +1,8 @@
 //! The real-time clock (MC146818) at ports 0x70 and 0x71, with alarm, update-ended and periodic interrupts.
 //!
-//! The RTC shows the world's epoch plus vtime, so it needs no ticks. Only enabled interrupts are scheduled events. An
-//! interrupt is not scheduled while its flag is set: the interrupt line is then high, and cannot rise again before the
-//! guest reads register C.
+//! The RTC shows the date at which the world starts, plus vtime, so it needs no ticks. Only enabled interrupts are
+//! scheduled events. An interrupt is not scheduled while its flag is set: the interrupt line is then high, and cannot
+//! rise again before the guest reads register C.
 
 mod calendar;
 

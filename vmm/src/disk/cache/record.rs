@@ -1,4 +1,4 @@
-//! A record of the log: the content of a few sectors before a write.
+//! A record of the write cache's log: the content of a few sectors before a write.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::disk::{BLOCK, Block, ZEROES};
 pub(in crate::disk) enum Before {
     /// Only zeroes.
     Zero,
-    /// A whole block, which a moment shares.
+    /// A whole block, which is shared with a moment.
     Page(PageRef),
     /// Any other bytes.
     Bytes(Arc<[u8]>),

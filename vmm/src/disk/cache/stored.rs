@@ -1,4 +1,5 @@
-//! Stored form of the cache: a head, then all contents that are not zeroes, one after the other. Files may be hostile.
+//! Stored form of a disk's write cache: a head, then all contents that are not zeroes, one after the other. Files may
+//! be hostile.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Effect of a power loss on unflushed versions of sectors, and effect of a power loss or reset on requests in flight.
+//! Chooses what a disk holds after a power loss, and which requests in flight it executes at a power loss or a reset.
 //!
 //! A drive writes its cache back in any order. After a power loss, a sector may therefore hold the durable version, the
 //! content of any completed write since the last covering flush, or the content of a request in flight. The drive may
@@ -81,7 +81,7 @@ impl LossMode {
 pub struct PowerLoss {
     /// Mode that was drawn. `None` if no write was unflushed or in flight; nothing was drawn then.
     pub mode: Option<LossMode>,
-    /// Number of sectors that a completed write changed after their durable version.
+    /// Number of sectors in which at least one completed version differs from the durable one.
     pub unflushed: u64,
     /// Number of these sectors that lost their newest completed version and hold an older one.
     pub lost_newest: u64,

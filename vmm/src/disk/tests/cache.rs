@@ -48,7 +48,8 @@ fn a_write_of_equal_bytes_is_a_version() {
         assert_eq!(loss.lost_anything(), values[..9] != [Some(1); 9]);
         seen.insert((values[0], values[1], values[8]));
     }
-    // The fourth combination, in which both requests survive, would lose nothing, so no power loss draws it.
+    // The fourth combination, in which both requests survive, would lose nothing, and a power loss in this mode always
+    // loses something if it can.
     assert_eq!(seen.len(), 3);
 }
 

@@ -8,7 +8,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Maximum number of requests for which the test checks a mode's promise. The check tries all subsets of them.
+/// Maximum number of requests for which the test checks the outcome of [`LossMode::Requests`]. The check tries all
+/// subsets of them.
 const SUBSETS_MAX: usize = 10;
 
 /// Sectors that a request writes, in order, with the value of each.
@@ -25,7 +26,7 @@ struct Oracle {
     covered: u64,
     /// Writes that were submitted and have not completed, in order.
     in_flight: Vec<(Vec<Change>, Writes)>,
-    /// Flushes that have not completed. Each covers all writes with numbers below this one.
+    /// Flushes that have not completed, each as the number below which it covers all writes.
     flushes: Vec<u64>,
     /// True after a reset. The oracle does not know which sectors of the requests landed, so it allows more outcomes
     /// than are legal.
@@ -143,7 +144,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..80)
 }
 
-/// A disk, the same disk without observers, and the oracle.
+/// A disk, a second disk with the same history but without moments, and the oracle.
 #[derive(Clone)]
 struct Model {
     disk: Disk,

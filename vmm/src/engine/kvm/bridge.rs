@@ -168,7 +168,8 @@ impl Bridge {
                 Exit::Failed => {
                     return Step::Failed(self.cpu.failure().unwrap_or_default().to_owned());
                 }
-                // A CPU that halted or died has an ordinary state.
+                // The CPU has halted or died (of a triple fault, for example). Its state says so, so this is an
+                // ordinary end.
                 _ => return self.done(false),
             }
         }

@@ -1,4 +1,4 @@
-//! The KVM engine: the host's processor behind the engine trait, in clock modes `exit` and `branch`.
+//! The KVM engine executes guests on the host's processor through `/dev/kvm`, in clock modes `exit` and `branch`.
 //!
 //! - `inner`: entry into the guest and handling of its exits; within it `delivery`: exceptions and interrupts;
 //!   `access`: a device access, piece by piece
@@ -95,7 +95,7 @@ pub struct Parts {
     pub tsc: Option<Box<dyn HeldTsc>>,
 }
 
-/// Features that a host has proved to have, besides the virtual CPU.
+/// Features, besides the virtual CPU, that checks of a host have shown it to have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Proved {
     /// Raw event number that counts conditional branches, and [`Counting::margin`].
@@ -112,8 +112,8 @@ pub struct Proved {
 /// Virtual CPU of the host's KVM, on a machine's RAM.
 #[derive(Debug)]
 pub struct KvmEngine {
-    // A `RefCell`, because reading the state delivers queued exceptions. The guest cannot distinguish this from a later
-    // delivery.
+    // A `RefCell`, because reading the state through `&self` changes the engine: it delivers queued exceptions. The
+    // guest cannot distinguish this from a later delivery.
     inner: RefCell<Inner>,
     /// True if the engine starts a [`Ticker`] of its own.
     ticks: bool,

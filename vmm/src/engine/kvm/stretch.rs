@@ -1,7 +1,7 @@
 //! Executes the last branches before an exact stop on the soft CPU, because a processor can be stopped only near a
 //! branch.
 //!
-//! The CPU only interprets, because it executes most of these instructions only a few times.
+//! The CPU only interprets. Most of these instructions execute only a few times, so translating them would take longer.
 
 use everett_cpu::{Cpu, CpuState, Exit, Request, TscAnchor, Until};
 
@@ -58,7 +58,8 @@ impl Memory {
                 Exit::Failed => {
                     return Stretched::Failed(cpu.failure().unwrap_or_default().to_owned());
                 }
-                // A CPU that halted or died has an ordinary state.
+                // The CPU has halted or died (of a triple fault, for example). Its state says so, so this is an
+                // ordinary end.
                 _ => return self.done(cpu, false),
             }
         }

@@ -6,7 +6,7 @@
 //! - `icount`, `exceptions`, `dead`, and `halted` (HLT exits)
 //! - `msrs.tsc_offset`: KVM's offset is relative to the host's TSC; the field has the value that the guest wrote
 //! - which instruction began an interrupt shadow: KVM distinguishes STI from MOV SS, [`CpuState`] does not. KVM gets
-//!   STI's shadow if interrupts are enabled
+//!   STI's shadow if interrupts are enabled, and MOV SS's otherwise
 //!
 //! [`CpuState`] does not hold these parts of KVM's state:
 //! - interrupts and exceptions that are about to be delivered ([`Queued`]): the engine delivers them first

@@ -73,11 +73,12 @@ pub(super) fn local_table_to_kvm(s: &Segment) -> kvm_segment {
     shown
 }
 
-/// Returns the canonical form of LDTR. With a null selector it keeps the type, which some code reads from the hidden
-/// part.
+/// Returns the canonical form of LDTR. With a null selector, it keeps the type of a local descriptor table, as on the
+/// soft CPU.
 ///
 /// After LLDT with a null selector, some processors report the table as unusable, and others leave its access rights
-/// unchanged. The canonical form has the access rights of reset. Base and limit are zero on all processors.
+/// unchanged. In the canonical form, the table is not present, base and limit are zero, and only the type is left. An
+/// LDTR that was not loaded since reset has the access rights of reset: it is present.
 pub(super) fn local_table(s: &kvm_segment) -> Segment {
     if !has_null_selector(s.selector) && !is_null(s) {
         return from_kvm(s);

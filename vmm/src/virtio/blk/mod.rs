@@ -46,7 +46,7 @@ pub struct Latency {
     pub write_ns: u64,
     /// Latency of a flush.
     pub flush_ns: u64,
-    /// Additional latency per KiB of data, in addition to the base latency.
+    /// Latency per KiB of data, in addition to the base latency.
     pub kib_ns: u64,
 }
 
@@ -249,7 +249,7 @@ impl Blk {
         Ok(Ok(0))
     }
 
-    /// Makes all completed writes durable, unless the driver flushes.
+    /// Makes all completed writes durable, unless the driver accepted VIRTIO_BLK_F_FLUSH.
     fn write_through(&self, disk: &mut Disk) {
         if !self.write_back {
             disk.flush(disk.completed());

@@ -42,15 +42,15 @@ impl Blk {
         self.disk
     }
 
-    /// Returns the disk's index as a [`Purpose`](everett_streams::Purpose) holds it. The cast loses nothing, because a
-    /// machine has fewer disks than virtio slots.
+    /// Returns the disk's index in the type in which a [`Purpose`](everett_streams::Purpose), the name of a random
+    /// stream, holds it. The cast loses nothing, because a machine has fewer disks than virtio slots.
     pub(crate) fn number(&self) -> u8 {
         self.disk as u8
     }
 
     /// Removes the requests in flight and returns their changes, in the order of submission. Their data is still in
-    /// RAM. A request that fails changes nothing, and neither does one that would exceed [`LANDING_BYTES_MAX`] in
-    /// total.
+    /// RAM. A request that fails changes nothing. A request with which the total would exceed [`LANDING_BYTES_MAX`] is
+    /// left out.
     fn take_in_flight(&mut self, disk: &Disk, ram: &Ram, events: &mut EventQueue) -> Vec<Vec<Change>> {
         let mut left = LANDING_BYTES_MAX;
         let mut all = Vec::new();

@@ -65,7 +65,7 @@ pub struct EndpointConfig {
     pub ipv6: Option<(Ipv6Addr, u8)>,
 }
 
-/// Random values of an endpoint. Whoever rebuilds the endpoint needs the same values.
+/// Random values of an endpoint. Rebuilding the endpoint takes the same values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndpointDraws {
     /// Seed of the TCP/IP stack, from which it derives initial sequence numbers and identifiers.
@@ -75,7 +75,7 @@ pub struct EndpointDraws {
 }
 
 impl EndpointDraws {
-    /// Draws the values for the next endpoint from Everett's streams.
+    /// Draws the values for the next endpoint from the random streams `streams`.
     pub fn draw(streams: &mut Streams) -> EndpointDraws {
         EndpointDraws {
             stack: streams.next_u64(Purpose::EndpointStack),

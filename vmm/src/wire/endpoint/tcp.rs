@@ -64,7 +64,8 @@ impl Endpoint {
         })
     }
 
-    /// Returns the address of the node at the other end of a connection.
+    /// Returns the address of the node at the other end of a connection, or `None` if the connection has no other end
+    /// (yet or any more).
     ///
     /// # Errors
     /// Returns an error if the socket is not a TCP socket of this endpoint.

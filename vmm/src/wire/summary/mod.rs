@@ -78,7 +78,7 @@ pub enum Payload {
         /// Code of the message.
         code: u8,
     },
-    /// Fragment of a packet without a transport header.
+    /// Fragment of a packet. Its transport header is not read, even if it has one.
     Fragment,
     /// Another protocol, or a truncated packet.
     Other {

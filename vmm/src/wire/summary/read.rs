@@ -110,7 +110,7 @@ fn ipv4(packet: &[u8]) -> Option<Summary> {
 fn ipv6(packet: &[u8]) -> Option<Summary> {
     const NEXT_HEADER: usize = 6;
     let rest = packet.get(IPV6_BYTES..)?;
-    // Length 0 means that an option has the length.
+    // Length 0 means that an option (jumbo payload) has the length.
     let bytes = match be16(packet, 4) {
         0 => rest.len(),
         bytes => rest.len().min(bytes.into()),

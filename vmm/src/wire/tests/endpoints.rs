@@ -1,4 +1,4 @@
-//! Endpoints that talk to each other, across wires of all kinds.
+//! Tests of endpoints that talk to each other, across wires of all kinds.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 

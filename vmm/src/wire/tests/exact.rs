@@ -1,4 +1,4 @@
-//! Equal input gives equal output.
+//! Tests that the arrivals on a wire depend only on the calls and their vtimes.
 
 use everett_fault::PPM;
 use everett_streams::{BootSeed, Seed};

@@ -1,4 +1,4 @@
-//! Each network fault against its parameters.
+//! Tests that each network fault has the effect that its parameters say.
 
 use everett_fault::PPM;
 use everett_fault::limits::NETWORK_FAULTS_MAX;
@@ -162,7 +162,7 @@ fn bandwidth_bounds_throughput() {
     }
 }
 
-/// The other direction stays open.
+/// A partition of one direction drops, holds or slows the frames of this direction. The other direction stays open.
 #[test]
 fn partitions_drop_hold_or_slow() {
     let nodes = || wire(2, Distribution::Constant(LATENCY));

@@ -1,4 +1,4 @@
-//! The log: each message makes one move, and observing it changes nothing.
+//! Tests of the log: each message has one outcome, and observing it changes nothing.
 
 use super::log::STEPS_MAX;
 use super::*;

@@ -1,4 +1,4 @@
-//! The switch against a naive model.
+//! Compares the switch with a naive model.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Captures, read back.
+//! Tests of captures, which another implementation reads back.
 
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionOption;

@@ -111,7 +111,7 @@ pub(super) fn act(wire: &mut Wire, at: u64, number: usize, action: &Action) {
     }
 }
 
-/// Returns the message of a step, by frame, sender and receiver. Each message must make one move.
+/// Returns the message of a step, by frame, sender and receiver. Each message must have one outcome.
 pub(super) fn message(step: &FrameStep) -> (u64, u8, Option<u8>) {
     (step.frame, step.from, step.to)
 }

@@ -1,4 +1,4 @@
-//! Nodes lose power and get it back.
+//! Tests of nodes that lose power and get it back.
 
 use everett_streams::BootSeed;
 
@@ -34,8 +34,8 @@ fn frames_on_their_way_arrive_and_frames_in_the_card_are_lost() {
     );
 }
 
-/// A frame is for any node that is at its port when it arrives. The switch has forgotten the address of the node that
-/// lost power, so the third frame is flooded.
+/// A frame arrives if its receiver has power at that time, even if the receiver had none for a while since the frame
+/// was sent. The switch has forgotten the address of the node that lost power, so the third frame is flooded.
 #[test]
 fn frames_that_arrive_at_a_node_without_power_are_lost() {
     check_taught(
@@ -59,7 +59,8 @@ fn frames_that_arrive_at_a_node_without_power_are_lost() {
     );
 }
 
-/// A partition holds frames outside of the card.
+/// A partition holds frames outside of the card, so a power loss does not affect them. Frames in a clogged card are
+/// lost.
 #[test]
 fn a_clogged_card_without_power_loses_its_frames() {
     check(

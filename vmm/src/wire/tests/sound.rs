@@ -10,8 +10,8 @@ use super::*;
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// Deliveries are in order, not too early, and only of sent frames. Each frame makes one move for each receiver. At
-    /// the end no frame is left, and the wire's counts agree.
+    /// Deliveries are in order, not too early, and only of sent frames. Each frame has one outcome for each receiver.
+    /// At the end no frame is left, and the wire's counts agree.
     #[test]
     fn every_message_makes_one_move(plan in plan(Faults::Any)) {
         let mut wire = plan_wire();
@@ -42,7 +42,7 @@ proptest! {
         }
         let (messages, once) = moves(&steps);
         prop_assert!(once, "{steps:?}");
-        // Each frame made a move, and a frame that went nowhere made only that one.
+        // Each frame has an outcome, and a frame that went nowhere has only that one.
         for frame in sent.keys() {
             let to: Vec<Option<u8>> = messages.range((*frame, 0, None)..(frame + 1, 0, None)).map(|m| m.2).collect();
             prop_assert!(to == [None] || !to.is_empty() && !to.contains(&None), "{frame}: {to:?}");

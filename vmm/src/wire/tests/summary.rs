@@ -30,7 +30,7 @@ proptest! {
             Some(cut) => bytes.truncate(cut.index(bytes.len() + 1)),
             None => bytes.extend(more),
         }
-        // The other implementation looks into MACsec.
+        // The other implementation reads the content of MACsec frames, which `Summary` does not.
         prop_assume!(!bytes.windows(2).any(|pair| pair == [0x88, 0xe5]));
         let summary = Summary::of(&bytes);
         prop_assert_eq!(summary, of_etherparse(&bytes), "{:02x?}", bytes);
@@ -45,7 +45,7 @@ fn value() -> impl Strategy<Value = u8> {
     prop_oneof![any::<u8>(), prop::sample::select(&MEANINGFUL[..])]
 }
 
-/// Returns frames of all kinds that have summaries, and such with tags and extension headers.
+/// Returns frames of all kinds that have summaries, among them frames with tags and extension headers.
 fn frames() -> Vec<Vec<u8>> {
     let mut frames: Vec<Vec<u8>> = samples().into_iter().map(|(bytes, _)| bytes).collect();
     let (to, from) = (mac(1), mac(0));

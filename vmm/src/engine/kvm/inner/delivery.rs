@@ -1,5 +1,6 @@
-//! Delivery of exceptions and interrupts by the soft CPU. With open gates, the soft CPU delivers those that KVM has
-//! queued when the engine reads the state. With closed gates ([`crate::kvm::gates`]), it delivers all of them.
+//! Delivery of exceptions and interrupts by the soft CPU. Normally the processor delivers them, and the soft CPU only
+//! those that KVM has queued when the engine reads the state. With closed gates ([`crate::kvm::gates`]), the processor
+//! can deliver none, so the soft CPU delivers all.
 
 use everett_cpu::state::Dead;
 use everett_cpu::{Cpu, CpuState};

@@ -228,7 +228,7 @@ impl Inner {
             holder.hold(tsc)?;
         }
         let exit = self.vcpu.run();
-        // This call also clears the holder's alarm, so it must follow a failed entry, too.
+        // This call also clears the timer that `hold` has set, so it must follow a failed entry, too.
         let moved = self.holder.as_mut().map_or(Ok(false), |holder| holder.has_moved());
         let exit = exit?;
         self.ready = Some(self.vcpu.ready_for_interrupt());
@@ -342,7 +342,7 @@ impl Inner {
     fn counted_branches(&mut self, branches: u64) {
         self.count += branches;
         if branches > 0 {
-            // A retired branch is progress, so the limit on signals starts again.
+            // A retired branch is progress, so the count of signals without progress starts again.
             self.signals = 0;
         }
     }
@@ -439,7 +439,7 @@ impl Inner {
         }
         let data = access.data();
         if self.vcpu.is_at_port() {
-            // KVM also stores the values as consecutive bytes.
+            // KVM stores the values of all iterations as consecutive bytes, as `data` does.
             let len = data.len() as u32;
             self.vcpu.port_data(1, len).copy_from_slice(data);
         } else {
@@ -451,8 +451,8 @@ impl Inner {
 
     /// Makes the soft CPU execute the instruction of this exit.
     fn bridge(&mut self, exit: KvmExit) -> Outcome {
-        // Reads the registers as before the instruction. KVM may have queued an exception for it (#UD, for an emulation
-        // failure), which is dropped.
+        // The registers are still those before the instruction. KVM may have queued an exception for the instruction
+        // (#UD after an emulation failure), which is dropped.
         let saved = self.vcpu.save()?;
         if exit.is_unfinished() {
             self.vcpu.answer_msr(Some(0));
