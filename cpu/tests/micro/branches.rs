@@ -3,8 +3,8 @@
 use super::harness::check;
 use super::image::*;
 
-/// Returns the number of conditional branches that a guest retires. Checks that the number is the same in every way of
-/// running the guest.
+/// Returns the number of conditional branches that a guest retires. Checks that interpreted and translated code count
+/// the same number.
 fn counted(guest: &Guest) -> u64 {
     check(guest).branches.expect("branches are counted")
 }
@@ -30,7 +30,8 @@ fn conditional_branches_count_once_taken_or_not() {
     assert_eq!(counted(&g), 100 + 3 + 7 + 3 + 1 + 2 + 1);
 }
 
-/// Returns a guest with a branch at the end of a page, whose target and successor are both on the next page, `page`.
+/// Returns a guest with a branch at the end of the page before `page`. Both the branch's target and the next
+/// instruction in memory are on `page`.
 fn to_the_next_page(page: u64, mapped: bool, taken: bool) -> Guest {
     let mut g = Guest::new();
     let from = page.wrapping_sub(0x1000);
@@ -54,7 +55,7 @@ fn to_the_next_page(page: u64, mapped: bool, taken: bool) -> Guest {
 
 #[test]
 fn a_branch_to_another_page_counts_unless_it_faults_itself() {
-    // Number of branches that a fault handler executes.
+    // The fault handler executes conditional branches itself. This guest has no others, so it shows their number.
     let mut fault = Guest::new();
     fault.code(CODE, |a| a.ud2());
     let handler = counted(&fault);

@@ -5,8 +5,8 @@ use super::harness::{check, check_every_count};
 use super::image::*;
 use everett_assembler::*;
 
-/// Stores to the operand of the next instruction, which is at `next` and at RDI. The instruction then moves 7 to EBX,
-/// instead of 1.
+/// Emits a store into the immediate operand of the instruction after it. Label `next` and RDI point to that
+/// instruction, which then moves 7 to EBX instead of 1.
 fn overwritten(a: &mut Assembler, next: Label) -> Result<(), Error> {
     a.mov(byte_ptr(rdi + 1), 7)?;
     a.set_label(next)?;

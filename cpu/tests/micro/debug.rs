@@ -7,7 +7,7 @@ use everett_assembler::*;
 const BS: u64 = 1 << 14;
 const BD: u64 = 1 << 13;
 
-/// Returns the addresses at which #DB was recorded.
+/// Runs the guest. Returns the addresses that the handler of #DB recorded.
 fn traps(g: &Guest) -> Vec<u64> {
     let out = check(g);
     assert!(out.log().iter().all(|r| r.vector == 1), "{:?}", out.vectors());
@@ -42,7 +42,7 @@ fn each_iteration_of_a_repeated_instruction_traps() {
     g.state.gpr[1] = 3;
     g.state.gpr[7] = DATA;
     g.state.rflags |= TF;
-    // REP repeats three times, then HLT halts. The trap after HLT ends the halt, so the guest continues here.
+    // REP STOSB makes three iterations, then HLT halts. The trap after HLT wakes the CPU, so the guest continues here.
     g.code(CODE + 3, |a| {
         a.mov(rax, rax)?;
         a.and(qword_ptr(rsp - 24), !(TF as i32))?;

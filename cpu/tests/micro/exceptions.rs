@@ -158,7 +158,8 @@ fn a_stack_that_is_not_canonical_is_a_stack_fault() {
     let mut g = Guest::new();
     g.handler_stack(6, 0x9000_0000_0000);
     g.code(CODE, |a| a.ud2());
-    // #UD is a benign exception, so #SS replaces it, with EXT set.
+    // The delivery of #UD raises #SS. Because #UD is a benign exception, #SS replaces it and there is no double fault.
+    // Bit EXT of the error code says that the fault occurred during a delivery.
     assert_eq!(check(&g).vectors(), [(12, 1)]);
 }
 

@@ -34,7 +34,7 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// Returns eight bytes of RAM.
+    /// Returns the eight bytes of RAM at `gpa` as a little-endian number.
     pub(crate) fn word(&self, gpa: u64) -> u64 {
         let at = gpa as usize;
         u64::from_le_bytes(self.ram[at..at + 8].try_into().expect("eight bytes"))
@@ -154,8 +154,8 @@ fn run(guest: &Guest, way: Way) -> Outcome {
         cpu_now.set_watchpoints(&WATCHED);
     }
     let mut requests = Vec::new();
-    // True after a request was answered. The answer is not part of the state, so the state must not move to a new CPU
-    // until the instruction that needs the answer has finished.
+    // True after the answer to a device access was given. The answer is not part of the state, so the state must not
+    // move to a new CPU until the instruction that needs the answer has finished.
     let mut completing = false;
     let end = loop {
         let now = cpu_now.icount();

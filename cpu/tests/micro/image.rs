@@ -280,7 +280,8 @@ impl Guest {
         self.put(IDT + u64::from(vector) * 16 + 8, target >> 32);
     }
 
-    /// Gives the handler of `vector` a stack of its own: the third of the TSS's interrupt stack table.
+    /// Gives the handler of `vector` a stack of its own, which ends at `top`. It is the third stack (IST3) in the TSS's
+    /// interrupt stack table.
     pub(crate) fn handler_stack(&mut self, vector: u8, top: u64) {
         self.gate(vector, stub(vector), 0x8e, 3);
         self.put(TSS + 0x34, top);
@@ -293,8 +294,8 @@ impl Guest {
         self.tables += 4096;
         at
     }
-    /// Allocates three tables that map the first page below a root's entry to the page at `gpa`. Returns the address of
-    /// the highest table, for that entry.
+    /// Allocates a page table and the two tables above it. They map one page, the first that they can map, to `gpa`.
+    /// Returns the address of the highest table, which the caller writes into an entry of a PML4.
     pub(crate) fn tables_of(&mut self, gpa: u64) -> u64 {
         let (pdpt, pd, pt) = (self.table(), self.table(), self.table());
         self.put(pdpt, pd | P | W);
@@ -342,7 +343,7 @@ pub(crate) fn sysretq(a: &mut Assembler) -> Result<(), Error> {
     a.db(&[0x48, 0x0f, 0x07])
 }
 
-/// Emits code that executes `body` this many times. Uses ECX.
+/// Emits code that executes `body` `times` times. Uses ECX.
 pub(crate) fn repeat(
     a: &mut Assembler,
     times: u32,
@@ -367,7 +368,7 @@ pub(crate) fn survive(
     a.set_label(next)
 }
 
-/// Returns a log with this vector and error code if `faults` is true, or else an empty log.
+/// Returns the expected log: this vector and error code if `faults` is true, or else nothing.
 pub(crate) fn fault_if(faults: bool, fault: (u64, u64)) -> Vec<(u64, u64)> {
     faults.then_some(fault).into_iter().collect()
 }

@@ -1,5 +1,6 @@
-//! Instructions with several stores, of which a later one stores to a page of code. This store makes the CPU execute
-//! the instruction again, alone. The second execution must not read values that the first execution stored.
+//! Instructions with several stores. The last store goes to a page of code, so the CPU must restart the instruction and
+//! execute it alone, outside a block of instructions. The second attempt must not read values that the first attempt
+//! stored.
 
 use super::harness::{Outcome, check};
 use super::image::*;
@@ -27,7 +28,7 @@ fn an_interrupt_frame_may_overwrite_its_gate() {
     let gate = g.ram[(IDT + u64::from(VECTOR) * 16) as usize..][..16].to_vec();
     g.ram[EDGE as usize..EDGE as usize + 16].copy_from_slice(&gate);
     g.state.idtr.base = EDGE - u64::from(VECTOR) * 16;
-    // The delivery pushes SS and RSP over the gate, and the other words to the page before.
+    // The delivery pushes SS and RSP over the gate at EDGE, and the other words to the page before.
     let done = run(g, |a| {
         a.mov(rsp, EDGE + 16)?;
         a.int(i32::from(VECTOR))
@@ -45,7 +46,7 @@ fn a_far_call_may_overwrite_its_pointer() {
         a.mov(r12d, 7)?;
         a.hlt()
     });
-    // The call pushes CS over the pointer, and RIP to the page before.
+    // The call pushes CS over the pointer at EDGE, and RIP to the page before.
     let done = run(g, |a| {
         a.mov(rsp, EDGE + 8)?;
         a.db(&[0x48, 0xff, 0x1c, 0x25])?; // call far [EDGE], of 64 bits

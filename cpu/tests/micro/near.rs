@@ -11,7 +11,8 @@ const KERNEL: u64 = 0xffff_ffff_8000_0000;
 /// Linear address of the page that does not change.
 const STAYS: u64 = CODE + 0x1000;
 const STAYS_FOR_RING_3: u64 = USER + 0x1000;
-/// Page with the code before the change. One of this page and [`AFTER`] is mapped at the changing address.
+/// Page with the code before the change. The changing address is mapped to this page or to [`AFTER`], which has the
+/// code after the change.
 const BEFORE: u64 = DATA;
 const AFTER: u64 = DATA + 0x1000;
 /// Distance from the unchanged page to the changing one, except for [`Whose::Mixed`]. A direct call can reach this far.
@@ -19,9 +20,10 @@ const DISTANCE: u64 = 0x1000_0000;
 /// Linear address at which ring 3 accesses the page table.
 const TABLE_FOR_RING_3: u64 = USER + 0x10_0000;
 const PAGE_FOR_RING_3: u64 = USER + 0x10_1000;
-/// Number that a guest adds and subtracts again. It is so large that the immediate operand of ADD takes four bytes.
+/// Number that a guest adds and subtracts again. It is so large that the immediate operand of ADD takes four bytes,
+/// which a store of a doubleword can replace ([`Change::Content`]).
 const LONG: i32 = 0x1_0000;
-/// Vector of the gate through which ring 3 changes the root.
+/// Vector of the gate through which ring 3 changes the root of the page tables.
 const GATE: u8 = 0x80;
 
 /// Ring that executes the code, and location of the code.
@@ -48,8 +50,8 @@ enum Way {
     Jump,
     /// By a return. The changing page made the call.
     Return,
-    /// By a return that the ring of calls mispredicts: the unchanged page made one more call and dropped its return
-    /// address.
+    /// By a return that the CPU mispredicts. The CPU keeps the last calls in a ring and predicts that a return follows
+    /// the newest call. The unchanged page made one more call and dropped its return address.
     LateReturn,
 }
 
@@ -81,7 +83,8 @@ fn run(whose: Whose, way: Way, change: Change) {
     let changes = if whose == Whose::Mixed { ELSEWHERE } else { stays + DISTANCE };
     g.map(changes, BEFORE, P | W | user);
 
-    // Accessed bits are set in advance. Equal halves of roots are therefore completely equal.
+    // Sets accessed bits in advance. Otherwise page walks would set them in one root only, and halves that map the same
+    // pages would differ.
     for at in (0..4096).step_by(8).map(|at| PML4 + at) {
         let entry = g.word(at);
         g.put(at, entry | if entry & P != 0 { A } else { 0 });
@@ -117,7 +120,7 @@ fn run(whose: Whose, way: Way, change: Change) {
     }
     let flip =
         if change == Change::Branch { g.word(branch) ^ (other_table | P | W | U) } else { BEFORE ^ AFTER };
-    // The immediate operand of ADD is at the same offset in both pages.
+    // Offset of ADD's immediate operand in the changing page: after the opcode, or after a call of five bytes as well.
     let number = if matches!(way, Way::Direct | Way::Indirect | Way::Jump) { 2 } else { 5 + 2 };
     let event = |a: &mut Assembler| -> Result<(), Error> {
         match change {
@@ -219,7 +222,7 @@ fn code_that_moves_is_reached_at_its_new_place() {
     for whose in [Whose::Low, Whose::High, Whose::Mixed, Whose::User] {
         for way in [Way::Direct, Way::Indirect, Way::Jump, Way::Return, Way::LateReturn] {
             if whose == Whose::Mixed && way == Way::Direct {
-                // A direct call cannot reach this far.
+                // A direct call cannot reach from the upper half to the lower half.
                 continue;
             }
             for change in [Change::Leaf, Change::Branch, Change::Root, Change::Content] {

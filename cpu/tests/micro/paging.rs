@@ -297,7 +297,7 @@ fn addresses_that_are_not_canonical_fault_by_segment() {
         a.mov(rsp, rax)?;
         a.push(rax)
     });
-    // The handler of #SS cannot use this stack, so it gets another one.
+    // RSP is not canonical, so the handler of #SS gets another stack.
     g.handler_stack(12, IST1);
     assert_eq!(check(&g).vectors(), [(12, 0)]);
 }

@@ -293,7 +293,7 @@ fn random_remapping_is_the_same_whatever_the_caches() {
             a.mov(rax, 6_364_136_223_846_793_005u64)?;
             a.imul_2(r8, rax)?;
             a.add(r8, 12345)?;
-            // In 7 of 16 rounds, flips P, W, A, D or an address bit of one of eight entries.
+            // In 7 of 16 iterations, flips P, W, A, D or an address bit of one of eight entries.
             a.mov(rcx, r8)?;
             a.shr(rcx, 40)?;
             a.mov(edx, ecx)?;

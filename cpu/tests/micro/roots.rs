@@ -17,8 +17,8 @@ const KERNEL: u64 = 0xffff_ffff_8000_0000;
 /// Guest-physical address of the code that runs in the upper half.
 const BODY: u64 = CODE + 0x1000;
 
-/// Returns a guest, and the address of a copy of its root. DATA, which holds 0x1111, is mapped at ABOVE and at
-/// ELSEWHERE. Both roots have accessed bits set.
+/// Returns a guest, and the address of a copy of its PML4 (the root of the page tables). DATA, which holds 0x1111, is
+/// mapped at ABOVE and at ELSEWHERE. Both roots have accessed bits set.
 fn guest() -> (Guest, u64) {
     let mut g = Guest::new();
     g.map(ABOVE, DATA, P | W);
@@ -48,7 +48,8 @@ fn above(mut g: Guest, other: u64, code: impl FnOnce(&mut Assembler) -> Result<(
     g.code_for(BODY, KERNEL + BODY, |a| {
         a.mov(rdx, other)?;
         a.mov(rdi, KERNEL + other)?;
-        // A switch of roots drops the TLB entries of the lower half. The guest has not used `other` as a root yet.
+        // Switches to a third root and back, which drops the TLB entries of the lower half. `other` must not be the
+        // root here, because `code` tests the first switch to it.
         a.mov(rcx, cr3)?;
         a.mov(rax, third)?;
         a.mov(cr3, rax)?;
@@ -89,7 +90,8 @@ fn the_accessed_bit_of_a_new_root_is_set() {
     let (mut g, other) = guest();
     let entry = g.word(other + ENTRY);
     g.put(other + ENTRY, entry & !A);
-    // RSI then points to the new root's entry, so `run` reads this entry.
+    // Makes RSI point to the entry for ABOVE in the new root. `run` then reads this entry instead of the value at
+    // ABOVE.
     let seen = run(g, other, |a| {
         a.mov(cr3, rdx)?;
         a.mov(rcx, qword_ptr(rsi))?;

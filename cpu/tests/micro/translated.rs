@@ -1,5 +1,5 @@
 //! Cases that translated code may get wrong: lazily computed flags, guest registers in host registers, and instructions
-//! near a page's end.
+//! near a page's end. A *handler* is a function of Everett that translated code calls for an instruction.
 
 use super::harness::{check, check_every_count};
 use super::image::*;
@@ -125,9 +125,9 @@ fn far_operands_are_found_from_any_page() {
     assert_eq!(check(&g).state.gpr[3], 20 * 5);
 }
 
-/// The guest changes code through another mapping, so that the code's own mapping stays executable. In the first guest
-/// a call from another page leads to the code, in the second a jump from its own page. The code changes every 64
-/// iterations, so it becomes hot in between.
+/// The guest changes code through a second mapping and executes it through the first one. In the first guest a call
+/// from another page leads to the code, in the second a jump from the same page. The code changes every 64 iterations,
+/// so the CPU translates it in between.
 #[test]
 fn changed_code_is_not_mistaken_for_the_old_code() {
     let sum = (1..=500).map(|n| n & !63).sum::<u64>();
@@ -310,12 +310,12 @@ fn flags_of_other_operations_are_the_same() {
     assert_ne!(check(&g).state.gpr[14], 0);
 }
 
-/// Each mode has a TLB table of its own. An entry that was made while RFLAGS.AC was set must not be found while AC is
-/// clear.
+/// Each access mode, e.g. ring 0 with RFLAGS.AC set, has a TLB table of its own. An entry that was made while AC was
+/// set must not be found while AC is clear.
 #[test]
 fn a_tlb_entry_of_another_mode_is_not_used() {
-    // The low bits of the page number (0x102) exceed the 256 entries that a mode has at most. An unmasked index would
-    // lie in another mode's table.
+    // The page number ends with 0x102. A mode's table has at most 256 entries, so this number without a mask would be
+    // an index into another mode's table.
     const USERS: u64 = ELSEWHERE + 0x10_2000;
     let mut g = Guest::new();
     g.state.cr4 |= 1 << 21;
@@ -471,7 +471,7 @@ fn sti_delays_an_interrupt_by_one_instruction() {
     }
 }
 
-/// Calls without a return, returns without a call, and more nested calls than the ring of calls can hold.
+/// Calls without a return, returns without a call, and more nested calls than the ring that predicts returns can hold.
 #[test]
 fn returns_go_to_the_address_on_the_stack() {
     const FUNCTION: u64 = DATA + 0x10;
