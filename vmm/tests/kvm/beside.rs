@@ -1,10 +1,10 @@
-//! The host's `/dev/kvm` with a soft CPU that replaces the branch counter: the soft CPU executes the same stretch on a
-//! copy of the memory.
+//! The host's `/dev/kvm` with a soft CPU that replaces the branch counter. Before each entry into the guest, the soft
+//! CPU executes the guest to its next exit, on a copy of the memory, and counts branches.
 //!
-//! On `/dev/kvm` the guest always runs to its next exit, because a KVM without a counter and with late interrupt
-//! windows cannot stop it earlier. If the guest has to stop earlier, for the counter's signal or for an interrupt, it
-//! continues with the state and memory of the soft CPU. KVM therefore executes only stretches that end with an exit.
-//! The transitions between both CPUs are tested, too.
+//! On `/dev/kvm` the guest always runs to its next exit: without a counter, and if KVM reports too late that the guest
+//! can take an interrupt, KVM cannot stop it earlier. If the guest has to stop before its next exit, for the counter's
+//! signal or for an interrupt, KVM does not execute it. It continues with the state and memory of the soft CPU, so the
+//! transitions between both CPUs are tested, too.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -40,10 +40,11 @@ pub(crate) struct Beside {
     /// Pages that were written and not yet reported.
     dirty: BTreeSet<u64>,
     window: bool,
-    /// True if the soft CPU can take an interrupt. `None` if KVM executed last.
+    /// True if the guest, with the soft CPU's state, can take an interrupt. `None` if the state has changed since, so
+    /// that only KVM knows.
     ready: Option<bool>,
     skid: Rng,
-    /// Number of entries in which the guest ran to an exit of its own on `/dev/kvm`.
+    /// Number of entries in which `/dev/kvm` executed the guest up to an exit that the guest caused.
     entered: Arc<AtomicU64>,
 }
 
@@ -106,8 +107,8 @@ impl Beside {
         Ok(())
     }
 
-    /// Runs the soft CPU on the copy. Returns the exit that it reaches, or `None` if the guest has to stop before an
-    /// exit.
+    /// Runs the soft CPU on the copy. Returns the exit that it reaches, or `None` if the counter's signal stops the
+    /// guest before an exit.
     fn foresee(&mut self) -> Result<Option<Exit>, KvmError> {
         self.copy_memory()?;
         let Saved { state, queued } = self.real.save()?;
@@ -157,7 +158,7 @@ fn is_it(exit: KvmExit, foreseen: Option<Exit>) -> bool {
             MmioWrite { gpa, value, .. },
             Some(Exit::Device(Request::MmioWrite { gpa: at, value: stored, .. })),
         ) => (gpa, value) == (at, stored),
-        // KVM may report several iterations at once.
+        // KVM may report several iterations of a repeated port access at once, so the values are not compared.
         (PioRead { port, size, .. }, Some(Exit::Device(Request::PioRead { port: at, size: bytes }))) => {
             (port, size) == (at, bytes)
         }

@@ -1,8 +1,9 @@
 //! Clock mode `branch`: machines on the soft engine, on the kvm engine and on both by turns have the same trail. The
-//! kvm engine detects disturbances by the host. The machine repairs or reports them.
+//! kvm engine detects disturbances by the host, e.g. a stop that comes too late. The machine then repeats the run, or
+//! ends with an error if each attempt was disturbed.
 //!
-//! The host is scripted, with a soft CPU as its processor, which stops as late as a script says. Or the host is
-//! `/dev/kvm`, with a soft CPU in place of its branch counter.
+//! The host is either scripted or `/dev/kvm`. The processor of a scripted host is a soft CPU, which stops as late as a
+//! script says. With `/dev/kvm`, a soft CPU replaces the processor's branch counter.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -133,8 +134,8 @@ fn whatever_goes_wrong_now_and_then_shows_nowhere() {
         let soft = bench.trail(&PACE, &[On::Soft], None);
         let (mut rng, mut last) = (Rng::for_case(seed, 32), false);
         let shared = Shared::new(move |_| {
-            // A disturbance never comes at two entries in a row, so a repeated run soon succeeds. If a run is disturbed
-            // [`TRIES_MAX`] times in a row, the machine ends.
+            // No two entries in a row are disturbed, so a repeated run usually succeeds soon. If [`TRIES_MAX`] attempts
+            // at a run are disturbed, the machine ends.
             last = !last && rng.one_in(9);
             match rng.below(4) {
                 0 if last => Trouble::Late(MARGIN + rng.below(1000)),
@@ -147,7 +148,7 @@ fn whatever_goes_wrong_now_and_then_shows_nowhere() {
         let host = On::Host(shared.clone());
         let kvm = bench.trail(&PACE, &[On::Soft, host], Some(Rng::for_case(seed, 9)));
         if kvm.lines.contains(&format!("in all {TRIES_MAX} attempts")) {
-            // The host happened to disturb one run too often.
+            // The random plan disturbed each attempt at one run.
             continue;
         }
         assert_eq!(difference(&soft, &kvm), None, "seed {seed}");
@@ -281,7 +282,7 @@ fn each_thing_that_goes_wrong_is_seen_and_the_run_made_again() {
                 let mut machine = bench.machine(&On::Host(Shared::new(plan)));
                 assert_eq!(finish(&mut machine), expected, "{trouble:?} from entry {at} on, {times} times");
                 let seen = machine.stats().disturbed;
-                // If the guest exits before, a late or lost signal has no effect.
+                // If the guest exits before the signal is due, a late or lost signal has no effect.
                 let may_be_nothing = matches!(trouble, Trouble::Late(_) | Trouble::Lost);
                 assert!(
                     seen <= times && (seen > 0 || may_be_nothing),

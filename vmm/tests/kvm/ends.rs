@@ -85,7 +85,8 @@ fn a_guest_that_does_not_exit_is_given_up_and_stays_so() -> Ran {
 
 fn patience_is_host_time_with_and_without_a_held_tsc() {
     let ram = Ram::new(RAM_BYTES_MIN).expect("memory");
-    // The engine's own signals come every 20 ms. The signals that hold a TSC come every millisecond.
+    // Each signal ends an entry, and the engine waits for one second. The engine's own signals come every 20 ms. If it
+    // holds the TSC at one value, it needs a signal every millisecond.
     for (holds, signals) in [(false, 50), (true, 1000)] {
         let shared = Shared::new(|_| Trouble::Signal);
         let engine = if holds { shared.engine_on(&ram) } else { shared.branches_with_a_free_tsc(&ram) };
@@ -96,7 +97,8 @@ fn patience_is_host_time_with_and_without_a_held_tsc() {
     }
 }
 
-/// Number of instructions without a counted event after which the engine ends a guest of these tests.
+/// Number of instructions without a counted event (an exit or a branch, by the clock mode) after which the engine ends
+/// a guest of these tests.
 const LIMIT: u64 = 10_000;
 
 fn run(engine: &mut dyn Engine, ram: &Ram, guest: &Guest) -> Vec<(Exit, u64)> {
@@ -147,8 +149,8 @@ fn a_guest_without_progress_ends_as_on_the_soft_engine() {
         assert_eq!(run(&mut kvm, &ram, &guest), expected, "branches, {before} and {behind} bytes");
         assert_eq!(kvm.failure(), None);
     }
-    // In clock mode `exit` the processor executes the first stores. The soft CPU executes the stores that belong to the
-    // exit.
+    // In clock mode `exit` the processor executes the stores before OUT, and does not count them. The soft CPU executes
+    // the stores after OUT, because a repeated instruction directly after an exit belongs to the exit.
     let guest = stores(few, many);
     let mut soft = CountingEngine::exits(SoftEngine::new(ram.shared(), CacheConfig::default()));
     soft.give_up_after(many);

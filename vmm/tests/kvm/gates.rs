@@ -1,5 +1,6 @@
 //! Closed gates: the soft CPU delivers each exception, software interrupt and system call for KVM, with the same result
-//! as on the soft engine.
+//! as on the soft engine. KVM gets an interrupt descriptor table that is too short for a gate, and an unmapped target for
+//! SYSCALL. Each of these events then shuts the guest down, and the engine takes over (`vmm/src/kvm/gates.rs`).
 
 use everett_assembler::*;
 use everett_cpu::Request;
@@ -16,7 +17,8 @@ use crate::trials::{Lacking, Ran, trial};
 
 type Code = fn(&mut Assembler) -> Result<(), Error>;
 
-/// A vector whose handler is at [`HANDLER`]. That handler records RFLAGS with RF, which the common handler clears.
+/// A vector whose handler is at [`HANDLER`]. This handler records RFLAGS with its bit RF. The common handler, which
+/// other vectors have, records RFLAGS without RF.
 const NOTES_FLAGS: u64 = 0x31;
 const HANDLER: u64 = SYSCALL + 0x100;
 
@@ -56,7 +58,8 @@ const DEBUG_TRAPS: [(&str, Code); 2] = [
         a.or(dword_ptr(rsp), 1 << 8)?;
         a.popfq()?;
         a.inc(rdx)?;
-        // The last bytes of these two instructions are the opcodes of INT1 and of INT3.
+        // These two instructions end with the opcodes of INT1 and of INT3. The engine must not mistake a trap after
+        // them for one of INT1 or INT3.
         a.mov(ecx, esi)?;
         a.mov(eax, 0xcc00_0000u32)?;
         a.pushfq()?;
@@ -124,8 +127,9 @@ fn behind_closed_gates(host: &Host, code: Code) -> KvmEngine {
     kvm
 }
 
-/// The fault occurs when KVM gets the device's answer. If the engine restarted the instruction, the instruction would
-/// ask the device again. The engine therefore delivers the exception that KVM has queued.
+/// MOVS reads a device and stores to an unmapped page, so it faults after KVM got the device's answer. If the engine
+/// restarted the instruction, it would ask the device again. The engine therefore delivers the exception that KVM has
+/// queued.
 fn a_device_is_asked_once_for_what_cannot_be_stored() -> Ran {
     let _ticker = tick();
     let host = host_with(Gates::Closed)?;
@@ -146,8 +150,8 @@ fn a_device_is_asked_once_for_what_cannot_be_stored() -> Ran {
     Ok(())
 }
 
-/// A delivery by the soft CPU is no exit. If a guest's handler always returns to the fault, the engine therefore gives
-/// up.
+/// The engine gives up a guest that causes no exit for too long. A delivery by the soft CPU does not count as an exit,
+/// so the engine also gives up a guest whose handler always returns to the faulting instruction.
 fn a_guest_that_faults_for_ever_is_given_up() -> Ran {
     let _ticker = tick();
     let host = host_with(Gates::Closed)?;

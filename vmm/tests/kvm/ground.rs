@@ -1,4 +1,5 @@
-//! Environment of programs: memory, page tables, descriptors, and handlers that record an event and continue.
+//! Environment of the test programs: memory, page tables, descriptors, and handlers that record an exception or
+//! interrupt and continue.
 
 use everett_assembler::*;
 use everett_cpu::CpuState;
@@ -17,7 +18,7 @@ pub(crate) const TABLES_END: u64 = 0x8000;
 const STUBS: u64 = 0x8000;
 const COMMON: u64 = 0x9800;
 pub(crate) const SYSCALL: u64 = 0x9c00;
-/// Address of the pointer to the next record of an exception. The records follow it.
+/// Address of a pointer to the place for the next record of an exception or interrupt. The records follow the pointer.
 const LOG: u64 = 0x1_0000;
 /// Start of the pages that belong to ring 3.
 pub(crate) const CODE: u64 = 0x4_0000;

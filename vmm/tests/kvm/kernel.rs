@@ -1,12 +1,13 @@
 //! A stock kernel in clock mode `exit`, on the soft CPU and on another processor, compared at each exit. The other
-//! processor is this host's, or a scripted one of another make. With the scripted one, the test shows whether undefined
-//! status flags that the kernel copies reach the registers that digests cover.
+//! processor is this host's, or a soft CPU that leaves AMD's values in undefined status flags. With the latter, the
+//! test shows whether copies of undefined flags that the kernel makes change digests.
 //!
 //!     EVERETT_KERNEL=vmlinux EVERETT_INITRAMFS=initramfs EVERETT_EXITS=20000 \
 //!         cargo test --release -p everett-vmm --test kvm -- a_stock_kernel
 //!
-//! Both files are in Everett's cache. The tests take minutes, so they are ignored if the variables are not set. On a
-//! host without TSC control the two kernels differ, because a stock kernel takes random numbers from the TSC.
+//! Both files are in Everett's cache. The tests take minutes, so they are ignored if `EVERETT_KERNEL` or
+//! `EVERETT_INITRAMFS` is not set. On a host whose KVM cannot control the TSC (`KVM_CAP_TSC_CONTROL`) the two runs
+//! differ, because a stock kernel takes random numbers from the TSC.
 
 use std::path::PathBuf;
 

@@ -1,8 +1,10 @@
-//! Defects of a software KVM: instructions that random programs avoid on hosts that execute them wrongly.
+//! Defects of the host's KVM, e.g. of one that emulates ring 0 in software: instructions that the random programs of
+//! the other tests avoid on hosts that execute them wrongly.
 //!
-//! A guest whose correct result is known detects each defect without another engine. A difference between the engines
-//! is never a reason to leave out an instruction, and neither is a defect of the engine. With closed gates, the engine
-//! itself executes some instructions, so random programs then always contain them. If the engine fails, the test fails.
+//! For each defect, a small guest whose correct result is known runs on the kvm engine alone. Only a wrong result of
+//! this guest is a reason to avoid an instruction, never a difference between the soft engine and the kvm engine. With
+//! closed gates ([`Gates`]), the kvm engine lets its soft CPU execute some of the instructions. No host can lack these,
+//! so random programs then always contain them. If the engine itself fails, the test fails.
 
 use std::sync::Arc;
 
@@ -27,7 +29,7 @@ const WRONG: i32 = 0xbad;
 
 /// Instruction that some hosts execute wrongly. Random programs avoid it there.
 struct Piece {
-    /// Part of the names of the instruction's tests.
+    /// Name of the instruction, as it appears in the names of its tests.
     name: &'static str,
     /// Defect of the host. An ignored test prints it.
     lacking: &'static str,
@@ -36,7 +38,8 @@ struct Piece {
     instruction: Instruction,
     /// True if a correct processor continues after the instruction without an exception.
     goes_on: bool,
-    /// True if the instruction goes through a gate. With closed gates the soft CPU executes it, so no host can lack it.
+    /// True if the instruction is SYSCALL or goes through a gate of the interrupt descriptor table. With closed gates
+    /// the soft CPU executes it, so no host can lack it.
     is_gate: bool,
 }
 
@@ -101,7 +104,8 @@ impl Piece {
     }
 }
 
-/// Pieces that random programs avoid. A field is true if the host lacks the piece.
+/// Pieces that random programs avoid if the host lacks them. A field is true if the host lacks its piece, i.e. executes
+/// the instruction wrongly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Lacks {
     pub(crate) system_calls: bool,
@@ -134,11 +138,12 @@ pub(crate) fn host_with(gates: Gates) -> Result<Host, Lacking> {
     if keeps_registers(&host) { Ok(host) } else { Err(Lacking::new(lacking)) }
 }
 
-/// Limit of an interrupt descriptor table without a gate.
+/// Limit of an interrupt descriptor table that is too short for a gate.
 const NO_GATE: u16 = 6;
 
-/// Runs a program without a gate for its exception, and without an engine. Returns the registers before the program and
-/// after the guest has shut down. The latter are `None` if the guest did not shut down.
+/// Runs a program directly on a vCPU of KVM, without an engine and without a gate for the program's exception. Returns
+/// the registers before the program and after the guest has shut down. The latter are `None` if the guest did not shut
+/// down.
 fn shut_down(host: &Host, code: Instruction) -> (CpuState, Option<CpuState>) {
     let _ticker = tick();
     let mut guest = Guest::new(true);
@@ -187,7 +192,7 @@ fn guest(user: bool, instruction: Instruction) -> Guest {
     guest
 }
 
-/// True if KVM continues after the instruction without an exception.
+/// True if the guest on the kvm engine continues after the instruction without an exception.
 ///
 /// # Panics
 /// Panics if the engine fails.

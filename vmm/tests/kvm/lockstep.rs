@@ -1,4 +1,4 @@
-//! Lockstep of the soft engine and KVM: both run the same programs, and the tests compare them.
+//! Lockstep of the soft engine and the kvm engine: both run the same programs, and the tests compare them at each exit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,15 +44,15 @@ fn fill(memory: &Memory, ram: &[u8]) {
     memory.write_slice(ram, GuestAddress(0)).expect("it is RAM");
 }
 
-/// Returns the part of a state that is comparable after an exit of a program. Unlike [`compared`], it includes all
-/// status flags and their copies in registers. In these programs no undefined status flag, and no copy of one, lives
-/// until an exit.
+/// Returns the part of a state that both engines must have in common after an exit. [`compared`], the rule for digests,
+/// leaves out status flags and what looks like a copy of them. Here they are included, because these programs overwrite
+/// each undefined status flag, and copy none, before the next exit.
 pub(crate) fn comparable(state: CpuState) -> CpuState {
     let (rflags, gpr) = (state.rflags, state.gpr);
     CpuState { icount: 0, exceptions: 0, rflags, gpr, ..compared(ClockMode::Exit, state) }
 }
 
-/// Returns the lines in which two states differ, or `None`.
+/// Returns the lines in which two states differ, or `None` if they are equal.
 pub(crate) fn difference(soft: &CpuState, kvm: &CpuState) -> Option<String> {
     if soft == kvm {
         return None;
@@ -64,7 +64,7 @@ pub(crate) fn difference(soft: &CpuState, kvm: &CpuState) -> Option<String> {
     Some(format!("soft / kvm: {}", lines.join("; ")))
 }
 
-/// Returns the first difference in memory, apart from accessed and dirty bits of page tables.
+/// Returns the first difference in memory, or `None`. Ignores accessed and dirty bits of page tables.
 pub(crate) fn memory_difference(soft: &[u8], kvm: &[u8]) -> Option<String> {
     let tables = TABLES as usize..TABLES_END as usize;
     let differ = |at: usize| {
@@ -93,7 +93,7 @@ struct Pair<'a> {
 type Leak = (usize, fn(&mut CpuState));
 
 impl Pair<'_> {
-    /// Runs both engines and compares their exits.
+    /// Runs both engines to their next exit, or for at most one instruction if `one` is true. Compares the exits.
     fn run(&mut self, one: bool) -> Result<Exit, String> {
         let until = |engine: &dyn Engine| Until {
             icount: if one { engine.icount() + 1 } else { u64::MAX },
@@ -141,7 +141,8 @@ impl Pair<'_> {
                     self.soft.interrupt(vector);
                     self.kvm.interrupt(vector);
                     if rng.one_in(2) {
-                        // If the state is read here, the soft CPU delivers the interrupt and not KVM.
+                        // The comparison reads the state. The kvm engine then lets its soft CPU deliver the interrupt,
+                        // instead of KVM.
                         self.compare("interrupt")?;
                     }
                 }
@@ -181,7 +182,8 @@ impl Pair<'_> {
     }
 }
 
-/// Runs programs on one vCPU, which is replaced now and then.
+/// Runs programs on one vCPU of KVM and on the soft engine. A new vCPU replaces the old one after [`PROGRAMS_A_CPU`]
+/// programs, and after a failure.
 pub(crate) struct Bench<'a> {
     host: &'a Host,
     gates: Gates,
@@ -200,7 +202,7 @@ const PROGRAMS_A_CPU: u64 = 64;
 /// Number of signals of [`tick`], i.e. ten seconds, after which the engine gives up a guest that does not exit.
 pub(crate) const SIGNALS_MAX: u32 = 1000;
 
-/// Starts periodic signals for this thread.
+/// Starts signals to this thread every 10 ms. A signal interrupts a guest that does not exit.
 pub(crate) fn tick() -> Ticker {
     Ticker::start(Duration::from_millis(10)).expect("timers")
 }
@@ -213,7 +215,8 @@ pub(crate) fn ticking_host() -> Result<(Host, Ticker), Lacking> {
     Ok((crate::host()?, tick()))
 }
 
-/// CPU that delivers exceptions and system calls.
+/// CPU that delivers exceptions, software interrupts and system calls. With closed gates, KVM gets an interrupt
+/// descriptor table without gates, so that the soft CPU of the kvm engine has to deliver these events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Gates {
     /// The host's processor, with open gates.
@@ -360,8 +363,8 @@ fn a_change_of_one_bit_is_caught() -> Ran {
     Ok(())
 }
 
-/// The comparison of programs covers the status flags, although digests ignore them in RFLAGS and in registers that
-/// look like a copy of RFLAGS.
+/// [`comparable`] keeps the status flags, although digests ignore them in RFLAGS and in registers that look like a copy
+/// of RFLAGS.
 fn a_status_flag_is_compared_wherever_it_is() {
     let state = |rflags, rax| {
         let mut state = CpuState { rflags, ..CpuState::default() };

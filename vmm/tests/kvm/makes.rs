@@ -1,9 +1,14 @@
-//! Processors of other makes: a soft CPU that leaves other values in the status flags that the manual calls undefined.
+//! Simulated processors of other makes. After some instructions, the manual leaves status flags undefined, and each
+//! make of processor puts its own values there. [`Other`] runs guests on Everett's soft CPU and replaces its values of
+//! these flags by those of another [`Make`].
 //!
-//! The processor executes instructions up to the next one that leaves some flags undefined. It then replaces the flags
-//! that `undefined` lists for this instruction and its operands. If an exception handler begins on the way, flags that
-//! the handler leaves undefined may keep the model's values. The processor does not replace flags after an instruction
-//! of several device accesses: in the guests of these tests, none of these instructions leaves a flag undefined.
+//! [`Other`] lets the soft CPU execute instructions up to the next one that leaves flags undefined. It then replaces
+//! the flags that [`undefined_flags`] returns for this instruction and its operands. It does not do so in two cases:
+//!
+//! * If one of the instructions faults, the soft CPU goes on in the exception handler. The first instructions of the
+//!   handler may then leave the soft CPU's values in undefined flags.
+//! * `Scripted::finish` finishes an instruction that accesses a device, without [`Other`]. The random guests access
+//!   devices only with instructions that leave no flag undefined, such as MOV and OUT.
 
 use std::collections::BTreeMap;
 
@@ -19,18 +24,18 @@ use crate::undefined::{Operands, undefined_flags};
 /// Value that a processor leaves in an undefined flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Make {
-    /// The opposite of the model's value.
+    /// The opposite of the soft CPU's value.
     Inverted,
     /// A random value each time.
     Noisy,
-    /// AF as on AMD's processors. Shifts and divisions set it, multiplications, bit scans and bit tests leave it
-    /// unchanged, and other instructions clear it. The other flags have the model's values.
+    /// AF as on AMD's processors. Where AF is undefined, shifts and divisions set it, multiplications, bit scans and
+    /// bit tests leave it unchanged, and other instructions clear it. The other flags have the soft CPU's values.
     Amd,
 }
 
 impl Make {
-    /// Returns the flags after an instruction. `flags` has the model's values, and this function replaces the flags in
-    /// `undefined`.
+    /// Returns RFLAGS after an instruction. `flags` has the soft CPU's values, and `before` the flags before the
+    /// instruction. This function replaces the flags in `undefined`.
     fn leaves(self, i: &Instruction, undefined: u64, before: u64, flags: u64, rng: &mut Rng) -> u64 {
         use Mnemonic::{Bsf, Bsr, Bt, Btc, Btr, Bts, Div, Idiv, Imul, Mul, Sal, Sar, Shl, Shld, Shr, Shrd};
         let theirs = match self {
@@ -52,7 +57,8 @@ impl Make {
 /// Number of bytes of code that the decoder reads at once.
 const STRETCH_BYTES: usize = 64;
 
-/// Consecutive instructions, up to one that leaves flags undefined or jumps.
+/// Consecutive instructions that the soft CPU executes at once. Only the last one may leave flags undefined, jump, or
+/// be a string instruction.
 #[derive(Debug, Clone, Copy)]
 struct Stretch {
     bytes: [u8; STRETCH_BYTES],
@@ -92,9 +98,10 @@ pub(crate) struct Other {
     make: Make,
     rng: Rng,
     known: BTreeMap<u64, Stretch>,
-    /// Number of branches that the CPU counted before its state was replaced.
+    /// Number of branches that were counted before `replace` last set the soft CPU's state, which resets the soft CPU's
+    /// own count.
     branches: u64,
-    /// Number of flags in which the replaced value differs from the model's.
+    /// Number of times that at least one flag got another value than the soft CPU's.
     pub(crate) replaced: u64,
 }
 
@@ -107,11 +114,12 @@ impl Other {
     pub(crate) fn branches(&self, soft: &SoftEngine) -> u64 {
         self.branches + soft.branches()
     }
-    /// Resets the branch count, as the CPU does. Called before the CPU's state is replaced from outside.
+    /// Resets the branch count, as the soft CPU does when its state is set. The caller calls this when it sets the soft
+    /// CPU's state, e.g. because the engine loads registers.
     pub(crate) fn state_replaced(&mut self) {
         self.branches = 0;
     }
-    /// Runs the CPU as [`Engine::run`] does.
+    /// Runs the soft CPU as [`Engine::run`] does, and replaces undefined flags.
     pub(crate) fn run(&mut self, soft: &mut SoftEngine, until: Until<'_>) -> Exit {
         loop {
             if soft.icount() >= until.icount {
@@ -133,7 +141,7 @@ impl Other {
     fn replace(&mut self, soft: &mut SoftEngine, i: &Instruction, undefined: u64, before: &CpuState) {
         let state = soft.state();
         if state.rip != i.next_ip() {
-            // The CPU did not reach the instruction, or a fault started a handler.
+            // The soft CPU stopped before the instruction at `until.icount`, or a fault started a handler.
             return;
         }
         let rflags = self.make.leaves(i, undefined, before.rflags, state.rflags, &mut self.rng);

@@ -17,11 +17,12 @@ use crate::lockstep::{
 use crate::program::program;
 use crate::trials::{Ran, trial};
 
-/// Number of programs, half of them with closed gates.
+/// Number of programs. For half of them, the gates are closed ([`Gates`]).
 const PROGRAMS: u64 = 200;
 const EXITS_MAX: usize = 300;
 
-/// Runs until the guest is between two instructions, just after a device access. Returns false if the guest has ended.
+/// Runs until the guest is between two instructions, just after a device access. Returns false if the guest has ended
+/// or has had [`EXITS_MAX`] exits.
 fn leg(engine: &mut dyn Engine, exits: &mut usize) -> bool {
     loop {
         let mut exit = engine.run(Until { icount: u64::MAX, ..Until::default() });
@@ -74,7 +75,7 @@ fn a_guest_that_moves_ends_as_one_that_stays(gates: Gates) -> Ran {
         let pages: Vec<u64> = (0..RAM_BYTES as u64 / 4096).collect();
         let (mut other_exits, mut n) = (0, 0u64);
         loop {
-            // The next engine gets the state and drops its caches of memory.
+            // Before the next leg, the other engine gets the state and drops what it has cached of the memory.
             let (from, to): (&mut dyn Engine, &mut dyn Engine) =
                 if n.is_multiple_of(2) { (&mut on_soft, &mut on_kvm) } else { (&mut on_kvm, &mut on_soft) };
             if !leg(from, &mut other_exits) {

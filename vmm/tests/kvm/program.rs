@@ -24,7 +24,7 @@ pub(crate) fn program(seed: u64, user: bool, lacks: Lacks) -> Guest {
     let mut rng = Rng::for_case(seed, 0);
     let mut g = Guest::new(user);
     for at in (DATA..DATA + DATA_BYTES).step_by(8) {
-        // The numbers are of several kinds, so that not all of them are NaNs or tiny floating-point numbers.
+        // Not all numbers are random bits, because as floating-point numbers most of those would be NaNs or tiny.
         let value = match rng.below(4) {
             0 => rng.next(),
             1 => rng.below(1000),
@@ -56,7 +56,7 @@ pub(crate) fn program(seed: u64, user: bool, lacks: Lacks) -> Guest {
     g
 }
 
-/// Writes one piece, which continues at `next` if it faults.
+/// Emits one piece. If it faults, the program continues at `next`.
 fn one(a: &mut Assembler, rng: &mut Rng, user: bool, lacks: Lacks, next: u64) -> Done {
     // Encoded by hand, with 8-byte constants. The first assembly does not know `next` yet, so the length must not
     // depend on it.
@@ -379,7 +379,7 @@ fn stack(a: &mut Assembler, rng: &mut Rng) -> Done {
     }
 }
 
-/// Instructions for ring 3 only.
+/// Emits an instruction that only programs in ring 3 contain.
 fn calls(a: &mut Assembler, rng: &mut Rng, no_syscall: bool) -> Done {
     match rng.below(3) {
         0 | 1 if !no_syscall => a.syscall(),
@@ -393,7 +393,7 @@ fn calls(a: &mut Assembler, rng: &mut Rng, no_syscall: bool) -> Done {
     }
 }
 
-/// Instructions for ring 0 only.
+/// Emits instructions that only programs in ring 0 contain.
 fn system(a: &mut Assembler, rng: &mut Rng, lacks: Lacks) -> Done {
     const MSRS: [i32; 8] =
         [0x8b, 0x174, 0x175, 0x1a0, 0x277, 0xc000_0082u32 as i32, 0xc000_0102u32 as i32, 0x17];
@@ -482,7 +482,7 @@ fn system(a: &mut Assembler, rng: &mut Rng, lacks: Lacks) -> Done {
         20 => {
             a.mov(eax, 0x10 + 8 * rng.below(8) as i32)?;
             a.lar(ebx, eax)?;
-            // The manual leaves bits 19:16 undefined.
+            // The manual leaves bits 19:16 of LAR's result undefined.
             a.and(ebx, 0x00f0_ff00)?;
             define(a, rng)?;
         }

@@ -1,5 +1,6 @@
-//! Exceptions at the end of an exit's instruction. KVM queues them, and delivers them at the next entry. The soft CPU
-//! delivers them at once. Both engines have to take the next interrupt at the same instruction.
+//! Instructions that access a device and then raise an exception, e.g. a copy from a device to a page that is not
+//! present. KVM queues such an exception and delivers it at the next entry into the guest. The soft CPU delivers it at
+//! once. Both engines have to take the next interrupt at the same instruction.
 
 use everett_assembler::*;
 use everett_cpu::{CacheConfig, CpuState, Request};
@@ -51,7 +52,7 @@ fn over_the_exit(engine: &mut dyn Engine, guest: &Guest, ram: &Ram) -> Exit {
     engine.run(until)
 }
 
-/// Returns the count, the state, and the frame of the exception.
+/// Returns the number of exits, the state, and the exception's frame on the stack.
 fn seen(engine: &mut dyn Engine, ram: &Ram) -> (u64, CpuState, [u64; 6]) {
     let state = engine.state();
     let frame = ram.shared().read_obj(GuestAddress(state.gpr[4])).expect("its stack is RAM");

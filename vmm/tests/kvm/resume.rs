@@ -1,5 +1,5 @@
-//! RFLAGS.RF after exits. A processor clears RF with each instruction. KVM finishes some instructions itself, and
-//! leaves RF set.
+//! RFLAGS.RF after exits. A processor clears RF when an instruction ends. KVM itself finishes instructions that access
+//! a device, and may leave RF set. The guest must not notice this.
 
 use everett_assembler::*;
 use everett_cpu::CacheConfig;
@@ -82,7 +82,7 @@ fn over_an_exit(engine: &mut dyn Engine, guest: &Guest, ram: &Ram) -> (u64, u64)
 }
 
 fn an_interrupt_behind_an_exit_does_not_push_it() {
-    // The host's RAM covers the device's address, so the test only uses ports.
+    // The scripted host's RAM covers the address of the memory-mapped device, so the test only uses ports.
     for (name, instruction) in &EXITS[..2] {
         let guest = guest(*instruction);
         let ram = Ram::new(RAM_BYTES_MIN).expect("memory");

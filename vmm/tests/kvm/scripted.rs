@@ -18,8 +18,8 @@ use everett_vmm::ram::Ram;
 use crate::makes::{Make, Other};
 use crate::rng::Rng;
 
-/// Number of branches between the stop that the engine requests and the exact stop. The guest stops late, but on sound
-/// hosts its skid is smaller than this margin.
+/// Number of branches by which the engine requests a stop before the exact one, because a counter's signal comes late.
+/// On sound hosts the skid, i.e. the number of branches by which the guest stops too late, is smaller than this margin.
 pub(crate) const MARGIN: u64 = 64;
 /// Number of branches until another signal comes, if the counter's signal was lost.
 const WATCHDOG: u64 = 50_000;
@@ -48,7 +48,8 @@ type Plan = Box<dyn FnMut(u64) -> Trouble + Send>;
 pub(crate) struct Script {
     plan: Plan,
     pub(crate) entries: u64,
-    /// Number of times that the engine asked whether the TSC has moved, which also ends the signals that hold it.
+    /// Number of times that the engine asked whether the TSC has moved. On a real host, this question also stops the
+    /// periodic signals with which the engine holds the TSC at one value.
     pub(crate) asked: u64,
     armed: u64,
     counted: u64,
@@ -58,7 +59,7 @@ pub(crate) struct Script {
     ticked: bool,
     /// Number of occurrences of each of the first four troubles, in the order of [`Trouble`].
     pub(crate) troubles: [u64; 4],
-    /// Number of flags that were changed from the model's value.
+    /// Number of times that [`Other`] gave at least one undefined flag another value than the soft CPU's.
     pub(crate) replaced: u64,
 }
 
@@ -137,8 +138,8 @@ impl Shared {
         let processor = Box::new(Scripted { keeps_resume: true, ..self.processor(ram, None) });
         KvmEngine::from_parts(Parts { processor, counting: None, tsc: None }, ram.shared())
     }
-    /// Returns an engine that counts exits, on a processor whose KVM queues this exception when it finishes an access
-    /// that ends in one, instead of delivering it.
+    /// Returns an engine that counts exits, on a processor whose KVM finishes device accesses. If the access then
+    /// raises an exception, KVM does not deliver it but queues `queues`.
     pub(crate) fn exits_that_queue(&self, ram: &Ram, queues: Fault) -> Result<KvmEngine, KvmError> {
         let processor = Box::new(Scripted { queues: Some(queues), ..self.processor(ram, None) });
         KvmEngine::from_parts(Parts { processor, counting: None, tsc: None }, ram.shared())
@@ -214,16 +215,16 @@ pub(crate) type Fault = (u8, Option<u32>);
 struct Scripted {
     shared: Shared,
     soft: SoftEngine,
-    /// Replaces undefined status flags, if present.
+    /// Replaces undefined status flags by those of another make of processor. `None` leaves the soft CPU's values.
     make: Option<Other>,
     pages: u64,
-    /// The last exit. Its instruction is unfinished if the exit says so.
+    /// The last exit, until `finish` finishes its instruction. `None` if the last entry ended with a signal.
     exit: Option<KvmExit>,
     window: bool,
     data: [u8; 8],
     /// True if a finished device access leaves RFLAGS.RF as it was.
     keeps_resume: bool,
-    /// Exception that is queued, if a finished device access ends in one; `None` if it is delivered.
+    /// Exception to queue if the end of a device access raises any exception. `None` delivers that exception instead.
     queues: Option<Fault>,
     queued: Queued,
 }
@@ -239,7 +240,7 @@ impl Scripted {
         self.shared.script().replaced += std::mem::take(&mut make.replaced);
         exit
     }
-    /// Converts the soft CPU's exit to KVM's form. `None` if it stopped at its count.
+    /// Converts the soft CPU's exit to KVM's form. Returns `None` if the soft CPU stopped at its instruction count.
     fn exit(&mut self, exit: Exit) -> Result<Option<KvmExit>, KvmError> {
         let exit = match exit {
             Exit::Count => return Ok(None),

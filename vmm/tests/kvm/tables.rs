@@ -1,5 +1,6 @@
-//! Page tables that change while the guest uses them. A KVM that shadows page tables has to notice the change, even if
-//! the soft CPU executes the store. A KVM that does not shadow them only needs a flush ([`is_coherent`]).
+//! Page tables that change while the guest uses them. A KVM that shadows page tables, i.e. runs the guest on its own
+//! copy of them, has to notice the change, even if the soft CPU executes the store. A KVM that does not shadow them
+//! only needs a flush of the TLB ([`is_coherent`]).
 
 use std::sync::{Arc, OnceLock};
 
@@ -24,7 +25,7 @@ type Change = fn(Code<'_>) -> Result<(), Error>;
 /// Address of the handler of #UD, through which ring 3 asks ring 0 to change the entry.
 const CHANGER: u64 = 0x3_e000;
 
-/// Changes the entry to map the other page. RBP points to the entry.
+/// Changes the paging entry to map the other page of `FROM` and `TO`. RBP points to the entry.
 fn changing(a: Code<'_>, change: Change) -> Result<(), Error> {
     a.mov(rax, qword_ptr(rbp))?;
     a.mov(rdx, qword_ptr(rbp + 8))?;
@@ -35,8 +36,8 @@ fn changing(a: Code<'_>, change: Change) -> Result<(), Error> {
     a.invlpg(ptr(rsi))
 }
 
-/// A guest that reads and writes `FROM` and has its entry changed, again and again. It reports each value that it reads
-/// to a device.
+/// Returns a guest that reads and writes `FROM` and then changes the paging entry of `FROM`, again and again. It stores
+/// each value that it reads to a device.
 fn guest(user: bool, change: Change) -> Guest {
     let mut g = Guest::new(user);
     g.code(CODE, |a| {
@@ -129,7 +130,8 @@ fn earlier_pages_seen(host: &Host, user: bool) -> u64 {
     earlier
 }
 
-/// True if this host needs only a flush after memory was replaced. The engines of these tests then only flush.
+/// True if, after this process replaced guest memory, a flush of the TLB is enough for the guest to see it. The engines
+/// of these tests then only flush.
 pub(crate) fn is_coherent(host: &Host) -> bool {
     static COHERENT: OnceLock<bool> = OnceLock::new();
     *COHERENT.get_or_init(|| [false, true].iter().all(|&user| earlier_pages_seen(host, user) == 0))

@@ -18,7 +18,7 @@ pub(crate) trait EngineMaker {
     fn engine(&self, ram: &Ram) -> Result<AnyEngine, MachineError>;
 }
 
-/// Makes the machines of a guest.
+/// Guest code and a clock mode, from which tests make machines.
 pub(crate) struct Bench {
     pub(crate) clock: ClockMode,
     pub(crate) code: Vec<u8>,
@@ -32,7 +32,7 @@ pub(crate) struct Pace {
     pub(crate) swap: fn(&mut Rng) -> u64,
     /// Maximum count of a guest. The test stops a guest there, e.g. if its timer never lets it finish.
     pub(crate) counts_max: u64,
-    /// Maximum number of digests of a guest.
+    /// Number of digests of a guest. After more than this number, the test stops the guest at its next stop.
     pub(crate) looks_max: u64,
 }
 
@@ -101,13 +101,14 @@ pub(crate) struct Trail {
     pub(crate) memory: Vec<u8>,
     /// Number of engine changes.
     pub(crate) swapped: u64,
-    /// Number of repeated runs.
+    /// Number of runs that machines repeated because the host had disturbed them.
     pub(crate) disturbed: u64,
     /// Number of interrupts that the machine took.
     pub(crate) interrupts: u64,
 }
 
-/// Returns the first line in which two trails differ.
+/// Returns the first difference between two trails: a line, their numbers of lines, or the word `memory`. `None` if
+/// they are equal.
 pub(crate) fn difference(one: &Trail, other: &Trail) -> Option<String> {
     let mut lines = one.lines.lines().zip(other.lines.lines());
     let line = lines.find(|(a, b)| a != b);

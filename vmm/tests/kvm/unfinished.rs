@@ -19,7 +19,7 @@ use crate::trials::{Ran, trial};
 
 const FOREVER: Until<'static> = Until { icount: u64::MAX, window: false, breakpoints: &[] };
 
-/// A guest that ends with HLT.
+/// Returns a guest that executes the code of `f` and ends with HLT, and the guest's memory.
 fn guest(f: impl FnOnce(&mut Assembler) -> Result<(), Error>) -> (Guest, Memory) {
     let mut g = Guest::new(false);
     g.code(CODE, |a| {

@@ -26,7 +26,8 @@ pub(crate) enum Also {
     LeaveUndefined,
 }
 
-/// Returns a guest's code. R15 counts interrupts, and R14 is the sum of all observed values.
+/// Returns a guest's code. R15 counts interrupts. R14 is a sum of all values that the guest reads from devices and
+/// computes.
 pub(crate) fn guest(seed: u64) -> Vec<u8> {
     guest_that(seed, Also::Nothing)
 }
@@ -152,8 +153,8 @@ fn piece(a: &mut Assembler, rng: &mut Rng, also: Also) -> Result<(), Error> {
     Ok(())
 }
 
-/// Emits instructions that leave flags undefined, among instructions that read defined flags. Adds the defined results
-/// to the sum. Uses RAX, RCX and RDX.
+/// Emits instructions that leave flags undefined, among instructions that read defined flags. Adds their results, but
+/// no undefined flag, to the sum in R14. Uses RAX, RCX and RDX.
 fn undefined(a: &mut Assembler, rng: &mut Rng) -> Result<(), Error> {
     for _ in 0..1 + rng.below(4) {
         let n = rng.below(64) as i32;
@@ -208,7 +209,7 @@ fn pick_mode(rng: &mut Rng) -> u32 {
     rng.pick(&[0, 0, 0x2_0000, 0x1_0000]) | TIMER as u32
 }
 
-/// Emits code that loads a doubleword and adds it to the sum. Uses RAX and RBX.
+/// Emits code that loads a doubleword and adds it to the sum in R14. Uses RAX and RBX.
 fn load(a: &mut Assembler, address: u64) -> Result<(), Error> {
     a.mov(rbx, address)?;
     a.mov(eax, dword_ptr(rbx))?;
