@@ -109,7 +109,8 @@ fn due_events_wait_for_an_exit_but_not_for_long() {
         out(a, UART, u32::from(b'.'))
     });
     assert_eq!(second, [(700, 700 * BRANCH_NS)]);
-    // While interrupts are off, the interrupt waits. The guest takes it after the instruction that follows STI.
+    // The timer expires while the guest has interrupts off, so the interrupt waits, even past an exit. The guest takes
+    // it after the instruction that follows STI.
     let window = taken(1000, |a| {
         spin(a, 2000)?;
         out(a, UART, u32::from(b'.'))?;
@@ -118,7 +119,8 @@ fn due_events_wait_for_an_exit_but_not_for_long() {
         spin(a, 10)
     });
     assert_eq!(window, [(2050, 2050 * BRANCH_NS)]);
-    // The same guest without an exit: the machine stops it for the event while its interrupts are still off.
+    // The same without an exit. The event has waited for `LATE_NS` while interrupts are still off, so the guest takes
+    // the interrupt after the instruction that follows STI.
     let window = taken(1000, |a| {
         spin(a, 3_000_000)?;
         a.sti()?;

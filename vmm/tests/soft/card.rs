@@ -31,11 +31,11 @@ pub(crate) const BROADCAST: [u8; 6] = [0xff; 6];
 /// Address of the script.
 pub(crate) const SCRIPT: u64 = 0x140_0000;
 pub(crate) const ENTRY_BYTES: u64 = 16;
-/// Marker that stands in an entry's address: the script continues at another entry.
+/// Address that marks a jump in the script: the script continues at the entry whose address is this entry's value.
 pub(crate) const JUMP: u64 = 1;
 /// Values of the status register that a driver writes in turn: ACKNOWLEDGE, DRIVER, FEATURES_OK, DRIVER_OK.
 const STATUS: [u32; 4] = [1, 2, 8, 4];
-/// VIRTIO_F_VERSION_1, in the upper half of the features.
+/// Bit of VIRTIO_F_VERSION_1 in the upper 32 bits of the features.
 const VERSION_1: u32 = 1;
 
 /// Returns the addresses of a queue's descriptor table, available ring and used ring.
@@ -65,7 +65,7 @@ pub(crate) fn frame(to: [u8; 6], from: [u8; 6], bytes: usize) -> Vec<u8> {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Script {
     image: Vec<(u64, Vec<u8>)>,
-    /// Address, value, and number of spins after the store.
+    /// Address, value, and number of iterations of an empty loop after the store.
     stores: Vec<(u64, u32, u32)>,
 }
 
@@ -164,7 +164,7 @@ impl Script {
         self.stores.push((address, value, 0));
     }
 
-    /// Adds a pause of this many spins.
+    /// Adds a pause: a loop without effect that makes this many iterations.
     pub(crate) fn spin(&mut self, times: u32) {
         self.stores.push((SCRIPT - 8, 0, times));
     }

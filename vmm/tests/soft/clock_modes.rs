@@ -217,8 +217,8 @@ fn a_moment_of_a_waiting_guest_continues_identically(clock: ClockMode) {
     travel(clock, &code, &expected, |machine| Until::vtime(machine.vtime() + 7_000));
 }
 
-/// Runs to the end. After each leg (`leg` returns its end), a new machine continues from a moment of the previous one.
-/// Returns the moments.
+/// Runs to the end, in legs. `leg` returns where the next leg ends. After each leg, a new machine continues from a
+/// moment of the previous one. Returns the moments.
 fn travel(
     clock: ClockMode,
     code: &[u8],
@@ -264,7 +264,8 @@ fn earlier_stops_do_not_change_a_digest(clock: ClockMode) {
 }
 
 fn a_guest_without_progress_is_ended_at_one_place(clock: ClockMode) {
-    // The guest has one exit and ten branches, and then a loop that neither clock mode counts.
+    // The guest has one exit and ten conditional branches, and then an endless loop without either, so that the count
+    // no longer changes in either clock mode.
     let code = assemble(|a| {
         let forever = a.create_label();
         out(a, UART, u32::from(b'.'))?;
@@ -286,8 +287,8 @@ fn a_guest_without_progress_is_ended_at_one_place(clock: ClockMode) {
         while machine.end().is_none() {
             machine.run(&Until::icount(machine.icount().saturating_add(step)));
         }
-        // In clock mode `branch`, stops decide where the guest is after its last branch, so digests leave out its
-        // registers.
+        // In clock mode `branch`, earlier stops decide how far the guest has executed after its last branch when it is
+        // ended. The digest of such an end leaves out the registers, and this test does, too.
         let cpu = (clock == ClockMode::Exit).then(|| machine.cpu());
         (machine.end().cloned(), machine.icount(), cpu, machine.digest())
     };

@@ -13,12 +13,13 @@ use crate::guest::{UART, assemble, caches_in, config_in, out, soft_in};
 
 /// Message of the planted panic.
 const MESSAGE: &str = "a planted panic of CPUID";
-/// Number of rounds of the guest: the CPU has translated its code long before the panic.
+/// Number of iterations of the guest's loop. The CPU has translated the loop long before the panic.
 const ROUNDS: u32 = 20_000;
 /// CPUID panics at this instruction count and later.
 const FROM: u64 = 60_000;
 
-/// Returns a guest that executes CPUID in each round, prints a dot every 256 rounds, and finally halts for ever.
+/// Returns a guest that executes CPUID in each iteration, prints a dot every 256 iterations, and finally halts for
+/// ever.
 fn guest() -> Vec<u8> {
     assemble(|a| {
         let (again, quiet) = (a.create_label(), a.create_label());
@@ -43,7 +44,7 @@ fn caches(clock: ClockMode, translate_after: Option<u32>) -> CacheConfig {
     caches_in(clock, CacheConfig { translate_after, ..CacheConfig::default() })
 }
 
-/// Returns a machine in this clock mode whose CPU uses `code`.
+/// Returns a machine in this clock mode whose CPU uses `code`, a cache of decoded and translated code.
 fn machine(clock: ClockMode, code: &Code) -> Machine {
     machine_with(clock, code, |_| {})
 }
@@ -67,7 +68,8 @@ fn translated(machine: &mut Machine) -> u64 {
     machine.engine_mut().soft_mut().unwrap().blocks_translated()
 }
 
-/// Translated code calls handlers, and a panic cannot unwind through translated code: it would abort the process.
+/// Translated code calls handlers, i.e. functions of Everett. A panic in a handler must be caught there, because
+/// unwinding through translated code would abort the process.
 #[test]
 fn a_panic_in_a_handler_ends_the_machine_with_its_message() {
     let failed = End::Engine(MESSAGE.to_owned());
@@ -87,8 +89,8 @@ fn a_panic_in_a_handler_ends_the_machine_with_its_message() {
             machine.restore(&before).unwrap();
             assert_eq!(machine.end(), Some(&failed), "a CPU that has panicked is never used again");
 
-            // Another machine that shares the code continues from the earlier moment. Its result is that of a machine
-            // with code of its own that runs from the beginning.
+            // Another machine that shares the cache `code` continues from the earlier moment. It ends as a machine does
+            // that has its own cache and runs from the beginning.
             let mut other = self::machine(clock, &code);
             other.restore(&before).unwrap();
             assert_eq!(other.run(&Until::vtime(u64::MAX)), Stop::End(End::HaltedForever));

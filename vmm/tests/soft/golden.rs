@@ -254,7 +254,7 @@ fn node(clock: ClockMode, number: u8) -> Machine {
     machine
 }
 
-/// The world, the streams of its faults, and a hash of all digests so far.
+/// The streams of random numbers for faults, and a hash of all digests so far.
 #[derive(Clone)]
 struct Past {
     faults: Streams,
@@ -296,7 +296,7 @@ impl Course {
         self.world.power_off(node);
     }
 
-    /// Switches a node on, with its current disks.
+    /// Restarts a node from its first moment, with the current content of its disks.
     fn on(&mut self, node: usize) {
         let boot_seed = self.past.faults.next_boot_seed(Purpose::Restart { node: node as u16 });
         let machine = self.world.node_mut(node).machine_mut();

@@ -28,7 +28,7 @@ pub(crate) struct Outcome {
     pub(crate) heard: Vec<Delivery>,
     /// Number of frames that the hostile node sent.
     pub(crate) sent: usize,
-    /// True if the hostile node's card needed a reset.
+    /// True if the hostile node's card stopped because of invalid input, so that it needs a reset.
     pub(crate) broken: bool,
 }
 
@@ -152,7 +152,7 @@ fn bogus_descriptors_break_the_card() {
     only_hurt_themselves(true, scripts);
 }
 
-/// Adds an indirect table at `DATA` whose chain never ends.
+/// Adds an indirect table of descriptors at `DATA`. The descriptors form a loop, so that their chain never ends.
 fn indirect_loop(mut script: Script) -> Script {
     for i in 0..4 {
         script.lay(DATA + 16 * i, &encoded((DATA, 16, NEXT | WRITE, (i as u16 + 1) % 4)));

@@ -1,4 +1,6 @@
-//! The bisection finds the instruction that used a stale TLB entry, which the test plants in the CPU.
+//! Bisection: it finds the first instruction at which two runs differ. In one run the test makes the CPU keep stale TLB
+//! entries, and the bisection must find the instruction that used one. In a world, it must find planted differences of
+//! the wire and of a node's clock.
 
 use std::convert::Infallible;
 
@@ -17,7 +19,7 @@ use crate::plan::{trio, world};
 const DIRECTORY: u64 = 0xd000;
 /// Guest-virtual address of a 2 MiB page in that directory. Only the test uses it.
 const WINDOW: u64 = 0x8000_0000;
-/// Offset in the window that the guest reads. No other code or data of the guest uses its TLB entry.
+/// Offset in the window that the guest reads. No other code or data of the guest uses the TLB entry of this address.
 const OFFSET: i32 = 0x5000;
 
 /// Returns a guest that reads memory through a window, maps the window to another address without a flush, and reads

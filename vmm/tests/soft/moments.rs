@@ -13,10 +13,10 @@ use proptest::prelude::*;
 use crate::exact::{HORIZON, INTERVAL, busy, reference};
 use crate::guest::{DATA, assemble, config, machine, plain};
 
-/// Vtimes of moments: at points of the trail, between points, and close together.
+/// Vtimes of moments: at digests of the trail, between digests, and close together.
 const PLACES: [u64; 8] = [1, 1_000_000, 3_333_333, 3_333_334, 7_000_000, 12_345_678, 19_999_999, 20_000_000];
 
-/// Runs to the horizon. Returns a moment for each of [`PLACES`], with the trail up to that vtime.
+/// Runs to the vtime [`HORIZON`]. Returns a moment for each of [`PLACES`], with the trail up to that vtime.
 fn taken(pool: &Pool) -> Vec<(Moment, Trail)> {
     let mut machine = plain(&busy());
     let mut trail = Trail::new(INTERVAL);
@@ -189,8 +189,8 @@ fn other_versions_are_refused_by_name() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
-    /// If a stored state was manipulated, a machine rejects it. Or the machine stops as requested, and its moments work
-    /// like any other.
+    /// A machine either rejects a manipulated stored state or runs from it. In the second case, the machine stops at
+    /// the requested instruction count or before it, and can be restored from a moment of its own.
     #[test]
     fn hostile_state_is_harmless(changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6)) {
         let mut machine = plain(&busy());

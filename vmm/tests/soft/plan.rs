@@ -21,12 +21,13 @@ pub(crate) fn world(machines: Vec<Machine>) -> World {
     World::new(machines, WireConfig::default(), BootSeed::new(7)).unwrap()
 }
 
-/// Returns a worker that sends to the address `to`.
+/// Returns a node with the guest [`worker`], which sends frames to the address `to`.
 pub(crate) fn working(number: u8, sleeps: bool, to: [u8; 6]) -> Machine {
     node(number, &worker(sleeps), &Script::driver(&frame(to, mac(number), 60)))
 }
 
-/// Returns three workers. The first two send to each other, the second without sleeping. The third broadcasts.
+/// Returns three nodes with the guest [`worker`]. The first two send to each other, the second without sleeping. The
+/// third broadcasts.
 pub(crate) fn trio() -> Vec<Machine> {
     vec![working(0, true, mac(1)), working(1, false, mac(0)), working(2, true, BROADCAST)]
 }
@@ -52,7 +53,7 @@ pub(crate) enum Act {
     Drift(i32),
     Stalls(Option<(u64, Distribution)>),
     Off,
-    /// The node restarts from its first moment.
+    /// The node restarts from its state when the [`Course`] began.
     On,
 }
 

@@ -163,15 +163,16 @@ fn an_idle_node_is_as_if_it_were_off() {
     assert_ne!(silent, beside(&player(), &sends, |_| {}), "one frame makes a difference");
 }
 
-/// A node that computes and sleeps without sending changes the rounds, but its neighbours cannot see that.
+/// Nodes run in rounds, i.e. one after the other up to a common vtime. A node that computes and sleeps without sending
+/// changes where rounds end, but its neighbours cannot see that.
 #[test]
 fn a_busy_node_that_sends_nothing_changes_nothing() {
     let silent = beside(&player(), &Script::default(), |_| {});
     assert_eq!(silent, beside(&busy(), &Script::default(), |_| {}));
 }
 
-/// Sends a frame from the first of three nodes to the second. Rounds end at `stops`, and node `off` loses power at
-/// `off_at`. Returns the frame's captured events.
+/// Sends a frame from the first of three nodes to the second. The run stops at the vtimes `stops`, and node `off` loses
+/// power at `off_at`. Returns the captured events of the frame.
 fn sends_one(stops: &[u64], off: usize, off_at: u64) -> Vec<Captured> {
     let mut sends = Script::driver(&frame(mac(1), mac(0), 60));
     sends.available(TRANSMIT, 1);
@@ -191,7 +192,7 @@ fn sends_one(stops: &[u64], off: usize, off_at: u64) -> Vec<Captured> {
     world.take_captured().into_iter().filter(of_frame).collect()
 }
 
-/// A frame that has left its card when a node loses power arrives unchanged. The ends of rounds do not matter.
+/// A frame that has left its card when a node loses power arrives unchanged, wherever the run stopped before.
 fn arrives_in_time(off: usize) {
     let frames = sends_one(&[], off, MS);
     let [Captured::Sent { at, .. }, Captured::Delivered(_)] = &frames[..] else { panic!("{frames:?}") };

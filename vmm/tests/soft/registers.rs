@@ -1,4 +1,5 @@
-//! Hostile writes to a card's registers: invalid queues, notifications of queues that do not exist, and noise.
+//! Hostile writes to a network card's registers: invalid queues, notifications of queues that do not exist, and random
+//! values.
 
 use everett_vmm::layout::PAGE_TABLES;
 use proptest::prelude::*;

@@ -22,7 +22,7 @@ fn arp() -> Vec<u8> {
     [&BROADCAST[..], &mac(0), &[8, 6], &request, &mac(0), &[10, 0, 0, 1], &[0; 6], &[10, 0, 0, 9]].concat()
 }
 
-/// Returns the script of a card whose ring is full of the same frame.
+/// Returns the script of a card whose transmit ring is full of the same frame.
 fn armed() -> Script {
     let mut script = Script::up();
     script.lay(buffer(TRANSMIT, 0), &[&[0; HEADER as usize][..], &arp()].concat());
@@ -33,8 +33,8 @@ fn armed() -> Script {
     script
 }
 
-/// Adds `rings` notifications that each send the whole ring, with `pause` spins after each. After [`SIZE`] rings the
-/// available index wraps around.
+/// Adds `rings` notifications that each send the whole transmit ring, with `pause` iterations of an empty loop after
+/// each. After 256 of them, the available index (16 bits) wraps around.
 fn rings_of(script: &mut Script, rings: u16, pause: u32) {
     for ring in 1..=rings {
         script.available(TRANSMIT, ring.wrapping_mul(SIZE));
@@ -43,7 +43,8 @@ fn rings_of(script: &mut Script, rings: u16, pause: u32) {
     }
 }
 
-/// Returns an endless storm: far more frames than the links carry, and fewer than a card can send.
+/// Returns a world with an endless storm: far more frames than the links carry, and fewer than a card may send
+/// (`FRAMES_PER_MS_MAX`).
 fn storm() -> World {
     let mut script = armed();
     let from = script.here();

@@ -1,4 +1,5 @@
-//! Guests that execute a script. One sleeps afterwards, and one then works and drives its card correctly.
+//! Guests that first execute a script of stores. Afterwards the `player` sleeps, the `quitter` powers off, and the
+//! `worker` computes and drives its card correctly.
 
 use everett_assembler::*;
 use virtio_bindings::virtio_mmio as reg;
@@ -58,7 +59,7 @@ pub(crate) const SENT: usize = 13;
 pub(crate) const GOT: usize = 14;
 /// Register in which a worker counts the ticks of its timer.
 pub(crate) const TICKS: usize = 15;
-/// Register that holds the longest time between two rounds of a worker's work, in ticks of the TSC.
+/// Register that holds the longest time between two rounds of a worker's work, in TSC ticks.
 pub(crate) const LONGEST: usize = 12;
 
 /// Returns a guest that executes [`Script::driver`]'s script and then works in rounds: it computes, returns buffers,
@@ -91,7 +92,8 @@ pub(crate) fn worker(sleeps: bool) -> Vec<u8> {
     })
 }
 
-/// Emits code that sets R11 to the current time, and R12 to the longest time between two executions so far.
+/// Emits code that sets R11 to the current time, and R12 to the longest time between two executions of this code so
+/// far.
 fn note_time(a: &mut Assembler) -> Result<(), Error> {
     a.rdtsc()?;
     a.shl(rdx, 32)?;

@@ -1,4 +1,5 @@
-//! The state of a world at a vtime does not depend on the stops of its run, nor on where it is stored and restored.
+//! The state of a world at a vtime does not depend on the stops of its run, nor on where it is stored and restored. The
+//! nodes of a world run in rounds: one after the other, each up to the same vtime.
 
 use everett_fault::Distribution;
 use everett_snapshot::Pool;
@@ -45,7 +46,7 @@ fn course() -> Course {
     Course::new(trio(), plan())
 }
 
-/// Returns the final digests of a world whose run only stops for the plan.
+/// Returns the digests at [`END`] of a world that stops only for the actions of the plan.
 fn whole() -> Breakdown {
     let mut course = course();
     course.run(END);
@@ -174,7 +175,7 @@ fn moments_do_not_depend_on_the_end_of_a_run() {
     }
 }
 
-/// A stop at a count lies within a round, where some nodes are ahead of others.
+/// A stop at an instruction count of one node lies within a round, where some nodes are ahead of others.
 #[test]
 fn stops_within_a_round_are_invisible() {
     let expected = whole();
@@ -237,8 +238,8 @@ fn a_restored_world_continues_as_before() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
-    /// If a stored state was manipulated, a world rejects it. Or the world continues in some way, and its moments work
-    /// like any other.
+    /// A world either rejects a manipulated stored state or runs from it. In the second case, the world can be restored
+    /// from a moment of its own.
     #[test]
     fn hostile_state_is_harmless(changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6)) {
         let mut course = course();
