@@ -1,5 +1,5 @@
-//! Test cases in files: each TOML file beside this one has the arguments of a command line, the exit status and the
-//! output.
+//! Test cases in files: each TOML file in this folder or in `inexact` has the arguments of a command line, the expected
+//! exit status and the expected output.
 
 use std::fs;
 use std::path::Path;
@@ -17,8 +17,8 @@ struct Case {
     stderr: Option<String>,
 }
 
-/// Runs the case in each TOML file of a folder. The folder, and paths in the cases, are relative to the package's
-/// folder.
+/// Runs the case in each TOML file of a folder. The path of the folder, and paths in the cases, are relative to the
+/// folder of the package `everett`.
 pub(crate) fn run(folder: &str) {
     let top = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files: Vec<_> =

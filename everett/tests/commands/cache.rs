@@ -88,7 +88,8 @@ fn an_image_is_listed_with_its_world_and_pruned() {
 fn items_in_use_are_kept() {
     let lab = Lab::new();
     lab.build();
-    // Locks the usage note, as a process does for as long as it uses the image.
+    // Locks the usage note, a file that says which items of the cache a world used. A process holds this lock for as
+    // long as it uses the image.
     let note = fs::read_dir(lab.path("cache/uses")).unwrap().next().unwrap().unwrap().path();
     let held = File::open(&note).unwrap();
     held.lock_shared().unwrap();
@@ -96,7 +97,7 @@ fn items_in_use_are_kept() {
     assert!(kept.len() == 3 && kept.iter().all(|record| record["kind"] == "cache_kept"), "{kept:?}");
     assert_eq!(lab.listed().len(), 3);
     drop(held);
-    // Locks the gate, as a process does while it builds an image.
+    // Locks the file `gate`, as a process does while it builds an image.
     let gate = File::open(lab.path("cache/gate")).unwrap();
     gate.lock_shared().unwrap();
     let output = lab.everett(&["cache", "prune", "--older-than", "0s"]);
@@ -162,8 +163,8 @@ fn a_moment_is_removed_before_the_images_that_it_needs() {
     let world = lab.path("world.toml").canonicalize().unwrap();
     let text = serde_json::json!({ "world": world, "items": ["moments/one"] }).to_string();
     fs::write(lab.path("cache/uses/one.json"), text).unwrap();
-    // The moment was used last, but is removed first, because it needs the images. Then the images fit into
-    // 12 MiB.
+    // The moment was used last. It is removed first nevertheless, because it would be useless without its images. What
+    // is left fits into 12 MiB.
     let removed = lab.records(&["prune", "--keep", "12M", "--saved-moments"]);
     let removed: Vec<&str> = removed.iter().map(|one| one["item"]["path"].as_str().unwrap()).collect();
     assert_eq!(removed, ["moments/one"]);
@@ -198,7 +199,8 @@ fn a_read_only_cache_can_be_used() {
         command.current_dir(lab.0.path()).env("EVERETT_CACHE", lab.path("cache"));
         command.args(arguments).output().unwrap()
     };
-    // First with the owner's gate and usage notes, then without these files, as in caches of earlier versions.
+    // In the first round, the cache has the file `gate` and the usage notes of its owner. In the second round it does
+    // not, as caches of earlier versions.
     for _ in 0..2 {
         writable(&lab.path("cache"), false);
         let output = nobody(&["image", "build", "world.toml"]);

@@ -26,7 +26,8 @@ fn crates(arguments: &[&str]) -> BTreeSet<String> {
         .collect()
 }
 
-/// Fails if a crate has other features in `larger` than in `smaller`. Skips the crates named in `own`.
+/// Fails if a crate of the build `smaller` has another version or other features in the build `larger`. Skips the
+/// crates named in `own`.
 fn assert_shared(smaller: &BTreeSet<String>, larger: &BTreeSet<String>, own: &[&str]) {
     let is_own = |line: &&String| line.split(' ').next().is_some_and(|name| own.contains(&name));
     let other: Vec<&String> = smaller.difference(larger).filter(|line| !is_own(line)).collect();
@@ -44,7 +45,7 @@ fn tests_use_the_programs_build_of_each_crate() {
 
 #[test]
 fn the_whole_program_uses_the_small_ones_build_of_each_crate() {
-    // These two crates are compiled once for each set of features.
+    // Cargo compiles these two crates once for each set of features of the program.
     assert_shared(&crates(&SMALL), &crates(&FULL), &["everett", "everett-session"]);
 }
 

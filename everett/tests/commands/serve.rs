@@ -85,8 +85,8 @@ impl Lab {
         serde_json::from_str(&self.ask("GET", "/state").1).unwrap()
     }
 
-    /// Asks for the state until `wanted` accepts it. If that never happens, the test hangs until the test runner
-    /// kills it.
+    /// Asks the server for the state of the run until `wanted` accepts the answer. If that never happens, the test does
+    /// not end.
     fn until(&self, wanted: impl Fn(&Value) -> bool) -> Value {
         loop {
             let state = self.state();
@@ -188,8 +188,8 @@ fn only_the_page_is_served_and_only_to_this_host() {
 #[test]
 fn clients_that_say_nothing_do_not_keep_others_out_for_long() {
     let lab = Lab::new();
-    // Opens more connections than the server allows. It closes the surplus at once, and the others when they are too
-    // slow.
+    // Opens more connections than the server allows. The server closes the surplus at once, and the others when they
+    // have sent nothing for too long.
     let mut silent: Vec<TcpStream> = (0..40).map(|_| lab.connect()).collect();
     let closed = silent
         .iter_mut()
@@ -198,7 +198,7 @@ fn clients_that_say_nothing_do_not_keep_others_out_for_long() {
         .count();
     assert_eq!(closed, 40);
     assert!(lab.ask("GET", "/state").0.starts_with("HTTP/1.1 200 OK"));
-    // The server also closes a client that sends its head too slowly.
+    // The server also closes the connection of a client that sends the head of its request too slowly.
     let mut slow = lab.connect();
     slow.write_all(b"GET / HT").unwrap();
     assert_eq!(slow.read(&mut [0; 1]).unwrap_or(0), 0);

@@ -72,7 +72,7 @@ fn nodes_talk_and_the_world_repeats() {
     let (mut stored, mut told, mut step) = (Vec::new(), Vec::new(), 0);
     while timeline.vtime() < end_ns {
         step += 1;
-        // The step is not a multiple of a round, i.e. of the vtime that nodes run between two exchanges of frames. So
+        // This step is no multiple of a round, i.e. of the vtime that nodes run between two exchanges of frames. So
         // some stops are in the middle of a round, with frames in flight.
         timeline.run(&Until::vtime((timeline.vtime() + 9_999_991).min(end_ns)));
         told.append(&mut timeline.take_events());
@@ -108,7 +108,8 @@ fn another_seed_is_another_world() {
     );
 }
 
-/// World with checks that Everett makes over the network, between the world's own checks.
+/// Checks to append to [`WORLD`]. Everett makes most of them itself, over the network. The others run commands on
+/// nodes.
 const TALKS: &str = r#"
 [[workload.check]]
 name = "outside"
@@ -162,8 +163,9 @@ fn the_host_talks_to_nodes() {
     let units = ["hosts", "outside", "refused", "another", "connected", "last"];
     assert_eq!(units.map(ends), [true, true, false, false, true, true].map(Some));
 
-    // Takes moments during the checks over the network, and continues from each. Check `another` waits for an answer
-    // that never comes. The moments are 0.8 ms apart until 10 ms after its start, and then 8 ms.
+    // Takes moments during the checks over the network, and continues from each. The moments are 0.8 ms apart until 10
+    // ms after the start of check `another`, and then 8 ms, because `another` waits long for an answer that never
+    // comes.
     let starts = |event: &&Event| matches!(&event.what, What::Start { unit, .. } if unit == "another");
     let within = events.iter().find(starts).unwrap().vtime_ns + 10 * MS;
     let first =

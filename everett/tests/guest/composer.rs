@@ -1,4 +1,6 @@
-//! Test templates: each command runs as its prefix demands, and a timeline with test commands repeats exactly.
+//! Test templates: folders of commands whose names say when Everett runs them, e.g. `first_…` before all others and
+//! `finally_…` at the end. Each command runs as the prefix of its name demands, and a timeline with test commands
+//! repeats exactly.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,7 +24,7 @@ use everett_world_file::FileEntry;
 use crate::explore::{explore, setting_of};
 use crate::support::{MS, findings, launcher_of, lines, ready, run_to_end, run_until_done, under};
 
-/// World with two machines, a driver, and a check at the end.
+/// World with a test template, two machines, a driver, and a check at the end.
 const WORLD: &str = r#"
 [workload]
 template = "/opt/antithesis/test/v1/main"
@@ -46,7 +48,8 @@ const FOLDER: &str = "/opt/antithesis/test/v1/main";
 
 const WORK: &str =
     "#!/bin/sh\necho $EVERETT_SEED $EVERETT_ROUND >> $ANTITHESIS_OUTPUT_DIR/sdk.jsonl\nsleep 0.07\n";
-/// Script of the `eventually_` and `finally_` commands. It fails if a command of another kind is running on its node.
+/// Script of the `eventually_` and `finally_` commands. It fails if a command with another prefix is running on its
+/// node.
 const LAST: &str = "#!/bin/sh\nif grep -l '[p]arallel_\\|[s]erial_\\|[a]nytime_\\|[f]irst_' /proc/[0-9]*/cmdline; then exit 1; fi\nsleep 0.05\n";
 const NAP: &str = "#!/bin/sh\nsleep 0.15\n";
 
@@ -91,12 +94,13 @@ fn with_an_endless_command() -> [Vec<(&'static str, &'static str)>; 2] {
     files
 }
 
-/// True if a unit is a run of a command whose name starts with `prefix`.
+/// True if `unit`, a process that an event names, runs a command whose name starts with `prefix`.
 fn is(unit: &str, prefix: &str) -> bool {
     unit.starts_with(prefix)
 }
 
-/// Checks that a timeline's events obey the rules of the prefixes. Returns the units that ran.
+/// Checks that a timeline's events obey the rules of the prefixes. Returns the names of the processes that ran
+/// commands.
 fn follow(events: &[Event]) -> BTreeSet<String> {
     let (mut running, mut seen): (BTreeSet<(&str, &str)>, BTreeSet<String>) = Default::default();
     let (mut is_over, mut first_over) = (false, false);
@@ -153,13 +157,14 @@ fn has(seen: &BTreeSet<String>, unit: &str) -> bool {
 fn commands_run_as_their_names_say() {
     let (launcher, _) = ready(launcher_with(&FILES));
     let (mut all, mut endings, mut works) = (BTreeSet::new(), BTreeSet::new(), 0);
-    // Under these seeds each command runs, some command runs twice at the same time, and both kinds of ending occur.
+    // Under these seeds each command runs, some command runs twice at the same time, and timelines end in both ways:
+    // with the `eventually_` commands or with the `finally_` commands.
     for seed in 14..=17 {
         let mut timeline = launcher.start(Seed::new(seed)).unwrap();
         let (_, events) = run_to_end(&mut timeline, DURATION_NS);
         assert_eq!((timeline.phase(), findings(&events)), (Phase::Done, vec![]), "seed {seed}");
         let seen = follow(&events);
-        // An ending has either all `eventually_` commands or all `finally_` commands.
+        // At its end, a timeline runs either all `eventually_` commands or all `finally_` commands.
         let ending = (
             has(&seen, "eventually_settled.sh"),
             has(&seen, "finally_count.sh"),
@@ -184,8 +189,8 @@ fn commands_run_as_their_names_say() {
     assert!(has(&all, "parallel_driver_work.sh#2"), "no parallel driver ran twice at the same time: {all:?}");
 }
 
-/// Fault plan. Its first fault comes while the `first_` command runs, so Everett must not apply it. Later node b
-/// loses power, and node a is paused and reset.
+/// Fault plan. Its first fault comes while the `first_` command runs. Everett must not apply this fault, because it
+/// applies none before that command has ended. Later node b loses power, and node a is paused and reset.
 const PLAN: &str = r#"
 {"at": "20ms", "for": "30ms", "fault": "power_loss", "node": "b"}
 {"at": "700ms", "for": "60ms", "fault": "power_loss", "node": "b"}
@@ -275,7 +280,7 @@ fn a_template_under_faults_gives_one_trail() {
     }
 }
 
-/// Returns the commands that started after `from_ns`: vtime, node and unit.
+/// Returns the commands that started after the vtime `from_ns`: vtime, node, and name of the process.
 fn starts(events: &[Event], from_ns: u64) -> Vec<(u64, String, String)> {
     let started =
         events.iter().filter(|event| event.vtime_ns > from_ns).filter_map(|event| match &event.what {
@@ -327,7 +332,7 @@ fn a_file_that_is_no_command_ends_the_timeline_before_it_begins() {
         "{found:?}"
     );
     assert!(!events.iter().any(|event| matches!(event.what, What::Start { .. })));
-    // A template without commands is also invalid.
+    // A template without commands is also invalid, because it has no driver that could run.
     let mut timeline = launcher_with(&[]).start(Seed::new(1)).unwrap();
     let (_, events) = run_to_end(&mut timeline, DURATION_NS);
     assert!(findings(&events)[0].contains("there is no driver"), "{:?}", findings(&events));

@@ -42,7 +42,7 @@ fn end_of(events: &[Event]) -> u64 {
     events.iter().find(|event| matches!(event.what, What::End)).unwrap().vtime_ns
 }
 
-/// Returns the vtime at which the workload ended, and the vtime at which the next unit started.
+/// Returns the vtime at which the workload ended, and the vtime at which the next process (a check) started.
 fn end_and_next(events: &[Event]) -> (u64, u64) {
     let end = events.iter().position(|event| matches!(event.what, What::End)).unwrap();
     let next = events[end..].iter().find(|event| matches!(event.what, What::Start { .. })).unwrap();

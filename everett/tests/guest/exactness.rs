@@ -150,9 +150,10 @@ fn an_idle_minute_costs_next_to_nothing() {
     assert_eq!(timeline.findings(), 0);
 }
 
-/// Runs `everett verify` with a planted leak, which must be found. Two leaks depend on the host's clock. The leak in
-/// MMIO reads occurs hundreds of times per run. The lost interrupt is rare, so its test has more runs. For each leak,
-/// the probability that all runs agree is below one in a million.
+/// Runs `everett verify` with a planted leak, i.e. a deliberate defect that makes runs differ. The command must find
+/// it. The leaks `host-time` and `lapic` depend on the host's clock. `host-time`, in MMIO reads, occurs hundreds of
+/// times per run. `lapic`, a lost interrupt, is rare, so its test has more runs. For each leak, the probability that
+/// all runs agree is below one in a million.
 fn planted(leak: &str, runs: &str, more: &[&str]) {
     image();
     let world = world_file();
@@ -179,8 +180,8 @@ fn host_time_in_an_mmio_read_is_found() {
 
 #[test]
 fn a_lost_lapic_bit_is_found() {
-    // A run expires its timer about 35 times, and more than half of the runs lose no interrupt. Verification stops at
-    // the first run that loses one.
+    // The guest's timer expires about 35 times in a run, and more than half of the runs lose no interrupt. Verification
+    // stops at the first run that loses one.
     planted("lapic", "32", &[]);
 }
 
@@ -191,8 +192,9 @@ fn a_stale_translation_is_found() {
     planted("tlb", "2", &["--cold"]);
 }
 
-/// Implementation of [`Restarts`] that plants a leak only in cold restarts, i.e. in boots from power-on. The reported
-/// instruction count must cover the node's whole life, although each restarted machine counts from zero.
+/// Implementation of [`Restarts`], which makes the machines of restarted nodes. This one plants a leak only in cold
+/// restarts, i.e. in boots from power-on. Each restarted machine counts instructions from zero, but the reported
+/// instruction count must cover the node's whole life.
 struct Leaky(Nodes);
 
 impl Restarts for Leaky {

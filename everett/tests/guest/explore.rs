@@ -302,7 +302,7 @@ fn a_path_gives_one_timeline_whatever_was_run_before() {
     let fresh: Vec<_> =
         deep.iter().map(|&choice| legs(&mut PathRunner::new(&setting).unwrap(), choice)).collect();
     assert_eq!(there, fresh);
-    // From stored moments: two path runners take turns, one branch each.
+    // Replays the last three paths from stored moments. Two path runners take turns, one branch each.
     let mut runners = [runner, PathRunner::new(&setting).unwrap()];
     for (&choice, legs) in deep.iter().zip(&there).rev().take(3) {
         let (path, mut here) = (path(choice), Forks::default());
@@ -460,8 +460,8 @@ fn a_killed_exploration_continues_as_if_it_had_not_been_killed() {
     );
 }
 
-/// `explore` records whole timelines of findings, so the page has all messages with their sending times. Without the
-/// recording, the page has only the evidence. `replay --record` makes the same recording.
+/// `explore` records whole timelines of findings, so the report's page (HTML) has all messages with their sending
+/// times. Without the recording, the page has only the evidence. `replay --record` makes the same recording.
 fn a_recorded_finding_has_its_whole_timeline_in_the_page(place: &TestFolder, run: &str) {
     let data = || {
         let page = fs::read_to_string(format!("{run}/report.html")).unwrap();
@@ -706,8 +706,8 @@ fn declarations_are_checked_first() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("world.toml"), "{}", shown(&output));
 }
 
-/// If the engine fails, replaying and shrinking end with an error. Such a run must not count as a run without the
-/// finding.
+/// If the engine (the part of Everett that executes a machine) fails, replaying and shrinking end with an error. Such a
+/// run must not count as a run without the finding.
 #[test]
 fn a_dead_engine_is_no_result() {
     let setting = setting(WORLD, EngineOptions { panics: true, ..EngineOptions::default() });

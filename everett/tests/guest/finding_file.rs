@@ -1,4 +1,5 @@
-//! Finding files: exported, replayed elsewhere without a network, imported, and tampered with.
+//! Finding files, i.e. files with one finding and all that its replay needs: exported, replayed elsewhere without a
+//! network, imported, and tampered with.
 //!
 //! *Elsewhere* is this host with another cache and without a network, after everything from which the world was made
 //! is gone.
@@ -36,7 +37,8 @@ only = ["reseed"]
 "#;
 const SCRIPT: &str = ". /etc/words; n=0; while :; do n=$((n+1)); echo $word $n; sleep 0.01; done";
 
-/// Returns words that run the command after them without a network: as root, or as a user who may create namespaces.
+/// Returns the beginning of a command line that runs the command after it without a network. It works for root, or for
+/// a user who may create namespaces.
 pub(crate) fn offline() -> &'static [&'static str] {
     static WORDS: OnceLock<&'static [&'static str]> = OnceLock::new();
     WORDS.get_or_init(|| {
@@ -60,7 +62,7 @@ pub(crate) fn elsewhere(cache: &Path, arguments: &[&str]) -> Output {
     command.env("EVERETT_CACHE", cache).output().expect("the program starts")
 }
 
-/// Returns the trail of a replay that shows the finding.
+/// Asserts that a replay showed the finding. Returns the replay's trail.
 pub(crate) fn trail(output: &Output) -> String {
     assert_eq!(output.status.code(), Some(1), "{}", shown(output));
     let text = String::from_utf8(output.stdout.clone()).unwrap();

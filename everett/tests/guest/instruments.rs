@@ -1,4 +1,4 @@
-//! Instruments that do not change a timeline: watchpoints and edges.
+//! Watchpoints, and the recording of branch edges. Neither changes a timeline.
 
 use everett_cpu::CacheConfig;
 use everett_session::guest::symbols::Symbols;

@@ -1,5 +1,5 @@
-//! Tests on a stock Debian guest. They first build its image, as a user would, which needs a network connection to a
-//! Debian mirror.
+//! Tests on a stock Debian guest. They first build the guest's image, as a user would. This needs a network connection
+//! to a Debian mirror.
 //!
 //! * `branches`: clock mode `branch`
 //! * `causality`: the step that decided a finding

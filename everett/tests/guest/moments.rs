@@ -1,5 +1,6 @@
-//! The two moments of a boot that Everett stores. At the restart point, disks and network cards have no driver yet. The
-//! other moment is *ready*, when all services are up. It is the same under every seed.
+//! The two moments of a boot that Everett stores: the *restart point*, from which machines restart after a power loss,
+//! and *ready*, when all services are up. At the restart point, data disks and network cards have no driver yet. A boot
+//! up to *ready* is the same under every seed.
 
 use everett_guest_image::configure::Step;
 use everett_protocol::{Bytes, Exec, Operation};
@@ -116,7 +117,7 @@ fn at_the_restart_point_disks_and_cards_have_no_driver() {
         "lo 0x9",
         "1",
     ];
-    // The guest's clock shows the time of the hardware clock until the agent sets it.
+    // Until the agent sets the guest's clock, it shows the time of the hardware clock.
     let name = ["a", "1767225600"];
     let tried = ["4096", "4096"];
     let told = ["1767225601", "1767225601"];
@@ -138,7 +139,8 @@ fn random_numbers_of_the_kernel_follow_the_entropy() {
     let [id, bytes, id_later, bytes_later] = &one[..] else { panic!("{one:?}") };
     assert_eq!((id.len(), id), (36, id_later));
     assert_ne!(bytes, bytes_later);
-    // The second run gets other entropy when it joins. The third gets other entropy only later, when it is reseeded.
+    // The second run gets other entropy already from `join`. The third gets other entropy only later, when it is
+    // reseeded.
     let other = drawn(2, 1);
     assert!(other[0] != one[0] && other[1] != one[1], "{one:?} {other:?}");
     let later = drawn(1, 2);

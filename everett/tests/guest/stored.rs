@@ -34,7 +34,8 @@ fn a_stored_boot_is_invisible() {
         whole(Launcher { from: None, ..launcher(EngineOptions::default()) }.start(Seed::new(3)).unwrap());
     let stored = whole(launcher(EngineOptions::default()).start(Seed::new(3)).unwrap());
     assert_eq!(cold, stored);
-    // A timeline that continues from a moment at the restart point is also the same.
+    // A timeline that continues from the restart point, the moment at which the root file system is mounted, is also
+    // the same.
     let launcher = Launcher { from: None, ..launcher(EngineOptions::default()) };
     let mut timeline = launcher.boot().unwrap();
     timeline.run_to(Phase::Mounted, &mut |_, _| true).unwrap();
@@ -155,7 +156,7 @@ fn a_damaged_boot_is_made_anew() {
             .map(|points| points.len() == 1 && points[0].machine.icount() > 0),
     };
     assert!(read("ready").unwrap() && read("restart").unwrap());
-    // Flips a bit at a random place, or truncates a file. Each damage is noticed without the other.
+    // Damages one file at a time: flips a bit at a random place, or truncates the file. Each damage alone is noticed.
     let mut state = 11;
     for ((file, content), name) in files.iter().zip(&sound).zip(["ready", "restart"]) {
         let mut damaged = content.clone();
@@ -233,7 +234,7 @@ fn moments_are_saved_listed_shown_restored_and_dropped() {
     let run = |more: &[&str]| trail(&ok(&[&["run", world, "--seed", "7", "--for", "100ms"], more].concat()));
     let whole = run(&[]);
     assert_eq!((run(&["--from", "later"]), run(&["--cold"])), (whole.clone(), whole.clone()));
-    // A moment does not depend on the end of the run, even if the two are closer than the latency of a frame.
+    // A run from a moment has the same end, even if the moment is closer to the end than the latency of a frame.
     for at in ["99400us", "99950us", "99999us"] {
         ok(&["moment", "save", world, "--at", at, "--from", "later", "--name", at]);
         assert_eq!(run(&["--from", at]), whole, "from {at}");

@@ -85,8 +85,8 @@ pub(crate) fn launcher_of(world: &str) -> Launcher {
     Launcher { world, ..cold_launcher(EngineOptions::default()) }
 }
 
-/// Boots `launcher`'s world. Returns a launcher that starts timelines at *ready*, and the restart points of the
-/// nodes.
+/// Boots `launcher`'s world. Returns a launcher that starts timelines at *ready*, and the restart points of the nodes,
+/// i.e. the moments from which they restart after a power loss.
 pub(crate) fn ready(launcher: Launcher) -> (Launcher, Arc<[RestartPoint]>) {
     let folder = tempfile::tempdir().expect("a folder");
     let identity = Identity::new(&launcher.world, std::slice::from_ref(&image().digest));
@@ -142,7 +142,7 @@ pub(crate) fn run_script(timeline: &mut Timeline, script: &str, limit_ns: u64) -
     (stop, timeline.take_events())
 }
 
-/// Returns the lines that a unit printed.
+/// Returns the lines that a unit (service, driver, check or test command) printed.
 pub(crate) fn lines<'e>(events: &'e [Event], unit_wanted: &str) -> Vec<&'e str> {
     let text = |event: &'e Event| match &event.what {
         What::Line { unit, text, .. } if unit == unit_wanted => Some(text.as_str()),

@@ -108,7 +108,7 @@ fn a_service_that_always_ends_ends_the_boot_and_says_why() {
     assert!(said.contains(reason), "{said}");
     assert!(told.contains("service sh has ended 3 times in a row with exit status 3 and is restarted; its last line: out of order"), "{told}");
 
-    // Commands that print no timeline print the last lines beside the error.
+    // Commands that do not print what services say, such as `explore`, print the service's last lines beside the error.
     let run = place.path().join("run");
     let output = everett(&["explore", world, "--branches", "1", "-o", run.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(2), "{}", shown(&output));
@@ -116,7 +116,8 @@ fn a_service_that_always_ends_ends_the_boot_and_says_why() {
     assert!(told.contains("\n    sh: out of order ") && told.contains(reason), "{told}");
 }
 
-/// A failed boot is the beginning of the run, so no instruction runs twice.
+/// `everett run` continues the timeline of a boot that failed instead of booting again. The result is that of a run
+/// from power-on.
 #[test]
 fn a_run_continues_the_boot_that_failed() {
     let world = format!("[[node]]\nname = \"a\"\nmemory = \"96M\"\n[[node.service]]\n{ALWAYS_ENDS}");

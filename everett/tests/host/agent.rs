@@ -1,4 +1,4 @@
-//! The agent behind the figures of the demo in the README.
+//! The agent (Everett's program in the guests) with which the figures of the demo in the README were measured.
 
 use std::fs;
 use std::path::Path;

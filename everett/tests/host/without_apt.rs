@@ -1,5 +1,5 @@
-//! A root file system with only the program and its libraries: worlds of container images run there as on a host with
-//! apt.
+//! Worlds of container images on hosts without apt. The test makes a root file system with only the program and its
+//! libraries, where a world runs as on a host with apt.
 
 use std::fs;
 use std::net::TcpStream;
@@ -63,7 +63,7 @@ pub(crate) fn a_root_without_apt_runs_the_same_world() -> Ran {
         Err(error) => return Err(Lacking::new(format!("cannot change the root: {error}"))),
     }
 
-    // The same world for the host itself, beside the root.
+    // Writes the same world twice: outside the root for a run on the host, and inside the root.
     let here = folder.path().join("world");
     let there = root.join("world");
     for place in [&here, &there] {

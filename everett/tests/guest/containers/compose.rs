@@ -207,7 +207,8 @@ fn volumes_and_changed_files_survive_a_loss_of_power() {
     assert_eq!(lines(&events, "job"), ["the job is done"]);
 }
 
-/// Runs `everett image build` with `docker` as the script of that name, or on a host without a container engine.
+/// Runs `everett image build` with the script `docker` as the program `docker`. `None` runs it without any container
+/// engine in `PATH`.
 fn build(folder: &Path, docker: Option<&str>) -> std::process::Output {
     let bin = folder.join("bin");
     fs::create_dir_all(&bin).unwrap();

@@ -1,5 +1,6 @@
-//! Finding file of a world from a compose file. Its image is a layout on this host. The file is replayed in a place
-//! that has neither the layout nor the project nor a network.
+//! Finding file (one finding, and all that its replay needs) of a world from a compose file. The world's image is an
+//! OCI layout, i.e. a folder on this host. The file is replayed where there is neither the layout nor the project nor a
+//! network.
 
 use std::fs;
 use std::process::Command;
@@ -84,7 +85,7 @@ fn a_finding_of_a_compose_file_is_found_again_without_its_project() {
     fs::remove_dir_all(&project).unwrap();
     fs::remove_dir_all(&run).unwrap();
     let cache = folder.path().join("cache");
-    // The environment variable is not set in that place.
+    // `elsewhere` does not set the environment variable. The finding file has its value.
     assert_eq!(trail(&elsewhere(&cache, &["--json", "replay", text(&file), "-q"])), recorded);
     let imported = folder.path().join("imported");
     let output = elsewhere(&cache, &["runs", "import", text(&file), "-o", text(&imported)]);

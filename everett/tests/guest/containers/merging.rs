@@ -49,7 +49,7 @@ const PAIRS: [(&str, &str); 18] = [
         "services: { a: { image: i, healthcheck: { test: [CMD, x], interval: 90s, retries: 5 }, restart: always } }",
         "services: { a: { healthcheck: { test: y z, retries: 9 }, restart: 'no' } }",
     ),
-    // Order.
+    // Order of starting (`depends_on`).
     (
         "services: { a: { image: i, depends_on: [b] }, b: { image: i }, c: { image: i, healthcheck: { test: x } } }",
         "services: { a: { depends_on: { c: { condition: service_healthy } } } }",
@@ -72,7 +72,7 @@ const PAIRS: [(&str, &str); 18] = [
         "services: { a: { image: i, deploy: { replicas: 2, resources: { limits: { memory: 64m } } } } }",
         "services: { a: { deploy: { replicas: 3 } } }",
     ),
-    // Tags.
+    // YAML tags (`!reset` and `!override`).
     (
         "services: { a: { image: i, command: x, environment: { A: 1, B: 2 }, volumes: [/v] }, b: { image: i } }",
         "services: { a: { command: !reset null, environment: !override { C: 3 }, volumes: !reset [], user: u }, b: !reset }",
@@ -89,7 +89,7 @@ const PAIRS: [(&str, &str); 18] = [
     ),
 ];
 
-/// Other files of the projects.
+/// Files that the compose files refer to.
 const FILES: [(&str, &str); 4] =
     [("one", "1"), ("two", "2"), ("first.env", "A=1\nB=2\n"), ("second.env", "B=3\nC=4\n")];
 
@@ -131,13 +131,13 @@ fn files_are_merged_as_the_compose_command_merges_them() {
         while let (Some(own), Some(other)) = (ours.pop(), theirs.pop()) {
             assert_eq!(own, other, "{first}\n{second}\n{merged}");
         }
-        // A single file gives another world.
+        // The first file alone gives another world, so the merge has an effect.
         assert_ne!(normal(&load(&at("compose.yaml"))), normal(&load(Path::new(&both))), "{first}\n{second}");
     }
 }
 
-/// Returns the machines of a world in a normal form. It hides changes that the compose command makes to every file:
-/// it sorts services and some lists.
+/// Returns the machines of a world in a normal form, with sorted lists. This hides changes that the compose command
+/// makes to every file: it sorts services and some lists, and gives files other names.
 fn normal(world: &World) -> Vec<String> {
     let mut machines: Vec<String> = world
         .nodes

@@ -1,6 +1,6 @@
-//! Compose files in `examples/`, unchanged. An exploration finds the planted fault, and a replay shows it again
-//! exactly. The control, without the fault, has no finding. The examples' own script makes the images, with
-//! mmdebstrap and umoci.
+//! Compose files in `examples/`, unchanged. Each project has a planted defect, which an environment variable can turn
+//! off. An exploration finds the defect, and a replay shows it again exactly. The control, an exploration of the
+//! project without the defect, has no finding. The examples' own script makes the images, with mmdebstrap and umoci.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use std::sync::Mutex;
 use super::tools::{text, tools};
 use crate::support::shown;
 
-/// Compose file with a planted fault.
+/// Example with a compose file and a planted defect.
 struct Project {
     folder: &'static str,
-    /// Environment variable, and the value that turns the fault off.
+    /// Environment variable, and the value that turns the defect off.
     control: (&'static str, &'static str),
     /// Part of the finding's text.
     finding: &'static str,
@@ -72,7 +72,8 @@ fn a_gateway_between_two_networks_accepts_what_it_drops() {
     .test();
 }
 
-/// Cutting off the customer only delays orders. Cutting off the ledger loses them.
+/// A partition between the customer and the gateway only delays orders. A partition between the gateway and the ledger
+/// loses them.
 #[test]
 fn the_gateway_loses_orders_only_when_the_back_is_cut_off() {
     let folder = examples().join("compose-networks");

@@ -1,4 +1,4 @@
-//! A registry on this host.
+//! Images from a container registry that runs on this host: pulling, locking by digest, and passwords.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -87,13 +87,13 @@ fn an_image_is_pulled_once_and_then_locked() {
     let lock = folder.path().join("world.lock");
     let locked = fs::read_to_string(&lock).unwrap();
     assert!(locked.contains("[[image]]") && locked.contains("digest = \"sha256:"), "{locked}");
-    // The tag now names another image, but the lock still names the first one.
+    // The tag now names another image, but `world.lock` still names the first one.
     push(folder.path(), &registry, "some/tool:1", "second", None);
     assert_eq!(printed(), "first");
     let first = fs::read_to_string(&lock).unwrap();
     fs::remove_file(&lock).unwrap();
     assert_eq!(printed(), "second");
-    // A locked image in the cache needs no registry.
+    // Images that `world.lock` names and the cache has need no registry.
     drop(registry);
     assert_eq!(printed(), "second");
     fs::write(&lock, first).unwrap();

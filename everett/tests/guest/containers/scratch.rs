@@ -1,4 +1,4 @@
-//! Static program on an empty root file system.
+//! Container image whose root file system has only a static program, no shell and no libraries.
 
 use std::fs;
 use std::path::Path;

@@ -128,8 +128,9 @@ fn services_are_stopped_as_the_compose_file_says() {
     let events = run_file_under(&file, &plan, 13_000 * MS);
     assert_eq!(findings(&events), Vec::<&str>::new());
 
-    // Service `asked` gets the signal in the compose file, `usual` gets SIGTERM. `usual` has no supervisor, so the
-    // signal goes to its process group.
+    // Service `asked` gets the signal in the compose file, `usual` gets SIGTERM. Services with `init`, `stop_signal` or
+    // `stop_grace_period` have a supervisor, a program of Everett that signals only the service's first process.
+    // `usual` has none, so the signal goes to its whole process group.
     assert_eq!(lines(&events, "asked"), ["started", "caught 10", "started"]);
     let mut usual = lines(&events, "usual");
     usual.sort_unstable();
@@ -138,7 +139,7 @@ fn services_are_stopped_as_the_compose_file_says() {
     assert_eq!(ends(&events, "asked"), [("signal 9".to_owned(), 2_000)]);
     assert_eq!(ends(&events, "usual"), [("signal 9".to_owned(), 10_000)]);
 
-    // Processes that a service leaves behind end with it.
+    // Processes that a service left behind end when the service ends.
     for unit in ["plain", "tini"] {
         assert_orphans_end(&events, unit);
     }
@@ -155,8 +156,9 @@ fn services_are_stopped_as_the_compose_file_says() {
     // A service does not outlive its supervisor.
     assert_eq!(lines(&events, "mortal"), ["started beside 0 others"; 2]);
 
-    // The follower restarts after `asked`, which its `depends_on` asks for, and not after `usual`. The driver has
-    // ended, so the agent does not report that `asked` is healthy again.
+    // The follower restarts after `asked`, as its `depends_on` says, and not after `usual`. The driver on the node of
+    // `asked` has ended, so the agent (Everett's program in the guest) never reports that `asked` is ready again.
+    // Everett takes `asked` as ready as soon as it has started, so the follower restarts nevertheless.
     assert_eq!(lines(&events, "follower"), ["started", "caught 10", "started", "caught 10"]);
     let end = |unit: &str| first_end_ns(&events, unit);
     assert!(end("asked") < end("follower") && end("follower") < end("usual"));

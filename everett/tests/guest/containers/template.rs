@@ -1,4 +1,5 @@
-//! Test template in the image of a compose file, which names only its folder.
+//! Test template (a folder of test commands) in the image of a compose file. The compose file names only the template's
+//! folder.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,7 +12,7 @@ use super::launcher_of;
 use super::tools::{text, tools};
 use crate::support::{MS, findings, lines, run_to_end};
 
-/// Program of every command. It prints its name, its node and what it finds there.
+/// Program of every command. It prints its node, folder and user, and two environment variables.
 const PROGRAM: &str = r#"
 use std::{env, fs, thread, time::Duration};
 fn main() {

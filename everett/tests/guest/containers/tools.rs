@@ -20,8 +20,8 @@ const PACKAGES: [&str; 7] =
 /// Debian release of the packages, the same as for the guests' kernels.
 const SUITE: &str = "bookworm";
 
-/// Package with the compose command, and the first Debian release that has its version 2. The program needs only
-/// glibc, of the version in [`SUITE`].
+/// Package with the compose command, and the first Debian release that has version 2 of this command. Of libraries the
+/// program needs only glibc, and the version of glibc in [`SUITE`] is new enough.
 const COMPOSE: (&str, &str) = ("docker-compose", "trixie");
 
 /// Prefixes of the names of glibc's libraries. They are not taken from the packages, because the host's dynamic
@@ -159,7 +159,7 @@ impl Tools {
         for name in names {
             let real = self.path("usr/bin").join(name);
             let (real, libraries) = (real.display(), self.libraries.display());
-            // A Perl script starts programs of the host, which need the host's libraries.
+            // mmdebstrap is a Perl script and starts programs of the host. These must not get the packages' libraries.
             let start = match *name {
                 "mmdebstrap" => format!("exec perl '{real}'"),
                 _ => format!("LD_LIBRARY_PATH='{libraries}' exec '{real}'"),
@@ -208,7 +208,7 @@ impl Buildah<'_> {
         said(output, "buildah", arguments).trim_end().to_owned()
     }
 
-    /// Commits a container as an image at `to`, a transport with a path.
+    /// Commits a container as an image at `to`, e.g. `docker-archive:PATH`.
     pub(super) fn commit(&self, container: &str, format: &str, to: &str) {
         let policy = self.folder.join("policy.json").display().to_string();
         self.run(&["commit", "--format", format, "--signature-policy", &policy, container, to]);

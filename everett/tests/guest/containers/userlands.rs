@@ -1,4 +1,4 @@
-//! Userlands of several kinds, in images of several formats.
+//! Images with different userlands (C library and basic programs), in several image formats.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Unmodified programs with the public SDKs: their lines arrive, and become properties, coverage and the root moment.
+//! Unmodified programs with the public SDKs for Antithesis. The lines that they send through the SDK arrive at Everett,
+//! and become properties, coverage and the root moment (from which branches fork).
 //!
 //! * `c`: program that clang from a Debian package instruments
 //! * `python`: package from PyPI, from the command line to the report

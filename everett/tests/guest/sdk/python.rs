@@ -118,7 +118,7 @@ fn python_prints_the_same_verdicts_here_and_in_its_local_mode() {
         .collect();
     let verdicts: BTreeSet<&str> = there.values().map(String::as_str).collect();
     assert_eq!(verdicts.len(), 3, "{there:?}");
-    // Programs reach this assertion only if they go on after a failed one.
+    // The program reaches this assertion only if it goes on after a failed assertion.
     let last = ("Sometimes".to_owned(), "reaches the top".to_owned());
     assert_eq!(there.remove(&last), here.contains_key(&last).then(|| "never_reached".to_owned()));
     let here: BTreeMap<_, _> = here.into_iter().filter(|(key, _)| *key != last).collect();
@@ -130,7 +130,7 @@ fn python_prints_the_same_verdicts_here_and_in_its_local_mode() {
     let text = found["text"].as_str().unwrap();
     assert!(text.contains("app.py:") && text.contains("\"why\":\"a test\""), "{text}");
     assert_eq!(findings.len(), here.values().filter(|verdict| *verdict == "failed").count());
-    // A better number is a new point of coverage.
+    // An assertion about a number counts as new coverage whenever it sees a better number.
     let kind =
         |kind: &str| data["coverage"]["kinds"].as_array().unwrap().iter().find(|one| one["kind"] == kind);
     let guidance = kind("guidance").expect("guidance").clone();

@@ -1,4 +1,5 @@
-//! Quiet periods (times without faults that programs request), lines in files, and setups that complete late or never.
+//! Quiet periods (times without faults that programs request), SDK lines in files, and services whose setup completes
+//! late or never.
 
 use std::path::Path;
 
