@@ -93,7 +93,8 @@ const TRANSLATED: CacheConfig = CacheConfig { translate_after: Some(0), ..ORDINA
 const TRANSLATED_TINY: CacheConfig = CacheConfig { translate_after: Some(1), ..TINY };
 /// Translations without the code that records edges and counts branches.
 const TRANSLATED_PLAIN: CacheConfig = CacheConfig { edges: false, branches: false, ..TRANSLATED };
-/// Translates blocks later, when the interpreter already knows their successors.
+/// Translates a block only after three interpreted executions, when the interpreter already knows which blocks follow
+/// it.
 const TRANSLATED_LATE: CacheConfig = CacheConfig { translate_after: Some(3), ..TRANSLATED_PLAIN };
 const WHOLE: u64 = u64::MAX;
 

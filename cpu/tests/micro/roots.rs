@@ -1,8 +1,9 @@
 //! Page table roots with equal upper halves, as all processes of a kernel have them. TLB entries of the upper half may
 //! survive a change of CR3, but the guest must not notice this.
 //!
-//! The guests run in the upper half, as kernels do, and access the lower half with RFLAGS.AC set. Accesses with AC set
-//! use a TLB table of their own, so the table of ordinary kernel mode has no entries of the lower half.
+//! The entries survive only in the TLB table of ordinary kernel mode, and only if this table has no entries of the
+//! lower half. The guests therefore run in the upper half, as kernels do, and access the lower half with RFLAGS.AC set.
+//! Accesses with AC set use a TLB table of their own.
 
 use super::harness::{Outcome, check};
 use super::image::*;

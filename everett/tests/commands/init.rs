@@ -52,7 +52,8 @@ fn a_package_becomes_a_world_and_the_next_commands_are_told() {
     for name in ["world.toml", "my world.toml"] {
         let file = folder.path().join(name);
         world_file::load(&file).unwrap_or_else(|error| panic!("{error}"));
-        // Drawing faults for the draft shows that its node names and kinds of faults are valid.
+        // Draws faults for the world file that `init` wrote. This shows that its node names and kinds of faults are
+        // valid.
         let plan = fine(folder.path(), &["plan", name, "--seed", "1", "--for", "60s"]);
         assert!(plan.contains("\"power_loss\""), "{plan}");
     }

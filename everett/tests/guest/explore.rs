@@ -143,8 +143,8 @@ fn digests(outcome: &ExplorationOutcome) -> (String, Tree, Vec<(u32, u64, String
     (outcome.merged.digest().to_hex().to_string(), outcome.tree.clone(), findings)
 }
 
-/// Explores eleven times as many branches as are in flight, first with one worker and then with two. The second
-/// exploration delays every third branch and keeps almost no moments.
+/// Explores 44 branches, eleven times as many as may run at the same time (`in_flight`), first with one worker and then
+/// with two. The second exploration delays every third branch and keeps almost no moments.
 #[test]
 fn the_tree_is_the_same_for_any_number_of_workers() {
     let setting = setting(WORLD, EngineOptions::default());

@@ -1,4 +1,5 @@
-//! The same small guests on `/dev/kvm` and on the soft CPU, in lockstep.
+//! The same small guests on the host's processor through `/dev/kvm` (the *kvm engine*) and on Everett's own CPU (the
+//! *soft engine*), in lockstep.
 //!
 //! Programs of random pieces run in ring 0 and in ring 3 on both engines. At each exit both guests must make the same
 //! request. When the exit's instruction is finished, all registers must be equal. At the end memory must be equal, and
@@ -14,7 +15,7 @@
 //! - [`flags`]: machines on a processor of another make ([`makes`]), which leaves other values in undefined status
 //!   flags; [`kernel`]: a stock kernel on that processor
 //! - [`gates`]: exceptions, interrupts and system calls that the soft CPU delivers; [`tables`]: page tables that change
-//! - [`resume`]: RFLAGS.RF after exits; [`queued`]: exceptions at the end of an exit's instruction
+//! - [`resume`]: RFLAGS.RF after exits; [`queued`]: instructions that access a device and then raise an exception
 //! - [`unfinished`]: instructions of several exits, and states that are loaded in the middle of an instruction;
 //!   [`ends`]: runs that end without an exit
 //! - [`registers`]: states are loaded into a vCPU and read back; [`counter`]: the processor's counter of branches

@@ -7,8 +7,8 @@
 //!
 //! * If one of the instructions faults, the soft CPU goes on in the exception handler. The first instructions of the
 //!   handler may then leave the soft CPU's values in undefined flags.
-//! * `Scripted::finish` finishes an instruction that accesses a device, without [`Other`]. The random guests access
-//!   devices only with instructions that leave no flag undefined, such as MOV and OUT.
+//! * `Scripted::finish`, not [`Other`], finishes an instruction that accesses a device. The random guests of these tests
+//!   access devices only with instructions that leave no flag undefined, such as MOV and OUT.
 
 use std::collections::BTreeMap;
 
@@ -141,7 +141,7 @@ impl Other {
     fn replace(&mut self, soft: &mut SoftEngine, i: &Instruction, undefined: u64, before: &CpuState) {
         let state = soft.state();
         if state.rip != i.next_ip() {
-            // The soft CPU stopped before the instruction at `until.icount`, or a fault started a handler.
+            // The soft CPU stopped at `until.icount`, before the instruction, or a fault started a handler.
             return;
         }
         let rflags = self.make.leaves(i, undefined, before.rflags, state.rflags, &mut self.rng);

@@ -18,8 +18,9 @@ use everett_vmm::ram::Ram;
 use crate::makes::{Make, Other};
 use crate::rng::Rng;
 
-/// Number of branches by which the engine requests a stop before the exact one, because a counter's signal comes late.
-/// On sound hosts the skid, i.e. the number of branches by which the guest stops too late, is smaller than this margin.
+/// Number of branches by which the engine requests a stop before the exact one, because a counter's signal stops the
+/// guest late. On sound hosts the skid, i.e. the number of branches that the guest executes after the requested stop,
+/// is smaller than this margin.
 pub(crate) const MARGIN: u64 = 64;
 /// Number of branches until another signal comes, if the counter's signal was lost.
 const WATCHDOG: u64 = 50_000;

@@ -24,7 +24,7 @@ pub(crate) struct Bench {
     pub(crate) code: Vec<u8>,
 }
 
-/// Counts at which a machine is observed and changes its engine.
+/// Counts (of exits or branches, by the clock mode) at which a machine is observed and changes its engine.
 pub(crate) struct Pace {
     /// Returns the distance to the next digest. The argument is the number of earlier digests.
     pub(crate) step: fn(u64) -> u64,

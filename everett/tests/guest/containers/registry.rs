@@ -93,7 +93,7 @@ fn an_image_is_pulled_once_and_then_locked() {
     let first = fs::read_to_string(&lock).unwrap();
     fs::remove_file(&lock).unwrap();
     assert_eq!(printed(), "second");
-    // Images that `world.lock` names and the cache has need no registry.
+    // The cache has both images, and `world.lock` names one of them, so Everett needs no registry.
     drop(registry);
     assert_eq!(printed(), "second");
     fs::write(&lock, first).unwrap();
