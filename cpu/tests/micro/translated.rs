@@ -36,7 +36,7 @@ fn flags_are_right_whenever_they_are_read() {
         a.add(r8, r9)?;
         a.sar(rbx, 63)?;
         a.setc(dl)?;
-        // The count in CL is sometimes zero. The rotation then leaves the flags of CMP.
+        // The count in CL is sometimes zero. The rotation and the shift then leave the flags of CMP.
         a.cmp(eax, ebx)?;
         a.rol(ebx, cl)?;
         a.shl(edx, cl)?;

@@ -116,7 +116,7 @@ fn the_page_follows_a_run_that_another_process_writes() {
     for choice in 0..3 {
         lab.journal.as_mut().unwrap().append(record(choice, hits(choice == 2))).unwrap();
     }
-    // The reader ignores an incomplete record at the end of the file.
+    // The server ignores an incomplete record at the end of the file.
     let branches = lab.run().join("branches.bin");
     let half = fs::read(&branches).unwrap()[..60].to_vec();
     fs::OpenOptions::new().append(true).open(&branches).unwrap().write_all(&half).unwrap();
@@ -136,7 +136,8 @@ fn the_page_follows_a_run_that_another_process_writes() {
     let mut journal = Journal::resume(&lab.run(), &header()).unwrap();
     journal.append(record(3, Vec::new())).unwrap();
     lab.until(|state| state["ended"] == json!(false));
-    // If the run directory cannot be read, the state names the problem, and the server keeps the last page.
+    // If the run directory cannot be read, the state names the problem, and the server still shows the page from
+    // before.
     let run = lab.run().join("run.json");
     let text = fs::read(&run).unwrap();
     fs::write(&run, "{").unwrap();

@@ -331,7 +331,7 @@ fn a_path_gives_one_timeline_whatever_was_run_before() {
     assert_ne!(other.merged.digest(), records, "a leak of host time must change the records");
 }
 
-/// Temporary folder with a world file and its lock, for run directories. Commands in it use the user's cache.
+/// Temporary folder for run directories, with a world file and its lock file. Commands in it use the user's cache.
 pub(crate) struct TestFolder {
     folder: tempfile::TempDir,
 }

@@ -1,6 +1,6 @@
 //! Closed gates: the soft CPU delivers each exception, software interrupt and system call for KVM, with the same result
-//! as on the soft engine. KVM gets an interrupt descriptor table that is too short for a gate, and an unmapped target for
-//! SYSCALL. Each of these events then shuts the guest down, and the engine takes over (`vmm/src/kvm/gates.rs`).
+//! as on the soft engine. KVM gets an interrupt descriptor table that is too short for a gate, and an unmapped target
+//! for SYSCALL. Each of these events then shuts the guest down, and the engine takes over (`vmm/src/kvm/gates.rs`).
 
 use everett_assembler::*;
 use everett_cpu::Request;

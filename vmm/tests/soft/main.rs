@@ -1,4 +1,5 @@
-//! Small guests without Linux on the soft engine, from the CPU's first instruction to their end, and worlds of them.
+//! Small guests without Linux on the soft engine (Everett's own CPU), from the CPU's first instruction to their end,
+//! and worlds of these guests.
 
 mod branches;
 mod card;
