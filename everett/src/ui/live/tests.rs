@@ -291,7 +291,7 @@ fn a_disk_that_is_nearly_full_is_marked() {
         buffer[(x, y)].fg
     };
     assert_eq!(colour(&model), Color::Reset);
-    // A run directory is small at first, so that less than 640 MiB are little for any.
+    // A run directory is small at first, so free space below 640 MiB counts as low for every run.
     model.disk.free_bytes = 640 << 20;
     assert_eq!(colour(&model), Color::Reset);
     model.disk.free_bytes -= 1;
