@@ -17,7 +17,8 @@ pub const CODE_MAX: usize = 40;
 /// Maximum length of a text field, in bytes.
 pub const TEXT_BYTES_MAX: usize = 1_000;
 
-/// Parts of a timeline that each future draws for itself.
+/// Part of a timeline that each future draws for itself. A future is a rerun of the finding's timeline from one vtime
+/// on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Vary {

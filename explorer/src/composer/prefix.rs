@@ -15,11 +15,11 @@ pub enum Prefix {
     SingletonDriver,
     /// Runs repeatedly, in parallel with any drivers.
     Anytime,
-    /// Exactly one `eventually_` command runs after the workload, once all other commands were killed. Then the
-    /// timeline ends.
+    /// Exactly one `eventually_` command runs after the workload, once all other commands have ended or were killed.
+    /// Then the timeline ends. It runs only if `finally_` commands do not.
     Eventually,
-    /// All `finally_` commands run after the workload, one after the other, if all other commands ended by themselves.
-    /// Then the timeline ends.
+    /// All `finally_` commands run after the workload, one after the other, if all commands before them ended by
+    /// themselves. Then the timeline ends.
     Finally,
     /// A file that commands use, and not a command.
     Helper,

@@ -1,5 +1,5 @@
-//! Properties of random templates in random worlds: the composer breaks no rule, and cutting a timeline changes
-//! nothing.
+//! Properties of random templates in random worlds: the composer breaks no rule, and storing and restoring it between
+//! two events changes nothing.
 
 use proptest::prelude::*;
 
