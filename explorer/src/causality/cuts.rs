@@ -4,8 +4,8 @@
 /// Maximum distance of two cuts, in nanoseconds, unless the timeline would have more than [`CUTS_MAX`] cuts.
 ///
 /// A fork changes a guest's own random numbers only after Everett's agent in the guest has reseeded the kernel's random
-/// number generator, which takes part of a millisecond. Two cuts that are closer together than that would therefore
-/// fork the same timeline.
+/// number generator, which takes part of a millisecond. A finer grid would therefore not locate the decisive moment
+/// more exactly.
 pub const GRID_NS: u64 = 1_000_000;
 /// Maximum number of cuts that are placed only to limit the distance of cuts, in addition to one cut between any two
 /// steps.

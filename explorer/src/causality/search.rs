@@ -251,7 +251,7 @@ impl Search {
         let mut planned: BTreeMap<usize, u64> = BTreeMap::new();
         let mut batch = Batch::new();
         // If at least three quarters of the futures from the root moment show the finding, the search may end as
-        // [`CausalityEnd::Flat`]. More futures from there settle this soon.
+        // `CausalityEnd::Flat`. More futures from there settle this soon.
         let root = self.count(0);
         if 4 * root.shown >= 3 * root.futures {
             batch.extend((0..EACH as u64).map(|i| Ask { cut: 0, number: root.futures + i }));

@@ -1,5 +1,5 @@
 //! Decides when the commands of a test template start. A template is a folder of executables whose names begin with
-//! their type, in the format of Antithesis. The type that does so is called the composer.
+//! their type, in the format of Antithesis. The struct that decides is called the composer.
 //!
 //! - `limits`: bounds
 //! - `prefix`: types of commands
@@ -26,7 +26,7 @@
 //! If a template has both types, each timeline draws whether `finally_` or `eventually_` commands follow the workload.
 //! The phase "finishing" exists only if `finally_` commands are to follow and no command was killed before. If a
 //! command is killed or too slow in this phase, no `finally_` command runs. An `eventually_` command runs instead,
-//! after "killing", if the template has one and a driver was started.
+//! after "killing", if the template has one and a workload ran.
 //!
 //! **Invariants.**
 //! - The composer's actions are a function of the template, the initial state, the calls and the random stream.

@@ -107,8 +107,8 @@ impl<'t> Composer<'t> {
         &self.tally
     }
 
-    /// Returns true if faults may be injected, i.e. until the workload is stopped, but not before the `first_` command
-    /// has ended if the template has one.
+    /// Returns true if faults may be injected, i.e. after the `first_` command, if the template has one, and before the
+    /// workload is stopped.
     #[must_use]
     pub fn faults_allowed(&self) -> bool {
         self.state.phase == Phase::Driving
@@ -191,8 +191,9 @@ impl<'t> Composer<'t> {
     }
 
     /// Stops the workload: no `first_` command, driver or `anytime_` command starts after this call. Returns which
-    /// commands are to run before the timeline ends. `finally_` commands run only if the running commands end by
-    /// themselves in time, and an `eventually_` command only if they have ended soon after a kill.
+    /// commands are to run before the timeline ends. If the running commands do not end by themselves in time, no
+    /// `finally_` command runs. If they do not even end in time after they were killed, no `eventually_` command runs
+    /// either.
     pub fn stop(&mut self, now_ns: u64) -> Stopping {
         self.pass(now_ns);
         if !self.is_stopped() {

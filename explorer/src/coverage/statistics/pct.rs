@@ -1,7 +1,8 @@
 //! The guarantee of probabilistic concurrency testing (PCT).
 //!
-//! A run has n chains of events, and k events in total. With random priorities, a run finds a bug of depth d with a
-//! probability p of at least 1 / (n k^(d-1)). The guarantee holds only if the strategy fully orders the events.
+//! A run has n chains of events, e.g. the messages of n senders, and k events in total. A bug of depth d needs d events
+//! in a certain order. With random priorities, a run finds it with a probability p of at least 1 / (n k^(d-1)). The
+//! guarantee holds only if the strategy fully orders the events.
 
 /// Parameters of a run, each at least 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,7 +11,7 @@ pub struct Pct {
     pub chains: u64,
     /// Number k of events.
     pub events: u64,
-    /// Depth d: number of event orders that the bug needs.
+    /// Depth d: number of ordering constraints that the bug needs.
     pub depth: u32,
 }
 
@@ -34,7 +35,7 @@ impl Pct {
         if runs == 0 {
             return 0.0;
         }
-        // The formula 1 - (1 - p)^runs would give 0 for a small p.
+        // In floating point, the formula 1 - (1 - p)^runs would give 0 for a small p.
         -((runs as f64) * (-1.0 / expected as f64).ln_1p()).exp_m1()
     }
 }

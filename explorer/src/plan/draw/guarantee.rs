@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::coverage::statistics::Pct;
 
-/// Parameters of the guarantee. Each of the runs drew its own priorities.
+/// Parameters from which the guaranteed probability follows. Each of the runs drew its own priorities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Guarantee {
     /// Number n of chains, i.e. nodes.
@@ -20,8 +20,8 @@ pub struct Guarantee {
 }
 
 impl Guarantee {
-    /// Returns the bound that would hold if latency ordered messages strictly. One run finds the bug with a probability
-    /// p of at least 1 / (n k^(d-1)).
+    /// Returns the bound for one run: it finds the bug with a probability p of at least 1 / (n k^(d-1)). The bound
+    /// would hold if latency ordered messages strictly.
     #[must_use]
     pub fn bound(&self) -> Pct {
         Pct { chains: self.chains, events: self.messages, depth: self.depth }
