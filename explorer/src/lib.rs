@@ -3,12 +3,12 @@
 //! Map:
 //! - [`plan`]: fault plans: drawing, parsing, checking, printing and stepping through them
 //! - [`config`]: the `[explore]` table of a world file
-//! - [`fate`]: fault plan and end of the timeline at a path
+//! - [`fate`]: the fault plan of a path's timeline, and the end of its last branch
 //! - [`search`]: the tree of timelines and the choice of the next branch
 //! - [`expedition`]: the main loop: chooses branches, hands them out, records and merges their results
 //! - [`length_defaults`]: number of branches in flight and share of checked branches, by an exploration's length
 //! - [`coverage`]: points that timelines reached, and estimates of unseen points
-//! - [`composer`]: the schedule of a test template's commands
+//! - [`composer`]: decides when the commands of a test template start
 //! - [`property`]: properties of logs and consoles (`everett-linearizability` checks clients' histories)
 //! - [`sdk`]: lines that programs send through the SDK
 //! - [`run`]: the run directory and the results computed from it

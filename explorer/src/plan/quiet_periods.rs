@@ -1,10 +1,11 @@
-//! Heals and quiet periods of a plan, and the times at which they end faults.
+//! Heals, at which all faults end, and quiet periods, in which none may start either, with the times at which they end
+//! faults.
 
 use everett_fault::Fault;
 
 use super::{PlanEntry, What};
 
-/// Heal or quiet period.
+/// Heal or quiet period of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Period {
     pub(super) at_ns: u64,

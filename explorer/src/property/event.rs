@@ -1,4 +1,4 @@
-//! Events that the judge reads.
+//! Events of a timeline, in which violations of properties are looked for.
 
 /// Event of a timeline. Events come in the order in which they happen in the world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub enum What<'t> {
     },
     /// The kernel of the node printed a line.
     Console(&'t str),
-    /// The caller found a violation.
+    /// The caller of the judge found a violation.
     Found {
         /// Violated property, usually a name in [`builtin`](super::builtin).
         property: &'t str,

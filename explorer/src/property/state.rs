@@ -1,4 +1,4 @@
-//! State of a judge, which a child timeline inherits from its parent.
+//! State of a judge, which looks for violations of properties. A child timeline inherits it from its parent.
 
 use std::collections::{BTreeMap, BTreeSet};
 

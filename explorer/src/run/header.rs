@@ -22,7 +22,8 @@ pub struct Header {
     pub everett: String,
     /// Version of the simulated machine.
     pub machine_version: String,
-    /// Identity of the exploration, in hexadecimal digits.
+    /// Identity of the exploration's timelines: a digest of everything that determines them, except seed and paths. In
+    /// hexadecimal digits.
     pub identity: String,
     /// Identity of the image.
     pub image: String,

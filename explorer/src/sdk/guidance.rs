@@ -9,7 +9,7 @@ use crate::text::clip;
 /// Value that a program reports as guidance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guidance {
-    /// Name of the guidance: the SDK's id, at most [`NAME_BYTES_MAX`] bytes.
+    /// Name of the guidance, in SDK lines called `id`, at most [`NAME_BYTES_MAX`] bytes.
     pub name: String,
     /// Reported value.
     pub value: Value,
@@ -31,7 +31,8 @@ pub enum Value {
 }
 
 impl Guidance {
-    /// Reads a guidance. Returns `None` for a line that only registers a guidance, and for values that are not numbers.
+    /// Reads a guidance. Returns `None` for a line that only registers a guidance, for a line without a value, and for
+    /// a numeric guidance of which an operand is not finite.
     pub(super) fn read(fields: &Map<String, Json>) -> Result<Option<Guidance>, Problem> {
         let text = |name: &str| fields.get(name).and_then(Json::as_str).filter(|text| !text.is_empty());
         let name = text("id").or_else(|| text("message")).ok_or(Problem::Field("id"))?;
