@@ -27,5 +27,5 @@ pub const KILL_NS_MAX: u64 = 10_000_000_000;
 /// Maximum time for the `eventually_` command, or for all `finally_` commands together, in nanoseconds of vtime: 600 s.
 pub const LAST_NS_MAX: u64 = 600_000_000_000;
 
-/// Exclusive bound of run numbers. No timeline lasts long enough to reach it.
+/// Exclusive bound of the numbers that runs of commands get. No timeline lasts long enough to reach it.
 pub const RUN_MAX: u64 = 1 << 48;

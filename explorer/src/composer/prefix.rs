@@ -5,7 +5,7 @@ use std::fmt;
 /// Prefix of a test command's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Prefix {
-    /// Exactly one `first_` command runs, before all other commands and without faults.
+    /// If there are `first_` commands, exactly one runs, before all other commands and without faults.
     First,
     /// Runs repeatedly, in parallel with other parallel drivers and with other runs of the same command.
     ParallelDriver,

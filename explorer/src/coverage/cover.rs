@@ -169,7 +169,7 @@ impl Coverage {
     }
 
     /// Adds points that no earlier branch reached, up to a total of [`POINTS_MAX`]. If there are too many, the points
-    /// with the lowest ids are added. The order of numbers would depend on when results arrived.
+    /// with the lowest ids are added, because their numbers depend on when results arrived.
     fn admit(&mut self, choice: u64, new: Vec<(Candidate<'_>, u64)>, entries: &Entries) -> Reward {
         let mut reward = Reward::default();
         let with_id = |(candidate, vtime_ns)| {

@@ -23,15 +23,15 @@ pub const VALUE_BYTES_MAX: usize = 64;
 pub const VALUES_MAX: usize = 64;
 /// Maximum number of different log templates of a unit that a world file can request.
 pub const VOCABULARY_MAX: usize = 256;
-/// Maximum number of units and variables for which the distinct templates or values are distinguished.
+/// Maximum total number of units whose templates, and of variables whose values, are told apart.
 pub const FAMILIES_MAX: usize = 256;
 /// Maximum number of units in a node's state.
 pub const UNITS_MAX: usize = 16;
 /// Maximum number of kinds of faults in a node's state. Further kinds are left out.
 pub const KINDS_MAX: usize = 64;
 
-/// Maximum number of node orders that are tried to find the canonical text. Six nodes in one group have 6! = 720
-/// orders, so their result is always exact.
+/// Maximum number of node orders that are tried to find the canonical text of a state, which is the same for all orders
+/// of interchangeable nodes. Six nodes in one group have 6! = 720 orders, so for them it always is.
 pub const PERMUTATIONS_MAX: usize = 720;
 /// Maximum length of a node's state as text, in bytes. A longer text is cut and ends in its hash.
 pub const PHASE_BYTES_MAX: usize = 512;

@@ -205,7 +205,7 @@ impl<'a> Observer<'a> {
         let variables = match node {
             Some(node) => &mut node.variables,
             None if global => &mut self.state.world.globals,
-            // A rule about nodes matched a line without a node.
+            // A rule whose variables belong to nodes matched a line without a node.
             None => return,
         };
         if matches!(value, Value::Text(_)) {

@@ -21,7 +21,8 @@ pub(super) struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// True if the word is distinguished. A new word is added if the family has fewer than `most` words.
+    /// True if the word is distinguished. A new word is added if the family has fewer than `most` words. A new family
+    /// is added if there are fewer than [`FAMILIES_MAX`].
     pub(super) fn admits(&mut self, family: &str, word: &str, most: usize) -> bool {
         if !self.families.contains_key(family) {
             if self.families.len() >= FAMILIES_MAX {

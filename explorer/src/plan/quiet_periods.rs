@@ -1,5 +1,4 @@
-//! Heals, at which all faults end, and quiet periods, in which none may start either, with the times at which they end
-//! faults.
+//! Heals and quiet periods of a plan, at which all faults end. In a quiet period no fault may start.
 
 use everett_fault::Fault;
 
@@ -21,7 +20,7 @@ pub(super) struct Period {
 pub(super) struct QuietPeriods {
     /// Heals and quiet periods, sorted by time.
     periods: Vec<Period>,
-    /// For each period, the index of the longest-lasting period among all periods up to it.
+    /// For each period, the index of the one that ends last among this period and all earlier ones.
     last: Vec<usize>,
 }
 

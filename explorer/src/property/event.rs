@@ -18,7 +18,8 @@ pub enum What<'t> {
     Line {
         /// Name of the program's unit.
         unit: &'t str,
-        /// True if the line is on standard error. The two outputs of a program have separate records of several lines.
+        /// True if the line is on standard error. A record of several lines, e.g. a stack trace, has lines of only one
+        /// of the program's two outputs.
         is_error: bool,
         /// Text of the line, without its line feed.
         text: &'t str,

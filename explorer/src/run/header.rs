@@ -29,8 +29,8 @@ pub struct Header {
     pub image: String,
     /// Path of the world file.
     pub world_file: String,
-    /// The world as plain data, for comparison and for readers. Its values are integers and texts, because floats might
-    /// not survive a round trip exactly.
+    /// The world as plain data, for the comparison of explorations and for programs that read the file. Its values are
+    /// integers and texts, because floats might not survive a round trip exactly.
     pub world: serde_json::Value,
     /// Seed of all choices.
     pub seed: Seed,

@@ -13,7 +13,7 @@ pub struct MergeInput {
     pub(super) record: Record,
     /// Numbers of the points that the branch reached.
     pub(super) numbers: Numbers,
-    /// Digest of all parts of the record that are a function of the exploration.
+    /// Digest of the parts of the record that depend only on what the exploration was started with.
     pub(super) exact: blake3::Hash,
 }
 

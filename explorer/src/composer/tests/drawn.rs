@@ -58,7 +58,8 @@ proptest! {
     }
 }
 
-/// The generators in `caller` produce many timelines of each sort.
+/// The generators produce many timelines with `finally_` commands, with `eventually_` commands, with neither, with
+/// kills and with a late end.
 #[test]
 fn all_sorts_are_drawn() {
     use proptest::strategy::ValueTree;

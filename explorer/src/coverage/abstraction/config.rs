@@ -30,7 +30,7 @@ impl Default for AbstractionConfig {
 #[serde(rename_all = "snake_case")]
 pub enum Templates {
     /// Templates are part of the state only if there are no rules. Declared variables describe a state better than
-    /// templates, and a state that is too fine gives no guidance.
+    /// templates. With both, nearly every state would be new and would not guide the explorer.
     #[default]
     Auto,
     /// Templates are part of the state.

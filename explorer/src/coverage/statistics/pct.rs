@@ -16,8 +16,8 @@ pub struct Pct {
 }
 
 impl Pct {
-    /// Returns the expected number of runs until a run finds the bug, n k^(d-1). Returns `None` if the number
-    /// overflows, or if a parameter is 0.
+    /// Returns an upper bound of the expected number of runs until a run finds the bug: n k^(d-1). Returns `None` if
+    /// the number overflows, or if a parameter is 0.
     #[must_use]
     pub fn runs_expected(&self) -> Option<u128> {
         let changes = self.depth.checked_sub(1)?;
@@ -27,8 +27,8 @@ impl Pct {
         u128::from(self.events).checked_pow(changes)?.checked_mul(u128::from(self.chains))
     }
 
-    /// Returns the probability that at least one of `runs` runs finds the bug, 1 - (1 - p)^runs. Returns 0 without a
-    /// guarantee. For display only.
+    /// Returns a lower bound of the probability that at least one of `runs` runs finds the bug: 1 - (1 - p)^runs, where
+    /// p is 1 / (n k^(d-1)). Returns 0 if p has no value. For display only.
     #[must_use]
     pub fn accumulated(&self, runs: u64) -> f64 {
         let Some(expected) = self.runs_expected() else { return 0.0 };

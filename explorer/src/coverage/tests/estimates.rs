@@ -67,7 +67,7 @@ fn the_clean_time_that_is_needed() {
         let found = Findability { time: 1_000_000, hits };
         let needed = found.clean_time_needed(Prior::default(), 0.05).unwrap();
         assert!((needed / 1e6 - times).abs() < 0.005, "{hits}: {needed}");
-        // After this clean time, the probability that the bug is still present equals the requested probability.
+        // After this clean time, `survival` equals the requested probability.
         let left = found.survival(Prior::default(), needed as u64).unwrap();
         assert!((left - 0.05).abs() < 1e-5, "{left}");
     }

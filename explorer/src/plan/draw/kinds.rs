@@ -113,7 +113,7 @@ macro_rules! kinds {
         )*
 
         impl FaultConfig {
-            /// Returns all kinds, in the order of the catalogue.
+            /// Returns all kinds, in the order of this table.
             pub(super) fn kinds(&self) -> Vec<&dyn super::choose::Choose> {
                 vec![$(&self.$key),*]
             }

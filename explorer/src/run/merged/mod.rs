@@ -7,8 +7,8 @@
 //! - `chain`: digests of all exact results
 //!
 //! **Invariants.**
-//! - All results except costs in host time are functions of the records' exact parts. Different results have different
-//!   [`Merged::digest`]s.
+//! - All results except costs in host time are functions of the records' exact parts, i.e. of those that do not depend
+//!   on the host. Different results have different [`Merged::digest`]s.
 //! - Records are merged one by one without a gap. The first n records therefore have the same result in a longer
 //!   exploration.
 
@@ -260,9 +260,10 @@ impl Merged {
         self.stray
     }
 
-    /// Returns the findability of a finding or property, in a unit of cost: [`Cost::cpu_ns`] or [`Cost::instructions`].
-    /// A subtree with a hit contributes its cost until the first hit, and any other subtree contributes its whole cost.
-    /// A call takes time proportional to the number of subtrees with a hit.
+    /// Returns the findability of a finding or property, i.e. how many subtrees hit it at which cost. The unit of cost
+    /// is [`Cost::cpu_ns`] or [`Cost::instructions`]. A subtree with a hit contributes its cost until the first hit,
+    /// and any other subtree contributes its whole cost. A call takes time proportional to the number of subtrees with
+    /// a hit.
     #[must_use]
     pub fn findability(&self, tally: &Tally, unit: fn(&Cost) -> u64) -> Findability {
         let after = tally.subtrees.iter().map(|(subtree, hit)| {

@@ -6,9 +6,8 @@ use super::Strategy;
 use crate::plan::draw::numbers::below;
 use crate::search::tree::{ForkPoint, Tree};
 
-/// Starts half of the branches at the root moment. Only for this half, the guarantee of random priorities holds: a run
-/// finds a bug of a given depth with a known probability. Each other branch starts at the end of an open branch, drawn
-/// with equal probabilities.
+/// Starts half of the branches at the root moment. The probability of finding a bug that `crate::plan::draw::guarantee`
+/// states counts only this half. Each other branch starts at the end of an open branch, drawn with equal probabilities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pct;
 
