@@ -10,7 +10,7 @@ use crate::translate::Hot;
 pub struct CacheConfig {
     /// Entries of the software TLB for each privilege mode. A power of two, at least two.
     pub tlb_entries: usize,
-    /// Entries of the block cache. A power of two.
+    /// Entries of the cache of decoded blocks. A power of two.
     pub block_entries: usize,
     /// Number of interpreted executions after which the CPU translates a block to host code. `None` turns translation
     /// off.
@@ -21,8 +21,8 @@ pub struct CacheConfig {
     pub branches: bool,
 }
 
-/// Default of [`CacheConfig::translate_after`]. A block that runs this often saves more time than its translation
-/// costs.
+/// Default of [`CacheConfig::translate_after`]. A block that has run this often usually runs so often again that its
+/// translation saves more time than it costs.
 const TRANSLATE_AFTER: u32 = 50;
 
 impl Default for CacheConfig {

@@ -34,11 +34,11 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// Creates a CPU with its own code caches, in the default state, that runs on `ram`.
+    /// Creates a CPU in the default state that runs on `ram` and has its own code caches.
     pub fn new(ram: Ram, caches: CacheConfig) -> Cpu {
         Cpu::sharing(ram, &Code::new(caches))
     }
-    /// Creates a CPU that shares the caches of `code` with other CPUs, in the default state, that runs on `ram`.
+    /// Creates a CPU in the default state that runs on `ram` and shares the caches of `code` with other CPUs.
     pub fn sharing(ram: Ram, code: &Code) -> Cpu {
         let mut core = Core::new(Mem::new(ram, code.caches().tlb_entries));
         core.edges = code.caches().edges.then(|| Box::new(Edges::new()));

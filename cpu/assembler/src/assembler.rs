@@ -166,7 +166,8 @@ impl Assembler {
         let mut starts = vec![ip];
         let mut end = ip;
         for (instruction, target) in &self.items {
-            // Every address within reach gives the same length.
+            // The length is the same for every target within reach, so the instruction's own address stands for the
+            // target.
             end += encode(instruction, end, target.map(|_| end))?.len() as u64;
             starts.push(end);
         }

@@ -66,7 +66,8 @@ pub(crate) fn choose(
     best.map(|(_, instruction)| instruction).ok_or_else(|| fail("no encoding has these operands"))
 }
 
-/// True for operands that only one register can be, and for absolute addresses, which only the accumulator uses.
+/// True for kinds of operand that stand for one register only, and for absolute addresses, which only instructions with
+/// the accumulator have.
 fn is_one_register(kind: &OpCodeOperandKind) -> bool {
     use OpCodeOperandKind::{al, ax, eax, mem_offs, rax};
     matches!(kind, al | ax | eax | rax | mem_offs)

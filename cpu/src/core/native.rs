@@ -67,7 +67,7 @@ pub(crate) struct Page {
     pub va: u64,
     /// Epoch in which code of the page was executed.
     pub epoch: u64,
-    /// Content number of the page ([`crate::mem::Mem::content`]).
+    /// Content number of the page, which stands for its 4096 bytes ([`crate::mem::Mem::content`]).
     pub number: u64,
     _unused: u64,
 }

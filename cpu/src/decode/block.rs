@@ -1,4 +1,4 @@
-//! Decoding of one block: up to control flow, the end of the page, or the maximum number of instructions.
+//! Decoding of one block, i.e. the instructions up to control flow, the end of the page, or the maximum number.
 
 use super::lower::{lower, too_long};
 use crate::exec::system::flag::sti_within;

@@ -1,11 +1,11 @@
-//! The cache of decoded blocks. Its index is a hash of the content number of a block's page and the offset in that
-//! page. Each slot holds one block. A second slot with the same index holds the *victim*, the block last evicted, and
-//! is searched only after a miss.
+//! The cache of decoded blocks. Its index is a hash of a block's offset in its page and of the page's *content number*
+//! ([`super::contents`]). Each slot holds one block. A second slot with the same index holds the *victim*, the block
+//! last evicted, and is searched only after a miss.
 //!
-//! A page of code keeps its content number ([`super::contents`]) until something writes to the page. A block found by
-//! the content number is therefore exactly the block that decoding would yield. The block survives restores, and serves
-//! all pages with the same bytes, in this memory and in others. After a write to another part of the page, the block is
-//! copied rather than decoded again.
+//! A content number stands for the 4096 bytes of a page of code. The page keeps its number until something writes to
+//! the page. A block found by the content number is therefore exactly the block that decoding would yield. The block
+//! stays valid when RAM is replaced by that of a moment, and serves all pages with the same bytes, in this memory and
+//! in others. After a write to another part of the page, the block is copied rather than decoded again.
 //!
 //! **Invariant.** The CPU executes the operations that it would execute if it decoded each instruction afresh.
 
@@ -103,8 +103,8 @@ pub(crate) struct Cache {
     decoded: u64,
     flushes: u64,
     contents: Contents,
-    /// For each slot, the locations ([`crate::edges`]) of its block and of its victim. `None` if edges are not
-    /// recorded.
+    /// For each slot, the locations of its block and of its victim, i.e. page digest and offset ([`crate::edges`]).
+    /// `None` if edges are not recorded.
     named: Option<Zeroed<[u64; 2]>>,
 }
 
@@ -257,8 +257,8 @@ impl Cache {
             }
             return Ok(slot);
         }
-        // The CPU accesses the next page only if the instruction continues there: the page walk can fault and sets A
-        // bits.
+        // The CPU accesses the next page only if the instruction continues there: the page walk can fault, and sets
+        // accessed bits.
         let straddling = key | STRADDLES;
         // A straddling block at this place has the same slot.
         let old = self.blocks[slot];
@@ -292,7 +292,7 @@ impl Cache {
             return Ok(self.decode_straddling(mem, gpa, straddling, page));
         }
         self.bytes.extend_from_slice(&page_rest[..used]);
-        // A flush above removed blocks from the cache, but not the content number from the page.
+        // Even if the cache was flushed above, the page still has its content number, so `key` is still right.
         self.put(
             mem,
             gpa,
