@@ -46,7 +46,8 @@ pub(crate) fn choose(
         let Some(instruction) = fill(code, operands, prefixes) else { continue };
         if let Ok(length) = encoder.encode(&instruction, 0) {
             let is_general = !code.op_code().op_kinds().iter().any(is_one_register);
-            // If keys are equal, `min_by_key` below returns the first.
+            // The keys compare the encodings by rules 2 to 4. If keys are equal, `min_by_key` below returns the first
+            // (rule 5).
             fits.push(((is_general, code.op_code().operand_size() == 16, length), instruction));
         }
     }

@@ -131,8 +131,8 @@ impl Mem {
         }
         false
     }
-    /// Does the bookkeeping for a write to a page by the CPU or a device. Changes of paging entries are handled
-    /// elsewhere.
+    /// Does the bookkeeping for a write to a page by the CPU or a device. [`Mem::entry_changed`] handles changes of
+    /// paging entries.
     #[inline]
     pub(super) fn note_write(&mut self, gpa: u64) {
         let page = (gpa >> 12) as usize;

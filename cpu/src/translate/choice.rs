@@ -1,4 +1,5 @@
-//! Decides which instructions of a block are translated, and which of their flags are observed.
+//! Decides which instructions of a block are translated, and which must store their flags because something may read
+//! them.
 
 use iced_x86::{Code, ConditionCode, Instruction, Mnemonic, OpKind, Register, RflagsBits};
 

@@ -98,7 +98,8 @@ const JUMP_SHIFT: u8 = 4;
 /// Reason why translated code returned: execution continues at RIP. Translated code returns a word that has the reason
 /// in its low byte.
 const NEXT: u8 = 0;
-/// Reason: the target of a block's exit has no linked translation. Bits 8-39 are the offset of the exit's site.
+/// Reason: the next block has no translation to which the jump is linked. Bits 8-39 are the offset of the jump's site,
+/// i.e. of the code after the call of the routine that left ([`sites`]).
 const UNLINKED: u8 = 1;
 /// Reason: the block does not fit before the limit, although its instructions were already subtracted. Bits 8-39 are
 /// the offset of the site.
@@ -107,7 +108,7 @@ const FULL: u8 = 2;
 /// the first instruction to interpret.
 const INTERPRET: u8 = 3;
 /// Reason: the interpreter must execute a site's instruction and the rest of its block. Bits 8-39 are the offset of the
-/// site, i.e. of the code after the call.
+/// site.
 const MISSED: u8 = 4;
 /// Reason: a jump to another page faults, so the interpreter must execute it. Bits 8-39 are the number of the site. If
 /// that is [`NO_SITE`], execution continues at RIP instead.
@@ -118,7 +119,8 @@ const SECOND: u8 = 6;
 const STOPPED: u8 = 7;
 /// Position of the `Stop` number in the word.
 const STOP_SHIFT: u8 = 48;
-/// Site number for the jump at the end of a block without control flow, which is no guest instruction.
+/// Stands for a site's number in the jump at the end of a block without control flow. This jump is no guest instruction
+/// and has no site.
 const NO_SITE: u32 = u32::MAX;
 
 /// Jump table entry: address of the translation for a place ([`crate::decode::cache::place`]).
@@ -153,7 +155,7 @@ struct Translated {
     named: u64,
     /// True if the block's final branch increments the branch counter.
     counts: bool,
-    /// Offsets, within the page, of the targets of the block's exits, if known.
+    /// Offsets, within their pages, of the blocks to which the block's code refers ([`emitter::Way`]), or 0.
     leads_to: [u16; 2],
 }
 

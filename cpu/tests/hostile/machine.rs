@@ -1,4 +1,4 @@
-//! Runs of a program, each in one of several ways.
+//! Runs a guest program in one of several ways, e.g. interpreted or translated.
 #![allow(unsafe_code)]
 
 use std::sync::OnceLock;

@@ -1,4 +1,4 @@
-//! The model of the guest that the generator uses while it writes code: pages and branch targets.
+//! Pages and branch targets of a guest program, to which the generator refers while it writes code.
 
 use crate::layout::*;
 use crate::rng::Rng;

@@ -1,4 +1,4 @@
-//! Instructions and state that the oracle does not compare with the host, each with the reason.
+//! Instructions and state that this test (the oracle) does not compare with the host, each with the reason.
 
 use everett_cpu::model;
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction, MemorySize, Mnemonic, OpKind};

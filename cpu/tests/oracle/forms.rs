@@ -3,7 +3,7 @@
 use crate::exempt::{Verdict, verdict};
 use iced_x86::{Code, EncodingKind, Instruction, Mnemonic};
 
-/// Family of a form. The printed counts and the golden digests are per family.
+/// Family of a form. The printed counts and the recorded ("golden") digests are per family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Family {
     Integer,

@@ -1,8 +1,8 @@
 //! Digests of outcomes of the soft CPU, which must be equal on the hosts of all vendors.
 //!
 //! The soft CPU executes some operations with the host's own instructions, such as SSE and x87 arithmetic, and moves in
-//! translated code. If hosts of two vendors differ in these instructions, the oracle does not notice, because it
-//! compares a host with itself. This test compares the outcomes with stored digests instead. It also covers the
+//! translated code. If hosts of two vendors differ in these instructions, the other tests do not notice, because they
+//! compare a host with itself. This test compares the outcomes with stored digests instead. It also covers the
 //! instructions whose results the soft CPU approximates in software.
 
 use std::collections::BTreeMap;

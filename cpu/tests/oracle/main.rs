@@ -1,5 +1,5 @@
 //! Comparison of the soft CPU with the host CPU, which is the oracle. The tests use random operands and encodings for
-//! every user-mode form in the model.
+//! every form (opcode with its operand kinds) that the model has in user mode.
 //!
 //! - [`arena`]: the memory that both sides see at the same addresses
 //! - [`host`], [`guest`]: execution of instructions on each side

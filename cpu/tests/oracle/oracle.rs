@@ -1,4 +1,5 @@
-//! Test cases: random choice, execution on both sides, comparison.
+//! Draws random test cases, executes them on the host CPU and on the soft CPU (the two sides), and compares the
+//! outcomes.
 
 use crate::arena::{CODE, CODE_LEN, DATA, HIGH, LOW, offset};
 use crate::compare::{
@@ -23,7 +24,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Maximum number of attempts to draw a usable case.
 const DRAWS: usize = 200;
-/// Number of cases in a round. Each round has one case of raw bytes and one sequence. All other cases are forms.
+/// Number of cases in a round. Each round has one case of raw bytes and one sequence. All other cases are random
+/// encodings of an instruction form.
 const ROUND: u64 = 8;
 const VECTOR_UD: u8 = 6;
 /// MXCSR_MASK of the model: the valid bits of MXCSR.
