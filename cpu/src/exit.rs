@@ -1,4 +1,5 @@
-//! Reasons why a run of a CPU, or of an engine that wraps a CPU, ends.
+//! Reasons why a run of a CPU ends, or of an engine (code around a CPU, or around the host's processor, that runs a
+//! guest).
 
 use crate::mem::mmio::Request;
 

@@ -224,7 +224,7 @@ impl Core {
     pub(crate) fn gp(&mut self) -> Stop {
         self.raise_with(vector::GP, 0)
     }
-    /// Marks the CPU as dead, which ends the run: the guest used a feature that the model lacks.
+    /// Marks the CPU as dead, which ends the run: the guest used a feature that the modelled CPU lacks.
     #[cold]
     pub(crate) fn unsupported(&mut self, what: Unsupported) {
         self.dead = Some(Dead::Unsupported(what));

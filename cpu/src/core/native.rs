@@ -26,7 +26,7 @@ pub(crate) struct Return {
     _unused: u64,
 }
 
-/// Number of calls that the ring holds. A power of two.
+/// Number of calls that the ring of recent calls holds. A power of two.
 pub(crate) const RETURNS: usize = 64;
 
 /// Ring of the most recent calls, by which returns find their target.

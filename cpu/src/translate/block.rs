@@ -113,8 +113,8 @@ impl Emitter<'_> {
     }
 
     /// Emits the start of a block: it subtracts the block's length from the number of instructions left before the
-    /// limit, checks the second page of a block that has one, and records an edge. Returns the label of the code for a
-    /// block that does not fit before the limit.
+    /// limit (the count at which the run stops), checks the second page of a block that has one, and records an edge.
+    /// Returns the label of the code for a block that does not fit before the limit.
     fn begin(&mut self) -> Label {
         let full = self.asm.label();
         let count = self.source.ops.len() as i8;

@@ -23,7 +23,7 @@ pub(super) struct Source<'s> {
     pub ops_start: u32,
     /// Number of the translation.
     pub id: u32,
-    /// Place of the block: content number of its page, and its offset in the page.
+    /// Place of the block: content number of its page (which stands for the page's bytes), and its offset in the page.
     pub place: u64,
     /// Facts that the translation needs besides the block's own code.
     pub expected: Expected,

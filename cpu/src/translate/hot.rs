@@ -34,8 +34,8 @@ impl Hot {
         self.translator.as_ref().map_or(0, Translator::made)
     }
     /// Executes the translation of a block, and the translations that it jumps to. Translates a hot block first.
-    /// Returns the next block, or the reason why the run loop must take over. `None` means that the block must be
-    /// interpreted. The block must fit before the limit.
+    /// Returns the slot of the next block in `cache`, or the reason why the run loop must take over. `None` means that
+    /// the block must be interpreted. The run must not stop within the block.
     #[inline]
     pub(crate) fn execute(
         &mut self,

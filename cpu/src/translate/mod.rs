@@ -1,4 +1,5 @@
-//! Translation of hot blocks to host code. Translated code has the same effect as the interpreter, but is faster.
+//! Translation of hot blocks, i.e. blocks that are often executed, to host code. Translated code has the same effect as
+//! the interpreter, but is faster.
 //!
 //! Guest and host have the same architecture, so the host executes most instructions re-encoded on other registers.
 //! Memory operands become host addresses, which a lookup in the software TLB yields.
@@ -45,8 +46,8 @@
 //! **Invariants.**
 //! - The interpreter handles every exceptional case: the translation stops before the instruction, with the state
 //!   before the instruction. At most the page walk with which the instruction begins has already happened.
-//! - Counts are exact: the CPU enters a block only if the whole block fits before the limit. If a block is left early,
-//!   only the executed instructions count.
+//! - Counts are exact: the CPU enters a block only if the run does not stop within it. If a block is left early, only
+//!   the executed instructions count.
 //! - The guest cannot observe which blocks are translated, when, or at which address.
 
 mod asm;
@@ -101,8 +102,8 @@ const NEXT: u8 = 0;
 /// Reason: the next block has no translation to which the jump is linked. Bits 8-39 are the offset of the jump's site,
 /// i.e. of the code after the call of the routine that left ([`sites`]).
 const UNLINKED: u8 = 1;
-/// Reason: the block does not fit before the limit, although its instructions were already subtracted. Bits 8-39 are
-/// the offset of the site.
+/// Reason: the run must stop within the block, whose instructions were already subtracted from the instructions left.
+/// Bits 8-39 are the offset of the site.
 const FULL: u8 = 2;
 /// Reason: the interpreter must execute the rest of a block. Bits 8-39 are the number of the translation, bits 40-47
 /// the first instruction to interpret.

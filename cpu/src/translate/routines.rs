@@ -103,7 +103,7 @@ pub(super) struct Routines {
     pub flags: u64,
     /// Makes the host's CF equal the guest's.
     pub carry: u64,
-    /// Leaves with `FULL`: the block does not fit before the limit, although its instructions were already subtracted.
+    /// Leaves with `FULL`: the run stops within the block, although the block's instructions were already subtracted.
     pub full: u64,
     /// Leaves with `UNLINKED`: the next block has no translation to which the jump is linked.
     pub unlinked: u64,

@@ -4,7 +4,7 @@
 use super::registers::Registers;
 use crate::decode::block::BLOCK_INSTRUCTIONS_MAX;
 
-/// Stands for the instruction number at the site of a block that does not fit before the limit.
+/// Stands for the instruction number at the site that is used if the run stops within the block.
 pub(super) const FULL: usize = BLOCK_INSTRUCTIONS_MAX;
 /// Stand for the instruction numbers at the sites of a block's two jumps to blocks without a translation.
 pub(super) const WAYS: [usize; 2] = [FULL + 1, FULL + 2];

@@ -20,7 +20,8 @@ pub(crate) enum Kind {
     Back,
     /// Returns to the other ring.
     Ring,
-    /// Gives the faulting page of the window all rights, and returns.
+    /// Gives the faulting page all rights, and returns. If the page is not in the window (`WINDOW`), and at every
+    /// fourth fault, begins the next unit instead.
     Repair,
     /// Counts single steps, and stops single-stepping at every 32nd step.
     Step,

@@ -100,7 +100,7 @@ pub(crate) fn differences(
         return out;
     }
     check("fop", h.fop.into(), g.fop.into(), whole);
-    // FXRSTOR64 makes the pointers canonical: for linear addresses of 48 bits in the model, and of 57 bits on some
+    // FXRSTOR64 makes the pointers canonical: for linear addresses of 48 bits on the soft CPU, and of 57 bits on some
     // hosts.
     const LINEAR: u128 = (1 << 48) - 1;
     check("fip", h.fip.into(), g.fip.into(), LINEAR);

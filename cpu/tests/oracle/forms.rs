@@ -1,4 +1,4 @@
-//! Forms: the opcodes of the decoder's table that are in the model and that user code can execute.
+//! Forms: the opcodes of the decoder's table that the soft CPU has and that user code can execute.
 
 use crate::exempt::{Verdict, verdict};
 use iced_x86::{Code, EncodingKind, Instruction, Mnemonic};

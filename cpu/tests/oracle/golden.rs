@@ -16,7 +16,7 @@ use crate::guest::Guest;
 use crate::place::{Case, place};
 use crate::rng::Rng;
 
-/// Number of cases for each form.
+/// Number of cases for each instruction form.
 const CASES: u64 = 24;
 const SEED: u64 = 77;
 /// Digest of each family, and of memory at the end. A digest changes if the test draws other cases, or if the soft CPU

@@ -1,5 +1,5 @@
-//! Random registers and memory for an instruction. Every access of the instruction is inside the arena, or at an
-//! address that faults in the same way on both sides.
+//! Random registers and memory for an instruction. Every access of the instruction is inside the arena (memory that
+//! host and guest have at the same addresses), or at an address that faults in the same way on host and guest.
 
 use crate::arena::{self, CONST, CONST_LEN, DATA, DATA_LEN, GS_BASE, HIGH, LOW};
 use crate::encode::Encoded;
