@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use crate::decode::cache::Cache;
 use crate::translate::Hot;
 
-/// Sizes of the CPU's caches, and flags that turn recordings on. They change a guest's speed, never its results.
+/// Sizes of the CPU's caches, and flags that turn the recording and the counting of branches on. They change a guest's
+/// speed, never its results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheConfig {
     /// Entries of the software TLB for each privilege mode. A power of two, at least two.
@@ -38,7 +39,7 @@ impl Default for CacheConfig {
 }
 
 /// Handle to decoded and translated code. CPUs with clones of one handle share the code and take turns: while one CPU
-/// runs, it holds the lock. Guests cannot observe the sharing.
+/// runs, it holds a lock on the code. Guests cannot observe the sharing.
 #[derive(Debug, Clone)]
 pub struct Code {
     caches: CacheConfig,

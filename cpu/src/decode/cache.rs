@@ -39,7 +39,8 @@ const STRADDLES: u64 = 1 << 61;
 /// Mask of the key bits that hold the block's [`place`].
 const PLACE: u64 = STRADDLES - 1;
 
-/// A decoded block. Its operations and bytes are in the cache's arenas.
+/// A decoded block. Its operations and bytes are in the cache's arenas, which hold those of all blocks one after the
+/// other.
 #[derive(Debug, Clone, Copy, Zeroable)]
 pub(crate) struct Block {
     /// [`place`] of the block, with [`STRADDLES`], [`PRESENT`] and, in bit 63, the [`Extent`].
@@ -50,9 +51,11 @@ pub(crate) struct Block {
     pub count: u16,
     /// Length in bytes.
     pub len: u16,
-    /// Slot of the block that last followed this one. The CPU expects that block again, and prefetches it.
+    /// Slot of the block that last followed this one, or at first this block's own slot. The CPU expects that block
+    /// again, and prefetches it.
     next: u32,
-    /// Number of times that the block was interpreted. It stays as it is once the block is translated.
+    /// Number of times that the block was interpreted. It stays as it is once the block is translated. A copy of the
+    /// block starts with half of it.
     pub heat: u32,
     /// Number of the block's translation, or 0.
     pub translated: u32,
@@ -195,7 +198,8 @@ impl Cache {
         // Another block may have filled the slot since the guess was made.
         (guess.key == key && self.blocks[guess.index].key == key).then_some(guess.index)
     }
-    /// Returns the place of the block that last followed `b`, or `None` if that slot is empty.
+    /// Returns the place of the block in slot `b.next`, usually the block that last followed `b`. Returns `None` if
+    /// that slot is empty.
     pub(crate) fn successor(&self, b: &Block) -> Option<u64> {
         let next = &self.blocks[b.next as usize & self.mask];
         (next.key != 0).then(|| next.place())

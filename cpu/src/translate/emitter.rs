@@ -36,7 +36,7 @@ pub(super) struct Expected {
     pub named: u64,
     /// Content number of the next page, if the block is one instruction that continues there.
     pub second: Option<u64>,
-    /// Place of the block that last followed this block, if known.
+    /// Place of the block that probably last followed this block, if known.
     pub next: Option<u64>,
     /// True if the block ends with a conditional branch that must be counted.
     pub counts: bool,

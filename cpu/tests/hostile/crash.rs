@@ -40,7 +40,7 @@ pub(crate) fn runs(way: &'static str) {
     WAY.1.store(way.len(), Ordering::Relaxed);
 }
 
-/// Records that no program runs.
+/// Ends the time limit, because the program has ended.
 pub(crate) fn ends() {
     // SAFETY: `alarm` accesses no memory.
     unsafe { libc::alarm(0) };

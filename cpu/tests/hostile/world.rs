@@ -8,7 +8,7 @@ use crate::rng::Rng;
 pub(crate) struct World {
     /// Initial paging entries of the pages from `WINDOW` on: address and rights, or `None`.
     pub(crate) window: Vec<Option<u64>>,
-    /// Linear addresses of units.
+    /// Linear addresses of units, i.e. the loops of the program.
     pub(crate) units: Vec<u64>,
     /// Linear addresses of functions, which end with RET.
     pub(crate) functions: Vec<u64>,

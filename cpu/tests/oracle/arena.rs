@@ -35,7 +35,7 @@ pub(crate) fn is_safe(va: u64, len: u64) -> bool {
         return true;
     }
     let last = va.wrapping_add(len.max(1) - 1);
-    // Bits 63 to 56 differ, so the address is canonical neither with 4-level nor with 5-level paging.
+    // Bits 63 to 56 are not all equal, so the address is canonical neither with 4-level nor with 5-level paging.
     let wild = |va: u64| !matches!(va >> 56, 0 | 0xff);
     let upper = |va: u64| va >= 0xffff_8000_0000_0000;
     last >= va && (wild(va) && wild(last) || upper(va) && upper(last))

@@ -19,8 +19,8 @@ use crate::rng::Rng;
 /// Number of cases for each instruction form.
 const CASES: u64 = 24;
 const SEED: u64 = 77;
-/// Digest of each family, and of memory at the end. A digest changes if the test draws other cases, or if the soft CPU
-/// gives other results.
+/// Digest of the outcomes of each family of forms, and of memory at the end. A digest changes if the test draws other
+/// cases, or if the soft CPU gives other results.
 const GOLDEN: &[(&str, u64)] = &[
     ("Control", 0xfe43_1161_c38d_3858),
     ("Integer", 0x3a0c_db3d_d855_f0f7),
