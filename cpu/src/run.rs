@@ -125,9 +125,9 @@ impl Cpu {
     pub fn take_dirty_pages(&mut self) -> Vec<u64> {
         self.core.mem.take_dirty()
     }
-    /// Tells the CPU that a restore replaced the contents of these pages. The CPU keeps its decoded code: blocks of a
-    /// replaced page are found again if the page gets the same bytes back. Clears the list of written pages that
-    /// [`Cpu::take_dirty_pages`] returns.
+    /// Tells the CPU that the restore of a moment replaced the contents of these pages. The CPU keeps its decoded code:
+    /// blocks of a replaced page are found again if the page gets the same bytes back. Clears the list of written pages
+    /// that [`Cpu::take_dirty_pages`] returns.
     ///
     /// # Panics
     /// Panics if a page number lies outside RAM.

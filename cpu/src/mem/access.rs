@@ -155,8 +155,8 @@ impl Mem {
         Ok(())
     }
 
-    /// Returns `Err(Stop::Single)` for a store that would drop decoded code or TLB entries. The CPU then executes the
-    /// instruction alone.
+    /// Returns `Err(Stop::Single)` for a store that would drop decoded code or TLB entries, unless the instruction is
+    /// executed alone. The CPU then executes it again, alone.
     fn check_marked(&mut self, gpa: u64, v: u128, size: u64) -> Result<(), Stop> {
         if self.single || !self.ram.contains(gpa, size) {
             return Ok(());
