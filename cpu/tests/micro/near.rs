@@ -48,8 +48,8 @@ enum Way {
     Jump,
     /// By a return. The changing page made the call.
     Return,
-    /// By a return that the ring of calls mispredicts: the unchanged page made one more call and dropped its return
-    /// address.
+    /// By a return that the ring of recent calls mispredicts: the unchanged page made one more call and dropped its
+    /// return address.
     LateReturn,
 }
 
@@ -81,7 +81,7 @@ fn run(whose: Whose, way: Way, change: Change) {
     let changes = if whose == Whose::Mixed { ELSEWHERE } else { stays + DISTANCE };
     g.map(changes, BEFORE, P | W | user);
 
-    // Accessed bits are set in advance. Equal halves of roots are therefore completely equal.
+    // Accessed bits are set in advance, so that page walks do not make equal halves of two roots differ.
     for at in (0..4096).step_by(8).map(|at| PML4 + at) {
         let entry = g.word(at);
         g.put(at, entry | if entry & P != 0 { A } else { 0 });
