@@ -36,8 +36,7 @@ pub fn merged_tree() -> Result<Tree, Error> {
     Ok(tree)
 }
 
-/// Unpacks a package's data into the tree. Configuration files get temporary names, because `dpkg --configure` expects
-/// them.
+/// Unpacks a package's data into the tree. Configuration files get the temporary names that `dpkg --configure` expects.
 ///
 /// # Errors
 /// Returns an error if the package is damaged or the tree refuses a file.

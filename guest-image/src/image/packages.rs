@@ -50,7 +50,8 @@ impl<'a> Packages<'a> {
         self.new
     }
 
-    /// Checks, before anything is fetched, that this host can choose all packages.
+    /// Checks, before anything is fetched, that this host can choose the packages of the root. A host without apt can
+    /// do so only if the lock was written for the same requested packages.
     pub(super) fn check(&self) -> Result<(), Error> {
         let RootSource::Packages(names) = &self.spec.root else { return Ok(()) };
         if self.locked_closure(&sorted(names)).is_some() || Apt::is_on_host() {
@@ -59,7 +60,8 @@ impl<'a> Packages<'a> {
         Err(apt::Error::NoApt { program: "apt-get" }.into())
     }
 
-    /// Returns the packages of the lock. `None` if the lock was written for different requested packages.
+    /// Returns the packages of the lock. `None` if there is no lock, if it has no packages, or if it was written for
+    /// different requested packages.
     fn locked_closure(&self, requested: &[String]) -> Option<&[Locked]> {
         let old = self.old.as_ref().filter(|old| old.requested == requested && !old.packages.is_empty())?;
         Some(&old.packages)

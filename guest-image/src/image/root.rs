@@ -53,7 +53,7 @@ const LEFTOVERS: [&str; 17] = [
 /// Folders whose content is removed from an image.
 const EMPTY: [&str; 3] = ["tmp", "var/tmp", "run"];
 
-/// Mount points of the agent, with their modes.
+/// Folders at which the agent (Everett's program in the guest) mounts filesystems, with their modes.
 const MOUNT_POINTS: [(&str, u32); 5] =
     [("dev", 0o755), ("proc", 0o555), ("sys", 0o555), ("run", 0o755), ("tmp", 0o1777)];
 
