@@ -16,7 +16,7 @@ use crate::cache;
 /// Version of the file format. A lock of another version is refused.
 const VERSION: u32 = 1;
 
-/// Maximum number of container images in a lock: one for each node.
+/// Maximum number of container images in a lock. A world needs at most 64, one for each machine.
 const IMAGES_MAX: usize = 1_000;
 
 /// Maximum length of a lock, in bytes. A package takes 250 bytes, and Debian has fewer than 100,000 packages.
@@ -103,7 +103,7 @@ impl Locked {
     }
 }
 
-/// The packages of an image.
+/// Content of a lock: the packages of an image, and the world's container images.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lock {

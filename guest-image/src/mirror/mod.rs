@@ -1,9 +1,11 @@
 //! Download of kernels and of packages of known versions from a mirror, for hosts without `apt-get`.
 //!
 //! - this file: the state in a folder, and the packages of all sources together.
-//! - [`update`]: fetches and verifies the index of a suite, and then fetches the suite's list of packages.
+//! - [`update`]: fetches and verifies the index of a suite, i.e. the signed file `InRelease`, and then fetches the
+//!   suite's list of packages.
 //! - [`trust`]: the keys that may sign an index. The check of a signature is in `everett-remote-client`.
-//! - [`suite`]: the list of a suite in the state folder. [`release`]: the index, [`list`]: the packages.
+//! - [`suite`]: a suite's list of packages in the state folder. [`release`] parses an index, [`list`] parses a list of
+//!   packages.
 //! - [`kernel`]: the choice of a kernel package. [`fetch`]: files over http, over https and from disk.
 //!
 //! **Invariants.** A mirror is untrusted. Everett verifies the signature of an index, and then verifies every other
@@ -150,8 +152,8 @@ impl<'a> Mirror<'a> {
     }
 
     /// Fetches files into `into`, each under its [`ArchiveFile::name`]. Needs no package lists. If no archive has a
-    /// file with the expected content, the file is missing afterwards. Calls `progress` with the number of bytes that
-    /// have arrived.
+    /// file with the expected content, the file is missing afterwards. A file whose expected length exceeds
+    /// [`PACKAGE_BYTES_MAX`] is not fetched. Calls `progress` with the number of bytes that have arrived.
     ///
     /// # Errors
     /// Returns an error if a file cannot be written.

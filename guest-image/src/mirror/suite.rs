@@ -24,7 +24,8 @@ pub(super) struct Suite {
 }
 
 impl Suite {
-    /// Fetches the list to which an index refers. Does nothing if the state folder already has the list.
+    /// Fetches the list of packages to which an index refers, unless the state folder already has the list. `None` if
+    /// the index names no list for amd64.
     pub(super) fn open(
         folder: &Path,
         fetcher: &Fetcher<'_>,

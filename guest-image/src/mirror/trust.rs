@@ -128,7 +128,8 @@ fn of_host(access: &dyn Access, signed_by: &str) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// Fetches the archive's own keys. Uses the index before it is verified. `None` if the archive has no package of keys.
+/// Fetches the archive's own keys. Uses the index before it is verified; the caller accepts only keys with known
+/// fingerprints. `None` if the archive has no package of keys, or the package has no file with keys.
 fn fetched(place: &IndexLocation<'_>, signed: &dyn Signed) -> Result<Option<Vec<u8>>, Error> {
     let IndexLocation { folder, fetcher, base, suite, address } = *place;
     let release = Release::parse(&signed.text(), address)?;
