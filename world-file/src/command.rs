@@ -19,7 +19,7 @@ pub(super) const ENVIRONMENT_MAX: usize = 256;
 pub(super) const READY_TIMEOUT_NS_DEFAULT: u64 = 60_000_000_000;
 /// Default pause before a restart, in nanoseconds of vtime.
 const RESTART_DELAY_NS_DEFAULT: u64 = 100_000_000;
-/// Unit in which the agent counts time spans, in nanoseconds.
+/// Unit in which the agent, Everett's program in the guest, counts time spans, in nanoseconds.
 const AGENT_MILLISECOND_NS: u64 = 1_000_000;
 /// Maximum time span that the agent counts, in nanoseconds: one day.
 pub(super) const AGENT_SPAN_NS_MAX: u64 = 86_400 * 1_000_000_000;
@@ -178,7 +178,8 @@ fn argument(item: &Item<'_>) -> Result<String, Error> {
     Ok(text.to_owned())
 }
 
-/// Reads a unit name. The output shows it before each line of the unit.
+/// Reads the name of a unit, i.e. of a service, a driver or a check. The output shows the name before each line of the
+/// unit.
 pub(super) fn unit_name(item: &Item<'_>) -> Result<String, Error> {
     let text = item.str()?;
     if !is_unit_name(text) {

@@ -277,7 +277,8 @@ pub(super) fn note(path: &Path, text: &Path) {
         let sealed = if text.is_absolute() {
             below_absolute(text).map(SealedPath::Beside)
         } else {
-            // If a world file names a compose file, the compose file's path has its links resolved.
+            // If a world file names a compose file, the links in the compose file's path are resolved, so `path` may be
+            // below `real` and not below `folder`.
             let below = path.strip_prefix(&reading.folder).or_else(|_| path.strip_prefix(&reading.real));
             let plain = |below: &Path| below.components().filter(|part| *part != Component::CurDir).collect();
             below.ok().map(|below| SealedPath::Folder(plain(below)))
@@ -396,7 +397,7 @@ mod tests {
             inputs.paths.iter().any(|named| named.sealed == SealedPath::Folder("conf".into())),
             "{inputs:?}"
         );
-        // The list has the folder itself. The packer copies its files.
+        // The list has only the folder itself, and `sealed` copies only files, so the test writes the folder's file.
         let (place, _) = sealed(&file, None);
         write(&place.path().join("w/conf/one"), "1");
         // The process's own variables have no effect: this variable has another value here.

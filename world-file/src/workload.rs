@@ -21,8 +21,9 @@ const CHECK_TIMEOUT_NS_DEFAULT: u64 = 60_000_000_000;
 /// other about once a second, and retry once. Two seconds are enough for most of them to notice that faults are over.
 /// An idle world runs through this time almost at once.
 const SETTLE_NS_DEFAULT: u64 = 2_000_000_000;
-/// Maximum time to settle, in nanoseconds of vtime. The last commands of a test template have ten minutes, and this
-/// time is part of them.
+/// Maximum time to settle, in nanoseconds of vtime. The last commands of a test template (programs that drive and check
+/// the system under test) have ten minutes from the end of its other commands. The time to settle is a part of these
+/// ten minutes.
 const SETTLE_NS_MAX: u64 = 120_000_000_000;
 
 /// Workload of a world: drivers, checks and a test template.

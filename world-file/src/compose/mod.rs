@@ -66,7 +66,8 @@ impl<'p> Compose<'p> {
         document::Document::new(files, process).map(Compose)
     }
 
-    /// Returns an error if the compose file has a block `x-everett`, because a world file has all its settings.
+    /// Returns an error if the compose file has a block `x-everett`. Called for a compose file that a world file names,
+    /// because the world file then has all these settings.
     pub(crate) fn without_block(&self) -> Result<(), Error> {
         match &self.0.own {
             None => Ok(()),

@@ -1,4 +1,5 @@
-//! The list of a project's files: from a variable or a list of the operator, or the files with the usual names.
+//! Finds the files of a compose project: the operator's list, the list in the variable `COMPOSE_FILE`, or the files
+//! with the usual names.
 
 use std::path::{Path, PathBuf};
 

@@ -14,7 +14,8 @@ const DEPTH_MAX: usize = 16;
 /// Maximum number of variables that one file sets.
 const VARIABLES_MAX: usize = 4_096;
 
-/// Variables of the process and of files. A variable of the process takes precedence.
+/// Environment variables of Everett's process, and variables that files set. If both have a variable, the process takes
+/// precedence.
 pub(super) struct Variables<'p> {
     process: &'p dyn Fn(&str) -> Option<String>,
     files: BTreeMap<String, String>,

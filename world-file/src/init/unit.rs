@@ -33,7 +33,8 @@ pub struct UnitFile {
 }
 
 impl UnitFile {
-    /// Parses a unit. `None` if the unit has no command that keeps running, as with `Type=oneshot`.
+    /// Parses a unit. `None` if the unit has no command that keeps running, as with `Type=oneshot`. Also `None` if the
+    /// unit is a template (`NAME@.service`) or exceeds a bound, or if one of its lines cannot be parsed.
     #[must_use]
     pub fn parse(name: &str, text: &str) -> Option<UnitFile> {
         if text.len() > UNIT_BYTES_MAX || name.contains('@') {
@@ -55,7 +56,8 @@ impl UnitFile {
         (!unit.command.is_empty() && words <= WORDS_MAX).then_some(unit)
     }
 
-    /// Applies a line of the section `[Service]`. `None` if the unit is not a server.
+    /// Applies a line of the section `[Service]`. `None` if the unit is not a server, or if Everett cannot parse the
+    /// line.
     fn set(&mut self, key: &str, value: &str) -> Option<()> {
         let words = || value.split_whitespace().map(|word| self.specifiers(word));
         match key {
@@ -242,7 +244,7 @@ fn quoted(word: &str) -> String {
 /// Mark before the path of each unit in the output of [`UNITS_SCRIPT`].
 const MARK: &str = "== ";
 
-/// Script that prints the service units of the package `$1` and of all packages on which it depends.
+/// Script that prints the service units of the package `$1` and of the packages that its field `Depends` names.
 pub const UNITS_SCRIPT: &str = r#"
 depends=$(dpkg-query -W -f='${Depends}' "$1" | tr ',|' '\n\n' | sed 's/^ *//; s/[ :(].*//')
 for package in "$1" $depends; do

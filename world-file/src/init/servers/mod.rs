@@ -1,8 +1,9 @@
-//! Well-known servers, which `everett init` can put into drafts.
+//! Well-known servers, which `everett init` can put into drafts of world files.
 //!
-//! A row has the command that starts a Debian package's server so that other machines reach it. It also has a check
-//! whether the server works, and the size of the disk for its state. Each service runs in the foreground and writes to
-//! standard output. After a power loss it starts again on the disk's content.
+//! The servers are the rows of a table. A row has the command that starts a Debian package's server so that other
+//! machines reach it. It also has a check whether the server works, and the size of the disk for its state. Each
+//! service runs in the foreground and writes to standard output. After a power loss it starts again on the disk's
+//! content.
 //!
 //! - this file: the fields of a row, and the search for a row
 //! - `rows`: the rows
