@@ -81,8 +81,8 @@ pub struct Service {
     /// True for a service that does its work once. Its node is ready when the service has ended with status 0.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_job: bool,
-    /// Parts of the command line that come from the node's container image. `None` if the service has its own command
-    /// line.
+    /// Settings for a command line that comes from the node's container image. `None` if the service has its own
+    /// command line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<ImageProcess>,
 }
@@ -129,7 +129,8 @@ impl Service {
     }
 }
 
-/// Keys of a command. Tables of services and drivers have these and further keys.
+/// Keys of a command. The tables of services and of drivers (commands that put load on a world) have these and further
+/// keys.
 pub(super) const COMMAND_KEYS: [&str; 4] = ["argv", "env", "cwd", "user"];
 
 /// Reads the command in a table that has the keys [`COMMAND_KEYS`].

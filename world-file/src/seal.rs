@@ -1,4 +1,4 @@
-//! Sealed worlds: worlds of finding files, which read no host file outside of their own folder.
+//! Sealed worlds: worlds that came in a finding file. They read no host file outside of their own folder.
 //!
 //! The file [`SEAL_FILE`] seals a world. It is beside the folder of the world file and not in it, because a compose
 //! file may put the whole folder into a guest. In a sealed world, an absolute host path is looked up below the folder
@@ -57,7 +57,7 @@ pub struct Seal {
 pub struct SealedImages {
     /// The kernel, an ELF file.
     pub vmlinux: Blob,
-    /// The initramfs with the agent.
+    /// The initramfs with the agent, Everett's program in the guest.
     pub initramfs: Blob,
     /// The root filesystem. `None` if all nodes have container images.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -39,7 +39,8 @@ pub struct Workload {
     /// Path in the guests of the folder with a test template.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
-    /// Model that histories must follow. Drivers and checks write the histories. The model does not affect timelines.
+    /// Model that histories must follow. A history is a record of operations and their results, which drivers and
+    /// checks write. The model does not affect timelines.
     #[serde(skip)]
     pub history: Option<Spec>,
 }
@@ -53,7 +54,8 @@ pub struct Driver {
     pub node: String,
     /// Command line with environment, working folder and user.
     pub command: Command,
-    /// True if the agent restarts the driver whenever it ends, until the timeline ends.
+    /// True if the agent (Everett's program in the guest) restarts the driver whenever it ends, until the timeline
+    /// ends.
     pub repeat: bool,
 }
 

@@ -1,4 +1,5 @@
-//! Unpacking of tar archives into trees: data of packages, root filesystems, and changes that a guest has packed.
+//! Unpacks tar archives into trees, i.e. filesystems in memory: data of packages, root filesystems, and changes that a
+//! guest has packed.
 
 mod entries;
 mod records;

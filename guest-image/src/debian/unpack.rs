@@ -1,4 +1,4 @@
-//! Unpacking of packages into a tree, as dpkg does it.
+//! Unpacks packages into a tree (a filesystem in memory), as dpkg does it.
 //!
 //! The caller passes the packages in the order of their installation. If two packages ship the same file, the tree
 //! keeps the file of the later package, as dpkg does with `Replaces`.

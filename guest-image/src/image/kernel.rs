@@ -29,7 +29,7 @@ pub(super) struct Kernel {
     pub(super) initramfs: CacheEntry,
 }
 
-/// A kernel's ELF and its modules.
+/// ELF file of a kernel, and the kernel's modules.
 struct Parts {
     vmlinux: Vec<u8>,
     modules: Option<Available>,

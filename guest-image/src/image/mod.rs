@@ -102,7 +102,7 @@ pub enum RootSource {
 pub struct BuiltImage {
     /// The kernel, an ELF file.
     pub vmlinux: CacheEntry,
-    /// The initramfs with the agent and the modules.
+    /// The initramfs with the kernel modules and the agent, Everett's program in the guest.
     pub initramfs: CacheEntry,
     /// The root filesystem, a SquashFS; `None` if machines stay in the initramfs.
     pub root: Option<CacheEntry>,

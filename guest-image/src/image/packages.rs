@@ -1,4 +1,5 @@
-//! Choice and download of an image's packages, according to the world's request, the lock, the cache and the mirror.
+//! Chooses and downloads an image's packages, according to the world's request, the lock (`world.lock`), the cache and
+//! the mirror.
 
 use everett_remote::Access;
 
@@ -258,9 +259,9 @@ fn batches<T>(mut packages: &[T], bytes_of: impl Fn(&T) -> u64) -> impl Iterator
     })
 }
 
-/// Packages of every root, as apt patterns and names. Debian's essential packages come first, without apt, which is
-/// useless without a network. `usr-is-merged` declares merged `/usr`, `netbase` has the names of protocols and
-/// services, and `e2fsprogs` makes filesystems on data disks.
+/// Packages of every root filesystem, as apt patterns and names. Debian's essential packages come first, but without
+/// apt, which is useless without a network. `usr-is-merged` declares merged `/usr`, `netbase` has the names of
+/// protocols and services, and `e2fsprogs` makes filesystems on data disks.
 const BASE: [&str; 4] = ["?and(?essential,?not(?exact-name(apt)))", "usr-is-merged", "netbase", "e2fsprogs"];
 
 /// Returns the names in sorted order, without duplicates.

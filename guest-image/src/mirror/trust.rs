@@ -1,4 +1,5 @@
-//! Choice of the keys that may sign an index: the host's keys, or else Debian's own, identified by their fingerprints.
+//! Chooses the keys that may sign a suite's index (`InRelease`): the host's keys, or else Debian's own, identified by
+//! their fingerprints.
 //!
 //! Everett contains only the fingerprints. It takes the keys from the archive's package `debian-archive-keyring`.
 //! Nothing is verified when Everett reads this package, so it uses only the keys that have one of the fingerprints.

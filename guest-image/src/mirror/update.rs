@@ -1,4 +1,4 @@
-//! Update of a suite: download and check of its index, and then of its list of packages.
+//! Updates a suite: downloads and checks its index (the signed file `InRelease`), and then its list of packages.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The inode table and the directory table.
+//! The inode table and the directory table of a SquashFS image.
 //!
 //! A folder's listing refers to the inodes of its entries, and the folder's inode refers to the listing. Therefore the
 //! files and folders in a folder are written before the folder itself.

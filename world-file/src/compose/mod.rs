@@ -105,8 +105,8 @@ pub(crate) fn parse(files: &[Text<'_>], process: &dyn Fn(&str) -> Option<String>
     Ok(world)
 }
 
-/// Completes the commands of drivers and checks. A command gets the environment, user and folder of the service on its
-/// machine, as with `docker compose exec`.
+/// Completes the commands of checks, and of drivers, which put load on the world. A command gets the environment, user
+/// and folder of the service on its machine, as with `docker compose exec`.
 pub(crate) fn complete(world: &mut World) {
     let World { nodes, workload, .. } = world;
     let drivers = workload.drivers.iter_mut().map(|driver| (&driver.node, &mut driver.command));

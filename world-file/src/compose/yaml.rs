@@ -230,8 +230,8 @@ impl Reader {
         }
     }
 
-    /// Returns what the tag of a value means. Tags of YAML's own types have no effect, except `!!str`, because each key
-    /// of a compose file decides the type of its value.
+    /// Returns what the tag of a value means. YAML's own tags have no effect, because each key of a compose file
+    /// decides the type of its value. The exception is `!!str`: it makes a value such as `null` a text.
     fn mark(&mut self, tag: Option<&Tag>, at: &At) -> Result<Mark, Error> {
         let Some(tag) = tag else { return Ok(Mark::None) };
         let mark = match (tag.handle.as_str(), tag.suffix.as_str()) {

@@ -30,7 +30,7 @@ pub(super) struct Answering<'s> {
 }
 
 /// Returns the workload's table, with a check for each server in `answering`. `load` is the node and the command line
-/// of a driver.
+/// of a driver, a command that puts load on the servers.
 pub(super) fn workload(answering: &[Answering<'_>], load: Option<(&str, &[&str])>) -> String {
     let mut out = String::from(
         "# Clients that run while Everett injects faults, and checks that follow when the faults are over.\n[workload]\nsettle = \"2s\"                   # \

@@ -11,8 +11,8 @@
 //!
 //! Not here: writing the file, and reading an image's configuration.
 //!
-//! **Invariants.** Every draft loads. Text from outside (names, paths, images) occurs in a draft only in TOML strings,
-//! never in comments.
+//! **Invariants.** Everett can load every draft. Text from outside (names, paths, images) occurs in a draft only in
+//! TOML strings, never in comments.
 
 mod common;
 mod composed;

@@ -24,7 +24,7 @@ pub struct UnitFile {
     environment_files: Vec<String>,
     /// Folders that the service needs. They are made with the user as owner.
     folders: Vec<String>,
-    /// Those of `folders` that keep the server's state.
+    /// Folders in `folders` that keep the server's state.
     state: Vec<String>,
     /// True if the server's program forks and leaves the foreground.
     pub forks: bool,
@@ -197,7 +197,8 @@ impl UnitFile {
             (None, _) => command,
         };
         if self.forks {
-            // The unit's program leaves the foreground, so the agent cannot see its end.
+            // The unit's program leaves the foreground, so the agent (Everett's program in the guest) cannot see its
+            // end.
             lines.push(command);
             lines.push("exec sleep infinity".to_owned());
         } else {

@@ -1,4 +1,5 @@
-//! Division of a root's packages into two layers: packages that every root has, and packages that a world adds.
+//! Divides the packages of a root filesystem into two layers: packages that every root filesystem has, and packages
+//! that a world adds.
 //!
 //! A machine configures the first layer, the *base*, and Everett stores the result. The other packages are then
 //! unpacked on the base, and a second machine configures them. Everett builds every image in these two steps, even if

@@ -1,4 +1,4 @@
-//! Tests of mirrors, with a server on loopback that gives every kind of wrong answer.
+//! Tests of package mirrors, with a server on loopback that gives every kind of wrong answer.
 
 pub(crate) mod repository;
 pub(crate) mod server;
