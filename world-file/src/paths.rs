@@ -37,8 +37,9 @@ pub(super) fn of_image(item: &Item<'_>) -> Result<PathBuf, Error> {
     if seal::has_images() { Ok(PathBuf::from(item.str()?)) } else { seal::unlisted(|| host(item)) }
 }
 
-/// Returns the host path `text`, as seen from `folder`. A relative path may not contain `..`. Its existing part may not
-/// leave `confines`, the folder of the world file, through a symbolic link.
+/// Returns the host path `text`. A relative path starts at `folder`, may not contain `..`, and may not lead to a file
+/// outside of `confines`. In a sealed world, i.e. a world that came in a finding file, absolute paths are looked up
+/// beside the world's folder.
 pub(super) fn within(folder: &Path, confines: &Path, text: &str) -> Result<PathBuf, String> {
     if text.is_empty() || text.len() > PATH_BYTES_MAX || text.contains('\0') {
         return Err(format!("a path has 1 to {PATH_BYTES_MAX} bytes, none of them NUL"));

@@ -54,8 +54,8 @@ pub struct Driver {
     pub node: String,
     /// Command line with environment, working folder and user.
     pub command: Command,
-    /// True if the agent (Everett's program in the guest) restarts the driver whenever it ends, until the timeline
-    /// ends.
+    /// True if Everett starts the driver again whenever it ends with status 0, and after each restart of its node,
+    /// until the workload ends.
     pub repeat: bool,
 }
 

@@ -44,7 +44,8 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Returns the host's sources of this suite. If `mirror` is given, returns only this mirror.
+    /// Returns the host's sources of this suite, or Debian's if the host has none. If `mirror` is given, returns only
+    /// this mirror.
     #[must_use]
     pub fn of_host(suite: &str, mirror: Option<&str>) -> Self {
         let sources = match mirror {

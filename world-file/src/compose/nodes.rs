@@ -179,8 +179,8 @@ fn check_volumes(services: &[Service]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the names of each service's machines. A machine has the service's name, with a number if there are several
-/// replicas.
+/// Returns the names of each service's machines. A machine has the service's name in lower case, with dashes in place
+/// of `_` and `.`. If there are several replicas, a number follows.
 fn names(services: &[Service]) -> Result<Vec<Vec<String>>, Error> {
     let mut taken: BTreeMap<String, &str> = BTreeMap::new();
     let mut all = Vec::new();

@@ -175,7 +175,8 @@ fn name_of(text: &str) -> &str {
 }
 
 /// Parses a file that sets variables, such as `.env` or a file of `env_file`. `variables` replaces variables in values,
-/// and gives a value to names without one. With `None`, values are taken literally. Errors have a line number.
+/// and gives a value to names without one. With `None`, values are taken literally. Names without any value are left
+/// out. Errors have a line number.
 pub(super) fn of_file(
     text: &str,
     variables: Option<&Variables<'_>>,

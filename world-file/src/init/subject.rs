@@ -41,7 +41,7 @@ pub enum Subject {
 
 /// Returns the compose files of a folder as one path, with colons between several files. Later files are merged over
 /// earlier files. If the variable `COMPOSE_FILE` is set, in the process or in the folder's `.env`, it names the files.
-/// Otherwise they are the files with the usual names.
+/// Otherwise they are the files with the usual names; `None` if the folder has none of these.
 ///
 /// # Errors
 /// Returns an error if `.env` cannot be read or names a file outside of the folder.

@@ -259,6 +259,7 @@ done
 
 /// Returns the unit of a package's server, from the output of [`UNITS_SCRIPT`]. Prefers the unit with the package's
 /// name. The second choice is a unit whose name is the start of the package's name, and the third is the first unit.
+/// `None` if [`UnitFile::parse`] accepts no unit.
 #[must_use]
 pub fn unit_of(package: &str, lines: &[String]) -> Option<UnitFile> {
     let mut texts: Vec<(&str, String)> = Vec::new();
