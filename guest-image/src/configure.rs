@@ -82,7 +82,8 @@ pub trait Configure {
     fn configure(&mut self, job: &Job, line: &mut dyn FnMut(&str)) -> Result<Configured, Error>;
 }
 
-/// A machine that refuses every job, for images that need no configuration (a root from a folder, a tar, or none).
+/// A machine that refuses every job, for images without packages to configure: their root filesystem comes from a
+/// folder or a tar archive, or they have none.
 #[derive(Debug, Default)]
 pub struct NoMachine;
 
@@ -155,7 +156,8 @@ fn mount() -> Mount {
     }
 }
 
-/// Seed of the machine's random numbers, the same for every image: maintainer scripts write random values to files.
+/// Seed of the machine's random numbers. Maintainer scripts write random values to files, so all images have the same
+/// seed.
 const ENTROPY: [u8; 32] = *b"everett: packages are configured";
 
 fn join(time_s: u64) -> Join {

@@ -19,7 +19,7 @@ const VERSION: u32 = 1;
 /// Maximum number of container images in a lock. A world needs at most 64, one for each machine.
 const IMAGES_MAX: usize = 1_000;
 
-/// Maximum length of a lock, in bytes. A package takes 250 bytes, and Debian has fewer than 100,000 packages.
+/// Maximum length of a lock, in bytes. A package takes about 250 bytes, so a lock has room for 67,000 packages.
 const LOCK_BYTES_MAX: u64 = 16 << 20;
 
 const HEADER: &str = "# The exact packages of this world's image. Written by `everett image build`; keep it with the world.\n\

@@ -121,7 +121,8 @@ pub enum Mode {
 /// Name of the extended attribute that marks a folder as opaque.
 const OPAQUE: &[u8] = b"trusted.overlay.opaque";
 
-/// Unpacks the entries of an archive into a tree. Returns their original paths in the order of the archive.
+/// Unpacks the entries of an archive into a tree. Returns the paths that the unpacked entries have in the archive, in
+/// order.
 ///
 /// `rename` may change the path of an entry, or return `None` to leave the entry out.
 ///

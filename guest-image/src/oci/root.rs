@@ -1,4 +1,5 @@
-//! The root filesystem of an image: its layers on top of each other, as a SquashFS around the layers' archives.
+//! The root filesystem of a container image: its layers on top of each other, as a SquashFS that contains the layers'
+//! archives unchanged.
 
 use std::fs::File;
 use std::io;
@@ -38,7 +39,8 @@ pub struct RootPart {
     pub bytes: u64,
 }
 
-/// A disk with a root filesystem. The parts follow each other on the disk. Images that share a layer share its part.
+/// A disk with a root filesystem. It consists of parts of files in the cache. Images that share a layer share the
+/// layer's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RootDisk {
     /// The parts, in the order in which they are on the disk.
@@ -61,7 +63,7 @@ impl RootDisk {
     }
 }
 
-/// Returns the disk whose root filesystem has these layers, and the cache entry of the tables.
+/// Returns the disk whose root filesystem has these layers, and the cache entry of the SquashFS's tables.
 pub(super) fn get(
     cache: &Cache,
     diff_ids: &[Digest],

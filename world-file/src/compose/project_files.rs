@@ -22,8 +22,8 @@ const OVERRIDES: [&str; 4] = [
     "docker-compose.override.yaml",
 ];
 
-/// Splits a list of files such as `compose.yaml:compose.prod.yaml`. `None` if `name` has no colon, if a file has this
-/// name, or if a part does not end in `.yaml` or `.yml`.
+/// Splits a list of files such as `compose.yaml:compose.prod.yaml`. `None` if `name` has no colon or is not UTF-8, if a
+/// file has this name, or if a part does not end in `.yaml` or `.yml`.
 pub(crate) fn files(name: &Path) -> Option<Vec<PathBuf>> {
     let text = name.to_str().filter(|text| text.contains(SEPARATOR))?;
     let parts: Vec<PathBuf> = text.split(SEPARATOR).map(PathBuf::from).collect();

@@ -49,7 +49,7 @@ pub(super) struct Server {
 
 /// Path of the disk with a server's state.
 pub(super) const STATE: &str = "/data";
-/// Text in a script that drafts replace with the names of all machines, separated by spaces.
+/// Placeholder in a script. A draft has the names of all machines in its place, separated by spaces.
 pub(super) const NODES: &str = "@NODES@";
 /// Memory of a machine with a container image. Files that programs write to the root filesystem are in memory, too.
 pub(super) const IMAGE_MEMORY: &str = "512M";
