@@ -77,8 +77,9 @@ impl<'a> Mirror<'a> {
     /// Fetches and verifies the list of every suite of the sources. `now_s` is the host's clock, in seconds since 1970.
     ///
     /// # Errors
-    /// Returns an error if a mirror cannot be reached or an index is not signed by a trusted key. Other errors are an
-    /// index of another suite, an expired index, and an index that is older than one that the mirror served before.
+    /// Returns an error if a mirror cannot be reached, or if no trusted key has signed an index. Other errors are an
+    /// index of another suite, an expired index, an index dated in the future, and an index that is older than one that
+    /// the mirror served before.
     pub fn update(&mut self, sources: &Sources, now_s: u64) -> Result<(), Error> {
         let mut suites = Vec::new();
         let all = || {

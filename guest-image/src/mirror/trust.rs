@@ -1,8 +1,8 @@
 //! Chooses the keys that may sign a suite's index (`InRelease`): the host's keys, or else Debian's own, identified by
 //! their fingerprints.
 //!
-//! Everett contains only the fingerprints. It takes the keys from the archive's package `debian-archive-keyring`.
-//! Nothing is verified when Everett reads this package, so it uses only the keys that have one of the fingerprints.
+//! Everett contains only the fingerprints. It takes the keys from the archive's package `debian-archive-keyring`. The
+//! package is not verified when Everett reads it, so Everett uses only the keys that have one of the fingerprints.
 
 use std::io::Read as _;
 use std::path::Path;

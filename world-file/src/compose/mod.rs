@@ -15,9 +15,8 @@
 //! The other settings of a world are links, workload, faults, exploration and properties. They are in the block
 //! `x-everett`, or in a world file that has `compose = "compose.yaml"`.
 //!
-//! **Invariants.** They are those of world files: every error is one line with file, line and key, and reading never
-//! panics. A key is used, listed as ignored, or an error. Everett reads no file outside of the compose file's folder
-//! (`confinement`).
+//! **Invariants.** As in world files, every error is one line with file, line and key, and reading never panics. A key
+//! is used, listed as ignored, or an error. Everett reads no file outside of the compose file's folder (`confinement`).
 
 mod document;
 #[cfg(test)]

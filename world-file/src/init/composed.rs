@@ -83,8 +83,9 @@ struct Found<'w> {
     needs_ready: bool,
 }
 
-/// Returns the service of a node, with its port. `None` if the service does its work once and ends, if its command line
-/// does not come from a container image, or if neither the compose file nor the image's name tells the port.
+/// Returns the service of a node, with its port. `None` if the service does its work once and ends, or if its command
+/// line does not come from a container image. Also `None` if neither the compose file nor the image's name tells the
+/// port.
 fn serving(node: &Node) -> Option<Found<'_>> {
     let service = node.services.first().filter(|service| !service.is_job)?;
     let process = service.image.as_ref()?;

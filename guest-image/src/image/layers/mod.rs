@@ -193,9 +193,9 @@ fn header(attributes: &Attributes, kind: EntryType, length: u64) -> io::Result<H
     Ok(header)
 }
 
-/// Returns the content of the file `triggers/Unincorp`: the paths for which packages of the base have declared a
-/// trigger, if one of `paths` is such a path or below it. dpkg would record the same list while it unpacks the other
-/// packages.
+/// Returns the content of `triggers/Unincorp`: the triggers of the base that fire when files at `paths` are unpacked.
+/// Such a trigger is a path. It fires if one of `paths` is the same path or below it. dpkg would record the same list
+/// while it unpacks the files.
 pub(super) fn triggered(tree: &Tree, paths: &[&str]) -> Result<String, Error> {
     let text = debian::database::text(tree, "triggers/File")?;
     let triggers: BTreeSet<&str> = text.lines().filter_map(|line| line.split(' ').next()).collect();
@@ -203,8 +203,8 @@ pub(super) fn triggered(tree: &Tree, paths: &[&str]) -> Result<String, Error> {
         path.strip_prefix(trigger).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     let fired = triggers.into_iter().filter(|trigger| paths.iter().any(|path| under(path, trigger)));
-    // The `-` says that no package waits for the trigger (deb-triggers(5), noawait): one run of dpkg processes all
-    // triggers.
+    // The `-` says that no package waits for the trigger (deb-triggers(5), noawait). None needs to, because one run of
+    // dpkg processes all triggers.
     Ok(fired.map(|trigger| format!("{trigger} -\n")).collect())
 }
 
