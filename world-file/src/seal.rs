@@ -1,4 +1,4 @@
-//! Sealed worlds: worlds that came in a finding file. They read no host file outside of their own folder.
+//! Sealed worlds: worlds that came in a finding file. They read only host files that came with them.
 //!
 //! The file [`SEAL_FILE`] seals a world. It is beside the folder of the world file and not in it, because a compose
 //! file may put the whole folder into a guest. In a sealed world, an absolute host path is looked up below the folder
@@ -6,7 +6,7 @@
 //! Everett does not look for kernels, root filesystems or container images.
 //!
 //! While Everett reads a world file, this module lists the file's host paths and variables. A finding file includes
-//! them. The list and the seal are stored per thread, because every reader of a path needs them.
+//! them. The list and the seal are stored per thread, so that functions that read a path need no parameter for them.
 //!
 //! Not here: the finding file itself (`everett-finding-file`), and use of the sealed images (`everett-session`).
 
@@ -36,7 +36,7 @@ const LIST_MAX: usize = 256;
 /// Number of hexadecimal digits in a BLAKE3.
 const DIGITS: usize = 64;
 
-/// Data of a sealed world besides its files.
+/// Content of a seal: the data of a sealed world besides its files.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Seal {
@@ -79,7 +79,7 @@ pub struct SealedContainer {
     pub nodes: Vec<String>,
     /// Configuration of the image, in JSON.
     pub config: Blob,
-    /// Tables of the root filesystem's SquashFS.
+    /// Tables of the root filesystem's SquashFS: names, owners and locations of its files.
     pub tables: Blob,
     /// Archives of the layers, the lowest layer first.
     pub layers: Vec<Blob>,

@@ -10,8 +10,8 @@
 //! and its note.
 //!
 //! This process may be unable to write to a cache, because the cache belongs to another user or its filesystem is
-//! mounted read-only. Everett then writes no notes, and takes no gate if the cache has none. `everett cache prune`,
-//! when the cache's owner runs it, then does not see that this process uses items, and may remove them.
+//! mounted read-only. Everett then writes no notes, and takes no gate if the cache has none. If the cache's owner runs
+//! `everett cache prune` meanwhile, the command does not see that this process uses items, and may remove them.
 
 use super::{Cache, Error, persist};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
