@@ -104,7 +104,7 @@ fn merged(place: Place, key: &str, base: &Rc<Node>, own: &Rc<Node>) -> Result<Rc
             for (name, value) in of_base {
                 match of_own.iter().find(|(other, _)| other.name == name.name) {
                     None => entries.push((name.clone(), Rc::clone(value))),
-                    // Extensions are not merged but replaced.
+                    // Extensions, i.e. keys that start with `x-`, are not merged but replaced.
                     Some((other, own)) if name.name.starts_with("x-") => {
                         entries.push((other.clone(), Rc::clone(own)));
                     }
