@@ -5,12 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use crate::decode::cache::Cache;
 use crate::translate::Hot;
 
-/// Sizes of the CPU's caches, and flags that turn recordings on. They change a guest's speed, never its results.
+/// Sizes of the CPU's caches, and flags that turn the recording and the counting of branches on. They change a guest's
+/// speed, never its results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheConfig {
     /// Entries of the software TLB for each privilege mode. A power of two, at least two.
     pub tlb_entries: usize,
-    /// Entries of the block cache. A power of two.
+    /// Entries of the cache of decoded blocks. A power of two.
     pub block_entries: usize,
     /// Number of interpreted executions after which the CPU translates a block to host code. `None` turns translation
     /// off.
@@ -21,8 +22,8 @@ pub struct CacheConfig {
     pub branches: bool,
 }
 
-/// Default of [`CacheConfig::translate_after`]. A block that runs this often saves more time than its translation
-/// costs.
+/// Default of [`CacheConfig::translate_after`]. A block that has run this often usually runs so often again that its
+/// translation saves more time than it costs.
 const TRANSLATE_AFTER: u32 = 50;
 
 impl Default for CacheConfig {
@@ -38,7 +39,7 @@ impl Default for CacheConfig {
 }
 
 /// Handle to decoded and translated code. CPUs with clones of one handle share the code and take turns: while one CPU
-/// runs, it holds the lock. Guests cannot observe the sharing.
+/// runs, it holds a lock on the code. Guests cannot observe the sharing.
 #[derive(Debug, Clone)]
 pub struct Code {
     caches: CacheConfig,

@@ -1,7 +1,7 @@
-//! CPUID of the model `v2` (SDM vol. 2A, CPUID).
+//! Results of the CPUID instruction on `v2`, the CPU that guests see (SDM vol. 2A, CPUID).
 //!
-//! The signature is that of a Westmere, so that kernels take the same paths as on plain x86-64-v2 hardware. The model
-//! differs from a Westmere in these points:
+//! The signature is that of an Intel Westmere, so that kernels take the same paths as on plain x86-64-v2 hardware. The
+//! model differs from a Westmere in these points:
 //!
 //! - Leaves 15h and 16h give the frequencies of the TSC, the APIC timer and the core. Guests then need no calibration.
 //! - The TSC is invariant, and the APIC timer always runs (ARAT).

@@ -1,4 +1,5 @@
-//! Recording of branch edges in guest code, for coverage of binaries without instrumentation.
+//! Records which instruction follows each branch of guest code (branch edges), for coverage of binaries without
+//! instrumentation.
 //!
 //! An edge is a pair: a near branch (Jcc, JMP, CALL, RET, LOOP, JRCXZ), taken or not, and the instruction fetched next.
 //! Each of the two is identified by the contents of its page and its offset in the page. An edge of a program is
@@ -46,7 +47,8 @@ impl Core {
             self.note_edge(block);
         }
     }
-    /// Records the edge from the pending branch to location `to`. The linear address of its page is in [`slot::PAGE`].
+    /// Records the edge from the pending branch to location `to`. [`slot::PAGE`] has the linear address of the page of
+    /// `to`.
     pub(crate) fn note_edge(&mut self, to: u64) {
         let from = std::mem::take(&mut self.regs[slot::FROM as usize]);
         let address = self.regs[slot::PAGE as usize] | to & OFFSET;

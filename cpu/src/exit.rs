@@ -1,4 +1,5 @@
-//! Reasons why a run of a CPU, or of an engine that wraps a CPU, ends.
+//! Reasons why a run of a CPU ends, or of an engine (code around a CPU, or around the host's processor, that runs a
+//! guest).
 
 use crate::mem::mmio::Request;
 
@@ -23,8 +24,8 @@ pub enum Exit {
     Watchpoint,
     /// The guest used a feature that the CPU does not model. The string names it.
     Unsupported(&'static str),
-    /// The guest ran too long without an event that the clock mode counts. Only engines return this reason; a
-    /// [`Cpu`](crate::Cpu) never does.
+    /// The guest executed too many instructions without an event by which its clock advances, such as a device access.
+    /// Only engines return this reason; a [`Cpu`](crate::Cpu) never does.
     NoProgress,
     /// The CPU's own code panicked, which is a defect of Everett ([`Cpu::failure`](crate::Cpu::failure)), or the host
     /// failed, in an engine that uses the host's processor. The CPU executes nothing more.

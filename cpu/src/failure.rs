@@ -1,9 +1,9 @@
 //! Containment of panics in the CPU's own code. A panic is a defect of Everett; it ends the run, not the process.
 //!
-//! Translated code calls handlers, and a panic cannot unwind through translated code. The threads that run a CPU also
-//! run other machines. Every function that translated code calls therefore catches panics itself
-//! ([`crate::translate`]). All other panics are caught where a run begins. After a panic the CPU executes nothing more,
-//! because its state may be inconsistent.
+//! Translated code calls handlers, and a panic cannot unwind through translated code. A panic must not end the thread
+//! either, because the thread also runs other machines. Every function that translated code calls therefore catches
+//! panics itself ([`crate::translate`]). All other panics are caught where a run begins. After a panic the CPU executes
+//! nothing more, because its state may be inconsistent.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};

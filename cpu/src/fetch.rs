@@ -1,4 +1,4 @@
-//! The lookup of the block at RIP, and what the run loop does when a block ends early.
+//! The lookup of the block of instructions at RIP, and what the run loop does when a block ends early.
 
 use crate::core::Core;
 use crate::decode::cache::{Cache, Extent, Guess};
@@ -18,7 +18,7 @@ pub(crate) enum Ended {
     Exit(Exit),
 }
 
-/// Returns the slot of the block at RIP. Decodes the block if it is not cached.
+/// Returns the slot, in the block cache, of the block at RIP. Decodes the block if it is not cached.
 #[inline(always)]
 pub(crate) fn find(cache: &mut Cache, core: &mut Core, extent: Extent) -> Result<usize, Stop> {
     let rip = core.rip;
@@ -32,7 +32,7 @@ pub(crate) fn find(cache: &mut Cache, core: &mut Core, extent: Extent) -> Result
     }
 }
 
-/// Returns the slot of the block at RIP if the guess is that block.
+/// Returns the slot of the block at RIP if the guess (the block that the CPU expected next) is that block.
 #[inline(always)]
 pub(crate) fn guessed(cache: &Cache, core: &Core, guess: Guess) -> Option<usize> {
     cache.guessed(&core.mem, guess, core.mem.exec_gpa(core.rip)?)
@@ -105,8 +105,8 @@ pub(crate) fn stopped(core: &mut Core, op: &Op, stop: Stop) -> Ended {
             Ended::Check
         }
         Stop::Exit => match core.mem.mmio.pending {
-            // If the instruction was executed alone, `step` restores the interrupt shadow and RF for the second
-            // execution.
+            // The CPU executes the instruction again once it has the answer. If the instruction was executed alone,
+            // `step` restores the interrupt shadow and RF for that.
             Some(request) => Ended::Exit(Exit::Device(request)),
             None => Ended::Check,
         },

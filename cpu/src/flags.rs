@@ -1,4 +1,4 @@
-//! Arithmetic flags in lazy form.
+//! Arithmetic flags in lazy form, i.e. computed only when something reads them.
 //!
 //! Most flags are never read. An arithmetic instruction therefore leaves three words. One or two host instructions
 //! compute any flag from these words, independent of the operation and its width:

@@ -34,11 +34,11 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// Creates a CPU with its own code caches, in the default state, that runs on `ram`.
+    /// Creates a CPU in the default state that runs on `ram` and has its own code caches.
     pub fn new(ram: Ram, caches: CacheConfig) -> Cpu {
         Cpu::sharing(ram, &Code::new(caches))
     }
-    /// Creates a CPU that shares the caches of `code` with other CPUs, in the default state, that runs on `ram`.
+    /// Creates a CPU in the default state that runs on `ram` and shares the caches of `code` with other CPUs.
     pub fn sharing(ram: Ram, code: &Code) -> Cpu {
         let mut core = Core::new(Mem::new(ram, code.caches().tlb_entries));
         core.edges = code.caches().edges.then(|| Box::new(Edges::new()));
@@ -125,9 +125,9 @@ impl Cpu {
     pub fn take_dirty_pages(&mut self) -> Vec<u64> {
         self.core.mem.take_dirty()
     }
-    /// Tells the CPU that a restore replaced the contents of these pages. The CPU keeps its decoded code: blocks of a
-    /// replaced page are found again if the page gets the same bytes back. Clears the list of written pages that
-    /// [`Cpu::take_dirty_pages`] returns.
+    /// Tells the CPU that the restore of a moment replaced the contents of these pages. The CPU keeps its decoded code:
+    /// blocks of a replaced page are found again if the page gets the same bytes back. Clears the list of written pages
+    /// that [`Cpu::take_dirty_pages`] returns.
     ///
     /// # Panics
     /// Panics if a page number lies outside RAM.

@@ -70,7 +70,7 @@ pub struct Msrs {
     pub misc_enable: u64,
     /// IA32_TSC_AUX.
     pub tsc_aux: u64,
-    /// Difference between the TSC that the guest reads and the TSC without guest writes.
+    /// Difference between the TSC that the guest reads and the TSC that it would read if it had never written the TSC.
     pub tsc_offset: u64,
     /// IA32_MTRR_DEF_TYPE.
     pub mtrr_def_type: u64,
@@ -174,7 +174,8 @@ pub enum Unsupported {
     ApicMoved,
     /// The guest fetched instructions from an address that is not RAM.
     FetchOutsideRam,
-    /// The delivery of an exception or interrupt needs the IDT, a descriptor table, the TSS or a stack outside RAM.
+    /// The delivery of an exception or interrupt accesses the IDT, a descriptor table, the TSS or a stack that lies
+    /// outside RAM.
     DeliveryOutsideRam,
     /// A handler faulted repeatedly before its first instruction retired.
     EndlessExceptions,

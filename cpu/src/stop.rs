@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
     /// The instruction retired. Before the next instruction, the run loop must check interrupts and limits, and
-    /// translate RIP again.
+    /// translate the address in RIP again.
     Leave,
     /// The instruction raised an exception ([`crate::mem::Mem::fault`]). It has not retired and has changed nothing.
     Fault,

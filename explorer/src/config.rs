@@ -32,7 +32,8 @@ pub struct ExploreConfig {
     /// Share of branches after which the checks run, in ppm. The checks always run after branches that reach the
     /// horizon. If the share is absent, [`ExploreConfig::set_absent`] chooses it from the exploration's length.
     pub checks: Option<Ppm>,
-    /// True if swarm testing is on: each subtree enables each kind of fault with a probability of one half.
+    /// True if swarm testing is on: for each subtree, i.e. for all branches that descend from one branch at the root
+    /// moment, each kind of fault is enabled with a probability of one half.
     pub swarm: bool,
     /// Strategy that chooses where branches start.
     pub strategy: StrategyKind,
@@ -43,11 +44,12 @@ pub struct ExploreConfig {
     pub in_flight: Option<u32>,
     /// Maximum size of the part of a branch's log that coverage reads.
     pub log: Size,
-    /// Names of built-in properties that Everett does not judge.
+    /// Names of built-in properties whose violations do not count as findings.
     pub ignore: Vec<String>,
-    /// Groups of interchangeable nodes.
+    /// Groups of interchangeable nodes: if two nodes of a group swap their roles, coverage counts the state as the
+    /// same.
     pub interchangeable: Vec<Vec<String>>,
-    /// Definition of the world's abstract state.
+    /// Definition of the world's abstract state, i.e. of the summary of logs and faults whose changes coverage counts.
     pub state: AbstractionConfig,
 }
 

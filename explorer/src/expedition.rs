@@ -4,7 +4,8 @@
 //! time.
 //!
 //! **Invariant.** The result depends only on the exploration's inputs and on the number of merged branches. [`Watch`]
-//! decides only that number. Branches that an earlier, killed process recorded are merged as if they had just been run.
+//! influences only this number, by ending the exploration. Branches that an earlier, killed process recorded in the run
+//! directory are merged as if they had just been run.
 
 use std::collections::BTreeSet;
 use std::num::NonZero;
@@ -17,7 +18,7 @@ use crate::run::{EndReason, Hit, Journal, MergeInput, Merged, Record, RecordProb
 use crate::search::strategy::Strategy;
 use crate::search::{Choice, ForkPoint, Next, Path, PathError, Search, Tree};
 
-/// Maximum number of recorded results that are merged before [`Watch::at`] is called again.
+/// Maximum number of results from the run directory that are merged before [`Watch::at`] is called again.
 const RECORDED_AT_ONCE: usize = 1 << 10;
 
 /// Branch to run.
@@ -40,8 +41,8 @@ pub trait Workers {
     /// Adds a branch to the end of the queue.
     fn ask(&mut self, job: Job);
 
-    /// Returns the choice number and the record of a finished branch. If no branch is finished and `wait` is true,
-    /// waits for a bounded time.
+    /// Returns the choice number and the record (the stored result) of a finished branch. If no branch is finished and
+    /// `wait` is true, waits for a bounded time. Returns `None` if no branch is finished then.
     ///
     /// # Errors
     /// Returns an error if a branch cannot be run.
@@ -51,9 +52,10 @@ pub trait Workers {
     fn call_off(&mut self);
 }
 
-/// Observer of an exploration, which may also end it. By default it ignores everything.
+/// Observer of an exploration, which may also end it. The default methods do nothing.
 pub trait Watch {
-    /// Called for each new finding. The record comes without its coverage delta, trail and marks.
+    /// Called for each new finding. The record, i.e. the branch's result, comes without the fields `delta`, `trail` and
+    /// `marks`.
     fn found(&mut self, _: &Record, _: &Hit) {}
     /// Called for each branch with a result, in the order in which results arrive. `dictionary` has the branch's
     /// points.
@@ -72,7 +74,7 @@ pub trait Watch {
 pub struct SearchProgress {
     /// Number of branches with results.
     pub branches: u64,
-    /// Number of branches that this process ran. The results of all other branches came from the journal.
+    /// Number of branches that this process ran. The results of all other branches came from the run directory.
     pub run: u64,
     /// Total length of all branches, in nanoseconds of vtime.
     pub vtime_ns: u64,
@@ -143,7 +145,7 @@ pub enum ExpeditionError<E> {
     Path(#[from] PathError),
 }
 
-/// Runs an exploration. With a journal, uses recorded results instead of running their branches again.
+/// Runs an exploration. With a journal, i.e. a run directory, branches that it has a result for are not run again.
 ///
 /// # Errors
 /// Returns an error if a branch cannot be run, if a record or path is invalid, or if the run directory cannot be read
@@ -208,14 +210,14 @@ struct Leader<'l, S, W> {
     progress: SearchProgress,
 }
 
-/// Reason why [`Leader::hand_out`] returned.
+/// Reason why [`Leader::hand_out`] stopped choosing branches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Handed {
     /// No more branches will be chosen.
     All,
-    /// No branch can be handed out until another result arrives.
+    /// The queue is full, or the next choice depends on a result that has not arrived.
     Enough,
-    /// The limit of recorded results was reached. More branches can be chosen now.
+    /// [`RECORDED_AT_ONCE`] recorded results were merged. More branches can be chosen now.
     Some,
 }
 
@@ -251,8 +253,8 @@ impl<S: Strategy, W: Workers> Leader<'_, S, W> {
         }
     }
 
-    /// Chooses branches and hands them out, until the queue is full or [`RECORDED_AT_ONCE`] recorded results are
-    /// merged.
+    /// Chooses branches and hands those without a recorded result to the workers. The enum `Handed` lists the reasons
+    /// to stop.
     fn hand_out(&mut self) -> Result<Handed, ExpeditionError<W::Error>> {
         let mut recorded = 0;
         while self.workers.waiting() < self.waiting {
@@ -327,7 +329,8 @@ impl<S: Strategy, W: Workers> Leader<'_, S, W> {
     }
 }
 
-/// Returns the number and path of each branch between the root moment and `place`, root first.
+/// Returns the number and path of each branch from the root moment to `place`, oldest first. The list is empty if
+/// `place` is the root moment.
 fn way(tree: &Tree, place: ForkPoint) -> Result<Vec<(u64, Path)>, PathError> {
     let mut way = Vec::new();
     let mut place = place;

@@ -1,7 +1,8 @@
-//! Fates: the fault plan of the timeline at a path, and the end of the path's last branch.
+//! Computes from a path which faults are injected into its timeline, and where its last branch ends. Both together are
+//! the path's fate.
 //!
-//! A fate is a function of the world's fault and exploration tables, the seed and the path. Within an exploration, the
-//! path alone is therefore enough to run a branch again.
+//! A fate is a function of the tables `[faults]` and `[explore]` of the world file, the seed and the path. Within an
+//! exploration, the path alone is therefore enough to run a branch again.
 //!
 //! **Invariant.** Up to a fork, a child's plan equals its parent's, event by event.
 
@@ -43,7 +44,8 @@ pub struct BranchEnd {
 }
 
 impl Fates<'_> {
-    /// Returns the fault plan of the timeline at a path. The plan is valid up to the timeline's next fork.
+    /// Returns the fault plan of the timeline that the path leads to. The timeline follows the plan until it is forked
+    /// again.
     #[must_use]
     pub fn plan(&self, path: &Path) -> Plan {
         let mut lineage = Lineage::new(self.seed);

@@ -2,9 +2,10 @@
 //! file can set other values.
 //!
 //! With K branches in flight, Everett chooses the first K before any result is known, so they all begin at the root
-//! moment. A short exploration with a large K would therefore consist of a single layer of branches. K grows with the
-//! square root of the number of branches, so a longer exploration has more layers and wider layers. In a short
-//! exploration few branches reach the horizon, so Everett checks a larger share of all branches.
+//! moment. If a short exploration had a large K, nearly all of its branches would begin there, and few would extend
+//! others. K grows with the square root of the number of branches. A longer exploration therefore has both deeper and
+//! wider trees. In a short exploration few branches reach the horizon, after which checks always run, so Everett checks
+//! a larger share of all branches.
 //!
 //! **Invariant.** The defaults depend only on the length that the operator asked for. They do not depend on the number
 //! of cores, on measured host time or on results. If two explorations differ only in length and have the same defaults,
@@ -35,8 +36,8 @@ pub struct LengthDefaults {
     pub checks: Ppm,
 }
 
-/// Table of defaults: minimum number of branches, and the defaults from that number on. Rows are in descending order. K
-/// is at most the square root of the number of branches, but at least 8.
+/// Table of defaults. Each row has a minimum number of branches and the defaults from that number on. Rows are in
+/// descending order. K is at most the square root of the minimum, but at least 8.
 const DEFAULTS: [(u64, LengthDefaults); 4] = [
     (4096, LengthDefaults { in_flight: 64, checks: PPM / 8 }),
     (1024, LengthDefaults { in_flight: 32, checks: PPM / 4 }),
@@ -91,7 +92,8 @@ mod tests {
         );
     }
 
-    /// The defaults exist to give an exploration several layers of K branches.
+    /// The defaults exist so that an exploration has several layers of K branches, each of which extends the layer
+    /// before.
     #[test]
     fn explorations_of_64_branches_or_more_have_8_layers() {
         for branches in [64, 150, 256, 1_000, 1_024, 5_000, 1_000_000] {

@@ -1,8 +1,9 @@
 //! Delta debugging: reduces a set of items that reproduces a finding to a smaller set that still reproduces the finding
 //! (Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002).
 //!
-//! The caller runs the sets of a round, in parallel or one after the other. It reports the first set, in the round's
-//! order, that reproduces the finding. The result therefore does not depend on how many sets run in parallel.
+//! The reduction goes in rounds. In each round, the caller gets sets of items and tries them, in parallel or one after
+//! the other. It reports the first set, in the round's order, that reproduces the finding. The result therefore does
+//! not depend on how many sets are tried in parallel.
 //!
 //! **Invariants.** The kept items reproduce the finding. At the end, removing any single item loses the finding.
 
@@ -46,7 +47,7 @@ impl Shrink {
         let without =
             |part: &Vec<usize>| self.kept.iter().copied().filter(|item| !part.contains(item)).collect();
         let others: Vec<Vec<usize>> = parts.iter().map(without).collect();
-        // With two parts, each part is the other's complement.
+        // With two parts, each part is the other's complement, so the complements would be the same sets again.
         let others = if parts.len() > 2 { others } else { Vec::new() };
         parts.into_iter().chain(others).filter(|set| !self.tried.contains(set)).collect()
     }

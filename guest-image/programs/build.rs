@@ -1,4 +1,4 @@
-//! Build script of the guests' programs that `src/lib.rs` includes.
+//! Build script: builds the programs for guests whose bytes `src/lib.rs` includes.
 
 #[path = "../nested.rs"]
 mod nested;

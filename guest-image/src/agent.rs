@@ -1,4 +1,4 @@
-//! The agent's binary.
+//! Binary of the agent, the program through which Everett controls a guest.
 
 /// The guest's PID 1: a static x86-64 ELF that the build script builds from `guest-image/agent`.
 pub const AGENT: &[u8] = include_bytes!(env!("EVERETT_AGENT"));

@@ -1,8 +1,9 @@
-//! Configuration of packages: the requests that the agent of a machine with an unpacked root carries out.
+//! Makes the requests with which a machine configures the packages of an unpacked root filesystem. The agent, Everett's
+//! program in the guest, carries them out.
 //!
-//! A guest runs `dpkg --configure --pending`. The guest starts no services (policy-rc.d), has a fixed clock and no
-//! network. At the end the agent packs all changes onto a second disk. This crate has no machines: its caller provides
-//! one that implements [`Configure`].
+//! The agent runs `dpkg --configure --pending` in the guest. The guest starts no services (policy-rc.d), has a fixed
+//! clock and no network. At the end the agent packs all changes onto a second disk. This crate cannot run machines: its
+//! caller provides a machine that implements [`Configure`].
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -81,7 +82,8 @@ pub trait Configure {
     fn configure(&mut self, job: &Job, line: &mut dyn FnMut(&str)) -> Result<Configured, Error>;
 }
 
-/// A machine that refuses every job, for images that need no configuration (a root from a folder, a tar, or none).
+/// A machine that refuses every job, for images without packages to configure: their root filesystem comes from a
+/// folder or a tar archive, or they have none.
 #[derive(Debug, Default)]
 pub struct NoMachine;
 
@@ -103,7 +105,8 @@ pub(crate) struct Files {
 }
 
 /// Returns the job that configures these packages. The clock starts at `time_s` seconds since 1970. If `is_base` is
-/// true, the packages are the base of a root; otherwise they are installed on a configured base.
+/// true, the packages are the base, i.e. the packages of every root. Otherwise they are installed on a base that is
+/// already configured.
 pub(crate) fn job(files: Files, packages: &[Package], is_base: bool, time_s: u64) -> Job {
     let step = |what: &str, op: Operation| Step { what: what.to_owned(), op };
     let mut steps = vec![
@@ -111,7 +114,8 @@ pub(crate) fn job(files: Files, packages: &[Package], is_base: bool, time_s: u64
         step("set the machine up", Operation::Join(Box::new(join(time_s)))),
     ];
     let has_script = |package: &&Package| package.file("preinst").is_some();
-    // Packages of the base pre-depend on each other. Their scripts work before any package is configured.
+    // Packages of the base pre-depend on each other. Their scripts work before any package is configured, so all
+    // scripts run in one stage.
     let stages = match is_base {
         true => vec![Stage { preinst: packages.iter().filter(has_script).collect(), configure: Vec::new() }],
         false => stages(packages),
@@ -152,7 +156,8 @@ fn mount() -> Mount {
     }
 }
 
-/// Seed of the machine's random numbers, the same for every image: maintainer scripts write random values to files.
+/// Seed of the machine's random numbers. Maintainer scripts write random values to files, so all images have the same
+/// seed.
 const ENTROPY: [u8; 32] = *b"everett: packages are configured";
 
 fn join(time_s: u64) -> Join {

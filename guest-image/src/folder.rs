@@ -22,14 +22,15 @@ pub struct Error {
     pub source: io::Error,
 }
 
-/// Prefixes of the extended attributes that the tree gets. All other attributes are ignored.
+/// Prefixes of the extended attributes that are copied. All other attributes are ignored.
 const KEPT: [&[u8]; 2] = [b"user.", b"security.capability"];
 
 /// Maximum length of a file's list of attribute names, and of one attribute's value, in bytes: the kernel's bound
 /// (xattr(7)).
 const XATTR_BYTES_MAX: usize = 64 << 10;
 
-/// Reads all files of a folder into a tree, except sockets. Contents are not copied: the tree refers to the files.
+/// Reads all files of a folder into a tree, i.e. a filesystem in memory, except sockets. Contents are not copied: the
+/// tree refers to the files.
 ///
 /// # Errors
 /// Returns an error if a file cannot be read or the tree refuses it.
@@ -64,8 +65,8 @@ impl Reader<'_> {
         path.strip_prefix(self.root).unwrap_or(path).as_os_str().as_bytes().to_vec()
     }
 
-    /// Counts the memory of a path and its attributes against the tree's bound. Link targets are not counted: they are
-    /// few, and the kernel bounds their length.
+    /// Counts the memory of a path and its attributes against the tree's bound. Link targets are not counted: a folder
+    /// usually has few links, and the kernel bounds the length of each.
     fn charge(&mut self, inside: &[u8], attributes: &Attributes) -> Result<(), tree::Error> {
         self.tree.charge(inside, inside.len() + attributes.xattrs_bytes())
     }

@@ -1,4 +1,5 @@
-//! The initramfs, an archive with the agent as `/init` and the modules that the agent loads.
+//! Makes the initramfs, an archive with the agent (Everett's program in the guest) as `/init`, and with the modules
+//! that the agent loads.
 //!
 //! The archive is a cpio archive in the "newc" format (Linux,
 //! Documentation/driver-api/early-userspace/buffer-format.rst). The archive is not compressed, because the kernel would

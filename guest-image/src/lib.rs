@@ -16,9 +16,10 @@
 //! - [`folder`], [`archive`] and [`squashfs`]: a root filesystem is read from a folder or an archive, and written as a
 //!   SquashFS.
 //! - [`tree`]: a root filesystem in memory.
-//! - [`shim`], [`init`], [`sdk`]: paths and options in guests of the programs that `everett-guest-programs` includes.
+//! - [`shim`], [`init`], [`sdk`]: the paths at which guests find the programs of `everett-guest-programs`, and the
+//!   programs' options.
 //! - [`ext4`]: empty filesystems for data disks.
-//! - [`cache`]: files keyed by everything from which they were made.
+//! - [`cache`]: the cache of downloaded and built files.
 //! - [`compression`], [`progress`], [`space`]: helpers for the other modules.
 //!
 //! **Invariants.** Equal inputs make equal bytes. Files are written in the order of their names. No modification time

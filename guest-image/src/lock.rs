@@ -16,10 +16,10 @@ use crate::cache;
 /// Version of the file format. A lock of another version is refused.
 const VERSION: u32 = 1;
 
-/// Maximum number of container images in a lock: one for each node.
+/// Maximum number of container images in a lock. A world needs at most 64, one for each machine.
 const IMAGES_MAX: usize = 1_000;
 
-/// Maximum length of a lock, in bytes. A package takes 250 bytes, and Debian has fewer than 100,000 packages.
+/// Maximum length of a lock, in bytes. A package takes about 250 bytes, so a lock has room for 67,000 packages.
 const LOCK_BYTES_MAX: u64 = 16 << 20;
 
 const HEADER: &str = "# The exact packages of this world's image. Written by `everett image build`; keep it with the world.\n\
@@ -103,7 +103,7 @@ impl Locked {
     }
 }
 
-/// The packages of an image.
+/// Content of a lock: the packages of an image, and the world's container images.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lock {

@@ -1,4 +1,4 @@
-//! The ELF programs in a root filesystem written by [`crate::squashfs`], with their contents.
+//! Reads the ELF programs of a root filesystem that [`crate::squashfs`] has written.
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,4 @@
-//! Progress reports of a build.
+//! Progress reports while an image is built.
 
 /// A stage of a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

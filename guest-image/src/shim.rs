@@ -4,7 +4,7 @@
 /// Path at which Everett puts the shim into a guest. The path is on a filesystem that is new at each boot.
 pub const SHIM_PATH: &str = "/run/everett/shim";
 
-/// Path at which the disk of a machine's volumes is mounted. The shim mounts each volume from there.
+/// Path at which the disk with a machine's volumes is mounted. The shim mounts each volume from there.
 pub const VOLUMES_PATH: &str = "/run/everett/volumes";
 
 /// Option that makes the shim a DNS server for the names in the machine's `/etc/hosts`.

@@ -1,4 +1,4 @@
-//! Test of a lock whose path has no folder. It is a process of its own, because it changes the current folder.
+//! Test of a lock whose path has no folder. The test is a program of its own, because it changes the current folder.
 
 use std::path::Path;
 

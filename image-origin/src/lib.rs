@@ -3,7 +3,8 @@
 //! World files name an [`ImageOrigin`] (`world-file/src/container.rs` reads its text), and images are made from it
 //! (`guest-image/src/oci/`).
 //!
-//! **Invariant.** The name that [`ImageOrigin`] displays is stored in `world.lock` and in the seals of finding files.
+//! **Invariant.** The name that [`ImageOrigin`] displays does not change, because `world.lock` and finding files store
+//! it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

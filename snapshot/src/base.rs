@@ -1,4 +1,4 @@
-//! Bases of images: immutable initial content. All images that build on a base share it.
+//! Bases: immutable initial contents of images of guest memory or disks. All images that build on a base share it.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ impl Base {
             Base::File(file) => file.pages(),
         }
     }
-    /// Returns the digest by which files refer to the base. [`Base::Zero`] has none.
+    /// Returns the digest by which moment files refer to the base. [`Base::Zero`] has none.
     pub fn digest(&self) -> Option<BaseDigest> {
         match self {
             Base::Zero => None,

@@ -1,5 +1,5 @@
-//! Pages and images of guest memory and disks as persistent maps, a store of moments with a memory budget, and files
-//! for both.
+//! Pages and images of guest memory and disks as persistent maps (versions that share all unchanged parts), a store of
+//! moments with a memory budget, and files for both.
 //!
 //! Each module uses only modules above it:
 //! - [`page`]: immutable 4 KiB pages; a [`Pool`] stores each content once

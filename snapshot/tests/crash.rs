@@ -1,7 +1,7 @@
 //! Tests of killed writers and full disks: files exist completely or not at all, and stored data is never lost.
 //!
-//! The failing writer is this program as a child process. The test has no harness, so `main` can choose between the
-//! roles of test and child.
+//! The failing writer is this program as a child process. The test runs without Rust's test harness, so `main` can
+//! choose between the roles of test and child.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

@@ -19,7 +19,7 @@ pub(super) const ENVIRONMENT_MAX: usize = 256;
 pub(super) const READY_TIMEOUT_NS_DEFAULT: u64 = 60_000_000_000;
 /// Default pause before a restart, in nanoseconds of vtime.
 const RESTART_DELAY_NS_DEFAULT: u64 = 100_000_000;
-/// Unit in which the agent counts time spans, in nanoseconds.
+/// Unit in which the agent, Everett's program in the guest, counts time spans, in nanoseconds.
 const AGENT_MILLISECOND_NS: u64 = 1_000_000;
 /// Maximum time span that the agent counts, in nanoseconds: one day.
 pub(super) const AGENT_SPAN_NS_MAX: u64 = 86_400 * 1_000_000_000;
@@ -81,8 +81,8 @@ pub struct Service {
     /// True for a service that does its work once. Its node is ready when the service has ended with status 0.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_job: bool,
-    /// Parts of the command line that come from the node's container image. `None` if the service has its own command
-    /// line.
+    /// Settings for a command line that comes from the node's container image. `None` if the service has its own
+    /// command line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<ImageProcess>,
 }
@@ -129,7 +129,8 @@ impl Service {
     }
 }
 
-/// Keys of a command. Tables of services and drivers have these and further keys.
+/// Keys of a command. The tables of services and of drivers (commands that put load on a world) have these and further
+/// keys.
 pub(super) const COMMAND_KEYS: [&str; 4] = ["argv", "env", "cwd", "user"];
 
 /// Reads the command in a table that has the keys [`COMMAND_KEYS`].
@@ -178,7 +179,8 @@ fn argument(item: &Item<'_>) -> Result<String, Error> {
     Ok(text.to_owned())
 }
 
-/// Reads a unit name. The output shows it before each line of the unit.
+/// Reads the name of a unit, i.e. of a service, a driver or a check. The output shows the name before each line of the
+/// unit.
 pub(super) fn unit_name(item: &Item<'_>) -> Result<String, Error> {
     let text = item.str()?;
     if !is_unit_name(text) {

@@ -47,8 +47,9 @@ pub struct Composed {
 pub const STOP_GRACE_NS: u64 = 10_000_000_000;
 
 impl Composed {
-    /// True if a supervisor starts the service, because one of its keys needs it. Other services have no supervisor, so
-    /// that worlds without these keys keep their timelines.
+    /// True if a supervisor, a program in the guest, starts the service, because one of the service's keys needs it.
+    /// Other services have no supervisor, so that a world without these keys has the same timelines as before Everett
+    /// supported them.
     #[must_use]
     pub fn is_supervised(&self) -> bool {
         self.init || self.stop_signal.is_some() || self.stop_grace_ns.is_some()

@@ -15,7 +15,7 @@ use super::{confinement, paths, seal};
 
 /// Maximum number of files of an OCI layout that are checked for links out of the compose file's folder.
 const LAYOUT_FILES_MAX: usize = 4_096;
-/// Names of the files beside a Dockerfile that a builder reads.
+/// Names of the files beside a Dockerfile that tell a builder which files to leave out.
 const IGNORE_FILES: [&str; 2] = [".dockerignore", ".containerignore"];
 /// Error of an image in a compose file that is read from outside of the compose file's folder.
 const OUTSIDE: &str = "an image outside of the compose file's folder; name it under [images] of a world file";
@@ -83,7 +83,7 @@ fn unconfined(folder: &Path, text: &str) -> Result<ImageOrigin, String> {
     if path.is_dir() { layout(path, None) } else { archive(path, None) }
 }
 
-/// Returns true if a text without a transport is a path, and false if it is an image's name.
+/// Returns true if a text without a prefix of [`TRANSPORTS`] is a path, and false if it is an image's name.
 fn is_path(folder: &Path, text: &str) -> bool {
     text.starts_with(['/', '.'])
         || ARCHIVES.iter().any(|end| text.ends_with(end))

@@ -75,7 +75,8 @@ impl Filesystem {
         }
     }
 
-    /// Returns the smallest size of a disk that the file system's mkfs accepts, in bytes. An ext4 has a journal.
+    /// Returns the smallest size of a disk with the file system, in bytes. A smaller ext4 would have no journal, and
+    /// mkfs.xfs refuses a smaller disk.
     fn bytes_min(self) -> u64 {
         match self {
             Filesystem::Ext4 => 8 << 20,

@@ -17,16 +17,18 @@ const EXTRA_CMDLINE_BYTES_MAX: usize = 1_024;
 /// Kernel and root filesystem of a world's nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ImageConfig {
-    /// Path of a `vmlinux` or `bzImage`. `None` means the suite's cloud kernel. The image's digest covers the content.
+    /// Path of a `vmlinux` or `bzImage`. `None` means the suite's cloud kernel. The path is not part of the world's
+    /// identity: the image's digest covers the content.
     #[serde(skip)]
     pub kernel: Option<PathBuf>,
     /// Path of the kernel's folder `lib/modules/RELEASE`. `None` if all drivers are built into the kernel.
     #[serde(skip)]
     pub kernel_modules: Option<PathBuf>,
-    /// Address of the package mirror. `None` means the host's own mirrors. The image's digest covers the packages.
+    /// Address of the package mirror. `None` means the variable `EVERETT_MIRROR`, or else the host's own mirrors. The
+    /// address is not part of the world's identity: the image's digest covers the packages.
     #[serde(skip)]
     pub mirror: Option<String>,
-    /// Source of the root filesystem. The image's digest covers the content.
+    /// Source of the root filesystem. It is not part of the world's identity: the image's digest covers the content.
     #[serde(skip)]
     pub root: Root,
     /// Text appended to the kernel's command line.

@@ -120,7 +120,8 @@ impl Clock {
 /// A world as its file describes it. Defaults are filled in, and host paths are resolved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct World {
-    /// Path of the world file, as the user gave it. It is not part of the world's identity.
+    /// Path of the world file, as the user gave it. It is not part of the world's identity, a digest of everything that
+    /// determines the world's timelines, except their seeds and paths.
     #[serde(skip)]
     pub file: PathBuf,
     /// Value of the guests' CLOCK_REALTIME at vtime 0, in seconds since 1970.
@@ -129,14 +130,14 @@ pub struct World {
     pub cpu: CpuModel,
     /// Events of a guest that advance vtime.
     pub clock: Clock,
-    /// Seed of a run for which the command line gives no seed. It is not part of the world's identity, which is always
-    /// stated with a seed.
+    /// Seed of a run for which the command line gives no seed. It is not part of the world's identity.
     #[serde(skip)]
     pub seed: Option<Seed>,
     /// Seed for the boot of the world, until all services are ready.
     pub boot_seed: BootSeed,
-    /// Number of times in a row that a service may end in the same way before the world is ready, while nothing else
-    /// changes. Then the boot fails. 0 means no limit. A world that becomes ready is the same with any limit.
+    /// Number of times in a row that a service may end in the same way before the world is ready. After that, Everett
+    /// gives the boot up as soon as waiting is useless (`docs/guide.md`, "A world that does not come up"). 0 means no
+    /// limit. A world that becomes ready is the same with any limit.
     #[serde(skip)]
     pub start_limit: u32,
     /// Kernel and root filesystem of the nodes.

@@ -28,7 +28,8 @@ pub struct Links {
     pub apart: Vec<(String, String)>,
 }
 
-/// Reads all links. A table without nodes sets the defaults for all other links, including links that have a table.
+/// Reads all links. A table without `from` and `to` sets the defaults of all links. The table of one link can replace
+/// them.
 pub(super) fn read(
     items: Option<Vec<Item<'_>>>,
     nodes: &[Node],

@@ -60,7 +60,7 @@ pub struct Node {
     pub files: Vec<FileEntry>,
     /// Data disks, in the order in which the world file has them.
     pub disks: Vec<DataDisk>,
-    /// Programs that the agent starts as soon as the node is up, in this order.
+    /// Programs that the agent (Everett's program in the guest) starts as soon as the node is up, in this order.
     pub services: Vec<Service>,
     /// Settings that only compose files have. `None` for a node of a world file.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -15,8 +15,8 @@ const PATH_BYTES_MAX: usize = 4095;
 
 /// Returns the host path in `item`. A relative path starts at the world file's folder. It may not contain `..`, and may
 /// not leave the folder through a symbolic link. Therefore a world file from someone else reads only files that came
-/// with it, and files with an absolute path. A path in a compose file may not lead out of the compose file's folder at
-/// all.
+/// with it, and files that it names by an absolute path. A path in a compose file may not lead out of the compose
+/// file's folder at all.
 pub(super) fn host(item: &Item<'_>) -> Result<PathBuf, Error> {
     host_text(item, item.str()?)
 }
@@ -31,14 +31,15 @@ pub(super) fn host_text(item: &Item<'_>, text: &str) -> Result<PathBuf, Error> {
     real.canonicalize().map_err(|e| item.error(format!("{}: {}", folder.join(text).display(), in_words(&e))))
 }
 
-/// Returns the host path of a kernel or root filesystem. A sealed world that contains its images has no file at this
-/// path, so the path is not checked.
+/// Returns the host path of a kernel or root filesystem. If the world comes from a finding file that contains its
+/// images, this host has no file at the path, so the path is not checked.
 pub(super) fn of_image(item: &Item<'_>) -> Result<PathBuf, Error> {
     if seal::has_images() { Ok(PathBuf::from(item.str()?)) } else { seal::unlisted(|| host(item)) }
 }
 
-/// Returns the host path `text`, as seen from `folder`. A relative path may not contain `..`. Its existing part may not
-/// leave `confines`, the folder of the world file, through a symbolic link.
+/// Returns the host path `text`. A relative path starts at `folder`, may not contain `..`, and may not lead to a file
+/// outside of `confines`. In a sealed world, i.e. a world that came in a finding file, absolute paths are looked up
+/// beside the world's folder.
 pub(super) fn within(folder: &Path, confines: &Path, text: &str) -> Result<PathBuf, String> {
     if text.is_empty() || text.len() > PATH_BYTES_MAX || text.contains('\0') {
         return Err(format!("a path has 1 to {PATH_BYTES_MAX} bytes, none of them NUL"));

@@ -1,4 +1,4 @@
-//! `[sdk]`: whether guests get the SDK, and how long Everett waits for the end of a setup.
+//! `[sdk]`: whether guests get the SDK, and how long Everett waits until a program reports that its setup is complete.
 
 use everett_input::units;
 use serde::Serialize;

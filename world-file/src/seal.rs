@@ -1,4 +1,4 @@
-//! Sealed worlds: worlds of finding files, which read no host file outside of their own folder.
+//! Sealed worlds: worlds that came in a finding file. They read only host files that came with them.
 //!
 //! The file [`SEAL_FILE`] seals a world. It is beside the folder of the world file and not in it, because a compose
 //! file may put the whole folder into a guest. In a sealed world, an absolute host path is looked up below the folder
@@ -6,7 +6,7 @@
 //! Everett does not look for kernels, root filesystems or container images.
 //!
 //! While Everett reads a world file, this module lists the file's host paths and variables. A finding file includes
-//! them. The list and the seal are stored per thread, because every reader of a path needs them.
+//! them. The list and the seal are stored per thread, so that functions that read a path need no parameter for them.
 //!
 //! Not here: the finding file itself (`everett-finding-file`), and use of the sealed images (`everett-session`).
 
@@ -36,7 +36,7 @@ const LIST_MAX: usize = 256;
 /// Number of hexadecimal digits in a BLAKE3.
 const DIGITS: usize = 64;
 
-/// Data of a sealed world besides its files.
+/// Content of a seal: the data of a sealed world besides its files.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Seal {
@@ -57,7 +57,7 @@ pub struct Seal {
 pub struct SealedImages {
     /// The kernel, an ELF file.
     pub vmlinux: Blob,
-    /// The initramfs with the agent.
+    /// The initramfs with the agent, Everett's program in the guest.
     pub initramfs: Blob,
     /// The root filesystem. `None` if all nodes have container images.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -79,7 +79,7 @@ pub struct SealedContainer {
     pub nodes: Vec<String>,
     /// Configuration of the image, in JSON.
     pub config: Blob,
-    /// Tables of the root filesystem's SquashFS.
+    /// Tables of the root filesystem's SquashFS: names, owners and locations of its files.
     pub tables: Blob,
     /// Archives of the layers, the lowest layer first.
     pub layers: Vec<Blob>,
@@ -277,7 +277,8 @@ pub(super) fn note(path: &Path, text: &Path) {
         let sealed = if text.is_absolute() {
             below_absolute(text).map(SealedPath::Beside)
         } else {
-            // If a world file names a compose file, the compose file's path has its links resolved.
+            // If a world file names a compose file, the links in the compose file's path are resolved, so `path` may be
+            // below `real` and not below `folder`.
             let below = path.strip_prefix(&reading.folder).or_else(|_| path.strip_prefix(&reading.real));
             let plain = |below: &Path| below.components().filter(|part| *part != Component::CurDir).collect();
             below.ok().map(|below| SealedPath::Folder(plain(below)))
@@ -396,7 +397,7 @@ mod tests {
             inputs.paths.iter().any(|named| named.sealed == SealedPath::Folder("conf".into())),
             "{inputs:?}"
         );
-        // The list has the folder itself. The packer copies its files.
+        // The list has only the folder itself, and `sealed` copies only files, so the test writes the folder's file.
         let (place, _) = sealed(&file, None);
         write(&place.path().join("w/conf/one"), "1");
         // The process's own variables have no effect: this variable has another value here.

@@ -366,7 +366,7 @@ proptest::proptest! {
         }
     }
 
-    /// A replaced range of a valid world passes the syntax check more often than random text.
+    /// Replaces a range of a valid world file, because the result passes the syntax check more often than random text.
     #[test]
     fn any_change_gives_a_world_or_a_one_line_error(
         from in 0..GOOD.len(), length in 0usize..40, text in "[a-z0-9\"= \\[\\]{}.,\\n/-]{0,20}"

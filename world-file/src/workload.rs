@@ -21,8 +21,9 @@ const CHECK_TIMEOUT_NS_DEFAULT: u64 = 60_000_000_000;
 /// other about once a second, and retry once. Two seconds are enough for most of them to notice that faults are over.
 /// An idle world runs through this time almost at once.
 const SETTLE_NS_DEFAULT: u64 = 2_000_000_000;
-/// Maximum time to settle, in nanoseconds of vtime. The last commands of a test template have ten minutes, and this
-/// time is part of them.
+/// Maximum time to settle, in nanoseconds of vtime. The last commands of a test template (programs that drive and check
+/// the system under test) have ten minutes from the end of its other commands. The time to settle is a part of these
+/// ten minutes.
 const SETTLE_NS_MAX: u64 = 120_000_000_000;
 
 /// Workload of a world: drivers, checks and a test template.
@@ -38,7 +39,8 @@ pub struct Workload {
     /// Path in the guests of the folder with a test template.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
-    /// Model that histories must follow. Drivers and checks write the histories. The model does not affect timelines.
+    /// Model that histories must follow. A history is a record of operations and their results, which drivers and
+    /// checks write. The model does not affect timelines.
     #[serde(skip)]
     pub history: Option<Spec>,
 }
@@ -52,7 +54,8 @@ pub struct Driver {
     pub node: String,
     /// Command line with environment, working folder and user.
     pub command: Command,
-    /// True if the agent restarts the driver whenever it ends, until the timeline ends.
+    /// True if Everett starts the driver again whenever it ends with status 0, and after each restart of its node,
+    /// until the workload ends.
     pub repeat: bool,
 }
 

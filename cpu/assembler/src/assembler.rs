@@ -150,8 +150,8 @@ impl Assembler {
             let short = instruction.code().as_short_branch();
             let Some(target) = target.filter(|_| short != instruction.code()) else { continue };
             let address = target.address(&self.labels, &starts)?;
-            // If the target comes after the branch, the short branch brings it some bytes nearer. Like `iced-x86`, this
-            // code ignores that.
+            // If the branch were short, a target after it would be some bytes nearer. Like `iced-x86`, this code
+            // ignores that, so a branch that barely fits stays long.
             let displacement = address.wrapping_sub(starts[at] + SHORT_BRANCH_BYTES) as i64;
             if i8::try_from(displacement).is_ok() {
                 instruction.set_code(short);
@@ -166,7 +166,8 @@ impl Assembler {
         let mut starts = vec![ip];
         let mut end = ip;
         for (instruction, target) in &self.items {
-            // Every address within reach gives the same length.
+            // The length is the same for every target within reach, so the instruction's own address stands for the
+            // target.
             end += encode(instruction, end, target.map(|_| end))?.len() as u64;
             starts.push(end);
         }

@@ -46,7 +46,8 @@ pub(crate) fn choose(
         let Some(instruction) = fill(code, operands, prefixes) else { continue };
         if let Ok(length) = encoder.encode(&instruction, 0) {
             let is_general = !code.op_code().op_kinds().iter().any(is_one_register);
-            // If keys are equal, `min_by_key` below returns the first.
+            // The keys compare the encodings by rules 2 to 4. If keys are equal, `min_by_key` below returns the first
+            // (rule 5).
             fits.push(((is_general, code.op_code().operand_size() == 16, length), instruction));
         }
     }
@@ -66,7 +67,8 @@ pub(crate) fn choose(
     best.map(|(_, instruction)| instruction).ok_or_else(|| fail("no encoding has these operands"))
 }
 
-/// True for operands that only one register can be, and for absolute addresses, which only the accumulator uses.
+/// True for kinds of operand that stand for one register only, and for absolute addresses, which only instructions with
+/// the accumulator have.
 fn is_one_register(kind: &OpCodeOperandKind) -> bool {
     use OpCodeOperandKind::{al, ax, eax, mem_offs, rax};
     matches!(kind, al | ax | eax | rax | mem_offs)

@@ -28,7 +28,8 @@
 //! use the assembler of `iced-x86`, its feature `code_asm`: that has a function for each combination of operands,
 //! nearly 150,000 lines to compile.
 //!
-//! **Invariant.** The bytes are those that `code_asm` would produce, because golden trails of tests depend on them.
+//! **Invariant.** The bytes are those that `code_asm` would produce, because tests compare the trails of such programs
+//! with recorded ones.
 
 mod assembler;
 mod choose;

@@ -1,4 +1,4 @@
-//! The table of recorded branch edges ([`crate::edges`]).
+//! The table of recorded branch edges, i.e. pairs of a branch and the instruction executed after it ([`crate::edges`]).
 
 use crate::zeroed::Zeroed;
 
@@ -60,7 +60,7 @@ pub struct Edge {
 /// The branch edges that one CPU has recorded.
 #[derive(Debug)]
 pub(crate) struct Edges {
-    /// Hash table of edge numbers with linear probing from [`first_slot`]. 0 is an empty entry.
+    /// Hash table of the edges' numbers ([`number`]), with linear probing from [`first_slot`]. 0 is an empty entry.
     table: Zeroed<u64>,
     seen: usize,
     fresh: Vec<Edge>,
@@ -68,9 +68,9 @@ pub(crate) struct Edges {
 
 const _: () = assert!(size_of::<u64>() == 1 << TABLE_SHIFT);
 
-/// Returns the hash by which the table knows an edge. Two edges between the same two pages never have the same hash:
-/// the rotation moves the offsets into different bits. Other edges collide only by chance. `translate::routines::edge`
-/// computes the same hash.
+/// Returns the number (a hash) that stands for an edge in the table. Two edges between the same two pages never have
+/// the same number: the rotation moves the offsets into different bits. Other edges collide only by chance.
+/// `translate::routines::edge` computes the same number.
 pub(crate) fn number(from: u64, to: u64) -> u64 {
     from.rotate_left(u32::from(NUMBER_ROTATION)) ^ to
 }
@@ -101,7 +101,7 @@ impl Edges {
         self.fresh.clear();
     }
     /// Inserts an edge number. Returns true if the number is new and the table has room. Number 0 marks an empty entry,
-    /// so it counts as known. Translated code treats 0 in the same way.
+    /// so an edge with this number is never recorded. Translated code treats 0 in the same way.
     fn insert(&mut self, number: u64) -> bool {
         if number == 0 {
             return false;

@@ -66,7 +66,7 @@ pub(crate) struct Core {
     /// Address of the next instruction. While a block executes, it is the address after the block, or the target of the
     /// branch that ends the block.
     pub rip: u64,
-    /// Arithmetic flags in lazy form.
+    /// Arithmetic flags in lazy form: values from which any flag can be computed.
     pub flags: Flags,
     /// All other bits of RFLAGS.
     pub rflags: u64,
@@ -170,7 +170,7 @@ impl Core {
         self.rflags = (v & known) | 2;
         self.update_mode();
     }
-    /// Selects the TLB mode. The caller of this function has changed CPL, RFLAGS.AC or CR0.AM.
+    /// Selects the TLB's table for the current CPL, RFLAGS.AC and CR0.AM. Must be called after each change of these.
     pub(crate) fn update_mode(&mut self) {
         let ac = self.rflags & bits::AC != 0;
         let mode = match (self.cpl == 3, ac) {
@@ -224,7 +224,7 @@ impl Core {
     pub(crate) fn gp(&mut self) -> Stop {
         self.raise_with(vector::GP, 0)
     }
-    /// Marks the CPU as dead, which ends the run: the guest used a feature that the model lacks.
+    /// Marks the CPU as dead, which ends the run: the guest used a feature that the modelled CPU lacks.
     #[cold]
     pub(crate) fn unsupported(&mut self, what: Unsupported) {
         self.dead = Some(Dead::Unsupported(what));
@@ -235,8 +235,9 @@ impl Core {
         self.raise(vector::UD)
     }
     /// Returns `Err(Stop::Single)` if the block has other instructions, so that the CPU executes this instruction
-    /// alone. Handlers call this if they read memory after a store, or store several values. Otherwise a late store
-    /// could restart the instruction, and the second attempt would read values that the first attempt stored.
+    /// alone. Handlers call this if they read memory after a store, or store several values. Otherwise a store after
+    /// the first could return `Err(Stop::Single)`: the CPU would repeat the instruction, and the second attempt would
+    /// read values that the first attempt stored.
     pub(crate) fn alone(&self) -> Flow {
         if self.mem.single { Ok(()) } else { Err(Stop::Single) }
     }

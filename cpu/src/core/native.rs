@@ -20,12 +20,13 @@ pub(crate) struct Return {
     pub va: u64,
     /// Epoch in which the call was executed. Epoch numbers begin at 1, so a zeroed entry is never valid.
     pub epoch: u64,
-    /// Host address of the translation at the return address, or 0 if none was known at the call.
+    /// Host address of the translation at the return address, or of code that leaves the block while there is no
+    /// translation. 0 if the return address is on another page than the call.
     pub code: u64,
     _unused: u64,
 }
 
-/// Number of calls that the ring holds. A power of two.
+/// Number of calls that the ring of recent calls holds. A power of two.
 pub(crate) const RETURNS: usize = 64;
 
 /// Ring of the most recent calls, by which returns find their target.
@@ -67,7 +68,7 @@ pub(crate) struct Page {
     pub va: u64,
     /// Epoch in which code of the page was executed.
     pub epoch: u64,
-    /// Content number of the page ([`crate::mem::Mem::content`]).
+    /// Content number of the page, which stands for its 4096 bytes ([`crate::mem::Mem::content`]).
     pub number: u64,
     _unused: u64,
 }

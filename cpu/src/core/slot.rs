@@ -16,7 +16,8 @@ pub(crate) const GS: u8 = 19;
 pub(crate) const PAGE_FAR: u8 = 20;
 /// Number of instructions left before the run's limit. Used by translated code only.
 pub(crate) const LEFT: u8 = 24;
-/// Operation and width of the lazy flags. Used by translated code only.
+/// Operation and width of the lazy flags, i.e. of the instruction that last set the arithmetic flags. Used by
+/// translated code only.
 pub(crate) const KIND: u8 = 25;
 /// First operand of the lazy flags. Used by translated code only.
 pub(crate) const X: u8 = 26;
@@ -24,8 +25,8 @@ pub(crate) const X: u8 = 26;
 pub(crate) const Y: u8 = 27;
 /// Host address of the table of page content numbers. Used by translated code only.
 pub(crate) const CONTENTS: u8 = 28;
-/// Host address of the jump table. Translated code rarely reads it, so its slot may lie beyond the reach of a one-byte
-/// displacement. Used by translated code only.
+/// Host address of the jump table, which gives the translation of a block. Translated code rarely reads it, so its slot
+/// may lie beyond the reach of a one-byte displacement. Used by translated code only.
 pub(crate) const JUMPS: u8 = 32;
 /// Host address of the table of recent pages. Used by translated code only.
 pub(crate) const PAGES: u8 = 21;

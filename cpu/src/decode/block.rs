@@ -1,4 +1,4 @@
-//! Decoding of one block: up to control flow, the end of the page, or the maximum number of instructions.
+//! Decoding of one block, i.e. the instructions up to control flow, the end of the page, or the maximum number.
 
 use super::lower::{lower, too_long};
 use crate::exec::system::flag::sti_within;
@@ -10,7 +10,8 @@ pub(crate) const BLOCK_INSTRUCTIONS_MAX: usize = 64;
 /// Maximum length of an instruction in bytes (SDM vol. 2A, 2.3.11).
 pub(crate) const INSTRUCTION_BYTES_MAX: usize = 15;
 
-/// Options of the decoder. The model lacks TZCNT, LZCNT and WBNOINVD, so their encodings decode as BSF, BSR and WBINVD.
+/// Options of the decoder. The modelled CPU lacks TZCNT, LZCNT and WBNOINVD, so their encodings decode as BSF, BSR and
+/// WBINVD.
 pub(crate) const OPTIONS: u32 =
     DecoderOptions::NO_MPFX_0FBC | DecoderOptions::NO_MPFX_0FBD | DecoderOptions::NO_WBNOINVD;
 

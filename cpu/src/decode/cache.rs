@@ -1,11 +1,11 @@
-//! The cache of decoded blocks. Its index is a hash of the content number of a block's page and the offset in that
-//! page. Each slot holds one block. A second slot with the same index holds the *victim*, the block last evicted, and
-//! is searched only after a miss.
+//! The cache of decoded blocks. Its index is a hash of a block's offset in its page and of the page's *content number*
+//! ([`super::contents`]). Each slot holds one block. A second slot with the same index holds the *victim*, the block
+//! last evicted, and is searched only after a miss.
 //!
-//! A page of code keeps its content number ([`super::contents`]) until something writes to the page. A block found by
-//! the content number is therefore exactly the block that decoding would yield. The block survives restores, and serves
-//! all pages with the same bytes, in this memory and in others. After a write to another part of the page, the block is
-//! copied rather than decoded again.
+//! A content number stands for the 4096 bytes of a page of code. The page keeps its number until something writes to
+//! the page. A block found by the content number is therefore exactly the block that decoding would yield. The block
+//! stays valid when RAM is replaced by that of a moment, and serves all pages with the same bytes, in this memory and
+//! in others. After a write to another part of the page, the block is copied rather than decoded again.
 //!
 //! **Invariant.** The CPU executes the operations that it would execute if it decoded each instruction afresh.
 
@@ -39,7 +39,8 @@ const STRADDLES: u64 = 1 << 61;
 /// Mask of the key bits that hold the block's [`place`].
 const PLACE: u64 = STRADDLES - 1;
 
-/// A decoded block. Its operations and bytes are in the cache's arenas.
+/// A decoded block. Its operations and bytes are in the cache's arenas, which hold those of all blocks one after the
+/// other.
 #[derive(Debug, Clone, Copy, Zeroable)]
 pub(crate) struct Block {
     /// [`place`] of the block, with [`STRADDLES`], [`PRESENT`] and, in bit 63, the [`Extent`].
@@ -50,9 +51,11 @@ pub(crate) struct Block {
     pub count: u16,
     /// Length in bytes.
     pub len: u16,
-    /// Slot of the block that last followed this one. The CPU expects that block again, and prefetches it.
+    /// Slot of the block that last followed this one, or at first this block's own slot. The CPU expects that block
+    /// again, and prefetches it.
     next: u32,
-    /// Number of times that the block was interpreted. It stays as it is once the block is translated.
+    /// Number of times that the block was interpreted. It stays as it is once the block is translated. A copy of the
+    /// block starts with half of it.
     pub heat: u32,
     /// Number of the block's translation, or 0.
     pub translated: u32,
@@ -103,8 +106,8 @@ pub(crate) struct Cache {
     decoded: u64,
     flushes: u64,
     contents: Contents,
-    /// For each slot, the locations ([`crate::edges`]) of its block and of its victim. `None` if edges are not
-    /// recorded.
+    /// For each slot, the locations of its block and of its victim, i.e. page digest and offset ([`crate::edges`]).
+    /// `None` if edges are not recorded.
     named: Option<Zeroed<[u64; 2]>>,
 }
 
@@ -195,7 +198,8 @@ impl Cache {
         // Another block may have filled the slot since the guess was made.
         (guess.key == key && self.blocks[guess.index].key == key).then_some(guess.index)
     }
-    /// Returns the place of the block that last followed `b`, or `None` if that slot is empty.
+    /// Returns the place of the block in slot `b.next`, usually the block that last followed `b`. Returns `None` if
+    /// that slot is empty.
     pub(crate) fn successor(&self, b: &Block) -> Option<u64> {
         let next = &self.blocks[b.next as usize & self.mask];
         (next.key != 0).then(|| next.place())
@@ -257,8 +261,8 @@ impl Cache {
             }
             return Ok(slot);
         }
-        // The CPU accesses the next page only if the instruction continues there: the page walk can fault and sets A
-        // bits.
+        // The CPU accesses the next page only if the instruction continues there: the page walk can fault, and sets
+        // accessed bits.
         let straddling = key | STRADDLES;
         // A straddling block at this place has the same slot.
         let old = self.blocks[slot];
@@ -292,7 +296,7 @@ impl Cache {
             return Ok(self.decode_straddling(mem, gpa, straddling, page));
         }
         self.bytes.extend_from_slice(&page_rest[..used]);
-        // A flush above removed blocks from the cache, but not the content number from the page.
+        // Even if the cache was flushed above, the page still has its content number, so `key` is still right.
         self.put(
             mem,
             gpa,

@@ -32,8 +32,8 @@ pub(crate) fn too_long() -> Op {
     Op { run: exec::too_long, ..undefined() }
 }
 
-/// Converts ("lowers") one instruction to an operation. An invalid instruction, or one outside the CPU model, becomes
-/// an operation that raises #UD.
+/// Converts ("lowers") one instruction to an operation. An instruction that is invalid, or that the modelled CPU lacks,
+/// becomes an operation that raises #UD.
 pub(crate) fn lower(i: &Instruction) -> (Op, Kind) {
     let mut op = undefined();
     if i.mnemonic() == Mnemonic::INVALID || !model::has(i) || !lock_allowed(i) {

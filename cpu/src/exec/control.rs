@@ -131,7 +131,7 @@ fn far_conditional<C: Condition>(core: &mut Core, op: &Op) -> Flow {
 }
 
 /// True if the instruction is a near branch with a direct target. With a 16-bit operand size, AMD processors truncate
-/// RIP. Intel processors and this model ignore the prefix.
+/// RIP. Intel processors and this CPU ignore the prefix.
 fn is_near_branch(i: &Instruction) -> bool {
     matches!(i.op0_kind(), OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64)
 }

@@ -75,7 +75,8 @@ impl Core {
         self.mem.attribute_accesses_to(rip);
         let event = Event { vector, error: None, software: false, resume: false };
         if let Some(second) = self.try_deliver(event, rip) {
-            // An interrupt is benign, whatever its vector, so an exception during its delivery replaces it.
+            // An interrupt is of the benign class, whatever its vector, so an exception during its delivery replaces
+            // it.
             self.deliver_fault(second, rip);
         }
     }
@@ -142,7 +143,8 @@ impl Core {
         }
     }
 
-    /// Enters the handler of an event, with `rip` as the return address. If it fails, it has changed no registers.
+    /// Enters the handler of an event, with `rip` as the return address. A delivery that fails has changed no
+    /// registers.
     pub(crate) fn enter(&mut self, event: Event, rip: u64) -> Flow {
         let ext = u32::from(!event.software);
         let offset = u64::from(event.vector) * 16;
@@ -232,7 +234,7 @@ impl Core {
         Ok(())
     }
 
-    /// Returns the TLB mode for pushes on the stack of an inner ring. RFLAGS.AC of ring 3 does not apply to them.
+    /// Returns the access rules for pushes on the stack of an inner ring. RFLAGS.AC of ring 3 does not apply to them.
     pub(crate) fn inner_mode(&self) -> Mode {
         if self.cpl == 3 { Mode::Kernel } else { self.mem.tlb.mode() }
     }

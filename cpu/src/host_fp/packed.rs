@@ -1,4 +1,4 @@
-//! Packed integer arithmetic on values, by the host's SSE2 instructions.
+//! Packed integer arithmetic, as functions that the host's SSE2 instructions compute.
 #![allow(unsafe_code)]
 
 use super::vector::{bits, vector};

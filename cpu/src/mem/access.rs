@@ -26,8 +26,9 @@ impl Mem {
         let mode = self.tlb.mode();
         self.store_slow(va, v, mode)
     }
-    /// Replaces the value at `va` by the first result of `f`, and returns its second result. If the instruction
-    /// restarts, it calls `f` again, so a handler must commit the second result only after success.
+    /// Replaces the value at `va` by the first result of `f`, and returns the second result. If the store fails, the
+    /// CPU may execute the instruction and thus `f` again, so a handler must commit the second result only after
+    /// success.
     #[inline(always)]
     pub(crate) fn update<T: Prim, R>(&mut self, va: u64, f: impl FnOnce(T) -> (T, R)) -> Result<R, Stop> {
         match self.tlb.update(va, f) {
@@ -154,8 +155,8 @@ impl Mem {
         Ok(())
     }
 
-    /// Returns `Err(Stop::Single)` for a store that would drop decoded code or TLB entries. The CPU then executes the
-    /// instruction alone.
+    /// Returns `Err(Stop::Single)` for a store that would drop decoded code or TLB entries, unless the instruction is
+    /// executed alone. The CPU then executes it again, alone.
     fn check_marked(&mut self, gpa: u64, v: u128, size: u64) -> Result<(), Stop> {
         if self.single || !self.ram.contains(gpa, size) {
             return Ok(());

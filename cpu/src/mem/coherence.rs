@@ -1,4 +1,5 @@
-//! Marks on physical pages, and what a store to a marked page drops.
+//! Keeps TLB entries and decoded code true to guest memory. Marks on guest-physical pages say what was derived from a
+//! page, and a store to a marked page drops it.
 //!
 //! x86 permits a CPU to keep stale TLB entries until software invalidates them. Which stale entries survive would
 //! depend on the size of the TLB, so this CPU keeps none. A page walk marks the pages that it uses as page tables. A
@@ -10,7 +11,8 @@
 //!
 //! **Invariant.** A page has the mark `TABLE` if a live TLB entry was derived from the page. It also has the mark if a
 //! page walk through it found code in the current epoch ([`Tlb::epoch`](super::tlb::Tlb::epoch)), even if the TLB entry
-//! is gone. A page with a content number has the mark `CODE`. A page with either mark has no write tag in the TLB.
+//! is gone. A page with a content number has the mark `CODE`. A page with either mark has no write tag in the TLB, so
+//! every store to the page takes the slow path.
 
 use super::{Mem, Ram};
 use crate::zeroed::Zeroed;
@@ -26,7 +28,7 @@ pub(super) const TABLE: u8 = TABLE_BELOW | TABLE_ABOVE;
 /// Mark of a page that was written since [`Mem::take_dirty`] last returned the written pages.
 pub(super) const DIRTY: u8 = 4;
 
-/// `Marks::table_use` of a table that page walks reached at several levels or for several address ranges.
+/// Value of `Marks::table_use` for a table that page walks reached at several levels or for several address ranges.
 const MANY: u64 = u64::MAX;
 /// Level of the root table.
 const ROOT_LEVEL: u32 = 4;
@@ -129,8 +131,8 @@ impl Mem {
         }
         false
     }
-    /// Does the bookkeeping for a write to a page by the CPU or a device. Changes of paging entries are handled
-    /// elsewhere.
+    /// Does the bookkeeping for a write to a page by the CPU or a device. [`Mem::entry_changed`] handles changes of
+    /// paging entries.
     #[inline]
     pub(super) fn note_write(&mut self, gpa: u64) {
         let page = (gpa >> 12) as usize;

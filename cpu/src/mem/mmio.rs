@@ -62,7 +62,7 @@ impl Mmio {
             return Some(v);
         }
         if self.answers.len() >= ANSWERS_MAX {
-            // No instruction makes this many accesses. A bus without a device returns all ones.
+            // No instruction makes this many accesses. The answer is that of a bus without a device: all ones.
             return Some(u64::MAX);
         }
         self.pending = Some(request);

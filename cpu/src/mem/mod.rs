@@ -3,7 +3,8 @@
 //! - [`ram`]: the host mapping that holds guest RAM (raw pointers)
 //! - [`tlb`]: the cache from guest pages to host addresses (raw pointers)
 //! - [`walk`]: 4-level paging, permissions, accessed and dirty bits
-//! - [`coherence`]: marks on physical pages, and the effect of stores to code and page tables
+//! - [`coherence`]: marks on physical pages, which say what the CPU derived from them, and the effect of stores to code
+//!   and page tables
 //! - [`access`]: loads and stores of all widths, with TLB hits and misses, page crossings and MMIO
 //! - [`kind`]: kinds of memory accesses
 //! - [`mmio`]: requests for ports and for addresses that are not RAM, and their answers

@@ -31,8 +31,8 @@ prim!(u8, u16, u32, u64, u128);
 
 /// A handle to a host mapping that holds guest RAM from guest-physical address 0 on.
 ///
-/// Reads copy out of the mapping or compare in place, and no reference into the mapping outlives a call. Stores through
-/// any handle, and stores of translated code by raw address, therefore never change the target of a live reference.
+/// Reads copy out of the mapping or compare in place, and no reference into the mapping outlives a call. A store
+/// through a handle, or by translated code to a raw address, therefore never changes the target of a live reference.
 ///
 /// Handles cannot be copied. [`Ram::another`] makes a second handle, and its caller promises that the two handles take
 /// turns.
@@ -113,8 +113,8 @@ impl Ram {
         // races.
         unsafe { self.base.add(gpa as usize).cast::<T>().read_unaligned() }
     }
-    /// Stores to RAM without updating marks or the TLB. Panics if the address is out of bounds, which is a bug of the
-    /// caller.
+    /// Stores to RAM only. The page's marks, which say what the CPU derived from the page, and the TLB are the caller's
+    /// task. Panics if the address is out of bounds, which is a bug of the caller.
     #[inline(always)]
     pub(super) fn store<T: Prim>(&self, gpa: u64, v: T) {
         assert!(self.contains(gpa, T::SIZE));
@@ -173,7 +173,8 @@ impl Ram {
         // alive.
         unsafe { std::slice::from_raw_parts(self.base.add(gpa as usize), len as usize) }
     }
-    /// Writes to RAM without updating marks or the TLB. The caller reports the write to the CPU, if there is one.
+    /// Writes to RAM. A CPU on this RAM may have decoded code from these bytes or use them as page tables, so the
+    /// caller must report the write to it ([`Cpu::memory_written`](crate::Cpu::memory_written)).
     ///
     /// # Panics
     /// Panics if the range is not all RAM.
@@ -186,8 +187,8 @@ impl Ram {
         // races.
         unsafe { std::ptr::copy(bytes.as_ptr(), self.base.add(gpa as usize), bytes.len()) }
     }
-    /// Copies `len` bytes at `gpa` from `other` to the same address here. `other` may be a handle to the same RAM.
-    /// Updates neither marks nor the TLB.
+    /// Copies `len` bytes at `gpa` from `other` to the same address here. `other` may be a handle to the same RAM. As
+    /// for [`Ram::write`], the caller must report the write to a CPU on this RAM.
     ///
     /// # Panics
     /// Panics if the range is not all RAM in both handles.

@@ -1,7 +1,7 @@
-//! The software TLB: maps a guest page to the host address of its bytes.
+//! The software TLB: a cache that maps a page of guest-virtual memory to the host address of its bytes.
 //!
-//! An entry has one tag for each kind of access, so the comparison that finds the page also checks its permissions.
-//! Each [`Mode`] has its own table. Changes of CPL, RFLAGS.AC and CR0.AM select the mode.
+//! An entry has one tag (the page's address) for each permitted kind of access, so the comparison that finds the page
+//! also checks its permissions. Each [`Mode`] has its own table. Changes of CPL, RFLAGS.AC and CR0.AM select the mode.
 //!
 //! **Invariant.** An entry exists only while the paging entries from which it was derived are unchanged;
 //! `super::coherence` ensures this. Only pages that are marked dirty, and have neither a code nor a page-table mark,
@@ -87,8 +87,9 @@ pub(crate) struct Tlb {
 }
 
 impl Tlb {
-    /// Creates a TLB with `entries` per mode: a power of two, at least two. If there were one entry, an access across
-    /// two pages could match it by the page of its last byte.
+    /// Creates a TLB with `entries` per mode: a power of two, at least two. The lookup takes the entry for the first
+    /// byte's page and compares its tag with the last byte's page. With two entries, an access across two pages
+    /// therefore never matches.
     pub(crate) fn new(entries: usize) -> Tlb {
         assert!(entries.is_power_of_two() && entries > 1);
         let mut tlb = Tlb {

@@ -1,4 +1,5 @@
-//! A decoded instruction, ready to execute: a handler and its operands in 32 bytes. `operand` fills in the operands.
+//! A decoded instruction, ready to execute: its handler (the function that executes it) and its operands, in 32 bytes.
+//! `operand` fills in the operands.
 
 pub(crate) mod operand;
 
@@ -15,8 +16,8 @@ pub(crate) const ADDRESS_32: u8 = 0x80;
 /// Bit of `Op::aux`: the instruction accesses memory through SS, so a non-canonical address raises #SS.
 pub(crate) const STACK_SEGMENT: u16 = 0x8000;
 
-/// Bit of `Op::aux`: the explicit memory operand is accessed through SS. [`Core::operand_stop`] needs to know, because
-/// the instruction may also push or pop.
+/// Bit of `Op::aux`: the explicit memory operand is accessed through SS. [`Core::operand_stop`] reads this bit, because
+/// `STACK_SEGMENT` is also set if the instruction only pushes or pops through SS.
 pub(crate) const STACK_OPERAND: u16 = 0x4000;
 
 /// Bit of `Op::aux`: the instruction is a near branch.
@@ -35,9 +36,9 @@ pub(crate) struct Op {
     pub disp: i32,
     /// Destination register. For 8-bit registers, bit 4 selects AH, CH, DH or BH.
     pub dst: u8,
-    /// Source register, with the same bit 4.
+    /// Source register. For 8-bit registers, bit 4 selects AH, CH, DH or BH.
     pub src: u8,
-    /// Slot of the base register.
+    /// Slot of the base register, i.e. its index in `Core::regs`.
     pub base: u8,
     /// Slot of the index register.
     pub index: u8,

@@ -36,7 +36,7 @@ pub(super) const BELOW: u8 = 2;
 pub(super) const EQUAL: u8 = 4;
 pub(super) const NOT_EQUAL: u8 = 5;
 
-/// A position in the code, which is bound before or after the jumps that lead to it.
+/// A position in the code. It may be set ("bound") before or after the jumps to it are appended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Label(usize);
 

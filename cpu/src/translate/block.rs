@@ -30,7 +30,7 @@ pub(super) struct Translation {
 pub(super) struct Emitted<'e> {
     /// The code. It is valid only at the address [`Places::next`].
     pub code: &'e [u8],
-    /// Exits of the block whose target is known.
+    /// References of the code to other blocks, as jumps or return addresses.
     pub ways: Ways,
 }
 
@@ -113,8 +113,8 @@ impl Emitter<'_> {
     }
 
     /// Emits the start of a block: it subtracts the block's length from the number of instructions left before the
-    /// limit, checks the second page, and records an edge. Returns the label of the code for a block that does not fit
-    /// before the limit.
+    /// limit (the count at which the run stops), checks the second page of a block that has one, and records an edge.
+    /// Returns the label of the code for a block that does not fit before the limit.
     fn begin(&mut self) -> Label {
         let full = self.asm.label();
         let count = self.source.ops.len() as i8;
@@ -137,8 +137,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Emits code that records the edge that led to this block, if edges are on. No guest register is in a pooled host
-    /// register yet.
+    /// Emits code that records the edge that led to this block, if edges are on. No host register of the pool holds a
+    /// guest register yet.
     fn arrive(&mut self) {
         if self.source.expected.named != 0 {
             let nowhere = self.asm.label();

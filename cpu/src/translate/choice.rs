@@ -1,4 +1,5 @@
-//! Decides which instructions of a block are translated, and which of their flags are observed.
+//! Decides which instructions of a block are translated, and which must store their flags because something may read
+//! them.
 
 use iced_x86::{Code, ConditionCode, Instruction, Mnemonic, OpKind, Register, RflagsBits};
 
@@ -117,7 +118,7 @@ fn can_be_plain(i: &Instruction, op: &Op) -> bool {
         Mnemonic::Xchg => !names_second_byte(i) && is_gpr(i, 1) && i.op0_register() != i.op1_register(),
         Mnemonic::Inc | Mnemonic::Dec | Mnemonic::Adc | Mnemonic::Sbb => true,
         Mnemonic::Cmpxchg | Mnemonic::Xadd => is_memory(i, 0),
-        // The next three arms are translated only if nothing observes their flags.
+        // The instructions of the next three match arms are translated only if nothing observes their flags.
         Mnemonic::Imul => i.op_count() >= 2,
         Mnemonic::Shl | Mnemonic::Sal | Mnemonic::Shr | Mnemonic::Sar if !is_immediate(i, 1) => {
             is_gpr(i, 0) && width(i, 0) >= 4

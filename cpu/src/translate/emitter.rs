@@ -23,20 +23,20 @@ pub(super) struct Source<'s> {
     pub ops_start: u32,
     /// Number of the translation.
     pub id: u32,
-    /// Place of the block: content number of its page, and its offset in the page.
+    /// Place of the block: content number of its page (which stands for the page's bytes), and its offset in the page.
     pub place: u64,
-    /// Facts about the surroundings of the block.
+    /// Facts that the translation needs besides the block's own code.
     pub expected: Expected,
 }
 
-/// Facts about the surroundings of a block.
+/// Facts that the translation of a block needs besides the block's own code.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Expected {
     /// Location word of the block if edges are recorded, otherwise 0.
     pub named: u64,
     /// Content number of the next page, if the block is one instruction that continues there.
     pub second: Option<u64>,
-    /// Place of the block that last followed this block, if known.
+    /// Place of the block that probably last followed this block, if known.
     pub next: Option<u64>,
     /// True if the block ends with a conditional branch that must be counted.
     pub counts: bool,
@@ -49,7 +49,7 @@ pub(super) struct Places<'p> {
     pub base: u64,
     /// Address at which this block's code will be placed.
     pub next: u64,
-    /// Addresses of the shared routines.
+    /// Addresses of the routines that all translated blocks share.
     pub routines: Routines,
     /// Addresses of existing translations.
     pub links: &'p Links,
@@ -63,16 +63,16 @@ pub(super) enum InHost {
     All,
 }
 
-/// Exits of a block whose target is known: at most two.
+/// References from a block to other blocks that are known at translation: at most two.
 pub(super) type Ways = [Option<Way>; 2];
 
-/// A jump to another block on the current page.
+/// A reference to another block, as the target of a jump or as a return address.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Way {
     /// Place of the target block.
     pub place: u64,
-    /// If the target has no translation yet: the address of the jump's displacement, and the label that the jump leads
-    /// to until then.
+    /// If the target has no translation yet: the address of the displacement that will refer to it, and the label that
+    /// the displacement refers to until then.
     pub open: Option<(u64, Label)>,
 }
 
@@ -91,12 +91,13 @@ pub(super) struct Emitter<'e> {
     pub in_host: InHost,
     /// Operation and width of the stored lazy flags, if they are known at this point.
     pub known: Option<(Operation, u8)>,
-    /// Exits with a known target, so far.
+    /// References to other blocks so far.
     pub ways: Ways,
 }
 
 impl Emitter<'_> {
-    /// Adds a site after the call of a routine that may leave the block before instruction `n`.
+    /// Adds a site, i.e. a position at which the block can be left, after the call of a routine that may leave the
+    /// block before instruction `n`.
     pub(super) fn site(&mut self, n: usize) {
         let at = (self.asm.here() - self.places.base) as u32;
         self.sites.add(at, self.source.id, n, self.registers);

@@ -1,4 +1,4 @@
-//! The ends of blocks: branches, calls, returns, and the jumps to the next block.
+//! Translates the ends of blocks: branches, calls, returns, and the jumps to the next block.
 
 use iced_x86::{Code, Instruction, Mnemonic, OpKind};
 
@@ -56,8 +56,8 @@ impl Emitter<'_> {
                 self.target(i, op, n);
                 self.asm.copy(R9, R13);
                 if is_memory(i, 0) {
-                    // The return address may overwrite the operand, so the instruction can no longer be left to the
-                    // interpreter after this check.
+                    // The return address may overwrite the operand. Once it is stored, the interpreter can no longer
+                    // execute the instruction, so this check of the target comes first.
                     self.asm.call_to(self.places.routines.executable);
                     self.site(n);
                 }
@@ -138,8 +138,8 @@ impl Emitter<'_> {
         }
     }
     /// Emits the store of a return address below the stack pointer, and sets R14 to the new stack pointer. The guest's
-    /// stack pointer itself stays unchanged. Preserves R9. All registers must be saved. The pooled host registers hold
-    /// no guest registers afterwards.
+    /// stack pointer itself stays unchanged. Preserves R9. All registers must be saved. The host registers of the pool
+    /// hold no guest registers afterwards.
     fn push_return(&mut self, after: i32, n: usize) {
         self.asm.add_to(R14, STACK, -8);
         self.asm.copy(R13, R14);
@@ -150,7 +150,8 @@ impl Emitter<'_> {
         self.code_behind(after);
         self.asm.call_to(self.places.routines.called);
     }
-    /// R12 = address of the translation at a call's return address, or 0 if the return address is on another page.
+    /// R12 = address of the translation at a call's return address, or of code that leaves the block while there is no
+    /// translation. 0 if the return address is on another page.
     fn code_behind(&mut self, after: i32) {
         if !in_page(after) {
             return self.asm.set(R12, 0);
@@ -185,7 +186,8 @@ impl Emitter<'_> {
         }
         self.go_to(None, self.place_at(offset), way);
     }
-    /// Emits a jump to a place on the current page. The jump is conditional if `condition` is given.
+    /// Emits a jump to the block at a place. [`slot::PAGE`] must be the block's page when the jump is executed. The
+    /// jump is conditional if `condition` is given.
     fn go_to(&mut self, condition: Option<u8>, place: u64, way: usize) {
         let open = match (self.code_at(place), condition) {
             (Some(code), Some(condition)) => {
@@ -217,8 +219,8 @@ impl Emitter<'_> {
         // The jump instruction is not part of the routine, so the host predicts each of these jumps separately.
         self.asm.jump_register(R12);
     }
-    /// Emits a jump to an offset from the start of the page, if the offset is on another page. If that page has the
-    /// same contents as at translation, the jump is direct.
+    /// Emits a jump to an offset from the start of the page, if the offset is on another page. If the block that last
+    /// followed this one begins at this offset, the jump to it is direct as long as its page keeps its contents.
     fn far_direct(&mut self, n: Option<usize>, stack: bool, offset: i32, way: usize) {
         self.asm.load(R13, R15, at_slot(slot::PAGE));
         self.asm.add_to(R13, R13, offset);
@@ -239,8 +241,8 @@ impl Emitter<'_> {
         self.asm.call_to(self.places.routines.returns);
         self.asm.jump_register(R12);
     }
-    /// Returns the number of a new site for the jump that instruction `n` makes, or [`NO_SITE`] if `n` is `None`. All
-    /// registers must be saved.
+    /// Returns the number of a new site (a position at which the block can be left) for the jump that instruction `n`
+    /// makes, or [`NO_SITE`] if `n` is `None`. All registers must be saved.
     fn site_of_jump(&mut self, n: Option<usize>) -> u32 {
         n.map_or(NO_SITE, |n| {
             let number = self.sites.next();

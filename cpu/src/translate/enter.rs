@@ -127,8 +127,8 @@ impl Translator {
         let block = self.leaves(core, id);
         Back::Interpret { ops_start: block.ops_start, count: block.count, n, named: block.named }
     }
-    /// Sets the state that the interpreter expects within a block: RIP is the address after the block. The instruction
-    /// count excludes the block's instructions, which translated code subtracted at the start of the block.
+    /// Sets the state that the interpreter expects within a block: RIP is the address after the block, and the
+    /// instruction count excludes the block's instructions.
     fn leaves(&self, core: &mut Core, id: u32) -> &Translated {
         let block = self.get(id);
         core.icount = core.limit - core.regs[slot::LEFT as usize] - u64::from(block.count);

@@ -1,5 +1,5 @@
-//! Flags within a block: which guest flags the host's flags hold, the operands stored for lazy flags, and
-//! recomputation.
+//! Tracks the guest's arithmetic flags within a block: whether they are in the host's flags or stored as operands of
+//! lazy flags, and how code computes them from these.
 
 use iced_x86::{Instruction, Mnemonic};
 

@@ -9,8 +9,9 @@ use crate::exit::Exit;
 use crate::fetch::{Ended, find, not_fetched, stopped};
 use crate::op::Op;
 
-/// `wanted_max` of the translator divided by [`Hot`]'s `after`. Each publication makes all worker threads wait for a
-/// flush of the host's TLBs, so it must be rare.
+/// Ratio of the translator's `wanted_max` to [`Hot`]'s `after`. New code is published, i.e. made executable, after
+/// `wanted_max` lookups of unpublished blocks. Each publication makes all worker threads wait for a flush of the host's
+/// TLBs, so it must be rare.
 const WANTED_FACTOR: u32 = 8;
 
 /// Translated blocks of one code cache. The translator is created with the first hot block, so that a CPU that executes
@@ -33,8 +34,8 @@ impl Hot {
         self.translator.as_ref().map_or(0, Translator::made)
     }
     /// Executes the translation of a block, and the translations that it jumps to. Translates a hot block first.
-    /// Returns the next block, or the reason why the run loop must take over. `None` means that the block must be
-    /// interpreted. The block must fit before the limit.
+    /// Returns the slot of the next block in `cache`, or the reason why the run loop must take over. `None` means that
+    /// the block must be interpreted. The run must not stop within the block.
     #[inline]
     pub(crate) fn execute(
         &mut self,

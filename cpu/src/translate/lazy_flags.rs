@@ -2,8 +2,8 @@
 //! something reads the flags. [`settle`] computes all flags for the interpreter, and [`compute`] emits code that
 //! computes them.
 //!
-//! **Invariant.** Outside of translated code the stored kind is [`NONE`], and [`crate::core::Core::flags`] is up to
-//! date.
+//! **Invariant.** Outside of translated code the stored kind (operation and width) is [`NONE`], and
+//! [`crate::core::Core::flags`] is up to date.
 
 use super::asm::{Alu, Asm, R10, R11, R15};
 use super::frame::slot as at_slot;

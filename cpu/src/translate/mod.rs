@@ -1,4 +1,5 @@
-//! Translation of hot blocks to host code. Translated code has the same effect as the interpreter, but is faster.
+//! Translation of hot blocks, i.e. blocks that are often executed, to host code. Translated code has the same effect as
+//! the interpreter, but is faster.
 //!
 //! Guest and host have the same architecture, so the host executes most instructions re-encoded on other registers.
 //! Memory operands become host addresses, which a lookup in the software TLB yields.
@@ -45,8 +46,8 @@
 //! **Invariants.**
 //! - The interpreter handles every exceptional case: the translation stops before the instruction, with the state
 //!   before the instruction. At most the page walk with which the instruction begins has already happened.
-//! - Counts are exact: the CPU enters a block only if the whole block fits before the limit. If a block is left early,
-//!   only the executed instructions count.
+//! - Counts are exact: the CPU enters a block only if the run does not stop within it. If a block is left early, only
+//!   the executed instructions count.
 //! - The guest cannot observe which blocks are translated, when, or at which address.
 
 mod asm;
@@ -98,16 +99,17 @@ const JUMP_SHIFT: u8 = 4;
 /// Reason why translated code returned: execution continues at RIP. Translated code returns a word that has the reason
 /// in its low byte.
 const NEXT: u8 = 0;
-/// Reason: the target of a block's exit has no linked translation. Bits 8-39 are the offset of the exit's site.
+/// Reason: the next block has no translation to which the jump is linked. Bits 8-39 are the offset of the jump's site,
+/// i.e. of the code after the call of the routine that left ([`sites`]).
 const UNLINKED: u8 = 1;
-/// Reason: the block does not fit before the limit, although its instructions were already subtracted. Bits 8-39 are
-/// the offset of the site.
+/// Reason: the run must stop within the block, whose instructions were already subtracted from the instructions left.
+/// Bits 8-39 are the offset of the site.
 const FULL: u8 = 2;
 /// Reason: the interpreter must execute the rest of a block. Bits 8-39 are the number of the translation, bits 40-47
 /// the first instruction to interpret.
 const INTERPRET: u8 = 3;
 /// Reason: the interpreter must execute a site's instruction and the rest of its block. Bits 8-39 are the offset of the
-/// site, i.e. of the code after the call.
+/// site.
 const MISSED: u8 = 4;
 /// Reason: a jump to another page faults, so the interpreter must execute it. Bits 8-39 are the number of the site. If
 /// that is [`NO_SITE`], execution continues at RIP instead.
@@ -118,7 +120,8 @@ const SECOND: u8 = 6;
 const STOPPED: u8 = 7;
 /// Position of the `Stop` number in the word.
 const STOP_SHIFT: u8 = 48;
-/// Site number for the jump at the end of a block without control flow, which is no guest instruction.
+/// Stands for a site's number in the jump at the end of a block without control flow. This jump is no guest instruction
+/// and has no site.
 const NO_SITE: u32 = u32::MAX;
 
 /// Jump table entry: address of the translation for a place ([`crate::decode::cache::place`]).
@@ -153,7 +156,7 @@ struct Translated {
     named: u64,
     /// True if the block's final branch increments the branch counter.
     counts: bool,
-    /// Offsets, within the page, of the targets of the block's exits, if known.
+    /// Offsets, within their pages, of the blocks to which the block's code refers ([`emitter::Way`]), or 0.
     leads_to: [u16; 2],
 }
 

@@ -32,7 +32,7 @@ impl Emitter<'_> {
         }
     }
     /// Emits the conversion of the linear address in R13 to a host address, for an access of `size` bytes (a power of
-    /// two). If the TLB lookup fails, the interpreter executes instruction `n`.
+    /// two). If neither the TLB nor a page walk yields the host address, the interpreter executes instruction `n`.
     pub(super) fn check(&mut self, size: usize, write: bool, n: usize) {
         self.check_with(Width::of(size), write, n);
     }

@@ -103,9 +103,9 @@ pub(super) struct Routines {
     pub flags: u64,
     /// Makes the host's CF equal the guest's.
     pub carry: u64,
-    /// Leaves with `FULL`: the block does not fit before the limit, although its instructions were already subtracted.
+    /// Leaves with `FULL`: the run stops within the block, although the block's instructions were already subtracted.
     pub full: u64,
-    /// Leaves with `UNLINKED`: the target of this exit has no linked translation.
+    /// Leaves with `UNLINKED`: the next block has no translation to which the jump is linked.
     pub unlinked: u64,
 }
 
@@ -446,14 +446,15 @@ fn far(asm: &mut Asm, mask: usize, stack: bool, leave: u64) {
     asm.jump_to(leave);
 
     asm.bind(unknown);
-    // If the run stops here, the CPU must not fetch the next instruction.
+    // If the run stops here, the CPU must not fetch the next instruction: the page walk could set accessed bits.
     let failed = asm.label();
     asm.alu_memory_imm(Alu::Cmp, R15, slot(LEFT), 0);
     asm.jump_if(EQUAL, failed);
     walk_for_code(asm, again);
     asm.bind(failed);
     asm.add_to(RSP, RSP, 8);
-    // A jump to a canonical address has retired. A jump to another address faults itself.
+    // A jump to a canonical address has retired, so execution continues at RIP. A jump to any other address faults, so
+    // the interpreter must execute it.
     asm.store(R15, RIP, R13);
     let fault = asm.label();
     asm.copy(R10, R13);
@@ -615,7 +616,7 @@ fn carry(asm: &mut Asm, unusual: u64) {
 
 fn unusual_flags(asm: &mut Asm) {
     spill(asm);
-    // Among the pooled host registers, a call preserves all except R9.
+    // Of the host registers in the pool, a call preserves all except R9.
     asm.push(R9);
     asm.add_to(RDI, R15, -MIDDLE);
     asm.set(RAX, read_flags as *const () as u64);

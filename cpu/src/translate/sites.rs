@@ -1,18 +1,18 @@
-//! Sites: positions in translated code at which execution may have to leave it. A site records its block and
+//! Sites: positions in translated code at which the CPU may have to leave translated code. A site records its block and
 //! instruction, and where the guest registers are.
 
 use super::registers::Registers;
 use crate::decode::block::BLOCK_INSTRUCTIONS_MAX;
 
-/// Stands for the instruction number at the site of a block that does not fit before the limit.
+/// Stands for the instruction number at the site that is used if the run stops within the block.
 pub(super) const FULL: usize = BLOCK_INSTRUCTIONS_MAX;
-/// Stand for the instruction numbers at the sites of a block's two exits.
+/// Stand for the instruction numbers at the sites of a block's two jumps to blocks without a translation.
 pub(super) const WAYS: [usize; 2] = [FULL + 1, FULL + 2];
 
 /// Data for leaving translated code at one position.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Site {
-    /// Offset of the code after the call, at which execution would continue.
+    /// Offset of the code after the call of a shared routine. Execution continues there if the routine returns.
     at: u32,
     /// Number of the block's translation.
     pub block: u32,

@@ -1,7 +1,7 @@
 //! Runs of pushes or pops, as at the start and end of functions: one TLB lookup serves the whole run.
 //!
-//! The lookup checks the first and the last byte, so it covers the run if all words are on one page. If the lookup
-//! fails, the interpreter executes the instructions one by one.
+//! The lookup checks the first and the last byte, so it covers the run if all words are on one page. If neither the
+//! lookup nor a page walk yields the host address, the interpreter executes the instructions one by one.
 
 use iced_x86::{Instruction, Mnemonic};
 
@@ -58,8 +58,8 @@ impl Emitter<'_> {
         }
         words
     }
-    /// Emits the conversion of the linear address in R13 to a host address, for `words` words. If the lookup fails, the
-    /// interpreter executes the block from instruction `n` on.
+    /// Emits the conversion of the linear address in R13 to a host address, for `words` words. If neither the TLB nor a
+    /// page walk yields the host address, the interpreter executes the block from instruction `n` on.
     fn check_stack(&mut self, words: usize, write: bool, n: usize) {
         self.asm.call_to(self.places.routines.stack[usize::from(write)][words]);
         self.site(n);

@@ -44,7 +44,8 @@ fn store_to_code(c: &mut Code, rng: &mut Rng, world: &World) {
             }
         }
         _ => {
-            // A store to the unit's own instructions, through another mapping. It may change opcodes, too.
+            // A store to the instructions of this unit (loop or function), through another mapping. It may change
+            // opcodes, too.
             let near = c.here().wrapping_add(rng.below(64)).wrapping_sub(32);
             let at = world.alias(rng, near);
             c.op(1, &[rng.pick(&[0x31, 0x89])], reg, Rm::Abs(at as u32));
@@ -52,8 +53,8 @@ fn store_to_code(c: &mut Code, rng: &mut Rng, world: &World) {
     }
 }
 
-/// Emits a change of the tables that map the window. Often it maps the running page to its twin, i.e. a page with the
-/// same code except for a few bits.
+/// Emits a change of the page tables that map the window (`WINDOW`, the pages on which programs run). Often it maps the
+/// running page to its twin, i.e. a page with the same code except for a few bits.
 fn change_table(c: &mut Code, rng: &mut Rng, world: &World) {
     let own = c.here().wrapping_sub(WINDOW) >> 12;
     let page = match rng.below(4) {
@@ -115,8 +116,8 @@ fn forbid(c: &mut Code, rng: &mut Rng, world: &World) {
     c.raw(&[63]);
     c.set(0, function);
     c.op(4, &[0x8b], 2, Rm::At(0, 0));
-    // The call is in a block of its own. Otherwise the interpreter would also execute the call whenever it executes the
-    // load.
+    // The call is in a block of its own. Otherwise a load that the interpreter must execute would make the interpreter
+    // execute the call, too.
     c.raw(&[0xeb, 0, 0xff, 0xd0]);
 }
 
@@ -173,8 +174,8 @@ fn transfer(c: &mut Code, rng: &mut Rng, world: &World, top: u64) {
             if rng.one_in(2) {
                 // A load from the target, whose page may be readable but not executable.
                 c.op(4, &[0x8b], 2, Rm::At(0, 0));
-                // The call is in a block of its own. Otherwise the interpreter would also execute the call whenever it
-                // executes the load.
+                // The call is in a block of its own. Otherwise a load that the interpreter must execute would make the
+                // interpreter execute the call, too.
                 c.raw(&[0xeb, 0]);
             }
             c.raw(&[0xff, rng.pick(&[0xd0, 0xd0, 0xe0])]);

@@ -1,13 +1,13 @@
-//! Names the running program if the host process dies or hangs.
+//! Prints the seed of the generated guest program that runs when the test process dies or hangs.
 //!
-//! The signal handler writes the program's seed and the way in which it runs ([`crate::machine::Way`]), and ends the
-//! process.
+//! The signal handler writes the seed and the way in which the program runs, e.g. interpreted
+//! ([`crate::machine::Way`]), and ends the process.
 #![allow(unsafe_code)]
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
-/// Time limit for one program in seconds. A program that takes longer counts as hanging.
+/// Time limit for one guest program in seconds. A guest program that takes longer counts as hanging.
 const SECONDS_MAX: u32 = 30;
 
 static SEED: AtomicU64 = AtomicU64::new(0);
@@ -40,7 +40,7 @@ pub(crate) fn runs(way: &'static str) {
     WAY.1.store(way.len(), Ordering::Relaxed);
 }
 
-/// Records that no program runs.
+/// Ends the time limit, because the program has ended.
 pub(crate) fn ends() {
     // SAFETY: `alarm` accesses no memory.
     unsafe { libc::alarm(0) };

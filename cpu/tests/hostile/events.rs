@@ -1,5 +1,5 @@
-//! Stops of a program, and external events at these stops. All ways of running a program have the same stops and
-//! events.
+//! Instruction counts at which the run of a guest program stops, and external events at these stops. They are the same
+//! in all ways of running the program.
 
 use crate::layout::*;
 use crate::program::Program;

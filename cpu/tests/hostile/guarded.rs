@@ -1,4 +1,4 @@
-//! Guest RAM between guard pages and canaries.
+//! Guest RAM between guard pages, which are inaccessible, and canaries, whose bytes must not change.
 //!
 //! An access up to [`GUARD`] bytes outside RAM kills the process. A store that is up to [`CANARY`] bytes further away
 //! changes a canary.

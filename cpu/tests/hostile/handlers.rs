@@ -1,5 +1,5 @@
 //! Handlers of exceptions and interrupts. They run in ring 0, on a page of their own. A handler skips a byte, repairs a
-//! mapping, switches rings, or begins the next unit.
+//! mapping, switches rings, or begins the next unit (a loop of the program).
 
 use crate::code::{Code, Rm};
 use crate::ground::{KERNEL_CS, KERNEL_SS, USER_CS, USER_SS};
@@ -20,7 +20,8 @@ pub(crate) enum Kind {
     Back,
     /// Returns to the other ring.
     Ring,
-    /// Gives the faulting page of the window all rights, and returns.
+    /// Gives the faulting page all rights, and returns. If the page is not in the window (`WINDOW`), and at every
+    /// fourth fault, begins the next unit instead.
     Repair,
     /// Counts single steps, and stops single-stepping at every 32nd step.
     Step,

@@ -27,7 +27,7 @@ pub(crate) const EDGE_PD: u64 = 0x1_1000;
 pub(crate) const EDGE_PT: u64 = 0x1_2000;
 /// First address after the RAM that the kernel maps for itself.
 pub(crate) const KERNEL_END: u64 = 0x1_3000;
-/// Page with the addresses of units, the counter of begun units, and the stack of the units.
+/// Page with the addresses of units (the loops of the program), the counter of begun units, and the stack of the units.
 pub(crate) const FIXED_PAGE: u64 = 0x1_3000;
 /// Pages with code. In half of the programs, the second half of these pages is a copy of the first half with a few
 /// changed bits.

@@ -1,4 +1,4 @@
-//! Runs of a program, each in one of several ways.
+//! Runs a guest program in one of several ways, e.g. interpreted or translated.
 #![allow(unsafe_code)]
 
 use std::sync::OnceLock;
@@ -31,11 +31,11 @@ pub(crate) struct Way {
     pub(crate) flush: bool,
     /// True if the test first runs a part of the program, and restores the initial state.
     pub(crate) restore: bool,
-    /// True if all programs that run in this way share one code cache.
+    /// True if all programs that run in this way and make the same recordings (edges, branches) share one code cache.
     pub(crate) shared: bool,
     /// True if the planted defect is on: stores to page tables leave stale TLB entries.
     pub(crate) stale: bool,
-    /// True if the test sets watchpoints throughout the window.
+    /// True if the test sets watchpoints throughout the window (`WINDOW`).
     pub(crate) watched: bool,
 }
 

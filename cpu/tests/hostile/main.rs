@@ -8,7 +8,7 @@
 //!
 //! - [`layout`]: layout of memory
 //! - [`program`]: a complete program
-//! - [`world`]: the generator's model of the pages and branch targets
+//! - [`world`]: the pages and branch targets to which generated code may refer
 //! - [`units`]: loops and functions, composed of [`pieces`], [`vectors`] and [`attacks`]
 //! - [`code`]: encoder for machine code
 //! - [`handlers`]: exception handlers
@@ -106,8 +106,8 @@ fn difference(a: &Trace, b: &Trace) -> Option<String> {
     }
 }
 
-/// Describes the difference between a way and the interpreter: the first instruction after which they differ, and the
-/// registers before it.
+/// Describes how a run in one way differs from the interpreted run: the first instruction after which they differ, and
+/// the registers before it.
 fn disagreement(p: &Program, memory: &Guarded, way: &Way) -> Option<String> {
     let differ = |n| difference(&run(p, memory, &ORACLE, n), &run(p, memory, way, n));
     let (mut same, mut different) = (0, INSTRUCTIONS_MAX);

@@ -148,7 +148,8 @@ impl Program {
             }
         }
         self.sites = sites.iter().filter_map(|&site| world.code_at(site)).collect();
-        // In half of the programs, the twins are copies of the code with some changed constants.
+        // In half of the programs, the second half of the code pages (the twins) is a copy of the first half with some
+        // changed constants.
         let (first, second) = (CODE as usize, (CODE + TWIN_PAGES * 4096) as usize);
         if rng.one_in(2) {
             self.ram.copy_within(first..second, second);
@@ -160,7 +161,7 @@ impl Program {
             }
         }
     }
-    /// Stores the addresses at which units and handlers continue, and pointers to functions.
+    /// Stores the addresses at which units (the program's loops) and handlers continue, and pointers to functions.
     fn targets(&mut self, rng: &mut Rng, world: &World) {
         for n in 0..TARGETS_COUNT {
             let unit = rng.pick(&world.units);

@@ -1,4 +1,5 @@
-//! Units and functions. A unit is a loop of pieces and attacks. It ends with a jump to another unit.
+//! Generates units and functions. A unit is a loop of ordinary instructions (`pieces`) and `attacks`. It ends with a
+//! jump to another unit.
 
 use crate::attacks::attack;
 use crate::code::{Code, Rm};

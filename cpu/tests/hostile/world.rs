@@ -1,4 +1,4 @@
-//! The model of the guest that the generator uses while it writes code: pages and branch targets.
+//! Pages and branch targets of a guest program, to which the generator refers while it writes code.
 
 use crate::layout::*;
 use crate::rng::Rng;
@@ -6,9 +6,9 @@ use crate::rng::Rng;
 /// Pages, units and functions that code may refer to.
 #[derive(Debug)]
 pub(crate) struct World {
-    /// Initial paging entries of the window's pages: address and rights, or `None`.
+    /// Initial paging entries of the pages from `WINDOW` on: address and rights, or `None`.
     pub(crate) window: Vec<Option<u64>>,
-    /// Linear addresses of units.
+    /// Linear addresses of units, i.e. the loops of the program.
     pub(crate) units: Vec<u64>,
     /// Linear addresses of functions, which end with RET.
     pub(crate) functions: Vec<u64>,
@@ -19,7 +19,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Creates a world. The pages of its window have all kinds of contents and rights.
+    /// Creates a world. The pages from `WINDOW` on have all kinds of contents and rights.
     pub(crate) fn new(rng: &mut Rng, user: bool, vectors: bool) -> World {
         let owner = if user || rng.one_in(2) { USER } else { 0 };
         // Pages of code come in short runs, so that an instruction across the end of a page continues in code.

@@ -18,7 +18,7 @@ fn branches_make_edges_unless_interrupted() {
     });
     g.code(OTHER, |a| a.ret());
     g.state.rflags |= IF;
-    // An interrupt comes at the count at which the jump at 0e has retired, so this jump makes no edge.
+    // The test delivers an interrupt directly after the jump at 0e, so this jump makes no edge.
     g.interrupts.push((10, 0x40));
     let done = check(&g);
     assert_eq!(done.log().iter().map(|record| record.vector).collect::<Vec<_>>(), [0x40, 14]);

@@ -83,8 +83,7 @@ fn run(whose: Whose, way: Way, change: Change) {
     let changes = if whose == Whose::Mixed { ELSEWHERE } else { stays + DISTANCE };
     g.map(changes, BEFORE, P | W | user);
 
-    // Sets accessed bits in advance. Otherwise page walks would set them in one root only, and halves that map the same
-    // pages would differ.
+    // Accessed bits are set in advance, so that page walks do not make equal halves of two roots differ.
     for at in (0..4096).step_by(8).map(|at| PML4 + at) {
         let entry = g.word(at);
         g.put(at, entry | if entry & P != 0 { A } else { 0 });

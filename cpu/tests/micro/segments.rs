@@ -267,7 +267,8 @@ fn a_descriptor_on_a_missing_page_is_a_supervisor_page_fault() {
         a.mov(ds, eax)
     });
     g.state.gdtr.limit = 0xffff;
-    // At the GDT's old address, the page after the GDT is mapped. At its new address ELSEWHERE, that page is unmapped.
+    // The page after the GDT is mapped. GDTR gets the base ELSEWHERE instead, where only the first page of the GDT is
+    // mapped.
     let at = g.entry(GDT + 0x1000, 1);
     let handler_page = g.word(at);
     assert_ne!(handler_page, 0);

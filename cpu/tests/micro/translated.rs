@@ -471,7 +471,8 @@ fn sti_delays_an_interrupt_by_one_instruction() {
     }
 }
 
-/// Calls without a return, returns without a call, and more nested calls than the ring that predicts returns can hold.
+/// Calls without a return, returns without a call, and more nested calls than fit into the ring of recent calls, by
+/// which translated code finds the targets of returns.
 #[test]
 fn returns_go_to_the_address_on_the_stack() {
     const FUNCTION: u64 = DATA + 0x10;

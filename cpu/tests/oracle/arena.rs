@@ -2,7 +2,7 @@
 //!
 //! Two views show the same memory. One view is below 2 GiB, for 32-bit addresses and displacements. The other is far
 //! above, so that an address truncated to 32 bits misses it. Reserved addresses surround each view: a stray access of a
-//! test instruction faults on both sides, and cannot reach the memory of the test process.
+//! test instruction faults on host and guest, and cannot reach the memory of the test process.
 
 /// Linear address of the view that 32-bit addresses reach.
 pub(crate) const LOW: u64 = 0x6b00_0000;
@@ -27,15 +27,15 @@ pub(crate) const CODE_LEN: u64 = 0x3000;
 /// GS base during a test. The FS base belongs to the host thread, so no test uses FS.
 pub(crate) const GS_BASE: u64 = 0x0123_4560;
 
-/// True if an access to `len` bytes at `va` has the same effect on both sides and cannot reach the test process. The
-/// range must be inside a view, in the upper half of the address space, or not canonical.
+/// True if an access to `len` bytes at `va` has the same effect on host and guest and cannot reach the test process.
+/// The range must be inside a view, in the upper half of the address space, or not canonical.
 pub(crate) fn is_safe(va: u64, len: u64) -> bool {
     let inside = |base: u64| va >= base && len <= LEN && va - base <= LEN - len;
     if inside(LOW) || inside(HIGH) {
         return true;
     }
     let last = va.wrapping_add(len.max(1) - 1);
-    // Bits 63 to 56 differ, so the address is canonical neither with 4-level nor with 5-level paging.
+    // Bits 63 to 56 are not all equal, so the address is canonical neither with 4-level nor with 5-level paging.
     let wild = |va: u64| !matches!(va >> 56, 0 | 0xff);
     let upper = |va: u64| va >= 0xffff_8000_0000_0000;
     last >= va && (wild(va) && wild(last) || upper(va) && upper(last))

@@ -1,4 +1,4 @@
-//! Comparison of outcomes on host and guest, and descriptions of cases.
+//! Compares the outcomes of an instruction on host and guest, and describes test cases for messages.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -62,7 +62,7 @@ pub(crate) fn differences(
         flags &= !undefined_flags(i, &operands);
     }
     if host.end == End::Retired {
-        // On the host, TF was set for this instruction, and RF between two iterations.
+        // TF and RF are not compared: on the host, the test set TF for this instruction, and RF between two iterations.
         flags &= !flag::RF;
         if i.mnemonic() != iced_x86::Mnemonic::Popfq && i.mnemonic() != iced_x86::Mnemonic::Popf {
             flags &= !flag::TF;
@@ -93,14 +93,14 @@ pub(crate) fn differences(
     }
     let pending = h.fsw & EXCEPTION_PENDING != 0;
     let was_pending = case.state.fpu.fsw & EXCEPTION_PENDING != 0;
-    // A host that hides the x87 pointers may have lost them. FLDCW can make an exception pending, but does not set the
-    // pointers.
+    // A host that hides the x87 pointers (FXSAVE stores them only while an exception is pending) may have lost them.
+    // FLDCW can make an exception pending, but does not set the pointers.
     let lost = !was_pending && i.mnemonic() == Mnemonic::Fldcw;
     if features.hides_pointers && (!pending || lost) {
         return out;
     }
     check("fop", h.fop.into(), g.fop.into(), whole);
-    // FXRSTOR64 makes the pointers canonical: for linear addresses of 48 bits in the model, and of 57 bits on some
+    // FXRSTOR64 makes the pointers canonical: for linear addresses of 48 bits on the soft CPU, and of 57 bits on some
     // hosts.
     const LINEAR: u128 = (1 << 48) - 1;
     check("fip", h.fip.into(), g.fip.into(), LINEAR);

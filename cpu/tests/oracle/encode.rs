@@ -107,7 +107,7 @@ impl<'a> Draft<'a> {
             self.bytes.push(0x66);
         }
         // A prefix that the instruction may ignore. If the instruction does not ignore it, the bytes decode to another
-        // form, and `encode` drops the draft.
+        // form, and `encode` makes another attempt.
         if self.rng.one_in(32) {
             let ignored = self.rng.pick(&[0x66, 0xf2, 0xf3, 0x66]);
             self.bytes.push(ignored);

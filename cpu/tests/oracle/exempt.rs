@@ -1,4 +1,4 @@
-//! Instructions and state that the oracle does not compare with the host, each with the reason.
+//! Instructions and state that this test (the oracle) does not compare with the host, each with the reason.
 
 use everett_cpu::model;
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction, MemorySize, Mnemonic, OpKind};
@@ -6,16 +6,16 @@ use iced_x86::{Code, Decoder, DecoderOptions, Instruction, MemorySize, Mnemonic,
 use crate::encode::LEN_MAX;
 use crate::state::flag;
 
-/// Options of the decoder. The model lacks TZCNT, LZCNT and WBNOINVD, so the decoder ignores their prefix.
+/// Options of the decoder. The soft CPU lacks TZCNT, LZCNT and WBNOINVD, so the decoder ignores their prefix.
 pub(crate) const DECODER: u32 =
     DecoderOptions::NO_MPFX_0FBC | DecoderOptions::NO_MPFX_0FBD | DecoderOptions::NO_WBNOINVD;
 
 /// What the oracle does with an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// The oracle executes the instruction on both sides.
+    /// The oracle executes the instruction on the host and on the soft CPU (the guest).
     Compare,
-    /// The instruction is outside the model. The guest must raise #UD, and the host does not execute the instruction.
+    /// The soft CPU lacks the instruction. The guest must raise #UD, and the host does not execute the instruction.
     Undefined,
     /// The oracle does not execute the instruction, for this reason.
     Skip(&'static str),

@@ -1,9 +1,9 @@
-//! Forms: the opcodes of the decoder's table that are in the model and that user code can execute.
+//! Forms: the opcodes of the decoder's table that the soft CPU has and that user code can execute.
 
 use crate::exempt::{Verdict, verdict};
 use iced_x86::{Code, EncodingKind, Instruction, Mnemonic};
 
-/// Family of a form. The printed counts and the golden digests are per family.
+/// Family of a form. The printed counts and the recorded ("golden") digests are per family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Family {
     Integer,

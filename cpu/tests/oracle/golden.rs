@@ -1,8 +1,8 @@
 //! Digests of outcomes of the soft CPU, which must be equal on the hosts of all vendors.
 //!
 //! The soft CPU executes some operations with the host's own instructions, such as SSE and x87 arithmetic, and moves in
-//! translated code. If hosts of two vendors differ in these instructions, the oracle does not notice, because it
-//! compares a host with itself. This test compares the outcomes with stored digests instead. It also covers the
+//! translated code. If hosts of two vendors differ in these instructions, the other tests do not notice, because they
+//! compare a host with itself. This test compares the outcomes with stored digests instead. It also covers the
 //! instructions whose results the soft CPU approximates in software.
 
 use std::collections::BTreeMap;
@@ -16,11 +16,11 @@ use crate::guest::Guest;
 use crate::place::{Case, place};
 use crate::rng::Rng;
 
-/// Number of cases for each form.
+/// Number of cases for each instruction form.
 const CASES: u64 = 24;
 const SEED: u64 = 77;
-/// Digest of each family, and of memory at the end. A digest changes if the test draws other cases, or if the soft CPU
-/// gives other results.
+/// Digest of the outcomes of each family of forms, and of memory at the end. A digest changes if the test draws other
+/// cases, or if the soft CPU gives other results.
 const GOLDEN: &[(&str, u64)] = &[
     ("Control", 0xfe43_1161_c38d_3858),
     ("Integer", 0x3a0c_db3d_d855_f0f7),

@@ -1,5 +1,5 @@
-//! The CPU under test in a small machine. User code runs on the arena's pages. The kernel is an IDT whose handlers are
-//! NOPs. The address at which execution stops shows which exception was raised.
+//! The CPU under test in a small machine. User code runs on the pages of the arena (`crate::arena`). The kernel is an
+//! IDT whose handlers are NOPs. The address at which execution stops shows which exception was raised.
 #![allow(unsafe_code)]
 
 use everett_cpu::state::{Segment, TableRegister, seg};

@@ -1,8 +1,8 @@
 //! Comparison of the soft CPU with the host CPU, which is the oracle. The tests use random operands and encodings for
-//! every user-mode form in the model.
+//! every form (opcode with its operand kinds) that the soft CPU has in user mode.
 //!
-//! - [`arena`]: the memory that both sides see at the same addresses
-//! - [`host`], [`guest`]: execution of instructions on each side
+//! - [`arena`]: the memory that both CPUs see at the same addresses
+//! - [`host`], [`guest`]: execution of instructions on each CPU
 //! - [`forms`]: the instruction forms to test
 //! - [`exempt`]: instructions that cannot be compared, with the reasons
 //! - [`encode`], [`raw`]: random instructions and random bytes
@@ -133,7 +133,7 @@ fn every_difference_is_detected() {
     let factory = &mut iced_x86::InstructionInfoFactory::new();
     let case = place::place(encoded, &mut rng, factory).expect("no memory operand");
     let good = state::Outcome { state: case.state.clone(), end: state::End::Retired, retired: 1 };
-    // The features of the model.
+    // The features of the soft CPU.
     let features = host::features::Features {
         v2: true,
         data_pointer_of_exceptions: true,

@@ -2,12 +2,12 @@
 //!
 //! The soft CPU behaves like Intel's processors. Each [`Difference`] is one behaviour in which another vendor's
 //! processors differ. A difference has its own test case, and applies to a host only if the host shows the other
-//! behaviour in that case. A host that behaves like the model is therefore compared in full. On every host, a deviation
-//! that is not in [`TABLE`] is a disagreement.
+//! behaviour in that case. A host that behaves like the soft CPU is therefore compared in full. On every host, a
+//! deviation that is not in [`TABLE`] is a disagreement.
 //!
-//! A difference excuses outcomes, not instructions. If both sides agree in a case to which the difference applies, the
-//! case counts as compared. If they disagree, the difference describes the other outcome that the host may have
-//! ([`Seen::agrees_with`]). All other parts of the outcome must still agree.
+//! A difference excuses outcomes, not instructions. If host and soft CPU agree in a case to which the difference
+//! applies, the case counts as compared. If they disagree, the difference describes the other outcome that the host may
+//! have ([`Seen::agrees_with`]). All other parts of the outcome must still agree.
 //!
 //! Sequences contain no instructions that a difference concerns, because the different state would spread to the
 //! following instructions.
@@ -39,7 +39,7 @@ const RSI: usize = 6;
 const RDI: usize = 7;
 const R8: usize = 8;
 
-/// A behaviour in which another vendor's processors differ from the model.
+/// A behaviour in which another vendor's processors differ from the soft CPU.
 pub(crate) struct Difference {
     /// Name for messages.
     pub(crate) name: &'static str,
@@ -49,8 +49,8 @@ pub(crate) struct Difference {
     pub(crate) bytes: &'static [u8],
     /// Sets registers of the test case. The other registers are those of [`plain`].
     pub(crate) prepare: fn(&mut State),
-    /// True if the host showed the other behaviour in the test case. The last argument is the arena's data after the
-    /// case.
+    /// True if the host showed the other behaviour in the test case. The last argument is the data in the arena
+    /// (`crate::arena`) after the case.
     pub(crate) shown: fn(&Case, &Outcome, &[u8]) -> bool,
     /// True if the difference can affect this instruction.
     pub(crate) concerns: fn(&Encoded) -> bool,
@@ -58,7 +58,7 @@ pub(crate) struct Difference {
     pub(crate) explains: fn(&Seen<'_>) -> bool,
 }
 
-/// The outcomes of a case on both sides.
+/// The outcomes of a case on the host and on the soft CPU (the guest).
 #[derive(Debug, Clone)]
 pub(crate) struct Seen<'a> {
     pub(crate) case: &'a Case,
@@ -74,7 +74,7 @@ impl Seen<'_> {
     fn registers_agree_with(&self, guest: &Outcome) -> bool {
         differences(self.case, 0, self.features, self.host, guest).is_empty()
     }
-    /// True if the host has the outcome `guest`, and memory is equal on both sides.
+    /// True if the host has the outcome `guest`, and its memory equals the guest's.
     fn agrees_with(&self, guest: &Outcome) -> bool {
         self.memory.is_none() && self.registers_agree_with(guest)
     }
@@ -158,7 +158,7 @@ fn operands_of_cmps(i: &Instruction, gpr: &[u64; 16]) -> [u64; 2] {
     let base = if i.segment_prefix() == Register::GS { GS_BASE } else { 0 };
     [rsi.wrapping_add(base), rdi]
 }
-/// True if the host reports the fault of the operand at RSI, and the model the fault of the operand at RDI.
+/// True if the host reports the fault of the operand at RSI, and the soft CPU the fault of the operand at RDI.
 fn first_operand_of_cmps_faults(seen: &Seen<'_>) -> bool {
     let (host, mut guest) = (seen.host, seen.guest.clone());
     let i = &seen.case.encoded.instruction;
@@ -228,8 +228,8 @@ pub(crate) const TABLE: &[Difference] = &[
         },
         explains: |seen| {
             let reads = matches!(seen.host.end, End::Fault { vector: VECTOR_PF | VECTOR_GP | VECTOR_AC, .. });
-            // If even two bytes cannot be read, both sides raise the same page fault. A host that reads four bytes may
-            // raise #AC instead.
+            // If even two bytes cannot be read, host and guest raise the same page fault. A host that reads four bytes
+            // may raise #AC instead.
             let alone = seen.guest.end == End::Retired || faulted(seen.host, VECTOR_AC);
             reads && alone && seen.agrees_with(&seen.nothing_done())
         },

@@ -1,4 +1,5 @@
-//! Test cases: random choice, execution on both sides, comparison.
+//! Draws random test cases, executes them on the host CPU and on the soft CPU (the two sides), and compares the
+//! outcomes.
 
 use crate::arena::{CODE, CODE_LEN, DATA, HIGH, LOW, offset};
 use crate::compare::{
@@ -23,10 +24,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Maximum number of attempts to draw a usable case.
 const DRAWS: usize = 200;
-/// Number of cases in a round. Each round has one case of raw bytes and one sequence. All other cases are forms.
+/// Number of cases in a round. Each round has one case of raw bytes and one sequence. All other cases are random
+/// encodings of an instruction form.
 const ROUND: u64 = 8;
 const VECTOR_UD: u8 = 6;
-/// MXCSR_MASK of the model: the valid bits of MXCSR.
+/// MXCSR_MASK of the soft CPU: the valid bits of MXCSR.
 const MXCSR_MASK: u16 = 0xffff;
 
 /// Result of a case.
@@ -54,7 +56,7 @@ pub(crate) enum Kind {
 /// Description of a case that was executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tested {
-    /// Form of the instruction, or `Code::INVALID` if the bytes are not an instruction of the model.
+    /// Form of the instruction, or `Code::INVALID` if the bytes are not an instruction of the soft CPU.
     pub(crate) code: Code,
     pub(crate) kind: Kind,
     /// True if the instruction faulted on the host.
@@ -102,7 +104,7 @@ impl Oracle {
         (fpu.fop, fpu.fip, fpu.fdp) == (0, 0, 0)
     }
     /// Returns true if the host shows the difference. Panics if the host neither shows the difference nor agrees with
-    /// the model.
+    /// the soft CPU.
     fn shows(&mut self, difference: &Difference) -> bool {
         let case = difference.case();
         self.prepare(&case);
@@ -247,7 +249,7 @@ impl Oracle {
         let mut wrong = vec![];
         let guest = self.guest(case, count);
         let cut = i.is_invalid() && is_cut(case);
-        // True if the host's MXCSR has bits that the model lacks.
+        // True if the host's MXCSR has bits that the soft CPU lacks.
         let more_mxcsr = host.state.fpu.mxcsr & self.features.mxcsr_mask & !u32::from(MXCSR_MASK) != 0;
         let doubtful = cut
             || more_mxcsr
@@ -311,7 +313,7 @@ impl Oracle {
         let listing: String = sequence.instructions.iter().map(listing).collect();
         Result::Differs(tested, format!("{listing}{}  => {}\n", describe(case), wrong.join("\n  => ")))
     }
-    /// Tests an instruction outside the model. The guest must raise #UD at the instruction.
+    /// Tests an instruction that the soft CPU lacks. The guest must raise #UD at the instruction.
     fn undefined(&mut self, case: &Case) -> Result {
         let tested = Tested { code: Code::INVALID, kind: Kind::Raw, faulted: true };
         let end = End::Fault { vector: VECTOR_UD, error: 0, address: 0 };

@@ -1,5 +1,5 @@
-//! Random registers and memory for an instruction. Every access of the instruction is inside the arena, or at an
-//! address that faults in the same way on both sides.
+//! Random registers and memory for an instruction. Every access of the instruction is inside the arena (memory that
+//! host and guest have at the same addresses), or at an address that faults in the same way on host and guest.
 
 use crate::arena::{self, CONST, CONST_LEN, DATA, DATA_LEN, GS_BASE, HIGH, LOW};
 use crate::encode::Encoded;
@@ -21,7 +21,8 @@ pub(crate) struct Case {
 
 /// Maximum number of iterations of a repeated string instruction in a case.
 pub(crate) const ITERATIONS_MAX: u64 = 40;
-/// Maximum number of changes to registers before a draw is dropped, because an access is still not safe.
+/// Maximum number of changes to the registers of a case. If an access is still not safe after them, the case is
+/// dropped.
 const ATTEMPTS: usize = 6;
 
 const RAX: usize = 0;
@@ -270,7 +271,7 @@ fn contents(i: &Instruction, accesses: &[Access], state: &State, rng: &mut Rng) 
     writes
 }
 
-/// Sets memory operands that must have a special content: expected values, images, strings.
+/// Sets memory operands that must have a special content: expected values, FXSAVE and x87 images, strings.
 fn special(i: &Instruction, state: &State, bytes: &mut [u8], rng: &mut Rng) {
     match i.mnemonic() {
         Mnemonic::Cmpxchg | Mnemonic::Cmpxchg8b | Mnemonic::Cmpxchg16b if rng.one_in(2) => {

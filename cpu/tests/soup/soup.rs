@@ -1,5 +1,6 @@
-//! Content of memory. Page tables point anywhere, including at themselves. Some handlers return, and some are random
-//! code. The code is made of typical instructions of kernels and programs, in random order.
+//! Generates the initial memory of a soup, i.e. of a guest with random code. Page tables point anywhere, including at
+//! themselves. Some handlers return, and some are random code. The code is made of typical instructions of kernels and
+//! programs, in random order.
 
 use everett_cpu::CpuState;
 use everett_cpu::state::{Segment, TableRegister};

@@ -71,7 +71,7 @@ fn nothing_is_overwritten() {
     assert_eq!(fs::read_to_string(folder.path().join("world.toml")).unwrap(), "mine");
     std::os::unix::fs::symlink("nowhere", folder.path().join("link.toml")).unwrap();
     assert!(refused(folder.path(), &["init", "memcached", "-o", "link.toml"]).contains("link.toml exists"));
-    assert!(refused(folder.path(), &["init", "memcached", "-o", "world.yaml"]).contains("ends in .toml"));
+    assert!(refused(folder.path(), &["init", "memcached", "-o", "world.yaml"]).contains("must end in .toml"));
     assert!(refused(folder.path(), &["init", "memcached", "-o", "no/world.toml"]).contains("no/world.toml"));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
 }

@@ -1,12 +1,14 @@
 //! Cuts: vtimes at which a timeline can be forked. At most one step lies between two neighbouring cuts. A step is an
-//! observed event, e.g. a message or a line of output.
+//! observed event, e.g. a message or a line of output. Steps at the same vtime count as one.
 
 /// Maximum distance of two cuts, in nanoseconds, unless the timeline would have more than [`CUTS_MAX`] cuts.
 ///
-/// A fork changes a guest's own random numbers only after the guest's agent has reseeded the kernel, which takes part
-/// of a millisecond. A finer grid would therefore not narrow the result.
+/// A fork changes a guest's own random numbers only after Everett's agent in the guest has reseeded the kernel's random
+/// number generator, which takes part of a millisecond. A finer grid would therefore not locate the decisive moment
+/// more exactly.
 pub const GRID_NS: u64 = 1_000_000;
-/// Maximum number of cuts that a regular grid adds to the cuts between steps.
+/// Maximum number of cuts that are placed only to limit the distance of cuts, in addition to one cut between any two
+/// steps.
 pub const CUTS_MAX: u64 = 1_000_000;
 
 /// Cuts of a timeline.

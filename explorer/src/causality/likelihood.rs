@@ -1,13 +1,16 @@
-//! Bayesian evidence of hit counts, for one constant rate of hits and for a rise of the rate.
+//! Bayesian evidence for hypotheses about the likelihood of a finding: that it is the same at two vtimes, or that it
+//! rises.
 //!
-//! The rate is unknown, so the evidence of *k* hits in *n* futures is averaged over all rates. The weight is Jeffreys'
-//! prior, a Beta distribution with parameters 1/2: B(k + 1/2, n - k + 1/2) / B(1/2, 1/2). The evidence does not depend
-//! on the order of results, or on the rule that decided how many futures to run.
+//! A *future* is a rerun from one vtime, and it either shows the finding (a hit) or not. The rate of hits is unknown,
+//! so the evidence of *k* hits in *n* futures is averaged over all rates. The weight of each rate is Jeffreys' prior, a
+//! Beta distribution with parameters 1/2. The evidence is B(k + 1/2, n - k + 1/2) / B(1/2, 1/2), where B is the Beta
+//! function. It does not depend on the order of results, or on the rule that decided how many futures to run.
 
 use super::log2::log2;
 use super::result::Count;
 
-/// Evidence of counts, as base-2 logarithms in fixed point.
+/// Computes the evidence of counts, as base-2 logarithms in fixed point. Keeps tables of sums that grow with the
+/// counts.
 #[derive(Debug, Clone, Default)]
 pub struct Evidence {
     /// Sums of logarithms of odd numbers: entry *n* is the sum over the first *n* odd numbers.
@@ -17,7 +20,7 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// Returns the logarithm of the evidence of `count` for one unknown rate.
+    /// Returns the logarithm of the evidence of `count`, if all its futures have the same unknown rate of hits.
     pub fn of(&mut self, count: Count) -> i64 {
         let Count { futures, shown } = count;
         self.extend(futures);
@@ -27,8 +30,8 @@ impl Evidence {
     }
 
     /// Returns the logarithm of a Bayes factor: the evidence for two different rates, divided by the evidence for one
-    /// common rate. The result is negative if one rate explains both counts better, or if the share of hits does not
-    /// rise.
+    /// common rate. The result is at most 0 if the share of hits does not rise from `before` to `after`. It is negative
+    /// if one common rate explains both counts better.
     pub fn of_rise(&mut self, before: Count, after: Count) -> i64 {
         let apart = self.of(before) + self.of(after) - self.of(before + after);
         if rises(before, after) { apart } else { apart.min(0) }

@@ -1,9 +1,9 @@
 //! Causality of a finding: the step of the finding's timeline at which the finding became likely.
 //!
-//! A *future* is a timeline that follows the finding's timeline up to some vtime, and then draws its own random streams
-//! and faults. The likelihood at a vtime is the share of futures from there that show the finding. Along the timeline
-//! the likelihood rises from the base rate at the root moment to 1 at the finding. It jumps at the step that decided
-//! the finding.
+//! A *future* is a timeline that follows the finding's timeline up to some vtime, and from there on draws its own
+//! random numbers and faults. The likelihood at a vtime is the share of futures from there that show the finding. Along
+//! the timeline the likelihood rises from the base rate at the root moment, where the exploration began, to 1 at the
+//! finding. It jumps at the step (the observed event) that decided the finding.
 //!
 //! - [`likelihood`]: Bayesian evidence of counts, in integer arithmetic
 //! - `log2`: logarithms in integer arithmetic

@@ -17,7 +17,8 @@ pub const CODE_MAX: usize = 40;
 /// Maximum length of a text field, in bytes.
 pub const TEXT_BYTES_MAX: usize = 1_000;
 
-/// Parts of a timeline that each future draws for itself.
+/// Part of a timeline that each future draws for itself. A future is a rerun of the finding's timeline from one vtime
+/// on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Vary {
@@ -201,13 +202,13 @@ pub struct Causality {
     pub timeline: String,
     /// Violated property.
     pub property: String,
-    /// Signature of the finding.
+    /// Signature of the finding, which all violations by the same bug share.
     pub signature: String,
     /// Vtime of the finding, in nanoseconds.
     pub found_ns: u64,
     /// Vtime of the root moment, in nanoseconds.
     pub root_ns: u64,
-    /// Vtime at which the timeline ends, before any checks, in nanoseconds.
+    /// Vtime at which the finding's timeline ends, in nanoseconds. The checks that follow are not part of it.
     pub end_ns: u64,
     /// Parts of a timeline that each future draws for itself.
     pub vary: Vary,

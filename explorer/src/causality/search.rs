@@ -7,11 +7,12 @@
 //! for no jump at all. The other half is uniform over the steps. Each batch starts futures at quantiles of the
 //! posterior, which puts most futures where the jump is likely.
 //!
-//! The finding's own timeline is known to show the finding. It counts as [`ANCHOR`] futures that showed it.
+//! The finding's own timeline is known to show the finding. It counts as the futures in [`ANCHOR`], which all showed
+//! it.
 //!
-//! **Stated error.** A posterior stays valid wherever the search stops. If the search ends with [`CausalityEnd::Named`], the
-//! probability that a single jump lies elsewhere is below [`Limits::error_ppm`], averaged over the prior. Tests compare
-//! this bound with simulations.
+//! **Stated error.** The search may stop at any time without a bias of the posterior. If the search ends with
+//! [`CausalityEnd::Named`], the probability that a single jump lies elsewhere is below [`Limits::error_ppm`], averaged
+//! over the prior. Tests compare this bound with simulations.
 //!
 //! **Invariant.** A batch depends only on the cuts, the limits and the results of earlier batches.
 
@@ -28,16 +29,17 @@ pub const FUTURES_MAX: u64 = 100_000;
 const SURVEY: u64 = 9;
 /// Maximum number of futures from each vtime of the survey.
 const SURVEY_EACH: u64 = 8;
-/// Number of quantiles of the posterior in each later batch.
+/// Number of quantiles of the posterior from which each later batch starts futures.
 const LEVELS: u64 = 8;
 /// Number of futures at each quantile.
 const EACH: usize = 4;
 /// Weight of the finding's own timeline, as a number of futures that showed the finding.
 const ANCHOR: Count = Count { futures: 8, shown: 8 };
-/// Minimum number of futures at each end of a named step.
+/// Minimum number of futures from each of the two cuts around a step before the search may name the step as the
+/// decisive one.
 const ENDS_MIN: u64 = 16;
-/// Minimum number of futures from the root moment before the search may end with [`CausalityEnd::Flat`] because nine tenths of
-/// them show the finding.
+/// Minimum number of futures from the root moment before the search may end with [`CausalityEnd::Flat`] because at
+/// least nine tenths of them show the finding.
 const ROOT_MIN: u64 = 32;
 const PPM: u128 = 1_000_000;
 
@@ -50,7 +52,7 @@ pub struct Limits {
     pub error_ppm: u32,
 }
 
-/// Future to run.
+/// Future to run, i.e. a rerun of the timeline from a cut on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ask {
     /// Index of the cut from which the future starts.
@@ -75,7 +77,7 @@ pub struct JumpInterval {
     pub is_narrowest: bool,
 }
 
-/// Search for the jump of the likelihood.
+/// Search for the interval between two cuts in which the likelihood of the finding jumps.
 #[derive(Debug, Clone)]
 pub struct Search {
     last: usize,
@@ -87,7 +89,8 @@ pub struct Search {
     evidence: Evidence,
 }
 
-/// Interval in which the jump may lie: from a cut with futures to the next cut with futures, or to the finding.
+/// Interval between two neighbouring cuts from which futures were run, or between the last of these cuts and the
+/// finding. `mass` is the posterior probability that the jump lies in the interval, up to a factor that all gaps share.
 #[derive(Debug, Clone, Copy)]
 struct Gap {
     from: usize,
@@ -101,7 +104,7 @@ impl Gap {
     }
 }
 
-/// Posterior: the probability mass of each gap, and of no jump at all.
+/// Posterior: for each gap the probability mass that the jump lies there, and in `none` the mass that there is no jump.
 struct Posterior {
     gaps: Vec<Gap>,
     none: u64,
@@ -149,8 +152,8 @@ impl Search {
         self.asked.clone()
     }
 
-    /// Takes the results of the last batch: for each future, true if it showed the finding. If an interrupt leaves
-    /// fewer results than futures, the caller must end the search.
+    /// Takes the results of the futures that [`Search::batch`] returned last, in the same order: true if the future
+    /// showed the finding. If an interrupt leaves fewer results than futures, the caller must end the search.
     pub fn tell(&mut self, shown: &[bool]) {
         for (ask, &shown) in std::mem::take(&mut self.asked).iter().zip(shown) {
             let count = self.counts.entry(ask.cut).or_default();
@@ -159,7 +162,7 @@ impl Search {
         }
     }
 
-    /// Returns the index and counts of each cut from which futures were run.
+    /// Returns each cut from which futures were run, as the cut's index with its counts.
     pub fn counts(&self) -> impl Iterator<Item = (usize, Count)> {
         self.counts.iter().map(|(cut, count)| (*cut, *count))
     }
@@ -176,7 +179,7 @@ impl Search {
         self.futures
     }
 
-    /// Returns the reason for the end if the search has ended by itself, otherwise `None`.
+    /// Returns the reason for the end if the results or the limit on futures end the search, and `None` if it goes on.
     pub fn over(&mut self) -> Option<CausalityEnd> {
         if self.futures >= self.limits.futures {
             return Some(CausalityEnd::Futures);
@@ -201,8 +204,9 @@ impl Search {
         named.then_some(CausalityEnd::Named)
     }
 
-    /// Returns the smallest interval that contains the jump with the requested probability. Returns `None` if the
-    /// search is not certain enough that a jump exists.
+    /// Returns the interval in which the jump lies with the requested probability. The interval begins as the most
+    /// likely gap and grows by the likelier neighbour. Returns `None` if [`Search::over`] returns
+    /// [`CausalityEnd::Flat`], or if even all gaps together do not have the requested probability.
     pub fn found(&mut self) -> Option<JumpInterval> {
         if self.over() == Some(CausalityEnd::Flat) {
             return None;
@@ -236,7 +240,8 @@ impl Search {
 
     fn first(&self) -> Batch {
         let each = (self.limits.futures / (4 * SURVEY)).clamp(1, SURVEY_EACH);
-        // The first futures start once at each vtime, so a search that ends early has results from all of them.
+        // The order of the batch runs one future at each vtime before any second one, so that a search that ends early
+        // has results from all vtimes.
         (0..each).flat_map(|number| self.survey.iter().map(move |&cut| Ask { cut, number })).collect()
     }
 
@@ -245,8 +250,8 @@ impl Search {
         let total = posterior.jump().max(1);
         let mut planned: BTreeMap<usize, u64> = BTreeMap::new();
         let mut batch = Batch::new();
-        // Run more futures from the root moment if the finding seems likely from there. A few more soon settle the
-        // question.
+        // If at least three quarters of the futures from the root moment show the finding, the search may end as
+        // `CausalityEnd::Flat`. More futures from there settle this soon.
         let root = self.count(0);
         if 4 * root.shown >= 3 * root.futures {
             batch.extend((0..EACH as u64).map(|i| Ask { cut: 0, number: root.futures + i }));

@@ -1,4 +1,5 @@
-//! The phases of a timeline after its workload: waiting for commands, killing them, and running the last commands.
+//! The phases of a timeline after its workload: waiting for running commands, killing them, and running the `finally_`
+//! or `eventually_` commands.
 
 use chacha20::ChaCha20Rng;
 
@@ -9,7 +10,7 @@ use super::state::{Phase, Stopping};
 use super::timeline::{Act, Composer};
 
 impl Composer<'_> {
-    /// Enters the first phase after the workload.
+    /// Enters the phase that follows the workload.
     pub(super) fn end_workload(&mut self) {
         match self.state.ending {
             Stopping::Finally if !self.state.killed => {
@@ -20,8 +21,8 @@ impl Composer<'_> {
         }
     }
 
-    /// Enters the phases of the `eventually_` command if the template has one and a workload ran. Otherwise ends the
-    /// timeline.
+    /// Enters the phase that kills all commands before an `eventually_` command runs, if the template has one and a
+    /// workload ran. Otherwise ends the timeline.
     fn end_without_finally(&mut self) {
         self.state.phase = if self.state.worked && self.template.has(Prefix::Eventually) {
             Phase::Killing { until_ns: self.in_ns(KILL_NS_MAX), told: false }
@@ -34,8 +35,8 @@ impl Composer<'_> {
         self.state.now_ns.saturating_add(ns)
     }
 
-    /// Returns the vtime of the next step, in nanoseconds. Returns `None` before the workload's end, and after the
-    /// composer returned [`Act::Over`].
+    /// Returns the vtime of the next action or change of phase, in nanoseconds. Returns `None` before the workload's
+    /// end, and after the composer returned [`Act::Over`].
     pub(super) fn ending_due(&self) -> Option<u64> {
         let idle = self.state.runs.is_empty();
         let (at_once, until_ns) = match self.state.phase {
@@ -54,7 +55,7 @@ impl Composer<'_> {
         Some(if at_once { self.state.now_ns } else { until_ns })
     }
 
-    /// Performs the step that is due now.
+    /// Performs the action or change of phase that is due now.
     pub(super) fn ending_step(&mut self, rng: &mut ChaCha20Rng) -> Option<Act> {
         let idle = self.state.runs.is_empty();
         let last_ns = self.in_ns(LAST_NS_MAX);
@@ -101,7 +102,7 @@ impl Composer<'_> {
         }
     }
 
-    /// Returns the number of the `finally_` command that runs after `started` other `finally_` commands.
+    /// Returns the number of the next `finally_` command if `started` of them were started, or `None` if all were.
     fn finally(&self, started: usize) -> Option<usize> {
         self.template.with(|prefix| prefix == Prefix::Finally).nth(started)
     }

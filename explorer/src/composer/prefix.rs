@@ -5,7 +5,7 @@ use std::fmt;
 /// Prefix of a test command's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Prefix {
-    /// Exactly one `first_` command runs, before all other commands and without faults.
+    /// If there are `first_` commands, exactly one runs, before all other commands and without faults.
     First,
     /// Runs repeatedly, in parallel with other parallel drivers and with other runs of the same command.
     ParallelDriver,
@@ -15,11 +15,11 @@ pub enum Prefix {
     SingletonDriver,
     /// Runs repeatedly, in parallel with any drivers.
     Anytime,
-    /// Exactly one `eventually_` command runs after the workload, once all other commands were killed. Then the
-    /// timeline ends.
+    /// Exactly one `eventually_` command runs after the workload, once all other commands have ended or were killed.
+    /// Then the timeline ends. It runs only if `finally_` commands do not.
     Eventually,
-    /// All `finally_` commands run after the workload, one after the other, if all other commands ended by themselves.
-    /// Then the timeline ends.
+    /// All `finally_` commands run after the workload, one after the other, if all commands before them ended by
+    /// themselves. Then the timeline ends.
     Finally,
     /// A file that commands use, and not a command.
     Helper,

@@ -9,8 +9,8 @@ use super::timeline::Composer;
 use crate::plan::draw::numbers::below;
 
 impl Composer<'_> {
-    /// Returns the vtime at which the composer next draws or starts a command, in nanoseconds, before the workload's
-    /// end.
+    /// Returns the vtime at which the composer next draws a command at random or starts the drawn command, in
+    /// nanoseconds. Returns `None` after the workload's end, and if no command can start before the next report.
     pub(super) fn start_due(&self) -> Option<u64> {
         match self.state.phase {
             Phase::First { started: false } => self.has_node(Prefix::First).next().map(|_| self.state.now_ns),
@@ -19,7 +19,7 @@ impl Composer<'_> {
         }
     }
 
-    /// Draws or starts the command that is due now.
+    /// Draws a command, or starts the command that was drawn, if this is due now.
     pub(super) fn start_step(&mut self, rng: &mut ChaCha20Rng) -> Option<Start> {
         if let Phase::First { started } = &mut self.state.phase {
             *started = true;
@@ -47,7 +47,8 @@ impl Composer<'_> {
         self.start(command, rng)
     }
 
-    /// Returns the vtime at which a track next draws or starts a command, in nanoseconds.
+    /// Returns the vtime at which a track (the drivers or the `anytime_` commands) next draws or starts a command, in
+    /// nanoseconds. Returns `None` if it has no command that can be drawn or started.
     fn track_due(&self, track: Track) -> Option<u64> {
         match self.state.next(track) {
             None => self.candidates(track).next().map(|_| self.state.now_ns),
@@ -59,8 +60,8 @@ impl Composer<'_> {
         }
     }
 
-    /// Returns the commands of a track that have a node that is up, without the singleton drivers that were already
-    /// started.
+    /// Returns the numbers of the commands of a track for which a node is up. Leaves out the singleton drivers that
+    /// were already started.
     fn candidates(&self, track: Track) -> impl Iterator<Item = usize> {
         let commands = self.template.with(move |prefix| track.has(prefix));
         commands.filter(|command| !self.state.spent.contains(command) && self.is_up(*command))
@@ -94,7 +95,7 @@ impl Composer<'_> {
         room && self.is_up(command)
     }
 
-    /// Returns the commands with this prefix that have a node that is up.
+    /// Returns the numbers of the commands with this prefix for which a node is up.
     pub(super) fn has_node(&self, prefix: Prefix) -> impl Iterator<Item = usize> {
         self.template.with(move |other| other == prefix).filter(|command| self.is_up(*command))
     }
@@ -106,7 +107,7 @@ impl Composer<'_> {
             .is_some_and(|command| command.nodes().iter().any(|node| !self.state.down.contains(node)))
     }
 
-    /// Starts a command on one of its nodes that are up, drawn at random.
+    /// Starts a command on one of its nodes that are up, drawn at random. Returns `None` if none of them is up.
     pub(super) fn start(&mut self, number: usize, rng: &mut ChaCha20Rng) -> Option<Start> {
         let command = self.template.command(number)?;
         let nodes: Vec<u16> = command.nodes().difference(&self.state.down).copied().collect();

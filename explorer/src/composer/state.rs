@@ -1,4 +1,4 @@
-//! The composer's state on a timeline, as plain data without the template.
+//! What the composer stores in a moment: the running commands, the next commands and the phase of a timeline.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::prefix::Prefix;
 use super::template::Template;
 
-/// Run of a command, either running or about to be started.
+/// One run of a command on a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Start {
@@ -19,7 +19,7 @@ pub struct Start {
     pub node: u16,
 }
 
-/// Planned end of a timeline.
+/// Commands that run between the end of the workload and the end of the timeline, as drawn beforehand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Stopping {
     /// All `finally_` commands run, after the running commands have ended.
@@ -30,8 +30,9 @@ pub enum Stopping {
     Nothing,
 }
 
-/// Phase of a timeline. `until_ns` is the latest vtime at which the phase ends, in nanoseconds. `told` is true if the
-/// composer has already returned the phase's action to the caller.
+/// Phase of a timeline; the [module](super) lists the phases. `until_ns` is the latest vtime at which the phase ends,
+/// in nanoseconds. `told` is true if the caller has already been told to kill all commands (`Killing`), or that the
+/// timeline is over (`Over`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Phase {
     First { started: bool },
@@ -43,7 +44,7 @@ pub(super) enum Phase {
     Over { told: bool },
 }
 
-/// Independent sequence of starts: one for drivers, one for `anytime_` commands.
+/// Sequence of commands whose starts are drawn independently of the other track.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Track {
     Drivers,
@@ -62,14 +63,15 @@ impl Track {
     }
 }
 
-/// Drawn command that starts next on a track.
+/// Command that was drawn to start next on a track.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Next {
     pub(super) command: usize,
     /// Earliest vtime of the start, in nanoseconds.
     pub(super) at_ns: u64,
-    /// Pause before the start, in nanoseconds. The command pauses again after a wait for other commands or for a node.
+    /// Pause before the start, in nanoseconds. A command that had to wait for other commands or for a node pauses for
+    /// the same time once it can start.
     pub(super) pause_ns: u64,
 }
 
@@ -82,7 +84,7 @@ pub struct ComposerState {
     pub(super) phase: Phase,
     /// Maximum number of parallel drivers that run at a time, drawn for this timeline.
     pub(super) parallel: u8,
-    /// Planned end, drawn for this timeline.
+    /// Commands to run after the workload, as drawn for this timeline.
     pub(super) ending: Stopping,
     pub(super) drivers: Option<Next>,
     pub(super) anytime: Option<Next>,

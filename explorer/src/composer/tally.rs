@@ -22,7 +22,7 @@ pub struct Counts {
     pub failed: u64,
 }
 
-/// Counts for each command of a template, including commands that never started.
+/// Counts of starts and results for each command of a template, including commands that never started.
 ///
 /// A timeline that is stored and continued consists of pieces, and each piece has its own tally. A command may start in
 /// one piece and end in a later one.
@@ -51,7 +51,7 @@ impl Tally {
         }
     }
 
-    /// Subtracts the counts of an earlier point of the same timeline.
+    /// Returns the counts since an earlier point of the same timeline. `earlier` has the counts at that point.
     #[must_use]
     pub fn since(&self, earlier: &Tally) -> Tally {
         let since = |(name, counts): (&String, &Counts)| {

@@ -1,4 +1,4 @@
-//! Test templates: the commands of a folder that one or more nodes have.
+//! Test templates: the test commands that the nodes of a world have in their template folders.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,5 @@
-//! The composer's interface: the caller reports events, asks when to call next, and receives the actions to perform.
+//! The type `Composer`, which decides when the commands of a test template start: the caller reports events, asks when
+//! to call next, and receives the actions to perform.
 
 use chacha20::ChaCha20Rng;
 
@@ -17,15 +18,17 @@ pub enum Act {
     Start(Start),
     /// Kill all running commands, and report the end of each command.
     KillAll,
-    /// The timeline is over. Commands may still run, because no other command follows or because they cannot be killed.
-    /// The caller decides what happens to them.
+    /// The timeline is over. Commands may still run: they are killed only if an `eventually_` command follows, and
+    /// killed commands or the `eventually_` and `finally_` commands may exceed their time. The caller decides what
+    /// happens to them.
     Over,
 }
 
-/// Composer of a timeline. The [module](super) documents its rules.
+/// Decides when the commands of a test template start on one timeline. The [module](super) documents the rules.
 ///
-/// After every report, the caller calls [`due`](Composer::due), and at the returned vtime it calls
-/// [`act`](Composer::act). A vtime that is earlier than the last reported vtime is treated as equal to it.
+/// After every report, e.g. [`ended`](Composer::ended), and after every [`act`](Composer::act), the caller asks
+/// [`due`](Composer::due) for a vtime, and at this vtime it calls [`act`](Composer::act). A vtime that is earlier than
+/// the last reported vtime is treated as equal to it.
 #[derive(Debug)]
 pub struct Composer<'t> {
     pub(super) template: &'t Template,
@@ -58,7 +61,7 @@ impl<'t> Composer<'t> {
         composer
     }
 
-    /// Continues a timeline from a state. The tally starts at 0.
+    /// Continues a timeline from a stored state. The counts of commands start at 0.
     ///
     /// # Errors
     /// Returns an error if no timeline of this template can reach the state.
@@ -69,8 +72,8 @@ impl<'t> Composer<'t> {
         Ok(Composer { template, state, tally: Tally::new(template) })
     }
 
-    /// Draws the maximum number of parallel drivers again. Before the workload's end, also draws the planned end again.
-    /// Otherwise all timelines that continue from one moment would have the same values.
+    /// Draws again how many parallel drivers may run at a time and, unless the workload was stopped, which commands run
+    /// after it. Otherwise all timelines that continue from one moment would have the same values.
     pub fn fork(&mut self, rng: &mut ChaCha20Rng) {
         self.state.parallel = 1 + below(rng, PARALLEL_MAX.into()) as u8;
         if self.is_stopped() {
@@ -85,7 +88,8 @@ impl<'t> Composer<'t> {
         };
     }
 
-    /// Returns the state to store, and the counts of this piece of the timeline.
+    /// Returns the state to store, and the counts of commands since [`begin`](Composer::begin) or
+    /// [`go_on`](Composer::go_on).
     #[must_use]
     pub fn finish(self) -> (ComposerState, Tally) {
         (self.state, self.tally)
@@ -103,7 +107,8 @@ impl<'t> Composer<'t> {
         &self.tally
     }
 
-    /// Returns true if faults may be injected, i.e. in the phase that runs drivers.
+    /// Returns true if faults may be injected, i.e. after the `first_` command, if the template has one, and before the
+    /// workload is stopped.
     #[must_use]
     pub fn faults_allowed(&self) -> bool {
         self.state.phase == Phase::Driving
@@ -185,8 +190,10 @@ impl<'t> Composer<'t> {
         });
     }
 
-    /// Stops the workload: no driver starts after this call. Returns the planned end of the timeline. The actual end
-    /// differs from the plan if commands do not end by themselves.
+    /// Stops the workload: no `first_` command, driver or `anytime_` command starts after this call. Returns which
+    /// commands are to run before the timeline ends. If the running commands do not end by themselves in time, no
+    /// `finally_` command runs. If they do not even end in time after they were killed, no `eventually_` command runs
+    /// either.
     pub fn stop(&mut self, now_ns: u64) -> Stopping {
         self.pass(now_ns);
         if !self.is_stopped() {
@@ -205,7 +212,7 @@ impl<'t> Composer<'t> {
         self.state.now_ns = self.state.now_ns.max(now_ns);
     }
 
-    /// Removes the matching runs. `killed` is true if they did not end by themselves.
+    /// Removes the matching runs. `killed` is true if they were killed or lost with their node.
     fn remove(&mut self, which: impl Fn(&Start) -> bool, killed: bool) {
         self.unblock(|state| {
             let before = state.runs.len();
@@ -220,8 +227,8 @@ impl<'t> Composer<'t> {
         });
     }
 
-    /// Applies a change that may allow a waiting command to start. The command then starts after its pause, and not at
-    /// once. Otherwise a run's end would always be followed by a start at the same vtime.
+    /// Applies a change that may allow a waiting command to start. The command then starts after its pause and not at
+    /// once. Otherwise the start would always have the same vtime as the end of the run that it waited for.
     fn unblock(&mut self, change: impl FnOnce(&mut ComposerState)) {
         let waits = Track::ALL
             .map(|track| self.state.next(track).is_some_and(|next| !self.may_start(track, next.command)));

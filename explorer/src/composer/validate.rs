@@ -13,7 +13,8 @@ use super::template::Template;
 pub struct UnreachableState;
 
 impl ComposerState {
-    /// Returns true if a timeline of this template can be in this state. A state of another template may pass, too.
+    /// Returns true if a timeline of this template can be in this state. The state of another template passes if it is
+    /// also possible for this template.
     #[must_use]
     pub fn is_sound(&self, template: &Template) -> bool {
         self.is_drawn_soundly(template) && self.runs_exist(template) && self.phase_is_sound(template)
@@ -102,7 +103,8 @@ impl ComposerState {
         self.runs.len() == 1 && self.count(template, |other| other == prefix) == 1
     }
 
-    /// Returns true if these commands can have been running when the workload ended.
+    /// Returns true if the running commands can have been running when the workload ended: commands of the workload, or
+    /// one `first_` command.
     fn is_before_last(&self, template: &Template) -> bool {
         self.is_workload(template) || self.is_alone(template, Prefix::First)
     }

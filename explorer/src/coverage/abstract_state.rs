@@ -1,4 +1,5 @@
-//! The tracked state of a whole world: its nodes, the active faults, and variables that rules declare global.
+//! The state of a whole world as coverage tracks it: its nodes, the active faults, and variables that rules declare
+//! global.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +12,7 @@ use super::value::{Ranks, Value};
 use super::world::World;
 use crate::text::{clip, quoted};
 
-/// Tracked state of a world. Its nodes are not yet in canonical order.
+/// State of a world as coverage tracks it. The nodes are in the order of the world.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct WorldState {
     pub(super) nodes: Vec<NodeState>,
@@ -34,8 +35,8 @@ impl WorldState {
         (0u16..).zip(&self.nodes).map(phase).collect()
     }
 
-    /// Returns the state as canonical text. Worlds that differ only in the order of interchangeable nodes have the same
-    /// text.
+    /// Returns the state as canonical text, i.e. as the same text for all states that differ only in the order of
+    /// interchangeable nodes.
     pub(super) fn canonical(&self, world: &World) -> String {
         let ranks = self.ranks();
         let keys: Vec<String> = (0u16..)
@@ -47,7 +48,7 @@ impl WorldState {
         clip(&text, STATE_BYTES_MAX)
     }
 
-    /// Prints the state with each node in the slot that `slots` assigns to it.
+    /// Prints the state. `slots` has the slot of each node, i.e. its place in the text.
     fn write(&self, world: &World, ranks: &Ranks, slots: &[u16]) -> String {
         let slot = |node: u16| slots.get(usize::from(node)).copied().unwrap_or(node);
         let name = |node: u16| symmetry::slot_name(world, slot(node));

@@ -1,4 +1,5 @@
-//! Coverage of a whole exploration.
+//! Coverage of a whole exploration: all points that its branches reached. A point is e.g. a state, or a fault in a
+//! state.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,8 +11,8 @@ use super::numbers::{Numbers, Unnumbered};
 use super::point::{Kind, Point, PointId};
 use super::statistics::{Growth, Incidence};
 
-/// All points that the exploration reached. Each has the place where it was first reached, and the number of branches
-/// that reached it. Branches are merged in the order of choices.
+/// All points that the exploration reached. Each has the branch and the vtime that first reached it, and the number of
+/// branches that reached it. Branches are merged in the order in which the explorer chose them.
 ///
 /// The time to merge a branch grows with the number of its own points, and does not depend on the number of all points.
 #[derive(Debug, Clone, Default)]
@@ -29,9 +30,11 @@ pub struct Coverage {
     branches: u64,
     last: Option<u64>,
     growth: Growth,
-    /// Spread of each kind's points over branches, in the order of [`Kind::ALL`].
+    /// For each kind of point, how many points were reached, and how many of them by one or two branches. In the order
+    /// of [`Kind::ALL`].
     incidence: [Incidence; Kind::ALL.len()],
-    /// Rank of the best number of each guidance.
+    /// Rank of the best number that was reported so far, for each guidance, i.e. for each value that programs report to
+    /// steer the explorer.
     best: BTreeMap<String, i64>,
 }
 
@@ -88,7 +91,7 @@ pub enum CoverError {
     Id(#[from] WrongId),
 }
 
-/// Point that no earlier branch reached.
+/// Point that no earlier branch reached, with its number or without.
 enum Candidate<'n> {
     Number(u32),
     Unnumbered(&'n Unnumbered),
@@ -107,8 +110,8 @@ impl Coverage {
         &self.dictionary
     }
 
-    /// Adds the points that a branch reached. Branches must be merged in the order of choices, so that the result
-    /// depends on nothing else.
+    /// Adds the points that a branch reached. `choice` is the branch's position in the order of choices. Branches must
+    /// be merged in this order, because the first branch that reaches a point gets the credit.
     ///
     /// # Errors
     /// Returns an error and adds nothing if the same or a later choice was already merged, or if a point has a wrong
@@ -166,7 +169,7 @@ impl Coverage {
     }
 
     /// Adds points that no earlier branch reached, up to a total of [`POINTS_MAX`]. If there are too many, the points
-    /// with the lowest ids are added, so that numbers have no influence.
+    /// with the lowest ids are added, because their numbers depend on when results arrived.
     fn admit(&mut self, choice: u64, new: Vec<(Candidate<'_>, u64)>, entries: &Entries) -> Reward {
         let mut reward = Reward::default();
         let with_id = |(candidate, vtime_ns)| {
@@ -213,8 +216,9 @@ impl Coverage {
         reward
     }
 
-    /// Returns, for each point, true if the point is admitted. A number of a guidance is admitted only if it beats all
-    /// earlier branches and is the best of its branch. All other points are admitted.
+    /// Returns, for each point, true if the point is to be added. A number that programs report as guidance is added
+    /// only if it beats the numbers of all earlier branches and is the best of its own branch. All other points are
+    /// added.
     fn better_guidance<'p>(&mut self, points: impl Iterator<Item = &'p Point>) -> Vec<bool> {
         let ranked: Vec<Option<(&str, i64)>> = points
             .map(|point| match point {
@@ -252,7 +256,7 @@ impl Coverage {
         }
     }
 
-    /// Returns all reached points, sorted by id. Each call sorts them again.
+    /// Returns all reached points, sorted by id. Sorts at each call.
     #[must_use]
     pub fn points(&self) -> Vec<(PointId, Covered)> {
         let entries = self.dictionary.read();

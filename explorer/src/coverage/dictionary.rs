@@ -1,4 +1,4 @@
-//! Numbers of coverage points. A point is written out once, and later references use its number.
+//! Numbers of coverage points. A file has the texts of a point once, and from then on only the point's number.
 //!
 //! Points get their numbers in the order in which results arrive, and this order differs between runs. Digests must be
 //! comparable between explorations, so they are computed from the points' ids and never from their numbers.
@@ -39,7 +39,7 @@ impl Default for Entries {
     }
 }
 
-/// Error for a point that is stored under another point's id. The code that made the delta is defective.
+/// Error for a point that is stored under another point's id. Only a defect of Everett causes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("point {0} is not the one with that id")]
 pub struct WrongId(pub PointId);
@@ -135,7 +135,7 @@ impl Entries {
         Some(number)
     }
 
-    /// Removes the points with this number and higher ones, because recording them failed.
+    /// Removes the points with this number and higher ones, because writing them to a file failed.
     pub(crate) fn forget_from(&mut self, number: usize) {
         for entry in self.entries.drain(number.min(self.entries.len())..) {
             self.numbers.remove(&entry.id);
@@ -154,7 +154,8 @@ impl Entries {
                 None => fresh.push((reached, id)),
             }
         }
-        // Points that are reached together or look alike get consecutive numbers, so that packed runs are long.
+        // Points that are reached together or look alike get consecutive numbers. Packed numbers take less space that
+        // way.
         fresh.sort_unstable_by(|(a, _), (b, _)| (a.vtime_ns, alike(a)).cmp(&(b.vtime_ns, alike(b))));
         for (Reached { point, vtime_ns }, id) in fresh {
             let point = Arc::new(point.clone());

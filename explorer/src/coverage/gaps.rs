@@ -18,7 +18,7 @@ pub struct Gaps {
     /// Orders of events that never occurred, although the reverse order did. Sorted by the number of branches with the
     /// reverse order, highest first, then by name.
     pub orders: Listed<OrderGap>,
-    /// Declared values that no variable ever had, in the order of rules.
+    /// Declared values that their variables never had, in the order of rules.
     pub values: Listed<ValueGap>,
 }
 
@@ -42,20 +42,20 @@ pub struct FaultGap {
     pub seen: u64,
 }
 
-/// Order of two types of events that never occurred.
+/// Order of two event types that never occurred, although the reverse order did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OrderGap {
     /// Event type that never occurred before `then`.
     pub first: String,
     /// Event type that occurred only before `first`.
     pub then: String,
-    /// True if the two events happen on different nodes.
+    /// True if the two events happen on different nodes, false if they happen on one node.
     pub across: bool,
     /// Number of branches with the reverse order.
     pub reversed: u64,
 }
 
-/// Declared value that no variable ever had.
+/// Declared value that its variable never had.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ValueGap {
     /// Rule that declares the value.
@@ -152,8 +152,8 @@ fn one_way(orders: &BTreeMap<(&str, &str, bool), u64>) -> Listed<OrderGap> {
     Listed::of(gaps.into_iter())
 }
 
-/// Returns the declared values that never occurred. Declared values are compared in the form of points, in which names
-/// of nodes are masked.
+/// Returns the declared values that never occurred. Values in points have names of nodes masked, so declared values are
+/// masked before the comparison.
 fn unseen(abstraction: &Abstraction, values: &BTreeSet<(&str, String)>) -> Listed<ValueGap> {
     let world = abstraction.world();
     let declared = abstraction.rules().iter().flat_map(|rule| {

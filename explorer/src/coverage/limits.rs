@@ -21,26 +21,26 @@ pub const VALUES_DECLARED_MAX: usize = 64;
 pub const VALUE_BYTES_MAX: usize = 64;
 /// Maximum number of distinct values of a variable in a timeline. Later values become `other`.
 pub const VALUES_MAX: usize = 64;
-/// Maximum number of a unit's distinguished templates that a world file can request.
+/// Maximum number of different log templates of a unit that a world file can request.
 pub const VOCABULARY_MAX: usize = 256;
-/// Maximum number of units and variables whose distinct words are tracked.
+/// Maximum total number of units whose templates, and of variables whose values, are told apart.
 pub const FAMILIES_MAX: usize = 256;
 /// Maximum number of units in a node's state.
 pub const UNITS_MAX: usize = 16;
 /// Maximum number of kinds of faults in a node's state. Further kinds are left out.
 pub const KINDS_MAX: usize = 64;
 
-/// Maximum number of node orders that are tried to find the canonical text. Six nodes in one group have 6! = 720
-/// orders, so their result is always exact.
+/// Maximum number of node orders that are tried to find the canonical text of a state, which is the same for all orders
+/// of interchangeable nodes. Six nodes in one group have 6! = 720 orders, so for them it always is.
 pub const PERMUTATIONS_MAX: usize = 720;
 /// Maximum length of a node's state as text, in bytes. A longer text is cut and ends in its hash.
 pub const PHASE_BYTES_MAX: usize = 512;
 /// Maximum length of a world's state as text, in bytes. A longer text is cut and ends in its hash.
 pub const STATE_BYTES_MAX: usize = 1024;
 
-/// Maximum number of types of events in a timeline whose orders are tracked. Later types are ignored.
+/// Maximum number of event types of a timeline. Orders are tracked only between events of these types.
 pub const TYPES_MAX: usize = 64;
-/// Number of each node's latest typed events that a new event is compared with.
+/// Number of a node's latest events with a type that a new event is compared with to find orders.
 pub const WINDOW: usize = 64;
 /// Maximum number of sent messages that are remembered. The messages with the lowest numbers are forgotten first.
 pub const SENDS_MAX: usize = 1024;
@@ -50,8 +50,8 @@ pub const DELTA_POINTS_MAX: usize = 1 << 16;
 /// Maximum number of points of an exploration. Further points are only counted.
 pub const POINTS_MAX: usize = 1 << 18;
 /// Maximum number of points that have a number. A point with a number is recorded once, but a point without a number is
-/// recorded by each branch that reaches it. The maximum is twice [`POINTS_MAX`], because numbers are assigned in the
-/// order of results, while coverage admits points in the order of choices.
+/// recorded by each branch that reaches it. The maximum is twice [`POINTS_MAX`], because some numbers go to points that
+/// coverage never admits: numbers are assigned when results arrive, but coverage admits points in the order of choices.
 pub const DICTIONARY_MAX: usize = 2 * POINTS_MAX;
 /// Maximum total length of the texts of numbered points, in bytes. Points share texts in a file, but each point has its
 /// own copy in memory.

@@ -1,4 +1,5 @@
-//! Coverage: the abstract states, faults and orders of events that an exploration reached or failed to reach.
+//! Coverage: the abstract states, faults and orders of events that an exploration reached or failed to reach. An
+//! abstract state is a summary of a world's logs and faults.
 //!
 //! Each event of a branch can reach points of coverage. One table holds the points of all branches.
 //!

@@ -1,4 +1,4 @@
-//! The tracked state of one node.
+//! The state of one node as coverage tracks it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,13 +24,13 @@ pub(super) struct Set {
     pub(super) rule: usize,
 }
 
-/// Tracked state of a node.
+/// State of a node as coverage tracks it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct NodeState {
     /// Variables that rules set.
     pub(super) variables: BTreeMap<String, Set>,
-    /// Latest distinct template classes of each unit, oldest first. A class is a template, or `other` for all further
-    /// templates.
+    /// Latest distinct template classes of each unit, oldest first. A class is a log template, or `other` for all
+    /// templates beyond the bound.
     classes: BTreeMap<String, Vec<String>>,
     /// Units that failed and were not started again.
     failed: BTreeSet<String>,

@@ -88,7 +88,7 @@ pub enum What {
         /// Number of the edge in the module.
         edge: u32,
     },
-    /// A line of an operation history.
+    /// A line of an operation history, in which clients record their operations and the results.
     History {
         /// Number of the client process.
         process: u64,

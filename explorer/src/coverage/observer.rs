@@ -19,7 +19,7 @@ use super::value::{Ranks, Value};
 use super::vocabulary::{OTHER, Vocabulary};
 use crate::text::{clip, head};
 
-/// Summary of all earlier events that affect a branch's coverage. A child branch starts from its parent's last state.
+/// What a child branch inherits from its parent: a summary of all earlier events, as far as they affect coverage.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ObserverState {
@@ -39,7 +39,7 @@ pub struct ObserverState {
 #[error("the observer's state belongs to a world with other nodes")]
 pub struct OtherWorld;
 
-/// Observer of one branch.
+/// Turns the events of one branch into points of coverage.
 #[derive(Debug)]
 pub struct Observer<'a> {
     abstraction: &'a Abstraction,
@@ -184,7 +184,7 @@ impl<'a> Observer<'a> {
             self.local(now, node, Some(types::line(unit, &class)));
             class
         } else {
-            // Many different lines share the class `other`, so an order between such lines would mean nothing.
+            // The class `other` stands for many different lines, so an order with such a line would mean nothing.
             self.local(now, node, None);
             OTHER.to_owned()
         }
@@ -205,7 +205,7 @@ impl<'a> Observer<'a> {
         let variables = match node {
             Some(node) => &mut node.variables,
             None if global => &mut self.state.world.globals,
-            // A rule about nodes matched a line without a node.
+            // A rule whose variables belong to nodes matched a line without a node.
             None => return,
         };
         if matches!(value, Value::Text(_)) {
@@ -223,8 +223,8 @@ impl<'a> Observer<'a> {
         }
     }
 
-    /// Clears the variables of a node whose rules reset on `reset`. If `unit` is given, only rules about this unit
-    /// apply.
+    /// Clears those variables of a node that were set by a rule that resets on `reset`. If `unit` is given, the rule
+    /// must also read the lines of this unit.
     fn reset(&mut self, node: u16, reset: Reset, unit: Option<&str>) {
         let rules = self.abstraction.rules();
         if let Some(node) = self.state.world.nodes.get_mut(usize::from(node)) {
@@ -267,7 +267,7 @@ impl<'a> Observer<'a> {
                 if node.fault_begins(&kind) {
                     self.reset(target, Reset::PowerLoss, None);
                 }
-                // Before the first event, the phase is that of a node without observations.
+                // Before the first event, no phase is known. Take the phase of a node without observations.
                 let fresh = || WorldState::new(1).phases().concat();
                 let phase = before.unwrap_or_else(fresh);
                 self.delta.reach(Point::Fault { fault: kind.clone(), phase: phase.clone() }, now);
@@ -327,7 +327,7 @@ impl<'a> Observer<'a> {
         }
     }
 
-    /// Adds points for the states that the last event led to.
+    /// If the last event may have changed the world's state, adds points for the new states.
     fn reached(&mut self, now: u64) {
         if !std::mem::take(&mut self.changed) {
             return;

@@ -1,4 +1,5 @@
-//! The happens-before relation between events of nodes, by vector clocks, and the orders of event types.
+//! The happens-before relation between events of nodes, computed with vector clocks, and the orders of event types that
+//! follow from it.
 //!
 //! An event happens before another if it is earlier on the same node, or if messages lead from it to the other event.
 //! The clock of a node counts, for each node, how many of that node's events happen before the next event here.
@@ -7,8 +8,9 @@
 //! orders over a longer distance are ignored. Otherwise every type of event would eventually happen before every other
 //! type.
 //!
-//! A delivery is matched with its send by the message's number. An unknown or forgotten number gives no order. A
-//! message without a number is treated as sent at its arrival. Only orders from messages without numbers can be wrong.
+//! A delivery is matched with its send by the message's number. If the send of this number is unknown or forgotten, the
+//! delivery gives no order. A message without a number is treated as sent at its arrival. Only orders from messages
+//! without numbers can be wrong.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -16,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::limits::{SENDS_MAX, TYPES_MAX, WINDOW};
 
-/// Event that happened before another event.
+/// Type of an event that happened before another event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Before {
     /// Number of the event's type.
@@ -25,8 +27,8 @@ pub(super) struct Before {
     pub(super) across: bool,
 }
 
-/// Orders of event types that a branch has reached. For each later type, one set has the earlier types on the same
-/// node, and one set has the earlier types on other nodes.
+/// Orders of event types that a branch has reached. For each later type, the first set has the earlier types on the
+/// same node, and the second set has the earlier types on other nodes.
 #[derive(Debug)]
 pub(super) struct Orders([[u64; 2]; TYPES_MAX]);
 
@@ -80,8 +82,8 @@ impl Timelines {
             && self.nodes.iter().map(|node| &node.clock).chain(self.sends.values()).all(|c| c.len() == nodes)
     }
 
-    /// Records an event of a node. Returns the typed events that happened before it, or no events if the new event has
-    /// no type.
+    /// Records an event of a node. Returns the remembered events with a type that happened before it. Returns nothing
+    /// if the new event has no type or the node is unknown.
     pub(super) fn local(&mut self, node: u16, kind: Option<u32>) -> Vec<Before> {
         let own = usize::from(node);
         let Some(timeline) = self.nodes.get(own) else { return Vec::new() };
@@ -100,7 +102,7 @@ impl Timelines {
         before
     }
 
-    /// Records that a message was sent.
+    /// Records that a message was sent. Returns what [`Timelines::local`] returns.
     pub(super) fn send(&mut self, from: u16, message: Option<u64>, kind: Option<u32>) -> Vec<Before> {
         let before = self.local(from, kind);
         if let (Some(message), Some(timeline)) = (message, self.nodes.get(usize::from(from))) {
@@ -112,7 +114,7 @@ impl Timelines {
         before
     }
 
-    /// Records that a message arrived.
+    /// Records that a message arrived. Returns what [`Timelines::local`] returns.
     pub(super) fn receive(
         &mut self,
         from: u16,
@@ -129,7 +131,8 @@ impl Timelines {
         self.local(to, kind)
     }
 
-    /// Returns the events before the loss of a message. The loss happens after the send, and before no other event.
+    /// Returns the remembered events that happened before the loss of a message, i.e. before its send, and the send
+    /// itself. Since no node notices the loss, it happens before no other event.
     pub(super) fn lose(&self, from: u16, message: Option<u64>) -> Vec<Before> {
         self.sent(from, message).map_or_else(Vec::new, |sent| self.before(from, &sent))
     }

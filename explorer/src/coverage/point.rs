@@ -45,10 +45,10 @@ impl Kind {
         Kind::Edge,
     ];
 
-    /// Number of kinds, at the start of [`Kind::ALL`], that do not need the SDK.
+    /// Number of kinds, at the start of [`Kind::ALL`], that do not need programs with the SDK.
     pub const OF_EVERY_WORLD: usize = 6;
 
-    /// True if only worlds with the SDK reach points of this kind.
+    /// True if only programs with the SDK reach points of this kind.
     #[must_use]
     pub fn is_of_sdk(self) -> bool {
         self as usize >= Kind::OF_EVERY_WORLD
@@ -109,7 +109,7 @@ pub enum Point {
         /// events happened on one node.
         across: bool,
     },
-    /// Value of a variable.
+    /// A state variable had a value.
     Value {
         /// Name of the variable.
         variable: String,
@@ -131,8 +131,8 @@ pub enum Point {
         name: String,
         /// Value as text.
         value: String,
-        /// Rank of a number among the values of this guidance; a higher rank is better. `None` if the values have no
-        /// order.
+        /// Rank of a number among the values of this guidance; a higher rank is better. `None` if the value is not a
+        /// number.
         rank: Option<i64>,
     },
     /// Control-flow edge that an instrumented program reported.

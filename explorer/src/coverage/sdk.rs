@@ -13,7 +13,7 @@ use crate::sdk::{AssertionKind, Guidance, Value};
 pub(super) struct Reported {
     /// Outcomes of each assertion.
     assertions: BTreeMap<(String, AssertionKind), Vec<Outcome>>,
-    /// Rank of the best number of each guidance.
+    /// Rank of the best number of each guidance, i.e. of each value that programs report to steer the explorer.
     best: BTreeMap<String, i64>,
 }
 
@@ -28,7 +28,8 @@ impl Reported {
         })
     }
 
-    /// Records an outcome of an assertion. Returns its point if the outcome is new on this timeline.
+    /// Records an outcome of an assertion. Returns its point if the outcome is new on this timeline. Returns `None` if
+    /// it is not, or if the timeline has too many assertions.
     pub(super) fn assertion(&mut self, name: &str, kind: AssertionKind, outcome: Outcome) -> Option<Point> {
         let full = self.assertions.len() >= ASSERTIONS_MAX;
         let key = (name.to_owned(), kind);
@@ -44,7 +45,7 @@ impl Reported {
     }
 
     /// Records a value of a guidance, and returns its point. Returns `None` for a number that is not better than an
-    /// earlier number of this timeline.
+    /// earlier number of this timeline, and for the first number of a guidance if the timeline has too many guidances.
     pub(super) fn guidance(&mut self, guidance: &Guidance) -> Option<Point> {
         let name = guidance.name.clone();
         match &guidance.value {

@@ -25,7 +25,8 @@ pub(super) fn invariant_name(world: &World, own: u16, node: u16) -> String {
     }
 }
 
-/// Returns the name of the node in a slot, or the slot's number if the node is interchangeable.
+/// Returns the name by which a text calls the node in a slot, i.e. at a place in the text: the number of the slot if
+/// the node is interchangeable, otherwise the node's own name.
 pub(super) fn slot_name(world: &World, slot: u16) -> String {
     match world.group(slot) {
         Some(_) => format!("^{}", usize::from(slot) + 1),
@@ -33,8 +34,8 @@ pub(super) fn slot_name(world: &World, slot: u16) -> String {
     }
 }
 
-/// Returns the least text that `write` produces over all permitted assignments of nodes to slots. `keys` has the nodes'
-/// states, printed with [`invariant_name`]. `named` has all nodes that occur in values.
+/// Returns the least text that `write` produces over all permitted assignments of nodes to slots, i.e. to places in the
+/// text. `keys` has the nodes' states, printed with [`invariant_name`]. `named` has all nodes that occur in values.
 pub(super) fn least(
     world: &World,
     keys: &[String],
@@ -48,7 +49,8 @@ pub(super) fn least(
             groups.entry(group).or_default().push(*node);
         }
     }
-    // Nodes of one group with equal keys, and the slots that these nodes share.
+    // Sets of nodes of one group with equal keys, each with the slots for which every order of these nodes is
+    // permitted.
     let mut ties: Vec<(Vec<u16>, Vec<u16>)> = Vec::new();
     for places in groups.into_values() {
         let key = |node: &u16| keys.get(usize::from(*node));
@@ -86,7 +88,7 @@ fn put(slots: &mut [u16], members: &[u16], places: &[u16]) {
     }
 }
 
-/// Calls `visit` for all permutations of all ties.
+/// Calls `visit` with each assignment of nodes to slots that permutes the nodes within these ties.
 fn permute(ties: &[&(Vec<u16>, Vec<u16>)], slots: &mut [u16], visit: &mut dyn FnMut(&[u16])) {
     let Some(((members, places), others)) = ties.split_first() else { return visit(slots) };
     orders(&mut places.clone(), 0, &mut |places| {

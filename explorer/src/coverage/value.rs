@@ -1,4 +1,4 @@
-//! The value of a state variable, in a form that allows permutation of nodes.
+//! The value of a state variable, in a form in which the nodes that it names can be renamed.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ impl Value {
         Value::Text(world.pieces(&clip(text, VALUE_BYTES_MAX)).into_iter().map(part).collect())
     }
 
-    /// Returns the value that replaces all values beyond a vocabulary's bound.
+    /// Returns the value that replaces all values beyond the maximum number of distinct values.
     pub(super) fn other() -> Value {
         Value::Text(vec![Part::Text(OTHER.to_owned())])
     }

@@ -1,8 +1,9 @@
-//! Bounded vocabularies: in each family, the first words of a timeline are distinguished, and all later words become
-//! `other`.
+//! Bounds the number of distinct log templates and values: in each family, the first words of a timeline are
+//! distinguished, and all later words become `other`.
 //!
-//! A family is a unit with its templates, or a variable with its values. The first words depend only on the timeline,
-//! so a branch's points do not depend on other branches. Two timelines may distinguish different words.
+//! A family is a unit whose templates are the words, or a variable whose values are the words. Which words come first
+//! depends only on the timeline, so a branch's points do not depend on other branches. Two timelines may distinguish
+//! different words.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +21,8 @@ pub(super) struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// True if the word is distinguished. A new word is added if the family has fewer than `most` words.
+    /// True if the word is distinguished. A new word is added if the family has fewer than `most` words. A new family
+    /// is added if there are fewer than [`FAMILIES_MAX`].
     pub(super) fn admits(&mut self, family: &str, word: &str, most: usize) -> bool {
         if !self.families.contains_key(family) {
             if self.families.len() >= FAMILIES_MAX {

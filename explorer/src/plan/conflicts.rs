@@ -1,9 +1,10 @@
 //! Checks that faults do not conflict: each fault needs and holds resources.
 //!
-//! A node is on, off or paused, and only one fault at a time can switch it off or pause it. Resets and faults that need
-//! the agent need a running node. Each setting of a node can be held by only one fault at a time, for example its
-//! speed, its clock or a disk's latency. Network faults combine freely, with two exceptions: a card can be clogged by
-//! only one fault at a time, and the number of simultaneous network faults is bounded.
+//! A node is on, off or paused, and only one fault at a time can switch it off or pause it. Resets, and faults that the
+//! agent in the guest carries out, need a running node. Each setting of a node can be held by only one fault at a time,
+//! for example its speed, its clock or a disk's latency. Network faults combine freely, with two exceptions: only one
+//! fault at a time can clog a network card, i.e. keep it from sending and receiving, and the number of simultaneous
+//! network faults is bounded.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -54,8 +55,8 @@ impl HeldResources {
     ///
     /// # Errors
     /// Returns the field and the problem if the fault conflicts with an admitted fault, exceeds the maximum number of
-    /// network faults, starts in a quiet period, or lasts beyond the next heal or quiet period. The fault is then not
-    /// admitted.
+    /// network faults, starts in a quiet period, or lasts beyond the start of the next quiet period or heal (an entry
+    /// at which all faults end). The fault is then not admitted.
     pub(super) fn admit(
         &mut self,
         line: usize,

@@ -1,4 +1,4 @@
-//! Errors of a plan. Each error's message is one line.
+//! Errors of a fault plan. Each error's message is one line.
 
 use std::fmt;
 
@@ -76,13 +76,13 @@ pub enum Problem {
     /// The plan has too many lines.
     #[error("a plan has at most {LINES_MAX} lines")]
     TooManyLines,
-    /// More network faults are active at once than a wire supports.
+    /// More network faults are active at once than the simulated network supports.
     #[error(
         "at most {NETWORK_FAULTS_MAX} network faults can be active at a time, and {NETWORK_FAULTS_MAX} already are, \
          the first of them from line {since}"
     )]
     TooManyAtOnce { since: usize },
-    /// The line is too long, in its given form or in canonical form.
+    /// The line is too long, as it was given or as Everett would print it.
     #[error("a line has at most {PLAN_LINE_BYTES_MAX} bytes")]
     LineTooLong,
     /// The line is not JSON.
@@ -139,7 +139,7 @@ pub enum Problem {
     /// A duration is 0.
     #[error("must be longer than 0")]
     Zero,
-    /// A distribution has no form or more than one form.
+    /// A distribution of times has none of its forms (e.g. a uniform one), or more than one.
     #[error("give one of \"constant\", \"uniform\" and \"quantiles\"")]
     DistributionForm,
     /// A value is outside the bounds that the fault has for it.
@@ -160,7 +160,7 @@ pub enum Problem {
     /// The fault needs a running node, but the node is off or paused.
     #[error("{node} is {state} since line {line}")]
     NotRunning { node: String, state: &'static str, line: usize },
-    /// An earlier fault still holds a resource that this fault needs.
+    /// An earlier fault still holds a resource that this fault needs, e.g. the speed of a node.
     #[error("is still affected by the {fault} of line {line}")]
     Busy { fault: &'static str, line: usize },
 }

@@ -1,5 +1,5 @@
-//! Events of a plan in the order of execution, and a cursor that stored moments keep. An event is a start, an end or a
-//! heal.
+//! Events of a fault plan in the order of execution, and a position in them that moments store. An event is the start
+//! of a fault, its end, or a heal, at which all faults end.
 
 use everett_fault::Fault;
 use serde::{Deserialize, Serialize};
@@ -25,8 +25,8 @@ pub enum Happening {
     Start(Fault),
     /// The fault of this entry ends.
     End,
-    /// The world heals: all faults end, except permanent power losses. The plan's entry has the length of a quiet
-    /// period.
+    /// The world heals: all faults end, except permanent power losses. A quiet period begins with this event. Its
+    /// length is in the plan's entry.
     HealAll,
 }
 
@@ -78,7 +78,7 @@ impl Events {
         &self.list
     }
 
-    /// Returns true if both plans have the same events before this cursor.
+    /// Returns true if both plans have the same events before this cursor. Returns false if a plan has fewer events.
     #[must_use]
     pub fn agree_up_to(&self, cursor: &Cursor, other: &Events) -> bool {
         let happened = usize::try_from(cursor.happened).unwrap_or(usize::MAX);

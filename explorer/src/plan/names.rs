@@ -94,7 +94,8 @@ impl Names {
     }
 }
 
-/// Returns the hint for an unknown name: the nearest known name, or `all` followed by the first known names.
+/// Returns the hint for an unknown name: the nearest known name. If none is near, the first known names after the words
+/// `all`, e.g. "the nodes are".
 pub(crate) fn hint<'k>(name: &str, known: impl Iterator<Item = &'k str> + Clone, all: &str) -> String {
     match suggest::nearest(name, known.clone()) {
         Some(near) => format!("did you mean {}?", quoted(near)),

@@ -1,10 +1,10 @@
-//! Heals and quiet periods of a plan, and the times at which they end faults.
+//! Heals and quiet periods of a plan, at which all faults end. In a quiet period no fault may start.
 
 use everett_fault::Fault;
 
 use super::{PlanEntry, What};
 
-/// Heal or quiet period.
+/// Heal or quiet period of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Period {
     pub(super) at_ns: u64,
@@ -20,7 +20,7 @@ pub(super) struct Period {
 pub(super) struct QuietPeriods {
     /// Heals and quiet periods, sorted by time.
     periods: Vec<Period>,
-    /// For each period, the index of the longest-lasting period among all periods up to it.
+    /// For each period, the index of the one that ends last among this period and all earlier ones.
     last: Vec<usize>,
 }
 

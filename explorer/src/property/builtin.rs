@@ -1,8 +1,8 @@
 //! Built-in properties. Every world has them, except those that the world file ignores by name.
 //!
-//! The judge itself recognises problems of kernels. The caller reports violations of all other properties. Their names
-//! are here as well, so that one list has all properties that a world can ignore. A reported name that is not on the
-//! list is also a hit, but no world can ignore it.
+//! Module `judge` recognises problems of kernels. The caller of the judge reports violations of all other properties.
+//! Their names are here as well, so that one list has all properties that a world can ignore. A reported name that is
+//! not on the list is also a hit (a violation), but no world can ignore it.
 
 use super::kernel::Trouble;
 
@@ -29,13 +29,13 @@ pub const LOST_WRITE: &str = "lost write";
 
 /// The world did not become calm after its faults had ended, so its checks could not run.
 pub const NOT_CALM: &str = "not calm";
-/// A history has invalid lines.
+/// A history of clients' operations has invalid lines.
 pub const BAD_HISTORY: &str = "bad history";
 
 /// A program sent an invalid line through the SDK.
 pub const BAD_SDK_LINE: &str = "bad sdk line";
 
-/// Properties whose violations the caller reports.
+/// Properties whose violations the caller of the judge reports.
 const REPORTED: [&str; 13] = [
     SERVICE_EXIT,
     DRIVER_EXIT,

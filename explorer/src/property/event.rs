@@ -1,4 +1,4 @@
-//! Events that the judge reads.
+//! Events of a timeline, in which violations of properties are looked for.
 
 /// Event of a timeline. Events come in the order in which they happen in the world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,14 +18,15 @@ pub enum What<'t> {
     Line {
         /// Name of the program's unit.
         unit: &'t str,
-        /// True if the line is on standard error. The two outputs of a program have separate records of several lines.
+        /// True if the line is on standard error. A record of several lines, e.g. a stack trace, has lines of only one
+        /// of the program's two outputs.
         is_error: bool,
         /// Text of the line, without its line feed.
         text: &'t str,
     },
     /// The kernel of the node printed a line.
     Console(&'t str),
-    /// The caller found a violation.
+    /// The caller of the judge found a violation.
     Found {
         /// Violated property, usually a name in [`builtin`](super::builtin).
         property: &'t str,

@@ -1,5 +1,5 @@
-//! Excuses: faults that explain a report, so that the report is not a hit. A kernel reports a hang after its machine
-//! stood still for a time. A machine may fail to mount a disk with failing requests or flipped bits.
+//! Excuses: faults that explain a problem, so that its report is not a finding. For example, a kernel reports a hang
+//! after its machine stood still for a time. A machine may fail to mount a disk with failing requests or flipped bits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,7 +47,8 @@ impl Excuses {
         self.rotted.insert(node);
     }
 
-    /// Records that a node has restarted. Its new kernel has not seen the earlier standstill.
+    /// Records that a node has restarted. Its new kernel has not seen the earlier standstill, so this no longer excuses
+    /// a report. Requests that failed before the restart excuse no later report either, unless requests still fail.
     pub fn restarted(&mut self, node: u16) {
         self.until_ns.remove(&node);
         if !self.failing.contains(&node) {
@@ -55,7 +56,8 @@ impl Excuses {
         }
     }
 
-    /// Returns true if faults of the node's disks explain a violation that the caller found.
+    /// Returns true if a fault of the node's disks explains a violation of `property` that the caller found. Only
+    /// damage to a file system can be explained.
     #[must_use]
     pub fn explain_found(&self, node: u16, property: &str) -> bool {
         property == FILE_SYSTEM_DAMAGED && (self.rotted.contains(&node) || self.failed.contains(&node))

@@ -25,7 +25,7 @@ pub struct PropertyHit {
     pub text: String,
     /// Vtime of the violation, in nanoseconds.
     pub vtime_ns: u64,
-    /// Index of the violating node in the world.
+    /// Index of the violating node in the world. `None` if the violation belongs to no single node.
     pub node: Option<u16>,
 }
 

@@ -1,4 +1,4 @@
-//! The judge: finds the hits in the events of one timeline.
+//! Finds the violations of properties, called hits, in the events of one timeline.
 
 use std::collections::BTreeSet;
 
@@ -15,15 +15,16 @@ use super::rule::{Form, Rule};
 use super::state::{Calm, JudgeState};
 use crate::text::head;
 
-/// Judge of a timeline, or of a piece of a timeline.
+/// Finds the hits in a timeline, or in a piece of a timeline.
 #[derive(Debug)]
 pub struct Judge<'a> {
     properties: &'a Properties,
     state: JudgeState,
     hits: Vec<PropertyHit>,
-    /// For each hit, the number of events observed up to the event of the hit.
+    /// For each hit, the number of events that were observed when it was found, including the event that caused it.
     after: Vec<u64>,
-    /// For each hit, the vtime of the first line of its record, in nanoseconds.
+    /// For each hit, the vtime of the first line that belongs to it, in nanoseconds. A hit may be found in a record of
+    /// several lines, e.g. a stack trace.
     begun: Vec<u64>,
     observed: u64,
     records: Records,
@@ -58,7 +59,7 @@ impl<'a> Judge<'a> {
                 self.line(now, node, None, text, None);
             }
             What::Found { property, text } => {
-                // Judge first what a service printed before it ended.
+                // The service of the node may have ended. Judge first what it printed before.
                 let of_node = if node.is_some() { self.records.end_of(node) } else { Vec::new() };
                 self.ended(of_node);
                 if !self.excuses(node, property) {
@@ -129,12 +130,14 @@ impl<'a> Judge<'a> {
         explained || self.properties.ignores(head(property, NAME_BYTES_MAX))
     }
 
-    /// Returns the hits so far. Each comes with the number of events observed up to the event of the hit.
+    /// Returns the hits so far. Each comes with the number of events that were observed when it was found, including
+    /// the event that caused it.
     pub fn hits(&self) -> impl Iterator<Item = (u64, &PropertyHit)> {
         self.after.iter().copied().zip(&self.hits)
     }
 
     /// Returns the vtime of the first line that belongs to a hit, in nanoseconds. `hit` is the index of the hit.
+    /// Returns `None` if there is no hit with this index.
     #[must_use]
     pub fn begun_ns(&self, hit: usize) -> Option<u64> {
         self.begun.get(hit).copied()
@@ -213,7 +216,8 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Judges a line. If the line belongs to an open record of `output`, its violations wait for the end of the record.
+    /// Judges a line. If the line belongs to an open record of `output`, matches of `never` properties wait for the end
+    /// of the record.
     fn line(&mut self, now: u64, node: Option<u16>, unit: Option<&str>, text: &str, output: Option<&Output>) {
         let text = head(text, TEMPLATE_LINE_BYTES_MAX);
         let properties = self.properties;
@@ -238,7 +242,8 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Returns false if the rule was already matched, and a further match would change nothing.
+    /// Returns false if a match would change nothing: the `sometimes` rule was matched before, or the `eventually` rule
+    /// was matched in this calm period or no such period has begun.
     fn waits_for(&self, rule: &Rule) -> bool {
         match rule.form() {
             Form::Never => true,
@@ -273,7 +278,7 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// Violation that may be a new hit or a repeated one.
+/// Violation of a property, before the check whether a hit with the same signature was reported.
 struct Violation<'v> {
     text: &'v str,
     /// Text from which the signature is computed.

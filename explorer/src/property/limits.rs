@@ -1,4 +1,5 @@
-//! Bounds of properties. `REGEX_BYTES_MAX` and `REGEX_SIZE_MAX` bound their expressions.
+//! Bounds of properties. For their regular expressions, `REGEX_BYTES_MAX` and `REGEX_SIZE_MAX` in `crate::pattern`
+//! apply.
 
 pub use crate::coverage::limits::TEMPLATE_LINE_BYTES_MAX;
 pub use crate::pattern::{REGEX_BYTES_MAX, REGEX_SIZE_MAX};
@@ -20,9 +21,10 @@ pub const HITS_MAX: usize = 1024;
 /// properties.
 pub const HITS_OF_PROPERTY_MAX: usize = 64;
 
-/// Maximum number of lines in a record. A longer record is cut there.
+/// Maximum number of lines in a record of several lines, e.g. a stack trace. A longer record is cut there.
 pub const RECORD_LINES_MAX: usize = 128;
 /// Time without a further line after which a record ends, in nanoseconds of vtime.
 pub const RECORD_PAUSE_NS: u64 = 100_000_000;
-/// Maximum number of open records. The lines of further records are judged one by one.
+/// Maximum number of records of several lines that are open at a time. The lines of further records are judged one by
+/// one.
 pub const RECORDS_MAX: usize = 16;

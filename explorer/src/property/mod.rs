@@ -1,4 +1,4 @@
-//! Properties: conditions on a timeline's events, judged event by event.
+//! Properties: conditions on a timeline's events, checked event by event.
 //!
 //! - `limits`: bounds
 //! - `config`: properties as a world file declares them

@@ -1,9 +1,9 @@
 //! Records of several lines: tracebacks, stack traces, panics and reports of sanitizers.
 //!
 //! A program prints a record line by line, but the record is one event with one cause. While a record is open, the
-//! judge delays the matches of its lines. When the record ends, these matches become one hit for each property. The
-//! text of the hit is the cause that the record names. Python names the cause in the last line, and other languages in
-//! the first line and the top frame of the stack.
+//! matches of properties in its lines are delayed. When the record ends, these matches become one hit (violation) for
+//! each property. The text of the hit is the cause that the record names. Python names the cause in the last line, and
+//! other languages in the first line and the top frame of the stack.
 //!
 //! Module `form` knows the records of each language. The lines of an unknown form of record are judged one by one. A
 //! line that only looks like the beginning of a record is also judged alone.
@@ -34,7 +34,7 @@ pub(super) struct Match {
     pub(super) text: String,
 }
 
-/// Record that has ended, with the matches in its lines.
+/// Record that has ended, with the matches in its lines. There is at least one match.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) node: Option<u16>,
@@ -54,13 +54,14 @@ struct Open {
     matches: Vec<Match>,
 }
 
-/// All open records.
+/// All open records, by the output to which they are printed.
 #[derive(Debug, Default)]
 pub(super) struct Records(BTreeMap<Output, Open>);
 
 impl Records {
-    /// Processes a line. Returns the record that ends because this line does not belong to it. Afterwards,
-    /// [`Records::add`] returns true if the line belongs to an open record.
+    /// Processes a line. If the line does not belong to the open record of its output, ends this record, and returns it
+    /// if a property matched in it. The line may then open another record. [`Records::add`] adds a match in the line to
+    /// the record that is open afterwards.
     pub(super) fn line(&mut self, output: &Output, now_ns: u64, text: &str) -> Option<Ended> {
         let mut ended = None;
         if let Some(open) = self.0.get_mut(output) {
@@ -81,7 +82,7 @@ impl Records {
     }
 
     /// Adds a match in the line that was processed last. Returns false if the line belongs to no record, or if the
-    /// record has too many matches.
+    /// record has too many matches. The caller then treats the match as a hit of its own.
     pub(super) fn add(&mut self, output: &Output, rule: usize, vtime_ns: u64, text: &str) -> bool {
         let Some(open) = self.0.get_mut(output).filter(|open| open.matches.len() < RECORD_LINES_MAX) else {
             return false;
@@ -90,7 +91,7 @@ impl Records {
         true
     }
 
-    /// Ends the record of an output if the last line marked the record's end.
+    /// Ends the record of an output if the line that was processed last marked the record's end.
     pub(super) fn end_if_whole(&mut self, output: &Output) -> Option<Ended> {
         let is_whole = self.0.get(output).is_some_and(|open| open.form.is_whole());
         if is_whole { self.end(output) } else { None }

@@ -1,4 +1,4 @@
-//! State of a judge, which a child timeline inherits from its parent.
+//! State of a judge, which looks for violations of properties. A child timeline inherits it from its parent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,7 +38,7 @@ impl JudgeState {
         self.seen.iter().map(String::as_str)
     }
 
-    /// Returns the number of hits that a bound suppressed. A repeated hit is counted each time.
+    /// Returns the number of hits that a bound suppressed. If a suppressed hit is repeated, it is counted each time.
     #[must_use]
     pub fn beyond(&self) -> u64 {
         self.beyond

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::builtin;
 
 /// Returns the description of a violation of a property. If the world declares no description, uses the name of a
-/// built-in property, or says that the property does not hold. `world` is the record of the world in a run directory.
+/// built-in property, or says that the property does not hold. `world` is the world as a run directory stores it.
 #[must_use]
 pub fn violation(world: &Value, property: &str) -> String {
     match declared(world, property) {

@@ -23,7 +23,7 @@ pub struct Branches {
 pub struct Branch {
     /// Choice of the branch that this branch extends. `None` if it starts at the root moment.
     pub from: Option<u64>,
-    /// Child number of the branch's own fork.
+    /// Number of the branch among the branches that start at the same moment, from 1.
     pub child: u64,
     /// Vtime at which the branch begins, in nanoseconds.
     pub begin_ns: u64,

@@ -14,7 +14,8 @@ pub struct ExplorationEnd {
     pub findings: u64,
     /// Digest of all results, i.e. [`Merged::digest`](super::Merged::digest), in hexadecimal digits.
     pub digest: String,
-    /// Last link of the chain of digests, i.e. [`Merged::digest_at`](super::Merged::digest_at) for all branches.
+    /// Last link of the chain of digests, i.e. [`Merged::digest_at`](super::Merged::digest_at) for all branches. Each
+    /// link covers one branch more than the link before.
     pub chain: String,
     /// Host time since the exploration was last started or resumed, in nanoseconds. Used only for statistics.
     pub host_ns: u64,

@@ -1,4 +1,4 @@
-//! Errors of run directories.
+//! Errors of run directories, in which explorations store their results.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::text::clip;
 /// Maximum length of a JSON error's message, in bytes.
 const REASON_BYTES_MAX: usize = 200;
 
-/// Damage to a record in the file.
+/// Damage to a record in `branches.bin`, the file of branches' results.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {
     /// The file ends within the record.
@@ -44,7 +44,8 @@ pub enum Damage {
     /// The record refers to a text by a number that no text has.
     #[error("it names a text by a number that no earlier text has")]
     StringRef,
-    /// The record introduces a point that already has a number, or the dictionary has no room for the point.
+    /// The record introduces a coverage point that already has a number, or the dictionary, which gives points their
+    /// numbers, has no room for the point.
     #[error("it introduces a point that has a number already, or for which no number is left")]
     Again,
     /// The checksum is right, but the contents cannot be decoded. Another program must have written them.

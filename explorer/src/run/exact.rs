@@ -1,8 +1,9 @@
-//! Digest of a record's exact parts: the parts that are a function of the exploration.
+//! Digest of the exact parts of a branch's record: the parts that depend only on what the exploration was started with.
 //!
-//! The digest omits values that may differ between hosts: times, executed instructions, and the reason why a branch
-//! broke. It omits values that repeat others: evidence and lengths of logs. It also omits the cost of the final phase,
-//! which is part of the branch's instructions and is missing in older formats.
+//! The digest omits values that may differ between hosts: CPU times, executed instructions, and the reason why a branch
+//! broke. It omits evidence and lengths of logs, because the digest of the trail already tells different timelines
+//! apart. It also omits the cost of the final phase, because the branch's instructions include it and older formats
+//! lack it.
 
 use super::digest::Digest;
 use super::record::{HistoryCount, Record};

@@ -1,4 +1,5 @@
-//! Frames: a record in the file, as a head of 28 bytes followed by the record's text.
+//! Frames: the form in which `branches.bin` stores each record, as a head of 28 bytes followed by the encoded record,
+//! called its text.
 //!
 //! | bytes | contents |
 //! |---|---|

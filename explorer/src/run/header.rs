@@ -22,14 +22,15 @@ pub struct Header {
     pub everett: String,
     /// Version of the simulated machine.
     pub machine_version: String,
-    /// Identity of the exploration, in hexadecimal digits.
+    /// Identity of the exploration's timelines: a digest of everything that determines them, except seed and paths. In
+    /// hexadecimal digits.
     pub identity: String,
     /// Identity of the image.
     pub image: String,
     /// Path of the world file.
     pub world_file: String,
-    /// The world as plain data, for comparison and for readers. Its values are integers and texts, because floats might
-    /// not survive a round trip exactly.
+    /// The world as plain data, for the comparison of explorations and for programs that read the file. Its values are
+    /// integers and texts, because floats might not survive a round trip exactly.
     pub world: serde_json::Value,
     /// Seed of all choices.
     pub seed: Seed,

@@ -1,4 +1,4 @@
-//! Violation of a property on a branch, with its evidence.
+//! Violation of a property on a branch (a hit), with its evidence.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,5 @@
-//! Index of the file of records: the offset of each choice's record, and the numbers of points and texts.
+//! Index of `branches.bin`, the file of records: the offset of each branch's record, and the numbers of coverage points
+//! and of their texts.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -29,7 +30,7 @@ struct Spot {
     number: u32,
 }
 
-/// Positions of a file's records, by choice.
+/// Positions of a file's records, by choice, i.e. by the branch's place in the order in which branches were chosen.
 #[derive(Debug)]
 pub(super) struct Index {
     source: Source,
@@ -44,10 +45,11 @@ pub(super) struct Index {
     evidence: BTreeMap<(String, String), u64>,
 }
 
-/// Callback that receives each record in file order while the index is built. A `Break` ends the reading of the file.
+/// Callback that receives each record in file order while the index is built, with the bytes after its heading. A
+/// `Break` ends the reading of the file.
 pub(super) type Visitor<'v> = &'v mut dyn FnMut(&Dictionary, Undecoded, &[u8]) -> ControlFlow<()>;
 
-/// Record whose body has not been decoded. A [`Visitor`] also gets the bytes after the heading.
+/// Record of which only the heading, i.e. the first part, is decoded.
 #[derive(Debug)]
 pub(super) struct Undecoded {
     heading: Heading,
@@ -76,7 +78,7 @@ impl Undecoded {
 
 impl Index {
     /// Reads the first `length` bytes of a file. `version` is the format version of the run. Returns the index, and the
-    /// tail after the last whole record.
+    /// tail after the last whole record. If the visitor ends the reading, the tail is empty.
     pub(super) fn of(
         source: Source,
         length: u64,

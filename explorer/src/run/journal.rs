@@ -26,7 +26,7 @@ use crate::search::Choice;
 pub struct Journal {
     run: PathBuf,
     index: Index,
-    /// Number of bytes of the file that are durable, i.e. survive a power loss.
+    /// Number of bytes of `branches.bin` that are durable, i.e. survive a power loss.
     synced: u64,
     /// Number of records that are not durable yet.
     unsynced: u64,

@@ -8,8 +8,8 @@ pub const RECORDS_MAX: usize = 1 << 22;
 /// Maximum length of a record without its head, in bytes. All records within their bounds are shorter: see
 /// `FRAME_BYTES_WORST`.
 pub const RECORD_BYTES_MAX: usize = 1 << 28;
-/// Maximum length of a damaged tail, in bytes. A crash leaves a shorter tail. The search for whole records in a tail
-/// reads at most this many bytes.
+/// Maximum length of a damaged tail, i.e. of the file's end after the last whole record, in bytes. A crash leaves a
+/// shorter tail. The search for whole records in a tail reads at most this many bytes.
 pub const SEARCH_BYTES_MAX: u64 = 1 << 30;
 /// Maximum number of texts of points that get a number and are written once. Further texts are written again with each
 /// new point that has them.
@@ -59,5 +59,6 @@ const FRAME_BYTES_WORST: usize = DELTA_POINTS_MAX * (3 * STATE_BYTES_MAX + 64)
     + MARKS_MAX * (TRAIL_BYTES_MAX + 16)
     + (1 << 20);
 const _: () = assert!(FRAME_BYTES_WORST < RECORD_BYTES_MAX);
-/// Maximum number of marks in the record of a branch. A mark is a digest at a point along the trail.
+/// Maximum number of marks in the record of a branch. A mark is a digest at a point along the trail, the list of state
+/// digests at fixed vtimes.
 pub const MARKS_MAX: usize = 100_000;

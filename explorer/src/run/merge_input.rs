@@ -1,18 +1,19 @@
-//! Record in the form that is merged. Points are numbers, and a digest replaces the parts that are only compared.
+//! The result of a branch in the form that is merged into the results of the exploration: coverage points are numbers,
+//! and a digest replaces the parts that are only compared.
 
 use super::exact::exact;
 use super::record::{Record, RecordProblem};
 use crate::coverage::{Delta, Dictionary, Numbers};
 use crate::search::Choice;
 
-/// Parts of a record that are merged: all parts except the trail, the marks and the texts of points.
+/// Parts of a record that are merged: all parts except the fields `trail` and `marks` and the texts of points.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergeInput {
-    /// The record without its delta, trail and marks.
+    /// The record without the fields `delta`, `trail` and `marks`.
     pub(super) record: Record,
     /// Numbers of the points that the branch reached.
     pub(super) numbers: Numbers,
-    /// Digest of all parts of the record that are a function of the exploration.
+    /// Digest of the parts of the record that depend only on what the exploration was started with.
     pub(super) exact: blake3::Hash,
 }
 
@@ -33,7 +34,7 @@ impl MergeInput {
         Ok(MergeInput { record: record.without_bulk(), numbers, exact: exact(record) })
     }
 
-    /// Returns the record without its delta, trail and marks.
+    /// Returns the record without the fields `delta`, `trail` and `marks`.
     #[must_use]
     pub fn record(&self) -> &Record {
         &self.record

@@ -18,10 +18,10 @@
 //! - `header`: the contents of `run.json`
 //! - `comparison`, `difference`: comparison of two headers, and their first difference
 //! - `record`, `hit`: the result of a branch, and its violations of properties
-//! - `final_phase`: the cost of a branch's final phase
+//! - `final_phase`: the cost of what follows a branch's end, up to the checks
 //! - `end`: the contents of `end.json`
 //! - `merge_input`: a record in the form that is merged, with points by number
-//! - `exact`: the digest of a record's exact parts
+//! - `exact`: the digest of the parts of a record that do not depend on the host
 //! - `digest`: hasher of results
 //! - `stored`: a record as bytes
 //! - `string_table`: texts of points by number

@@ -180,7 +180,7 @@ impl Reading {
     }
 }
 
-/// Records for the merging thread, in file order.
+/// Records for the thread that merges them, in file order.
 #[derive(Default)]
 struct Batch {
     dictionary: Dictionary,
@@ -222,7 +222,8 @@ struct Taking {
 
 /// Maximum number of batches that wait for the merging thread.
 const BATCHES_MAX: usize = 4;
-/// Number of records in a full batch. Waking a thread takes as long as merging several records.
+/// Number of records in a full batch. Waking a thread takes as long as merging several records, so records are not sent
+/// one by one.
 const BATCH_RECORDS: usize = 64;
 /// Length of the records in a full batch without their headings, in bytes. The last record may exceed it.
 const BATCH_BYTES: usize = 256 << 10;

@@ -12,8 +12,8 @@ use crate::coverage::limits::{DELTA_POINTS_MAX, STATE_BYTES_MAX};
 use crate::coverage::{Delta, PointId};
 use crate::search::{Choice, ForkPoint, Path};
 
-/// Recorded result of a branch. All fields except `executed`, `cpu_ns` and the text of `broken` are functions of the
-/// exploration. The default is choice 0, which starts at the root moment and reaches nothing.
+/// Recorded result of a branch. All fields except `executed`, `cpu_ns` and the text of `broken` depend only on what the
+/// exploration was started with. The default is choice 0, which starts at the root moment and reaches nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
@@ -92,7 +92,8 @@ pub enum RecordProblem {
     /// The record extends a choice that is not earlier than its own.
     #[error("it extends choice {0}, which is not an earlier one")]
     From(u64),
-    /// The path's number of forks contradicts the branch that the record extends.
+    /// The path has no fork, has one fork although the branch extends another branch, or has several although it starts
+    /// at the root moment.
     #[error("its path does not extend the path of the branch before it")]
     Path,
     /// The branch has too many coverage points.

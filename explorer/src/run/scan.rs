@@ -1,4 +1,4 @@
-//! Scan of the file's records in order, up to the point where the writer was interrupted.
+//! Reads the records of `branches.bin` in order, up to the point where the writer was interrupted.
 //!
 //! A record is durable once the file was synced after it. Before the sync, a power loss may leave any of the record's
 //! sectors unwritten, and may leave the file longer than its data.

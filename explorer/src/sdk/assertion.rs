@@ -88,12 +88,13 @@ impl fmt::Display for Location {
     }
 }
 
-/// Line of an assertion: its registration, or the result of one evaluation.
+/// Line of an assertion: its registration, i.e. the report that the program contains it, or the result of one
+/// evaluation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assertion {
     /// Kind of the assertion.
     pub kind: AssertionKind,
-    /// Name of the assertion: the SDK's id, at most [`NAME_BYTES_MAX`] bytes.
+    /// Name of the assertion, in SDK lines called `id`, at most [`NAME_BYTES_MAX`] bytes.
     pub name: String,
     /// True if the program reached the assertion. False if the line only registers the assertion.
     pub hit: bool,

@@ -9,7 +9,7 @@ use crate::text::clip;
 /// Value that a program reports as guidance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guidance {
-    /// Name of the guidance: the SDK's id, at most [`NAME_BYTES_MAX`] bytes.
+    /// Name of the guidance, in SDK lines called `id`, at most [`NAME_BYTES_MAX`] bytes.
     pub name: String,
     /// Reported value.
     pub value: Value,
@@ -18,7 +18,8 @@ pub struct Guidance {
 /// Value of a guidance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
-    /// Number. A number is new to the search only if it is better than all earlier ones.
+    /// Number: the difference of two numbers, called left and right, that the program reports. It is new to the search
+    /// only if it is better than all earlier ones.
     Number {
         /// Rank of the number among the values of this guidance; a higher rank is better. To minimise a guidance, the
         /// order of ranks is reversed.
@@ -31,7 +32,8 @@ pub enum Value {
 }
 
 impl Guidance {
-    /// Reads a guidance. Returns `None` for a line that only registers a guidance, and for values that are not numbers.
+    /// Reads a guidance. Returns `None` for a line that only registers a guidance, for a line without a value, and for
+    /// a numeric guidance of which the left or right number is NaN or infinite.
     pub(super) fn read(fields: &Map<String, Json>) -> Result<Option<Guidance>, Problem> {
         let text = |name: &str| fields.get(name).and_then(Json::as_str).filter(|text| !text.is_empty());
         let name = text("id").or_else(|| text("message")).ok_or(Problem::Field("id"))?;
@@ -76,7 +78,7 @@ fn difference(left: &Number, right: &Number) -> f64 {
     }
 }
 
-/// Maps a float to an integer of the same order: IEEE 754's total order, in which both zeros are equal.
+/// Maps a float to an integer, so that the integers have the order of the floats. Both zeros are equal.
 fn rank(number: f64) -> i64 {
     // Adding positive zero turns negative zero into positive zero.
     let bits = (number + 0.0).to_bits().cast_signed();

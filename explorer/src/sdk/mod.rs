@@ -1,4 +1,4 @@
-//! Lines that programs send through the SDK.
+//! Lines that programs send through the SDK, a library with which they report assertions and other events.
 //!
 //! - `limits`: bounds
 //! - `error`: errors

@@ -1,14 +1,14 @@
 //! The search: a tree of timelines that grows from a root moment. A moment is a snapshot of the whole world, and a
 //! branch is a piece of a timeline that starts at a moment.
 //!
-//! K is the maximum number of branches in flight. The order of choices depends only on the seed, the strategy, K and
-//! the results of branches.
+//! K is the maximum number of branches in flight, i.e. of branches that were chosen and whose result is not yet merged.
+//! The order of choices depends only on the seed, the strategy, K and the results of branches.
 //!
 //! - `path`: position of a timeline in the tree, also as text
 //! - `tree`: the branches in the order of choices
 //! - [`subtrees`]: figures of subtrees, for displays
 //! - `weights`: weights of branches with running sums
-//! - `window`: the order of choices, and the results that each choice may use
+//! - `window`: when the next branch is chosen, and the results that the choice may use
 //! - [`strategy`]: the choice of where the next branch starts
 //!
 //! Not here: how a branch is run and judged.

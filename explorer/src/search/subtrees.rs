@@ -1,4 +1,5 @@
-//! Figures of subtrees, updated while a search runs.
+//! Figures of subtrees, updated while a search runs. A subtree is a branch that begins at the root moment, with all
+//! branches that extend it.
 //!
 //! An update takes time proportional to the branches that were added or got a result since the last update. A display
 //! can therefore follow a search of any length.
@@ -8,7 +9,8 @@ use std::collections::BTreeMap;
 use super::tree::{Branch, ForkPoint, Tree};
 use super::weights::weight;
 
-/// Highest depth with its own count. Deeper branches are counted at this depth.
+/// Highest depth with its own count. A branch's depth is the number of branches from the root moment to its end. Deeper
+/// branches are counted at this depth.
 pub const DEPTH_MAX: usize = 64;
 
 /// Figures of all subtrees.
@@ -31,7 +33,7 @@ pub struct Subtree {
     /// Sum of the weights of the subtree's open branches. [`Tree::weight`] is the sum over all subtrees. Strategy
     /// `novelty` extends a subtree with a probability proportional to this sum.
     pub weight: u64,
-    /// Number of the last branch with a result.
+    /// Number of the subtree's last branch with a result.
     pub last: u64,
 }
 
@@ -53,7 +55,7 @@ impl Subtrees {
     /// Updates the figures. Every call must pass the same tree.
     pub fn update(&mut self, tree: &Tree) {
         let branches = tree.branches();
-        // Number of new children of branches whose results were counted before this update.
+        // For each branch whose result was counted before this update, the number of its new children.
         let mut children: BTreeMap<u64, u64> = BTreeMap::new();
         for branch in from(branches, self.added) {
             if let ForkPoint::After(parent) = branch.from

@@ -1,4 +1,4 @@
-//! The order of an exploration: the sequence of choices, and the results that each choice may use.
+//! Decides when a search may choose the next branch, and which results the choice may use.
 //!
 //! K is the maximum number of branches in flight. The search makes choice n when it has merged exactly the results of
 //! the choices up to n - K, in the order of choices. A choice therefore does not depend on the number of workers, on

@@ -20,10 +20,10 @@ use crate::setup::Stage;
 use crate::signals::ChildSignals;
 use crate::spawn::Started;
 
-/// Time for which a control port that the host has closed is not polled, in milliseconds of guest time.
+/// Pause in polling the control port after the host has closed the port, in milliseconds of guest time.
 const HANGUP_PAUSE_MS: u64 = 100;
 
-/// Maximum number of bytes read from the control port at once.
+/// Maximum number of bytes that one read takes from the control port.
 const READ_BYTES: usize = 32 << 10;
 
 /// State of the agent.
@@ -34,18 +34,18 @@ pub(crate) struct Agent {
     /// End of the pause after the host closed the control port (`CLOCK_MONOTONIC`, ns).
     hangup_until_ns: Option<u64>,
     pub(crate) stage: Stage,
-    /// The overlay's upper folder, which holds the changes of the root; `None` unless the root is a disk.
+    /// Upper folder of the overlay, which holds the changes of the root. `None` if the root is no disk.
     pub(crate) upper: Option<OwnedFd>,
     pub(crate) services: BTreeMap<String, Watched>,
-    /// Services whose threads have real-time priorities set by the host.
+    /// Names of the services whose threads have real-time priorities that the host has set.
     pub(crate) prioritized: BTreeSet<String>,
-    /// True if [`Message::Ready`] was sent since the last start of services. Initially true, as there was no start.
+    /// True if [`Message::Ready`] was sent since the last start of services, or if no service was ever started.
     pub(crate) ready_announced: bool,
     pub(crate) commands: BTreeMap<u64, Running>,
     captures: Vec<Capture>,
 }
 
-/// Meaning of a descriptor that poll(2) reports.
+/// Event source behind a descriptor that poll(2) reports.
 enum Source {
     Control,
     Signals,
@@ -55,7 +55,7 @@ enum Source {
 }
 
 impl Agent {
-    /// Sends the hello message and the failures of the boot.
+    /// Creates the agent. Sends the hello message and the failures of the boot to the host.
     pub(crate) fn new(booted: Booted, signals: ChildSignals) -> Result<Self, Failure> {
         let Booted { mut ports, release, failures } = booted;
         ports.send(&Message::Hello(Hello { version: VERSION, release }))?;
@@ -104,7 +104,7 @@ impl Agent {
         self.ports.send(&Message::Error { message: failure.to_string() })
     }
 
-    /// Captures a program's output.
+    /// Registers a started program's output pipes, so that the event loop forwards their lines.
     pub(crate) fn capture(&mut self, started: Started, unit: &Unit, to: ExecOutput) {
         let pipes = [(started.stdout, Stream::Stdout), (started.stderr, Stream::Stderr)];
         for (pipe, stream) in pipes {
@@ -112,7 +112,7 @@ impl Agent {
         }
     }
 
-    /// Forwards the output that an exited program left in its pipes.
+    /// Forwards the output that an exited program left in its pipes. Later output goes to the log port.
     pub(crate) fn flush_captures(&mut self, unit: &Unit) -> Result<(), Failure> {
         for capture in self.captures.iter_mut().filter(|capture| capture.unit == *unit) {
             capture.forward_all(&mut self.ports)?;
@@ -121,7 +121,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Sleeps until an event arrives or a timer expires, and returns the descriptors with events.
+    /// Sleeps until an event arrives or a timer expires. Returns the sources that have events.
     fn wait(&mut self) -> Result<Vec<Source>, Failure> {
         let now_ns = now_ns();
         if self.hangup_until_ns.is_some_and(|until_ns| until_ns <= now_ns) {
@@ -138,7 +138,7 @@ impl Agent {
         if self.hangup_until_ns.is_none() {
             watch(Source::Control, PollFd::new(&self.ports.control, PollFlags::IN));
         }
-        // Output before exits: a program's output is sent before the report of its exit.
+        // Output comes before exits, so the host gets a program's output before the report of its exit.
         for (index, capture) in self.captures.iter().enumerate() {
             watch(Source::Capture(index), PollFd::new(capture, PollFlags::IN));
         }
@@ -180,7 +180,7 @@ impl Agent {
     fn read_control(&mut self) -> Result<(), Failure> {
         let mut buffer = [0u8; READ_BYTES];
         match rustix::io::read(&self.ports.control, &mut buffer) {
-            // The host's end is closed. The descriptor stays readable; a pause in polling it avoids spinning.
+            // The host has closed the port. poll(2) would report it at once again, so the agent pauses.
             Ok(0) => self.hangup_until_ns = Some(now_ns() + ms(HANGUP_PAUSE_MS)),
             Ok(length) => self.splitter.push(&buffer[..length]),
             Err(Errno::INTR | Errno::AGAIN) => {}
@@ -195,7 +195,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Reaps every child that has exited, including orphans that PID 1 inherited.
+    /// Reaps all exited children, including orphans that PID 1 has inherited.
     fn reap(&mut self) -> Result<(), Failure> {
         self.signals.drain();
         loop {

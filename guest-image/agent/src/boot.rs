@@ -10,27 +10,27 @@ use std::ffi::CStr;
 use std::fs;
 use std::path::Path;
 
-/// File that lists the modules to load, in order; one file name per line.
+/// File with the names of the kernel modules to load, one per line, in this order.
 const MODULE_LIST: &str = "/etc/everett/modules";
-/// Folder of the module files.
+/// Folder of the kernel module files.
 const MODULE_FOLDER: &str = "/lib/everett-modules";
 
-/// A booted machine that is connected to its host.
+/// State of a machine after its boot, with open ports to the host.
 pub(crate) struct Booted {
     pub(crate) ports: Ports,
-    /// Release of the kernel.
+    /// Release of the kernel, as printed by `uname -r`.
     pub(crate) release: String,
-    /// Failures that did not prevent the boot.
+    /// Failures that did not stop the boot.
     pub(crate) failures: Vec<Failure>,
 }
 
-/// Mounts the kernel's filesystems, loads the modules and finds the ports. Disks and network cards get no driver.
+/// Mounts the kernel's filesystems, loads the modules and opens the ports. Leaves disks and cards without a driver.
 pub(crate) fn boot() -> Result<Booted, Failure> {
     let mut failures = Vec::new();
     let mut note = |result: Result<(), Failure>| failures.extend(result.err());
 
     let quiet = MountFlags::NOSUID | MountFlags::NOEXEC | MountFlags::NODEV;
-    // The kernel may have mounted devtmpfs already; a second mount over it shows the same filesystem.
+    // The kernel may have mounted devtmpfs already. A second mount over it shows the same filesystem.
     note(mount_at("devtmpfs", "/dev", MountFlags::NOSUID, c"mode=0755"));
     note(mount_at("proc", "/proc", quiet, c""));
     note(mount_at("sysfs", "/sys", quiet, c""));
@@ -40,38 +40,38 @@ pub(crate) fn boot() -> Result<Booted, Failure> {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     console::say(&format!("protocol {}, kernel {release}", everett_protocol::VERSION));
 
-    // Listening starts before the driver is loaded, so that no announcement of a port is missed.
+    // Listening starts before the driver is loaded, because the driver announces the ports.
     let events = ports::Events::listen()?;
     let bus = Bus::of_machine();
     load_modules(&bus, &mut note);
     note(bus.only_essentials());
     let found = ports::find(&events);
-    // Without ports, the console is the only place to report earlier failures.
+    // Without ports, only the console can show the failures so far.
     if found.is_err() {
         failures.iter().for_each(|failure| console::say(&failure.to_string()));
     }
     Ok(Booted { ports: found?, release, failures })
 }
 
-/// Raises the hard limit of open files to systemd's value. PID 1 starts with the kernel's limits of 1024 and 4096,
-/// which servers complain about. The soft limit stays at 1024, because select(2) cannot handle more.
+/// Raises the hard limit of open files to systemd's value. PID 1 starts with the kernel's limits of 1024 (soft) and
+/// 4096 (hard), and servers complain about 4096. The soft limit stays at 1024, because select(2) cannot handle more.
 fn raise_limits() -> Result<(), Failure> {
     let limit = Rlimit { current: Some(1024), maximum: Some(512 << 10) };
     setrlimit(Resource::Nofile, limit).context(|| String::from("raise the limit of open files"))
 }
 
-/// Mounts a filesystem without a device on a directory, which is created if necessary.
+/// Mounts a filesystem without a device on a directory. Creates the directory if necessary.
 pub(crate) fn mount_at(kind: &str, at: &str, flags: MountFlags, options: &CStr) -> Result<(), Failure> {
     fs::create_dir_all(at).context(|| format!("make {at}"))?;
     mount(kind, at, kind, flags, options).context(|| format!("mount {kind} on {at}"))
 }
 
-/// Loads the modules. Turns off automatic driver binding as soon as the virtio bus exists (built in or from a module).
+/// Loads the modules. Turns off automatic driver binding as soon as the virtio bus exists, built in or from a module.
 fn load_modules(bus: &Bus, note: &mut impl FnMut(Result<(), Failure>)) {
     let mut held = hold(bus, note);
     let list = match fs::read_to_string(MODULE_LIST) {
         Ok(list) => list,
-        // A kernel with built-in drivers needs no list.
+        // A kernel with built-in drivers has no such file.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
         Err(error) => return note(Err(error).context(|| format!("read {MODULE_LIST}"))),
     };
@@ -81,7 +81,7 @@ fn load_modules(bus: &Bus, note: &mut impl FnMut(Result<(), Failure>)) {
     }
 }
 
-/// Turns off automatic driver binding. Returns false if there is no bus yet.
+/// Turns off automatic driver binding. Returns false if the kernel has no virtio bus yet.
 fn hold(bus: &Bus, note: &mut impl FnMut(Result<(), Failure>)) -> bool {
     let held = bus.set_automatic(false);
     let there = !matches!(held, Ok(false));

@@ -1,4 +1,4 @@
-//! Capturing of a program's output and forwarding to the host.
+//! Captures the output of programs and forwards it to the host.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -9,14 +9,14 @@ use rustix::io::Errno;
 use crate::failure::{Context as _, Failure};
 use crate::ports::Ports;
 
-/// Maximum number of bytes read from a pipe at once: a pipe's default capacity.
+/// Maximum number of bytes that one read takes from a pipe: the default capacity of a pipe.
 const READ_BYTES: usize = 64 << 10;
 
-/// Maximum number of reads from a pipe after its program has exited: a pipe can hold up to 1 MiB (pipe(7)). Later
-/// output of other programs on the same pipe waits for its turn.
+/// Maximum number of reads from a pipe after its program has exited. This many reads empty a full pipe of 1 MiB
+/// (pipe(7)). If other programs still write to the pipe, the event loop forwards their output later.
 const LAST_READS_MAX: usize = 16;
 
-/// One output stream of one program.
+/// An output stream of a program: the pipe, and the destination of its lines.
 pub(crate) struct Capture {
     pipe: OwnedFd,
     pub(crate) unit: Unit,
@@ -35,17 +35,17 @@ impl Capture {
         Capture { pipe, unit, stream, to, cutter: LineCutter::new(max), closed: false }
     }
 
-    /// True if the pipe is closed, so that no more output can come.
+    /// True if every writer has closed the pipe, so that no more output can come.
     pub(crate) fn closed(&self) -> bool {
         self.closed
     }
 
-    /// Reads the pipe once and forwards the lines; every pipe gets its turn.
+    /// Reads the pipe once and forwards the complete lines. One read is the limit, so that other pipes get their turn.
     pub(crate) fn forward(&mut self, ports: &mut Ports) -> Result<(), Failure> {
         self.forward_reads(1, ports)
     }
 
-    /// Forwards all that an exited program has left in the pipe.
+    /// Forwards all output that an exited program has left in the pipe.
     pub(crate) fn forward_all(&mut self, ports: &mut Ports) -> Result<(), Failure> {
         self.forward_reads(LAST_READS_MAX, ports)
     }
@@ -74,7 +74,7 @@ impl Capture {
         Ok(())
     }
 
-    /// Sends later output to the log port: the command's request is answered, but its children may still print.
+    /// Sends later output to the log port. The request is answered by then, but the command's children may still print.
     pub(crate) fn outlive(&mut self) {
         self.to = ExecOutput::Log;
     }

@@ -1,4 +1,4 @@
-//! Execution of the host's commands.
+//! Commands of the host: start, standard input, time limit and exit.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 
@@ -11,17 +11,17 @@ use crate::clock::{ms, now_ns};
 use crate::failure::{Context as _, Failure};
 use crate::spawn::{Program, start};
 
-/// A running command.
+/// Command that the agent has started and that has not exited yet.
 pub(crate) struct Running {
     pub(crate) pid: Pid,
-    /// The pipe to its standard input, and the bytes still to be written.
+    /// Pipe to the command's standard input, and the bytes that the agent has not written yet.
     pub(crate) stdin: Option<(OwnedFd, Vec<u8>)>,
-    /// Time at which it is killed (`CLOCK_MONOTONIC`, ns).
+    /// Time at which the agent kills the command (`CLOCK_MONOTONIC`, ns).
     pub(crate) deadline_ns: Option<u64>,
 }
 
 impl Agent {
-    /// Starts a command. Its request is answered when it exits ([`Self::command_exited`]).
+    /// Starts a command. [`Self::command_exited`] answers the request when the command has exited.
     pub(crate) fn start_command(&mut self, id: u64, exec: &Exec) -> Result<(), Failure> {
         if self.commands.contains_key(&id) {
             return Err(Failure::new(format!("the number {id} is taken by a command that still runs")));
@@ -43,7 +43,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Writes more of a command's input, and closes its standard input after the last byte.
+    /// Writes more of a command's input. Closes the command's standard input after the last byte.
     pub(crate) fn feed_command(&mut self, id: u64) -> Result<(), Failure> {
         let Some(command) = self.commands.get_mut(&id) else { return Ok(()) };
         let Some((pipe, text)) = &mut command.stdin else { return Ok(()) };
@@ -56,7 +56,7 @@ impl Agent {
                 Ok(())
             }
             Err(Errno::AGAIN | Errno::INTR) => Ok(()),
-            // The command has closed its input, which is not a failure.
+            // The command may close its input before it has read everything. That is not a failure.
             Err(Errno::PIPE) => {
                 command.stdin = None;
                 Ok(())
@@ -68,19 +68,19 @@ impl Agent {
         }
     }
 
-    /// Kills the commands that exceeded their time limit.
+    /// Kills the process groups of all commands that have exceeded their time limit.
     pub(crate) fn tick_commands(&mut self) {
         let now_ns = now_ns();
         for command in self.commands.values_mut() {
             if command.deadline_ns.is_some_and(|at_ns| at_ns <= now_ns) {
                 command.deadline_ns = None;
-                // Fails if the process has exited already; it will be reaped.
+                // Fails if the process has exited already. The event loop then reaps the process.
                 let _ = kill_process_group(command.pid, Signal::KILL);
             }
         }
     }
 
-    /// Handles the exit of a child. If it was a command, answers its request and returns true.
+    /// Handles the exit of a child. If the child was a command, answers the command's request and returns true.
     pub(crate) fn command_exited(&mut self, pid: Pid, exit: Exit) -> Result<bool, Failure> {
         let Some((&id, _)) = self.commands.iter().find(|(_, command)| command.pid == pid) else {
             return Ok(false);

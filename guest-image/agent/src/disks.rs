@@ -1,4 +1,4 @@
-//! Block devices by serial number, and mounting of data disks.
+//! Search for block devices by serial number, and mounting of data disks.
 
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -15,13 +15,13 @@ use crate::kernel_log;
 use crate::users;
 use crate::virtio::Bus;
 
-/// Number of bytes at the start of a disk that must be zero for the disk to count as blank. The filesystems that are
-/// made here have their superblock within these bytes. (btrfs, which is never made here, has it at exactly 64 KiB.)
+/// Number of bytes that the agent checks at the start of a disk. If all are zero, the disk is blank. The superblocks of
+/// ext4 and xfs lie within these bytes. (The superblock of btrfs, which the agent cannot make, starts at 64 KiB.)
 const BLANK_BYTES: u64 = 64 << 10;
 
-/// Returns the device node of the disk with this serial number. A serial number can be read only after the disk has a
-/// driver, so disks without one are bound one by one, in the order of the machine's slots, until the disk is found. A
-/// root disk in the first slot is therefore the only disk with a driver when it is found.
+/// Returns the device node of the disk with this serial number. The kernel shows a serial number only after the disk
+/// has a driver. So this function binds disks one by one, in the order of their slots, until it finds the right disk.
+/// If the root disk is in the first slot, no other disk gets a driver.
 pub(crate) fn by_serial(serial: &str) -> Result<String, Failure> {
     loop {
         match among_bound(serial) {
@@ -41,7 +41,7 @@ fn among_bound(serial: &str) -> Result<String, Failure> {
     for entry in folder {
         let name = entry.context(|| String::from("read /sys/block"))?.file_name();
         let name = name.to_string_lossy().into_owned();
-        // Only virtio-blk has this file.
+        // Only disks of virtio-blk have the file `serial`.
         let Ok(found) = fs::read_to_string(format!("/sys/block/{name}/serial")) else { continue };
         if found.trim_end_matches(['\n', '\0']) == serial {
             return Ok(format!("/dev/{name}"));
@@ -53,14 +53,14 @@ fn among_bound(serial: &str) -> Result<String, Failure> {
     Err(Failure::new(format!("cannot find a disk with the serial number {serial} (there: {seen})")))
 }
 
-/// Block size of new filesystems, in bytes. A disk's largest sectors have this size, and a block is then one sector.
+/// Block size of new filesystems, in bytes. It is also the largest sector size of an Everett disk.
 const BLOCK_BYTES: u32 = 4096;
 
-/// Errors of mount(2) that do not concern the disk's content: no driver for the filesystem, no memory.
+/// Errors of mount(2) that do not concern the disk's content: the kernel lacks the filesystem's driver, or memory.
 const NOT_OF_THE_DISK: [Errno; 2] = [Errno::NODEV, Errno::NOMEM];
 
-/// Mounts a data disk; makes its filesystem first if the disk is blank and the host asks for it. Returns the reason if
-/// the kernel refuses to mount a filesystem that was on the disk before.
+/// Mounts a data disk. If the disk is blank and the host allows it, makes a filesystem first. Returns the reason if the
+/// kernel refuses to mount a filesystem that was already on the disk.
 pub(crate) fn mount_data(disk: &DataDisk) -> Result<Option<String>, Failure> {
     let device = by_serial(&disk.serial)?;
     let fresh = disk.format_blank && blank(&device)?;
@@ -92,9 +92,9 @@ fn blank(device: &str) -> Result<bool, Failure> {
     Ok(start.iter().all(|&byte| byte == 0))
 }
 
-/// Runs the mkfs of the root. Values that it would draw at random are derived from the serial number, and nothing is
-/// left for the kernel to initialise later in the background. Blocks have 4 KiB whatever the size of the disk and its
-/// sectors: by default mke2fs makes 1 KiB blocks on a small disk, and a superblock that spans two sectors of 512 bytes.
+/// Runs the root filesystem's mkfs. All random values are derived from the serial number. The options leave nothing for
+/// the kernel to initialise later in the background. The block size is fixed, because mke2fs makes 1 KiB blocks on a
+/// small disk by default. The superblock would then span two sectors of 512 bytes.
 fn format(disk: &DataDisk, device: &str) -> Result<(), Failure> {
     let uuid = uuid_of(&disk.serial);
     let kind = disk.filesystem.as_str();
@@ -122,11 +122,11 @@ fn format(disk: &DataDisk, device: &str) -> Result<(), Failure> {
     )))
 }
 
-/// Derives a UUID (version 8, RFC 9562: free format) from all bytes of the serial number.
+/// Derives a UUID from all bytes of the serial number (version 8, whose content is free: RFC 9562).
 fn uuid_of(serial: &str) -> String {
     let mut bytes = [0u8; 16];
     for (index, byte) in serial.bytes().enumerate() {
-        // Serial numbers have up to 20 bytes; the last four are mixed into the first four.
+        // Serial numbers have up to 20 bytes. Bytes 17 to 20 are mixed into bytes 1 to 4.
         bytes[index % 16] = bytes[index % 16].rotate_left(3) ^ byte;
     }
     bytes[6] = (bytes[6] & 0x0f) | 0x80;

@@ -30,14 +30,14 @@ fn hosts(hostname: &str, entries: &[HostEntry]) -> String {
     for entry in entries {
         let _ = writeln!(hosts, "{} {}", entry.address, entry.names.join(" "));
     }
-    // The machine's own name must resolve; Debian's installer uses this address.
+    // The machine's own name must resolve. Debian's installer uses the same address for it.
     if !entries.iter().any(|entry| entry.names.iter().any(|name| name == hostname)) {
         let _ = writeln!(hosts, "127.0.1.1 {hostname}");
     }
     hosts
 }
 
-/// Replaces the file. A symbolic link in its place is removed, not followed.
+/// Replaces a file. If the path is a symbolic link, this removes the link and does not follow it.
 fn put(path: &str, content: &str) -> Result<(), Failure> {
     let _ = fs::remove_file(path);
     fs::write(path, content).context(|| format!("write {path}"))

@@ -1,13 +1,13 @@
-//! The agent's error type: a text for the host.
+//! Error type of the agent: a text for the host.
 
 use std::fmt;
 
-/// Description of a failure and its cause, in one line.
+/// Description of a failed action and the cause, in one line.
 #[derive(Debug)]
 pub(crate) struct Failure(String);
 
 impl Failure {
-    /// Makes a failure from its complete text.
+    /// Creates a failure from its complete text.
     pub(crate) fn new(text: impl Into<String>) -> Self {
         Failure(text.into())
     }
@@ -19,7 +19,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Adds the failed action to an error.
+/// Conversion of errors to a [`Failure`] that names the failed action.
 pub(crate) trait Context<T> {
     /// Converts the error to a [`Failure`] that reads "cannot WHAT: ERROR", where `what` returns WHAT.
     fn context(self, what: impl FnOnce() -> String) -> Result<T, Failure>;

@@ -1,4 +1,4 @@
-//! Files that the host writes into the guest.
+//! Writing of files that the host sends.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -10,7 +10,7 @@ use everett_protocol::PutFile;
 use crate::failure::{Context as _, Failure};
 use crate::users;
 
-/// Writes or appends to a file.
+/// Writes a file, or appends to one.
 pub(crate) fn put(file: &PutFile) -> Result<(), Failure> {
     let path = Path::new(&file.path);
     let what = || format!("write {}", file.path);
@@ -27,7 +27,7 @@ pub(crate) fn put(file: &PutFile) -> Result<(), Failure> {
     };
     let mut open = options.open(path).context(what)?;
     open.write_all(&file.data.0).context(what)?;
-    // The owner first: changing the owner clears the set-user-ID bit.
+    // The owner comes first, because a change of the owner clears the set-user-ID bit.
     let (uid, gid) = owner.unwrap_or((0, 0));
     fchown(&open, Some(uid), Some(gid)).context(|| format!("give {} to its owner", file.path))?;
     open.set_permissions(fs::Permissions::from_mode(file.mode))

@@ -1,22 +1,22 @@
-//! Reading of the kernel's log, to report the reason when the kernel refuses a request.
+//! Reads the kernel's log, to find out why the kernel has refused a request.
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, read};
 
 /// Maximum length of a record of `/dev/kmsg`, in bytes (Linux, `CONSOLE_EXT_LOG_MAX`).
 const RECORD_BYTES_MAX: usize = 8 << 10;
-/// Maximum number of records that are read: more than fit the kernel's ring buffer.
+/// Maximum number of records to read. The kernel's ring buffer holds fewer.
 const RECORDS_MAX: usize = 1 << 16;
-/// Highest reported level: warnings (Linux, `KERN_WARNING`). Lower numbers are more severe.
+/// Highest level of a reported record: warnings (Linux, `KERN_WARNING`). Lower levels are more severe.
 const LEVEL_MAX: u32 = 4;
-/// Mask of the level in a record's priority (syslog(3)).
+/// Mask for the level in a record's priority (syslog(3)).
 const LEVEL_MASK: u32 = 7;
-/// Maximum number of reported lines; the last ones are kept.
+/// Maximum number of reported lines. If there are more, the last lines are reported.
 const LINES_MAX: usize = 4;
 /// Maximum length of a reported line, in bytes.
 const LINE_BYTES_MAX: usize = 256;
 
-/// Returns the last warnings and errors in the kernel's log that name `device`, as the end of a sentence, or "".
+/// Returns the last warnings and errors that name `device`, as the end of a sentence, or an empty text.
 pub(crate) fn about(device: &str) -> String {
     let Ok(log) = open("/dev/kmsg", OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())
     else {
@@ -28,7 +28,7 @@ pub(crate) fn about(device: &str) -> String {
         match read(&log, &mut buffer) {
             Ok(0) => break,
             Ok(length) => lines.extend(line_about(&buffer[..length], device)),
-            // The record was overwritten before it was read.
+            // The kernel overwrote the record before this loop read it.
             Err(Errno::PIPE | Errno::INTR) => {}
             Err(_) => break,
         }
@@ -37,7 +37,7 @@ pub(crate) fn about(device: &str) -> String {
     if told.is_empty() { String::new() } else { format!("; the kernel says: {}", told.join("; ")) }
 }
 
-/// Returns the text of a record if its level is warning or more severe and it names the device. A record is
+/// Returns the text of a record if the level is warning or more severe and the text names the device. The form is
 /// `PRIORITY,NUMBER,TIME,FLAGS;TEXT\n`, followed by property lines (Linux, Documentation/ABI/testing/dev-kmsg).
 fn line_about(record: &[u8], device: &str) -> Option<String> {
     let record = String::from_utf8_lossy(record);

@@ -9,8 +9,8 @@ use everett_protocol::limits::{LISTED_BYTES_MAX, LISTED_NAMES_MAX};
 
 use crate::failure::{Context as _, Failure};
 
-/// Returns the names of the files with any execute bit set, in byte order; none if the folder does not exist. Fails if
-/// a name is not UTF-8 or the names exceed the protocol's bounds: a partial list would pass for a complete one.
+/// Returns the names of the files with any execute bit set, in byte order. If the folder does not exist, there are
+/// none. Fails if a name is not UTF-8 or the names exceed the protocol's bounds, because a partial list would mislead.
 pub(crate) fn programs(folder: &str) -> Result<Vec<String>, Failure> {
     let what = || format!("list {folder}");
     let entries = match fs::read_dir(folder) {
@@ -41,11 +41,11 @@ pub(crate) fn programs(folder: &str) -> Result<Vec<String>, Failure> {
     Ok(names)
 }
 
-/// True if the path is a regular file with any execute bit set. Symbolic links are followed, as execve(2) does.
+/// True if the path is a regular file with any execute bit set. Follows symbolic links, as execve(2) does.
 fn is_program(path: &Path) -> io::Result<bool> {
     match fs::metadata(path) {
         Ok(file) => Ok(file.is_file() && file.permissions().mode() & 0o111 != 0),
-        // A dangling symbolic link.
+        // The path is a dangling symbolic link.
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }

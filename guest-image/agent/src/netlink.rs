@@ -1,25 +1,25 @@
 //! Encoding of rtnetlink(7) messages.
 
-/// Message flags (netlink(7)): `NLM_F_REQUEST`, `NLM_F_ACK`, `NLM_F_REPLACE`, `NLM_F_CREATE`.
+/// Flags of a message (netlink(7)): `NLM_F_REQUEST`, `NLM_F_ACK`, `NLM_F_REPLACE`, `NLM_F_CREATE`.
 const REQUEST: u16 = 0x1;
 const ACK: u16 = 0x4;
 const REPLACE: u16 = 0x100;
 const CREATE: u16 = 0x400;
 
-/// Message types of rtnetlink(7), and `NLMSG_ERROR`.
+/// Types of messages (rtnetlink(7)), and `NLMSG_ERROR`.
 pub(crate) const NEW_LINK: u16 = 16;
 pub(crate) const NEW_ADDRESS: u16 = 20;
 pub(crate) const NEW_ROUTE: u16 = 24;
 const ERROR: u16 = 2;
 
-/// Length of `struct nlmsghdr`: length, type, flags, sequence number, port.
+/// Length of `struct nlmsghdr` in bytes. Its fields are length, type, flags, sequence number and port.
 const HEADER_BYTES: usize = 16;
 
 /// A message under construction.
 pub(crate) struct Message(Vec<u8>);
 
 impl Message {
-    /// Starts a request that wants an acknowledgement. `body` is the fixed part of this type of message.
+    /// Starts a request that asks for an acknowledgement. `body` is the fixed structure after the header.
     pub(crate) fn new(kind: u16, sequence: u32, body: &[u8]) -> Self {
         let flags = match kind {
             NEW_LINK => REQUEST | ACK,
@@ -36,9 +36,9 @@ impl Message {
         message
     }
 
-    /// Appends a `struct rtattr` and its value.
+    /// Appends a `struct rtattr` with this type and value.
     pub(crate) fn attribute(mut self, kind: u16, value: &[u8]) -> Self {
-        // Values are addresses and indexes: at most 16 bytes.
+        // A value is an address or an index, so it has at most 16 bytes.
         let length = u16::try_from(4 + value.len()).unwrap_or(u16::MAX);
         self.0.extend(length.to_ne_bytes());
         self.0.extend(kind.to_ne_bytes());
@@ -47,7 +47,7 @@ impl Message {
         self
     }
 
-    /// Fills in the length and returns the message.
+    /// Fills in the length and returns the encoded message.
     pub(crate) fn bytes(mut self) -> Vec<u8> {
         let length = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
         self.0[..4].copy_from_slice(&length.to_ne_bytes());
@@ -62,7 +62,7 @@ impl Message {
     }
 }
 
-/// Returns the error number in the kernel's acknowledgement of `sequence`, 0 for success; `None` for another message.
+/// Returns the error number (0 for success) if `answer` acknowledges the request `sequence`, and otherwise `None`.
 pub(crate) fn acknowledgement(answer: &[u8], sequence: u32) -> Option<i32> {
     let field = |at: usize| answer.get(at..at + 4)?.try_into().ok();
     let kind = u16::from_ne_bytes(answer.get(4..6)?.try_into().ok()?);

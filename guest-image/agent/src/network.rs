@@ -10,14 +10,14 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, 
 use crate::failure::{Context as _, Failure};
 use crate::netlink::{Message, NEW_ADDRESS, NEW_LINK, NEW_ROUTE, acknowledgement};
 
-/// Attributes of addresses and routes (rtnetlink(7)).
+/// Types of attributes of addresses and routes (rtnetlink(7)).
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
 const RTA_OIF: u16 = 4;
 const RTA_GATEWAY: u16 = 5;
 
 const IFF_UP: u32 = 1;
-/// Disables duplicate address detection, which would delay the address by a second.
+/// Flag that disables duplicate address detection, which would delay the address by a second.
 const IFA_F_NODAD: u8 = 2;
 const RT_TABLE_MAIN: u8 = 254;
 const RTPROT_STATIC: u8 = 4;
@@ -39,13 +39,13 @@ impl Routing {
         Ok(Routing { socket, sequence: 0 })
     }
 
-    /// Brings up the loopback interface; the kernel assigns its addresses by itself.
+    /// Brings up the loopback interface. The kernel assigns its addresses without a request.
     pub(crate) fn loopback(&mut self) -> Result<(), Failure> {
         let index = self.index("lo")?;
         self.up(index).context(|| String::from("bring up lo"))
     }
 
-    /// Brings an interface up, assigns its address, and sets its default route.
+    /// Brings up an interface, assigns its address, and sets the default route if there is a gateway.
     pub(crate) fn interface(&mut self, interface: &Interface) -> Result<(), Failure> {
         let name = &interface.name;
         let index = self.index(name)?;
@@ -64,7 +64,7 @@ impl Routing {
     }
 
     fn up(&mut self, index: u32) -> io::Result<()> {
-        // struct ifinfomsg: family, padding, device type, index, flags, mask of flags to change.
+        // Fields of struct ifinfomsg: family, padding, device type, index, flags, mask of flags to change.
         let mut body = vec![0u8; 4];
         body.extend(index.to_ne_bytes());
         body.extend(IFF_UP.to_ne_bytes());
@@ -74,7 +74,7 @@ impl Routing {
 
     fn address(&mut self, index: u32, interface: &Interface) -> io::Result<()> {
         let address = octets(interface.address);
-        // struct ifaddrmsg: family, prefix length, flags, scope (0 is global), index.
+        // Fields of struct ifaddrmsg: family, prefix length, flags, scope (0 is global), index.
         let mut body = vec![family(interface.address), interface.prefix, IFA_F_NODAD, 0];
         body.extend(index.to_ne_bytes());
         self.ask(|sequence| {
@@ -85,7 +85,7 @@ impl Routing {
     }
 
     fn default_route(&mut self, index: u32, gateway: IpAddr) -> io::Result<()> {
-        // struct rtmsg: family, destination and source prefix, TOS, table, protocol, scope, type, flags.
+        // Fields of struct rtmsg: family, destination and source prefix, TOS, table, protocol, scope, type, flags.
         let body = [family(gateway), 0, 0, 0, RT_TABLE_MAIN, RTPROT_STATIC, 0, RTN_UNICAST, 0, 0, 0, 0];
         self.ask(|sequence| {
             Message::new(NEW_ROUTE, sequence, &body)
@@ -94,7 +94,7 @@ impl Routing {
         })
     }
 
-    /// Sends a request and reads the kernel's acknowledgement, which is queued before the send returns.
+    /// Sends a request and reads the kernel's acknowledgement. The kernel queues the answer before `send` returns.
     fn ask(&mut self, message: impl Fn(u32) -> Message) -> io::Result<()> {
         self.sequence += 1;
         rustix::net::send(&self.socket, &message(self.sequence).bytes(), SendFlags::empty())?;
@@ -111,7 +111,7 @@ impl Routing {
 }
 
 fn family(address: IpAddr) -> u8 {
-    // AF_INET and AF_INET6 are 2 and 10, so they fit the message's one byte.
+    // AF_INET is 2 and AF_INET6 is 10. The message's field has one byte.
     match address {
         IpAddr::V4(_) => 2,
         IpAddr::V6(_) => 10,

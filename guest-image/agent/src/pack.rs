@@ -1,7 +1,7 @@
-//! Packing of the root filesystem's changes, as a tar on a block device.
+//! Packing of the root filesystem's changes into a tar on a block device.
 //!
-//! The changes are the overlay's upper folder, including whiteouts and opaque folders. They are far smaller than the
-//! whole root, so packing costs the guest next to nothing.
+//! The changes lie in the overlay's upper folder, with whiteouts and opaque folders. They are far smaller than the
+//! whole root, so packing takes the guest little time.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -18,22 +18,22 @@ use tar::{Builder, EntryType, Header};
 use crate::disks;
 use crate::failure::{Context as _, Failure};
 
-/// Bytes written to the device at once.
+/// Number of bytes that one write sends to the device.
 const WRITE_BYTES: usize = 1 << 20;
 
-/// Overlay attribute of an opaque folder, which hides the content of the lower folder.
+/// Extended attribute of an opaque folder. An opaque folder hides the content of the lower folder.
 const OPAQUE: &[u8] = b"trusted.overlay.opaque";
 
-/// Longest packed value of an extended attribute, in bytes. `security.capability` has 24 bytes.
+/// Maximum length of a packed extended attribute's value, in bytes. `security.capability` has 24 bytes.
 const ATTRIBUTE_BYTES_MAX: usize = 4096;
 
-/// Packs the upper folder. Names are in byte order, so that equal changes make equal archives.
+/// Packs the upper folder. The names in each folder are sorted, so equal changes make equal archives.
 pub(crate) fn pack(pack: &Pack, upper: &OwnedFd) -> Result<Reply, Failure> {
     let device = disks::by_serial(&pack.serial)?;
     let what = || format!("write the changes to the disk {}", pack.serial);
     let file = OpenOptions::new().write(true).open(&device).context(what)?;
     let counter = Counter { inner: BufWriter::with_capacity(WRITE_BYTES, file), bytes: 0 };
-    // The folder has no path any more: the root was moved over the initramfs, which contains it.
+    // The folder has no path any more, because the new root is mounted over the initramfs, which contains the folder.
     let root = PathBuf::from(format!("/proc/self/fd/{}", upper.as_raw_fd()));
     let mut packer = Packer { tar: Builder::new(counter), root, links: BTreeMap::new(), entries: 0 };
     packer.folder(Path::new(""))?;
@@ -46,15 +46,15 @@ pub(crate) fn pack(pack: &Pack, upper: &OwnedFd) -> Result<Reply, Failure> {
 
 struct Packer {
     tar: Builder<Counter>,
-    /// The folder to pack.
+    /// Path of the upper folder.
     root: PathBuf,
-    /// First archive path of each file with several names, by inode.
+    /// Path in the archive of the first name of each file with several names, by inode number.
     links: BTreeMap<u64, PathBuf>,
     entries: u64,
 }
 
 impl Packer {
-    /// Packs the content of a folder. `folder` is relative to the root.
+    /// Packs the content of `folder`, a path relative to the upper folder.
     fn folder(&mut self, folder: &Path) -> Result<(), Failure> {
         let what = || format!("read /{}", folder.display());
         let mut names: Vec<OsString> = Vec::new();
@@ -76,7 +76,7 @@ impl Packer {
 
     fn entry(&mut self, inside: &Path, metadata: &Metadata) -> io::Result<()> {
         let kind = metadata.file_type();
-        // A socket of an earlier boot is useless.
+        // A socket of an earlier boot is useless, so the archive leaves it out.
         if kind.is_socket() {
             return Ok(());
         }
@@ -121,7 +121,7 @@ impl Packer {
         self.tar.append_data(&mut header, inside, io::empty())
     }
 
-    /// Writes the entry's extended attributes in records before it, as GNU tar and others do (`SCHILY.xattr.`).
+    /// Writes the entry's extended attributes before the entry, in the form of GNU tar (`SCHILY.xattr.`).
     fn attributes(&mut self, path: &Path) -> io::Result<()> {
         let mut names = vec![0u8; 64 << 10];
         let length = match rustix::fs::llistxattr(path, &mut names) {
@@ -148,7 +148,7 @@ impl Packer {
     }
 }
 
-/// A writer that counts the bytes written to the device.
+/// Writer that counts the bytes written to the device.
 struct Counter {
     inner: BufWriter<File>,
     bytes: u64,

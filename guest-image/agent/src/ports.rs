@@ -1,4 +1,4 @@
-//! The ports to the host: finding them by name, and sending.
+//! Opens the ports to the host by name, and sends messages and output lines.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
@@ -11,70 +11,70 @@ use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, netlink};
 use crate::clock::{ms, now_ns, timespec};
 use crate::failure::{Context as _, Failure};
 
-/// Longest wait for the host to name its ports, in milliseconds of guest time. The kernel asks for the names as soon as
-/// the driver is loaded, so this only bounds the wait on a machine without ports.
+/// Maximum wait for the host to name its ports, in milliseconds of guest time. The names arrive soon after the driver
+/// is loaded, because the kernel asks for them. Only a machine without ports waits this long.
 const PORTS_WAIT_MS: u64 = 5_000;
 
 /// Folder in which the kernel lists the ports.
 const PORTS_FOLDER: &str = "/sys/class/virtio-ports";
 
-/// The ports that the agent has open. Linux lets no other process open them.
+/// Ports that the agent holds open. Linux lets no other process open them.
 pub(crate) struct Ports {
     pub(crate) control: File,
     pub(crate) log: File,
-    /// Passed on to programs; the agent writes nothing to it.
+    /// Port that the agent passes to programs and never writes to.
     pub(crate) history: File,
 }
 
 impl Ports {
-    /// Sends a message to the host. Blocks while the host reads nothing.
+    /// Sends a message to the host. Blocks until the host reads the port.
     pub(crate) fn send(&mut self, message: &Message) -> Result<(), Failure> {
         let line = encode_message(message).context(|| String::from("write a message"))?;
         self.control.write_all(&line).context(|| format!("write to {}", Port::Control.name()))
     }
 
-    /// Sends a line of output to the host. Blocks while the host reads nothing.
+    /// Sends a line of output to the host. Blocks until the host reads the port.
     pub(crate) fn log(&mut self, output: &Output) -> Result<(), Failure> {
         let line = encode_output(output).context(|| String::from("write a line of output"))?;
         self.log.write_all(&line).context(|| format!("write to {}", Port::Log.name()))
     }
 }
 
-/// Listener for the kernel's device events.
+/// Socket that receives the kernel's device events.
 pub(crate) struct Events(OwnedFd);
 
 impl Events {
-    /// Starts to listen.
+    /// Opens the socket. The kernel queues later events for it.
     pub(crate) fn listen() -> Result<Self, Failure> {
         let what = || String::from("listen for the kernel's device events");
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let kind = SocketType::DGRAM;
         let protocol = Some(netlink::KOBJECT_UEVENT);
         let socket = rustix::net::socket_with(AddressFamily::NETLINK, kind, flags, protocol).context(what)?;
-        // Group 1 is the kernel's own announcements.
+        // Group 1 has the kernel's own announcements.
         rustix::net::bind(&socket, &netlink::SocketAddrNetlink::new(0, 1)).context(what)?;
         Ok(Events(socket))
     }
 
-    /// Waits for an event until `deadline_ns` and discards all queued events.
+    /// Waits for an event until `deadline_ns` (`CLOCK_MONOTONIC`), and discards all queued events.
     fn wait(&self, deadline_ns: u64) -> Result<(), Failure> {
         let timeout = timespec(deadline_ns.saturating_sub(now_ns()));
         poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&timeout))
             .context(|| String::from("wait for the kernel's device events"))?;
         let mut buffer = [0u8; 4096];
-        // An overflowed queue (ENOBUFS) is ignored: it also means that an event has occurred.
+        // The loop also ends if the queue has overflowed (ENOBUFS). The caller then looks for ports again.
         while rustix::net::recv(&self.0, &mut buffer[..], RecvFlags::DONTWAIT).is_ok() {}
         Ok(())
     }
 }
 
-/// Finds the ports, waiting for the host to name them, and links each in `/dev/virtio-ports`.
+/// Waits until the host has named the ports, opens them, and links all ports in `/dev/virtio-ports`.
 pub(crate) fn find(events: &Events) -> Result<Ports, Failure> {
     let deadline_ns = now_ns() + ms(PORTS_WAIT_MS);
     loop {
         let devices = named_ports()?;
         let of = |port: Port| devices.iter().find(|(found, _)| *found == port).map(|(_, device)| device);
-        // Waits for all of them, so that programs that start later find every link.
+        // Waits for all ports, so that programs find every link when they start.
         let complete = Port::ALL.into_iter().all(|port| of(port).is_some());
         if complete || now_ns() >= deadline_ns {
             let open = |port: Port| {
@@ -92,7 +92,7 @@ pub(crate) fn find(events: &Events) -> Result<Ports, Failure> {
     }
 }
 
-/// Returns the ports that have a name so far, with their devices (`vport0p1`).
+/// Returns the ports that the host has named so far, each with its device (such as `vport0p1`).
 fn named_ports() -> Result<Vec<(Port, String)>, Failure> {
     let folder = match fs::read_dir(PORTS_FOLDER) {
         Ok(folder) => folder,
@@ -112,7 +112,7 @@ fn named_ports() -> Result<Vec<(Port, String)>, Failure> {
     Ok(ports)
 }
 
-/// Creates the links that udev would create.
+/// Creates the same links as udev.
 fn link(devices: &[(Port, String)]) -> Result<(), Failure> {
     fs::create_dir_all("/dev/virtio-ports").context(|| String::from("make /dev/virtio-ports"))?;
     for (port, device) in devices {

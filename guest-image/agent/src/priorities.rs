@@ -1,5 +1,5 @@
-//! Real-time priorities for the threads of a service. They decide which thread runs, instead of Linux's fair scheduler
-//! (sched(7)).
+//! Real-time priorities for the threads of a service. With them, the host decides which thread runs, in place of
+//! Linux's fair scheduler (sched(7)).
 #![allow(unsafe_code)]
 
 use std::fs;
@@ -10,14 +10,14 @@ use everett_protocol::limits::PRIORITY_MAX;
 use crate::agent::Agent;
 use crate::failure::{Context as _, Failure};
 
-/// The agent's raised priority while services have priorities: above theirs, so that no spinning service can block it.
+/// Priority of the agent while services have priorities. It is the highest, so a spinning service cannot block it.
 const OWN: u8 = PRIORITY_MAX + 1;
-/// The calling thread, for `sched_setscheduler(2)`.
+/// Thread ID that stands for the calling thread in `sched_setscheduler(2)`.
 const SELF: i32 = 0;
 
 impl Agent {
-    /// Gives the threads of a service's process group these priorities, in order of their thread IDs. If there are more
-    /// threads than priorities, the list repeats. 0 makes an ordinary thread.
+    /// Gives the threads of a service's process group these priorities, in the order of their thread IDs. If there are
+    /// more threads than priorities, the list repeats. Priority 0 makes an ordinary thread.
     pub(crate) fn prioritize(&mut self, name: &str, priorities: &[u8]) -> Result<(), Failure> {
         let ordinary = priorities.iter().all(|&priority| priority == 0);
         if ordinary {
@@ -27,7 +27,7 @@ impl Agent {
             self.prioritized.insert(name.to_owned());
         }
         let result = self.give(name, priorities);
-        // Last, because a thread that still had its real-time priority could keep the agent from running.
+        // This comes last, because a thread that still has a real-time priority could keep the agent from running.
         if self.prioritized.is_empty() {
             set(SELF, 0).context(|| "give the agent its own priority back".to_owned())?;
         }
@@ -43,7 +43,7 @@ impl Agent {
         threads.sort_unstable();
         for (thread, &priority) in threads.into_iter().zip(priorities.iter().cycle()) {
             match set(thread, priority) {
-                // The thread has ended in the meantime.
+                // The thread has ended since this function listed it.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
                 result => result.context(|| format!("set the priority of thread {thread}"))?,
             }
@@ -57,9 +57,9 @@ fn threads_of(group: i32) -> io::Result<Vec<i32>> {
     let mut threads = Vec::new();
     for process in fs::read_dir("/proc")? {
         let process = process?.path();
-        // Entries that are not processes, and processes that have ended, have no such file.
+        // An entry without the file `stat` is no process, or the process has ended.
         let Ok(stat) = fs::read_to_string(process.join("stat")) else { continue };
-        // proc_pid_stat(5): the group is the third field after the command's name, which may contain any character.
+        // In proc_pid_stat(5), the group is the third field after the name. The name may contain any character.
         let of_group = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_ascii_whitespace().nth(2));
         if of_group.and_then(|text| text.parse().ok()) != Some(group) {
             continue;
@@ -74,7 +74,7 @@ fn threads_of(group: i32) -> io::Result<Vec<i32>> {
 fn set(thread: i32, priority: u8) -> io::Result<()> {
     let policy = match priority {
         0 => libc::SCHED_OTHER,
-        // The agent's children start as ordinary processes.
+        // With this flag, the agent's children start as ordinary processes.
         OWN => libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK,
         _ => libc::SCHED_FIFO,
     };

@@ -1,4 +1,4 @@
-//! Readiness probes of services.
+//! Readiness probes, which find out when a started service is ready.
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
@@ -13,62 +13,62 @@ use crate::clock::ms;
 use crate::failure::{Context as _, Failure};
 use crate::spawn::{Program, start};
 
-/// Time that the first connection waits for its answer, in milliseconds of guest time. If no byte arrives in this time,
-/// the next connection waits twice as long: the service may have dropped input that came too early, or may be slow. A
-/// connection that has received something, but not the expected text, waits at most this long for more.
+/// Time that the first connection waits for its answer, in milliseconds of guest time. If no byte arrives, the next
+/// connection waits twice as long. The service may have dropped input that came too early, or may be slow. If a part of
+/// the answer arrives, the connection waits at most this long for more.
 const ANSWER_MS: u64 = 250;
-/// Divisor of the time limit: a connection waits at most the limit divided by this number, or [`ANSWER_MS`] if that is
-/// longer, so that several silent connections fit within the limit.
+/// Divisor of the time limit. A connection waits at most the limit divided by this number, or [`ANSWER_MS`] if that is
+/// longer. So several silent connections fit within the limit.
 const PATIENCE_PARTS: u64 = 8;
-/// Length of an answer, in bytes, beyond which the attempt ends unless the expected text was found.
+/// Maximum length of an answer, in bytes. If a longer answer does not contain the expected text, the attempt ends.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
-/// Maximum number of bytes read from the socket at once.
+/// Maximum number of bytes that one read takes from the socket.
 const READ_BYTES: usize = 4 << 10;
 
-/// Probe of a service that is not known to be ready yet.
+/// Probe that repeats the readiness check of a service until the service is ready.
 pub(crate) struct Probe {
     readiness: Readiness,
-    /// End of the time limit (`CLOCK_MONOTONIC`, ns).
+    /// End of the time limit for the whole probe (`CLOCK_MONOTONIC`, ns).
     pub(crate) deadline_ns: u64,
     attempt: Attempt,
-    /// Time that the next connection waits for its answer, in nanoseconds.
+    /// Time that the next connection will wait for its answer, in nanoseconds.
     patience_ns: u64,
     /// Upper bound of `patience_ns`.
     patience_ns_max: u64,
 }
 
 enum Attempt {
-    /// Waiting until `until_ns`, when the next attempt is made.
+    /// The probe waits until `until_ns` (`CLOCK_MONOTONIC`) before the next attempt.
     Pause { until_ns: u64 },
-    /// Connecting; the socket becomes writable when the connection succeeds or fails.
+    /// The socket is connecting. It becomes writable when the connection has succeeded or failed.
     Connecting(OwnedFd),
-    /// Connected; the expected text has not arrived yet.
+    /// The socket is connected, and the expected text has not arrived yet.
     Talking(Talk),
-    /// Running the command with this process ID.
+    /// The readiness command runs with this process ID.
     Command(Pid),
 }
 
-/// A connection to a service that must answer.
+/// Connection on which the probe sends its text and waits for the expected text.
 struct Talk {
     socket: OwnedFd,
-    /// Number of bytes sent.
+    /// Number of bytes of the text that are sent.
     sent: usize,
     heard: Vec<u8>,
     until_ns: u64,
 }
 
-/// State of a connection's answer.
+/// Progress of the answer on a connection.
 enum Heard {
     /// The expected text has arrived.
     Expected,
-    /// The answer is incomplete.
+    /// The answer is incomplete, and the connection is open.
     Waits,
-    /// The connection has failed or ended, or the answer is too long; the expected text will not come.
+    /// The expected text will not come: the connection has failed or ended, or the answer is too long.
     Nothing,
 }
 
 impl Talk {
-    /// Sends and receives until the socket would block or the outcome is known.
+    /// Sends and receives until the socket would block or the result is known.
     fn go_on(&mut self, send: &[u8], expect: &[u8]) -> Heard {
         while let Some(rest) = send.get(self.sent..).filter(|rest| !rest.is_empty()) {
             match rustix::net::send(&self.socket, rest, SendFlags::NOSIGNAL) {
@@ -98,7 +98,7 @@ impl Talk {
 }
 
 impl Probe {
-    /// Starts probing; the first attempt is made at the next tick.
+    /// Creates a probe. Its first attempt follows at the next [`Probe::tick`].
     pub(crate) fn new(readiness: Readiness, now_ns: u64) -> Self {
         let deadline_ns = now_ns + ms(readiness.limit_ms);
         let attempt = Attempt::Pause { until_ns: now_ns };
@@ -107,7 +107,7 @@ impl Probe {
         Probe { readiness, deadline_ns, attempt, patience_ns, patience_ns_max }
     }
 
-    /// Returns the time of the next timer (`CLOCK_MONOTONIC`, ns).
+    /// Returns the time at which [`Probe::tick`] has work (`CLOCK_MONOTONIC`, ns).
     pub(crate) fn wake_ns(&self) -> u64 {
         match &self.attempt {
             Attempt::Pause { until_ns } => self.deadline_ns.min(*until_ns),
@@ -116,7 +116,7 @@ impl Probe {
         }
     }
 
-    /// Returns the socket that the attempt waits for, and the awaited events.
+    /// Returns the socket of the current attempt, and the events that the attempt waits for.
     pub(crate) fn socket(&self) -> Option<(&OwnedFd, PollFlags)> {
         match &self.attempt {
             Attempt::Connecting(socket) => Some((socket, PollFlags::OUT)),
@@ -128,7 +128,7 @@ impl Probe {
         }
     }
 
-    /// Returns the text to send and the text that the answer must contain.
+    /// Returns the text to send and the text that the answer must contain. Both are empty for a command.
     fn said(&self) -> (&[u8], &[u8]) {
         match &self.readiness.check {
             ReadyCheck::Tcp { send, expect, .. } => (send.as_bytes(), expect.as_bytes()),
@@ -136,7 +136,7 @@ impl Probe {
         }
     }
 
-    /// Returns the process whose exit decides the attempt.
+    /// Returns the running readiness command, if there is one.
     pub(crate) fn pid(&self) -> Option<Pid> {
         match self.attempt {
             Attempt::Command(pid) => Some(pid),
@@ -144,7 +144,7 @@ impl Probe {
         }
     }
 
-    /// Makes an attempt if it is due. Ends a connection whose answer is overdue. Returns true if the service is ready.
+    /// Ends a connection whose answer is overdue. Starts an attempt that is due. Returns true if the service is ready.
     pub(crate) fn tick(&mut self, service: &Service, now_ns: u64) -> Result<bool, Failure> {
         if let Attempt::Talking(talk) = &self.attempt
             && talk.until_ns <= now_ns
@@ -184,7 +184,7 @@ impl Probe {
         Ok(false)
     }
 
-    /// Handles an event on the socket. Returns true if the service is ready.
+    /// Handles an event on the current attempt's socket. Returns true if the service is ready.
     pub(crate) fn go_on(&mut self, now_ns: u64) -> bool {
         let pause = Attempt::Pause { until_ns: now_ns + ms(self.readiness.interval_ms) };
         match std::mem::replace(&mut self.attempt, pause) {
@@ -200,7 +200,7 @@ impl Probe {
         }
     }
 
-    /// Handles an established connection. Returns true if the service is ready.
+    /// Continues after the connection has succeeded. Returns true if the service is ready.
     fn connected(&mut self, socket: OwnedFd, now_ns: u64) -> bool {
         if self.said().1.is_empty() {
             return true;
@@ -216,19 +216,19 @@ impl Probe {
         match talk.go_on(send, expect) {
             Heard::Expected => true,
             Heard::Waits => {
-                // The service answers, so a long wait for the rest of its answer is not worthwhile.
+                // The service has begun to answer, so the rest of the answer should follow soon.
                 if talk.heard.len() > before {
                     talk.until_ns = talk.until_ns.min(now_ns.saturating_add(ms(ANSWER_MS)));
                 }
                 self.attempt = Attempt::Talking(talk);
                 false
             }
-            // The next attempt comes after the pause.
+            // The attempt has failed. The next attempt follows after the pause.
             Heard::Nothing => false,
         }
     }
 
-    /// Handles the exit of the command. Returns true if the service is ready.
+    /// Handles the exit of the readiness command. Returns true if the service is ready.
     pub(crate) fn exited(&mut self, exit: Exit, now_ns: u64) -> bool {
         self.pause(now_ns);
         exit.success()

@@ -1,4 +1,4 @@
-//! Handling of the host's requests.
+//! Requests of the host: decoding, execution and answers.
 
 use everett_protocol::{Message, Operation, Reply, Request, Response, decode_request};
 use rustix::process::{Signal, WaitOptions, kill_process_group, waitpid};
@@ -8,11 +8,11 @@ use crate::failure::Failure;
 use crate::{clock, entropy, files, listing, pack, power};
 
 impl Agent {
-    /// Handles a line from the host.
+    /// Handles a line that the host has sent on the control port.
     pub(crate) fn serve(&mut self, line: &[u8]) -> Result<(), Failure> {
         let Request { id, op } = match decode_request(line) {
             Ok(request) => request,
-            // Without a request number, the error cannot be sent as an answer.
+            // The request's number is unknown, so this error cannot be an answer.
             Err(error) => return self.report(&Failure::new(format!("cannot read a request: {error}"))),
         };
         match self.perform(id, op) {
@@ -22,12 +22,12 @@ impl Agent {
         }
     }
 
-    /// Answers a request.
+    /// Sends the answer to a request.
     pub(crate) fn respond(&mut self, id: u64, reply: Reply) -> Result<(), Failure> {
         self.ports.send(&Message::Response(Response { id, reply }))
     }
 
-    /// Performs an operation. Returns the reply, or `None` if it is sent later.
+    /// Performs an operation. Returns the reply, or `None` if the reply follows later.
     fn perform(&mut self, id: u64, op: Operation) -> Result<Option<Reply>, Failure> {
         match op {
             Operation::Mount(mount) => self.mount(&mount)?,
@@ -58,7 +58,7 @@ impl Agent {
         Ok(Some(Reply::Done))
     }
 
-    /// Kills all services and commands, so that nothing is written while the filesystems are flushed.
+    /// Kills all services and commands, so that they write nothing while the kernel flushes the filesystems.
     fn stop_everything(&mut self) {
         let services = self.services.values().filter_map(|watched| watched.pid);
         let commands = self.commands.values().map(|command| command.pid);

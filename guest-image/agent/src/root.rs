@@ -1,4 +1,4 @@
-//! Switching from the initramfs to the root filesystem, as `switch_root` does.
+//! Switches from the initramfs to the root filesystem, as the program `switch_root` does.
 
 use std::ffi::CString;
 use std::fs;
@@ -13,12 +13,12 @@ use crate::boot::mount_at;
 use crate::disks;
 use crate::failure::{Context as _, Failure};
 
-/// Mount points of the read-only root filesystem, the overlay's writable part, and the overlay.
+/// Mount points: the read-only root filesystem, the writable part of the overlay, and the overlay.
 const LOWER: &str = "/.everett/lower";
 const WRITABLE: &str = "/.everett/writable";
 const NEW_ROOT: &str = "/.everett/root";
 
-/// Switches to this root. Returns the overlay's upper folder, which holds the changes, if the root is a disk.
+/// Makes this root the root of all processes. Returns the overlay's upper folder, or `None` if the root is no disk.
 pub(crate) fn enter(root: &Root) -> Result<Option<OwnedFd>, Failure> {
     let mut upper = None;
     if let Root::Disk { serial, filesystem, writable_bytes } = root {
@@ -52,7 +52,7 @@ fn make_overlay(device: &str, filesystem: &str, writable_bytes: Option<u64>) -> 
     Ok(OwnedFd::from(folder))
 }
 
-/// Moves the mounts into the overlay, empties the initramfs and makes the overlay the root.
+/// Moves the mounts into the overlay, empties the initramfs and makes the overlay the new root.
 fn switch() -> Result<(), Failure> {
     for path in ["/dev", "/proc", "/sys", "/run"] {
         let target = format!("{NEW_ROOT}{path}");
@@ -60,7 +60,7 @@ fn switch() -> Result<(), Failure> {
         mount_move(path, &target).context(|| format!("move {path} into the root filesystem"))?;
     }
     let device = fs::metadata("/").context(|| String::from("look at /"))?.dev();
-    // Files that cannot be removed only cost memory.
+    // A file that cannot be removed only takes memory.
     remove_content(Path::new("/"), device);
     rustix::process::chdir(NEW_ROOT).context(|| String::from("enter the root filesystem"))?;
     mount_move(".", "/").context(|| String::from("move the root filesystem to /"))?;
@@ -68,7 +68,7 @@ fn switch() -> Result<(), Failure> {
     rustix::process::chdir("/").context(|| String::from("enter the root"))
 }
 
-/// Removes the content of a folder to free the initramfs's memory. Never crosses into another filesystem.
+/// Removes the content of a folder, which frees memory of the initramfs. Stays within the filesystem `device`.
 fn remove_content(folder: &Path, device: u64) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
@@ -86,7 +86,7 @@ fn remove_content(folder: &Path, device: u64) {
     }
 }
 
-/// Mounts and creates the remaining paths that programs expect.
+/// Mounts and creates the other paths that programs expect.
 fn mount_the_rest() -> Result<(), Failure> {
     let quiet = MountFlags::NOSUID | MountFlags::NODEV;
     mount_at("tmpfs", "/dev/shm", quiet, c"mode=1777")?;

@@ -1,4 +1,4 @@
-//! Setup of the machine as the host describes it, up to the restart point and after it.
+//! Setup of the machine as the host requests it, up to the restart point and after it.
 
 use everett_protocol::{Join, Mount, Reply};
 
@@ -8,16 +8,16 @@ use crate::network::Routing;
 use crate::virtio::Bus;
 use crate::{clock, disks, entropy, etc, root};
 
-/// Progress of the setup.
+/// Progress of a machine's setup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// In the initramfs.
+    /// The machine is in the initramfs.
     Booted,
-    /// At the restart point: the root is mounted. Holds the host name, which later files need.
+    /// The machine is at its restart point, with a mounted root. The text is the host name, which `join` needs.
     Mounted(String),
-    /// Joined its world.
+    /// The machine has joined its world.
     Joined,
-    /// A step has failed; the setup cannot be repeated.
+    /// A step has failed. The setup cannot be repeated.
     Failed,
 }
 
@@ -34,10 +34,10 @@ impl Agent {
         Ok(())
     }
 
-    /// Performs the steps after the restart point, except files and services. Stops at a damaged filesystem.
+    /// Performs the steps after the restart point, except files and services. Stops if a filesystem is damaged.
     ///
-    /// Entropy comes first, so that all random values drawn here depend on it. The clock comes next, so that files
-    /// made here have timestamps of the new time.
+    /// Entropy comes first, so that all later random values depend on it. The clock comes next, so that new files have
+    /// timestamps of the new time.
     pub(crate) fn join(&mut self, join: &Join) -> Result<Reply, Failure> {
         let Stage::Mounted(hostname) = &self.stage else {
             return Err(Failure::new("the machine is not at its restart point"));

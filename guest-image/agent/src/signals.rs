@@ -1,4 +1,4 @@
-//! SIGCHLD as a descriptor to poll.
+//! A descriptor for SIGCHLD that poll(2) can watch.
 #![allow(unsafe_code)]
 
 use crate::failure::{Context as _, Failure};
@@ -6,15 +6,15 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd as _, OwnedFd};
 
-/// A signalfd(2) that is readable after a child has changed state.
+/// Descriptor of signalfd(2) that is readable after a child has changed its state.
 pub(crate) struct ChildSignals(OwnedFd);
 
 impl ChildSignals {
-    /// Blocks SIGCHLD, so that it is delivered only here.
+    /// Blocks SIGCHLD, so that the signal arrives only through the returned descriptor.
     pub(crate) fn block() -> Result<Self, Failure> {
         let mut set = MaybeUninit::<libc::sigset_t>::uninit();
-        // SAFETY: `sigemptyset` initialises the set; the other calls get that set and no other pointer. signalfd
-        // returns a new descriptor that has no other owner.
+        // SAFETY: `sigemptyset` initialises the set. The other calls get a pointer to this set and no other pointer.
+        // The descriptor that signalfd returns is new and has no other owner.
         unsafe {
             libc::sigemptyset(set.as_mut_ptr());
             libc::sigaddset(set.as_mut_ptr(), libc::SIGCHLD);
@@ -29,9 +29,9 @@ impl ChildSignals {
         }
     }
 
-    /// Discards the pending signals. Signals coalesce, so the caller must reap until no exited child is left.
+    /// Discards the pending signals. One signal may stand for several exits, so the caller reaps all children.
     pub(crate) fn drain(&self) {
-        // Room for several signalfd_siginfo, of 128 bytes each. An error means that nothing is left to read.
+        // Room for eight `signalfd_siginfo` of 128 bytes. An error means that the descriptor is empty.
         let mut buffer = [0u8; 1024];
         while matches!(rustix::io::read(&self.0, &mut buffer), Ok(length) if length > 0) {}
     }

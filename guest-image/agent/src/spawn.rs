@@ -1,4 +1,4 @@
-//! Starting of programs: own session, clean environment, output in pipes, and the history port if requested.
+//! Starts programs: new session, fresh environment, output to pipes, and the history port if the host requests it.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -13,10 +13,10 @@ use rustix::process::Pid;
 use crate::failure::{Context as _, Failure};
 use crate::users::Identity;
 
-/// Default `PATH`; the program's environment may override it.
+/// `PATH` of programs whose environment has no `PATH`.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// A program to start.
+/// Description of a program to start.
 pub(crate) struct Program<'a> {
     pub(crate) argv: &'a [String],
     pub(crate) env: &'a BTreeMap<String, String>,
@@ -26,11 +26,11 @@ pub(crate) struct Program<'a> {
     pub(crate) stdin: bool,
     /// True to connect standard output and error to pipes, false for `/dev/null`.
     pub(crate) output: bool,
-    /// The history port, if the program gets it.
+    /// The history port, if the program is to get it.
     pub(crate) history: Option<BorrowedFd<'a>>,
 }
 
-/// A started program, with the agent's ends of its pipes. They do not block.
+/// Started program, with the agent's ends of its pipes. Reads and writes of these ends do not block.
 pub(crate) struct Started {
     pub(crate) pid: Pid,
     pub(crate) stdin: Option<OwnedFd>,
@@ -38,7 +38,7 @@ pub(crate) struct Started {
     pub(crate) stderr: Option<OwnedFd>,
 }
 
-/// Starts a program as the leader of its own session, and thus of its own process group.
+/// Starts a program as the leader of a new session and a new process group.
 pub(crate) fn start(program: &Program<'_>) -> Result<Started, Failure> {
     let name = program.argv.first().ok_or_else(|| Failure::new("cannot start a program without a name"))?;
     let identity = program.user.map(Identity::of_user).transpose()?;
@@ -57,8 +57,8 @@ pub(crate) fn start(program: &Program<'_>) -> Result<Started, Failure> {
     command.current_dir(program.cwd.unwrap_or("/"));
     let pipe = |wanted: bool| if wanted { Stdio::piped() } else { Stdio::null() };
     command.stdin(pipe(program.stdin)).stdout(pipe(program.output)).stderr(pipe(program.output));
-    // Duplicates the port to the first free number from HISTORY_FD on. HISTORY_FD is then in use, so no pipe of `spawn`
-    // gets this number. If one did, the child's dup2 to HISTORY_FD would close it while the child still needs it.
+    // Duplicates the port to the lowest free number from HISTORY_FD on. HISTORY_FD is then in use, so `spawn` cannot
+    // give this number to a pipe. The child's dup2 to HISTORY_FD would close that pipe while the child still needs it.
     let history = program.history.map(|port| rustix::io::fcntl_dupfd_cloexec(port, HISTORY_FD)).transpose();
     let history = history.context(|| format!("give {name} the history port"))?;
     prepare_child(&mut command, identity, history.as_ref().map(|port| port.as_raw_fd()));
@@ -85,12 +85,12 @@ fn prepare_child(command: &mut Command, identity: Option<Identity>, history: Opt
             libc::sigemptyset(none.as_mut_ptr());
             check(libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut()))?;
         }
-        // SAFETY: a system call without pointers.
+        // SAFETY: the system call has no pointers.
         check(unsafe { libc::setsid() })?;
         if let Some(history) = history {
-            // dup2's copy stays open across exec. With equal numbers dup2 does nothing, so FD_CLOEXEC is cleared.
-            // SAFETY: system calls without pointers. In the child, they close the agent's descriptor of that number,
-            // which the child does not need.
+            // A copy by dup2 stays open across exec. With equal numbers dup2 does nothing, so FD_CLOEXEC is cleared.
+            // SAFETY: the system calls have no pointers. In the child, dup2 may
+            // close a descriptor of the agent, which the child does not need.
             unsafe {
                 if history == HISTORY_FD {
                     check(libc::fcntl(history, libc::F_SETFD, 0))?;
@@ -101,8 +101,8 @@ fn prepare_child(command: &mut Command, identity: Option<Identity>, history: Opt
         }
         if let Some(identity) = &identity {
             let groups = identity.groups.as_slice();
-            // SAFETY: pointer and length are those of one slice; the other system calls have no pointers.
-            // Groups first: they can no longer be changed once the user is not root.
+            // SAFETY: pointer and length belong to one slice. The other system calls have no pointers.
+            // The groups come first, because only root can change them.
             unsafe {
                 check(libc::setgroups(groups.len(), groups.as_ptr()))?;
                 check(libc::setgid(identity.gid))?;
@@ -111,8 +111,8 @@ fn prepare_child(command: &mut Command, identity: Option<Identity>, history: Opt
         }
         Ok(())
     };
-    // SAFETY: the closure only makes system calls. It neither allocates nor takes locks, and this process has no other
-    // thread that could hold one.
+    // SAFETY: the closure only makes system calls. It neither allocates nor takes locks, and the agent has no other
+    // thread that could hold a lock.
     unsafe {
         command.pre_exec(in_child);
     }

@@ -1,4 +1,4 @@
-//! Users and groups from `/etc/passwd` and `/etc/group`, which are parsed here: a static binary has no name service.
+//! Users and groups from `/etc/passwd` and `/etc/group`. A static program cannot load libc's name service.
 
 use crate::failure::{Context as _, Failure};
 use std::fs;
@@ -12,13 +12,13 @@ const GROUP: &str = "/etc/group";
 pub(crate) struct Identity {
     pub(crate) uid: u32,
     pub(crate) gid: u32,
-    /// All groups, the primary one first.
+    /// IDs of all groups of the user. The first is the primary group.
     pub(crate) groups: Vec<u32>,
     pub(crate) home: String,
 }
 
 impl Identity {
-    /// Looks up a user by name or number.
+    /// Looks a user up by name or number.
     pub(crate) fn of_user(user: &str) -> Result<Identity, Failure> {
         Identity::parse(user, &read(PASSWD)?, &read(GROUP)?)
     }
@@ -29,7 +29,7 @@ impl Identity {
     }
 
     fn find(user: &str, passwd: &str, group: &str) -> Result<Option<Identity>, Failure> {
-        // passwd(5): name:password:uid:gid:gecos:home:shell
+        // Format of a line, by passwd(5): name:password:uid:gid:gecos:home:shell
         for line in passwd.lines() {
             let fields: Vec<&str> = line.split(':').collect();
             let &[name, _, uid, gid, _, home, ..] = fields.as_slice() else { continue };
@@ -46,14 +46,14 @@ impl Identity {
     }
 }
 
-/// Returns the user and group IDs of an owner written as `user` or `user:group`, by name or number.
+/// Returns the user ID and group ID of an owner. The owner is `user` or `user:group`, by name or number.
 pub(crate) fn owner(owner: &str) -> Result<(u32, u32), Failure> {
-    // A root filesystem without a user database can have numeric owners.
+    // A root filesystem without these files can still have owners by number.
     let text = |path: &str| if Path::new(path).exists() { read(path) } else { Ok(String::new()) };
     parse_owner(owner, &text(PASSWD)?, &text(GROUP)?)
 }
 
-/// Parses an owner. The default group is the user's; for a number without a user, the group has the same number.
+/// Parses an owner. The default group is the user's group. A number without a user has the group of the same number.
 fn parse_owner(owner: &str, passwd: &str, group: &str) -> Result<(u32, u32), Failure> {
     let (user, of_group) = match owner.split_once(':') {
         Some((user, of_group)) => (user, Some(of_group)),
@@ -61,7 +61,7 @@ fn parse_owner(owner: &str, passwd: &str, group: &str) -> Result<(u32, u32), Fai
     };
     let (uid, primary) = match (user.parse::<u32>(), of_group) {
         (Ok(uid), Some(_)) => (uid, uid),
-        // Formatted again, because the database has no leading zeros.
+        // The number is formatted again, because `/etc/passwd` has no leading zeros.
         (Ok(uid), None) => match Identity::find(&uid.to_string(), passwd, group)? {
             Some(identity) => (uid, identity.gid),
             None => (uid, uid),
@@ -79,7 +79,7 @@ fn parse_owner(owner: &str, passwd: &str, group: &str) -> Result<(u32, u32), Fai
     Ok((uid, gid))
 }
 
-/// Returns the groups that list this user as a member. group(5): name:password:gid:members
+/// Returns the groups that list this user as a member. Format, by group(5): name:password:gid:members
 fn member_of(user: &str, group: &str) -> Result<Vec<u32>, Failure> {
     let mut groups = Vec::new();
     for line in group.lines() {
@@ -136,7 +136,7 @@ mod tests {
             ("0101", (101, 103)),
             ("redis:ssl", (101, 99)),
             ("101:7", (101, 7)),
-            // No user has this number.
+            // No user has the number 4242.
             ("4242", (4242, 4242)),
             ("4242:ssl", (4242, 99)),
         ] {

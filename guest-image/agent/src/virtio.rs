@@ -1,21 +1,21 @@
 //! Binding of the machine's virtio devices to their drivers.
 //!
-//! By default, the kernel binds each device as soon as both device and driver are present. It would then read data
-//! disks and announce cards before the restart point, and memory at that point would depend on them. So the agent turns
-//! automatic binding off (`drivers_autoprobe`, Linux's Documentation/ABI/testing/sysfs-bus) and binds one by one.
+//! By default, the kernel binds each device as soon as its driver is present. The kernel would then read data disks and
+//! set up network cards before the restart point, and the machine's memory would depend on them. So the agent turns
+//! automatic binding off (`drivers_autoprobe`, Linux, Documentation/ABI/testing/sysfs-bus) and binds devices itself.
 //!
-//! A kernel with these drivers built in has bound all devices before the first program runs. Disks and cards are then
-//! unbound again; the only remaining effect is that they were read once.
+//! A kernel with built-in drivers has bound all devices before the agent runs. The agent then unbinds disks and cards
+//! again. The only remaining effect is that the kernel has read them once.
 
 use crate::failure::{Context as _, Failure};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
-/// Folder in which the kernel shows the bus.
+/// Folder in which the kernel shows the virtio bus.
 const BUS: &str = "/sys/bus/virtio";
 
-/// Device type (virtio 1.2, section 5).
+/// Type of a device (virtio 1.2, section 5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Card,
@@ -25,7 +25,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Returns the kind with this device ID; `None` for an ID that no Everett machine has.
+    /// Returns the kind with this device ID, or `None` if no Everett machine has devices with this ID.
     fn of_id(id: u32) -> Option<Kind> {
         match id {
             1 => Some(Kind::Card),
@@ -36,7 +36,7 @@ impl Kind {
         }
     }
 
-    /// Returns the name of the kind's Linux driver.
+    /// Returns the name of the Linux driver for this kind.
     fn driver(self) -> &'static str {
         match self {
             Kind::Card => "virtio_net",
@@ -47,42 +47,42 @@ impl Kind {
     }
 }
 
-/// A device on the bus.
+/// Device on the virtio bus.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Device {
-    /// Kernel name of the device; `virtio0` is in the machine's first slot.
+    /// Kernel name of the device. The device in the machine's first slot is `virtio0`.
     pub(crate) name: String,
     pub(crate) kind: Kind,
-    /// True if the device is bound to a driver.
+    /// True if a driver is bound to the device.
     pub(crate) bound: bool,
-    /// True if the kernel has a driver for the device. If not, the device is ignored; a step that needs it fails later.
+    /// True if the kernel has a driver for the device. Otherwise the agent ignores it, and a step that needs it fails.
     drivable: bool,
 }
 
 impl Device {
-    /// True if the device has a driver but is not bound to it.
+    /// True if the device has a driver but is not bound to the driver.
     fn waits(&self) -> bool {
         self.drivable && !self.bound
     }
 }
 
-/// The virtio bus.
+/// The virtio bus, as the path of its folder in sysfs.
 #[derive(Debug)]
 pub(crate) struct Bus(PathBuf);
 
 impl Bus {
-    /// Returns the machine's bus.
+    /// Returns the bus of this machine.
     pub(crate) fn of_machine() -> Bus {
         Bus(PathBuf::from(BUS))
     }
 
-    /// Returns the bus that this folder shows.
+    /// Returns a bus in another folder, for tests.
     #[cfg(test)]
     fn at(folder: &std::path::Path) -> Bus {
         Bus(folder.to_owned())
     }
 
-    /// Turns automatic binding of devices on or off. Returns false if there is no bus yet.
+    /// Turns automatic binding of devices on or off. Returns false if the kernel has no virtio bus yet.
     pub(crate) fn set_automatic(&self, on: bool) -> Result<bool, Failure> {
         let path = self.0.join("drivers_autoprobe");
         match fs::write(&path, if on { "1" } else { "0" }) {
@@ -105,7 +105,7 @@ impl Bus {
         for entry in entries {
             let entry = entry.context(what)?;
             let name = entry.file_name().to_string_lossy().into_owned();
-            // The kernel numbers devices in the order of the ACPI tables, which is that of the slots.
+            // The kernel numbers devices in the order of the ACPI tables, which list the slots in order.
             let Some(number) = name.strip_prefix("virtio").and_then(|number| number.parse::<u32>().ok())
             else {
                 continue;
@@ -123,12 +123,12 @@ impl Bus {
         Ok(devices.into_iter().map(|(_, device)| device).collect())
     }
 
-    /// Returns the folder in which the kernel shows the driver of a kind.
+    /// Returns the folder in which the kernel shows the driver for a kind.
     fn driver(&self, kind: Kind) -> PathBuf {
         self.0.join("drivers").join(kind.driver())
     }
 
-    /// Binds a device to its driver. It is usable on return.
+    /// Binds a device to its driver. When this returns, the device is usable.
     pub(crate) fn bind(&self, device: &Device) -> Result<(), Failure> {
         self.tell(device, "bind").context(|| format!("give the device {} to its driver", device.name))
     }
@@ -140,12 +140,12 @@ impl Bus {
 
     fn tell(&self, device: &Device, what: &str) -> std::io::Result<()> {
         let path = self.driver(device.kind).join(what);
-        // The file is the kernel's: if it does not exist, it must not be created.
+        // The file belongs to the kernel. If it does not exist, this must not create it.
         let mut file = fs::OpenOptions::new().write(true).open(path)?;
         std::io::Write::write_all(&mut file, device.name.as_bytes())
     }
 
-    /// Binds the devices that the agent itself needs (console and entropy), and unbinds disks and cards.
+    /// Binds the devices that the agent needs (console and entropy), and unbinds disks and cards.
     pub(crate) fn only_essentials(&self) -> Result<(), Failure> {
         for device in self.devices()? {
             match device.kind {
@@ -157,7 +157,7 @@ impl Bus {
         Ok(())
     }
 
-    /// Binds the next disk without a driver. Returns false if there is none.
+    /// Binds the first disk that is not bound. Returns false if all disks are bound.
     pub(crate) fn bind_next_disk(&self) -> Result<bool, Failure> {
         let devices = self.devices()?;
         match devices.iter().find(|device| device.kind == Kind::Disk && device.waits()) {
@@ -166,7 +166,7 @@ impl Bus {
         }
     }
 
-    /// Binds every device, in order, and turns automatic binding on for later ones.
+    /// Binds every device in the order of slots, and turns on automatic binding for later devices.
     pub(crate) fn bind_all(&self) -> Result<(), Failure> {
         for device in self.devices()?.iter().filter(|device| device.waits()) {
             self.bind(device)?;
@@ -181,7 +181,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    /// Makes a folder that looks like the kernel's view of a bus with these devices: number, ID, bound.
+    /// Writes a folder like the kernel's folder for a bus. Each device is given as number, ID and whether it is bound.
     fn bus(folder: &Path, devices: &[(u32, u32, bool)]) -> Bus {
         fs::write(folder.join("drivers_autoprobe"), "1").unwrap();
         for (number, id, bound) in devices {
@@ -253,7 +253,7 @@ mod tests {
         fs::remove_file(driver.join("bind")).unwrap();
         let error = bus.bind_all().unwrap_err().to_string();
         assert!(error.starts_with("cannot give the device virtio0 to its driver: "), "{error}");
-        // A kernel without the driver: the device is ignored.
+        // The kernel lacks the driver, so the agent ignores the device.
         fs::remove_dir_all(driver).unwrap();
         bus.bind_all().unwrap();
         bus.only_essentials().unwrap();

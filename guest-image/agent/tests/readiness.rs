@@ -1,4 +1,4 @@
-//! Runs the agent's probes against servers in this process.
+//! Tests of the agent's readiness probes against servers in this process.
 
 #![allow(dead_code, reason = "only the agent uses the other items")]
 
@@ -36,7 +36,7 @@ fn service() -> Service {
     }
 }
 
-/// Makes a probe of a server in this process, starting at time 0. The tests supply the time.
+/// Creates a probe of a server in this process, starting at time 0. The tests supply the time.
 fn probe(server: &TcpListener, send: &str, expect: &str) -> Probe {
     let (send, expect) = (send.to_owned(), expect.to_owned());
     let port = server.local_addr().unwrap().port();
@@ -44,15 +44,15 @@ fn probe(server: &TcpListener, send: &str, expect: &str) -> Probe {
     Probe::new(Readiness { check, interval_ms: 20, limit_ms: 60_000 }, 0)
 }
 
-/// Waits for the event that the probe waits for, and passes it to the probe.
+/// Waits until the probe's socket has the awaited event, and lets the probe handle it. Returns true if it is ready.
 fn go_on(probe: &mut Probe, now_ns: u64) -> bool {
     let (socket, awaited) = probe.socket().expect("the probe waits for a socket");
     poll(&mut [PollFd::new(socket, awaited)], None).unwrap();
     probe.go_on(now_ns)
 }
 
-/// Takes a due probe to the point where it waits for an answer. Returns the text it sent, and the server's end of the
-/// connection.
+/// Lets a probe connect and send its text. Returns `bytes` bytes of the text, and the server's end of the connection.
+/// The probe then waits for an answer.
 fn ask(probe: &mut Probe, server: &TcpListener, now_ns: u64, bytes: usize) -> (String, TcpStream) {
     assert!(!probe.tick(&service(), now_ns).unwrap());
     assert!(!go_on(probe, now_ns), "a connection is not enough");
@@ -75,7 +75,7 @@ fn a_server_that_has_opened_its_port_is_not_ready_before_it_answers() {
     let mut probe = probe(&server, "PING\r\n", "+PONG");
     let (said, mut stream) = ask(&mut probe, &server, 0, 6);
     assert_eq!(said, "PING\r\n");
-    // The answer arrives in pieces, after other text.
+    // The answer arrives in two pieces, after another line.
     stream.write_all(b"-LOADING\r\n+PO").unwrap();
     assert!(!go_on(&mut probe, MS));
     stream.write_all(b"NG\r\n").unwrap();
@@ -116,7 +116,7 @@ fn a_silent_service_is_asked_several_times_before_its_limit() {
         assert!(probe.socket().is_none(), "the connection is closed: {waits:?}");
         now_ns = probe.wake_ns();
     }
-    // The time limit is a minute, and a connection waits at most an eighth of it.
+    // The time limit is one minute. A connection waits at most an eighth of it.
     assert_eq!(waits[5..], [7500; 4]);
 }
 
@@ -125,7 +125,7 @@ fn a_service_with_another_answer_is_asked_again_soon_without_longer_waits() {
     let server = TcpListener::bind((LOCALHOST, 0)).unwrap();
     let mut probe = probe(&server, "PING\r\n", "+PONG");
     let mut now_ns = 0;
-    // The first three connections get no answer, so the following ones wait for up to two seconds.
+    // The first three connections get no answer, so the next connections wait for up to two seconds.
     let mut silent = Vec::new();
     for _ in 0..3 {
         let (_, stream) = ask(&mut probe, &server, now_ns, 6);
@@ -137,7 +137,7 @@ fn a_service_with_another_answer_is_asked_again_soon_without_longer_waits() {
     for _ in 0..20 {
         let (_, mut stream) = ask(&mut probe, &server, now_ns, 6);
         assert_eq!(probe.wake_ns(), now_ns + 2000 * MS);
-        // The service answers and keeps the connection open, as Redis does while it loads.
+        // The service answers and keeps the connection open, like Redis while it loads its data.
         stream.write_all(b"-LOADING\r\n").unwrap();
         now_ns += 10 * MS;
         assert!(!go_on(&mut probe, now_ns));
@@ -157,7 +157,7 @@ fn a_service_that_hangs_up_is_asked_again_without_longer_waits() {
     let mut probe = probe(&server, "x", "y");
     let mut now_ns = 0;
     for _ in 0..20 {
-        // The server closes each connection after it has accepted it, like a proxy that cannot forward it.
+        // The server closes each connection at once, like a proxy that cannot reach its backend.
         let (_, stream) = ask(&mut probe, &server, now_ns, 1);
         assert_eq!(probe.wake_ns(), now_ns + 250 * MS);
         drop(stream);
@@ -179,7 +179,7 @@ fn a_service_that_hangs_up_or_says_too_much_is_asked_again() {
     while probe.socket().is_some() {
         assert!(!go_on(&mut probe, 22 * MS));
     }
-    // The probe has closed its end of the connection, so the server's write ends, with or without an error.
+    // The probe has closed its end of the connection. So the server's write ends, with or without an error.
     let _ = writer.join().unwrap();
     assert_eq!(probe.wake_ns(), 42 * MS);
 }

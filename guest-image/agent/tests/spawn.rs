@@ -1,6 +1,6 @@
-//! Runs the agent's code for starting programs, in this process.
+//! Test of the agent's code for starting programs.
 //!
-//! The agent has one thread, and this code relies on that. So this file has a single test, which can also predict the
+//! The agent's code relies on a process with one thread. So this file has a single test. The test can also predict the
 //! numbers of the descriptors that it opens.
 
 #![allow(dead_code, reason = "only the agent uses the other items")]
@@ -20,7 +20,7 @@ use std::fs::File;
 use std::io::{Read as _, pipe};
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 
-/// Runs a shell script and returns its output.
+/// Runs a shell script with this environment and history port. Returns its output.
 fn run(script: &str, env: &[(&str, &str)], history: Option<BorrowedFd<'_>>) -> String {
     let argv = ["/bin/sh", "-c", script].map(str::to_owned);
     let env: BTreeMap<_, _> = env.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
@@ -29,7 +29,7 @@ fn run(script: &str, env: &[(&str, &str)], history: Option<BorrowedFd<'_>>) -> S
     let started = start(&program).unwrap();
     drop(started.stdin);
     waitpid(Some(started.pid), WaitOptions::empty()).unwrap();
-    // The pipes do not block; all output was written before the exit.
+    // Reads of the pipes do not block. The script has exited, so the pipes hold all output.
     let mut printed = Vec::new();
     for pipe in [started.stdout, started.stderr].into_iter().flatten() {
         File::from(pipe).read_to_end(&mut printed).unwrap();
@@ -37,8 +37,8 @@ fn run(script: &str, env: &[(&str, &str)], history: Option<BorrowedFd<'_>>) -> S
     String::from_utf8(printed).unwrap()
 }
 
-/// Checks that the child gets the history port, whatever its number in the agent, and that errors of the start reach
-/// the agent.
+/// Checks that the child gets the history port, whatever number the port
+/// has in the agent, and that an error of the start reaches the agent.
 fn check(port: &OwnedFd, reader: &mut File) {
     let copies =
         format!("for fd in /proc/$$/fd/*; do [ $fd -ef /proc/$$/fd/{HISTORY_FD} ] && echo ${{fd##*/}}; done");
@@ -64,12 +64,12 @@ fn check(port: &OwnedFd, reader: &mut File) {
     };
     let Err(failure) = start(&program) else { panic!("a program that does not exist was started") };
     assert!(failure.to_string().starts_with("cannot start /bin/no-such-program: "), "{failure}");
-    // If the failed start had written anything to the port, the reader would get it together with this mark.
+    // The failed start must not write to the port. The reader would get such bytes together with this mark.
     rustix::io::write(port, b"mark").unwrap();
     let length = reader.read(&mut seen).unwrap();
     assert_eq!(&seen[..length], b"mark", "the error of the start was written to the port");
 
-    // A program without the history port has nothing at that descriptor.
+    // A program without the history port has no descriptor with the number HISTORY_FD.
     let script = format!("echo \"[${HISTORY_VARIABLE}]\"; [ -e /proc/$$/fd/{HISTORY_FD} ] || echo nothing");
     assert_eq!(run(&script, &[], None), "[]\nnothing\n");
 }
@@ -86,17 +86,17 @@ fn programs_get_the_history_port_as_descriptor_3() {
     let (reader, port) = pipe().unwrap();
     let (mut reader, port) = (File::from(OwnedFd::from(reader)), OwnedFd::from(port));
 
-    // Descriptor 3 is another file.
+    // Case 1: descriptor 3 is another file.
     assert!(port.as_raw_fd() > HISTORY_FD);
     check(&port, &mut reader);
-    // Descriptor 3 is free, so the next pipe that is opened would get this number.
+    // Case 2: descriptor 3 is free, so the next opened pipe would get this number.
     drop(taken);
     check(&port, &mut reader);
-    // Descriptor 3 is the port itself.
+    // Case 3: descriptor 3 is the port itself.
     let port = rustix::io::fcntl_dupfd_cloexec(&port, HISTORY_FD).unwrap();
     assert_eq!(port.as_raw_fd(), HISTORY_FD);
     check(&port, &mut reader);
-    // No copy of the port is left open here: the next descriptor gets the first free number.
+    // After the last check, no copy of the port is open: the next descriptor gets number 3 again.
     drop(port);
     assert_eq!(open().as_raw_fd(), HISTORY_FD);
 }

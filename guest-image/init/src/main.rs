@@ -1,31 +1,31 @@
-//! Supervises a service of a compose file as a container engine does, and sends it signals.
+//! Supervises a service of a compose file, and sends signals to the service, as container engines do.
 //!
-//! Everett puts this program into a guest, at `/run/everett/init`, if a service of the compose file has one of the keys
-//! `init`, `stop_signal` and `stop_grace_period`. The agent starts it in place of the service:
+//! Everett puts this program into a guest as `/run/everett/init` if a service of the compose file has one of the keys
+//! `init`, `stop_signal` and `stop_grace_period`. The agent starts this program instead of the service:
 //!
 //! ```text
 //! init run UNIT [--init] -- PROGRAM [ARGUMENT]…     supervises PROGRAM until it ends, and ends as it did
 //! init signal UNIT NUMBER                           sends the signal to the service, as `docker stop` does
 //! ```
 //!
-//! - [`options`]: the command lines.
+//! - [`options`]: command lines.
 //! - [`supervise`]: the supervisor, and the process that becomes the service.
-//! - [`deliver`]: the sending of a signal.
-//! - [`record`]: the record of a running service's processes. [`processes`]: what `/proc` says about processes.
+//! - [`deliver`]: sending of a signal.
+//! - [`record`]: file with the processes of a running service. [`processes`]: facts about processes from `/proc`.
 //!
-//! In a container, the service would be process 1. Here it has another number, so this program arranges what process 1 has:
-//! the service adopts its orphans, ignores signals that it does not catch, and takes all of its processes with it when it
-//! ends. With `--init`, process 1 is the supervisor, as with docker's init (tini): it reaps orphans, and the service is an
-//! ordinary process that gets the signals.
+//! In a container, the service would be process 1. Here it has another number, so this program gives the service the
+//! same behaviour. The service adopts orphans and ignores signals that it does not catch, and its processes end with
+//! it. With `--init`, the supervisor takes the part of process 1, like docker's init (tini). The supervisor then reaps
+//! orphans, and the service is an ordinary process that gets the signals.
 //!
-//! Not here: which signal is sent, and how long Everett waits before it kills. Everett decides.
+//! This program has no policy. Everett decides which signal it sends, and how long it waits before it kills.
 //!
 //! **Invariants.**
-//! - The supervisor and the service have one session and one process group, whose leader is the supervisor. By this group
-//!   the agent finds the threads of a service, and kills a service that it cannot stop otherwise.
-//! - The supervisor forwards no signal. One that is sent to the whole group therefore reaches the service once.
-//! - The service does not outlive its supervisor, unless it became another user (prctl(2), `PR_SET_PDEATHSIG`).
-//! - Exit statuses of failures are those of the shim: 125, 126 and 127.
+//! - The supervisor leads a session and a process group, which also contain the service. The agent finds the threads of
+//!   a service by this group. The agent also kills the group if the service does not stop otherwise.
+//! - The supervisor forwards no signal. So a signal to the whole group reaches the service only once.
+//! - If the supervisor ends, the kernel kills the service, unless the service changed its user (`PR_SET_PDEATHSIG`).
+//! - After a failure, the exit status is 125, 126 or 127, with the same meanings as in the shim.
 
 mod deliver;
 mod options;
@@ -37,7 +37,7 @@ use std::process::ExitCode;
 
 use options::Options;
 
-/// Exit status of a failure of this program, as in container engines.
+/// Exit status after a failure of this program, as in container engines.
 const FAILED: u8 = 125;
 
 fn main() -> ExitCode {

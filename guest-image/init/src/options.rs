@@ -1,22 +1,22 @@
-//! The command lines.
+//! The command lines of this program.
 
-/// Request to this program.
+/// Request on the command line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Options {
-    /// Supervise a program.
+    /// Supervise a program, which is the service.
     Run {
         /// Name of the service.
         unit: String,
-        /// True if the supervisor is the first process of the container, and not the service.
+        /// True if the supervisor, and not the service, behaves like process 1 of a container.
         init: bool,
-        /// Program and arguments.
+        /// Program of the service, and its arguments.
         argv: Vec<String>,
     },
-    /// Become the service; the supervisor starts itself with this request.
+    /// Become the service. The supervisor starts its child with this request.
     Become {
-        /// True if the supervisor is the first process of the container, and not the service.
+        /// True if the supervisor, and not the service, behaves like process 1 of a container.
         init: bool,
-        /// Program and arguments.
+        /// Program of the service, and its arguments.
         argv: Vec<String>,
     },
     /// Send a signal to a service.
@@ -28,9 +28,9 @@ pub(crate) enum Options {
     },
 }
 
-/// Word of [`Options::Become`].
+/// First word of the command line of [`Options::Become`].
 pub(crate) const BECOME: &str = "become";
-/// Option for an init.
+/// Option that makes the supervisor behave like process 1 of a container.
 pub(crate) const INIT: &str = "--init";
 
 impl Options {
@@ -61,7 +61,7 @@ impl Options {
     }
 }
 
-/// Returns true if the name can be part of a file's name.
+/// True if the name is safe as a part of a file name.
 fn is_unit(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.@".contains(&byte))
 }

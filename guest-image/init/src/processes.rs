@@ -1,28 +1,28 @@
-//! Processes of the machine, read from `/proc`.
+//! Facts about processes, read from `/proc`.
 
 use std::fs;
 use std::io;
 
 use nix::unistd::Pid;
 
-/// Returns the children of a process, dead ones that were not waited for too.
+/// Returns the children of a process, including dead children that it has not reaped.
 pub(crate) fn children_of(parent: Pid) -> io::Result<Vec<Pid>> {
     let mut children = Vec::new();
     for entry in fs::read_dir("/proc")? {
         let pid = entry?.file_name().to_str().and_then(|name| name.parse().ok()).map(Pid::from_raw);
-        // Not every entry is a process, and a process may have ended in the meantime.
+        // Some entries are no processes, and a process may have ended in the meantime.
         let of_parent = pid.filter(|pid| parent_in(&stat(*pid)) == Some(parent.as_raw()));
         children.extend(of_parent);
     }
     Ok(children)
 }
 
-/// Returns the time at which a process was started, in clock ticks since boot. `None` if there is no such process.
+/// Returns the start time of a process in clock ticks since boot, or `None` if there is no such process.
 pub(crate) fn started(process: Pid) -> Option<u64> {
     started_in(&stat(process))
 }
 
-/// Returns the line of `/proc/PID/stat` (proc_pid_stat(5)); empty if there is no such process.
+/// Returns the line of `/proc/PID/stat` (proc_pid_stat(5)), or an empty text if there is no such process.
 fn stat(process: Pid) -> String {
     fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default()
 }
@@ -35,19 +35,19 @@ fn started_in(stat: &str) -> Option<u64> {
     field(stat, 22)?.parse().ok()
 }
 
-/// Returns a field from the third one on, by its number in the manual. The second one, the name, may contain any character.
+/// Returns the field with this number in the manual, from field 3 on. Field 2, the name, may contain any character.
 fn field(stat: &str, number: usize) -> Option<&str> {
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_ascii_whitespace().nth(number.checked_sub(3)?)
 }
 
-/// Returns true if a process has a handler for a signal.
+/// True if a process has a handler for a signal.
 pub(crate) fn catches(process: Pid, signal: i32) -> bool {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     is_caught(&status, signal)
 }
 
-/// Looks a signal up in the mask `SigCgt` of `/proc/PID/status`: bit 0 is signal 1.
+/// True if the mask `SigCgt` in `/proc/PID/status` contains the signal. Bit 0 stands for signal 1.
 fn is_caught(status: &str, signal: i32) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());

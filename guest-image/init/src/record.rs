@@ -1,4 +1,4 @@
-//! Record of a running service's processes, which its supervisor writes: `/run/everett/unit-NAME`.
+//! File with the processes of a running service, `/run/everett/unit-NAME`. The service's supervisor writes it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,24 +7,24 @@ use nix::unistd::Pid;
 
 use crate::processes;
 
-/// Folder of the files, in a filesystem that is new at each boot.
+/// Folder of the files. Its filesystem is new at each boot.
 const FOLDER: &str = "/run/everett";
 
-/// The processes of a running service.
+/// Process IDs of a running service and its supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Record {
-    /// The supervisor.
+    /// Process ID of the supervisor.
     supervisor: Pid,
-    /// When the supervisor was started, in clock ticks since boot. Process numbers are used again.
+    /// Start time of the supervisor in clock ticks since boot. A later process may get the same process ID.
     started: u64,
-    /// The service.
+    /// Process ID of the service.
     pub(crate) service: Pid,
-    /// True if the supervisor is the first process of the container, and not the service.
+    /// True if the supervisor, and not the service, behaves like process 1 of a container.
     pub(crate) init: bool,
 }
 
 impl Record {
-    /// Returns the record of a service whose supervisor is this process.
+    /// Creates the record of a service whose supervisor is this process.
     pub(crate) fn new(service: Pid, init: bool) -> Result<Record, String> {
         let supervisor = Pid::this();
         let started = processes::started(supervisor);
@@ -32,12 +32,12 @@ impl Record {
         Ok(Record { supervisor, started, service, init })
     }
 
-    /// Returns the record of a service, or `None` if it does not run. A supervisor that was killed has left its record.
+    /// Reads the record of a service. Returns `None` if the service does not run, even if an old record exists.
     pub(crate) fn of(unit: &str) -> Option<Record> {
         Record::parse(&fs::read_to_string(path(unit)).ok()?).filter(|record| record.is_current())
     }
 
-    /// Returns true if the supervisor runs.
+    /// True if the supervisor still runs.
     fn is_current(&self) -> bool {
         processes::started(self.supervisor) == Some(self.started)
     }
@@ -55,7 +55,7 @@ impl Record {
         format!("{} {} {} {kind}\n", self.supervisor, self.started, self.service)
     }
 
-    /// Writes the record. A reader sees all of it or nothing.
+    /// Writes the record to its file. A reader sees the whole record or none.
     pub(crate) fn write(self, unit: &str) -> Result<(), String> {
         let path = path(unit);
         let new = Path::new(FOLDER).join(format!("new-{unit}"));
@@ -65,7 +65,7 @@ impl Record {
 
     /// Removes the record of a service that has ended.
     pub(crate) fn remove(unit: &str) {
-        // Without the file, it is removed already.
+        // Fails if the file does not exist, which is no problem.
         let _ = fs::remove_file(path(unit));
     }
 }

@@ -15,17 +15,17 @@ use crate::options::{BECOME, INIT};
 use crate::processes;
 use crate::record::Record;
 
-/// This program.
+/// Path of this program's executable.
 const SELF: &str = "/proc/self/exe";
-/// Exit statuses of container engines.
+/// Exit statuses that container engines use if they cannot start a program.
 const CANNOT_EXECUTE: u8 = 126;
 const NOT_FOUND: u8 = 127;
-/// Exit status of a process that a signal ended, less the signal's number.
+/// Base of the exit status of a process that a signal has ended. The signal's number is added.
 const BY_SIGNAL: i32 = 128;
 
-/// Starts a service, waits for its end, and ends all processes that it leaves. Returns the exit status of this program.
+/// Starts a service, waits for its end, and kills the processes that it leaves. Returns this program's exit status.
 pub(crate) fn run(unit: &str, init: bool, argv: &[String]) -> Result<u8, String> {
-    // Processes whose parents have ended become children of the nearest subreaper: this process, or the service itself.
+    // An orphan becomes a child of the nearest subreaper. That is this process, or the service without `--init`.
     set_child_subreaper(true).map_err(|error| format!("cannot adopt orphans: {error}"))?;
     let all = SigSet::all();
     all.thread_block().map_err(|error| format!("cannot block signals: {error}"))?;
@@ -40,14 +40,14 @@ pub(crate) fn run(unit: &str, init: bool, argv: &[String]) -> Result<u8, String>
     Ok(end_like(status, init))
 }
 
-/// Becomes the service. Without init it adopts its orphans.
+/// Turns this process into the service. Without `init`, the service adopts its own orphans.
 pub(crate) fn become_service(init: bool, argv: &[String]) -> Result<Infallible, String> {
     if !init {
         set_child_subreaper(true).map_err(|error| format!("cannot adopt orphans: {error}"))?;
     }
-    // If something kills the supervisor, the agent may start another one.
+    // The service must not outlive its supervisor, because the agent may start another supervisor.
     set_pdeathsig(Signal::SIGKILL).map_err(|error| format!("cannot end with the supervisor: {error}"))?;
-    // The supervisor has all signals blocked, and a child inherits that.
+    // The supervisor has blocked all signals, and a child inherits the blocked signals.
     SigSet::empty().thread_set_mask().map_err(|error| format!("cannot unblock signals: {error}"))?;
     let error = match argv {
         [program, rest @ ..] => Command::new(program).args(rest).exec(),
@@ -66,7 +66,7 @@ fn pid_of(child: &Child) -> Result<Pid, String> {
     Ok(Pid::from_raw(pid))
 }
 
-/// Waits for the end of the service. With `init`, reaps orphans meanwhile.
+/// Waits for the end of the service. With `init`, also reaps orphans.
 fn wait(child: &mut Child, service: Pid, init: bool, all: &SigSet) -> Result<ExitStatus, String> {
     loop {
         match all.wait() {
@@ -80,18 +80,18 @@ fn wait(child: &mut Child, service: Pid, init: bool, all: &SigSet) -> Result<Exi
                     reap(service)?;
                 }
             }
-            // Other signals have no effect on the supervisor. EINVAL is a real-time signal, for which nix has no name.
+            // The supervisor ignores other signals. EINVAL means a real-time signal, for which nix has no name.
             Ok(_) | Err(Errno::EINVAL | Errno::EINTR) => {}
             Err(error) => return Err(format!("cannot wait for signals: {error}")),
         }
     }
 }
 
-/// Waits for the orphans that have ended.
+/// Reaps the orphans that have ended.
 fn reap(service: Pid) -> Result<(), String> {
     for orphan in children()? {
         if orphan != service {
-            // One that still runs has nothing to wait for.
+            // WNOHANG leaves an orphan alone that still runs.
             let _ = waitpid(orphan, Some(WaitPidFlag::WNOHANG));
         }
     }
@@ -103,12 +103,12 @@ fn children() -> Result<Vec<Pid>, String> {
     processes::children_of(Pid::this()).map_err(|error| format!("cannot list processes: {error}"))
 }
 
-/// Ends the processes that the service left, as the end of process 1 ends all processes of a container. Their children
-/// become children of this process in turn.
+/// Kills the processes that the service left, because the end of process 1 ends all processes of a container. The
+/// children of killed processes become children of this process, which kills them as well.
 fn end_the_rest() -> Result<(), String> {
     loop {
         for process in children()? {
-            // It may have ended by itself.
+            // Fails if the process has ended by itself.
             let _ = kill(process, Signal::SIGKILL);
         }
         if waitpid(None, None) == Err(Errno::ECHILD) {
@@ -117,8 +117,8 @@ fn end_the_rest() -> Result<(), String> {
     }
 }
 
-/// Ends as the service has ended: without init by the same signal, with init with the status that init gives. Without init
-/// the status stands for SIGPIPE, too: Rust programs ignore it.
+/// Ends this process like the service. With `init`, a signal becomes an exit status. Without `init`, the same signal
+/// ends this process. An exit status also replaces SIGPIPE, because Rust programs ignore that signal.
 fn end_like(status: ExitStatus, init: bool) -> u8 {
     let number = match (status.code(), status.signal()) {
         (Some(code), _) => return status_of(code),
@@ -127,13 +127,13 @@ fn end_like(status: ExitStatus, init: bool) -> u8 {
     if let (false, Ok(signal)) = (init, Signal::try_from(number)) {
         let mut one = SigSet::empty();
         one.add(signal);
-        // If either fails, the status below tells the signal.
+        // If this fails, the exit status below shows the signal.
         let _ = kill(Pid::this(), signal).and_then(|()| one.thread_unblock());
     }
     status_of(BY_SIGNAL + number)
 }
 
-/// Exit statuses have eight bits.
+/// Returns the low eight bits of a status, because an exit status has only eight.
 fn status_of(code: i32) -> u8 {
     u8::try_from(code & 0xff).unwrap_or(u8::MAX)
 }

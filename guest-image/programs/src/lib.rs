@@ -1,7 +1,7 @@
-//! Programs for guests of container images and of worlds with the SDK. The build script builds them.
+//! Programs that run in guests, in worlds that use container images or the SDK. The build script builds them.
 //!
-//! A build of Everett can leave this crate out. Worlds of packages need only the agent, which `everett-guest-image`
-//! has. The paths of the programs in guests are in `everett-guest-image`, too.
+//! A build of Everett can leave this crate out. Worlds that use only packages need just the agent, the PID 1 of each
+//! guest. The agent is in `everett-guest-image`, and so are the paths at which guests find the programs of this crate.
 
 /// The program that starts the processes of container images (`../shim/`), a static ELF program.
 pub const SHIM: &[u8] = include_bytes!(env!("EVERETT_SHIM"));
@@ -12,8 +12,8 @@ pub const INIT: &[u8] = include_bytes!(env!("EVERETT_INIT"));
 /// The library that workloads with the SDK load (`../sdk/library/`), a shared object that needs no C library.
 pub const LIBRARY: &[u8] = include_bytes!(env!("EVERETT_SDK_LIBRARY"));
 
-/// The program that passes a workload's SDK lines out of the guest and asks for quiet periods (`../sdk/collector/`), a
-/// static ELF program.
+/// The program that passes a workload's SDK lines out of the guest and asks for quiet periods, i.e. times without
+/// faults (`../sdk/collector/`). It is a static ELF program.
 pub const COLLECTOR: &[u8] = include_bytes!(env!("EVERETT_SDK_COLLECTOR"));
 
 #[cfg(test)]
@@ -41,7 +41,7 @@ mod tests {
             (String::from_utf8(symbol.name(usize::MAX).unwrap().to_vec()).unwrap(), symbol.is_defined)
         };
         let sections = Elf::parse(LIBRARY).unwrap().sections().unwrap();
-        // The first is the null symbol.
+        // The first symbol of an ELF table is the null symbol.
         sections.symbols(SymbolTable::Dynamic).unwrap().iter().skip(1).map(one).collect()
     }
 

@@ -1,4 +1,4 @@
-//! Copies of folders, with owners, modes, times and attributes.
+//! Copies folders with the owners, modes, times and attributes of their files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,16 +9,16 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags}
 
 use crate::{Context as _, Failure};
 
-/// Maximum depth of folders.
+/// Maximum depth of nested folders.
 const DEPTH_MAX: usize = 256;
-/// Maximum length of a list of attribute names and of an attribute's value, in bytes (attr(5)).
+/// Maximum length of a list of attribute names, and of an attribute's value, in bytes (attr(5)).
 const ATTRIBUTE_BYTES_MAX: usize = 64 << 10;
 
-/// Files with several names: the first copy of each, by device and inode.
+/// Paths of the first copies of files with several names, by device and inode number.
 type Links = BTreeMap<(u64, u64), PathBuf>;
 
-/// Copies the content of a folder into another folder, and the folder's own attributes. Replaces files that are there,
-/// so an interrupted copy can be repeated.
+/// Copies the content and the attributes of a folder into another folder.
+/// Replaces existing files, so an interrupted copy can be repeated.
 pub(crate) fn folder(from: &Path, to: &Path) -> Result<(), Failure> {
     within(from, to, &mut Links::new(), DEPTH_MAX)
 }
@@ -31,7 +31,7 @@ fn within(from: &Path, to: &Path, links: &mut Links, depth: usize) -> Result<(),
     for entry in fs::read_dir(from).context(|| format!("read {}", from.display()))? {
         names.push(entry.context(|| format!("read {}", from.display()))?.file_name());
     }
-    // In a fixed order, which does not depend on the filesystem.
+    // The names are sorted, so the order does not depend on the filesystem.
     names.sort();
     for name in names {
         let (from, to) = (from.join(&name), to.join(&name));
@@ -83,8 +83,8 @@ fn file(from: &Path, to: &Path, metadata: &fs::Metadata, links: &mut Links) -> R
     attributes(from, to, metadata)
 }
 
-/// Gives `to` the owner, attributes, mode and time of `from`, in this order: changing the owner clears mode bits and
-/// capabilities.
+/// Gives `to` the owner, attributes, mode and time of `from`. The owner comes first, because a change of the owner
+/// clears mode bits and capabilities.
 fn attributes(from: &Path, to: &Path, metadata: &fs::Metadata) -> Result<(), Failure> {
     let what = || format!("set the attributes of {}", to.display());
     std::os::unix::fs::lchown(to, Some(metadata.uid()), Some(metadata.gid())).context(what)?;
@@ -95,7 +95,7 @@ fn attributes(from: &Path, to: &Path, metadata: &fs::Metadata) -> Result<(), Fai
             if name.starts_with(b"user.") || name == b"security.capability" {
                 let mut value = vec![0; ATTRIBUTE_BYTES_MAX];
                 let length = rustix::fs::lgetxattr(from, name, &mut value[..]).context(what)?;
-                // Fails on a filesystem without such attributes, such as a tmpfs. The copy then lacks them.
+                // Fails on a filesystem that cannot store the attribute, such as a tmpfs. The copy then lacks it.
                 let _ = rustix::fs::lsetxattr(to, name, &value[..length], XattrFlags::empty());
             }
         }

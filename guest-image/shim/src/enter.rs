@@ -1,4 +1,4 @@
-//! The last steps before the program: limits, environment, folder, capabilities, user.
+//! Performs the last steps before the program: limits, environment, folder, capabilities and user.
 
 use std::convert::Infallible;
 use std::ffi::{OsStr, OsString};
@@ -18,13 +18,13 @@ use crate::options::Options;
 use crate::users::{self, Identity};
 use crate::{Context as _, Failure};
 
-/// `PATH` of images that set none, as Docker's.
+/// `PATH` for images that set none. It is the same as Docker's.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Variables that the agent sets for every program. Its other variables are Everett's contract with workloads: kept.
+/// Variables of the agent that the program does not get. The others, such as `EVERETT_HISTORY`, reach the program.
 const OF_AGENT: [&str; 5] = ["PATH", "LANG", "HOME", "USER", "LOGNAME"];
 
-/// Capabilities of a container's root, as Docker's.
+/// Default capabilities of root in a container. They are the same as Docker's.
 const KEPT: [CapabilitySet; 14] = [
     CapabilitySet::CHOWN,
     CapabilitySet::DAC_OVERRIDE,
@@ -42,21 +42,21 @@ const KEPT: [CapabilitySet; 14] = [
     CapabilitySet::SETFCAP,
 ];
 
-/// Number of bits in a set of capabilities. The kernel's last capability is found by trying.
+/// Number of bits in a set of capabilities. The kernel may know fewer capabilities.
 const CAPABILITY_BITS: u32 = 64;
 
-/// Exit statuses of container engines.
+/// Exit statuses that container engines use if they cannot start a program.
 const CANNOT_EXECUTE: u8 = 126;
 const NOT_FOUND: u8 = 127;
 
-/// Becomes the program.
+/// Sets up this process and replaces it by the program. Returns only after a failure.
 pub(crate) fn enter(options: Options) -> Result<Infallible, Failure> {
     let Options { env, user, cwd, argv, ulimits, capabilities, .. } = options;
     let identity = users::find(user.as_deref().unwrap_or("0"))?;
     let env = environment(env, &identity);
     let cwd = cwd.unwrap_or_else(|| PathBuf::from("/"));
     fs::create_dir_all(&cwd).context(|| format!("make the working folder {}", cwd.display()))?;
-    // The kernel derives a limit from the machine's memory. Processes of containers have no limit.
+    // By default, the kernel derives this limit from the machine's memory. In containers, there is no limit.
     let unlimited = Rlimit { current: None, maximum: None };
     setrlimit(Resource::Nproc, unlimited).context(|| String::from("lift the limit of processes"))?;
     for (name, soft, hard) in ulimits {
@@ -74,7 +74,7 @@ pub(crate) fn enter(options: Options) -> Result<Infallible, Failure> {
     Err(Failure { text: format!("cannot start {}: {error}", program.display()), status })
 }
 
-/// Adds what container engines add (`PATH`, `HOSTNAME` and `HOME`), and the variables of Everett's contract.
+/// Adds the variables that container engines set (`PATH`, `HOSTNAME`, `HOME`), and the agent's variables for programs.
 fn environment(given: Vec<(OsString, OsString)>, identity: &Identity) -> Vec<(OsString, OsString)> {
     let has = |wanted: &str| given.iter().any(|(name, _)| name == wanted);
     let mut added: Vec<(OsString, OsString)> = Vec::new();
@@ -92,8 +92,8 @@ fn environment(given: Vec<(OsString, OsString)>, identity: &Identity) -> Vec<(Os
     added
 }
 
-/// Returns the capabilities of a container after these changes. `ALL` is every capability, and changes the set first, as
-/// in container engines.
+/// Returns a container's default capabilities after these changes. As in container engines, a change with the name
+/// `ALL` concerns every capability and comes first.
 fn kept(changes: &[(bool, String)]) -> Result<CapabilitySet, Failure> {
     let has = |add: bool| changes.iter().any(|(is_more, name)| *is_more == add && name == "ALL");
     let mut kept: CapabilitySet = KEPT.into_iter().collect();
@@ -111,7 +111,7 @@ fn kept(changes: &[(bool, String)]) -> Result<CapabilitySet, Failure> {
     Ok(kept)
 }
 
-/// Returns the resource that container engines call by this name.
+/// Returns the resource with this name. The names are those of container engines.
 fn resource(name: &str) -> Result<Resource, Failure> {
     Ok(match name {
         "as" => Resource::As,
@@ -134,7 +134,7 @@ fn resource(name: &str) -> Result<Resource, Failure> {
     })
 }
 
-/// Removes all capabilities but these from the bounding set, so that the program does not get them.
+/// Removes all other capabilities from the bounding set, so that the program cannot get them.
 fn drop_capabilities(kept: &CapabilitySet) -> Result<(), Failure> {
     for bit in 0..CAPABILITY_BITS {
         let one = CapabilitySet::from_bits_retain(1 << bit);
@@ -143,7 +143,7 @@ fn drop_capabilities(kept: &CapabilitySet) -> Result<(), Failure> {
         }
         match remove_capability_from_bounding_set(one) {
             Ok(()) => {}
-            // The kernel has no capability of this number, nor of higher ones.
+            // The kernel knows neither this capability nor any higher one.
             Err(Errno::INVAL) => return Ok(()),
             Err(error) => return Err(error).context(|| format!("drop capability {bit}")),
         }
@@ -151,7 +151,7 @@ fn drop_capabilities(kept: &CapabilitySet) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Sets the groups before the user, because only root can change groups. This process has one thread.
+/// Sets the groups before the user, because only root can set groups. The process has no other thread.
 fn become_user(identity: &Identity) -> Result<(), Failure> {
     let what = || format!("become user {} in group {}", identity.uid, identity.gid);
     let (uid, gid) = (Uid::from_raw(identity.uid), Gid::from_raw(identity.gid));
@@ -161,7 +161,7 @@ fn become_user(identity: &Identity) -> Result<(), Failure> {
     rustix::thread::set_thread_res_uid(uid, uid, uid).context(what)
 }
 
-/// Finds a program: a name without a slash is looked for in the folders of `path`.
+/// Returns the path of a program. If the name has no slash, searches the folders of `path`.
 fn program(name: &OsStr, path: &OsStr) -> Result<PathBuf, Failure> {
     if name.as_bytes().contains(&b'/') {
         return Ok(PathBuf::from(name));

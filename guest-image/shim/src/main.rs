@@ -1,7 +1,7 @@
 //! Starts a process of a container image as a container engine would, and becomes that process.
 //!
-//! Everett puts this program into a guest whose root filesystem is a container image, at `/run/everett/shim`. The agent
-//! starts it in place of the image's programs:
+//! Everett puts this program into guests whose root filesystem is a container image, as `/run/everett/shim`. The agent
+//! starts it instead of the image's programs:
 //!
 //! ```text
 //! shim [--env NAME=VALUE]… [--user USER[:GROUP]] [--cwd FOLDER] [--volume NUMBER:PATH]…
@@ -10,17 +10,17 @@
 //! ```
 //!
 //! - [`options`]: the command line.
-//! - [`prepare`]: what the first process of the machine does for all: `/run` from the image, volumes, the kernel's
+//! - [`prepare`]: steps of the first process of a machine for all processes: `/run` from the image, volumes, kernel
 //!   settings. [`volumes`], [`copy`]: volumes and copies of folders.
 //! - [`users`]: users and groups from the image's own files.
-//! - [`resolver`]: with the word `--resolver` alone, a DNS server for the names in `/etc/hosts`.
-//! - [`enter`]: environment, folder, capabilities, user, and the program itself.
+//! - [`resolver`]: a DNS server for the names in `/etc/hosts`. The word `--resolver` as the only argument starts it.
+//! - [`enter`]: environment, folder, capabilities and user of the program, and the start of the program.
 //!
-//! Not here: policy. Everett decides what runs; the agent starts it, watches it and reports its end.
+//! The shim has no policy. Everett decides which programs run. The agent starts them and reports their ends.
 //!
-//! **Invariants.** A failure is one line on standard error and exit status 125 (the environment), 126 (the program cannot
-//! be executed) or 127 (there is no such program), as in container engines. The process inherits no descriptor of the
-//! shim's.
+//! **Invariants.** A failure prints one line on standard error. As in container engines, the exit status is 126 if the
+//! program cannot be executed, 127 if it does not exist, and 125 after any other failure. The program inherits no
+//! descriptor that the shim has opened.
 
 mod copy;
 mod enter;
@@ -32,14 +32,14 @@ mod volumes;
 
 use std::process::ExitCode;
 
-/// A failure: the action that failed, and why.
+/// Failure with its text (the failed action and the reason) and the exit status.
 #[derive(Debug)]
 struct Failure {
     text: String,
     status: u8,
 }
 
-/// Exit status if the environment of the program cannot be made.
+/// Exit status if the shim cannot set up the program's process.
 const NOT_PREPARED: u8 = 125;
 
 impl Failure {
@@ -48,7 +48,7 @@ impl Failure {
     }
 }
 
-/// Adds the failed action to an error.
+/// Conversion of errors to a [`Failure`] that names the failed action.
 trait Context<T> {
     fn context(self, action: impl FnOnce() -> String) -> Result<T, Failure>;
 }
@@ -68,7 +68,7 @@ fn main() -> ExitCode {
     ExitCode::from(failure.status)
 }
 
-/// Word that makes the shim a DNS server instead.
+/// Argument that starts a DNS server instead of a program.
 const RESOLVER: &str = "--resolver";
 
 fn run() -> Result<std::convert::Infallible, Failure> {

@@ -1,4 +1,4 @@
-//! The command line.
+//! The command line of the shim.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -6,41 +6,41 @@ use std::path::PathBuf;
 
 use crate::Failure;
 
-/// What to start, and how.
+/// Program to start, with the settings of its process.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Options {
-    /// Environment, in the order given; a later value replaces an earlier one.
+    /// Environment variables in the order of the command line. A later value replaces an earlier one.
     pub(crate) env: Vec<(OsString, OsString)>,
-    /// User with an optional group, by name or number; root if `None`.
+    /// User with an optional group, by name or number. `None` stands for root.
     pub(crate) user: Option<String>,
-    /// Working folder; `/` if `None`.
+    /// Working folder. `None` stands for `/`.
     pub(crate) cwd: Option<PathBuf>,
-    /// Volumes: each one's number on the disk of volumes, and its path.
+    /// Volumes: the number on the disk of volumes, and the mount point.
     pub(crate) volumes: Vec<(u32, PathBuf)>,
-    /// Files and folders from the host.
+    /// Files and folders of the host to mount.
     pub(crate) binds: Vec<Bind>,
-    /// Filesystems in memory: the options and the path of each.
+    /// Filesystems in memory (tmpfs): mount options and mount point.
     pub(crate) tmpfs: Vec<(OsString, PathBuf)>,
-    /// Limits by name: soft and hard, each `None` if there is none.
+    /// Resource limits: name, soft limit, hard limit. `None` means unlimited.
     pub(crate) ulimits: Vec<(String, Option<u64>, Option<u64>)>,
-    /// Settings of the kernel by name.
+    /// Kernel settings (sysctl) by name.
     pub(crate) sysctls: Vec<(String, OsString)>,
-    /// Changes of the set of capabilities, in order: true for one more.
+    /// Changes of the set of capabilities, in order. True adds the capability, false removes it.
     pub(crate) capabilities: Vec<(bool, String)>,
     /// Program and arguments.
     pub(crate) argv: Vec<OsString>,
 }
 
-/// A file or folder from the host.
+/// File or folder of the host, which the shim mounts.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Bind {
-    /// Its number; changes are kept under it.
+    /// Number of the mount. If it is writable, its content is in the volume `bind-NUMBER`.
     pub(crate) number: u32,
-    /// True if programs may change it.
+    /// True if programs may change the content.
     pub(crate) writable: bool,
-    /// Path of the content.
+    /// Path in the guest to which Everett has copied the content.
     pub(crate) from: PathBuf,
-    /// Path where programs find it.
+    /// Path at which programs find the content.
     pub(crate) path: PathBuf,
 }
 

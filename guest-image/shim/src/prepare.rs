@@ -1,4 +1,4 @@
-//! What the first process of a machine does for all later ones.
+//! Preparation of a machine by its first process, for all later processes.
 
 use std::ffi::{CString, OsStr};
 use std::fs::{self, File};
@@ -13,27 +13,27 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, unmount};
 use crate::options::Options;
 use crate::{Context as _, Failure, copy, volumes};
 
-/// Folder of Everett's own files, in a filesystem that is new at each boot.
+/// Folder of Everett's own files. Its filesystem is new at each boot.
 pub(crate) const FOLDER: &str = "/run/everett";
-/// Mount point of the root filesystem without the mounts on it, while the machine is prepared.
+/// Second mount of the root filesystem during the preparation. It shows the content below other mounts.
 const BARE: &str = "/run/everett/bare";
-/// File that exists once everything is prepared.
+/// File that exists when the machine is prepared.
 const DONE: &str = "/run/everett/prepared";
-/// File that the preparing process locks.
+/// File that a process locks while it prepares the machine.
 const LOCK: &str = "/run/everett/lock";
 
-/// Settings of the kernel that container engines make.
+/// Kernel settings that container engines make.
 const SETTINGS: [(&str, &str); 2] = [
     ("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0"),
     ("/proc/sys/net/ipv4/ping_group_range", "0\t2147483647"),
 ];
 
-/// Prepares the machine unless that was done since its boot. Other processes wait until it is done.
+/// Prepares the machine, once after each boot. If another process is preparing it, waits for that process.
 pub(crate) fn once(options: &Options) -> Result<(), Failure> {
     if Path::new(DONE).exists() {
         return Ok(());
     }
-    // Other users may not look into it: it holds the volumes, and for a moment the bare root.
+    // Other users must not look into the folder: it contains the volumes and, during the preparation, the bare root.
     let only_root = fs::Permissions::from_mode(0o700);
     fs::create_dir_all(FOLDER)
         .and_then(|()| fs::set_permissions(FOLDER, only_root))
@@ -53,7 +53,7 @@ pub(crate) fn once(options: &Options) -> Result<(), Failure> {
 }
 
 fn prepare(options: &Options) -> Result<(), Failure> {
-    // The machine's /run is a filesystem in memory that hides the image's.
+    // The agent has mounted a tmpfs on `/run`, which hides the image's files there.
     let bare = Path::new(BARE);
     merge(&bare.join("run"), Path::new("/run"))?;
     volumes::mount_all(bare, &options.volumes)?;
@@ -64,7 +64,7 @@ fn prepare(options: &Options) -> Result<(), Failure> {
         volumes::mount_bound(bind)?;
     }
     for (path, value) in SETTINGS {
-        // A kernel without the setting has nothing to set.
+        // A kernel without the setting does not have the file.
         if let Err(error) = fs::write(path, value)
             && error.kind() != io::ErrorKind::NotFound
         {
@@ -78,7 +78,7 @@ fn prepare(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Mounts a filesystem in memory.
+/// Mounts a tmpfs with these mount options. Creates the mount point if necessary.
 fn in_memory(how: &OsStr, path: &Path) -> Result<(), Failure> {
     fs::create_dir_all(path).context(|| format!("make {}", path.display()))?;
     let options = CString::new(how.as_bytes()).map_err(|_| Failure::new("options of a tmpfs with a NUL"))?;
@@ -87,7 +87,7 @@ fn in_memory(how: &OsStr, path: &Path) -> Result<(), Failure> {
         .context(|| format!("mount a tmpfs on {}", path.display()))
 }
 
-/// Copies the content and the attributes of the image's folder, unless it is empty.
+/// Copies the content and the attributes of a folder, unless the folder is empty.
 fn merge(from: &Path, to: &Path) -> Result<(), Failure> {
     if fs::read_dir(from).context(|| format!("read {}", from.display()))?.next().is_none() {
         return Ok(());

@@ -1,5 +1,5 @@
-//! A DNS server for the names in `/etc/hosts`, at the address of container engines' own, for programs that ask a server
-//! instead of reading the file (RFC 1035).
+//! A DNS server for the names in `/etc/hosts` (RFC 1035), for programs that ask a server instead of reading the file.
+//! It has the same address as the DNS server of container engines.
 
 use std::convert::Infallible;
 use std::fs;
@@ -10,43 +10,43 @@ use std::time::Duration;
 
 use crate::{Context as _, Failure};
 
-/// Address and port that it listens on.
+/// Address and port of the server.
 const ADDRESS: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(127, 0, 0, 11), 53);
-/// Table of names.
+/// File with the names and their addresses.
 const HOSTS: &str = "/etc/hosts";
-/// Maximum length of a UDP answer, in bytes (RFC 1035, 4.2.1). A longer one is cut, and the client asks over TCP.
+/// Maximum length of an answer over UDP, in bytes (RFC 1035, 4.2.1). For a longer answer, the client must use TCP.
 const UDP_BYTES_MAX: usize = 512;
-/// Length of a message's header, in bytes.
+/// Length of the header of a message, in bytes.
 const HEADER_BYTES: usize = 12;
 /// Maximum length of a name, in bytes.
 const NAME_BYTES_MAX: usize = 255;
-/// Maximum number of addresses in an answer: a world has no more machines.
+/// Maximum number of records in an answer. A world has at most this many machines.
 const ANSWERS_MAX: usize = 64;
-/// Time for which an answer is valid, in seconds.
+/// Time for which a client may keep an answer, in seconds.
 const TTL_S: u32 = 600;
-/// Time for which a silent TCP client is waited for.
+/// Time that the server waits for the next bytes of a TCP client.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Types of records: an IPv4 address, a name of an address, an IPv6 address.
+/// Types of records: IPv4 address (`A`), name of an address (`PTR`), IPv6 address (`AAAA`).
 const A: u16 = 1;
 const PTR: u16 = 12;
 const AAAA: u16 = 28;
-/// The class "Internet".
+/// Class of all records: Internet.
 const INTERNET: u16 = 1;
 
-/// Response codes.
+/// Response codes for refused queries and unknown names.
 const FORMAT_ERROR: u8 = 1;
 const NO_SUCH_NAME: u8 = 3;
 const NOT_IMPLEMENTED: u8 = 4;
 
-/// Answers until the machine ends.
+/// Answers queries until the machine stops.
 pub(crate) fn serve() -> Result<Infallible, Failure> {
     let what = || format!("listen on {ADDRESS}");
     let udp = UdpSocket::bind(ADDRESS).context(what)?;
     let tcp = TcpListener::bind(ADDRESS).context(what)?;
     thread::spawn(move || {
         for client in tcp.incoming().flatten() {
-            // A client that goes away has no answer to miss.
+            // An error means that the client has closed the connection or sends nothing.
             let _ = answer_stream(client);
         }
     });
@@ -79,14 +79,14 @@ fn answer_stream(mut client: TcpStream) -> io::Result<()> {
     }
 }
 
-/// Returns the answer to a query; `None` for what is no query.
+/// Returns the answer to a query. `None` if the bytes are a response or too short.
 fn answer(query: &[u8], hosts: &str) -> Option<Vec<u8>> {
     let header = query.get(..HEADER_BYTES)?;
     if header[2] & 0x80 != 0 {
         return None;
     }
     let mut answer = header.to_vec();
-    // A response with the query's operation and its wish for recursion, which is available.
+    // Marks a response. Copies the operation and the wish for recursion from the query. Recursion is available.
     answer[2] = 0x80 | header[2] & 0x79;
     answer[3] = 0x80;
     answer[4..].fill(0);
@@ -117,13 +117,13 @@ fn answer(query: &[u8], hosts: &str) -> Option<Vec<u8>> {
     Some(answer)
 }
 
-/// Returns the place after the first question of a message.
+/// Returns the offset of the end of the first question in a message.
 fn question_end(message: &[u8]) -> Option<usize> {
     let mut at = HEADER_BYTES;
     loop {
         let length = usize::from(*message.get(at)?);
         at += 1 + length;
-        // Queries have no pointers to other names.
+        // A length above 63 would be a pointer to another name. Queries have no pointers.
         if length > 63 || at - HEADER_BYTES > NAME_BYTES_MAX {
             return None;
         }
@@ -133,7 +133,7 @@ fn question_end(message: &[u8]) -> Option<usize> {
     }
 }
 
-/// Returns a name in its usual form, in lower case.
+/// Returns a name with dots between its labels, in lower case.
 fn text_of(name: &[u8]) -> String {
     let mut text = String::new();
     let mut at = 0;
@@ -148,7 +148,7 @@ fn text_of(name: &[u8]) -> String {
     text
 }
 
-/// Returns true if a name exists, and its records of a type and class.
+/// Returns true if `hosts` contains the name, and the name's records of this type and class.
 fn records(name: &str, kind: (u16, u16), hosts: &str) -> (bool, Vec<Vec<u8>>) {
     let lines = hosts.lines().filter_map(|line| {
         let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
@@ -180,7 +180,7 @@ fn records(name: &str, kind: (u16, u16), hosts: &str) -> (bool, Vec<Vec<u8>>) {
     (is_known, records)
 }
 
-/// Returns the name under which the name of an IPv4 address is asked for.
+/// Returns the name that a client uses to look up the name of an IPv4 address.
 fn reversed(address: IpAddr) -> Option<String> {
     let IpAddr::V4(address) = address else { return None };
     let [a, b, c, d] = address.octets();
@@ -206,7 +206,7 @@ mod tests {
         query
     }
 
-    /// Returns the response code and the records' data.
+    /// Returns the response code and the data of the records.
     fn ask(name: &str, kind: u16) -> (u8, Vec<Vec<u8>>) {
         let query = query(name, kind);
         let answer = answer(&query, TABLE).unwrap();
@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(with(2, 0x28).unwrap()[3] & 0xf, NOT_IMPLEMENTED);
         assert_eq!(with(5, 2).unwrap()[3] & 0xf, FORMAT_ERROR);
         assert_eq!(with(12, 0xc0).unwrap()[3] & 0xf, FORMAT_ERROR);
-        // Any byte at any place gives an answer or none.
+        // The server must not panic for any byte at any position.
         for at in 0..good.len() {
             for byte in 0..=255 {
                 let _ = with(at, byte);

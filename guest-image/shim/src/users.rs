@@ -1,4 +1,4 @@
-//! Users and groups from the image's own `/etc/passwd` and `/etc/group`, by the rules of container engines.
+//! Finds users and groups in the image's `/etc/passwd` and `/etc/group`, by the rules of container engines.
 
 use std::fs;
 use std::io;
@@ -8,28 +8,28 @@ use crate::{Context as _, Failure};
 const PASSWD: &str = "/etc/passwd";
 const GROUP: &str = "/etc/group";
 
-/// Maximum length of these files, in bytes.
+/// Maximum number of bytes to read of each file.
 const BYTES_MAX: u64 = 16 << 20;
 
-/// Maximum number of a process's groups: Linux's `NGROUPS_MAX`.
+/// Maximum number of groups of a process, which is Linux's `NGROUPS_MAX`.
 const GROUPS_MAX: usize = 65_536;
 
-/// Credentials and home of a process.
+/// Credentials and home folder of a process.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) uid: u32,
     pub(crate) gid: u32,
-    /// Groups besides the primary one.
+    /// Groups of the process except the primary group.
     pub(crate) groups: Vec<u32>,
     pub(crate) home: Option<String>,
 }
 
-/// Looks a user up: `USER` or `USER:GROUP`, each by name or number.
+/// Finds a user. The text is `USER` or `USER:GROUP`, each by name or number.
 pub(crate) fn find(user: &str) -> Result<Identity, Failure> {
     identity(user, &read(PASSWD)?, &read(GROUP)?)
 }
 
-/// Returns the content of a file, which is empty if the file does not exist.
+/// Returns the content of a file. If the file does not exist, returns an empty text.
 fn read(path: &str) -> Result<String, Failure> {
     use io::Read as _;
     let mut bytes = Vec::new();
@@ -41,8 +41,8 @@ fn read(path: &str) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Finds the identity of `text` in the contents of the files. A number that they lack is taken as a user in group 0 and
-/// no other group. With an explicit group, the user has no other groups.
+/// Finds the identity for `text` in the contents of the files. An unknown number is a user in group 0, without other
+/// groups. If `text` names a group, the user is in no other group.
 fn identity(text: &str, passwd: &str, group: &str) -> Result<Identity, Failure> {
     let (user, of_group) = match text.split_once(':') {
         Some((user, of_group)) => (user, Some(of_group).filter(|name| !name.is_empty())),
@@ -50,7 +50,7 @@ fn identity(text: &str, passwd: &str, group: &str) -> Result<Identity, Failure> 
     };
     let user = if user.is_empty() { "0" } else { user };
     let number = user.parse::<u32>().ok();
-    // passwd(5): name:password:uid:gid:gecos:home:shell. A name takes precedence over a number.
+    // Format, by passwd(5): name:password:uid:gid:gecos:home:shell. A name takes precedence over a number.
     let entries = || {
         passwd.lines().filter_map(|line| {
             let fields: Vec<&str> = line.split(':').collect();
@@ -67,7 +67,7 @@ fn identity(text: &str, passwd: &str, group: &str) -> Result<Identity, Failure> 
         (None, None) => return Err(Failure::new(format!("there is no user {user} in {PASSWD}"))),
     };
     let home = home.filter(|home| !home.is_empty()).map(str::to_owned);
-    // group(5): name:password:gid:members
+    // Format, by group(5): name:password:gid:members
     let known = || {
         group.lines().filter_map(|line| {
             let fields: Vec<&str> = line.split(':').collect();

@@ -1,4 +1,4 @@
-//! Volumes: folders of one disk, which keeps its content when the machine loses power.
+//! Volumes: folders on one disk. The disk keeps its content when the machine loses power.
 
 use std::fs::{self, File};
 use std::io;
@@ -9,11 +9,11 @@ use rustix::mount::{MountFlags, mount_bind, mount_remount};
 use crate::options::Bind;
 use crate::{Context as _, Failure, copy};
 
-/// Mount point of the disk of volumes.
+/// Mount point of the disk with all volumes.
 const DISK: &str = "/run/everett/volumes";
 
-/// Mounts each volume at its path. A new volume has the content and the attributes of the image's folder at that path,
-/// as a container engine's has.
+/// Mounts each volume at its path. As in container engines, a new volume starts with the content and the attributes of
+/// the image's folder at that path.
 pub(crate) fn mount_all(bare: &Path, volumes: &[(u32, PathBuf)]) -> Result<(), Failure> {
     for (number, path) in volumes {
         fs::create_dir_all(path).context(|| format!("make {}", path.display()))?;
@@ -26,12 +26,12 @@ pub(crate) fn mount_all(bare: &Path, volumes: &[(u32, PathBuf)]) -> Result<(), F
     Ok(())
 }
 
-/// Mounts a file or folder that came from the host at its path, instead of what the image has there. A writable one is
-/// a volume that begins with the content from the host.
+/// Mounts a file or folder of the host at its path, over the image's content. A writable mount is a volume that starts
+/// as a copy of the host's content.
 pub(crate) fn mount_bound(bind: &Bind) -> Result<(), Failure> {
     let Bind { number, writable, from, path } = bind;
     if !from.exists() {
-        // An empty folder has no files that would have made it.
+        // Everett copies files, so nothing has created an empty folder yet.
         fs::create_dir_all(from).context(|| format!("make {}", from.display()))?;
     }
     let is_folder = from.is_dir();
@@ -63,18 +63,18 @@ pub(crate) fn mount_bound(bind: &Bind) -> Result<(), Failure> {
         .context(|| format!("make {} read-only", path.display()))
 }
 
-/// Makes a volume. It gets its name last, when its content is on the disk, so a loss of power leaves a whole volume or
-/// none.
+/// Creates a volume. The volume gets its name after its content is on the disk. So after a loss of power, the volume is
+/// complete or does not exist.
 fn make(bare: &Path, path: &Path, volume: &Path) -> Result<(), Failure> {
-    // The path may lead through links, which are followed in the whole tree; below, the same folder is looked at.
+    // This resolves links in the path first, and then looks for the same folder below other mounts.
     let real = fs::canonicalize(path).context(|| format!("find {}", path.display()))?;
     let below = bare.join(real.strip_prefix("/").unwrap_or(&real));
-    // A path in a filesystem of the machine's own, as in /run, has nothing below.
+    // If the folder exists only in another filesystem, such as `/run`, the bare root has no such folder.
     let from = if below.is_dir() { below } else { real };
     fill(&from, volume)
 }
 
-/// Makes a volume with the content of a folder.
+/// Creates a volume with a copy of a folder's content.
 fn fill(from: &Path, volume: &Path) -> Result<(), Failure> {
     let new = volume.with_extension("new");
     match fs::remove_dir_all(&new) {

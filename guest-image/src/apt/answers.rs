@@ -1,4 +1,4 @@
-//! Parsing of apt's output.
+//! Parses the output of apt's commands.
 
 use super::{Exact, Remote};
 

@@ -3,7 +3,8 @@
 /// A file of a package archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ArchiveFile {
-    /// Path below the archive's base address. For a file that an index names, the path is below the index's folder.
+    /// Path below the archive's base address. For a suite's list of packages, the path is below the folder of the
+    /// suite's index.
     pub(crate) path: String,
     /// Length in bytes.
     pub(crate) bytes: u64,
@@ -12,7 +13,7 @@ pub(crate) struct ArchiveFile {
 }
 
 impl ArchiveFile {
-    /// Returns the file name under which Everett fetches the file if it has no package lists.
+    /// Returns the name under which Everett saves the file if it downloads the file without package lists.
     #[must_use]
     pub(crate) fn name(&self) -> String {
         format!("{}.deb", self.sha256)

@@ -122,7 +122,8 @@ pub struct Remote {
     pub package: Exact,
     /// Name under which apt saves the package's file.
     pub file: String,
-    /// Path of the file below the base address of its archive. `None` if no source has the file.
+    /// Path of the file below the base address of its archive. `None` if apt's address for the file is below no
+    /// source's archive, or if the rest of the address is not a valid path.
     pub path: Option<String>,
     /// Length of the file in bytes.
     pub bytes: u64,
@@ -173,8 +174,8 @@ impl Apt {
     /// used.
     ///
     /// # Errors
-    /// Returns an error if a source cannot be reached, has expired, or is not signed by its key, or if no source has an
-    /// index.
+    /// Returns an error if a source cannot be reached, has expired, or is not signed by its key, or if no source has a
+    /// list of packages.
     pub fn update(&self) -> Result<(), Error> {
         let lists = |reason: String| Error::Lists { suite: self.suite(), reason };
         let output = self.run("apt-get", "update", ["update"]).map_err(|error| match error {
@@ -255,10 +256,11 @@ impl Apt {
     }
 
     /// Fetches files into `into`, each under its [`ArchiveFile::name`]. Needs no package lists. If no archive has a
-    /// file with the expected content, the file is missing afterwards.
+    /// file with the expected content, or if the host lacks apt's program for downloads, the file is missing
+    /// afterwards.
     ///
     /// # Errors
-    /// Returns an error if apt cannot be started or was ended by a signal.
+    /// Returns an error if apt's program for downloads is on the host and cannot be started, or if a signal ended it.
     pub(crate) fn fetch(&self, files: &[ArchiveFile], into: &Path) -> Result<(), Error> {
         let addresses: Vec<Vec<String>> =
             files.iter().map(|file| self.sources.addresses(&file.path)).collect();
@@ -273,7 +275,7 @@ impl Apt {
             }
             let arguments = std::iter::once("download-file").chain(arguments.iter().map(String::as_str));
             match self.output(into, HELPER, arguments) {
-                // If one file has failed, the other files have arrived.
+                // The exit status is ignored. It says only that some file failed; the other files have arrived.
                 Ok(output) => check_signal(HELPER, "download", &output)?,
                 Err(Error::NoApt { .. }) => break,
                 Err(error) => return Err(error),

@@ -44,7 +44,8 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Returns the host's sources of this suite. If `mirror` is given, returns only this mirror.
+    /// Returns the host's sources of this suite, or Debian's if the host has none. If `mirror` is given, returns only
+    /// this mirror.
     #[must_use]
     pub fn of_host(suite: &str, mirror: Option<&str>) -> Self {
         let sources = match mirror {
@@ -79,7 +80,8 @@ impl Sources {
         bases.into_iter().map(|base| format!("{base}/{}", encoded(path))).collect()
     }
 
-    /// Returns the part of `uri` below the base address of its archive. `None` if `uri` is in no source's archive.
+    /// Returns the path of `uri` below the base address of its archive. `None` if `uri` is in no source's archive, or
+    /// if the rest of `uri` is not a valid path.
     pub(crate) fn path_of(&self, uri: &str) -> Option<String> {
         let bases = self.sources.iter().map(|source| source.uri.trim_end_matches('/'));
         let rests = bases.filter_map(|base| uri.strip_prefix(base)?.strip_prefix('/'));
@@ -115,7 +117,7 @@ fn source(uri: &str, suites: &[&str]) -> Source {
 
 fn debian(suite: &str) -> Vec<Source> {
     let (updates, security) = (format!("{suite}-updates"), format!("{suite}-security"));
-    // The rolling suite has no suite of updates and no security archive.
+    // Debian's rolling suite (`sid`, also called `unstable`) has no suite of updates and no security archive.
     if matches!(suite, "sid" | "unstable") {
         return vec![source(MIRROR, &[suite])];
     }

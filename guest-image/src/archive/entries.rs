@@ -1,9 +1,9 @@
 //! Entries of an untrusted tar archive, each with bounds that are checked before the entry is read.
 //!
 //! The `tar` crate has two weaknesses. It keeps records of long names and attributes in memory without a bound, and it
-//! reads the holes of sparse files as endless zeros. Therefore the reader below the crate counts bytes, and the sizes
-//! of all files are added up before any content is read. The reader also parses the PAX records, because the crate
-//! parses them incorrectly ([`super::records`]).
+//! reads the holes of sparse files as endless zeros. Therefore the crate reads the archive through [`Metered`], which
+//! counts bytes. [`each`] adds the length of each file to a total before anything reads the file's content. [`Metered`]
+//! also parses the PAX records, because the crate parses them incorrectly ([`super::records`]).
 
 use super::Error;
 use super::records::Records;
@@ -33,7 +33,7 @@ const BLOCK_BYTES: usize = 512;
 /// contents.
 const STREAM_PART: u64 = 2;
 
-/// Remaining bounds of an archive. The reader and the loop over entries share them.
+/// Numbers of bytes that the archive may still have. The reader and the loop over entries share them.
 #[derive(Debug)]
 struct Meter {
     stream: Cell<u64>,
@@ -103,7 +103,7 @@ impl<R: Read> Metered<R> {
         Ok(read)
     }
 
-    /// Reads headers and records. Stops at the end of the current stage's part.
+    /// Reads headers and records. Stops at the end of the current part: padding, a header, records or a name.
     fn take_head(&mut self, head: &mut Head, buffer: &mut [u8]) -> io::Result<usize> {
         let upto =
             |buffer_bytes: usize, most: u64| buffer_bytes.min(usize::try_from(most).unwrap_or(usize::MAX));
@@ -167,7 +167,7 @@ impl<R: Read> Metered<R> {
         }
         let mut bytes = Vec::new();
         let mut piece = [0; 8 * BLOCK_BYTES];
-        // Reads until the claimed length is reached, the archive ends, or the meter refuses.
+        // Reads until the claimed length is reached, the archive ends, or a bound is exceeded.
         while (bytes.len() as u64) < size {
             let left = usize::try_from(size - bytes.len() as u64).unwrap_or(usize::MAX);
             let most = piece.len().min(left);

@@ -1,4 +1,5 @@
-//! Unpacking of tar archives into trees: data of packages, root filesystems, and changes that a guest has packed.
+//! Unpacks tar archives into trees, i.e. filesystems in memory: data of packages, root filesystems, and changes that a
+//! guest has packed.
 
 mod entries;
 mod records;
@@ -93,7 +94,7 @@ pub enum Error {
 
 /// Place where the contents of files are stored.
 pub enum Store<'a> {
-    /// Contents are copied to the spool. Use this for an archive that is compressed or temporary.
+    /// Contents are copied to the spool, a temporary file. Use this for an archive that is compressed or temporary.
     Spool(&'a mut Spool),
     /// Contents stay in this file, which is the archive itself. Sparse files are stored in pieces, so they are copied
     /// to the spool.
@@ -111,8 +112,8 @@ pub enum Mode {
     /// other kind. An existing folder keeps its content. Only the attributes `user.*` and `security.capability` are
     /// kept.
     Layer,
-    /// Entries are unpacked as the upper folder of an overlay. The device 0/0 removes a file, and an opaque folder
-    /// hides its former content. Any kind of file may replace any other kind (Linux,
+    /// Entries are unpacked as the upper folder of an overlay. A character device with the number 0/0 removes the file
+    /// at its path, and an opaque folder hides its former content. Any kind of file may replace any other kind (Linux,
     /// Documentation/filesystems/overlayfs.rst).
     Overlay,
 }
@@ -120,7 +121,8 @@ pub enum Mode {
 /// Name of the extended attribute that marks a folder as opaque.
 const OPAQUE: &[u8] = b"trusted.overlay.opaque";
 
-/// Unpacks the entries of an archive into a tree. Returns their original paths in the order of the archive.
+/// Unpacks the entries of an archive into a tree. Returns the paths that the unpacked entries have in the archive, in
+/// order.
 ///
 /// `rename` may change the path of an entry, or return `None` to leave the entry out.
 ///
@@ -145,8 +147,8 @@ pub fn unpack(
     Ok(paths)
 }
 
-/// Returns the path of an entry. Puts back the newlines that the `tar` crate does not see. For a sparse file whose
-/// header has a made-up path, returns the path from the records.
+/// Returns the path of an entry. Restores newlines, which [`Records`] replaces before the `tar` crate sees them. For a
+/// sparse file whose header has a made-up path, returns the path from the records.
 pub(crate) fn original_path<R: Read>(entry: &Entry<'_, R>, records: &Records) -> Vec<u8> {
     if let Ok(Some(Sparse { name: Some(name), .. })) = Sparse::of(records) {
         return name;
@@ -180,7 +182,7 @@ fn put<R: Read>(
                 tree.empty(path);
             }
         }
-        // A symbolic link is replaced, even if it leads to a folder.
+        // A folder in a layer replaces everything but a folder, even a symbolic link to a folder.
         if mode == Mode::Layer && tree.find(path).is_some_and(|id| !is_folder(tree, id)) {
             tree.remove(path);
         }

@@ -1,8 +1,8 @@
 //! Parser of PAX records. It splits records by their lengths, because names and values may contain newlines.
 //!
 //! The `tar` crate splits records at newlines, but file capabilities (`security.capability`) often contain this byte.
-//! Therefore the reader below the crate parses the records first. It then replaces the newlines inside records and
-//! passes the result to the crate.
+//! Therefore [`Records::take`] parses the records before the crate sees them, and replaces the newlines inside them.
+//! The crate then reads the result.
 
 use base64::Engine as _;
 use base64::alphabet::STANDARD;

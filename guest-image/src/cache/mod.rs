@@ -1,10 +1,10 @@
-//! The cache: files whose key is a digest of everything from which they were made.
+//! The cache of downloaded and built files. The key of a file is a digest of everything from which the file was made.
 //!
 //! An entry is a file, with a record beside it that has the file's length and BLAKE3. Everett uses an entry only if the
 //! file matches the record. It makes a truncated, altered or half-written entry again. Everett writes a file under a
 //! temporary name, flushes it to the disk and renames it. A crash therefore leaves either no file or a complete file,
-//! and several processes may build at once. [`usage`] records which worlds use which items, so that unused items can be
-//! removed.
+//! and several processes may build at once. [`usage`] records which worlds use which files and folders of the cache, so
+//! that unused ones can be removed.
 
 pub mod usage;
 
@@ -223,8 +223,8 @@ impl Cache {
         self.get(CONTENT, &content_key(blake3)).filter(|entry| entry.blake3 == blake3)
     }
 
-    /// Stores a content under its BLAKE3, or finds the entry that already has the content. Entries made from inputs
-    /// have keys of another kind, so a foreign content never replaces one of them.
+    /// Stores a content under its BLAKE3, or finds the entry that already has the content. Entries that Everett makes
+    /// from inputs have keys of other kinds, so content from outside never replaces one of them.
     ///
     /// # Errors
     /// Returns an error if the content's BLAKE3 is not `blake3`, or if the content cannot be read or written.

@@ -1,4 +1,5 @@
-//! Records of the use of cache items, so that unused items can be removed while other processes run.
+//! Records which worlds use which items (files and folders) of the cache, so that unused items can be removed while
+//! other processes run.
 //!
 //! A *note* is a file in the folder `uses`. The note names a world and the items that the world uses, as paths within
 //! the cache. The note's name is the digest of its content, and its modification time is the time of the last use. A
@@ -10,7 +11,7 @@
 //!
 //! This process may be unable to write to a cache, because the cache belongs to another user or its filesystem is
 //! mounted read-only. Everett then writes no notes, and takes no gate if the cache has none. If the cache's owner runs
-//! `prune`, the command does not see that this process uses items.
+//! `everett cache prune` meanwhile, the command does not see that this process uses items, and may remove them.
 
 use super::{Cache, Error, persist};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
@@ -46,7 +47,8 @@ pub struct Use {
     pub running: bool,
 }
 
-/// Lock of the gate, held for the life of this value. `None` if the cache has no gate and cannot be written.
+/// Lock of the gate, held for the life of this value. The value is `None` if this process may not write to the cache
+/// and cannot open the gate.
 #[derive(Debug)]
 pub struct Gate(#[expect(dead_code, reason = "the open file holds the lock")] Option<File>);
 

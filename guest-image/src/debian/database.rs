@@ -117,7 +117,8 @@ impl Interests {
             let suffix = match directive {
                 "interest" | "interest-await" => "",
                 "interest-noawait" => "/noawait",
-                // dpkg reads the directives `activate` when it configures the package.
+                // The directives `activate` need no record: dpkg reads them from the package when it configures the
+                // package.
                 _ => continue,
             };
             if trigger.starts_with('/') {

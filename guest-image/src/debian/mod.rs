@@ -1,4 +1,4 @@
-//! Debian packages: reading them, and unpacking a set of them into a tree as dpkg would.
+//! Debian packages: reading them, and unpacking a set of them into a tree (a filesystem in memory) as dpkg would.
 //!
 //! - [`ar`], [`package`]: the format of one package (deb(5)).
 //! - [`control`]: the control fields of a package.

@@ -40,7 +40,8 @@ pub(crate) fn stages(packages: &[Package]) -> Vec<Stage<'_>> {
             scripts.iter().partition(|number| is_late(number));
         let before: BTreeSet<usize> = open.difference(&dependents(&late, &needs)).copied().collect();
         if before.is_empty() {
-            // The late packages pre-depend on each other. Their scripts run now, and dpkg orders the configuration.
+            // Each remaining package is late or depends on a late one, so none can be configured first. The late
+            // scripts run now, and dpkg orders the configuration.
             now.append(&mut late);
         }
         let of =

@@ -1,4 +1,4 @@
-//! Unpacking of packages into a tree, as dpkg does it.
+//! Unpacks packages into a tree (a filesystem in memory), as dpkg does it.
 //!
 //! The caller passes the packages in the order of their installation. If two packages ship the same file, the tree
 //! keeps the file of the later package, as dpkg does with `Replaces`.
@@ -36,8 +36,7 @@ pub fn merged_tree() -> Result<Tree, Error> {
     Ok(tree)
 }
 
-/// Unpacks a package's data into the tree. Configuration files get temporary names, because `dpkg --configure` expects
-/// them.
+/// Unpacks a package's data into the tree. Configuration files get the temporary names that `dpkg --configure` expects.
 ///
 /// # Errors
 /// Returns an error if the package is damaged or the tree refuses a file.

@@ -29,13 +29,13 @@ pub(super) struct Kernel {
     pub(super) initramfs: CacheEntry,
 }
 
-/// A kernel's ELF and its modules.
+/// ELF file of a kernel, and the kernel's modules.
 struct Parts {
     vmlinux: Vec<u8>,
     modules: Option<Available>,
 }
 
-/// Input of a kernel, complete on this host, with its cache key.
+/// Package or files from which the kernel and the initramfs are made, with their cache key. Everything is on this host.
 pub(super) struct Source {
     key: Key,
     content: SourceContent,
@@ -116,7 +116,7 @@ fn entries(
     })
 }
 
-/// Finds `/boot/vmlinuz-RELEASE` in a package, and the modules of the same release.
+/// Finds `/boot/vmlinuz-RELEASE` in a package, and the modules that the package has.
 fn of_package(package: &Package) -> Result<Parts, Error> {
     let damaged = |source: io::Error| debian::Error::Tree {
         package: package.name.clone(),

@@ -22,7 +22,7 @@ use everett_remote::Access;
 /// Kernel package of an image if the world names no kernel.
 pub const DEFAULT_KERNEL_PACKAGE: &str = "linux-image-cloud-amd64";
 
-/// Clock of an image if the world gives no time: 2026-01-01T00:00:00Z, in seconds since 1970.
+/// Default of [`ImageSpec::time_s`]: 2026-01-01T00:00:00Z, in seconds since 1970.
 pub const DEFAULT_TIME_S: u64 = 1_767_225_600;
 
 /// Request for an image.
@@ -44,7 +44,8 @@ pub struct ImageSpec {
     pub lock: Option<PathBuf>,
     /// Container images of the world that came from registries. The build writes them to the lock.
     pub images: Vec<LockedImage>,
-    /// Clock while packages are configured, and latest modification time of any file, in seconds since 1970.
+    /// Time of the machine's clock while packages are configured, and latest modification time of any file of the
+    /// image, in seconds since 1970.
     pub time_s: u64,
     /// The host's clock in seconds since 1970, for checks whether signatures have expired. It does not affect the
     /// image.
@@ -101,11 +102,12 @@ pub enum RootSource {
 pub struct BuiltImage {
     /// The kernel, an ELF file.
     pub vmlinux: CacheEntry,
-    /// The initramfs with the agent and the modules.
+    /// The initramfs with the kernel modules and the agent, Everett's program in the guest.
     pub initramfs: CacheEntry,
     /// The root filesystem, a SquashFS; `None` if machines stay in the initramfs.
     pub root: Option<CacheEntry>,
-    /// BLAKE3 of the digests of the files, in hexadecimal. The digest represents the image in a world's identity.
+    /// BLAKE3 of the digests of the kernel, the initramfs and the root filesystem, in hexadecimal. The digest
+    /// represents the image in a world's identity.
     pub digest: String,
     /// Lock with the image's packages.
     pub lock: Lock,

@@ -1,4 +1,5 @@
-//! Choice and download of an image's packages, according to the world's request, the lock, the cache and the mirror.
+//! Chooses and downloads an image's packages, according to the world's request, the lock (`world.lock`), the cache and
+//! the mirror.
 
 use everett_remote::Access;
 
@@ -50,7 +51,8 @@ impl<'a> Packages<'a> {
         self.new
     }
 
-    /// Checks, before anything is fetched, that this host can choose all packages.
+    /// Checks, before anything is fetched, that this host can choose the packages of the root. A host without apt can
+    /// do so only if the lock was written for the same requested packages.
     pub(super) fn check(&self) -> Result<(), Error> {
         let RootSource::Packages(names) = &self.spec.root else { return Ok(()) };
         if self.locked_closure(&sorted(names)).is_some() || Apt::is_on_host() {
@@ -59,7 +61,8 @@ impl<'a> Packages<'a> {
         Err(apt::Error::NoApt { program: "apt-get" }.into())
     }
 
-    /// Returns the packages of the lock. `None` if the lock was written for different requested packages.
+    /// Returns the packages of the lock. `None` if there is no lock, if it has no packages, or if it was written for
+    /// different requested packages.
     fn locked_closure(&self, requested: &[String]) -> Option<&[Locked]> {
         let old = self.old.as_ref().filter(|old| old.requested == requested && !old.packages.is_empty())?;
         Some(&old.packages)
@@ -256,9 +259,9 @@ fn batches<T>(mut packages: &[T], bytes_of: impl Fn(&T) -> u64) -> impl Iterator
     })
 }
 
-/// Packages of every root, as apt patterns and names. Debian's essential packages come first, without apt, which is
-/// useless without a network. `usr-is-merged` declares merged `/usr`, `netbase` has the names of protocols and
-/// services, and `e2fsprogs` makes filesystems on data disks.
+/// Packages of every root filesystem, as apt patterns and names. Debian's essential packages come first, but without
+/// apt, which is useless without a network. `usr-is-merged` declares merged `/usr`, `netbase` has the names of
+/// protocols and services, and `e2fsprogs` makes filesystems on data disks.
 const BASE: [&str; 4] = ["?and(?essential,?not(?exact-name(apt)))", "usr-is-merged", "netbase", "e2fsprogs"];
 
 /// Returns the names in sorted order, without duplicates.

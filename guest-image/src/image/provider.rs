@@ -55,8 +55,8 @@ impl<'a> Provider<'a> {
     }
 
     /// Fetches files into `into`, each under its [`ArchiveFile::name`]. Needs no package lists. If no archive has a
-    /// file with the expected content, the file is missing afterwards. Calls `progress` with the number of bytes that
-    /// have arrived; apt does not report this number.
+    /// file with the expected content, the file is missing afterwards. On a host without apt, calls `progress` with the
+    /// number of bytes that have arrived; apt does not report this number.
     pub(super) fn fetch(
         &self,
         files: &[ArchiveFile],
@@ -86,6 +86,7 @@ impl<'a> Provider<'a> {
     }
 
     /// Returns the packages with these names and all their dependencies, in the order in which apt would unpack them.
+    /// On a host without apt, returns an error.
     pub(super) fn closure(&self, names: &[String], pins: &[Exact]) -> Result<Vec<Exact>, Error> {
         match &self.way {
             Way::Apt(apt) => Ok(apt.resolve(names, pins)?),
@@ -101,8 +102,8 @@ impl<'a> Provider<'a> {
         }
     }
 
-    /// Downloads these packages into `into`, each under its [`Remote::file`]. Calls `progress` with the number of bytes
-    /// that have arrived; apt does not report this number.
+    /// Downloads these packages into `into`, each under its [`Remote::file`]. On a host without apt, calls `progress`
+    /// with the number of bytes that have arrived; apt does not report this number.
     pub(super) fn download(
         &mut self,
         packages: &[Remote],

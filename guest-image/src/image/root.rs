@@ -29,7 +29,8 @@ const POLICY: &str = "usr/sbin/policy-rc.d";
 const POLICY_SCRIPT: &[u8] = b"#!/bin/sh\nexit 101\n";
 
 /// Files that are removed from an image after its packages are configured. They are the policy program, logs with
-/// times, backups, caches that programs make again, and files that the agent writes at each boot.
+/// times, backups, caches that programs make again, and files that the agent (Everett's program in the guest) writes at
+/// each boot.
 const LEFTOVERS: [&str; 17] = [
     POLICY,
     "etc/hostname",
@@ -53,7 +54,7 @@ const LEFTOVERS: [&str; 17] = [
 /// Folders whose content is removed from an image.
 const EMPTY: [&str; 3] = ["tmp", "var/tmp", "run"];
 
-/// Mount points of the agent, with their modes.
+/// Folders at which the agent mounts filesystems, with their modes.
 const MOUNT_POINTS: [(&str, u32); 5] =
     [("dev", 0o755), ("proc", 0o555), ("sys", 0o555), ("run", 0o755), ("tmp", 0o1777)];
 

@@ -1,4 +1,4 @@
-//! Check that an ELF file is for the machines.
+//! Checks that an ELF file is for Everett's machines, which are x86-64.
 
 use everett_elf::{Elf, Machine, SegmentKind};
 

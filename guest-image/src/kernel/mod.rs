@@ -2,7 +2,8 @@
 //!
 //! - [`bzimage`]: extraction of the ELF from a bzImage.
 //! - [`elf`]: parsing of ELF files, to check a kernel and to read a module's dependencies.
-//! - [`modules`]: the modules that a machine needs, in the order in which the agent loads them.
+//! - [`modules`]: the modules that a machine needs, in the order in which the agent (Everett's program in the guest)
+//!   loads them.
 //!
 //! Not here: download of kernels ([`crate::apt`], [`crate::mirror`]).
 

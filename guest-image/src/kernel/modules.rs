@@ -1,4 +1,5 @@
-//! Choice of a machine's kernel modules, with all dependencies, in the order in which the agent loads them.
+//! Chooses a machine's kernel modules, with all dependencies, in the order in which the agent (Everett's program in the
+//! guest) loads them.
 
 use super::MODULE_BYTES_MAX;
 use crate::compression::Format;

@@ -1,4 +1,5 @@
-//! Errors of mirrors and of the packages that they serve.
+//! Errors of mirrors and of the packages that they serve. An *index* is a suite's signed file `InRelease`, which has
+//! the digests of the suite's lists of packages.
 
 use std::io;
 
@@ -21,7 +22,7 @@ pub enum Error {
         /// Status of the server's answer, or description of the network's failure.
         reason: String,
     },
-    /// The file is longer than Everett's bound, or longer than the index says.
+    /// The file is longer than Everett's bound, or longer than the mirror's index or list of packages says.
     #[error("{address} has more than {most} bytes, the maximum for this file")]
     TooLong {
         /// Address of the file.
@@ -29,7 +30,7 @@ pub enum Error {
         /// The maximum length in bytes.
         most: u64,
     },
-    /// The length or digest of the file differs from the signed index.
+    /// The length or digest of the file differs from the mirror's index or list of packages.
     #[error(
         "{address} is not the file that the mirror's index names: its {what} is {found}, and {expected} was expected"
     )]
@@ -38,7 +39,7 @@ pub enum Error {
         address: String,
         /// "length" or "SHA-256".
         what: &'static str,
-        /// Value in the index.
+        /// Value in the index or list.
         expected: String,
         /// Value of the file.
         found: String,

@@ -55,7 +55,7 @@ impl<'a> Fetcher<'a> {
         Ok(content)
     }
 
-    /// Downloads a file to `to`, and checks the length and digest that an index gives. Calls `progress` after each
+    /// Downloads a file to `to`, and checks that it has the length and digest of `named`. Calls `progress` after each
     /// piece with the number of bytes so far.
     pub(super) fn fetch(
         &self,

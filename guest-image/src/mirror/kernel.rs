@@ -9,8 +9,8 @@ use crate::debian::version::compare;
 /// Prefix of the names of kernel packages.
 pub(super) const PREFIX: &str = "linux-image-";
 
-/// Returns the kernel package on which `requested` depends, or else `requested` itself. `None` if there is no such
-/// package.
+/// Returns the kernel package on which `requested` depends, or else `requested` itself. `None` if `packages` lacks
+/// `requested`, or lacks every version of the kernel package that `requested` allows.
 pub(super) fn choose<'l>(packages: &[&'l Listed], requested: &str, pins: &[Exact]) -> Option<&'l Listed> {
     let candidate = |name: &str, fits: &dyn Fn(&str) -> bool| {
         let all =

@@ -1,9 +1,11 @@
 //! Download of kernels and of packages of known versions from a mirror, for hosts without `apt-get`.
 //!
 //! - this file: the state in a folder, and the packages of all sources together.
-//! - [`update`]: fetches and verifies the index of a suite, and then fetches the suite's list of packages.
+//! - [`update`]: fetches and verifies the index of a suite, i.e. the signed file `InRelease`, and then fetches the
+//!   suite's list of packages.
 //! - [`trust`]: the keys that may sign an index. The check of a signature is in `everett-remote-client`.
-//! - [`suite`]: the list of a suite in the state folder. [`release`]: the index, [`list`]: the packages.
+//! - [`suite`]: a suite's list of packages in the state folder. [`release`] parses an index, [`list`] parses a list of
+//!   packages.
 //! - [`kernel`]: the choice of a kernel package. [`fetch`]: files over http, over https and from disk.
 //!
 //! **Invariants.** A mirror is untrusted. Everett verifies the signature of an index, and then verifies every other
@@ -75,8 +77,9 @@ impl<'a> Mirror<'a> {
     /// Fetches and verifies the list of every suite of the sources. `now_s` is the host's clock, in seconds since 1970.
     ///
     /// # Errors
-    /// Returns an error if a mirror cannot be reached or an index is not signed by a trusted key. Other errors are an
-    /// index of another suite, an expired index, and an index that is older than one that the mirror served before.
+    /// Returns an error if a mirror cannot be reached, or if no trusted key has signed an index. Other errors are an
+    /// index of another suite, an expired index, an index dated in the future, and an index that is older than one that
+    /// the mirror served before.
     pub fn update(&mut self, sources: &Sources, now_s: u64) -> Result<(), Error> {
         let mut suites = Vec::new();
         let all = || {
@@ -150,8 +153,8 @@ impl<'a> Mirror<'a> {
     }
 
     /// Fetches files into `into`, each under its [`ArchiveFile::name`]. Needs no package lists. If no archive has a
-    /// file with the expected content, the file is missing afterwards. Calls `progress` with the number of bytes that
-    /// have arrived.
+    /// file with the expected content, the file is missing afterwards. A file whose expected length exceeds
+    /// [`PACKAGE_BYTES_MAX`] is not fetched. Calls `progress` with the number of bytes that have arrived.
     ///
     /// # Errors
     /// Returns an error if a file cannot be written.

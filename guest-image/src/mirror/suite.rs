@@ -1,4 +1,4 @@
-//! The list of one suite's packages in the state folder.
+//! List of one suite's packages, stored in Everett's state folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,8 @@ pub(super) struct Suite {
 }
 
 impl Suite {
-    /// Fetches the list to which an index refers. Does nothing if the state folder already has the list.
+    /// Fetches the list of packages that a suite's index names, unless the state folder already has the list. `None` if
+    /// the index names no list for amd64.
     pub(super) fn open(
         folder: &Path,
         fetcher: &Fetcher<'_>,

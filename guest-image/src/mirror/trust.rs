@@ -1,7 +1,8 @@
-//! Choice of the keys that may sign an index: the host's keys, or else Debian's own, identified by their fingerprints.
+//! Chooses the keys that may sign a suite's index (`InRelease`): the host's keys, or else Debian's own, identified by
+//! their fingerprints.
 //!
-//! Everett contains only the fingerprints. It takes the keys from the archive's package `debian-archive-keyring`.
-//! Nothing is verified when Everett reads this package, so it uses only the keys that have one of the fingerprints.
+//! Everett contains only the fingerprints. It takes the keys from the archive's package `debian-archive-keyring`. The
+//! package is not verified when Everett reads it, so Everett uses only the keys that have one of the fingerprints.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -128,7 +129,8 @@ fn of_host(access: &dyn Access, signed_by: &str) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// Fetches the archive's own keys. Uses the index before it is verified. `None` if the archive has no package of keys.
+/// Fetches the archive's own keys. Uses the index before it is verified; the caller accepts only keys with known
+/// fingerprints. `None` if the archive has no package of keys, or the package has no file with keys.
 fn fetched(place: &IndexLocation<'_>, signed: &dyn Signed) -> Result<Option<Vec<u8>>, Error> {
     let IndexLocation { folder, fetcher, base, suite, address } = *place;
     let release = Release::parse(&signed.text(), address)?;

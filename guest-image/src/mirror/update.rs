@@ -1,4 +1,4 @@
-//! Update of a suite: download and check of its index, and then of its list of packages.
+//! Updates a suite: downloads and checks its index (the signed file `InRelease`), and then its list of packages.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,8 @@ const DATE_BYTES_MAX: u64 = 64;
 const DEBIAN: &str = "http://deb.debian.org/";
 const DEBIAN_HTTPS: &str = "https://deb.debian.org/";
 
-/// Fetches a suite's index, and the suite's list if the index has changed. `None` if the suite has no list.
+/// Fetches a suite's index, and the suite's list of packages unless the state folder already has it. `None` if the
+/// index names no list for amd64.
 pub(super) fn update(
     folder: &Path,
     fetcher: &Fetcher<'_>,

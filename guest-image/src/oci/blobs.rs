@@ -1,4 +1,5 @@
-//! The trait that all sources of container images implement, and bounded reading of their blobs.
+//! The trait [`Blobs`] of all sources of container images, and bounded reading of blobs, the files of which an image
+//! consists.
 
 use std::io::Read;
 

@@ -2,8 +2,9 @@
 //! Changeset").
 //!
 //! A file named `.wh.NAME` (a *whiteout*) removes NAME. A file named `.wh..wh..opq` removes the whole content of its
-//! folder. Both remove only files of lower layers, wherever they are in the layer's archive. The first of two passes
-//! over the archive therefore applies them.
+//! folder. Both remove only files of lower layers, even if the layer's own archive has a file at the same path before
+//! the whiteout. Everett therefore reads the archive twice: the first pass removes files, and the second adds the
+//! layer's own files.
 
 use std::fs::File;
 use std::io::{self, BufReader};

@@ -19,7 +19,7 @@ const PORTS_MAX: usize = 65_536;
 const PATH_BYTES_MAX: usize = 4_095;
 /// Maximum length of a user and group together, in bytes.
 const USER_BYTES_MAX: usize = 256;
-/// Maximum duration of a healthcheck, in nanoseconds: one day.
+/// Maximum of [`Healthcheck::limit_ns`], in nanoseconds: one day. A longer time becomes one day.
 const TIME_NS_MAX: u64 = 86_400 * 1_000_000_000;
 
 /// Settings with which a container engine starts an image's process.

@@ -1,4 +1,5 @@
-//! Archives of layers. Everett verifies and unpacks each archive and stores it once, under its diff ID.
+//! Archives of layers. Everett verifies and unpacks each archive, and stores it once, under its diff ID (the digest of
+//! the unpacked archive).
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek as _, SeekFrom, Write as _};

@@ -109,7 +109,8 @@ fn parse_index(text: &[u8]) -> Result<Index, Problem> {
     Ok(index)
 }
 
-/// Returns the image of the manifest or index that a descriptor refers to. `depth` bounds the nesting of indexes.
+/// Returns the image of the manifest or index that a descriptor refers to. `depth` is the number of nested indexes that
+/// are still allowed.
 fn of_descriptor(
     blobs: &mut dyn Blobs,
     descriptor: &Descriptor,

@@ -1,7 +1,7 @@
 //! Container images as root filesystems.
 //!
-//! [`get`] turns an [`ImageOrigin`] into a [`ContainerImage`]: the parts of a disk with the root filesystem, and the image's
-//! configuration. Each module uses only modules below it:
+//! [`get`] turns an [`ImageOrigin`] into a [`ContainerImage`]: the parts of a disk with the root filesystem, and the
+//! image's configuration. Each module uses only modules below it:
 //!
 //! - this file: the stages of a request, and the cache entries.
 //! - [`root`]: the root filesystem made from layers, and its disk.
@@ -9,7 +9,8 @@
 //! - [`layers`]: archives of layers, fetched, verified and unpacked into the cache.
 //! - [`config`]: the configuration: command, environment, user, volumes, healthcheck.
 //! - [`store`]: images of the local Docker and podman.
-//! - [`archive`]: files of `docker save`, `podman save` and `skopeo copy`. [`layout`]: folders. [`registry`]: registries.
+//! - [`archive`]: files of `docker save`, `podman save` and `skopeo copy`. [`layout`]: folders. [`registry`]:
+//!   registries.
 //! - [`manifest`]: the choice of a manifest.
 //! - [`documents`]: the JSON of manifests and configurations. [`blobs`]: the trait of all sources of blobs.
 //! - [`resolved_image`]: the chosen image.
@@ -18,8 +19,9 @@
 //! - [`limits`]: bounds of images and layers.
 //!
 //! Everett stores each layer once for all images that share it. A layer is stored as an uncompressed tar archive, whose
-//! digest is the layer's diff ID. The root filesystem is a SquashFS in which the contents of files are the layers'
-//! archives. Only the SquashFS's tables are stored for each image.
+//! digest is the layer's diff ID. The root filesystem is a SquashFS that contains the layers' archives unchanged. The
+//! contents of its files are parts of these archives. Only the SquashFS's tables, such as names and owners, are stored
+//! for each image.
 //!
 //! **Invariants.** A root filesystem is a function of the diff IDs of its layers and of the image's time. Everett
 //! verifies every blob with a digest before it uses the blob. Images are untrusted. Everett writes nothing outside the
@@ -122,8 +124,8 @@ fn read_config(entry: &CacheEntry) -> Result<ImageConfig, Problem> {
     ImageConfig::parse(&text)
 }
 
-/// Returns the image from an origin, from the cache or newly made. Modification times later than `time_s` (seconds since
-/// 1970) become `time_s`. `locked` is the digest of the image's manifest in the lock. `access` sends requests to
+/// Returns the image from an origin, from the cache or newly made. Modification times later than `time_s` (seconds
+/// since 1970) become `time_s`. `locked` is the digest of the image's manifest in the lock. `access` sends requests to
 /// registries.
 ///
 /// # Errors
@@ -225,8 +227,8 @@ impl Opened {
         Ok(opened)
     }
 
-    /// Chooses the origin of an image given by name only. Takes a local store that has the image, except for an image
-    /// in the lock, which came from a registry.
+    /// Chooses the origin of an image that is given by name only: Docker or podman on this host if it has the image,
+    /// otherwise a registry. An image in the lock came from a registry, and is always taken from there.
     fn choose(&mut self, name: &str, is_locked: bool) {
         if is_locked {
             return;

@@ -16,7 +16,7 @@ pub(super) struct ResolvedImage {
 pub(super) struct LayerBlob {
     /// Digest of the blob, or its path in an archive of Docker's own format.
     pub(super) blob: String,
-    /// Digest of the blob. `None` if only the layer's diff ID is known.
+    /// Digest of the blob. `None` if only the digest of the layer's uncompressed archive is known.
     pub(super) digest: Option<Digest>,
     /// Length of the blob in bytes, if the manifest declares it.
     pub(super) bytes: Option<u64>,

@@ -1,4 +1,5 @@
-//! The root filesystem of an image: its layers on top of each other, as a SquashFS around the layers' archives.
+//! The root filesystem of a container image: its layers on top of each other, as a SquashFS that contains the layers'
+//! archives unchanged.
 
 use std::fs::File;
 use std::io;
@@ -17,7 +18,8 @@ use crate::tree::{Attributes, OnFolder, Spool, Tree};
 /// Version of this code, part of the cache keys. Increase the version if the same inputs would make different files.
 const VERSION: &str = "1";
 
-/// Mount points of the agent, with their modes. A file or link at one of these paths is replaced.
+/// Folders at which the agent (Everett's program in the guest) mounts filesystems, with their modes. A file or link at
+/// one of these paths is replaced.
 const MOUNT_POINTS: [(&str, u32); 4] = [("dev", 0o755), ("proc", 0o555), ("sys", 0o555), ("run", 0o755)];
 
 /// Folders to which the agent writes, with their modes. If the path leads to no folder, a folder replaces it.
@@ -31,13 +33,14 @@ const WRITTEN: [&str; 3] = ["etc/hostname", "etc/hosts", "etc/resolv.conf"];
 pub struct RootPart {
     /// Path of the file.
     pub path: PathBuf,
-    /// Offset of the part in the file.
+    /// Offset of the part in the file, in bytes.
     pub offset: u64,
     /// Length of the part in bytes.
     pub bytes: u64,
 }
 
-/// A disk with a root filesystem. The parts follow each other on the disk. Images that share a layer share its part.
+/// A disk with a root filesystem. It consists of parts of files in the cache. Images that share a layer share the
+/// layer's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RootDisk {
     /// The parts, in the order in which they are on the disk.
@@ -60,7 +63,7 @@ impl RootDisk {
     }
 }
 
-/// Returns the disk whose root filesystem has these layers, and the cache entry of the tables.
+/// Returns the disk whose root filesystem has these layers, and the cache entry of the SquashFS's tables.
 pub(super) fn get(
     cache: &Cache,
     diff_ids: &[Digest],
@@ -91,7 +94,7 @@ pub(super) fn check(tables: &CacheEntry, layers: &[CacheEntry]) -> Result<(), Pr
 
 /// Returns the disk that consists of these tables and layers.
 pub(super) fn disk(tables: &CacheEntry, layers: &[CacheEntry]) -> RootDisk {
-    // An image without files has no layers, so its SquashFS has no gap for archives.
+    // The SquashFS of an image without layers has no gap for archives.
     let head = if layers.is_empty() { tables.bytes } else { HEAD_BYTES };
     let of_tables = |offset, bytes| RootPart { path: tables.path.clone(), offset, bytes };
     let mut parts = vec![of_tables(0, head)];

@@ -1,4 +1,4 @@
-//! The data of an image: the contents of files, in blocks.
+//! The data of a SquashFS image: the contents of files, in blocks.
 
 use super::{BLOCK_BYTES, Blocks, Error, InodeLayout, Inserted};
 use crate::tree::{Content, Kind, Tree};

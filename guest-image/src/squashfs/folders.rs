@@ -1,4 +1,4 @@
-//! The directory table: the listing of each folder.
+//! The directory table of a SquashFS image: the listing of each folder.
 //!
 //! A listing has the folder's entries in byte order. Consecutive entries form a run, and the entries of a run share a
 //! header.

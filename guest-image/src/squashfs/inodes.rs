@@ -1,4 +1,4 @@
-//! The inode table and the directory table.
+//! The inode table and the directory table of a SquashFS image.
 //!
 //! A folder's listing refers to the inodes of its entries, and the folder's inode refers to the listing. Therefore the
 //! files and folders in a folder are written before the folder itself.
@@ -228,8 +228,8 @@ impl Body {
         self
     }
 
-    /// Appends the number of the inode's attribute set, if it has one. Only for types whose extended form has just this
-    /// one additional field.
+    /// Appends the number of the inode's attribute set, if it has one. Use it only for types whose extended form has
+    /// just this one additional field.
     fn end_with_xattr(mut self) -> Self {
         if self.xattr != xattrs::NONE {
             self.kind += EXTENDED;

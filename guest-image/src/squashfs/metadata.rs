@@ -1,4 +1,4 @@
-//! Tables of an image: streams of bytes in blocks of 8 KiB. Each block has a header of two bytes.
+//! Tables of a SquashFS image: streams of bytes in blocks of 8 KiB. Each block has a header of two bytes.
 
 use std::io::{self, Write};
 

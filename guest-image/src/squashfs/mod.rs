@@ -1,8 +1,9 @@
 //! Writer and reader of SquashFS 4.0 images (Linux, Documentation/filesystems/squashfs.rst), without compression.
 //!
 //! An image is not compressed, for two reasons: a guest would spend instructions on decompression, and the host maps
-//! the file and shares its pages. An image has no fragments, because they would only add copies. Equal trees make equal
-//! bytes: files are in the order of their names, tables are sorted, and the superblock's time comes from the caller.
+//! the file and shares its pages. An image has no fragments (blocks that several files share), because they would only
+//! add copies. Equal trees make equal bytes: files are in the order of their names, tables are sorted, and the
+//! superblock's time comes from the caller.
 //!
 //! The file starts with the superblock and the files' data ([`data`]). Then come the inode table ([`inodes`]), the
 //! directory table ([`folders`]), the table of users and groups, and the extended attributes ([`xattrs`]). Tables are
@@ -37,7 +38,8 @@ const FLAGS: u16 = 0x0001 | 0x0002 | 0x0008 | 0x0010 | 0x0100 | 0x0800;
 const NO_XATTRS: u16 = 0x0200;
 const ABSENT: u64 = u64::MAX;
 
-/// Unit of an image's length in bytes. As a multiple of it, an image is a disk of whole sectors and whole pages.
+/// Number of bytes of which an image's length is a multiple, so that an image is a disk of whole sectors and whole
+/// pages.
 pub const PADDING_BYTES: u64 = 4096;
 
 /// Maximum number of distinct users and groups. The format counts them with 16 bits.

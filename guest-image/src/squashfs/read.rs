@@ -1,4 +1,4 @@
-//! Reader of the images that this module writes. It refuses images with compression or fragments.
+//! Reader of the SquashFS images that this module writes. It refuses images with compression or fragments.
 //!
 //! The reader checks every offset and count, so a damaged image causes an error.
 

@@ -1,4 +1,4 @@
-//! Tests that read images back, with Everett's reader and with another implementation of the format.
+//! Tests that read SquashFS images back, with Everett's reader and with another implementation of the format.
 
 use super::read::{Reader, Source};
 use super::write;

@@ -1,7 +1,7 @@
 //! OpenPGP certificates, and the check that a certificate has signed a text.
 //!
-//! The crate `pgp` parses packets and verifies signatures. This file has the rules which key of a certificate may sign,
-//! and until when.
+//! The crate `pgp` parses packets and verifies signatures. This file has the rules that say which key of a certificate
+//! may sign, and until when.
 
 use everett_remote::signed::Signed;
 use pgp::composed::{CleartextSignedMessage, Deserializable as _, SignedPublicKey, SignedPublicSubKey};

@@ -1,4 +1,4 @@
-//! Tests of the rules which keys may sign, and at which times.
+//! Tests of the rules that say which keys may sign, and at which times.
 
 mod signing;
 

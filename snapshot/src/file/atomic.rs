@@ -121,7 +121,7 @@ pub fn sweep_temporaries(folder: &Path) -> Result<usize, FileError> {
 }
 
 fn remove_if_left_over(path: &Path) -> io::Result<bool> {
-    // Only regular files are opened, and links are not followed, because the name does not show what it stands for.
+    // Only regular files are opened, and links are not followed, because anything may have a name with the prefix.
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_file() => {}
         Ok(_) => return Ok(false),

@@ -1,5 +1,5 @@
-//! Moments on disk: states, which are bytes that only the caller understands, and images as differences from their
-//! bases.
+//! Moments on disk: states, which are bytes that only the caller understands, and images of memory and disks, as
+//! differences from their initial contents (bases).
 //!
 //! - `head`: the description that can be read without the file's other parts; `write`, `read`: the whole file
 //!
@@ -80,7 +80,7 @@ pub struct MomentInfo {
     pub label: String,
     /// vtime of the moment, in nanoseconds since boot.
     pub vtime: u64,
-    /// Number of the timeline's seed or, before the timeline begins, of its boot seed.
+    /// Seed of the timeline or, for a moment from before the timeline begins, seed with which the machines booted.
     pub seed: u64,
     /// Identifies the machines of the moment. The caller computes and compares it.
     pub key: [u8; 32],
@@ -111,7 +111,7 @@ pub struct MomentParts {
     pub states: BTreeMap<String, Arc<[u8]>>,
     /// Images. Their bases are not stored, only the digests of the bases.
     pub images: BTreeMap<String, PageImage>,
-    /// Trees above content that only the caller knows.
+    /// Maps of changed pages whose original content only the caller knows.
     pub trees: BTreeMap<String, Tree>,
 }
 

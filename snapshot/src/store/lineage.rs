@@ -119,7 +119,7 @@ impl<K: Ord + Clone, V: Layered> Lineage<K, V> {
     }
 
     /// Returns the nearest ancestor that has a value, and the cost of deriving `key` from it. Returns `None` for the
-    /// root.
+    /// root and for an unknown key.
     fn above(&self, key: &K) -> Option<(&K, u64)> {
         let mut at = self.nodes.get(key)?;
         let mut cost = at.cost;

@@ -7,9 +7,9 @@
 //!
 //! Values share memory with their ancestors. A value therefore counts with the bytes that it does not share with the
 //! nearest ancestor that has a value ([`Layered`]). When a value is evicted, the values below it are counted anew,
-//! because they may still hold parts of it. The eviction frees only the remaining bytes. The sum of the counts is never
-//! less than the memory that all values need beyond the root. The sum is larger than that memory if several values
-//! share memory with an evicted ancestor.
+//! because they may still hold parts of it. The eviction frees only the bytes that no value below holds. The sum of the
+//! counts is never less than the memory that all values need beyond the root. The sum is larger than that memory if
+//! several values share memory with an evicted ancestor.
 //!
 //! - `lineage`: keys, parents, costs and values; `rank`: the order of eviction
 //!
@@ -20,7 +20,7 @@
 //!   the budget must affect nothing but time.
 //! - The store does not evict the root's value and the value of the current call, so these may exceed the budget.
 //!
-//! The store has no lock, so put it into one if threads share it. The caller derives values.
+//! The store has no lock; threads that share a store need one around it. The caller derives values.
 
 mod lineage;
 mod rank;
@@ -53,7 +53,7 @@ impl Layered for Tree {
 }
 
 impl Layered for PageImage {
-    /// The bases do not count. Images above different bases share nothing.
+    /// The bases do not count. Images above different bases count as sharing nothing.
     fn bytes_beyond(&self, ancestor: &PageImage) -> u64 {
         match Arc::ptr_eq(self.base(), ancestor.base()) {
             true => self.delta().bytes_beyond(ancestor.delta()),

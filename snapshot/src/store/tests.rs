@@ -194,8 +194,7 @@ fn family(budget: u64, rewritten: u8) -> Store<&'static str, Pages> {
 fn an_evicted_value_leaves_what_others_share_with_it() {
     let store = family(15, 4);
     assert_eq!(store.stats().bytes, 10 + 5);
-    // Only the parent has 4 of its pages; only the child has 5 of its pages. The parent costs 10 / 4 per page, the
-    // child 20 / 5.
+    // 4 pages belong to the parent alone, and 5 to the child alone. The parent costs 10 / 4 per page, the child 20 / 5.
     let store = family(14, 4);
     assert!(store.get(&"parent").is_none() && store.get(&"child").is_some());
     assert_eq!(store.stats().bytes, 11, "the child holds 6 pages of its parent");

@@ -110,7 +110,8 @@ impl<'p> Document<'p> {
                 active.push((key.name, value));
             }
         }
-        // Each service needs at least one machine. The list is bounded here, before each service is read.
+        // Each service needs at least one machine, unless it has no replicas. The number of services is bounded here,
+        // before each service is read.
         if active.len() > crate::NODES_MAX {
             let (count, most) = (active.len(), crate::NODES_MAX);
             return Err(services.error(format!("{count} services; a world has at most {most} machines")));

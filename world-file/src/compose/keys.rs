@@ -14,7 +14,7 @@ pub(super) enum Fate {
     Ignored(&'static str),
     /// The key is an error, for this reason.
     Refused(&'static str),
-    /// The key is an error, for this reason, unless its value is one of these.
+    /// The key is an error, for this reason, unless its value is in this list.
     Unless(&'static [&'static str], &'static str),
 }
 

@@ -18,13 +18,13 @@ const NAMES: [&str; 2] = ["depends_on", "networks"];
 const LISTS: [&str; 3] = ["env_file", "tmpfs", "dns"];
 /// Key that can be a mapping or a list of `NAME=ADDRESS`. A name may have several addresses.
 const EXTRA_HOSTS: &str = "extra_hosts";
-/// Keys of a service whose lists have at most one element for each path in the guest. The second text is the folder of
-/// short forms.
+/// Keys of a service whose lists have at most one element for each path in the guest. The second text of a pair is the
+/// folder in the guest in which a short form, i.e. a bare name, puts its file.
 const MOUNTS: [(&str, &str); 3] = [("volumes", ""), ("configs", "/"), ("secrets", "/run/secrets/")];
 /// Keys of a service whose lists have each element only once.
 const ONCE: [&str; 7] = ["ports", "expose", "cap_add", "cap_drop", "tmpfs", "dns", "security_opt"];
 
-/// Keys in a mapping of a service that are merged by one of the rules above.
+/// Keys in a mapping inside a service (such as the mapping `healthcheck`) to which the rules above apply, too.
 const IN_SERVICE: [&str; 3] = ["test", "args", "labels"];
 
 /// Merges the service `own` over the service `base` that it extends.
@@ -104,7 +104,7 @@ fn merged(place: Place, key: &str, base: &Rc<Node>, own: &Rc<Node>) -> Result<Rc
             for (name, value) in of_base {
                 match of_own.iter().find(|(other, _)| other.name == name.name) {
                     None => entries.push((name.clone(), Rc::clone(value))),
-                    // Extensions are not merged but replaced.
+                    // Extensions, i.e. keys that start with `x-`, are not merged but replaced.
                     Some((other, own)) if name.name.starts_with("x-") => {
                         entries.push((other.clone(), Rc::clone(own)));
                     }
@@ -139,8 +139,8 @@ fn appended(key: &str, of_base: &[Rc<Node>], of_own: &[Rc<Node>]) -> Vec<Rc<Node
     all.into_iter().map(|(_, item)| item).collect()
 }
 
-/// Returns the target of a list's element, by which elements for the same target are found. `None` if the element never
-/// replaces another.
+/// Returns the target of a list's element, which is its path in the guest or its whole text. Of elements with the same
+/// target, only the last is kept. `None` if the element never replaces another.
 fn thing(key: &str, item: &Node) -> Option<String> {
     let folder = MOUNTS.iter().find(|(name, _)| *name == key).map(|(_, folder)| *folder);
     match (&item.kind, folder) {

@@ -15,9 +15,8 @@
 //! The other settings of a world are links, workload, faults, exploration and properties. They are in the block
 //! `x-everett`, or in a world file that has `compose = "compose.yaml"`.
 //!
-//! **Invariants.** They are those of world files: every error is one line with file, line and key, and reading never
-//! panics. A key is used, listed as ignored, or an error. Everett reads no file outside of the compose file's folder
-//! (`confinement`).
+//! **Invariants.** As in world files, every error is one line with file, line and key, and reading never panics. A key
+//! is used, listed as ignored, or an error. Everett reads no file outside of the compose file's folder (`confinement`).
 
 mod document;
 #[cfg(test)]
@@ -66,7 +65,8 @@ impl<'p> Compose<'p> {
         document::Document::new(files, process).map(Compose)
     }
 
-    /// Returns an error if the compose file has a block `x-everett`, because a world file has all its settings.
+    /// Returns an error if the compose file has a block `x-everett`. Called for a compose file that a world file names,
+    /// because the world file then has all these settings.
     pub(crate) fn without_block(&self) -> Result<(), Error> {
         match &self.0.own {
             None => Ok(()),
@@ -104,8 +104,8 @@ pub(crate) fn parse(files: &[Text<'_>], process: &dyn Fn(&str) -> Option<String>
     Ok(world)
 }
 
-/// Completes the commands of drivers and checks. A command gets the environment, user and folder of the service on its
-/// machine, as with `docker compose exec`.
+/// Completes the commands of checks, and of drivers, which put load on the world. A command gets the environment, user
+/// and folder of the service on its machine, as with `docker compose exec`.
 pub(crate) fn complete(world: &mut World) {
     let World { nodes, workload, .. } = world;
     let drivers = workload.drivers.iter_mut().map(|driver| (&driver.node, &mut driver.command));

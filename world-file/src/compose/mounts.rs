@@ -15,7 +15,8 @@ use crate::folder::folder_of;
 use crate::node::FileEntry;
 use crate::paths;
 
-/// Folder in the guest to which Everett copies the content of binds.
+/// Folder in the guest to which Everett copies the content of binds, i.e. of the host's files and folders that a
+/// service mounts.
 const BINDS: &str = "/run/everett/binds";
 /// Maximum number of files in all folders that a service mounts.
 const FILES_MAX: usize = 4_096;

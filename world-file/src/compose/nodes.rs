@@ -103,7 +103,7 @@ fn follow_links(services: &mut [Service]) {
     }
 }
 
-/// Checks that the services in `depends_on` exist and do not wait for each other in a cycle.
+/// Checks that the required services in `depends_on` exist, and that no services wait for each other in a cycle.
 fn check_order(services: &[Service], document: &Document<'_>) -> Result<(), Error> {
     let find = |name: &str| services.iter().position(|service| service.name == name);
     for service in services {
@@ -120,7 +120,8 @@ fn check_order(services: &[Service], document: &Document<'_>) -> Result<(), Erro
             }));
         }
     }
-    // Each round keeps the services that wait for another kept service. Services that are always kept are in a cycle.
+    // Each pass of the loop keeps the services that wait for a kept service. The services that no pass removes are in a
+    // cycle, or wait for a service in one.
     let mut rest: BTreeSet<usize> = (0..services.len()).collect();
     loop {
         let waits = |&index: &usize| {
@@ -178,8 +179,8 @@ fn check_volumes(services: &[Service]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the names of each service's machines. A machine has the service's name, with a number if there are several
-/// replicas.
+/// Returns the names of each service's machines. A machine has the service's name in lower case, with dashes in place
+/// of `_` and `.`. If there are several replicas, a number follows.
 fn names(services: &[Service]) -> Result<Vec<Vec<String>>, Error> {
     let mut taken: BTreeMap<String, &str> = BTreeMap::new();
     let mut all = Vec::new();

@@ -24,7 +24,8 @@ pub(super) fn of(service: &Value) -> Vec<Port> {
     ports
 }
 
-/// Returns the port in the container. A range gives its first port, and a port of another protocol gives `None`.
+/// Returns the port in the container. A range gives its first port. `None` for a port of another protocol, and for a
+/// malformed entry.
 fn number(entry: &Value) -> Option<u16> {
     let text = |key: &str| Some(entry.get(key).ok()??.text().ok()?.to_owned());
     let (target, protocol) = if entry.is_map() {

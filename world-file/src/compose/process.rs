@@ -15,8 +15,8 @@ use crate::error::Error;
 use crate::folder::folder_of;
 use crate::paths;
 
-/// Pause between attempts of a healthcheck, in nanoseconds of vtime. Container engines wait for seconds, because
-/// attempts cost their host time. A waiting machine costs nothing, and an early success makes the boot shorter.
+/// Pause between attempts of a healthcheck, in nanoseconds of vtime. Container engines wait for seconds, to save the
+/// host's time. Everett tries more often, because an early success makes the boot shorter.
 const HEALTH_INTERVAL_NS: u64 = 200_000_000;
 const NS_PER_MS: u64 = 1_000_000;
 const NS_PER_S: u64 = 1_000_000_000;

@@ -1,4 +1,5 @@
-//! The list of a project's files: from a variable or a list of the operator, or the files with the usual names.
+//! Finds the files of a compose project: the operator's list, the list in the variable `COMPOSE_FILE`, or the files
+//! with the usual names.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +22,8 @@ const OVERRIDES: [&str; 4] = [
     "docker-compose.override.yaml",
 ];
 
-/// Splits a list of files such as `compose.yaml:compose.prod.yaml`. `None` if `name` is a single file.
+/// Splits a list of files such as `compose.yaml:compose.prod.yaml`. `None` if `name` has no colon or is not UTF-8, if a
+/// file has this name, or if a part does not end in `.yaml` or `.yml`.
 pub(crate) fn files(name: &Path) -> Option<Vec<PathBuf>> {
     let text = name.to_str().filter(|text| text.contains(SEPARATOR))?;
     let parts: Vec<PathBuf> = text.split(SEPARATOR).map(PathBuf::from).collect();
@@ -46,8 +48,8 @@ pub(crate) fn beside(folder: &Path) -> Option<PathBuf> {
     OVERRIDES.iter().map(|name| folder.join(name)).find(|path| path.is_file())
 }
 
-/// Returns the list of files in `COMPOSE_FILE` for the project in a folder. If the process has no such variable, its
-/// value comes from `.env`, and then no file may be outside of the folder.
+/// Returns the list of files in `COMPOSE_FILE` for the project in a folder. `None` if the variable is not set or empty.
+/// If the process has no such variable, its value comes from `.env`, and then no file may be outside of the folder.
 pub(crate) fn named(
     folder: &Path,
     process: &dyn Fn(&str) -> Option<String>,

@@ -635,7 +635,7 @@ proptest::proptest! {
         let _ = Project::new().read(&text);
     }
 
-    /// A replaced range of a valid file passes the syntax check more often than random text.
+    /// Replaces a range of a valid file, because the result passes the syntax check more often than random text.
     #[test]
     fn any_change_gives_a_world_or_a_one_line_error(
         from in 0..WHOLE.len(), length in 0usize..40, text in "[a-z0-9\"= \\[\\]{}:&*<>$!|,\\n/-]{0,20}"

@@ -14,7 +14,8 @@ const DEPTH_MAX: usize = 16;
 /// Maximum number of variables that one file sets.
 const VARIABLES_MAX: usize = 4_096;
 
-/// Variables of the process and of files. A variable of the process takes precedence.
+/// Environment variables of Everett's process, and variables that files set. If both have a variable, the process takes
+/// precedence.
 pub(super) struct Variables<'p> {
     process: &'p dyn Fn(&str) -> Option<String>,
     files: BTreeMap<String, String>,
@@ -174,7 +175,8 @@ fn name_of(text: &str) -> &str {
 }
 
 /// Parses a file that sets variables, such as `.env` or a file of `env_file`. `variables` replaces variables in values,
-/// and gives a value to names without one. With `None`, values are taken literally. Errors have a line number.
+/// and gives a value to names without one. With `None`, values are taken literally. Names without any value are left
+/// out. Errors have a line number.
 pub(super) fn of_file(
     text: &str,
     variables: Option<&Variables<'_>>,

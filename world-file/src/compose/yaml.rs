@@ -1,7 +1,8 @@
 //! Parser of YAML. Its result is a tree whose nodes know their file and line.
 //!
 //! The parser handles the tags `!reset` and `!override`. A value with `!reset` is left out of the tree. The paths of
-//! both kinds of values are listed, so that a merge can first remove the values at these paths from the other tree.
+//! values with either tag are listed, so that a merge can first remove the values at these paths from the tree of the
+//! earlier file.
 //!
 //! Depth and total size are bounded while the tree is built. The size includes the expansion of all aliases. Aliases
 //! share their nodes in memory, so a short text with a huge expansion is refused before it takes much memory.
@@ -16,8 +17,8 @@ use crate::error::Error;
 
 /// Maximum depth of nested lists and mappings.
 const DEPTH_MAX: usize = 64;
-/// Maximum size of a text with all aliases expanded, in bytes: all scalars and keys, and [`NODE_BYTES`] for each of
-/// them.
+/// Maximum size of a text with all aliases expanded, in bytes: the text of all scalars and keys, and [`NODE_BYTES`] for
+/// each scalar, list and mapping.
 pub(super) const EXPANDED_BYTES_MAX: u64 = 16 << 20;
 /// Size of a node in addition to its text, in bytes.
 const NODE_BYTES: u64 = 16;
@@ -229,8 +230,8 @@ impl Reader {
         }
     }
 
-    /// Returns what the tag of a value means. Tags of YAML's own types have no effect, except text, because each key of
-    /// a compose file decides the type of its value.
+    /// Returns what the tag of a value means. YAML's own tags have no effect, because each key of a compose file
+    /// decides the type of its value. The exception is `!!str`: it makes a value such as `null` a text.
     fn mark(&mut self, tag: Option<&Tag>, at: &At) -> Result<Mark, Error> {
         let Some(tag) = tag else { return Ok(Mark::None) };
         let mark = match (tag.handle.as_str(), tag.suffix.as_str()) {

@@ -1,11 +1,12 @@
-//! Tables that all drafts have: image, workload, faults, exploration and properties.
+//! Tables that every draft has, i.e. every world file that `everett init` writes: image, workload, faults, exploration
+//! and properties.
 
 use std::fmt::Write as _;
 
 use super::servers::{Probe, Server};
 use super::text::{list, quoted};
 
-/// Returns the first lines of a draft. The first line is `about`.
+/// Returns the comment at the start of a draft. Its first line is `about`.
 pub(super) fn head(about: &str) -> String {
     format!("# {about}\n# The keys are in docs/guide.md, docs/faults.md and docs/exploring.md.\n\n")
 }
@@ -28,8 +29,8 @@ pub(super) struct Answering<'s> {
     pub(super) server: Option<&'static Server>,
 }
 
-/// Returns the workload's table, with a check for each server in `answering`. The command `load` runs on the first
-/// machine.
+/// Returns the workload's table, with a check for each server in `answering`. `load` is the node and the command line
+/// of a driver, a command that puts load on the servers.
 pub(super) fn workload(answering: &[Answering<'_>], load: Option<(&str, &[&str])>) -> String {
     let mut out = String::from(
         "# Clients that run while Everett injects faults, and checks that follow when the faults are over.\n[workload]\nsettle = \"2s\"                   # \
@@ -104,7 +105,8 @@ const PROPERTIES: usize = 8;
 /// Maximum length of a unit's name within a property's name, in characters.
 const UNIT_CHARS_MAX: usize = 55;
 
-/// Returns a property for each of these units. A `*` in a unit stands for any characters.
+/// Returns a property for each of these units, i.e. programs whose lines Everett reads. A `*` in a unit stands for any
+/// characters.
 pub(super) fn properties(units: &[String]) -> String {
     let mut out = String::from(
         "# Log lines that are findings. never is a regular expression. unit is the process whose lines it reads; without unit it\n\

@@ -1,4 +1,5 @@
-//! Drafts for compose files: readiness checks of services without a healthcheck, workload, faults, exploration.
+//! Drafts of world files for compose files: readiness checks of services without a healthcheck, workload, faults,
+//! exploration.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -82,7 +83,8 @@ struct Found<'w> {
     needs_ready: bool,
 }
 
-/// Returns the service of a node, with its port. `None` if neither the compose file nor the image's name tells the
+/// Returns the service of a node, with its port. `None` if the service does its work once and ends, or if its command
+/// line does not come from a container image. Also `None` if neither the compose file nor the image's name tells the
 /// port.
 fn serving(node: &Node) -> Option<Found<'_>> {
     let service = node.services.first().filter(|service| !service.is_job)?;

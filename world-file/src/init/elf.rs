@@ -1,4 +1,4 @@
-//! Check that machines can run a program.
+//! Checks that Everett's machines can run a program.
 
 use everett_elf::{Elf, Error, Kind, Machine, Needs, Part};
 
@@ -19,7 +19,7 @@ pub enum ElfError {
     Damaged(#[source] everett_elf::Error),
 }
 
-/// Returns what a program needs.
+/// Returns what a program needs to run: dynamic linker, libraries, symbol versions.
 pub(super) fn read(file: &[u8]) -> Result<Needs<'_>, ElfError> {
     let elf = Elf::parse(file).map_err(|error| match error {
         Error::NotElf => ElfError::NotElf,

@@ -1,4 +1,4 @@
-//! Errors of `everett init`.
+//! Errors of `everett init`, which writes a draft of a world file.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Drafts of machines with a Debian package that brings a systemd unit for its server.
+//! Drafts of world files for machines with a Debian package that brings a systemd unit for its server.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Drafts of machines with images, packages and programs.
+//! Drafts of world files for machines with images, packages and programs.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -225,8 +225,8 @@ fn of_path(
 const GLIBC: &str = "/lib64/ld-linux-x86-64.so.2";
 /// Dynamic linker of programs that use musl.
 const MUSL: &str = "/lib/ld-musl-x86_64.so.1";
-/// Starts of the names of libraries, each with the package of Debian bookworm that has the library. The package is ""
-/// if every root filesystem has the library.
+/// Names of libraries, each with the package of Debian bookworm that has the library. The package is "" if every root
+/// filesystem has the library.
 const LIBRARIES: [(&str, &str); 16] = [
     ("ld-linux-x86-64.so.2", ""),
     ("libc.so.6", ""),
@@ -324,7 +324,8 @@ fn too_new(needs: &Needs<'_>) -> Option<String> {
     })
 }
 
-/// Returns the packages with a program's libraries, and a line about those that Everett does not know.
+/// Returns the packages with a program's libraries and dynamic linker, and lines for the operator about those of them
+/// that Everett does not know.
 fn packages_of(needs: &Needs<'_>) -> (Vec<&'static str>, Vec<String>) {
     let known =
         |name: &&str| LIBRARIES.iter().find(|(library, _)| library == name).map(|(_, package)| *package);

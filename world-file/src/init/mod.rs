@@ -11,8 +11,8 @@
 //!
 //! Not here: writing the file, and reading an image's configuration.
 //!
-//! **Invariants.** Every draft loads. Text from outside (names, paths, images) occurs in a draft only in TOML strings,
-//! never in comments.
+//! **Invariants.** Everett can load every draft. Text from outside (names, paths, images) occurs in a draft only in
+//! TOML strings, never in comments.
 
 mod common;
 mod composed;
@@ -104,7 +104,7 @@ pub enum Machines {
 /// The operator's wishes for a draft.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
-    /// Path at which the world file will be written. Relative paths in the draft start at its folder.
+    /// Path at which the world file will be written. Relative paths in the draft start at the world file's folder.
     pub output: PathBuf,
     /// Number of machines, from 1 to [`crate::NODES_MAX`]. `None` means one, or the machines of the compose file.
     pub nodes: Option<usize>,

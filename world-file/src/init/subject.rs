@@ -1,12 +1,15 @@
 //! Classification of the argument of `everett init`: a compose file, an image, a Debian package or a program.
 //!
 //! The first rule that fits decides:
-//! - A name that ends in `.yaml` or `.yml` is a compose file.
+//! - A name that ends in `.yaml` or `.yml` is a compose file. A name that ends in `.toml` is an error.
 //! - A word that starts with a transport (`docker://`, `oci:`) or ends like an archive is an image.
-//! - A path of a folder, with a slash, is the compose file or the OCI layout in the folder.
+//! - A path of a folder, with a slash, is the compose file or the OCI layout in the folder. `.` and `..` are also paths
+//!   of folders.
 //! - A path of a file, with a slash, is a program.
 //! - A path that does not exist is an image's name (`library/redis`), unless it starts with `/`, `.` or `~`.
 //! - A word with a colon or an at sign (`redis:7`) is an image.
+//! - A word that cannot be a package's name is a folder or a program, as above, if such a file exists, and otherwise an
+//!   error.
 //! - Any other word is a Debian package, or an image if the well-known image of this name has no package. It is an
 //!   error if a file has the same name, or if the well-known image's package has another name.
 
@@ -38,7 +41,7 @@ pub enum Subject {
 
 /// Returns the compose files of a folder as one path, with colons between several files. Later files are merged over
 /// earlier files. If the variable `COMPOSE_FILE` is set, in the process or in the folder's `.env`, it names the files.
-/// Otherwise they are the files with the usual names.
+/// Otherwise they are the files with the usual names; `None` if the folder has none of these.
 ///
 /// # Errors
 /// Returns an error if `.env` cannot be read or names a file outside of the folder.

@@ -198,7 +198,7 @@ fn an_images_readiness_is_its_healthcheck_or_its_port() {
     assert_eq!(ready(&draft.world, 0), Some(&tcp(9)));
     let draft = made(&image("r/app:1", facts(&[], false)), &wanted(&folder, None, None));
     assert_eq!(ready(&draft.world, 0), None);
-    assert!(draft.notes[0].starts_with("the image names no port"), "{:?}", draft.notes);
+    assert!(draft.notes[0].starts_with("the image declares no port"), "{:?}", draft.notes);
     // The Redis is at an unusual port, so the check only connects to it.
     let draft = made(&image("redis:7", facts(&[7000], false)), &wanted(&folder, None, None));
     assert_eq!(ready(&draft.world, 0), Some(&tcp(7000)));

@@ -24,7 +24,7 @@ pub struct UnitFile {
     environment_files: Vec<String>,
     /// Folders that the service needs. They are made with the user as owner.
     folders: Vec<String>,
-    /// Those of `folders` that keep the server's state.
+    /// Folders in `folders` that keep the server's state.
     state: Vec<String>,
     /// True if the server's program forks and leaves the foreground.
     pub forks: bool,
@@ -33,7 +33,8 @@ pub struct UnitFile {
 }
 
 impl UnitFile {
-    /// Parses a unit. `None` if the unit has no command that keeps running, as with `Type=oneshot`.
+    /// Parses a unit. `None` if the unit has no command that keeps running, as with `Type=oneshot`. Also `None` if the
+    /// unit is a template (`NAME@.service`) or exceeds a bound, or if one of its lines cannot be parsed.
     #[must_use]
     pub fn parse(name: &str, text: &str) -> Option<UnitFile> {
         if text.len() > UNIT_BYTES_MAX || name.contains('@') {
@@ -55,7 +56,8 @@ impl UnitFile {
         (!unit.command.is_empty() && words <= WORDS_MAX).then_some(unit)
     }
 
-    /// Applies a line of the section `[Service]`. `None` if the unit is not a server.
+    /// Applies a line of the section `[Service]`. `None` if the unit is not a server, or if Everett cannot parse the
+    /// line.
     fn set(&mut self, key: &str, value: &str) -> Option<()> {
         let words = || value.split_whitespace().map(|word| self.specifiers(word));
         match key {
@@ -195,7 +197,8 @@ impl UnitFile {
             (None, _) => command,
         };
         if self.forks {
-            // The unit's program leaves the foreground, so the agent cannot see its end.
+            // The unit's program leaves the foreground, so the agent (Everett's program in the guest) cannot see its
+            // end.
             lines.push(command);
             lines.push("exec sleep infinity".to_owned());
         } else {
@@ -242,7 +245,7 @@ fn quoted(word: &str) -> String {
 /// Mark before the path of each unit in the output of [`UNITS_SCRIPT`].
 const MARK: &str = "== ";
 
-/// Script that prints the service units of the package `$1` and of all packages on which it depends.
+/// Script that prints the service units of the package `$1` and of the packages that its field `Depends` names.
 pub const UNITS_SCRIPT: &str = r#"
 depends=$(dpkg-query -W -f='${Depends}' "$1" | tr ',|' '\n\n' | sed 's/^ *//; s/[ :(].*//')
 for package in "$1" $depends; do
@@ -256,6 +259,7 @@ done
 
 /// Returns the unit of a package's server, from the output of [`UNITS_SCRIPT`]. Prefers the unit with the package's
 /// name. The second choice is a unit whose name is the start of the package's name, and the third is the first unit.
+/// `None` if [`UnitFile::parse`] accepts no unit.
 #[must_use]
 pub fn unit_of(package: &str, lines: &[String]) -> Option<UnitFile> {
     let mut texts: Vec<(&str, String)> = Vec::new();

@@ -143,7 +143,8 @@ fn zero<W: Width>(core: &mut Core, op: &Op) -> Flow {
     Ok(())
 }
 
-/// Fills in the operands of a two-operand instruction, and returns the handler for their form: one of five.
+/// Fills in the operands of a two-operand instruction, and returns the handler for their form, e.g. register and
+/// immediate.
 fn forms<K: Alu>(i: &Instruction, op: &mut Op) -> Handler {
     let w = width(i, 0);
     let mask = if w == 8 { u64::MAX } else { (1 << (8 * w)) - 1 };

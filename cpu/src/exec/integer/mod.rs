@@ -1,8 +1,8 @@
 //! Integer instructions on registers and memory.
 //!
-//! Handlers are generic over width, operation and address form, and the compiler generates one function for each
-//! combination. `lower` chooses the function once per decoded instruction. Undefined flags get the values of current
-//! hardware where processors agree.
+//! A handler is the function that executes an instruction. Handlers are generic over width, operation and form of the
+//! address, and the compiler generates one function for each combination. `lower` chooses the function once per decoded
+//! instruction. Undefined flags get the values of current hardware where processors agree.
 
 pub(crate) mod alu;
 mod bits;

@@ -9,7 +9,8 @@ use crate::op::{Kind, Op};
 use crate::stop::{Flow, Stop};
 use iced_x86::{Instruction, Mnemonic};
 
-/// Scalar operation on the low element. Uses the quick path if possible, otherwise the host's instruction.
+/// Scalar operation on the low element. Uses the quick path (see `float`) if possible, otherwise the host's
+/// instruction.
 macro_rules! scalar {
     ($i:expr, $op:expr, $t:ty, $bits:literal, $quick:path, $host:path, $step:expr) => {
         xmm_op!($i, $op, $t, |c, o, a, b| {
@@ -58,7 +59,7 @@ const ADD: Option<Step> = Some(Step::Add);
 const SUB: Option<Step> = Some(Step::Sub);
 const MUL: Option<Step> = Some(Step::Mul);
 const DIV: Option<Step> = Some(Step::Div);
-/// For operations that neither overflow nor underflow.
+/// Stands for an operation that neither overflows nor underflows.
 const NONE: Option<Step> = None;
 
 /// Chooses the handler of an arithmetic instruction. Returns `None` for other instructions.

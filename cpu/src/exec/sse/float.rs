@@ -64,7 +64,7 @@ pub(super) fn run_shaped(
     }
     // If underflow is unmasked, hardware ignores flush-to-zero, and a tiny result raises UE even if it is exact. If
     // flush-to-zero is active, hardware raises UE for every tiny result. A second run with flush-to-zero therefore
-    // detects them.
+    // detects tiny results.
     let ignored = if guest & UM == 0 { FZ } else { 0 };
     let (r, status) = f(control & !ignored, a, b);
     let mut raised = status & FLAGS;

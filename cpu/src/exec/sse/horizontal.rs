@@ -76,10 +76,10 @@ fn mask(chosen: u64, n: u32) -> u128 {
     (0..n).filter(|k| chosen >> k & 1 != 0).fold(0, |m, k| m | one << (k * width))
 }
 
-/// DPPS: multiplies the elements that bits 4-7 choose, adds the products in pairs, and adds the two sums. The elements
-/// that bits 0-3 choose get the result. Each step raises its own exceptions (SDM vol. 2A, DPPS). Each result element
-/// begins its sum with the product at its own position. That order decides the resulting NaN if several products are
-/// NaNs.
+/// DPPS: multiplies the elements that bits 4-7 of `imm` choose, adds the products in pairs, and adds the two sums. The
+/// elements that bits 0-3 of `imm` choose get the result. Each step raises its own exceptions (SDM vol. 2A, DPPS). Each
+/// result element begins its sum with the product at its own position. That order decides the resulting NaN if several
+/// products are NaNs.
 fn dot_singles(core: &mut Core, a: u128, b: u128, imm: u64) -> Result<u128, Stop> {
     let used = mask(imm >> 4, 4);
     let product = float::run_shaped(core, SINGLE_PRODUCTS, a & used, b & used, host::mulps)? & used;

@@ -115,8 +115,8 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     }
 }
 
-/// Chooses the handler of MOVD and MOVQ between XMM or MMX registers, memory and general registers. With REX.W both are
-/// MOVQ.
+/// Chooses the handler of MOVD and MOVQ between XMM or MMX registers, memory and general registers. With REX.W, the
+/// decoder's mnemonic is MOVQ for both.
 fn lower_movq(i: &Instruction, op: &mut Op) -> Option<Kind> {
     let wide = i.mnemonic() == Mnemonic::Movq;
     let mmx = i.op_register(0).is_mm() || i.op_register(1).is_mm();

@@ -1,4 +1,4 @@
-//! Shuffles, blends and other rearrangements of elements, on values.
+//! Shuffles, blends and other rearrangements of vector elements, as functions of the operands' values.
 
 use super::lanes::element;
 

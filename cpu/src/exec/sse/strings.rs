@@ -151,8 +151,8 @@ fn aggregate(a: &Elements, b: &Elements, (a_len, b_len): (usize, usize), imm: u6
             (true, true) => a.v[j] == b.v[j],
             (x, y) => x == y,
         },
-        // Equal ordered: the first string occurs at position `j` of the second, or its start does at the end of the
-        // register.
+        // Equal ordered: the first string occurs at position `j` of the second, or the register ends within this
+        // occurrence.
         _ => a_valid.iter().zip(j..n).all(|(e, at)| b_valid.get(at) == Some(e)),
     };
     let all = (1u32 << n) - 1;

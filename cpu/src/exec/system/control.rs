@@ -17,7 +17,7 @@ const CR0_KNOWN: u64 =
     cr0::PE | cr0::MP | cr0::EM | cr0::TS | cr0::NE | cr0::WP | cr0::AM | cr0::NW | cr0::CD | cr0::PG;
 /// CR4.PSE enables large pages outside long mode. It has no effect here.
 const CR4_PSE: u64 = 1 << 4;
-/// CR4.PCE permits RDPMC in ring 3. The bit exists, although the model has no counters.
+/// CR4.PCE permits RDPMC in ring 3. The bit exists, although the modelled CPU has no counters.
 const CR4_PCE: u64 = 1 << 8;
 /// Bits that CR4 has in this model. Other bits raise #GP.
 const CR4_KNOWN: u64 = cr4::TSD

@@ -52,14 +52,15 @@ fn sti(core: &mut Core, _op: &Op) -> Flow {
     Err(Stop::Leave)
 }
 
-/// STI that another instruction of the same block follows. The next instruction executes even if an interrupt is
-/// pending, and ends the interrupt shadow. Nothing can observe the shadow, so it is not recorded.
+/// STI that is not the last instruction of its block. The next instruction executes even if an interrupt is pending,
+/// and ends the interrupt shadow. Nothing can observe the shadow, so it is not recorded.
 pub(crate) fn sti_within(core: &mut Core, _op: &Op) -> Flow {
     if !io_privileged(core) {
         return Err(core.gp());
     }
     if core.window && core.rflags & bits::IF == 0 {
-        // The machine waits for an interrupt window, which opens after the next instruction.
+        // The machine waits for an interrupt window, which opens after the next instruction. The run must be able to
+        // end there, so STI must execute in a block of its own.
         return Err(Stop::Single);
     }
     core.rflags |= bits::IF;

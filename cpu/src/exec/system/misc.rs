@@ -17,9 +17,9 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
         Mnemonic::Rdtscp => (rdtscp, Kind::Straight),
         Mnemonic::Rdpmc => (no_counter, Kind::Straight),
         Mnemonic::Hlt => (hlt, Kind::Ends),
-        // The TLB has no stale entries and the model has no data caches, so only the privilege check remains.
+        // The TLB has no stale entries and the modelled CPU has no data caches, so only the privilege check remains.
         Mnemonic::Invlpg | Mnemonic::Invd | Mnemonic::Wbinvd => (ring0_only, Kind::Straight),
-        // The model has no CET, so these instructions do nothing.
+        // The modelled CPU has no CET, so these instructions do nothing.
         Mnemonic::Endbr64 | Mnemonic::Endbr32 | Mnemonic::Rdsspd | Mnemonic::Rdsspq => {
             (nothing, Kind::Straight)
         }
@@ -87,7 +87,7 @@ fn rdtscp(core: &mut Core, op: &Op) -> Flow {
     Ok(())
 }
 
-/// RDPMC. The model has no performance counters, so every index raises #GP.
+/// RDPMC. The modelled CPU has no performance counters, so every index raises #GP.
 fn no_counter(core: &mut Core, _op: &Op) -> Flow {
     Err(core.gp())
 }

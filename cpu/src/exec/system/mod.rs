@@ -15,8 +15,8 @@
 //! - [`port`]: IN, OUT, INS, OUTS
 //! - [`misc`]: CPUID, MSRs, TSC, HLT, flushes of caches and TLBs
 //!
-//! `crate::exec::interrupt` delivers exceptions and interrupts. The model lacks 32-bit code segments: an instruction
-//! that would enter one ends the run.
+//! `crate::exec::interrupt` delivers exceptions and interrupts. The modelled CPU lacks 32-bit code segments: an
+//! instruction that would enter one ends the run.
 
 mod control;
 pub(crate) mod debug;
@@ -117,7 +117,7 @@ fn store16(core: &mut Core, op: &Op, v: u64) -> Flow {
     Ok(())
 }
 
-/// Marks the CPU as dead, because the instruction would enter 32-bit code, which the model lacks.
+/// Marks the CPU as dead, because the instruction would enter 32-bit code, which the modelled CPU lacks.
 fn code_32_bit(core: &mut Core, op: &Op) -> Stop {
     core.unsupported(Unsupported::Code32Bit);
     core.rip = op.rip(core);

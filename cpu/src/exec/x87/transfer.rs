@@ -167,7 +167,7 @@ fn load_ten(core: &mut Core, op: &Op) -> Result<u128, Stop> {
     Ok(u128::from(low) | u128::from(high) << 64)
 }
 
-/// Stores a memory operand of ten bytes. If it faults, it has stored nothing.
+/// Stores a memory operand of ten bytes. A store that faults has changed nothing.
 fn store_ten(core: &mut Core, op: &Op, v: u128) -> Flow {
     let va = op.ea(core);
     core.mem.probe_write(va, 10)?;

@@ -4,7 +4,7 @@
 use std::arch::x86_64::{__cpuid, __cpuid_count, _fxsave64};
 
 /// CPUID.07H.0:EBX bit 6: only an instruction with an unmasked exception updates the x87 data pointer (SDM vol. 1,
-/// 8.1.8). This holds for Intel's processors from Skylake on, and for the model.
+/// 8.1.8). This holds for Intel's processors from Skylake on, and for the soft CPU.
 const FDP_EXCPTN_ONLY: u32 = 1 << 6;
 /// Offset of MXCSR_MASK in an FXSAVE image.
 const MXCSR_MASK_AT: usize = 28;

@@ -1,4 +1,5 @@
-//! The arena in the test process: one memory file, mapped twice for test instructions and once for the test itself.
+//! The arena (memory for test instructions and their data) in the test process: one memory file, mapped twice for test
+//! instructions and once for the test itself.
 #![allow(unsafe_code)]
 
 use crate::arena::{CODE, CODE_LEN, CONST, CONST_LEN, DATA, DATA_LEN, HIGH, LEN, LOW};

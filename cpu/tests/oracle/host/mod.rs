@@ -1,6 +1,6 @@
 //! The host CPU as the oracle: it executes instructions on given registers and memory, and returns the outcome.
 //!
-//! - [`map`]: the arena in this process (raw pointers, mmap)
+//! - [`map`]: the arena, i.e. the memory for test instructions, in this process (raw pointers, mmap)
 //! - [`signal`]: entry to an instruction and exit from it, with signals and the trap flag (raw pointers, machine code)
 //! - [`features`]: properties in which host CPUs differ
 

@@ -292,7 +292,7 @@ fn a_disk_that_is_nearly_full_is_marked() {
         buffer[(x, y)].fg
     };
     assert_eq!(colour(&model), Color::Reset);
-    // The mark appears if the free space is less than ten times the run directory, which counts as at least 64 MiB.
+    // A run directory is small at first, so free space below 640 MiB counts as low for every run.
     model.disk.free_bytes = 640 << 20;
     assert_eq!(colour(&model), Color::Reset);
     model.disk.free_bytes -= 1;

@@ -1,4 +1,4 @@
-//! Searches on scripted timelines, and the stated error compared with simulations.
+//! Searches on scripted timelines. The error that a search states is compared with simulations.
 
 mod bounds;
 mod scripted;

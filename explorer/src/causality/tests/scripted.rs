@@ -41,7 +41,8 @@ fn timeline(steps: u64) -> Cuts {
     Cuts::new(0, steps * 100_000, (0..steps).map(|i| 50_000 + i * 100_000).collect())
 }
 
-/// Returns the likelihood of a timeline that is decided by the step after cut `decided`.
+/// Returns a likelihood that is `low` up to the cut `decided` and `high` at later cuts, so the step after this cut is
+/// decisive.
 fn step(decided: usize, low: f64, high: f64) -> impl Fn(usize) -> f64 {
     move |cut| if cut <= decided { low } else { high }
 }
@@ -78,7 +79,8 @@ fn a_named_step_is_wrong_at_most_as_often_as_stated() {
                 wrong += u32::from(found.unwrap().from != decided);
             }
         }
-        // At most 20 of 400 are expected to be wrong. The test allows three standard deviations more.
+        // The allowed error is 5 %, so at most 20 of 400 are expected to be wrong. The test allows three standard
+        // deviations more.
         assert!(wrong <= 20 + 13, "{low} to {high}: {wrong} of {named} are wrong");
         assert!(named > 300, "{low} to {high}: only {named} are named");
     }
@@ -151,7 +153,7 @@ fn a_short_search_gives_an_interval_that_a_longer_one_narrows() {
     assert!(before < 50, "{before} steps are left");
 }
 
-/// Futures that were cancelled do not count. The futures before them do.
+/// Futures without a result, because they were cancelled, do not count. The futures before them in the batch do.
 #[test]
 fn an_interrupted_batch_counts_up_to_its_first_missing_result() {
     let cuts = timeline(1_000);

@@ -1,4 +1,5 @@
-//! Simulated caller of the composer. Commands take time, fail, hang and are killed. Nodes go down and come back.
+//! Simulated caller of the composer: reports commands that take time, fail, hang and are killed, and nodes that go down
+//! and come back.
 
 use chacha20::rand_core::Rng;
 use proptest::prelude::*;
@@ -72,7 +73,7 @@ pub(super) struct Caller<'t> {
     rng: ChaCha20Rng,
     composer: Option<Composer<'t>>,
     pub(super) rules: Rules<'t>,
-    /// Tally of the earlier pieces of the timeline, up to the last cut.
+    /// Tally up to the last cut, i.e. up to the last event after which the composer was stored and restored.
     tally: Tally,
     runs: Vec<Run>,
     change_ns: u64,
@@ -109,7 +110,8 @@ impl<'t> Caller<'t> {
             assert!(event < 100_000, "the timeline does not end");
             let ended = self.runs.iter().map(|run| run.ends_ns).min().unwrap_or(u64::MAX);
             let stop = if is_stopped { u64::MAX } else { self.world.stop_ns };
-            // `down` and `up` take no vtime, so the composer's vtime can be earlier than the last event.
+            // `down` and `up` do not tell the composer their vtime, so the composer's vtime can be earlier than the
+            // last event.
             let due = self.composer().due().map(|due_ns| due_ns.max(last_ns));
             let now_ns = [ended, stop, self.change_ns, due.unwrap_or(u64::MAX)].into_iter().min().unwrap();
             assert!(now_ns >= last_ns, "time does not go back");
@@ -184,8 +186,8 @@ impl<'t> Caller<'t> {
                     self.rules.kill_all();
                     for i in 0..self.runs.len() {
                         let (stubborn, soon) = (self.roll(100), self.roll(5 * MS));
-                        // Half of the killed commands report that they were killed. The other half exits with a
-                        // failure.
+                        // Half of the killed commands are reported as killed. The other half are reported as exited
+                        // with a failure.
                         let killed = self.roll(2) == 0;
                         if stubborn >= self.world.stubborn {
                             let run = &mut self.runs[i];

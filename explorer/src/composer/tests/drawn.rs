@@ -1,5 +1,5 @@
-//! Properties of random templates in random worlds: the composer breaks no rule, and cutting a timeline changes
-//! nothing.
+//! Properties of random templates in random worlds: the composer breaks no rule, and storing and restoring it between
+//! two events changes nothing.
 
 use proptest::prelude::*;
 
@@ -58,7 +58,8 @@ proptest! {
     }
 }
 
-/// The generators in `caller` produce many timelines of each sort.
+/// The generators produce many timelines with `finally_` commands, with `eventually_` commands, with neither, with
+/// kills and with a late end.
 #[test]
 fn all_sorts_are_drawn() {
     use proptest::strategy::ValueTree;

@@ -6,8 +6,8 @@ const FINALLY: &[(u16, &str)] = &[(0, "parallel_driver_a"), (1, "finally_b"), (0
 const BOTH: &[(u16, &str)] =
     &[(0, "parallel_driver_a"), (0, "finally_b"), (0, "eventually_c"), (0, "eventually_d")];
 
-/// Returns a composer that plans this end, with its random stream, the current vtime and its only run, which has not
-/// ended.
+/// Returns a composer that has drawn `ending` and runs one command, with its random stream, the current vtime and this
+/// run.
 fn driven(template: &Template, ending: Stopping) -> (Composer<'_>, ChaCha20Rng, u64, Start) {
     for seed in 0.. {
         let (mut rng, mut composer) = begun(template, seed);
@@ -120,7 +120,7 @@ fn one_eventually_command_runs_when_all_others_were_killed() {
         let mut rng = rng(seed);
         composer.stop(now_ns);
         assert_eq!(step(&mut composer, &mut rng), (now_ns, vec![Act::KillAll]));
-        // After the kill, the exit status is ignored.
+        // A failure after the kill does not count.
         composer.ended(start.run, now_ns + MS, false, false);
         assert_eq!(composer.tally().ever_failed().count(), 0);
         let (_, acts) = step(&mut composer, &mut rng);

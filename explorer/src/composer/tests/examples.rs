@@ -204,7 +204,8 @@ fn another_command_starts_if_a_node_stays_down() {
     }
 }
 
-/// Each timeline that continues from a moment draws its own limit of parallel drivers and its own planned end.
+/// Each timeline that continues from a moment draws its own limit of parallel drivers and its own commands after the
+/// workload.
 #[test]
 fn a_fork_draws_again() {
     let template = template(&[(0, "parallel_driver_a"), (0, "finally_b"), (0, "eventually_c")]);

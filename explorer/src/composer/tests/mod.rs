@@ -37,7 +37,8 @@ fn starts(acts: &[Act]) -> Vec<Start> {
     acts.iter().filter_map(start).collect()
 }
 
-/// Advances to the next due time, and performs the actions that are due.
+/// Advances to the vtime at which the composer next has something to do, and returns this vtime and the composer's
+/// actions.
 fn step(composer: &mut Composer<'_>, rng: &mut ChaCha20Rng) -> (u64, Vec<Act>) {
     let due_ns = composer.due().expect("something is due");
     (due_ns, composer.act(due_ns, rng))

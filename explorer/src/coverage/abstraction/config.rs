@@ -1,4 +1,4 @@
-//! Configuration of the abstract state, as world files declare it.
+//! Configuration of the abstract state, i.e. of the summary that coverage makes of a world's logs and faults.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,10 +12,10 @@ pub struct AbstractionConfig {
     pub rules: Vec<RuleConfig>,
     /// Decides whether log templates are part of the state.
     pub templates: Templates,
-    /// Number of each unit's latest distinct templates that are part of the state: 1 or 2. A unit is a service or a
+    /// Number of a unit's latest distinct templates that are part of the state: 1 or 2. A unit is a service or a
     /// driver.
     pub last: u8,
-    /// Maximum number of a unit's templates that are distinguished. Later templates form one class.
+    /// Maximum number of different templates of a unit. All templates that appear after that count as one.
     pub vocabulary: u16,
 }
 
@@ -30,7 +30,7 @@ impl Default for AbstractionConfig {
 #[serde(rename_all = "snake_case")]
 pub enum Templates {
     /// Templates are part of the state only if there are no rules. Declared variables describe a state better than
-    /// templates, and a state that is too fine gives no guidance.
+    /// templates. With both, nearly every state would be new and would not guide the explorer.
     #[default]
     Auto,
     /// Templates are part of the state.

@@ -72,7 +72,7 @@ pub enum RuleProblem {
     /// `set` has a value that `values` does not list.
     #[error("set: {value:?} is not among the values of {variable:?}")]
     NotAValue { variable: String, value: String },
-    /// A global variable is captured by its rank among nodes.
+    /// A global variable is captured as a rank among nodes, but it belongs to no node.
     #[error("captures: {0:?} is global and has no rank among nodes")]
     GlobalRank(String),
     /// Another rule sets the variable with another capture or another `global`.

@@ -1,7 +1,8 @@
-//! Definition of a world's abstract state: declared rules, or log templates if no rule is declared.
+//! Definition of a world's abstract state, i.e. of the summary that coverage makes of logs: declared rules, or log
+//! templates if no rule is declared.
 //!
 //! - `config`: the configuration in world files
-//! - `error`: errors in it
+//! - `error`: errors in the configuration
 //! - `rule`: rules that have passed the checks
 //!
 //! Not here: the states themselves (`super::abstract_state`), and their changes (`super::observer`).
@@ -48,7 +49,8 @@ impl Abstraction {
             return Err(AbstractionError::TooManyRules);
         }
         let mut rules: Vec<Rule> = Vec::new();
-        // For each variable, its capture and true if it is global. All rules must agree on both.
+        // Maps each variable to its capture, and to true if it is global. All rules that set the variable must agree on
+        // both.
         let mut meanings = BTreeMap::new();
         for config in &config.rules {
             let wrong = |source| AbstractionError::Rule { rule: config.name.clone(), source };
@@ -83,12 +85,13 @@ impl Abstraction {
         &self.rules
     }
 
-    /// Returns how many of a unit's latest templates are part of its node's state. Returns 0 if templates are off.
+    /// Returns how many of a unit's latest templates are part of its node's state. Returns 0 if log templates are not
+    /// part of it.
     pub(super) fn classes_kept(&self) -> usize {
         if self.templates { self.last } else { 0 }
     }
 
-    /// Returns the maximum number of a unit's templates that are distinguished.
+    /// Returns the maximum number of different templates of a unit. Later ones count as one.
     pub(super) fn vocabulary(&self) -> usize {
         self.vocabulary
     }

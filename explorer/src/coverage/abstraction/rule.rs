@@ -28,7 +28,7 @@ pub(in super::super) struct Rule {
 pub(in super::super) struct RuleMatch {
     pub(in super::super) variable: String,
     pub(in super::super) value: Value,
-    /// True if nothing else bounds the number of distinct values, so the caller must.
+    /// True if neither the rule nor its capture bounds the number of distinct values, so the caller must bound it.
     pub(in super::super) open: bool,
 }
 

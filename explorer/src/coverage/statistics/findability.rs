@@ -1,9 +1,10 @@
 //! Expected time to find a bug, and confidence that a bug is gone.
 //!
-//! Each subtree contributes once: the time until it first hit the property, or all of its time if it never did. First
-//! hits are assumed to be independent and to come at a constant rate. The uncertainty of the rate is a Gamma
-//! distribution, so the probability of a clean run has a Lomax tail. A Lomax tail is heavier than an exponential tail,
-//! so the estimate is conservative.
+//! A subtree consists of all branches that descend from one branch at the root moment. Each subtree contributes once:
+//! the time until it first hit the property, or all of its time if it never did. First hits are assumed to be
+//! independent and to come at a constant rate. The uncertainty of the rate is a Gamma distribution, so the probability
+//! of a run without a hit falls with its length like the tail of a Lomax distribution. This tail is heavier than an
+//! exponential one, so the estimate is conservative.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,8 +14,8 @@ use super::richness::Fraction;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Subtree {
-    /// Time until the first hit, or the whole time of a subtree without a hit. In nanoseconds of CPU time, or in
-    /// instructions.
+    /// Time until the first hit, or the whole time of a subtree without a hit. In nanoseconds of CPU time or in
+    /// instructions, the same for all subtrees.
     pub time: u64,
     /// True if the subtree hit the property.
     pub hit: bool,
@@ -30,7 +31,7 @@ pub struct Findability {
     pub hits: u64,
 }
 
-/// Prior of the Gamma distribution, usually zero.
+/// Results that are assumed before any subtree has run, as parameters of the Gamma distribution. Usually zero.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Prior {
     /// Assumed number of hits.

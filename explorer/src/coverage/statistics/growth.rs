@@ -58,8 +58,8 @@ impl Growth {
     /// Returns all numbers of the curve, as input for a hash.
     pub(in super::super) fn numbers(&self) -> impl Iterator<Item = u64> {
         self.samples().flat_map(|sample| {
-            // Worlds without points of the SDK leave these counts out, so that their digests are the same as before the
-            // SDK existed.
+            // Worlds without points of the SDK leave these counts out, so that their digests are the same as before
+            // Everett supported the SDK.
             let (all, of_sdk) = sample.points.split_at(Kind::OF_EVERY_WORLD);
             let of_sdk = of_sdk.iter().filter(|_| of_sdk.iter().any(|points| *points > 0));
             std::iter::once(sample.branches).chain(all.iter().copied()).chain(of_sdk.copied())

@@ -1,7 +1,8 @@
 //! The guarantee of probabilistic concurrency testing (PCT).
 //!
-//! A run has n chains of events, and k events in total. With random priorities, a run finds a bug of depth d with a
-//! probability p of at least 1 / (n k^(d-1)). The guarantee holds only if the strategy fully orders the events.
+//! A run has n chains of events, e.g. the messages of n senders, and k events in total. A bug of depth d needs d events
+//! in a certain order. With random priorities, a run finds it with a probability p of at least 1 / (n k^(d-1)). The
+//! guarantee holds only if the strategy fully orders the events.
 
 /// Parameters of a run, each at least 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,13 +11,13 @@ pub struct Pct {
     pub chains: u64,
     /// Number k of events.
     pub events: u64,
-    /// Depth d: number of event orders that the bug needs.
+    /// Depth d: number of ordering constraints that the bug needs.
     pub depth: u32,
 }
 
 impl Pct {
-    /// Returns the expected number of runs until a run finds the bug, n k^(d-1). Returns `None` if the number
-    /// overflows, or if a parameter is 0.
+    /// Returns an upper bound of the expected number of runs until a run finds the bug: n k^(d-1). Returns `None` if
+    /// the number overflows, or if a parameter is 0.
     #[must_use]
     pub fn runs_expected(&self) -> Option<u128> {
         let changes = self.depth.checked_sub(1)?;
@@ -26,15 +27,15 @@ impl Pct {
         u128::from(self.events).checked_pow(changes)?.checked_mul(u128::from(self.chains))
     }
 
-    /// Returns the probability that at least one of `runs` runs finds the bug, 1 - (1 - p)^runs. Returns 0 without a
-    /// guarantee. For display only.
+    /// Returns a lower bound of the probability that at least one of `runs` runs finds the bug: 1 - (1 - p)^runs, where
+    /// p is 1 / (n k^(d-1)). Returns 0 if p has no value. For display only.
     #[must_use]
     pub fn accumulated(&self, runs: u64) -> f64 {
         let Some(expected) = self.runs_expected() else { return 0.0 };
         if runs == 0 {
             return 0.0;
         }
-        // The formula 1 - (1 - p)^runs would give 0 for a small p.
+        // In floating point, the formula 1 - (1 - p)^runs would give 0 for a small p.
         -((runs as f64) * (-1.0 / expected as f64).ln_1p()).exp_m1()
     }
 }

@@ -1,12 +1,12 @@
 //! Estimated number of points that no branch reached, from the numbers of points that one or two branches reached.
 //!
 //! The estimate counts branches and not events, because the events of one branch are not independent. For such counts
-//! the estimate of richness is called Chao2. In Chao2, the unseen part has a factor of (m-1)/m for m branches. This
-//! code omits the factor, because it is close to 1 whenever the estimate is useful.
+//! the estimate of the number of points is called Chao2. In Chao2, the unseen part has a factor of (m-1)/m for m
+//! branches. This code omits the factor, because it is close to 1 whenever the estimate is useful.
 
 use std::cmp::Ordering;
 
-/// Spread of points over branches.
+/// How many points of one kind were reached, and how many of them by one or two branches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Incidence {
     /// Number of reached points.
@@ -81,8 +81,8 @@ impl Incidence {
         self.hits += points;
     }
 
-    /// Returns the Good-Turing estimate of the unseen mass: the probability that the next hit is of a point that no
-    /// branch reached. Returns 1 without hits.
+    /// Returns the Good-Turing estimate of the unseen mass: the probability that the next time a branch reaches a
+    /// point, no earlier branch reached it. Returns 1 without hits.
     #[must_use]
     pub fn unseen(&self) -> Fraction {
         match self.hits {
@@ -92,7 +92,7 @@ impl Incidence {
     }
 
     /// Returns Chao's lower bound for the number of points, in the bias-corrected form S + f1 (f1 - 1) / (2 (f2 + 1)).
-    /// This form also works without doubletons.
+    /// S points were reached, f1 of them by one branch and f2 by two. This form also works if f2 is 0.
     #[must_use]
     pub fn richness(&self) -> Fraction {
         let (s, f1, f2) = (self.observed, self.singletons, self.doubletons);

@@ -25,7 +25,7 @@ fn estimates_match_the_textbook() {
     assert_eq!(counted(&counts).unseen(), fraction(75, 98));
     assert!((1.0 - counted(&counts).unseen().as_f64() - 0.234_693_877_55).abs() < 1e-9);
     assert_eq!(counted(&[0, 1, 1, 4, 2, 5, 2, 4, 1, 2]).richness(), fraction(39, 4));
-    // Samples without doubletons, and without singletons.
+    // Samples without species that were seen twice, and without species that were seen once.
     assert_eq!(counted(&[1, 1, 1, 5]).richness(), fraction(7, 1));
     assert_eq!(counted(&[0, 2, 2, 4, 5, 0, 0]).richness(), fraction(4, 1));
     assert_eq!(counted(&[0, 2, 2, 4, 5, 0, 0]).unseen(), fraction(0, 1));
@@ -67,7 +67,7 @@ fn the_clean_time_that_is_needed() {
         let found = Findability { time: 1_000_000, hits };
         let needed = found.clean_time_needed(Prior::default(), 0.05).unwrap();
         assert!((needed / 1e6 - times).abs() < 0.005, "{hits}: {needed}");
-        // After this clean time, the probability that the bug is still present equals the requested probability.
+        // After this clean time, `survival` equals the requested probability.
         let left = found.survival(Prior::default(), needed as u64).unwrap();
         assert!((left - 0.05).abs() < 1e-5, "{left}");
     }

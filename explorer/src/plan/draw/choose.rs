@@ -123,7 +123,7 @@ impl<'d> Dice<'d> {
     }
 }
 
-/// Builds a fault from its effect and a drawn target. The target is drawn before the effect.
+/// Builds a fault: first draws its target, and then evaluates the expression of its effect, which may draw values.
 macro_rules! fault {
     (network $dice:ident $fault:expr) => {
         Fault::Network($fault)

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::coverage::statistics::Pct;
 
-/// Parameters of the guarantee. Each of the runs drew its own priorities.
+/// Parameters from which the guaranteed probability follows. Each of the runs drew its own priorities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Guarantee {
     /// Number n of chains, i.e. nodes.
@@ -20,8 +20,8 @@ pub struct Guarantee {
 }
 
 impl Guarantee {
-    /// Returns the bound that would hold if latency ordered messages strictly. One run finds the bug with a probability
-    /// p of at least 1 / (n k^(d-1)).
+    /// Returns the bound for one run: it finds the bug with a probability p of at least 1 / (n k^(d-1)). The bound
+    /// would hold if latency ordered messages strictly, which it does not.
     #[must_use]
     pub fn bound(&self) -> Pct {
         Pct { chains: self.chains, events: self.messages, depth: self.depth }
@@ -33,7 +33,8 @@ impl Guarantee {
         self.bound().runs_expected().map_or(0.0, |runs| 1.0 / runs as f64)
     }
 
-    /// Returns the probability that at least one run finds the bug, 1 - (1 - p)^runs, for display only.
+    /// Returns a lower bound of the probability that at least one run finds the bug, 1 - (1 - p)^runs, for display
+    /// only. It holds under the same condition.
     #[must_use]
     pub fn accumulated(&self) -> f64 {
         self.bound().accumulated(self.runs)

@@ -80,7 +80,7 @@ macro_rules! kinds {
             pub struct $Kind {
                 /// True if faults of this kind are drawn.
                 pub enabled: bool,
-                /// Mean time from one fault of this kind to the next, in the whole world.
+                /// Mean time from one fault of this kind to the next. The whole world counts, and not each node.
                 pub every: Span,
                 /// Nodes that may be targets. If absent, all nodes may.
                 pub nodes: Option<BTreeSet<String>>,
@@ -113,7 +113,7 @@ macro_rules! kinds {
         )*
 
         impl FaultConfig {
-            /// Returns all kinds, in the order of the catalogue.
+            /// Returns all kinds, in the order of this table.
             pub(super) fn kinds(&self) -> Vec<&dyn super::choose::Choose> {
                 vec![$(&self.$key),*]
             }
@@ -258,7 +258,8 @@ kinds! {
     }
     /// A node stops executing.
     Pause pause: true, every 45 s {
-        /// Duration of a fault. Kernels start to print warnings after a pause of more than ten seconds.
+        /// Duration of a fault. By default less than ten seconds, because kernels start to print warnings after a
+        /// longer pause.
         #[serde(rename = "for")]
         lasts: Between<Span> = Between(Span::ms(100), Span::ms(9_500)), within LASTS;
     }
@@ -342,8 +343,8 @@ kinds! {
     /// A service is stopped and started again. Off by default.
     ///
     /// This table is serialized only if it differs from the default. Serialized tables are part of an exploration's
-    /// name, and older explorations do not have this kind. Tables are stored as JSON or TOML. Postcard could not leave
-    /// out a field.
+    /// name, so explorations without this kind keep the name that they had before it existed. All stored tables are
+    /// JSON or TOML, which can leave out a field. Postcard could not.
     RestartService restart_service [serde(skip_serializing_if = "is_default")]: false, every 60 s {
     }
 }

@@ -92,7 +92,7 @@ pub fn draw_on(
     let enabled = config.kinds().into_iter().filter(|kind| config.draws(&kind.common()));
     let start_ns = config.start.0.max(from_ns);
     let mut waiting: Vec<Waiting<'_>> = enabled.map(|kind| Waiting::new(kind, start_ns, streams)).collect();
-    // Take the kind whose next fault comes first. Ties go to the first kind in the catalogue.
+    // Take the kind whose next fault comes first. Ties go to the first kind in the table of kinds.
     while let Some((i, at_ns)) = waiting.iter().map(|kind| kind.at_ns).enumerate().min_by_key(|(_, at)| *at) {
         if at_ns >= horizon_ns {
             break;

@@ -98,7 +98,7 @@ fn disk(f: &mut Fields<'_, '_>) -> DiskName {
     DiskName { node: f.take("node"), disk: f.take_or("disk", 0) }
 }
 
-/// Fields of a fault with their JSON values, in the order of the catalogue.
+/// Fields of a fault with their JSON values, in the order in which `everett_fault` declares them.
 type Written = Vec<(&'static str, Json)>;
 
 /// Returns all fields of a fault.

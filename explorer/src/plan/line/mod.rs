@@ -33,7 +33,7 @@ const HEAL: &str = "heal";
 const QUIET: &str = "quiet";
 
 /// Parses a line. The entry is valid only if no errors were added to `errors`. An invalid entry contains placeholders.
-/// The result is `None` if the kind of the fault is unknown.
+/// The result is `None`, with an error, if the text is not a JSON object or the kind of fault is unknown.
 pub(super) fn read(text: &str, errors: &mut Faulty) -> Option<PlanEntry> {
     let entries = match serde_json::from_str(text) {
         Ok(Json::Object(entries)) => entries,

@@ -1,4 +1,5 @@
-//! Forms of records: how records begin, which lines belong to them, and which lines name the cause.
+//! Forms of records, e.g. of the stack traces of each language: how records begin, which lines belong to them, and
+//! which lines name the cause.
 
 use std::sync::LazyLock;
 
@@ -229,7 +230,7 @@ impl Form {
             if is_race && trimmed.ends_with(')') {
                 self.frame = trimmed.rsplit_once('(').map(|(function, _)| function.to_owned());
             }
-            // The first frames of a leak's stack belong to the allocator.
+            // The first frames of a leak's stack belong to the allocator, so they are skipped.
             let function =
                 trimmed.split_once(" in ").filter(|_| trimmed.starts_with('#')).map(|(_, rest)| rest);
             let is_allocator = |name: &str| {

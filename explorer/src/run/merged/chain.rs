@@ -1,4 +1,4 @@
-//! Chain of digests of all exact results. Exact results are a function of the exploration.
+//! Chain of digests of branches' results, as far as these depend only on what the exploration was started with.
 
 use super::super::digest::Digest;
 use super::finding::Finding;

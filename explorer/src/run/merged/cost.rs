@@ -16,7 +16,8 @@ pub struct Cost {
     pub instructions: u64,
 }
 
-/// Cost of the final phases of all branches that have one. A final phase may end before its checks are complete.
+/// Cost of the final phases of all branches that have one. A final phase is the part of a timeline from the branch's
+/// end to the end of the checks. It may end before its checks are complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct FinalPhases {
     /// Number of branches with a final phase of known cost.

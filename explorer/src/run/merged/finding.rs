@@ -26,7 +26,8 @@ pub struct Finding {
     pub tally: Tally,
 }
 
-/// Branches and subtrees with a hit of a finding or property.
+/// Branches and subtrees with a hit of a finding or property. A subtree is a branch that begins at the root moment,
+/// with all branches that extend it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tally {
     /// Number of branches with a hit.

@@ -1,4 +1,5 @@
-//! Merged results: the state of an exploration after its records were merged in the order of choices.
+//! Merged results: what an exploration has found, after the records of its branches were merged in the order in which
+//! the branches were chosen.
 //!
 //! - `cost`: costs of branches, and their totals
 //! - `finding`: findings, one for each property and signature
@@ -6,8 +7,8 @@
 //! - `chain`: digests of all exact results
 //!
 //! **Invariants.**
-//! - All results except costs in host time are functions of the records' exact parts. Different results have different
-//!   [`Merged::digest`]s.
+//! - All results except costs in host time are functions of the records' exact parts, i.e. of those that do not depend
+//!   on the host. Different results have different [`Merged::digest`]s.
 //! - Records are merged one by one without a gap. The first n records therefore have the same result in a longer
 //!   exploration.
 
@@ -148,8 +149,8 @@ impl Merged {
         Ok(Standing { open_ns, reward, instructions })
     }
 
-    /// Returns the subtree of the next choice's branch. Returns an error if `choice` is not next, or if `from` is
-    /// unknown.
+    /// Returns the subtree of the next choice's branch, as the number of the subtree's first branch. Returns an error
+    /// if `choice` is not next, or if `from` is unknown.
     fn place(&self, choice: u64, from: Option<u64>) -> Result<u64, Stray> {
         let next = self.branches();
         if choice != next {
@@ -167,7 +168,8 @@ impl Merged {
         self.subtree_of.len() as u64
     }
 
-    /// Returns the number of the first branch of a branch's subtree, which may be the branch itself.
+    /// Returns the number of the first branch of a branch's subtree, which may be the branch itself. Returns `None` if
+    /// the branch is not merged.
     #[must_use]
     pub fn subtree_of(&self, choice: u64) -> Option<u64> {
         self.subtree_of.get(usize::try_from(choice).ok()?).copied()
@@ -258,9 +260,10 @@ impl Merged {
         self.stray
     }
 
-    /// Returns the findability of a finding or property, in a unit of cost: [`Cost::cpu_ns`] or [`Cost::instructions`].
-    /// A subtree with a hit contributes its cost until the first hit, and any other subtree contributes its whole cost.
-    /// A call takes time proportional to the number of subtrees with a hit.
+    /// Returns the findability of a finding or property, i.e. how many subtrees hit it at which cost. The unit of cost
+    /// is [`Cost::cpu_ns`] or [`Cost::instructions`]. A subtree with a hit contributes its cost until the first hit,
+    /// and any other subtree contributes its whole cost. A call takes time proportional to the number of subtrees with
+    /// a hit.
     #[must_use]
     pub fn findability(&self, tally: &Tally, unit: fn(&Cost) -> u64) -> Findability {
         let after = tally.subtrees.iter().map(|(subtree, hit)| {
@@ -273,7 +276,7 @@ impl Merged {
     }
 
     /// Returns the digest of the first `branches` branches' results, in constant time. If two explorations have the
-    /// same digest, these results are equal.
+    /// same digest, these results are equal. Returns `None` if fewer branches are merged.
     #[must_use]
     pub fn digest_at(&self, branches: u64) -> Option<blake3::Hash> {
         self.chain.at(branches)
@@ -316,7 +319,8 @@ impl Ledger for Merged {
         })
     }
 
-    /// Returns the probability that the next state is new, in parts of a million, by the Good-Turing estimate.
+    /// Returns the probability that the next state that a branch reaches is new, in parts of a million, by the
+    /// Good-Turing estimate.
     fn unseen_ppm(&self) -> u32 {
         let unseen = self.coverage.incidence(Kind::State).unseen();
         let ppm = u128::from(unseen.numerator) * PPM / u128::from(unseen.denominator.max(1));

@@ -1,7 +1,7 @@
 //! Strategies: the choice of the moment at which the next branch starts.
 //!
-//! A strategy is a function of the tree, of the estimated unseen share, and of random draws. It has no state, so a
-//! resumed exploration makes the same choices.
+//! A strategy is a function of the tree, of the estimated probability that the next state is new, and of random draws.
+//! It has no state, so a resumed exploration makes the same choices.
 //!
 //! The tree keeps the sums that strategies need (`super::weights`), so a choice takes time logarithmic in the size of
 //! the tree. No strategy uses host time, cached data, or costs that depend on the host. A branch's only cost is its
@@ -24,7 +24,7 @@ pub use uniform::Uniform;
 /// Rule that chooses the moment at which the next branch starts.
 pub trait Strategy {
     /// Returns the moment at which the next branch starts. `unseen_ppm` is the estimated probability that the next
-    /// reached point is new, in parts of a million.
+    /// state that a branch reaches is new, in parts of a million.
     fn choose(&self, tree: &Tree, unseen_ppm: u32, rng: &mut ChaCha20Rng) -> ForkPoint;
 }
 

@@ -8,11 +8,13 @@ use crate::search::tree::{ForkPoint, Tree};
 
 const PPM: u64 = 1_000_000;
 
-/// Draws a moment at random. Its weight is the reward of the branch that ends there, divided by (n + 1)^2. Here n is
-/// the number of branches that already start at the moment.
+/// Draws a moment at random. Its weight is the reward of the branch that ends there, i.e. the number of coverage points
+/// that this branch was the first to reach, divided by (n + 1)^2. Here n is the number of branches that already start
+/// at the moment.
 ///
 /// Some branches start at the root moment instead. Their share is at least [`Novelty::fresh_ppm`], and grows as the
-/// estimated unseen share falls. If few points are unseen, rewards guide the search badly, and fresh starts find more.
+/// estimated share of unseen states falls. If few states are unseen, rewards guide the search badly, and fresh starts
+/// find more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Novelty {
     /// Minimum share of branches that start at the root moment, in parts of a million.
@@ -25,8 +27,8 @@ impl Default for Novelty {
     }
 }
 
-/// Unseen share at or above which only [`Novelty::fresh_ppm`] of the branches start at the root moment, in parts of a
-/// million.
+/// Estimated share of unseen states, in parts of a million. At this share or above, only [`Novelty::fresh_ppm`] of the
+/// branches start at the root moment.
 const UNSEEN_PPM_PLENTY: u64 = 50_000;
 
 impl Novelty {

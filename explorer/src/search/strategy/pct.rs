@@ -6,8 +6,8 @@ use super::Strategy;
 use crate::plan::draw::numbers::below;
 use crate::search::tree::{ForkPoint, Tree};
 
-/// Starts half of the branches at the root moment. The guarantee of random priorities holds for this half. Each other
-/// branch starts at the end of an open branch, drawn with equal probabilities.
+/// Starts half of the branches at the root moment. The probability of finding a bug that `crate::plan::draw::guarantee`
+/// states counts only this half. Each other branch starts at the end of an open branch, drawn with equal probabilities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pct;
 

@@ -1,4 +1,4 @@
-//! Strategy `uniform`: prefers no moment. It is the baseline for the other strategies.
+//! Strategy `uniform`: chooses moments without regard to results. It is the baseline for the other strategies.
 
 use chacha20::ChaCha20Rng;
 

@@ -1,6 +1,6 @@
-//! Validation of requests and messages beyond their types: bounds, and text for paths, names and arguments.
+//! Validation of requests and messages after decoding: bounds, and the form of paths, names and arguments.
 //!
-//! Both ends validate: the sender to report the error to its caller, the receiver because it does not trust the sender.
+//! Both ends validate. The sender reports the error to its caller. The receiver does not trust the sender.
 
 use crate::limits::{
     ARGUMENTS_MAX, ENTROPY_BYTES_MAX, ENTROPY_BYTES_MIN, INTERVAL_MS_MAX, LIST_ITEMS_MAX, LISTED_BYTES_MAX,
@@ -15,13 +15,13 @@ use crate::request::{
 use crate::text::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A value of a request or a message that is not allowed.
+/// Error that names the first invalid value of a request or a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {problem}")]
 pub struct Error {
     /// Path of the value, for example `services[1].argv`.
     pub field: String,
-    /// Description of the violation.
+    /// Reason why the value is invalid.
     pub problem: String,
 }
 
@@ -29,10 +29,10 @@ fn fail<T>(field: impl Into<String>, problem: impl Into<String>) -> Result<T, Er
     Err(Error { field: field.into(), problem: problem.into() })
 }
 
-/// Checks a request.
+/// Checks all values of a request.
 ///
 /// # Errors
-/// Returns an error for the first value that is not allowed.
+/// Returns an error for the first invalid value.
 pub fn request(request: &Request) -> Result<(), Error> {
     match &request.op {
         Operation::Mount(value) => mount(value),
@@ -42,7 +42,7 @@ pub fn request(request: &Request) -> Result<(), Error> {
         Operation::Exec(value) => exec(value),
         Operation::Signal { service, signal } => {
             name("service", service)?;
-            // Linux has signals 1 to 64; 0 sends nothing.
+            // Linux has signals 1 to 64. Signal number 0 would only check that the process exists.
             if (1..=64).contains(signal) {
                 Ok(())
             } else {
@@ -77,10 +77,10 @@ pub fn request(request: &Request) -> Result<(), Error> {
     }
 }
 
-/// Checks a message.
+/// Checks a message. Only lists of names have bounds to check.
 ///
 /// # Errors
-/// Returns an error for the first value that is not allowed.
+/// Returns an error for the first invalid value.
 pub fn message(message: &Message) -> Result<(), Error> {
     match message {
         Message::Response(Response { reply: Reply::Names(names), .. }) => listed(names),
@@ -155,7 +155,7 @@ fn interface(field: &str, value: &Interface) -> Result<(), Error> {
     }
 }
 
-/// Filesystems that the agent can make.
+/// Filesystems that the agent can create on a blank disk.
 const FORMATS: [&str; 2] = ["ext4", "xfs"];
 
 fn disk(field: &str, value: &DataDisk) -> Result<(), Error> {

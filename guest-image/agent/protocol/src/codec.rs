@@ -1,4 +1,4 @@
-//! Encoding of messages as lines, decoding of lines, and splitting of a byte stream into lines.
+//! Encoding of requests and messages as lines, decoding of lines, and splitting of a byte stream into lines.
 
 use crate::check;
 use crate::limits::{CONTROL_LINE_BYTES_MAX, LOG_LINE_BYTES_MAX};
@@ -13,14 +13,14 @@ pub enum Error {
     /// A line is longer than its port allows.
     #[error("a line of {bytes} bytes on {port}; at most {max} fit")]
     TooLong {
-        /// Length of the line; for a line that has not ended yet, the bytes received so far.
+        /// Length of the line. If the line has not ended yet, the number of bytes received so far.
         bytes: usize,
         /// Longest allowed line, in bytes.
         max: usize,
         /// Name of the port.
         port: &'static str,
     },
-    /// A line is not valid JSON, or not of the expected type.
+    /// A line is not valid JSON, or its JSON does not have the expected type.
     #[error("a line on {port} is not what belongs there: {reason}: {start}")]
     Malformed {
         /// Name of the port.
@@ -41,7 +41,7 @@ const LOG: &str = crate::Port::Log.name();
 /// Encodes a request as a line of the control port, including its newline.
 ///
 /// # Errors
-/// Returns an error if the request is not allowed ([`check`]) or the line is too long.
+/// Returns an error if [`check`] refuses the request or the line is too long.
 pub fn encode_request(request: &Request) -> Result<Vec<u8>, Error> {
     check::request(request)?;
     encode(request, CONTROL, CONTROL_LINE_BYTES_MAX)
@@ -50,7 +50,7 @@ pub fn encode_request(request: &Request) -> Result<Vec<u8>, Error> {
 /// Decodes a line of the control port (without its newline) as a request.
 ///
 /// # Errors
-/// Returns an error if the line is too long or malformed, or if the request is not allowed.
+/// Returns an error if the line is too long or malformed, or if [`check`] refuses the request.
 pub fn decode_request(line: &[u8]) -> Result<Request, Error> {
     let request = decode(line, CONTROL, CONTROL_LINE_BYTES_MAX)?;
     check::request(&request)?;
@@ -60,7 +60,7 @@ pub fn decode_request(line: &[u8]) -> Result<Request, Error> {
 /// Encodes a message as a line of the control port, including its newline.
 ///
 /// # Errors
-/// Returns an error if the message is not allowed ([`check`]) or the line is too long.
+/// Returns an error if [`check`] refuses the message or the line is too long.
 pub fn encode_message(message: &Message) -> Result<Vec<u8>, Error> {
     check::message(message)?;
     encode(message, CONTROL, CONTROL_LINE_BYTES_MAX)
@@ -69,7 +69,7 @@ pub fn encode_message(message: &Message) -> Result<Vec<u8>, Error> {
 /// Decodes a line of the control port (without its newline) as a message.
 ///
 /// # Errors
-/// Returns an error if the line is too long or malformed, or if the message is not allowed.
+/// Returns an error if the line is too long or malformed, or if [`check`] refuses the message.
 pub fn decode_message(line: &[u8]) -> Result<Message, Error> {
     let message = decode(line, CONTROL, CONTROL_LINE_BYTES_MAX)?;
     check::message(&message)?;
@@ -117,30 +117,30 @@ fn decode<T: DeserializeOwned>(line: &[u8], port: &'static str, max: usize) -> R
     })
 }
 
-/// Bytes of a malformed line that an error shows.
+/// Number of bytes that an error shows of a malformed line.
 const SHOWN_BYTES: usize = 80;
 
-/// The unfinished line that a [`LineSplitter`] or a [`crate::LineCutter`] holds between two writes. It is the complete
-/// saved state of either.
+/// Saved state of a [`LineSplitter`] or a [`crate::LineCutter`] between
+/// two writes. It consists of the line that has no newline yet.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PartialLine {
     /// Bytes of the line received so far.
     pub bytes: Vec<u8>,
-    /// True if the line exceeded the bound: its remaining bytes, up to the newline, are dropped.
+    /// True if the line exceeded the bound. The reader drops the remaining bytes of the line, up to the newline.
     pub skipping: bool,
 }
 
-/// Splits a byte stream into lines of bounded length. The lines do not depend on how the bytes are chunked.
+/// Splitter of a byte stream into lines of bounded length. The sizes of the received chunks do not change the lines.
 ///
-/// A line that exceeds the port's bound is dropped up to its newline and reported once, as [`Error::TooLong`].
+/// If a line exceeds the port's bound, the splitter drops it and reports [`Error::TooLong`] once.
 #[derive(Debug, Clone)]
 pub struct LineSplitter {
     buffer: Vec<u8>,
-    /// Number of bytes at the start of `buffer` that were already returned as lines.
+    /// Number of bytes at the start of `buffer` that `next_line` has already returned or dropped.
     consumed: usize,
-    /// Number of bytes at the start of `buffer` that need not be searched for a newline again.
+    /// Number of bytes at the start of `buffer` that `next_line` has already searched for a newline.
     searched: usize,
-    /// True inside a line that exceeded the bound.
+    /// True while the splitter drops the remaining bytes of a line that exceeded the bound.
     skipping: bool,
     port: &'static str,
     max: usize,
@@ -163,7 +163,7 @@ impl LineSplitter {
         LineSplitter { buffer: Vec::new(), consumed: 0, searched: 0, skipping: false, port, max }
     }
 
-    /// Appends received bytes. Call [`Self::next_line`] until it returns `None` before the next `push`.
+    /// Appends received bytes. Before the next `push`, call [`Self::next_line`] until it returns `None`.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.consumed > 0 {
             self.buffer.drain(..self.consumed);
@@ -204,16 +204,16 @@ impl LineSplitter {
         }
     }
 
-    /// Returns the beginning of the next line. Call it after [`Self::next_line`] has returned `None`.
+    /// Returns the saved state. Call this after [`Self::next_line`] has returned `None`.
     #[must_use]
     pub fn partial(&self) -> PartialLine {
         PartialLine { bytes: self.buffer[self.consumed..].to_vec(), skipping: self.skipping }
     }
 
-    /// Continues from the saved state of another splitter of the same port.
+    /// Replaces the state by one that another splitter of the same port has saved.
     ///
     /// # Errors
-    /// Returns [`Error::TooLong`] or [`Error::Invalid`] if no splitter of this port can have this state.
+    /// Returns [`Error::TooLong`] or [`Error::Invalid`] if no splitter of this port can have saved this state.
     pub fn restore(&mut self, partial: PartialLine) -> Result<(), Error> {
         let PartialLine { bytes, skipping } = partial;
         let refuse = |problem: &str| {

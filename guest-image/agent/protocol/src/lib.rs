@@ -1,26 +1,26 @@
 //! The protocol between the host and the agent (the guest's PID 1), and the ports that carry it.
 //!
-//! The agent and the host are connected by one virtio-console device with named ports ([`Port`]). Their order is part
-//! of the machine version. Two of the ports carry this protocol as JSON lines (one JSON value, then `\n`):
+//! One virtio-console device with named ports ([`Port`]) connects the agent and the host. The numbers of the ports are
+//! part of the machine version. Two ports carry this protocol as JSON lines (one JSON value, then `\n`):
 //!
-//! - `everett.control`, both ways: the host sends [`Request`]s, the agent sends [`Message`]s.
-//! - `everett.log`, agent to host only: one [`Output`] for each line that a service printed.
+//! - `everett.control`, in both directions: the host sends [`Request`]s, the agent sends [`Message`]s.
+//! - `everett.log`, only from the agent to the host: [`Output`]s, one for each line that a service prints.
 //!
-//! A third port, `everett.history`, carries the programs' own lines in any format. Linux lets one process open a port
-//! at a time. So the agent opens it, never reads it, and passes it as descriptor [`HISTORY_FD`] to the programs that
-//! the host selects ([`Service::history`], [`Exec::history`]). A write to it returns when the host has the bytes.
+//! A third port, `everett.history`, carries lines of guest programs in any format. Linux lets only one process open a
+//! port. So the agent opens the port, and passes it as descriptor [`HISTORY_FD`] to the programs that the host selects
+//! ([`Service::history`], [`Exec::history`]). A program's write to the port returns when the host has the bytes.
 //!
 //! The usual sequence: the agent sends [`Message::Hello`], and the host requests [`Operation::Mount`]. The machine is
-//! then at its *restart point*: nothing in it depends on when, how often or with which disks it was started. The host
-//! then requests [`Operation::Join`], puts files, and requests [`Operation::Start`]. The agent reports
+//! then at its *restart point*: its state does not depend on the time or number of its starts, or on its data disks.
+//! The host then requests [`Operation::Join`], puts files, and requests [`Operation::Start`]. The agent sends
 //! [`Message::Ready`] when all services are ready, and serves requests until [`Operation::PowerOff`].
 //!
-//! The modules: the types ([`request`], [`message`]), their bounds ([`limits`]), encoding ([`codec`]), checks beyond
-//! the types ([`check`]), and the splitting of program output into lines ([`LineCutter`]). Not here: input and output,
-//! which each end does for itself.
+//! The modules: the types ([`request`], [`message`]), their bounds ([`limits`]), encoding ([`codec`]), validation of
+//! values ([`check`]), and splitting of program output into lines ([`LineCutter`]). This crate does no input and
+//! output. The agent and the host each do their own.
 //!
-//! **Invariants.** A line never exceeds its port's bound. Decoding never panics, whatever the bytes. A message carries
-//! no time: the host stamps it with the vtime of its arrival.
+//! **Invariants.** A line never exceeds its port's bound. Decoding never panics, whatever the bytes. A message contains
+//! no time. The host records the virtual time at which the message arrives.
 
 pub mod check;
 pub mod codec;
@@ -44,17 +44,17 @@ pub use request::{
 };
 pub use text::{Bytes, LineText};
 
-/// Version of this protocol. The agent sends its version in [`Hello`]; a host refuses any other version than its own.
+/// Version of this protocol. The agent sends its version in [`Hello`]. A host refuses every version except its own.
 pub const VERSION: u32 = 5;
 
 /// Serial number of the virtio-blk device that holds the root filesystem.
 pub const ROOT_DISK_SERIAL: &str = "everett-root";
 
-/// Serial number of the virtio-blk device that [`Operation::Pack`] writes to, by convention.
+/// Serial number of the virtio-blk device that the host usually names in [`Operation::Pack`] as the destination.
 pub const OUT_DISK_SERIAL: &str = "everett-out";
 
-/// Descriptor of the history port in programs that get the port.
+/// Descriptor of the history port in the programs to which the agent passes the port.
 pub const HISTORY_FD: i32 = 3;
 
-/// Environment variable with the number of this descriptor, for these programs; its value is [`HISTORY_FD`].
+/// Environment variable that tells these programs the descriptor number. The value is [`HISTORY_FD`].
 pub const HISTORY_VARIABLE: &str = "EVERETT_HISTORY";

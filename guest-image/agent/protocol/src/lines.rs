@@ -1,6 +1,6 @@
 //! Splitting of program output into lines of bounded length.
 //!
-//! Not here: lines of the protocol itself, where a line that is too long is an error ([`crate::LineSplitter`]).
+//! Lines of the protocol itself use [`crate::LineSplitter`], which reports a line that is too long as an error.
 
 use crate::check;
 use crate::codec::{Error, PartialLine};
@@ -10,17 +10,17 @@ use crate::codec::{Error, PartialLine};
 pub struct Line {
     /// Bytes of the line, without the newline.
     pub bytes: Vec<u8>,
-    /// True if the line was longer than the bound; the rest is dropped.
+    /// True if the line was longer than the bound. The bytes after the bound are lost.
     pub truncated: bool,
     /// True if the stream ended before a newline.
     pub unfinished: bool,
 }
 
-/// Splits a stream into lines, however its bytes are chunked. It buffers at most one line.
+/// Splitter of program output into lines. The sizes of the received chunks do not change the lines.
 #[derive(Debug, Clone)]
 pub struct LineCutter {
     pending: Vec<u8>,
-    /// True if the current line exceeded the bound; its remaining bytes are dropped.
+    /// True if the current line exceeded the bound. The cutter drops the remaining bytes of the line.
     overflowed: bool,
     max: usize,
 }
@@ -32,7 +32,7 @@ impl LineCutter {
         LineCutter { pending: Vec::new(), overflowed: false, max }
     }
 
-    /// Takes received bytes and emits the lines that they complete.
+    /// Appends received bytes, and emits each line that is now complete.
     pub fn push(&mut self, mut bytes: &[u8], mut emit: impl FnMut(Line)) {
         while let Some(end) = bytes.iter().position(|&byte| byte == b'\n') {
             self.take(&bytes[..end]);
@@ -42,7 +42,7 @@ impl LineCutter {
         self.take(bytes);
     }
 
-    /// Emits the unfinished last line, if any, at the end of the stream.
+    /// Emits the unfinished last line, if there is one. Call this at the end of the stream.
     pub fn finish(&mut self, mut emit: impl FnMut(Line)) {
         if !self.pending.is_empty() || self.overflowed {
             emit(self.cut(true));
@@ -55,10 +55,10 @@ impl LineCutter {
         PartialLine { bytes: self.pending.clone(), skipping: self.overflowed }
     }
 
-    /// Continues from the saved state of another cutter with the same bound.
+    /// Replaces the state by one that another cutter with the same bound has saved.
     ///
     /// # Errors
-    /// Returns an error if no cutter with this bound can have this state; the [`check::Error`] gives the reason.
+    /// Returns an error with the reason if no cutter with this bound can have saved this state.
     pub fn restore(&mut self, partial: PartialLine) -> Result<(), Error> {
         let PartialLine { bytes, skipping } = partial;
         let refuse = |problem: String| {
@@ -153,8 +153,8 @@ mod tests {
     }
 
     proptest! {
-        /// The state of a cutter between two writes is completely in its [`PartialLine`]: a cutter that is restored
-        /// from it after each write yields the same lines as a cutter that got all bytes at once.
+        /// A [`PartialLine`] is the complete state of a cutter between two writes. This test restores a new cutter
+        /// after each write, and expects the same lines as from one cutter that got all bytes at once.
         #[test]
         fn a_cutter_goes_on_from_what_it_kept(stream in "[ab\n]{0,60}", sizes in prop::collection::vec(1usize..9, 60)) {
             let mut rest = stream.as_bytes();

@@ -8,9 +8,9 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Message {
-    /// The first message: the agent is up.
+    /// First message of the agent after its boot.
     Hello(Hello),
-    /// Every service that was started so far is ready.
+    /// All services that the agent has started are ready.
     Ready,
     /// The answer to a request.
     Response(Response),
@@ -18,14 +18,14 @@ pub enum Message {
     Output(Output),
     /// A service has exited.
     Exited(Exited),
-    /// A service did not become ready, and the agent has stopped trying.
+    /// A service did not become ready in time, or the agent could not restart or probe it.
     NotReady {
         /// Name of the service.
         service: String,
-        /// Description of the failed attempts.
+        /// Reason why the service is not ready.
         why: String,
     },
-    /// A failure outside any request.
+    /// A failure that no request caused.
     Error {
         /// Description of the failure, naming the file, device or service.
         message: String,
@@ -46,7 +46,7 @@ pub struct Hello {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Response {
-    /// Number of the request.
+    /// Number of the request ([`crate::Request::id`]).
     pub id: u64,
     /// Outcome of the request.
     pub reply: Reply,
@@ -56,26 +56,26 @@ pub struct Response {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
-    /// The request is done.
+    /// The operation has succeeded.
     Done,
-    /// The command has exited; all its output was sent before.
+    /// The command has exited. The agent has already sent all output of the command.
     Exited(Exit),
-    /// The changes of the root filesystem are packed.
+    /// The agent has packed the changes of the root filesystem.
     Packed {
         /// Length of the tar in bytes.
         bytes: u64,
         /// Number of entries in the tar.
         entries: u64,
     },
-    /// Names of the programs in a folder, in byte order without duplicates; at most [`crate::limits::LISTED_NAMES_MAX`]
-    /// names and [`crate::limits::LISTED_BYTES_MAX`] bytes.
+    /// Names of the programs in a folder, in byte order and without duplicates. There are at most
+    /// [`crate::limits::LISTED_NAMES_MAX`] names, with [`crate::limits::LISTED_BYTES_MAX`] bytes in total.
     Names(Vec<String>),
-    /// The machine has not joined: the kernel refused to mount the filesystem of a data disk.
+    /// The machine has not joined its world, because the kernel refused to mount the filesystem of a data disk.
     Damaged {
-        /// The disk, the error, and the kernel's log lines about it.
+        /// Name of the disk, the error, and the kernel's log lines about the disk.
         message: String,
     },
-    /// The request failed.
+    /// The operation has failed.
     Error {
         /// Description of the failure, naming the file, device or service.
         message: String,
@@ -88,14 +88,14 @@ pub enum Reply {
 pub struct Output {
     /// Program that printed the line.
     pub unit: Unit,
-    /// Stream that it was printed on.
+    /// Stream on which the program printed the line.
     pub stream: Stream,
     /// The line, without its newline.
     pub text: LineText,
-    /// True if the line was longer than the port's bound and was cut.
+    /// True if the line was longer than the bound and the agent cut it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub truncated: bool,
-    /// True if the stream ended without a newline after this line.
+    /// True if the stream ended after this line without a newline.
     #[serde(default, skip_serializing_if = "is_false")]
     pub unfinished: bool,
 }
@@ -142,11 +142,11 @@ pub struct Exited {
     pub service: String,
     /// Exit status or signal.
     pub exit: Exit,
-    /// True if the agent will start it again.
+    /// True if the agent will start the service again.
     pub restarting: bool,
 }
 
-/// The way in which a program ended.
+/// Way in which a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Exit {

@@ -1,19 +1,19 @@
 //! The ports of the virtio-console device.
 
-/// A port of the guest's virtio-console device. The order is fixed: a port's number is part of the machine version.
+/// Port of the guest's virtio-console device. The port's number on the device is part of the machine version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Port {
-    /// Agent to host: one JSON line for each line that a service printed.
+    /// From the agent to the host: one JSON line for each line that a service prints.
     Log = 0,
-    /// Both ways: requests and messages.
+    /// In both directions: requests to the agent, and messages to the host.
     Control = 1,
-    /// Guest programs to host: operation histories. The agent opens this port and passes it on, but never writes to it.
+    /// From guest programs to the host: operation histories. The agent opens this port and passes it to the programs.
     History = 2,
-    /// Both ways: calls of the SDK.
+    /// From guest programs to the host: lines and edges of the SDK.
     Sdk = 3,
     /// Reserved for a debugger.
     Debug = 4,
-    /// Reserved.
+    /// Unused.
     Spare = 5,
 }
 

@@ -1,4 +1,4 @@
-//! Bytes in JSON: output lines that may not be UTF-8, and file contents.
+//! JSON forms of bytes: output lines that may not be UTF-8, and contents of files.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,19 +6,19 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt;
 
-/// One line of output without its newline. In JSON it is a string if it is UTF-8, otherwise `{"base64": "..."}`, so
-/// that no byte printed by a guest is lost or changed.
+/// Line of output without its newline. In JSON, a UTF-8 line is a string. Any other line is `{"base64": "..."}`, which
+/// preserves every byte that the guest printed.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct LineText(Vec<u8>);
 
 impl LineText {
-    /// The line's bytes, as printed.
+    /// Returns the bytes of the line, as the program printed them.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// Returns the line for display: bytes that are not UTF-8 become U+FFFD.
+    /// Returns the line as text for display. Bytes that are not UTF-8 become U+FFFD.
     #[must_use]
     pub fn to_str_lossy(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.0)
@@ -82,7 +82,7 @@ impl<'de> Deserialize<'de> for LineText {
     }
 }
 
-/// Binary content; base64 in JSON.
+/// Binary content. In JSON it is a base64 string.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Bytes(pub Vec<u8>);
 

@@ -1,4 +1,4 @@
-//! Every value survives encoding and decoding, and no input makes a decoder panic.
+//! Tests that encoding and decoding preserve every value, and that no input makes a decoder panic.
 
 use everett_protocol::limits::{
     CONTROL_LINE_BYTES_MAX, EXEC_TEXT_BYTES_MAX, LISTED_BYTES_MAX, LISTED_NAMES_MAX, LOG_TEXT_BYTES_MAX,
@@ -18,7 +18,7 @@ fn name() -> impl Strategy<Value = String> {
 }
 
 fn argument() -> impl Strategy<Value = String> {
-    // Any character but zero, including newlines and quotes.
+    // Any character except the zero byte, including newlines and quotes.
     "[^\\x00]{1,40}"
 }
 
@@ -212,8 +212,8 @@ proptest! {
         }
     }
 
-    /// The state of a splitter between two writes is completely in its [`PartialLine`]: a splitter that is restored
-    /// from it after each write yields the same lines. The stream includes lines that are too long.
+    /// A [`PartialLine`] is the complete state of a splitter between two writes. This test restores a new splitter
+    /// after each write, and expects the same lines as from one splitter. The stream includes lines that are too long.
     #[test]
     fn a_splitter_goes_on_from_what_it_kept(
         lengths in prop::collection::vec(
@@ -222,7 +222,7 @@ proptest! {
     ) {
         let stream: Vec<u8> =
             lengths.iter().flat_map(|&length| [vec![b'x'; length], vec![b'\n']].concat()).collect();
-        // A million one-byte writes would take minutes, so only short streams are cut into small chunks.
+        // A million one-byte writes would take minutes. So a long stream gets larger chunks.
         let cut = if stream.len() > 10_000 { cut.max(100_000) } else { cut };
         let mut whole = LineSplitter::control();
         let mut resumed = LineSplitter::control();
@@ -284,7 +284,7 @@ fn the_longest_allowed_texts_fit_their_ports_however_json_writes_them() {
         data: Bytes(vec![0xff; PUT_FILE_BYTES_MAX]),
     };
     encode_request(&Request { id: u64::MAX, op: Operation::PutFile(put) }).unwrap();
-    // The maximum number of names with the maximum total length, made of the byte with the longest JSON escape.
+    // As many names as allowed, with the maximum total length, made of the byte with the longest JSON escape.
     let names = (0..LISTED_NAMES_MAX)
         .map(|i| format!("{i:04}{}", "\u{1}".repeat(LISTED_BYTES_MAX / LISTED_NAMES_MAX - 4)));
     let reply = Reply::Names(names.collect());

@@ -1,6 +1,6 @@
-//! The output folder: each `.jsonl` file in it is read while programs write it.
+//! Reads the `.jsonl` files in the output folder while programs write to them.
 //!
-//! The folder is a filesystem in memory. After a loss of power it is empty, so no line is read twice.
+//! The folder is a filesystem in memory. A loss of power empties it, so the collector reads no line twice.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -16,24 +16,24 @@ use rustix::mount::{MountFlags, mount};
 
 use crate::{Context as _, Failure, port};
 
-/// The folder, `ANTITHESIS_OUTPUT_DIR`.
+/// Output folder, the value of `ANTITHESIS_OUTPUT_DIR`.
 const FOLDER: &str = "/tmp/antithesis";
-/// File to which libraries append if they cannot load the shared object.
+/// File to which the SDK's libraries append if they cannot load `libvoidstar.so`.
 const COMMON: &str = "/tmp/antithesis/sdk.jsonl";
-/// End of the names of files that are read.
+/// Suffix of the names of files that the collector reads.
 const SUFFIX: &str = ".jsonl";
-/// Mount options: anyone may write, and the size is bounded. What was read takes no memory.
+/// Mount options of the folder: any user may write, and the size is bounded.
 const OPTIONS: &std::ffi::CStr = c"mode=1777,size=64m";
-/// Maximum number of files that are read.
+/// Maximum number of files that the collector reads.
 const FILES_MAX: usize = 1024;
-/// Maximum length of a line, in bytes. Of a longer one the beginning is sent, which Everett reports.
+/// Maximum length of a line, in bytes. If a line is longer, the collector sends its beginning, and Everett reports it.
 const LINE_BYTES_MAX: usize = 256 << 10;
-/// Least number of bytes whose memory is returned at once.
+/// Minimum number of read bytes before the collector frees their memory.
 const FREED_BYTES_MIN: u64 = 1 << 20;
-/// Bytes of a page of memory, the unit in which a file's memory is returned.
+/// Size of a page of memory, in bytes. The kernel frees a file's memory in whole pages.
 const PAGE_BYTES: u64 = 4096;
 
-/// Makes the folder and the file for all programs.
+/// Mounts the output folder, and creates the file to which all programs may append.
 pub(crate) fn make() -> Result<(), Failure> {
     let what = || format!("make {FOLDER}");
     fs::create_dir_all(FOLDER).context(what)?;
@@ -43,19 +43,19 @@ pub(crate) fn make() -> Result<(), Failure> {
     fs::set_permissions(COMMON, fs::Permissions::from_mode(0o666)).context(what)
 }
 
-/// How far a file was read.
+/// Progress of reading a file.
 #[derive(Debug, Default)]
 struct Progress {
     inode: u64,
-    /// Bytes of lines that were sent.
+    /// Number of bytes that the collector has sent.
     read: u64,
-    /// Bytes whose memory was returned.
+    /// Number of bytes at the start of the file whose memory the collector has freed.
     freed: u64,
-    /// True in the rest of a line that was too long.
+    /// True inside a line that was too long. The collector drops the remaining bytes of the line.
     skips: bool,
 }
 
-/// The folder and what was read of it.
+/// Output folder with the progress of each file.
 pub(crate) struct Folder {
     events: OwnedFd,
     files: BTreeMap<String, Progress>,
@@ -68,7 +68,7 @@ impl AsFd for Folder {
 }
 
 impl Folder {
-    /// Begins to watch the folder.
+    /// Starts to watch the folder for changes.
     pub(crate) fn watch() -> Result<Folder, Failure> {
         let what = || format!("watch {FOLDER}");
         let events = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).context(what)?;
@@ -77,7 +77,7 @@ impl Folder {
         Ok(Folder { events, files: BTreeMap::new() })
     }
 
-    /// Sends the new lines of all files, in the order of names.
+    /// Sends the new lines of all files, in the order of the files' names.
     pub(crate) fn read(&mut self, port: &File) -> Result<(), Failure> {
         self.forget_events()?;
         let mut names = Vec::new();
@@ -93,7 +93,7 @@ impl Folder {
         self.files.retain(|name, _| names.contains(name));
         for name in names {
             let progress = self.files.entry(name.clone()).or_default();
-            // A program may remove a file, or put something else in its place, at any time.
+            // A program may remove or replace a file at any time.
             let Ok(file) = open(&Path::new(FOLDER).join(&name)) else { continue };
             let Ok(metadata) = file.metadata() else { continue };
             if metadata.is_file() {
@@ -106,7 +106,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Takes the waiting events. They only say that there is something to read.
+    /// Discards the pending events. They only tell that some file has changed.
     fn forget_events(&self) -> Result<(), Failure> {
         let mut buffer = [MaybeUninit::<u8>::uninit(); 4096];
         let mut events = inotify::Reader::new(&self.events, &mut buffer);
@@ -123,13 +123,13 @@ impl Folder {
     }
 }
 
-/// Opens a file without following a link and without waiting for a writer of a pipe.
+/// Opens a file. Does not follow a symbolic link, and does not wait for the writer of a pipe.
 fn open(path: &Path) -> std::io::Result<File> {
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     OpenOptions::new().read(true).write(true).custom_flags(flags.bits() as i32).open(path)
 }
 
-/// Sends the new complete lines of a file, and returns their memory.
+/// Sends the new complete lines of a file, and frees the memory of the lines.
 fn lines(file: &File, progress: &mut Progress, port: &File) -> Result<(), Failure> {
     let mut buffer = vec![0; LINE_BYTES_MAX];
     while let Ok(length @ 1..) = file.read_at(&mut buffer, progress.read) {
@@ -154,12 +154,12 @@ fn lines(file: &File, progress: &mut Progress, port: &File) -> Result<(), Failur
         progress.read += complete.len() as u64;
     }
     let whole_pages = progress.read / PAGE_BYTES * PAGE_BYTES;
-    // A program may have emptied the file, and begun anew, while its lines were sent.
+    // A program may have emptied the file and written to it again in the meantime.
     let is_longer = file.metadata().is_ok_and(|metadata| metadata.len() >= progress.read);
     if whole_pages >= progress.freed + FREED_BYTES_MIN && is_longer {
         progress.freed = whole_pages;
         let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        // A filesystem that cannot do this keeps the memory.
+        // Fails if the filesystem cannot do this. The lines then keep their memory.
         let _ = rustix::fs::fallocate(file, how, 0, whole_pages);
     }
     Ok(())

@@ -1,22 +1,22 @@
-//! Carries what programs say through the SDK out of a guest.
+//! Sends the SDK lines of programs from a guest to Everett.
 //!
-//! Everett puts this program into a guest at `/usr/bin/ANTITHESIS_STOP_FAULTS`, because workloads call it by that name:
+//! Everett puts this program into a guest as `/usr/bin/ANTITHESIS_STOP_FAULTS`. Workloads call it by this name:
 //!
 //! ```text
 //! ANTITHESIS_STOP_FAULTS SECONDS         asks for a quiet period
 //! ANTITHESIS_STOP_FAULTS --collect       starts the collector in the background
-//! ANTITHESIS_STOP_FAULTS --serve         is the collector; its standard input is its socket
+//! ANTITHESIS_STOP_FAULTS --serve         runs the collector, with its socket as standard input
 //! ```
 //!
-//! - `serve`: the collector. It holds the port to Everett and passes it to each process that connects to its socket.
-//! - `files`: lines that programs write to the output folder.
-//! - `port`: packets.
+//! - `serve`: the collector, which opens the port to Everett and passes it to each process that connects to its socket.
+//! - `files`: reading of lines that programs write to the output folder.
+//! - `port`: the packets that go through the port.
 //! - `quiet`: requests for quiet periods.
 //!
-//! Not here: what a line means. Everett reads it.
+//! This program does not interpret the lines. Everett does.
 //!
-//! **Invariants.** When `--collect` ends with status 0, a connection to the socket does not fail. A failure is one line
-//! on standard error and exit status 2.
+//! **Invariants.** If `--collect` ends with status 0, programs can connect to the socket. A failure prints one line on
+//! standard error and ends with exit status 2.
 
 mod files;
 mod port;
@@ -25,14 +25,14 @@ mod serve;
 
 use std::process::ExitCode;
 
-/// A failure: the action that failed, and why.
+/// Failure with its text: the failed action, and the reason.
 #[derive(Debug)]
 struct Failure(String);
 
-/// Exit status of a failure.
+/// Exit status after a failure.
 const FAILED: u8 = 2;
 
-/// Adds the failed action to an error.
+/// Conversion of errors to a [`Failure`] that names the failed action.
 trait Context<T> {
     fn context(self, action: impl FnOnce() -> String) -> Result<T, Failure>;
 }

@@ -1,4 +1,4 @@
-//! Packets to Everett. See `session/src/world/conversation/sdk` for their form.
+//! Connection to Everett, and sending of packets. `session/src/world/conversation/sdk.rs` describes the packets.
 
 use std::fs::{File, OpenOptions};
 use std::io::{IoSliceMut, Write as _};
@@ -12,14 +12,14 @@ use rustix::net::{
 
 use crate::{Context as _, Failure};
 
-/// Port of the machine.
+/// Path of the machine's port for the SDK.
 const PATH: &str = "/dev/virtio-ports/everett.sdk";
-/// Abstract name of the collector's socket.
+/// Abstract name of the collector's Unix socket.
 const SOCKET: &[u8] = b"everett-sdk";
-/// Maximum bytes of a line that a packet takes. The kernel splits writes at 32 KiB.
+/// Maximum number of bytes of a line in a packet. The kernel would split a write of more than 32 KiB.
 const PIECE_BYTES_MAX: usize = 16 << 10;
 
-/// Opens the port. Linux lets one process do so.
+/// Opens the port. Linux lets only one process open a port.
 pub(crate) fn open() -> Result<File, Failure> {
     OpenOptions::new().write(true).open(PATH).context(|| format!("open {PATH}"))
 }
@@ -29,7 +29,7 @@ pub(crate) fn address() -> Result<SocketAddrUnix, Failure> {
     SocketAddrUnix::new_abstract_name(SOCKET).context(|| "name the socket".to_owned())
 }
 
-/// Gets the port from the collector.
+/// Connects to the collector and receives the open port.
 pub(crate) fn from_collector() -> Result<File, Failure> {
     let what = || "reach the collector of SDK lines".to_owned();
     let flags = SocketFlags::CLOEXEC;
@@ -52,7 +52,7 @@ fn received(socket: &OwnedFd) -> Result<OwnedFd, Errno> {
     found.ok_or(Errno::BADF)
 }
 
-/// Sends a line, in one packet or more. Packets of one line have the same sender.
+/// Sends a line in one or more packets. All packets of the line contain the same sender.
 pub(crate) fn send(mut port: &File, line: &[u8]) -> Result<(), Failure> {
     let sender = std::process::id();
     let pieces = line.chunks(PIECE_BYTES_MAX);
@@ -60,7 +60,7 @@ pub(crate) fn send(mut port: &File, line: &[u8]) -> Result<(), Failure> {
     for (number, piece) in pieces.enumerate() {
         let (mark, end) = if number == last { ('.', "\n") } else { ('+', "") };
         let packet = [format!("L{sender:08x}{mark}").as_bytes(), piece, end.as_bytes()].concat();
-        // A packet is one write.
+        // One write makes one packet.
         port.write_all(&packet).context(|| format!("write to {PATH}"))?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! The collector: a process that holds the port and reads the output folder.
+//! The collector: a background process that holds the port and reads the output folder.
 
 use std::fs::{self, File};
 use std::io::IoSlice;
@@ -14,12 +14,12 @@ use rustix::net::{
 use crate::files::Folder;
 use crate::{Context as _, Failure, port};
 
-/// Number of connections that wait while the collector is busy.
+/// Maximum number of connections that wait while the collector is busy.
 const WAITING_MAX: i32 = 128;
-/// Score with which the kernel never kills a process that lacks memory.
+/// Score for `oom_score_adj`. With this score, the kernel never kills the process when memory is short.
 const NEVER_KILLED: &str = "-1000";
 
-/// Makes the socket and the output folder, and starts the collector in the background.
+/// Creates the socket and the output folder, and starts the collector in the background.
 pub(crate) fn start() -> Result<(), Failure> {
     let what = || "make the socket for SDK lines".to_owned();
     let socket =
@@ -40,9 +40,9 @@ pub(crate) fn start() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Is the collector. Returns only after a failure.
+/// Runs the collector. Returns only after a failure.
 pub(crate) fn serve() -> Result<(), Failure> {
-    // A kernel that refuses leaves the collector as killable as any process.
+    // If the kernel refuses this, it may kill the collector like any other process.
     let _ = fs::write("/proc/self/oom_score_adj", NEVER_KILLED);
     let _ = rustix::process::setsid();
     let socket: OwnedFd =
@@ -66,7 +66,7 @@ pub(crate) fn serve() -> Result<(), Failure> {
     }
 }
 
-/// Passes the port to a process. A process that has gone away again is no failure.
+/// Passes the port to the next process that connects. Ignores errors, because the process may have gone away.
 fn pass(socket: &OwnedFd, port: &File) {
     let Ok(connection) = rustix::net::accept_with(socket, SocketFlags::CLOEXEC) else { return };
     let descriptors = [port.as_fd()];

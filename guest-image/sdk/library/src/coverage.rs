@@ -1,6 +1,6 @@
-//! Numbers of edges: each module of a process has a range of them.
+//! Numbers of edges. Each module of a process has a range of numbers.
 //!
-//! Everett gets the module's name and the number within it, which are the same in every process that runs the program.
+//! Everett gets the module's name and the edge's number within the module. They are the same in every process.
 
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
@@ -9,26 +9,26 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::{port, sys};
 
-/// Maximum number of modules of a process. Edges of further modules are not reported.
+/// Maximum number of modules of a process. The library reports no edges of further modules.
 const MODULES_MAX: usize = 64;
-/// Maximum length of a module's name, in bytes; of longer ones, the end counts.
+/// Maximum length of a module's name, in bytes. If a name is longer, the library uses its last bytes.
 pub(crate) const NAME_BYTES_MAX: usize = 64;
-/// Maximum number of edges of a process. Guards have 32 bits.
+/// Maximum number of edges of a process. A guard has 32 bits, so it can hold any edge number.
 const EDGES_MAX: u64 = 1 << 31;
-/// Maximum length of the path of a program, in bytes.
+/// Maximum length of a program's path, in bytes.
 const PATH_BYTES_MAX: usize = 1024;
 
-/// A module.
+/// Module with its range of edge numbers.
 struct Module {
-    /// Number of its first edge in this process.
+    /// Number of the module's first edge in this process.
     first: AtomicU64,
-    /// Number after its last edge; 0 while the other fields are being written.
+    /// Number after the module's last edge. It is 0 until all other fields are written.
     end: AtomicU64,
     length: AtomicUsize,
     name: UnsafeCell<[u8; NAME_BYTES_MAX]>,
 }
 
-// SAFETY: a module's name is written once, by the thread that claimed the module, and read only after `end` was stored.
+// SAFETY: only the thread that claimed a module writes the name. Other threads read it after `end` was stored.
 unsafe impl Sync for Module {}
 
 static MODULES: [Module; MODULES_MAX] = [const {
@@ -41,16 +41,16 @@ static MODULES: [Module; MODULES_MAX] = [const {
 }; MODULES_MAX];
 /// Number of claimed modules.
 static CLAIMED: AtomicUsize = AtomicUsize::new(0);
-/// Number of the next edge.
+/// Number for the first edge of the next module.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// Adds a module with this number of edges, and returns the number of its first edge.
+/// Adds a module with this number of edges. Returns the number of the module's first edge.
 ///
 /// # Safety
 /// `symbols` must be null or point to a text that ends in a zero byte.
 pub(crate) unsafe fn module(edges: u64, symbols: *const u8) -> u64 {
     let mut length = 0;
-    // SAFETY: the text is read up to its zero byte.
+    // SAFETY: this reads the text up to the zero byte at its end.
     while !symbols.is_null() && unsafe { symbols.add(length).read() } != 0 {
         length += 1;
     }
@@ -61,15 +61,15 @@ pub(crate) unsafe fn module(edges: u64, symbols: *const u8) -> u64 {
     add(edges, base(unsafe { slice::from_raw_parts(symbols, length) }))
 }
 
-/// Numbers the guards between two addresses as the edges of a new module, unless they have numbers.
+/// Gives the guards between two addresses the edge numbers of a new module, unless they are numbered already.
 ///
 /// # Safety
-/// `start` and `stop` must be the bounds of an array of guards that nothing else accesses meanwhile.
+/// `start` and `stop` must be the bounds of an array of guards. Nothing else may access the array during the call.
 pub(crate) unsafe fn guards(start: *mut u32, stop: *mut u32) {
     if start.is_null() || start >= stop {
         return;
     }
-    // SAFETY: both are bounds of one array.
+    // SAFETY: both pointers are bounds of the same array.
     let count = unsafe { stop.offset_from(start) } as u64;
     // SAFETY: the array has an element at its start.
     if unsafe { start.read() } != 0 {
@@ -78,22 +78,22 @@ pub(crate) unsafe fn guards(start: *mut u32, stop: *mut u32) {
     let first = of_program(count);
     let mut number = 0;
     while number < count && first + number < EDGES_MAX {
-        // SAFETY: the array has `count` elements. Guards are numbered from 1, because 0 stands for none.
+        // SAFETY: the array has `count` elements. Edges are numbered from 1 here, because 0 means no edge.
         unsafe { start.add(number as usize).write((first + number + 1) as u32) };
         number += 1;
     }
 }
 
-/// Reports the edge of a guard, and clears the guard: it is reported once.
+/// Reports the edge of a guard and clears the guard, so that the edge is reported once.
 ///
 /// # Safety
 /// `guard` must be null or a guard of a module.
 pub(crate) unsafe fn guard(guard: *mut u32) {
-    // SAFETY: the pointer is null or that of a guard.
+    // SAFETY: the pointer is null or points to a guard.
     if guard.is_null() || unsafe { guard.read_volatile() } == 0 {
         return;
     }
-    // SAFETY: as above. Two threads that are here at once report the edge twice, which means the same as once.
+    // SAFETY: the pointer is valid, as above. If two threads report the edge at once, Everett counts it once.
     let number = unsafe {
         let number = guard.read_volatile();
         guard.write_volatile(0);
@@ -104,21 +104,21 @@ pub(crate) unsafe fn guard(guard: *mut u32) {
     }
 }
 
-/// Reports an edge by its number in this process.
+/// Reports the edge with this number in this process.
 pub(crate) fn reached(edge: u64) {
     for module in &MODULES {
         let end = module.end.load(Ordering::Acquire);
         let first = module.first.load(Ordering::Acquire);
         if edge >= first && edge < end {
             let length = module.length.load(Ordering::Acquire);
-            // SAFETY: `end` is stored after the name, which is not written again, and the name has `length` bytes.
+            // SAFETY: `end` was stored after the name. Nothing writes the name again, and it has `length` bytes.
             let name = unsafe { slice::from_raw_parts(module.name.get().cast::<u8>(), length) };
             return port::edge((edge - first) as u32, name);
         }
     }
 }
 
-/// Adds a module that is named as the program.
+/// Adds a module with the file name of the program.
 fn of_program(edges: u64) -> u64 {
     let mut path = MaybeUninit::uninit();
     let path: &mut [u8; PATH_BYTES_MAX] = sys::zeroed(&mut path);
@@ -126,7 +126,7 @@ fn of_program(edges: u64) -> u64 {
     add(edges, base(path.get(..length).unwrap_or_default()))
 }
 
-/// Returns the name of the file at a path.
+/// Returns the last component of a path.
 fn base(path: &[u8]) -> &[u8] {
     path.rsplit(|&byte| byte == b'/').next().unwrap_or_default()
 }
@@ -140,7 +140,7 @@ fn add(edges: u64, name: &[u8]) -> u64 {
         return first;
     };
     let name = name.get(name.len().saturating_sub(NAME_BYTES_MAX)..).unwrap_or_default();
-    // SAFETY: this thread claimed the module, and no other thread reads the name before `end` is stored.
+    // SAFETY: only this thread claimed the module. Other threads do not read the name before `end` is stored.
     sys::copy(name, unsafe { &mut *module.name.get() });
     module.length.store(name.len(), Ordering::Release);
     module.first.store(first, Ordering::Release);

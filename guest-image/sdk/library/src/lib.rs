@@ -1,21 +1,21 @@
-//! `libvoidstar.so`: the library that programs with the SDK load at run time.
+//! `libvoidstar.so`: the library that programs load at run time to use the SDK.
 //!
-//! It has no C library and no dependency. It makes system calls itself, so one file serves programs of glibc, of musl
-//! and of neither, in any language that can load a shared object.
+//! The library depends on no other library. It makes system calls itself, so one file serves programs with glibc, with
+//! musl or without a C library, in any language that can load a shared object.
 //!
-//! - this file: the functions that programs call, with their C declarations
-//! - [`port`]: the connection to Everett, and the packets that it carries
-//! - [`coverage`]: numbers of edges
+//! - this file: the functions that programs call, with their declarations in C
+//! - [`port`]: the connection to Everett, and the packets
+//! - [`coverage`]: the numbers of edges
 //! - [`sys`]: system calls
 //!
-//! Everything that a program passes is written to a port of the machine before the call returns. A program that is
-//! killed in the next instruction has therefore said what it said.
+//! Every function writes its data to a port of the machine before it returns. So the data reaches Everett even if the
+//! program is killed right after the call.
 //!
-//! **Invariants.** No function fails, blocks for long or changes `errno`: without Everett they do nothing. No function
-//! allocates, takes a lock or uses more than a few kilobytes of stack, so any thread may call them at any time.
+//! **Invariants.** No function fails, blocks for long or changes `errno`. Without Everett, the functions report
+//! nothing. They neither allocate nor lock, and use a few kilobytes of stack, so any thread may call them at any time.
 
 #![no_std]
-// The compiler must not replace loops by calls of `memcpy`, which this library does not have.
+// Without this attribute, the compiler could replace loops by calls of `memcpy`, which does not exist here.
 #![no_builtins]
 
 mod coverage;
@@ -37,7 +37,7 @@ pub unsafe extern "C" fn fuzz_json_data(data: *const c_char, size: usize) {
     }
 }
 
-/// Does nothing, because nothing is buffered. `void fuzz_flush(void);`
+/// Does nothing, because the library has no buffer. `void fuzz_flush(void);`
 #[unsafe(no_mangle)]
 pub extern "C" fn fuzz_flush() {}
 
@@ -47,7 +47,7 @@ pub extern "C" fn fuzz_get_random() -> u64 {
     sys::random()
 }
 
-/// Announces a module with `edges` edges, and returns the number of its first edge in this process.
+/// Announces a module with `edges` edges. Returns the number of the module's first edge in this process.
 /// `uint64_t init_coverage_module(size_t edges, const char *symbols);`
 ///
 /// # Safety
@@ -58,7 +58,7 @@ pub unsafe extern "C" fn init_coverage_module(edges: usize, symbols: *const c_ch
     unsafe { coverage::module(edges as u64, symbols.cast()) }
 }
 
-/// Reports an edge. Returns true if it is to be reported again the next time, which it never is.
+/// Reports an edge. Returns true if the program must report the edge again, so always false.
 /// `bool notify_coverage(size_t edge);`
 #[unsafe(no_mangle)]
 pub extern "C" fn notify_coverage(edge: usize) -> bool {
@@ -66,17 +66,17 @@ pub extern "C" fn notify_coverage(edge: usize) -> bool {
     false
 }
 
-/// Numbers the guards of a module (clang's `-fsanitize-coverage=trace-pc-guard`).
+/// Gives each guard of a module the number of its edge (clang's `-fsanitize-coverage=trace-pc-guard`).
 ///
 /// # Safety
-/// `start` and `stop` must be the bounds of an array of guards that nothing else accesses meanwhile.
+/// `start` and `stop` must be the bounds of an array of guards. Nothing else may access the array during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __sanitizer_cov_trace_pc_guard_init(start: *mut u32, stop: *mut u32) {
     // SAFETY: the caller passes the bounds of an array of guards.
     unsafe { coverage::guards(start, stop) }
 }
 
-/// Reports the edge of a guard, once in each process (clang's `-fsanitize-coverage=trace-pc-guard`).
+/// Reports the edge of a guard once in each process (clang's `-fsanitize-coverage=trace-pc-guard`).
 ///
 /// # Safety
 /// `guard` must be null or a guard of a module.
@@ -86,8 +86,8 @@ pub unsafe extern "C" fn __sanitizer_cov_trace_pc_guard(guard: *mut u32) {
     unsafe { coverage::guard(guard) }
 }
 
-/// Reports the edge of a guard, as [`__sanitizer_cov_trace_pc_guard`]. The address of the edge is not used, because it
-/// is another one in each process.
+/// Reports the edge of a guard, like [`__sanitizer_cov_trace_pc_guard`]. Ignores the address of the edge, because the
+/// address differs between processes.
 ///
 /// # Safety
 /// `guard` must be null or a guard of a module.

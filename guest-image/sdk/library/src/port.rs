@@ -1,35 +1,35 @@
-//! The connection to Everett: a port of the machine, and the packets that are written to it.
+//! Connection to Everett: a port of the machine, to which the library writes packets.
 //!
-//! Linux lets one process open a port. The collector does, and passes its descriptor to each process that connects to
-//! its socket. Every write to the port is one packet, so packets of several processes do not mix. See
-//! `session/src/world/conversation/sdk` for the packets.
+//! Linux lets only one process open a port. The collector opens it, and passes the descriptor to each process that
+//! connects to the collector's socket. One write to the port makes one packet, so packets of several processes do not
+//! mix. `session/src/world/conversation/sdk.rs` describes the packets.
 
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use crate::sys;
 
-/// Abstract name of the collector's socket.
+/// Abstract name of the collector's Unix socket.
 const SOCKET: &[u8] = b"everett-sdk";
-/// Lowest number of the port's descriptor, if the limit of descriptors permits it: above those that programs close
-/// when they begin.
+/// Lowest number for the port's descriptor, if the limit of descriptors permits it. Many programs close lower
+/// descriptors when they start.
 const DESCRIPTOR_MIN: usize = 900;
-/// Number of attempts to connect. Without a collector there is no Everett.
+/// Maximum number of failed attempts to connect. After them, the library assumes that there is no Everett.
 const ATTEMPTS_MAX: u32 = 8;
-/// Bytes of a packet with a piece of a line: its letter, the thread in hexadecimal, and the mark of the last piece.
+/// Length of the head of an `L` packet, in bytes: the letter, the thread in hexadecimal, and a mark.
 const HEAD_BYTES: usize = 10;
-/// Maximum bytes of a packet. It lies on the stack.
+/// Maximum length of a packet, in bytes. The packet lies on the stack.
 const PACKET_BYTES_MAX: usize = 4096;
-/// Maximum bytes of a line that a packet takes; one byte remains for its end.
+/// Maximum number of bytes of a line in a packet. One byte is left for the newline.
 const PIECE_BYTES_MAX: usize = PACKET_BYTES_MAX - HEAD_BYTES - 1;
 
-/// Descriptor of the port; -1 without one.
+/// Descriptor of the port, or -1 if this process has none.
 static PORT: AtomicI32 = AtomicI32::new(-1);
-/// Device of the descriptor.
+/// Device number of the port. It shows whether the descriptor still belongs to the port.
 static DEVICE: AtomicU64 = AtomicU64::new(0);
 static ATTEMPTS: AtomicU32 = AtomicU32::new(0);
 
-/// Sends a line. It may contain line ends; empty lines mean nothing.
+/// Sends a line. If the text contains newlines, each part is a line. Everett ignores empty lines.
 pub(crate) fn line(mut text: &[u8]) {
     let mut packet = MaybeUninit::uninit();
     let packet: &mut [u8; PACKET_BYTES_MAX] = sys::zeroed(&mut packet);
@@ -52,7 +52,7 @@ pub(crate) fn line(mut text: &[u8]) {
     }
 }
 
-/// Sends an edge of a module.
+/// Reports an edge of a module. `number` is the edge's number within the module.
 pub(crate) fn edge(number: u32, module: &[u8]) {
     let mut packet = [0u8; 9 + crate::coverage::NAME_BYTES_MAX];
     packet[0] = b'E';
@@ -64,7 +64,7 @@ pub(crate) fn edge(number: u32, module: &[u8]) {
     }
 }
 
-/// Writes a number as hexadecimal digits, as many as fit.
+/// Writes a number as hexadecimal digits that fill `into`.
 fn hexadecimal(mut number: u32, into: &mut [u8]) {
     for digit in into.iter_mut().rev() {
         let value = (number & 15) as u8;
@@ -73,7 +73,7 @@ fn hexadecimal(mut number: u32, into: &mut [u8]) {
     }
 }
 
-/// Sends a packet. Returns false if there is no Everett.
+/// Sends a packet. Returns false if the packet could not be written.
 fn send(packet: &[u8]) -> bool {
     match port() {
         Some(port) => sys::write(port, packet),
@@ -81,11 +81,11 @@ fn send(packet: &[u8]) -> bool {
     }
 }
 
-/// Returns the descriptor of the port, and connects if there is none yet.
+/// Returns the descriptor of the port. Connects to the collector if there is no descriptor yet.
 fn port() -> Option<i32> {
     let port = PORT.load(Ordering::Acquire);
     if port >= 0 {
-        // A program may have closed the descriptor, and opened something else under its number.
+        // A program may have closed the descriptor and opened another file with the same number.
         if sys::device(port) == Some(DEVICE.load(Ordering::Acquire)) {
             return Some(port);
         }
@@ -103,12 +103,12 @@ fn port() -> Option<i32> {
         sys::close(fd);
         return None;
     };
-    // There is one port, so all threads store the same device.
+    // There is only one port, so all threads store the same device number.
     DEVICE.store(device, Ordering::Release);
     match PORT.compare_exchange(-1, fd, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => Some(fd),
         Err(other) => {
-            // Another thread connected first.
+            // Another thread has stored its descriptor first.
             sys::close(fd);
             (other >= 0).then_some(other)
         }

@@ -29,11 +29,11 @@ const S_IFCHR: u32 = 0o020_000;
 /// Makes a system call.
 ///
 /// # Safety
-/// The arguments must be valid for the call: pointers must point to memory of the size that the kernel accesses.
+/// The arguments must be valid for the call. Each pointer must point to as much memory as the kernel accesses.
 unsafe fn call(number: usize, a: usize, b: usize, c: usize, d: usize) -> isize {
     let result: isize;
-    // SAFETY: the caller guarantees that the kernel may access what the arguments point to. The instruction changes
-    // `rcx` and `r11` besides its result.
+    // SAFETY: the caller guarantees that the kernel may access the memory behind the arguments. The instruction changes
+    // only `rax`, `rcx` and `r11`.
     unsafe {
         asm!(
             "syscall",
@@ -50,17 +50,17 @@ unsafe fn call(number: usize, a: usize, b: usize, c: usize, d: usize) -> isize {
     result
 }
 
-/// Ends the process.
+/// Ends the process with an invalid instruction.
 pub(crate) fn trap() -> ! {
-    // SAFETY: the instruction raises an exception and does nothing else.
+    // SAFETY: the instruction only raises an exception.
     unsafe { asm!("ud2", options(noreturn, nostack)) }
 }
 
-/// Copies bytes. `to` must be at least as long as `from`; a shorter `to` gets the beginning.
+/// Copies bytes from `from` to `to`. If `to` is shorter, copies only the bytes that fit.
 pub(crate) fn copy(from: &[u8], to: &mut [u8]) {
     let length = if from.len() < to.len() { from.len() } else { to.len() };
-    // SAFETY: both slices have `length` bytes, and cannot overlap because one is borrowed mutably. The direction flag
-    // is clear at every call (System V ABI, 3.2.1).
+    // SAFETY: both slices have at least `length` bytes. They cannot overlap, because one is borrowed mutably. The
+    // direction flag is clear at every call (System V ABI, 3.2.1).
     unsafe {
         asm!(
             "rep movsb",
@@ -72,7 +72,7 @@ pub(crate) fn copy(from: &[u8], to: &mut [u8]) {
     }
 }
 
-/// Fills an array with zeros. The compiler would call `memset` for a large one.
+/// Fills an array with zeros. For a large array, the compiler would otherwise call `memset`.
 pub(crate) fn zeroed<const N: usize>(array: &mut MaybeUninit<[u8; N]>) -> &mut [u8; N] {
     // SAFETY: the instruction writes the N bytes of the array. The direction flag is clear at every call.
     unsafe {
@@ -87,16 +87,16 @@ pub(crate) fn zeroed<const N: usize>(array: &mut MaybeUninit<[u8; N]>) -> &mut [
     }
 }
 
-/// Returns a random number of the kernel's generator.
+/// Returns a random number from the kernel's generator.
 pub(crate) fn random() -> u64 {
     let mut number = MaybeUninit::<u64>::zeroed();
     // SAFETY: the kernel writes at most eight bytes to `number`.
     while unsafe { call(GETRANDOM, number.as_mut_ptr() as usize, size_of::<u64>(), 0, 0) } == EINTR {}
-    // SAFETY: every bit pattern is a number, and the memory was zeroed.
+    // SAFETY: the memory was zeroed, and every bit pattern is a valid number.
     unsafe { number.assume_init() }
 }
 
-/// Returns the number of the calling thread.
+/// Returns the thread ID of the caller.
 pub(crate) fn thread() -> u32 {
     // SAFETY: the call has no arguments.
     unsafe { call(GETTID, 0, 0, 0, 0) as u32 }
@@ -108,7 +108,7 @@ pub(crate) fn close(fd: i32) {
     unsafe { call(CLOSE, fd as usize, 0, 0, 0) };
 }
 
-/// Writes bytes at once. Returns false if that failed.
+/// Writes all bytes with one system call. Returns false if that failed.
 pub(crate) fn write(fd: i32, bytes: &[u8]) -> bool {
     loop {
         // SAFETY: the kernel reads the bytes of the slice.
@@ -119,28 +119,28 @@ pub(crate) fn write(fd: i32, bytes: &[u8]) -> bool {
     }
 }
 
-/// Returns the device of a descriptor if it is of a character device. Device numbers are not 0.
+/// Returns the device number of a character device, which is never 0. `None` if the descriptor is anything else.
 pub(crate) fn device(fd: i32) -> Option<u64> {
-    // `struct stat` has 144 bytes; `st_mode` is at 24, `st_rdev` at 40.
+    // `struct stat` has 144 bytes. Its field `st_mode` starts at byte 24, `st_rdev` at byte 40.
     let mut stat = MaybeUninit::<[u64; 18]>::uninit();
     let at = stat.as_mut_ptr().cast::<u8>();
-    // SAFETY: the kernel writes one `struct stat`.
+    // SAFETY: the kernel writes one `struct stat` to the array.
     if unsafe { call(FSTAT, fd as usize, at as usize, 0, 0) } != 0 {
         return None;
     }
-    // SAFETY: the call succeeded, so the kernel wrote both fields, which are aligned.
+    // SAFETY: the call has succeeded, so the kernel has written both fields. They are aligned.
     let (mode, device) = unsafe { (at.add(24).cast::<u32>().read(), at.add(40).cast::<u64>().read()) };
     (mode & S_IFMT == S_IFCHR).then_some(device)
 }
 
-/// Reads the target of a symbolic link. `path` ends in a zero byte. Returns the length, 0 after a failure.
+/// Reads the target of a symbolic link. `path` must end in a zero byte. Returns the length, or 0 after a failure.
 pub(crate) fn link(path: &[u8], into: &mut [u8]) -> usize {
     // SAFETY: the path ends in a zero byte, and the kernel writes at most the length of `into`.
     let length = unsafe { call(READLINK, path.as_ptr() as usize, into.as_mut_ptr() as usize, into.len(), 0) };
     if length > 0 { length as usize } else { 0 }
 }
 
-/// Returns a copy of a descriptor, at `least` or above, and closes it; or the descriptor itself.
+/// Moves a descriptor to a free number of at least `least`. If that fails, returns the same descriptor.
 pub(crate) fn moved(fd: i32, least: usize) -> i32 {
     // SAFETY: the call accesses no memory.
     let copy = unsafe { call(FCNTL, fd as usize, F_DUPFD_CLOEXEC, least, 0) };
@@ -157,7 +157,7 @@ struct Piece {
     length: usize,
 }
 
-/// `struct msghdr`.
+/// The kernel's `struct msghdr`.
 #[repr(C)]
 struct Message {
     name: usize,
@@ -169,7 +169,7 @@ struct Message {
     flags: usize,
 }
 
-/// `struct cmsghdr` with one descriptor.
+/// The kernel's `struct cmsghdr` with one descriptor.
 #[repr(C, align(8))]
 struct Control {
     length: usize,
@@ -178,7 +178,7 @@ struct Control {
     fd: i32,
 }
 
-/// Connects to the socket of this abstract name and receives a descriptor.
+/// Connects to the Unix socket with this abstract name, and receives a descriptor from it.
 pub(crate) fn descriptor_from(name: &[u8]) -> Option<i32> {
     // SAFETY: the call accesses no memory.
     let socket = unsafe { call(SOCKET, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, 0) };
@@ -191,13 +191,13 @@ pub(crate) fn descriptor_from(name: &[u8]) -> Option<i32> {
 }
 
 fn receive(socket: usize, name: &[u8]) -> Option<i32> {
-    // `struct sockaddr_un`: the family, a zero byte for an abstract name, the name.
+    // `struct sockaddr_un` has the family, a zero byte that marks an abstract name, and the name.
     let mut address = [0u8; 32];
     address[0] = AF_UNIX as u8;
     copy(name, &mut address[3..]);
     let length = 3 + name.len();
     loop {
-        // SAFETY: the kernel reads `length` bytes of the address, which has 32.
+        // SAFETY: the kernel reads at most `length` bytes of the address, which has 32 bytes.
         match unsafe { call(CONNECT, socket, address.as_ptr() as usize, length.min(32), 0) } {
             0 => break,
             EINTR => {}
@@ -218,7 +218,7 @@ fn receive(socket: usize, name: &[u8]) -> Option<i32> {
     };
     loop {
         let at = (&raw mut message) as usize;
-        // SAFETY: the message points to one byte and to a control message, both of which the kernel may write.
+        // SAFETY: the message points to one byte and to a control message. The kernel may write to both.
         match unsafe { call(RECVMSG, socket, at, MSG_CMSG_CLOEXEC, 0) } {
             EINTR => {}
             1 => break,

@@ -1,4 +1,4 @@
-//! Tests of archives that exceed a bound or claim a length that does.
+//! Tests of archives that exceed a bound, or that claim a length above a bound.
 
 use super::super::{
     ATTRIBUTE_NAME_BYTES_MAX, ATTRIBUTES_BYTES_MAX, ENTRIES_MAX, Error, Mode, RECORDS_BYTES_MAX,

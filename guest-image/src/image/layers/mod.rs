@@ -1,9 +1,10 @@
-//! Division of a root's packages into two layers: packages that every root has, and packages that a world adds.
+//! Divides the packages of a root filesystem into two layers: packages that every root filesystem has, and packages
+//! that a world adds.
 //!
 //! A machine configures the first layer, the *base*, and Everett stores the result. The other packages are then
-//! unpacked on the base, and a second machine configures them. Everett builds every image in this way, even if the base
-//! is not in the cache. An image is therefore a function of its packages. The base does not depend on the packages that
-//! a world adds.
+//! unpacked on the base, and a second machine configures them. Everett builds every image in these two steps, even if
+//! the base is not in the cache. The content of the cache therefore does not affect the image. The base does not depend
+//! on the packages that a world adds.
 //!
 //! Not here: unpacking and configuring ([`super::root`]).
 
@@ -18,13 +19,14 @@ use std::io::{self, BufReader, BufWriter, Write as _};
 use std::sync::Arc;
 use tar::{EntryType, Header};
 
-/// Packages of the base besides the essential packages.
+/// Packages of the base besides Debian's essential packages.
 const BASE: [&str; 3] = ["usr-is-merged", "netbase", "e2fsprogs"];
 
 /// The packages of a root, each with the SHA-256 of its file.
 #[derive(Debug)]
 pub(super) struct Layers<'a> {
-    /// Essential packages and their dependencies, sorted by name, so that other packages do not affect their order.
+    /// Packages of the base: Debian's essential packages, the packages in [`BASE`], and their dependencies. They are
+    /// sorted by name, so that other packages do not affect their order.
     pub(super) base: Vec<(Package, &'a str)>,
     /// All other packages, in the order of the lock.
     pub(super) rest: Vec<(Package, &'a str)>,
@@ -191,8 +193,9 @@ fn header(attributes: &Attributes, kind: EntryType, length: u64) -> io::Result<H
     Ok(header)
 }
 
-/// Returns the content of `triggers/Unincorp`. It lists each path that has a trigger in the base and a file of `paths`
-/// below it. dpkg would record the same list while it unpacks.
+/// Returns the content of `triggers/Unincorp`: the triggers of the base that fire when files at `paths` are unpacked.
+/// Such a trigger is a path. It fires if one of `paths` is the same path or below it. dpkg would record the same list
+/// while it unpacks the files.
 pub(super) fn triggered(tree: &Tree, paths: &[&str]) -> Result<String, Error> {
     let text = debian::database::text(tree, "triggers/File")?;
     let triggers: BTreeSet<&str> = text.lines().filter_map(|line| line.split(' ').next()).collect();
@@ -200,8 +203,8 @@ pub(super) fn triggered(tree: &Tree, paths: &[&str]) -> Result<String, Error> {
         path.strip_prefix(trigger).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     let fired = triggers.into_iter().filter(|trigger| paths.iter().any(|path| under(path, trigger)));
-    // The `-` says that no package waits for the trigger (deb-triggers(5), noawait): one run of dpkg processes all
-    // triggers.
+    // The `-` says that no package waits for the trigger (deb-triggers(5), noawait). None needs to, because one run of
+    // dpkg processes all triggers.
     Ok(fired.map(|trigger| format!("{trigger} -\n")).collect())
 }
 

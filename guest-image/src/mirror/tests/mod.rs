@@ -1,4 +1,4 @@
-//! Tests of mirrors, with a server on loopback that gives every kind of wrong answer.
+//! Tests of package mirrors, with a server on loopback that gives every kind of wrong answer.
 
 pub(crate) mod repository;
 pub(crate) mod server;
@@ -194,7 +194,7 @@ fn missing_packages_and_versions_are_named() {
 #[test]
 fn bombs_are_refused_by_the_bound_that_they_break() {
     let lab = Lab::new();
-    // One index has no end, and one has very many lines.
+    // One index has too many bytes, and one has too many lines.
     lab.server.put(INDEX, Answer::File(vec![b'x'; 2 << 20]));
     assert!(lab.refusal().contains("has more than 1048576 bytes"));
     lab.server.put(INDEX, Answer::File(vec![b'\n'; 1 << 20]));

@@ -14,7 +14,7 @@ use crate::mirror::{Error, Mirror};
 /// The host's clock in these tests: 2027-01-15 08:00:00 UTC.
 pub(crate) const NOW_S: u64 = 1_800_000_000;
 
-/// Path of the index, and of the folder with the list, on the server.
+/// Path of the suite's index on the server, and path of the folder with the list of packages.
 pub(super) const INDEX: &str = "dists/test/InRelease";
 pub(super) const FOLDER: &str = "dists/test/main/binary-amd64";
 

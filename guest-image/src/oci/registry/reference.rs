@@ -85,8 +85,8 @@ impl Reference {
         if is_loopback { "http" } else { "https" }
     }
 
-    /// True if credentials may be sent to the server of tokens at `realm`. Over https any server may get them, over
-    /// http only the registry itself.
+    /// True if credentials may be sent to `realm`, the address of the server that gives out tokens. Over https any
+    /// server may get them. Over http only the registry itself may get them, and only if it is on this host.
     pub(super) fn may_authorize_at(&self, realm: &str) -> bool {
         let Some((scheme, rest)) = realm.split_once("://") else { return false };
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();

@@ -1,8 +1,9 @@
-//! Well-known servers, which `everett init` can put into drafts.
+//! Well-known servers, which `everett init` can put into drafts of world files.
 //!
-//! A row has the command that starts a Debian package's server so that other machines reach it. It also has a check
-//! whether the server works, and the size of the disk for its state. Each service runs in the foreground and writes to
-//! standard output. After a power loss it starts again on the disk's content.
+//! The servers are the rows of a table. A row has the command that starts a Debian package's server so that other
+//! machines reach it. It also has a check whether the server works, and the size of the disk for its state. Each
+//! service runs in the foreground and writes to standard output. After a power loss it starts again on the disk's
+//! content.
 //!
 //! - this file: the fields of a row, and the search for a row
 //! - `rows`: the rows
@@ -48,7 +49,7 @@ pub(super) struct Server {
 
 /// Path of the disk with a server's state.
 pub(super) const STATE: &str = "/data";
-/// Text in a script that drafts replace with the names of all machines, separated by spaces.
+/// Placeholder in a script. A draft has the names of all machines in its place, separated by spaces.
 pub(super) const NODES: &str = "@NODES@";
 /// Memory of a machine with a container image. Files that programs write to the root filesystem are in memory, too.
 pub(super) const IMAGE_MEMORY: &str = "512M";

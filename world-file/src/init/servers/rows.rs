@@ -243,8 +243,8 @@ exec /usr/lib/rabbitmq/bin/rabbitmq-server
             ("RABBITMQ_LOGS", "-"),
             ("RABBITMQ_MNESIA_BASE", "/data/mnesia"),
             ("RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", "-setcookie everett"),
-            // With this variable the script executes the server in its own process, so the agent sees the server's exit
-            // status.
+            // With this variable the script executes the server in its own process. The agent (Everett's program in the
+            // guest) therefore sees the server's exit status.
             ("RUNNING_UNDER_SYSTEMD", "yes"),
         ],
         state: Some("256M"),

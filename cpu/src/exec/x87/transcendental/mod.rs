@@ -50,8 +50,8 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
 /// A result and its status word. C2 is set if the operand is out of range; the result is then the operand.
 type Outcome = (Extended, u16);
 
-/// Removes the exceptions that the computation would raise, if an unmasked exception is detected before the
-/// computation.
+/// Returns `status`. If it has an unmasked exception that is detected before the computation, the exceptions of the
+/// computation are removed.
 fn found(cw: u16, status: u16) -> u16 {
     if status & !cw & (DE | ZE) != 0 { status & !(OE | UE | PE | C1) } else { status }
 }

@@ -1,4 +1,4 @@
-//! Merging of latencies into a finished plan, where the plan has room for them.
+//! Adds faults that make frames late (latencies) to a finished plan, as far as its number of network faults allows.
 //!
 //! Not here: other kinds of faults. A latency holds no exclusive resource, so it conflicts with other faults only
 //! through the maximum number of simultaneous network faults.
@@ -17,8 +17,9 @@ use crate::plan::{Plan, PlanEntry, What, check};
 
 /// Returns all entries of `plan`, and as many of the latencies `more` as fit.
 ///
-/// Latencies are interrupted by heals and quiet periods, and continue after them. Entries of `more` that are invalid or
-/// not latencies are dropped. The pieces are added in order of time. A piece without room is dropped.
+/// A latency ends at each heal and quiet period, at which all faults end, and continues after it. Entries of `more`
+/// that are invalid or not latencies are dropped. The pieces are added in order of time. A piece that would exceed a
+/// bound of the plan is dropped.
 #[must_use]
 pub fn merge(plan: &Plan, more: &[PlanEntry], names: &Names) -> Plan {
     let periods = QuietPeriods::of(plan.entries().iter().enumerate());

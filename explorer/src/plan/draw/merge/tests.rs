@@ -95,7 +95,7 @@ fn the_plans_own_faults_have_priority() {
     // The last fault of the plan begins at 355, and the first fault ends at 1100.
     assert_eq!(times(&added(&merged, &full)), [(0, 355), (1_100, 1_109)]);
     assert_eq!(Plan::new(merged.entries().to_vec(), &world(2)), Ok(merged));
-    // A clogged card also counts as a network fault, even if the fault has no end.
+    // A fault that clogs a network card also counts as a network fault, even if it has no end.
     let clog = |node: &str| PlanEntry {
         what: What::Fault(Fault::Network(NetworkFault::Clog { node: node.to_owned() })),
         ..latency(9, None)
@@ -126,7 +126,8 @@ fn busy(every_s: u64, quiet_s: u64) -> FaultConfig {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
-    /// In some cases, `crowd` faults fill the world's room from the start to the first heal or quiet period.
+    /// In some cases, `crowd` latencies leave no or little room for network faults from the start to the first heal or
+    /// quiet period.
     #[test]
     fn merged_plans_pass_the_checks(
         seed: u64, count in 2u32..6, every in 10u64..40, quiet in 0u64..9, horizon in 1..90 * S, default: bool,

@@ -1,9 +1,10 @@
 //! Random priorities of nodes (probabilistic concurrency testing: Burckhardt et al., ASPLOS 2010; for messages: Ozkan
-//! et al., OOPSLA 2018). They become entries of a fault plan, so they can be replayed and shrunk like other faults.
+//! et al., OOPSLA 2018). They become latencies in a fault plan, so they can be replayed and shrunk like other faults.
 //!
 //! A chain is the sequence of frames that one node sends. The chains get a random order of priorities. The latency of a
-//! chain's frames is one step for each chain with a higher priority. At d-1 random times, one chain falls below all
-//! other chains. A fall does not change the latency of other chains.
+//! chain's frames is one step for each chain with a higher priority. At d-1 random times, where d is the depth of the
+//! bugs to find, a random chain falls below all other chains, unless it is the lowest already. A fall does not change
+//! the latency of other chains.
 //!
 //! Not here: merging the entries into a plan (`super::merge`), and the guarantee (`super::guarantee`).
 //!
@@ -36,15 +37,15 @@ pub use super::merge::merge;
 pub(crate) const DEPTH: RangeInclusive<u64> = 1..=16;
 /// Bounds of the difference in latency between two neighbouring priorities, in nanoseconds: 1 µs to 10 s.
 const STEP_NS: RangeInclusive<u64> = 1_000..=10_000_000_000;
-/// Maximum number of chains in the order, because each chain may need its own network fault. Nodes beyond this number
-/// keep the highest priority.
+/// Maximum number of chains that get random priorities, because each chain may need its own network fault. Nodes beyond
+/// this number keep the highest priority.
 const CHAINS_MAX: usize = NETWORK_FAULTS_MAX;
 
 /// Configuration of random priorities.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct PctConfig {
-    /// Depth d: number of ordered pairs of events that the bug needs. d-1 chains fall.
+    /// Depth d: number of ordered pairs of events that the bug needs. d-1 falls of priorities are drawn.
     pub depth: u32,
     /// Difference in latency between two neighbouring priorities. Each call of [`entries`] draws it once from this
     /// range.
@@ -100,7 +101,7 @@ struct Stretch {
     to_ns: u64,
 }
 
-/// Drawn priorities.
+/// Order of the chains at the beginning, and the falls after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Priorities {
     from_ns: u64,
@@ -140,7 +141,7 @@ impl Priorities {
         Priorities { from_ns, to_ns, step_ns, order, falls }
     }
 
-    /// Returns the levels of the chains over time, sorted by the beginnings of the stretches.
+    /// Returns the levels of all chains over time, sorted by the beginnings of the stretches.
     fn stretches(&self) -> Vec<Stretch> {
         let (from_ns, to_ns) = (self.from_ns, self.to_ns);
         let first = |(level, &chain)| Stretch { chain, level, from_ns, to_ns };

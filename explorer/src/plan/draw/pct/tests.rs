@@ -67,8 +67,8 @@ fn an_example() {
     let drawn = Priorities { from_ns: S, to_ns: 20 * S, step_ns: 10, order, falls };
     let entries = drawn.entries(&["a", "b", "c"]);
     let shown: Vec<_> = entries.iter().map(|e| (e.at_ns / S, e.for_ns.unwrap() / S, sent(e))).collect();
-    // `c` has the highest priority and falls. It cannot fall again, because it is now the lowest. Then `a` falls below
-    // `c`.
+    // At first `c` has the highest priority. It falls and cannot fall again, because it is now the lowest. Then `a`
+    // falls below `c`.
     assert_eq!(shown, [(1, 8, ("a", 10)), (1, 19, ("b", 20)), (4, 16, ("c", 30)), (9, 11, ("a", 40))]);
 }
 
