@@ -1,5 +1,5 @@
-//! Measures how fast Everett explores a cluster (Redis with Sentinel, under load and with faults), and counts replays
-//! with the recorded trail.
+//! Measures how fast Everett explores a cluster (Redis with Sentinel, under load and with faults), and counts how many
+//! replays have the recorded trail.
 //!
 //! `cargo bench -p benches --bench explore [-- --json] [-- --runs N] [-- --branches N] [-- --replays N] [--
 //! --strategies SEEDS]`

@@ -1,6 +1,6 @@
-//! Compares the kvm engine with the soft engine: instructions per second in rings 0 and 3, exits per second, and
-//! restores of moments. Also measures the parts of an exit and of a restore. From these parts
-//! `docs/design/engines.md` projects figures for other hosts.
+//! Compares the kvm engine (the host's processor through `/dev/kvm`) with the soft engine (Everett's own CPU):
+//! instructions per second in rings 0 and 3, exits per second, and restores of moments. Also measures the parts of an
+//! exit and of a restore. From these parts `docs/design/engines.md` projects figures for other hosts.
 //!
 //! On a host that emulates `/dev/kvm` in software, ring 0 is slow and the figures for restores are not
 //! representative. `everett doctor` shows the kind of host. Without `/dev/kvm` the bench measures nothing.
@@ -40,7 +40,7 @@ const EXITS: u64 = 20_000;
 const RESETS: u64 = 200;
 /// Memory of the virtual machine on which requests to KVM are measured, in bytes.
 const PARTS_BYTES: usize = 512 << 20;
-/// Number of instructions in a round of [`Guest::spinning`].
+/// Number of instructions in one pass of the loop of [`Guest::spinning`].
 const PER_ROUND: u64 = 2;
 /// Minimum duration of a measurement, in seconds. Shorter ones are repeated with more rounds.
 const ENOUGH_S: f64 = 0.2;
@@ -56,7 +56,7 @@ const ONE_EXIT: u64 = 1;
 /// Step of [`dirty`] on the soft engine: number of instructions between two checks whether the batch has ended.
 const SOME_INSTRUCTIONS: u64 = 100;
 
-/// Code of the guest: RCX times OUT to a port without a device.
+/// Code of the guest: executes OUT to a port without a device as many times as RCX says.
 const ASKING: [u8; 7] = [
     0xe6, 0x80, // out 0x80, al
     0x48, 0xff, 0xc9, // dec rcx

@@ -142,7 +142,7 @@ pub enum SymbolKind {
 pub struct Symbol<'a> {
     /// Kind of the symbol.
     pub kind: SymbolKind,
-    /// Address; of an object file, the offset in its section.
+    /// Address; in an object file, the offset within the symbol's section.
     pub address: u64,
     /// Length in bytes; 0 if it is unknown.
     pub bytes: u64,

@@ -17,7 +17,7 @@ job_carry() {
     done < <(find "$to" -type f -perm -u+x)
 }
 
-# Prints the file of the command's first word, if there is such a file.
+# Prints the path of the program that the command's first word names, if there is such a program.
 job_program() {
     local name=$1 folder
     if [[ $name == */* ]]; then

@@ -58,7 +58,8 @@ pub struct Finding {
     pub id: u32,
     /// Violated property.
     pub property: String,
-    /// Signature. Two findings are equal if they have the same property and signature.
+    /// Signature: hexadecimal digits that all hits with the same cause share. Two findings are equal if they have the
+    /// same property and signature.
     pub signature: String,
     /// Description of the finding.
     pub text: String,

@@ -34,8 +34,8 @@ pub enum Limit {
 pub struct Evidence {
     /// The key, as shortened JSON. `None` if the object has no keys.
     pub key: Option<String>,
-    /// The impossible operation. All operations that were acknowledged before it have a valid order, but no valid order
-    /// includes `operation` as well.
+    /// The impossible operation. All operations that were acknowledged before it have a valid order, i.e. one in which
+    /// each result is possible. But no valid order includes `operation` as well.
     pub operation: Description,
     /// True if `operation` is known to be the first impossible operation. If false, the search got stuck at
     /// `operation`, and an earlier operation may be the first impossible one.
@@ -49,8 +49,8 @@ pub struct Evidence {
     pub possible: Vec<String>,
     /// True if `possible` lists only some of the possible states.
     pub more: bool,
-    /// Moment since which the object had its only possible state. `None` if there are several possible states, or if
-    /// the moment is unknown.
+    /// Position in the history since which the object had its only possible state. `None` if there are several possible
+    /// states, or if the position is unknown.
     pub since: Option<Moment>,
     /// Number of operations in the valid order before `operation`.
     pub placed: usize,

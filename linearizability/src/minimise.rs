@@ -95,7 +95,7 @@ impl<'h> Judge<'_, 'h> {
         ends.sort_unstable_by_key(|(line, _)| *line);
         let reached = stuck.completed().map_or(0, |moment| moment.line);
         // Prefixes that end before completion `good` have a valid order. The prefix that ends with completion `bad` has
-        // none. The first probe usually finds the answer.
+        // none. The first prefix that is tried usually gives the answer.
         let mut good = ends.partition_point(|(line, _)| *line < reached);
         let mut bad = ends.len().saturating_sub(1);
         let mut stride = 0;
@@ -114,7 +114,7 @@ impl<'h> Judge<'_, 'h> {
         (ends.get(bad).map_or(stuck, |(_, operation)| operation), good >= bad)
     }
 
-    /// Returns the evidence about an operation that needs no search.
+    /// Returns the evidence about an operation, without the parts that need a search.
     fn bare(&self, operation: &'h Operation) -> Evidence {
         let describe = |operation: &Operation| self.history.describe(operation);
         let some = |keep: &dyn Fn(&Operation) -> bool| -> Vec<Description> {

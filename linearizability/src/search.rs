@@ -36,7 +36,8 @@ pub(super) enum Outcome<'h> {
         /// Operation at whose end the longest attempted order got stuck.
         stuck: &'h Operation,
         /// Descriptions of the possible states of the object after all acknowledged operations except the suspect,
-        /// sorted by text. At most [`POSSIBLE_MAX`] + 1 descriptions. Empty without a suspect.
+        /// which is the operation that the caller examines as the first impossible one. Sorted by text. At most
+        /// [`POSSIBLE_MAX`] + 1 descriptions. Empty without a suspect.
         possible: Vec<String>,
     },
     /// The search exceeded a limit.
@@ -293,8 +294,9 @@ impl<'m, 'h> Search<'m, 'h> {
         }
     }
 
-    /// Returns the name of the current configuration. All operations before the first remaining one are placed, and no
-    /// operation after the candidates is placed. The bits in between therefore identify the set of placed operations.
+    /// Returns the name of the current configuration, a hash of it. All operations before the first remaining one are
+    /// placed. No operation after those that may come next is placed. The bits in between therefore identify the set of
+    /// placed operations.
     fn name(&mut self, next: &Next, aim: Option<usize>) -> Name {
         let mut words = std::mem::take(&mut self.words);
         words.clear();

@@ -17,8 +17,8 @@ pub const SENTENCES: [(&str, bool); 3] = [
     ("uses only modules below it:", false),
 ];
 
-/// Returns the parts that the comment at the head of a source file orders, line by line, users last; or nothing if no
-/// sentence states an order.
+/// Returns the parts that the comment at the head of a source file puts in order, line by line. Parts come after the
+/// parts that they may use. `None` if no sentence states an order.
 #[must_use]
 pub fn stated(source: &str) -> Option<Vec<Vec<String>>> {
     let comment = source.lines().take_while(|line| line.starts_with("//!"));

@@ -5,12 +5,12 @@ use serde_json::Value;
 use super::prefix::Severity;
 use super::{at, run};
 
-/// Keys of a record's message. The first key in the record is used.
+/// Keys of the message in a JSON record. The first of these keys that the record has is used.
 const MESSAGE: [&str; 2] = ["msg", "message"];
-/// Keys of a record's level. The first key in the record is used.
+/// Keys of the level in a JSON record. The first of these keys that the record has is used.
 const LEVEL: [&str; 3] = ["level", "lvl", "severity"];
 
-/// Returns a record's level and message.
+/// Returns a record's level and message. `None` if the text is not a record with a message.
 pub(super) fn message(text: &str) -> Option<(Severity, String)> {
     json(text).or_else(|| logfmt(text))
 }

@@ -1,4 +1,4 @@
-//! Describes the causality of a finding in words.
+//! Describes in words the result of a search for the step (e.g. a message) that decided a finding.
 
 use crate::exploration::figures::counted;
 use everett_explorer::causality::{Causality, CausalityEnd, Code, Count, Jump, Step, StepKind, Vary};
@@ -47,7 +47,7 @@ fn plain_sentence(causality: &Causality) -> String {
     )
 }
 
-/// Returns a sentence about the step at which the likelihood jumps.
+/// Returns a sentence about the step at which the likelihood of the finding jumps.
 #[must_use]
 pub fn step(jump: &Jump) -> String {
     match (jump.is_narrowest, &jump.steps[..]) {

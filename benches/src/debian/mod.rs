@@ -1,9 +1,9 @@
-//! Stock Debian guest that runs the same programs on Everett's machine and on a peer's.
+//! Stock Debian guest that runs the same programs on Everett's machine and on a peer's, i.e. in QEMU.
 //!
-//! Kernel, modules and root file system are those of an ordinary image. PID 1 is not the agent, because the agent
-//! needs Everett at the other end of its ports. Instead, a second archive after the image's initramfs has Debian's
-//! static busybox and a script, which `rdinit=` names. (The kernel unpacks several archives as one.) The script
-//! enters the root file system and starts the [`workloads`] there.
+//! Kernel, modules and root file system are those of an ordinary image. PID 1 is not the agent (Everett's program in
+//! guests), because the agent needs Everett at the other end of its ports. Instead, a second archive after the image's
+//! initramfs has Debian's static busybox and a script, which `rdinit=` names. (The kernel unpacks several archives as
+//! one.) The script enters the root file system and starts the [`workloads`] there.
 //!
 //! - `busybox`: reads busybox from its Debian package
 //!

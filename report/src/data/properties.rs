@@ -27,8 +27,8 @@ pub struct Property {
     pub why: String,
     /// Status of its failures compared with older runs. `None` without older runs, or if no run shows a failure.
     pub status: Option<Status>,
-    /// Number of branches that violate the property. If none does, for `sometimes`, test commands and assertions:
-    /// number of branches with a success.
+    /// Number of branches that violate the property. For `sometimes` properties, test commands and assertions that no
+    /// branch violates, it is the number of branches with a success.
     pub branches: u64,
     /// Number of a branch on which the property holds.
     pub example: Option<u64>,

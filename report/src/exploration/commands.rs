@@ -1,4 +1,5 @@
-//! Results of a test template's commands.
+//! Results of a test template's commands. A test template is a folder of programs in the guests, whose names say when
+//! Everett runs them.
 
 use serde::Serialize;
 

@@ -9,8 +9,8 @@ use super::text::{foreign, plain, seconds};
 use crate::data::Finding;
 use crate::scene::{Operation, Outcome, Scene};
 
-/// Maximum number of operations in the chart. It shows those that the finding names, and the last ones before the
-/// finding.
+/// Number of operations before the finding that the chart shows. Besides these, it shows all operations that the
+/// finding names.
 const OPERATIONS_SHOWN_MAX: usize = 120;
 /// Maximum number of processes that have their own rows. If there are more, processes of one node share rows whose
 /// operations do not overlap.

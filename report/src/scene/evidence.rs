@@ -1,4 +1,5 @@
-//! Reads lines of evidence.
+//! Reads a scene (what happened before a finding) from the lines of evidence in a run directory, or from a recorded
+//! timeline.
 //!
 //! Everett wrote these lines itself: a vtime in seconds with nine decimals, the node and unit, and a text.
 

@@ -11,7 +11,7 @@ use super::{Operation, Outcome, Scene};
 /// Maximum number of faults in a sentence.
 const FAULTS_TOLD: usize = 3;
 
-/// Line of a short account.
+/// Line of a short account of what happened before a finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoryLine {
     /// Vtime, in nanoseconds.
