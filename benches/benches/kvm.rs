@@ -185,8 +185,9 @@ fn parts(report: &mut Report, options: &Options, host: &Host) -> Result<(), Stri
             each_ns(RESETS, |_| exit(&mut bridged))?,
             each_ns(EXITS, |_| vcpu.finish().map(drop).map_err(text))?,
             each_ns(EXITS, |n| {
-                // The previous measurement left the registers in the shared page, where `save_place` would read them
-                // without a request. `load` invalidates that page, so each `save_place` makes its requests.
+                // The previous measurement left the registers in the page that KVM shares with Everett, where
+                // `save_place` would read them without a request. `load` invalidates that page, so each `save_place`
+                // makes its requests.
                 if n == 0 {
                     vcpu.load(&registers).map_err(text)?;
                 }

@@ -1,4 +1,5 @@
-//! Measures the cost of moments: restoring and taking them, branching in another worker, and keeping many.
+//! Measures the cost of moments: restoring and taking them, restoring one in a worker (a machine that runs branches)
+//! that has never been at it, and keeping many.
 //!
 //! The guest has 256 MiB, of which 128 MiB are written. It dirties about N random pages and is restored. The time
 //! includes restoring device state and invalidating caches. The same run measures QEMU's `loadvm` of a guest of the

@@ -76,7 +76,7 @@ enum Work {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Instrument {
     None,
-    /// Records executed edges of code.
+    /// Records executed edges of code: branch instructions, and the addresses to which they went.
     Edges,
     /// Watches a word that no program accesses, on each machine.
     Watch,

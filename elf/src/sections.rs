@@ -55,7 +55,7 @@ impl<'a> Sections<'a> {
         self.headers.iter().map(move |header| Section { table, header })
     }
 
-    /// Returns the first section with this name.
+    /// Returns the first section with this name, or `None` if there is none.
     #[must_use]
     pub fn named(&self, name: &str) -> Option<Section<'a>> {
         self.iter().find(|section| section.has_name(name))

@@ -110,7 +110,7 @@ impl FaultKind {
         )
     }
 
-    /// True if the guest's agent carries out the fault, so that the node must be running.
+    /// True if the agent (Everett's program in the guest) carries out the fault. The node must then be running.
     #[must_use]
     pub const fn needs_agent(self) -> bool {
         matches!(

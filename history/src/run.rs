@@ -33,7 +33,7 @@ pub struct Run {
     pub begun_unix_s: u64,
     /// Time at which the exploration last ended, in seconds since 1970. `None` while it runs, and after it was killed.
     pub ended_unix_s: Option<u64>,
-    /// Reason why the exploration ended.
+    /// Reason why the exploration ended. `None` while it runs, and after it was killed.
     pub why: Option<String>,
     /// Maximum number of branches, if the operator set a limit.
     pub budget_branches: Option<u64>,

@@ -1,8 +1,8 @@
 //! Cache of the configurations that the search for a valid order of operations has visited.
 //!
-//! A configuration is a set of placed operations, regardless of their order, and the object's state after them. A hash
-//! identifies the acknowledged operations and the state. The hash is long enough to make collisions infeasible, even
-//! deliberate ones.
+//! The search puts one operation after another into an order (it places them). A configuration is the set of placed
+//! operations, regardless of their order, and the object's state after them. A hash identifies the acknowledged
+//! operations and the state. The hash is long enough to make collisions infeasible, even deliberate ones.
 //!
 //! The used operations of unknown outcome are not part of the hash. They are stored in full, so that a configuration
 //! can be compared with one that used more of them. If a configuration led to no valid order, then a configuration with

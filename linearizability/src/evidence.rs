@@ -43,9 +43,9 @@ pub struct Evidence {
     /// True if the operation saw a value that is not the initial value of the key, and that no operation on the key can
     /// have written.
     pub foreign: bool,
-    /// Possible states of the object at the point where all other operations fit but `operation` does not. Each state
-    /// may include the effect of one operation of unknown outcome that no other operation needs. Empty if the search
-    /// did not determine the states.
+    /// Possible states of the object at the point where all other operations fit but `operation` does not. A state may
+    /// also include the effect of one more operation of unknown outcome, because that may have happened or not. Empty
+    /// if the search did not determine the states.
     pub possible: Vec<String>,
     /// True if `possible` lists only some of the possible states.
     pub more: bool,
@@ -56,7 +56,7 @@ pub struct Evidence {
     pub placed: usize,
     /// Last operations of the valid order before `operation`.
     pub order: Vec<Description>,
-    /// State of the object after the valid order.
+    /// State of the object after the valid order. `None` if this order is not known.
     pub state: Option<String>,
     /// Operations that could have written the value that `operation` saw, at any time.
     pub origins: Vec<Description>,

@@ -18,7 +18,7 @@ use super::search::{Allowance, Outcome, Search};
 use super::spec::ModelKind;
 use super::values::{NULL, V};
 
-/// Judge of one part of a history.
+/// Judge of one part of a history, e.g. of the operations of one key.
 pub(super) struct Judge<'p, 'h> {
     pub(super) history: &'h History,
     pub(super) part: &'p [&'h Operation],

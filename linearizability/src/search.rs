@@ -53,7 +53,7 @@ enum Who {
 #[derive(Debug, Clone, Copy)]
 struct Choice {
     who: Who,
-    /// Acknowledged operation that this open operation should enable.
+    /// Rank of the acknowledged operation that this open operation should enable. `None` if it need not enable one.
     aim: Option<usize>,
 }
 
@@ -98,7 +98,7 @@ pub(super) struct Search<'m, 'h> {
     choice_bytes: u64,
     words: Vec<u32>,
     /// The farthest point that the search reached: the line of the first remaining end, and the rank of the operation
-    /// that ends there.
+    /// that ends there. A rank is an index among the acknowledged operations.
     farthest: (u64, usize),
     possible: Vec<String>,
 }

@@ -85,7 +85,7 @@ pub fn count(imports: &Graph) -> io::Result<usize> {
     Ok(count)
 }
 
-/// True for the file that speaks for its folder.
+/// True for the file whose comment may state the order of its folder's parts.
 fn is_of_folder(file: &Path) -> bool {
     matches!(file.file_name().and_then(|name| name.to_str()), Some("mod.rs" | "lib.rs" | "main.rs"))
 }

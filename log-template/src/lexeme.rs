@@ -1,4 +1,5 @@
-//! Varying parts of a line that start with a letter or a digit: times, addresses, numbers with units, ids.
+//! Varying parts of a line that start with a letter or a digit: times, addresses, numbers with units, ids. Each
+//! function looks at the start of its text, and returns `None` if the part is not there.
 //!
 //! Each varying part except web addresses contains a digit. A template has neither digits nor web addresses, so a
 //! template has no varying parts.

@@ -1,4 +1,5 @@
-//! Prefixes that logging libraries print before a message: times, process ids, levels, tags.
+//! Prefixes that logging libraries print before a message: times, process ids, levels, tags. A function that returns a
+//! length returns `None` if the part is not at the place where it looks.
 
 use super::{at, digits, run, timestamp};
 

@@ -48,7 +48,7 @@ fn logfmt(text: &str) -> Option<(Severity, String)> {
     None
 }
 
-/// Returns a key, its value, and the rest of the text.
+/// Returns a key, its value, and the rest of the text. `None` if the text does not start with `key=value`.
 fn pair(text: &str) -> Option<(&str, String, &str)> {
     let key = run(text.as_bytes(), 0, |byte| byte.is_ascii_alphanumeric() || byte == b'_');
     let (key, rest) = text.split_at_checked(key).filter(|(key, _)| !key.is_empty())?;

@@ -96,8 +96,8 @@ impl Debian {
     }
 
     /// Returns a QEMU command with this guest. The machine type is not `microvm`, although that has virtio over MMIO
-    /// like Everett's machine: it has only a PIT for calibrating the TSC, and on a busy host the kernel gives up this
-    /// calibration for good.
+    /// like Everett's machine. In a `microvm` the kernel can calibrate the TSC only with the PIT, and on a busy host it
+    /// gives up this calibration for good.
     #[must_use]
     pub fn qemu(&self, acceleration: &[&str]) -> Command {
         let cmdline = Debian::cmdline();

@@ -41,7 +41,8 @@ pub struct Tree {
     pub cpu_ms: Vec<u64>,
     /// Cost of the branch, in millions of instructions.
     pub instructions_m: Vec<u64>,
-    /// Part of `instructions_m` that the branch's final phase took. 0 without checks.
+    /// Part of `instructions_m` that the branch's final phase took, i.e. waiting until the world is at rest, and the
+    /// checks. 0 without checks.
     pub final_m: Vec<u64>,
     /// Number of faults that were applied on the branch.
     pub faults: Vec<u64>,

@@ -17,7 +17,7 @@ pub struct TestCommand {
     /// Number of starts, and number of ends for each result.
     #[serde(flatten)]
     pub counts: Counts,
-    /// Number of the first branch on which the command succeeded.
+    /// Number of the first branch on which the command succeeded. `None` if it never succeeded.
     pub first: Option<u64>,
     /// Number of branches on which the command succeeded.
     pub branches: u64,

@@ -49,11 +49,11 @@ pub struct Outlook {
     pub weight: f64,
     /// Mean time between hits, T / d. `None` without a hit.
     pub mean: Option<f64>,
-    /// Lower bound on the mean time, at the confidence of the report.
+    /// Lower bound on the mean time, at the confidence of the report. `None` if no time was spent.
     pub mean_low: Option<f64>,
     /// Upper bound on the mean time. `None` without a hit.
     pub mean_high: Option<f64>,
-    /// Index of the last run with a hit.
+    /// Index of the last run with a hit. `None` without a hit.
     pub last_hit: Option<usize>,
     /// For each run: probability that the bug, if it is still there, stays hidden from its last hit to the end of
     /// this run. 1 for a run with a hit, `None` for runs before the first hit.
@@ -73,7 +73,7 @@ pub struct Clean {
     /// Time without a hit after which the survival probability is [`Terms::alpha`].
     pub needed: f64,
     /// Number of further runs, as long as the last run, until `needed` is reached. 0 if it is reached already; `None`
-    /// if it takes more than [`PROJECTED_MAX`] runs.
+    /// if it takes more than [`PROJECTED_MAX`] runs, or if the last run took no time.
     pub runs_left: Option<u64>,
 }
 
@@ -123,7 +123,7 @@ pub fn outlook(runs: &[Observation], terms: &Terms) -> Outlook {
     outlook
 }
 
-/// Returns the survival probability after the runs up to index `i`.
+/// Returns the survival probability after the runs up to index `i`. `None` if none of them has a hit.
 fn at(runs: &[Observation], i: usize, terms: &Terms) -> Option<f64> {
     let upto = runs.get(..=i)?;
     let last = upto.iter().rposition(|run| run.hits > 0)?;

@@ -18,7 +18,7 @@ const VALUE_CHARS_MAX: usize = 80;
 pub struct Operation {
     /// Name that the client gives itself.
     pub process: String,
-    /// Index of the client's node.
+    /// Index of the client's node. `None` if it is not known.
     pub lane: Option<u16>,
     /// Name of the operation.
     pub f: String,

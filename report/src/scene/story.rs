@@ -64,7 +64,7 @@ pub fn facts(scene: &Scene) -> Vec<String> {
     facts
 }
 
-/// Returns a clause with the last faults, and the number of earlier ones.
+/// Returns a clause with the last faults, and the number of earlier ones. `None` without faults.
 fn after(faults: &[Bar]) -> Option<String> {
     let mut told: Vec<String> = Vec::new();
     // The last faults are nearest to the violation.

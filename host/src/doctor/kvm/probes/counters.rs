@@ -73,8 +73,8 @@ pub(super) fn probe(host: &mut dyn Host, effort: Effort, notes: &mut Notes) {
     notes.needed(NAME, false, why, MEANS);
 }
 
-/// Checks that the event counts each conditional branch of a guest exactly once, and counts nothing at entries and
-/// exits.
+/// Checks that the event counts each conditional branch of a guest exactly once, and counts nothing when the processor
+/// enters or leaves the guest.
 fn exact(host: &mut dyn Host, event: u64, effort: Effort) -> Result<(), String> {
     for _ in 0..effort.rounds().max(3) {
         let guests = [
