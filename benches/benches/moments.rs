@@ -89,8 +89,8 @@ fn run(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// Creates a moment of a guest that has written nearly all of the [`PAGES`] pages. The moment's memory is in a file
-/// that all workers map, as for booted worlds.
+/// Creates a moment of a guest that has written nearly all of the [`PAGES`] pages. The moment's memory is in a file on
+/// the disk (its base), as for booted worlds.
 fn root(kernel: &Path, folder: &Path, pool: &Pool) -> Result<Moment, String> {
     let mut machine = Machine::soft(guest::config(kernel), CacheConfig::default())
         .map_err(|e| with_causes(&e).to_string())?;

@@ -25,7 +25,7 @@ use everett_host::time::Stopwatch;
 const FEW: u64 = 1_000;
 /// Number of timed choices.
 const CHOICES: u32 = 100_000;
-/// Number of samples per exploration.
+/// Number of samples per exploration. A sample measures the cost of the search so far.
 const SAMPLES: u64 = 20;
 
 #[derive(Debug, Parser)]

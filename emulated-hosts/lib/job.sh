@@ -1,5 +1,5 @@
 # Two disks: one carries the command, its programs and its files into the emulated host, the other brings the results
-# back. Each is a tar archive without a file system. The host unpacks the first one into its root.
+# back. Each is a tar archive without a file system. The emulated host unpacks the first one into its root folder.
 
 # Bytes of a cylinder with 16 heads and 63 sectors. Disks consist of whole cylinders, because Bochs requires it.
 JOB_CYLINDER_BYTES=$((16 * 63 * 512))

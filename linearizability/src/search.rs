@@ -71,7 +71,8 @@ struct Frame {
     cannot: Vec<usize>,
     /// True if the choices already include open operations.
     extended: bool,
-    /// True if all acknowledged operations except the suspect were ordered from here.
+    /// True if the search, from here, ordered all acknowledged operations except the suspect, i.e. the operation that
+    /// is examined as the first impossible one.
     full: bool,
 }
 

@@ -24,7 +24,7 @@ const BROKEN: u8 = 4;
 pub struct Tree {
     /// Vtime of the root moment, in nanoseconds.
     pub root_ns: u64,
-    /// Length of a segment, which most branches have, in nanoseconds.
+    /// Length of a segment, i.e. the usual length of a branch, in nanoseconds.
     pub segment_ns: u64,
     /// Maximum length of a timeline after the root moment, in nanoseconds.
     pub horizon_ns: u64,

@@ -1,7 +1,8 @@
 //! Reads a scene (what happened before a finding) from the lines of evidence in a run directory, or from a recorded
 //! timeline.
 //!
-//! Everett wrote these lines itself: a vtime in seconds with nine decimals, the node and unit, and a text.
+//! Everett wrote these lines itself: a vtime in seconds with nine decimals, the node, the unit (a program, or another
+//! source of lines), and a text.
 
 use everett_explorer::run::{Evidence, Hit};
 use serde::Deserialize;

@@ -104,7 +104,7 @@ impl Operations {
         }
     }
 
-    /// Returns the operations. It marks those that begin or end at a time that `text` names.
+    /// Returns the operations. Marks those that begin or end at a time that `text`, the text of the finding, names.
     pub(super) fn finish(mut self, text: &str) -> Vec<Operation> {
         let times = times(text);
         for operation in &mut self.all {

@@ -18,7 +18,7 @@ pub struct StoryLine {
     pub at_ns: u64,
     /// Name of the node. Empty for the whole world.
     pub node: String,
-    /// Unit that the line is from.
+    /// Unit that the line is from: a service, driver or check, or e.g. `kernel`.
     pub unit: String,
     /// Text of the line.
     pub text: String,

@@ -7,9 +7,9 @@
 //! **Invariants.**
 //! - A property counts only if a guest has shown it on this host, in this examination. Nothing is inferred from a name
 //!   or a version.
-//! - A signal stops each guest after about a second. The number of guests is bounded, but all of them may take long on
-//!   a slow host. If no guest ends for a minute, the host's kernel hangs in a guest, and [`examine`] returns without
-//!   waiting for the probe thread.
+//! - A signal stops a guest that still runs after about a second. The number of guests is bounded, but all of them may
+//!   take long on a slow host. If no guest ends for a minute, the host's kernel hangs in a guest, and [`examine`]
+//!   returns without waiting for the probe thread.
 
 pub mod guest;
 pub mod host;
