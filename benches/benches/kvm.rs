@@ -51,9 +51,10 @@ const ROUNDS_MAX: u64 = 10_000_000_000;
 /// measured. The bench neither counts branches nor keeps the TSC at a fixed value.
 const SOUND: Proved = Proved { branches: None, tsc: false, system_calls: true, coherent: true };
 
-/// Step of [`dirty`] on the kvm engine: number of exits between two checks whether the batch has ended.
+/// Step of [`dirty`] on the kvm engine: number of exits between two checks whether the guest has written all pages.
 const ONE_EXIT: u64 = 1;
-/// Step of [`dirty`] on the soft engine: number of instructions between two checks whether the batch has ended.
+/// Step of [`dirty`] on the soft engine: number of instructions between two checks whether the guest has written all
+/// pages.
 const SOME_INSTRUCTIONS: u64 = 100;
 
 /// Code of the guest: executes OUT to a port without a device as many times as RCX says.

@@ -242,8 +242,8 @@ fn memory(report: &mut Report, folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Prints the memory of the kept moments, the size of their distinct pages, and the growth of memory over the cycles,
-/// in bytes.
+/// Prints the memory of many kept moments, the size of their distinct pages, and the growth of memory while branches
+/// are created and dropped, all in bytes.
 fn memory_part(folder: &Path) -> Result<(), String> {
     let kernel = folder.join("vmlinux");
     let (root, pool) = (stored_root(folder)?, Pool::default());

@@ -26,7 +26,8 @@ pub struct Needs<'a> {
 }
 
 impl<'a> Elf<'a> {
-    /// Returns the needs of a program or a library. Needs neither sections nor their headers.
+    /// Returns the needs of a program or a library. Reads neither sections nor their headers, which a stripped file may
+    /// lack.
     ///
     /// # Errors
     /// Returns an error if a header, a name or a table is damaged or reaches beyond the end of the file.

@@ -7,8 +7,8 @@ use crate::{Distribution, FaultKind};
 
 /// Maximum clock step in either direction, in nanoseconds: 366 days.
 pub const CLOCK_STEP_NS_MAX: i64 = 366 * 86_400 * 1_000_000_000;
-/// Minimum time between two changes of priorities, in nanoseconds: 1 ms. The bound exists because each change is a
-/// request to the agent.
+/// Minimum time between two changes of priorities, in nanoseconds: 1 ms. The bound limits the number of requests to the
+/// agent, which gets one for each change.
 pub const PRIORITIES_EVERY_NS_MIN: u64 = 1_000_000;
 /// Fault inside a guest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

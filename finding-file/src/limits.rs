@@ -14,7 +14,7 @@ pub const MEMBER_BYTES_MAX: u64 = 16 << 30;
 pub const TOTAL_BYTES_MAX: u64 = 64 << 30;
 /// Maximum number of unpacked bytes for each packed byte of a file, in addition to [`EXPANSION_FREE_BYTES`].
 pub const EXPANSION_MAX: u64 = 1_000;
-/// Number of unpacked bytes that a file may have however short it is, packed.
+/// Number of unpacked bytes that even the shortest packed file may have.
 pub const EXPANSION_FREE_BYTES: u64 = 64 << 20;
 /// Binary logarithm of the longest window of a zstd frame that the reader accepts: 128 MiB.
 pub(crate) const WINDOW_LOG_MAX: u32 = 27;

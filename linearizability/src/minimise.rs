@@ -41,7 +41,8 @@ impl<'h> Judge<'_, 'h> {
         (verdict, self.allowance.steps - left)
     }
 
-    /// Searches for a valid order of the part's prefix that ends at `line`.
+    /// Searches for a valid order of the part's prefix that ends at `line`. `suspect` is the operation that is examined
+    /// as the first impossible one.
     fn search(&self, line: u64, suspect: Option<&Operation>, left: &mut u64) -> Outcome<'h> {
         let (done, open) = until(self.part, line);
         let allowance = Allowance { steps: *left, ..self.allowance };

@@ -332,7 +332,8 @@ impl<'m, 'h> Search<'m, 'h> {
         let open: Vec<Op<'h>> =
             self.available(frame.first_end).filter_map(|i| self.open.get(i).copied()).collect();
         if matches!(suspect.call(), Call::Contains(_) | Call::Members) {
-            // For a set, the report shows the difference that remains after all helpful open operations have happened.
+            // For a set, the report shows the difference that remains after all open operations that bring the set
+            // closer to the suspect's result have happened.
             if !open.iter().any(|op| self.model.helps(op, &suspect)) {
                 self.note(&suspect);
             }

@@ -1,4 +1,4 @@
-//! Texts of errors that repeat their cause.
+//! Finds texts of errors that repeat their cause.
 //!
 //! The text of an error does not contain that of its cause. The cause is its `source`, and code that shows the error adds
 //! all causes (`everett_input::causes::with_causes`). Otherwise one cause would be told twice, another not at all.

@@ -52,8 +52,8 @@ pub struct Tree {
     pub fault_kinds: Vec<String>,
     /// Number of coverage points that no earlier branch reached.
     pub new_points: Vec<u64>,
-    /// Sum of flags: 1 if branches can continue from its end, 2 if checks followed it, 4 if it did not run to its
-    /// end.
+    /// Sum of flags: 1 if other branches can continue from the branch's end, 2 if checks followed the branch, 4 if it
+    /// did not run to its end.
     pub flags: Vec<u8>,
     /// Pairs of the number of a branch and the number of a finding that it shows.
     pub findings: Vec<(u64, u32)>,

@@ -41,7 +41,8 @@ impl Default for Terms {
 /// Estimates for one bug over the runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Outlook {
-    /// T: sum over the runs up to the last run with a hit. Over all runs if there is no hit.
+    /// T: sum of [`Observation::until_hit`] over the runs up to the last run with a hit, or over all runs if there is
+    /// no hit.
     pub time: u64,
     /// d: number of subtrees with a hit.
     pub hits: u64,
@@ -61,7 +62,8 @@ pub struct Outlook {
     /// Survival probabilities after future runs as long as the last run. The list ends with the first value at or
     /// below [`Terms::alpha`], and has at most [`PROJECTED_MAX`] values.
     pub projected: Vec<f64>,
-    /// Time without a hit, and how much is needed. `None` without a hit.
+    /// Time without a hit, and how much of it is needed until the bug counts as gone. `None` without a hit, or if no
+    /// time was spent.
     pub clean: Option<Clean>,
 }
 

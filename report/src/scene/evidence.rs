@@ -16,8 +16,8 @@ const HISTORY: &str = "history";
 /// Units that are not programs: the kernel, and Everett's own messages about nodes and the world.
 const OTHERS: [&str; 6] = ["kernel", "guest", "fault", "disk", "world", "FOUND"];
 
-/// Line of a recorded timeline. The first line identifies the timeline. The text of the others is formatted like a
-/// line of evidence.
+/// Line of a file with a recorded timeline. The first line identifies the timeline. Each other line has a text in the
+/// format of a line of evidence.
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 enum Recorded {
