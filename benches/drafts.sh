@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Boots the drafts of `everett init` and prints the table of docs/drafts.md.
+# Boots drafts, i.e. the world files that `everett init` writes for packages, and prints the table of docs/drafts.md.
 #
 #     benches/drafts.sh                     all packages, on one machine and on three
 #     benches/drafts.sh nginx mosquitto/3   one package on one machine and on three, another on three
 #
-# For each draft the script runs `everett init` and builds the image. Then it boots the draft from power-on, at whose
-# end the checks must pass. It prints the vtime of ready, and the CPU time of the host, which includes 2 s of vtime
-# before the checks. Then it runs 3 s with the checks, and explores 5 branches. A finding of the exploration is a
-# result, not a failure: the row names it.
+# For each draft the script runs `everett init` and builds the image. Then it boots the world from power-on to *ready*
+# (all services are up). The checks run 2 s of vtime later, and must pass. The table has the vtime of *ready*, and the
+# host's CPU time for the boot, these 2 s and the checks. Then the script runs 3 s of vtime and the checks, and explores
+# 5 branches. If the exploration has a finding, the row names it, and the script does not fail.
 #
 # EVERETT is the program. BRANCHES is the number of branches. KEEP is a folder that keeps the worlds, the outputs and
 # the run directories.

@@ -1,5 +1,5 @@
-//! Measures the boot of a kernel and initramfs up to the agent's first line. Compares the soft engine, QEMU's TCG
-//! with `-icount`, and plain TCG.
+//! Measures the boot of a kernel and initramfs up to the first line of the agent, which is Everett's program in guests.
+//! Compares the soft engine (Everett's own CPU), QEMU's TCG with `-icount`, and plain TCG.
 //!
 //! `cargo bench -p benches --bench boot [-- --json] [-- --runs N]`
 #![allow(clippy::disallowed_types)] // Benches measure host time.

@@ -21,9 +21,10 @@ use serde_json::Value;
 const WORLD: &str = "examples/redis-sentinel/careless.toml";
 /// Maximum number of branches of an exploration. One branch in twelve shows the loss.
 const BRANCHES: &str = "600";
-/// Maximum distance of neighbouring vtimes from which futures start, in nanoseconds. The client notes that it sends a
-/// number, and then draws the receiver. A fork just before the draw, by less than a part of this distance, comes too late
-/// to change it.
+/// Maximum distance of neighbouring vtimes from which `everett causality` starts futures (other continuations of the
+/// finding's timeline), in nanoseconds. The named interval is right even if it begins this much before the client notes
+/// that it sends the number. The client draws the receiver right after the note, and a fork just before the draw comes
+/// too late to change it.
 const GRID_NS: u64 = 1_000_000;
 
 #[derive(Debug, Parser)]
@@ -60,7 +61,8 @@ struct Row {
     why: CausalityEnd,
     from_ns: u64,
     to_ns: u64,
-    /// Posterior probability that the jump lies in the interval, in parts per million.
+    /// Posterior probability that the interval contains the step at which the finding became likely (the jump), in
+    /// parts per million.
     probability_ppm: u32,
     step: String,
     /// True if the interval lies within the sending of the lost number.
@@ -157,7 +159,8 @@ fn of_seed(args: &Args, folder: &Path, seed: u64) -> anyhow::Result<Row> {
     })
 }
 
-/// Returns the step that the search names, or the next step if the interval has none.
+/// Returns the first step in the interval that the search names. If the interval has no step, returns the next step
+/// after it, marked "before".
 fn step(jump: &Jump) -> String {
     let step = jump.steps.first().or(jump.steps_after.first());
     let text = step.map_or("", |step| step.text.trim());

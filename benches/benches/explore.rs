@@ -1,5 +1,5 @@
-//! Measures how fast Everett explores a cluster (Redis with Sentinel, under load and with faults), and counts replays
-//! with the recorded trail.
+//! Measures how fast Everett explores a cluster (Redis with Sentinel, under load and with faults), and counts how many
+//! replays have the recorded trail.
 //!
 //! `cargo bench -p benches --bench explore [-- --json] [-- --runs N] [-- --branches N] [-- --replays N] [--
 //! --strategies SEEDS]`
@@ -130,7 +130,8 @@ fn replays(run: &Path, count: usize, branches: u64, report: &Report) -> anyhow::
     Ok(equal)
 }
 
-/// Measures the cost up to the first finding, and the number of states reached by then, for each strategy and seed.
+/// Measures the cost up to the first finding, and the number of states reached by then, for each strategy (way to
+/// choose the next branch) and seed.
 ///
 /// Instruction counts are the same on every host, CPU times are not. Searches without a finding also add to the cost.
 /// If findings come at a constant rate, the mean cost of a finding is the cost of all seeds divided by the number of

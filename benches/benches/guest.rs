@@ -1,6 +1,6 @@
-//! Measures user code in a stock Debian guest: SHA-256, SQLite, and Redis under load. Compares the soft engine with
-//! and without translation, QEMU's TCG with `-icount`, and plain TCG. All use the same kernel, initramfs, root file
-//! system and programs.
+//! Measures user code in a stock Debian guest: SHA-256, SQLite, and Redis under load. Compares the soft engine
+//! (Everett's own CPU) with and without translation, QEMU's TCG with `-icount`, and plain TCG. All use the same kernel,
+//! initramfs, root file system and programs.
 //!
 //! `cargo bench -p benches --bench guest [-- --json] [-- --runs N]`
 #![allow(clippy::disallowed_types)] // Benches measure host time.
@@ -112,7 +112,7 @@ fn check<T, U>(one: &[Span<T>], other: &[Span<U>]) -> Result<(), String> {
     Ok(())
 }
 
-/// Values read from the soft machine when the guest prints a mark.
+/// Values read from the soft machine when the guest prints a mark, i.e. the line that begins or ends a workload.
 #[derive(Clone, Copy)]
 struct Reading {
     seconds: f64,

@@ -1,6 +1,6 @@
-//! Compares the kvm engine with the soft engine: instructions per second in rings 0 and 3, exits per second, and
-//! restores of moments. Also measures the parts of an exit and of a restore. From these parts
-//! `docs/design/engines.md` projects figures for other hosts.
+//! Compares the kvm engine (the host's processor through `/dev/kvm`) with the soft engine (Everett's own CPU):
+//! instructions per second in rings 0 and 3, exits per second, and restores of moments. Also measures the parts of an
+//! exit and of a restore. From these parts `docs/design/engines.md` projects figures for other hosts.
 //!
 //! On a host that emulates `/dev/kvm` in software, ring 0 is slow and the figures for restores are not
 //! representative. `everett doctor` shows the kind of host. Without `/dev/kvm` the bench measures nothing.
@@ -40,7 +40,7 @@ const EXITS: u64 = 20_000;
 const RESETS: u64 = 200;
 /// Memory of the virtual machine on which requests to KVM are measured, in bytes.
 const PARTS_BYTES: usize = 512 << 20;
-/// Number of instructions in a round of [`Guest::spinning`].
+/// Number of instructions in one pass of the loop of [`Guest::spinning`].
 const PER_ROUND: u64 = 2;
 /// Minimum duration of a measurement, in seconds. Shorter ones are repeated with more rounds.
 const ENOUGH_S: f64 = 0.2;
@@ -48,15 +48,16 @@ const ROUNDS_FIRST: u64 = 100_000;
 const ROUNDS_MAX: u64 = 10_000_000_000;
 
 /// Properties of a host whose processor delivers exceptions and system calls itself, so that no workarounds are
-/// measured. Counting branches and holding the TSC are not used.
+/// measured. The bench neither counts branches nor keeps the TSC at a fixed value.
 const SOUND: Proved = Proved { branches: None, tsc: false, system_calls: true, coherent: true };
 
-/// Step of [`dirty`] on the kvm engine: number of exits between two checks whether the batch has ended.
+/// Step of [`dirty`] on the kvm engine: number of exits between two checks whether the guest has written all pages.
 const ONE_EXIT: u64 = 1;
-/// Step of [`dirty`] on the soft engine: number of instructions between two checks whether the batch has ended.
+/// Step of [`dirty`] on the soft engine: number of instructions between two checks whether the guest has written all
+/// pages.
 const SOME_INSTRUCTIONS: u64 = 100;
 
-/// Code of the guest: RCX times OUT to a port without a device.
+/// Code of the guest: executes OUT to a port without a device as many times as RCX says.
 const ASKING: [u8; 7] = [
     0xe6, 0x80, // out 0x80, al
     0x48, 0xff, 0xc9, // dec rcx
@@ -185,8 +186,9 @@ fn parts(report: &mut Report, options: &Options, host: &Host) -> Result<(), Stri
             each_ns(RESETS, |_| exit(&mut bridged))?,
             each_ns(EXITS, |_| vcpu.finish().map(drop).map_err(text))?,
             each_ns(EXITS, |n| {
-                // The previous measurement left the registers in the shared page, where `save_place` would read them
-                // without a request. `load` invalidates that page, so each `save_place` makes its requests.
+                // The previous measurement left the registers in the page that KVM shares with Everett, where
+                // `save_place` would read them without a request. `load` invalidates that page, so each `save_place`
+                // makes its requests.
                 if n == 0 {
                     vcpu.load(&registers).map_err(text)?;
                 }

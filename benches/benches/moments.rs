@@ -1,4 +1,5 @@
-//! Measures the cost of moments: restoring and taking them, branching in another worker, and keeping many.
+//! Measures the cost of moments: restoring and taking them, restoring one in a worker (a machine that runs branches)
+//! that has never been at it, and keeping many.
 //!
 //! The guest has 256 MiB, of which 128 MiB are written. It dirties about N random pages and is restored. The time
 //! includes restoring device state and invalidating caches. The same run measures QEMU's `loadvm` of a guest of the
@@ -88,8 +89,8 @@ fn run(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// Creates a moment of a guest that has written nearly all of the [`PAGES`] pages. Its memory is in a base file, as
-/// for booted worlds.
+/// Creates a moment of a guest that has written nearly all of the [`PAGES`] pages. The moment's memory is in a file on
+/// the disk (its base), as for booted worlds.
 fn root(kernel: &Path, folder: &Path, pool: &Pool) -> Result<Moment, String> {
     let mut machine = Machine::soft(guest::config(kernel), CacheConfig::default())
         .map_err(|e| with_causes(&e).to_string())?;
@@ -241,8 +242,8 @@ fn memory(report: &mut Report, folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Prints the memory of the kept moments, the size of their distinct pages, and the growth of memory over the cycles,
-/// in bytes.
+/// Prints the memory of many kept moments, the size of their distinct pages, and the growth of memory while branches
+/// are created and dropped, all in bytes.
 fn memory_part(folder: &Path) -> Result<(), String> {
     let kernel = folder.join("vmlinux");
     let (root, pool) = (stored_root(folder)?, Pool::default());

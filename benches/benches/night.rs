@@ -1,5 +1,5 @@
-//! Measures an exploration without the execution of branches: the search, the journal, and the commands that read the
-//! journal, on a scripted world.
+//! Measures an exploration without the execution of branches: the search, the journal (the results on the disk), and
+//! the commands that read the journal. The world is scripted, i.e. the result of a branch is computed from its path.
 //!
 //! `cargo bench -p benches --bench night [-- --branches 1000000] [-- --strategy NAME] [-- --whole] [-- --json]`
 //!
@@ -21,11 +21,11 @@ use everett_explorer::search::ForkPoint;
 use everett_explorer::search::strategy::StrategyKind;
 use everett_host::time::Stopwatch;
 
-/// Number of branches of the small tree on which a choice is timed.
+/// Number of branches of the small tree on which the choice of the next branch is timed.
 const FEW: u64 = 1_000;
 /// Number of timed choices.
 const CHOICES: u32 = 100_000;
-/// Number of samples per exploration.
+/// Number of samples per exploration. A sample measures the cost of the search so far.
 const SAMPLES: u64 = 20;
 
 #[derive(Debug, Parser)]

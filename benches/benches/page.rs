@@ -1,10 +1,10 @@
 //! Measures the page of the report: writing it, and using it in a browser without a GPU. Prints each figure with its
-//! ratio to a limit for 10,000 branches.
+//! ratio to a limit, which holds for 10,000 branches.
 //!
 //! `cargo bench -p benches --bench page [-- --branches 100000] [-- --pictures DIR] [-- --json]`
 //!
-//! The run is that of the bench `night`. A separate process writes the page. A headless Chromium, which the bench
-//! downloads from Debian, opens the page and pans its map.
+//! The report is about the scripted exploration of the bench `night`. A separate process writes the page. A headless
+//! Chromium, which the bench downloads from Debian, opens the page and pans its map.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -76,7 +76,7 @@ enum Work {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Instrument {
     None,
-    /// Records executed edges of code.
+    /// Records executed edges of code: branch instructions, and the addresses to which they went.
     Edges,
     /// Watches a word that no program accesses, on each machine.
     Watch,
@@ -104,7 +104,8 @@ fn world(work: Work) -> String {
     text
 }
 
-/// Runs a world from *ready*. Returns CPU seconds of the host per second of vtime, and instructions per CPU second.
+/// Runs a world from *ready*, which is when all of its services are up. Returns CPU seconds of the host per second of
+/// vtime, and instructions per CPU second.
 fn cost(text: &str, for_ns: u64, instrument: Instrument) -> anyhow::Result<(f64, f64)> {
     let folder = tempfile::tempdir()?;
     let world = world_file::parse(text, &folder.path().join("world.toml"))?;

@@ -1,6 +1,6 @@
 //! Simulated processor that takes no time, and whose guest keeps writing to a port. It allows two measurements on any
-//! host: the kvm engine's own work at an exit, and its work for an instruction that the soft CPU executes in KVM's
-//! place.
+//! host: the kvm engine's own work at an exit, and its work for an instruction that Everett's own CPU (the soft CPU)
+//! executes in KVM's place.
 
 use everett_cpu::CpuState;
 use everett_vmm::kvm::{KvmError, KvmExit, Processor, Queued, Saved};

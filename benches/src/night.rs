@@ -1,8 +1,9 @@
 //! Scripted world that measures the search: no branch is executed. The result of a branch is computed from its path,
 //! and resembles results of a cluster of three nodes.
 //!
-//! The search, the journal and the run directory are the real ones. A branch reaches about 750 points, most of which
-//! other branches also reach. One branch in eleven has the finding of this world.
+//! The search, the journal and the run directory are the real ones. A branch reaches about 750 points of coverage
+//! (states, and orders of events). Other branches also reach most of them. One branch in eleven has the finding of this
+//! world.
 
 use std::collections::VecDeque;
 use std::num::NonZero;
@@ -178,7 +179,7 @@ struct Nobody;
 
 impl Watch for Nobody {}
 
-/// Points of kind `Point::Order` that branches can reach.
+/// Points of coverage of kind `Point::Order` that branches can reach: one type of event came before another.
 struct World {
     /// Points, indexed by the types of the two events and by whether the events are on two nodes.
     orders: Vec<(PointId, Point)>,

@@ -17,7 +17,7 @@ const BRANCH_BYTES_MAX: u64 = 2_000;
 const FOLDER: &str = "EVERETT_TEST_NIGHT";
 /// Environment variable for the killed process: the number of branches after which it reports.
 const MOST: &str = "EVERETT_TEST_NIGHT_BRANCHES";
-/// Number of branches after its report at which the process stops and waits to be killed.
+/// Number of branches that the process still runs after its report. Then it stops and waits to be killed.
 const MORE: u64 = 40;
 
 fn main() -> ExitCode {

@@ -10,10 +10,12 @@ use crate::{Elf, Error, Part};
 pub const NOTES_MAX: usize = 4_096;
 
 impl<'a> Elf<'a> {
-    /// Returns the build ID: a digest that the linker writes into a file, and that its debug file has as well.
+    /// Returns the build ID: a digest that the linker writes into a file, and that its debug file has as well. `None`
+    /// if no note of the file is a build ID.
     ///
     /// # Errors
-    /// Returns an error if headers or notes are damaged, or if the first [`NOTES_MAX`] notes have none and more follow.
+    /// Returns an error if headers or notes are damaged, or if the first [`NOTES_MAX`] notes have no build ID and more
+    /// notes follow.
     pub fn build_id(&self) -> Result<Option<&'a [u8]>, Error> {
         let part = Part::Notes;
         let damaged = |source| Error::Damaged { part, source };

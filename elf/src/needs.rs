@@ -17,16 +17,17 @@ pub const VERSIONS_MAX: usize = 4_096;
 /// Interpreter and libraries that a program needs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Needs<'a> {
-    /// Path of its dynamic linker; `None` for a static program.
+    /// Path of the program's dynamic linker; `None` for a static program.
     pub interpreter: Option<&'a str>,
-    /// File names of the libraries that it names, in its order.
+    /// File names of the needed libraries, in the order in which the program lists them.
     pub libraries: Vec<&'a str>,
-    /// Versions of the libraries' symbols, such as `GLIBC_2.34`, in its order.
+    /// Needed versions of the libraries' symbols, such as `GLIBC_2.34`, in the order in which the program lists them.
     pub versions: Vec<&'a str>,
 }
 
 impl<'a> Elf<'a> {
-    /// Returns the needs of a program or a library. Needs neither sections nor their headers.
+    /// Returns the needs of a program or a library. Reads neither sections nor their headers, which a stripped file may
+    /// lack.
     ///
     /// # Errors
     /// Returns an error if a header, a name or a table is damaged or reaches beyond the end of the file.
@@ -65,7 +66,7 @@ impl<'a> Elf<'a> {
         Ok(needs)
     }
 
-    /// Returns the file from the byte on that a segment loads to an address.
+    /// Returns the rest of the file, from the byte that a segment loads to `address`.
     fn loaded(&self, segments: &[Segment], address: u64) -> Result<&'a [u8], Error> {
         let offset = segments.iter().find_map(|segment| {
             let within = address.checked_sub(segment.address)?;
@@ -77,7 +78,8 @@ impl<'a> Elf<'a> {
     }
 }
 
-/// Reads the needed versions: a list of libraries, each with a list of versions. An entry has the distance to the next.
+/// Reads the needed versions: a list of libraries, each with a list of versions. Each entry of a list has the distance
+/// in bytes to the next entry.
 fn versions_at<'a>(table: &'a [u8], strings: &'a [u8]) -> Result<Vec<&'a str>, Error> {
     let truncated = |()| Error::Truncated(Part::Versions);
     let mut found = Vec::new();

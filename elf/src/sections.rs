@@ -55,7 +55,7 @@ impl<'a> Sections<'a> {
         self.headers.iter().map(move |header| Section { table, header })
     }
 
-    /// Returns the first section with this name.
+    /// Returns the first section with this name, or `None` if there is none.
     #[must_use]
     pub fn named(&self, name: &str) -> Option<Section<'a>> {
         self.iter().find(|section| section.has_name(name))
@@ -142,7 +142,7 @@ pub enum SymbolKind {
 pub struct Symbol<'a> {
     /// Kind of the symbol.
     pub kind: SymbolKind,
-    /// Address; of an object file, the offset in its section.
+    /// Address; in an object file, the offset within the symbol's section.
     pub address: u64,
     /// Length in bytes; 0 if it is unknown.
     pub bytes: u64,

@@ -3,12 +3,14 @@
 BOCHS_VMX_CPU=corei7_skylake_x
 BOCHS_CONFIGURE=(--with-nogui --enable-cpu-level=6 --enable-x86-64 --enable-vmx=2 --enable-svm --enable-avx --enable-evex
     --enable-all-optimizations --enable-pci --enable-long-phy-address)
-# Emulated instructions per second of the host's own time. The TSC counts them, but CPUID of the model promises 3.5
-# GHz. The kernel's command line states the true frequency; otherwise Linux's clocks would be slower than its timers
-# by that ratio. At 40 MHz, a TSC of 1 kHz ticks within a probe guest. At 3.5 GHz, idle time takes minutes.
+# Number of instructions that Bochs emulates in a second of the time that it shows to the emulated host. The TSC counts
+# instructions, but CPUID of the emulated processor promises 3.5 GHz. So the kernel's command line states the true
+# frequency; otherwise Linux's clocks would run slower than its timers by that ratio. The number must not be much lower:
+# at 40 MHz, a TSC that is slowed down to 1 kHz ticks within a short probe guest. Nor may it be much higher: at 3.5 GHz,
+# emulating idle time takes minutes.
 BOCHS_IPS=400000000
-# Each zeroed byte counts as an instruction, so zeroing a huge page takes 5 ms of the host's time. That is longer than
-# a tick of a held TSC, so huge pages are off.
+# Each zeroed byte counts as an instruction, so zeroing a huge page takes 5 ms of the emulated host's time. Everett
+# slows a guest's TSC down so that it stands still, but its next tick comes sooner than that. So huge pages are off.
 BOCHS_KERNEL="tsc_early_khz=$((BOCHS_IPS / 1000)) transparent_hugepage=never"
 
 bochs_prepare() {

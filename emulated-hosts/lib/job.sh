@@ -1,5 +1,5 @@
 # Two disks: one carries the command, its programs and its files into the emulated host, the other brings the results
-# back. Each is a tar archive without a file system. The host unpacks the first one into its root.
+# back. Each is a tar archive without a file system. The emulated host unpacks the first one into its root folder.
 
 # Bytes of a cylinder with 16 heads and 63 sectors. Disks consist of whole cylinders, because Bochs requires it.
 JOB_CYLINDER_BYTES=$((16 * 63 * 512))
@@ -17,7 +17,7 @@ job_carry() {
     done < <(find "$to" -type f -perm -u+x)
 }
 
-# Prints the file of the command's first word, if there is such a file.
+# Prints the path of the program that the command's first word names, if there is such a program.
 job_program() {
     local name=$1 folder
     if [[ $name == */* ]]; then

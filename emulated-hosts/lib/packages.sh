@@ -1,8 +1,8 @@
 # Debian packages, downloaded by apt into the cache folder. apt checks signatures with this system's keys. Nothing is
-# installed, and root is not needed: apt uses its own state, in which no package is installed. So a package comes with
-# all its dependencies, including its C library.
+# installed, and root is not needed: apt uses a state folder of its own, in which no package counts as installed. So it
+# downloads a package with all its dependencies, including its C library.
 
-# Calls apt-get with this state.
+# Calls apt-get with this state folder.
 packages_apt() {
     local state=$cache/apt
     mkdir -p "$state/lists/partial" "$state/archives/partial"

@@ -1,7 +1,7 @@
 # QEMU from Debian packages, with SVM emulated by TCG.
 
-# CPU model: a Zen 1 with nested paging and UMIP, which Everett's guests use. Without RDRAND, an intercepted RDRAND is
-# #UD, as on a processor that lacks it.
+# CPU model: a Zen 1 with nested paging and UMIP, which Everett's guests use. It has no RDRAND: no seed determines the
+# numbers of RDRAND, and SVM cannot keep a guest from executing it.
 QEMU_SVM_CPU='EPYC,+svm,+npt,+umip,-rdrand'
 
 qemu_prepare() {

@@ -1,4 +1,4 @@
-//! Faults inside a guest, which the guest's agent carries out.
+//! Faults inside a guest, which the agent (Everett's program in the guest) carries out.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,8 @@ use crate::{Distribution, FaultKind};
 
 /// Maximum clock step in either direction, in nanoseconds: 366 days.
 pub const CLOCK_STEP_NS_MAX: i64 = 366 * 86_400 * 1_000_000_000;
-/// Minimum time between two changes of priorities, in nanoseconds: 1 ms. Each change is a request to the agent.
+/// Minimum time between two changes of priorities, in nanoseconds: 1 ms. The bound limits the number of requests to the
+/// agent, which gets one for each change.
 pub const PRIORITIES_EVERY_NS_MIN: u64 = 1_000_000;
 /// Fault inside a guest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Kind of a fault, without the fault's values. The variants are in the order of the catalogue.
+/// Kind of a fault, without the fault's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "documented at the variants of each target's faults")]
@@ -33,7 +33,7 @@ pub enum FaultKind {
 }
 
 impl FaultKind {
-    /// All kinds, in the order of the catalogue.
+    /// All kinds, in the order in which [`FaultKind`] declares them.
     pub const ALL: [FaultKind; 23] = [
         FaultKind::Latency,
         FaultKind::Loss,
@@ -110,7 +110,7 @@ impl FaultKind {
         )
     }
 
-    /// True if the guest's agent carries out the fault, so that the node must be running.
+    /// True if the agent (Everett's program in the guest) carries out the fault. The node must then be running.
     #[must_use]
     pub const fn needs_agent(self) -> bool {
         matches!(

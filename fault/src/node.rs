@@ -21,8 +21,8 @@ pub const STALL_NS_MAX: u64 = 1_000_000_000;
 pub enum NodeFault {
     /// The node loses power. Each write that the disk had not flushed is lost, torn or kept, at random.
     PowerLoss {
-        /// How the node restarts when the fault ends. With `None` the node stays off until the end of the workload. The
-        /// session then switches it on for the checks.
+        /// How the node restarts when the fault ends. With `None` the node stays off until the end of the workload.
+        /// Everett then switches it on for the checks.
         restart: Option<Restart>,
         /// True if a sector can be left partly written. Correct software may rely on sectors being written whole.
         tear_sectors: bool,
@@ -58,7 +58,8 @@ pub enum NodeFault {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Restart {
-    /// Restores the stored restart point, at which only the kernel and the agent run. This takes almost no host time.
+    /// Restores the stored restart point, at which only the kernel and the agent (Everett's program in the guest) run.
+    /// This takes almost no host time.
     Warm,
     /// Executes the whole boot.
     Cold,

@@ -10,8 +10,8 @@ pub(crate) const BLOCK: usize = 512;
 /// Permission bits in the header of every member.
 const MODE: u32 = 0o644;
 
-/// Returns the header of a member. If the name does not fit a header, the header has the member's number instead,
-/// because the manifest has the name.
+/// Returns the header of a member. If the name does not fit a header, the header has `long/` and the member's number
+/// instead. Nothing is lost, because readers take names from the manifest.
 pub(crate) fn of(name: &str, place: usize, bytes: u64) -> Result<[u8; BLOCK], Error> {
     let mut header = Header::new_ustar();
     // A failed call may leave a part of the name in the header, so it is made on a copy.

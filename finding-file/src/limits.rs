@@ -12,9 +12,9 @@ pub const DEPTH_MAX: usize = 64;
 pub const MEMBER_BYTES_MAX: u64 = 16 << 30;
 /// Maximum length of all members together, in bytes.
 pub const TOTAL_BYTES_MAX: u64 = 64 << 30;
-/// Maximum ratio of a file's unpacked to its packed length, beyond [`EXPANSION_FREE_BYTES`].
+/// Maximum number of unpacked bytes for each packed byte of a file, in addition to [`EXPANSION_FREE_BYTES`].
 pub const EXPANSION_MAX: u64 = 1_000;
-/// Number of unpacked bytes that a file of any length may have.
+/// Number of unpacked bytes that even the shortest packed file may have.
 pub const EXPANSION_FREE_BYTES: u64 = 64 << 20;
 /// Binary logarithm of the longest window of a zstd frame that the reader accepts: 128 MiB.
 pub(crate) const WINDOW_LOG_MAX: u32 = 27;

@@ -33,7 +33,7 @@ pub struct Run {
     pub begun_unix_s: u64,
     /// Time at which the exploration last ended, in seconds since 1970. `None` while it runs, and after it was killed.
     pub ended_unix_s: Option<u64>,
-    /// Reason why the exploration ended.
+    /// Reason why the exploration ended. `None` while it runs, and after it was killed.
     pub why: Option<String>,
     /// Maximum number of branches, if the operator set a limit.
     pub budget_branches: Option<u64>,
@@ -58,7 +58,8 @@ pub struct Finding {
     pub id: u32,
     /// Violated property.
     pub property: String,
-    /// Signature. Two findings are equal if they have the same property and signature.
+    /// Signature: hexadecimal digits that all hits with the same cause share. Two findings are equal if they have the
+    /// same property and signature.
     pub signature: String,
     /// Description of the finding.
     pub text: String,

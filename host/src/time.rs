@@ -1,10 +1,11 @@
-//! Host time, for progress and for figures about speed. No decision of a run may depend on it, except in tests that
-//! deliberately plant a leak.
+//! Host time, for progress and for figures about speed. No decision of a run may depend on it, unless a test
+//! deliberately lets it leak into a guest's computation.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::time::{Duration, Instant, SystemTime};
 
-/// Returns the subsecond part of the host's clock, in nanoseconds. Only planted leaks use this nondeterminism.
+/// Returns the subsecond part of the host's clock, in nanoseconds. Used only where a test, or a hidden option for
+/// tests, lets host time leak into a guest's computation.
 #[must_use]
 pub fn noise() -> u32 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.subsec_nanos())

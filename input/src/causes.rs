@@ -6,7 +6,7 @@
 use std::error::Error;
 use std::fmt;
 
-/// Between an error and its cause.
+/// Text between an error and its cause.
 const JOINT: &str = ": ";
 
 /// Returns the text of an error and of all its causes, joined by `": "`. Errors of other libraries often repeat their

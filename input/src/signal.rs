@@ -75,7 +75,7 @@ pub fn number(name: &str) -> Result<i32, String> {
     })
 }
 
-/// Parses a number that consists only of digits. A sign is not allowed.
+/// Parses a number that consists only of digits. Returns `None` for any other text, e.g. a number with a sign.
 fn digits(text: &str) -> Option<i32> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }

@@ -1,12 +1,12 @@
-//! Configurations that a search has visited.
+//! Cache of the configurations that the search for a valid order of operations has visited.
 //!
-//! A configuration is a set of placed operations, regardless of their order, and the object's state after them. A hash
-//! identifies the acknowledged operations and the state. The hash is long enough to make collisions infeasible, even
-//! deliberate ones.
+//! The search puts one operation after another into an order (it places them). A configuration is the set of placed
+//! operations, regardless of their order, and the object's state after them. A hash identifies the acknowledged
+//! operations and the state. The hash is long enough to make collisions infeasible, even deliberate ones.
 //!
-//! The used operations of unknown outcome are stored in full, because a larger set of them can be compared with a
-//! smaller one. If a configuration led to no valid order, then a configuration that used the same operations and more
-//! leads to none either.
+//! The used operations of unknown outcome are not part of the hash. They are stored in full, so that a configuration
+//! can be compared with one that used more of them. If a configuration led to no valid order, then a configuration with
+//! the same hash that used the same operations and more leads to none either.
 
 use std::collections::BTreeMap;
 
@@ -24,8 +24,9 @@ struct Entry {
     full: bool,
 }
 
-/// Visited configurations. The flag `full` of a configuration is true if the search could order all acknowledged
-/// operations except the suspect from there.
+/// Visited configurations. The flag `full` of a configuration is true if the search could, from there, order all
+/// acknowledged operations except the suspect. The suspect is the operation that the search examines as the first
+/// impossible one.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
     names: BTreeMap<Name, Vec<Entry>>,
@@ -43,8 +44,8 @@ impl Cache {
         *blake3::hash(&self.bytes).as_bytes()
     }
 
-    /// Looks up a configuration. Returns `Some(full)` if it cannot lead to anything new. Also returns the number of
-    /// entries that it was compared with.
+    /// Looks up a configuration. Returns the `full` of a stored entry that shows that this configuration cannot lead to
+    /// anything new, or `None` if there is no such entry. Also returns the number of entries that it was compared with.
     pub(super) fn known(&self, name: &Name, used: &[u32]) -> (Option<bool>, usize) {
         let Some(entries) = self.names.get(name) else { return (None, 0) };
         // An entry that is not full also rules out configurations with more used operations. A full entry does not,

@@ -1,5 +1,6 @@
-//! Causes of violations. A cause names the model, the operation and the kind of violation. It omits values, lists,
-//! counts, keys, processes and times, because these differ between timelines with the same cause.
+//! Causes of violations. A cause names the model (the kind of object, such as a register), the operation and the kind
+//! of violation. It omits values, lists, counts, keys, processes and times, because these differ between timelines with
+//! the same cause.
 
 use super::error::Wrong;
 use super::evidence::Evidence;
@@ -16,8 +17,8 @@ pub struct ViolationGroup<T> {
     pub count: u64,
 }
 
-/// Groups, sorted by the text of the cause. An order by keys or elements would depend on values. The list is short,
-/// because a history has only a few causes.
+/// Groups, sorted by the text of the cause. They are not sorted by keys or elements, because those are values, which
+/// differ between timelines. The list is short, because a history has only a few causes.
 #[derive(Debug)]
 pub(super) struct ViolationGroups<T>(Vec<ViolationGroup<T>>);
 

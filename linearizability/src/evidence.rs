@@ -34,8 +34,8 @@ pub enum Limit {
 pub struct Evidence {
     /// The key, as shortened JSON. `None` if the object has no keys.
     pub key: Option<String>,
-    /// The impossible operation. All operations that were acknowledged before it have a valid order, but no valid order
-    /// includes `operation` as well.
+    /// The impossible operation. All operations that were acknowledged before it have a valid order, i.e. one in which
+    /// each result is possible. But no valid order includes `operation` as well.
     pub operation: Description,
     /// True if `operation` is known to be the first impossible operation. If false, the search got stuck at
     /// `operation`, and an earlier operation may be the first impossible one.
@@ -43,20 +43,20 @@ pub struct Evidence {
     /// True if the operation saw a value that is not the initial value of the key, and that no operation on the key can
     /// have written.
     pub foreign: bool,
-    /// Possible states of the object at the point where all other operations fit but `operation` does not. Each state
-    /// may include the effect of one operation of unknown outcome that no other operation needs. Empty if the search
-    /// did not determine the states.
+    /// Possible states of the object at the point where all other operations fit but `operation` does not. A state may
+    /// also include the effect of one more operation of unknown outcome, because that may have happened or not. Empty
+    /// if the search did not determine the states.
     pub possible: Vec<String>,
     /// True if `possible` lists only some of the possible states.
     pub more: bool,
-    /// Moment since which the object had its only possible state. `None` if there are several possible states, or if
-    /// the moment is unknown.
+    /// Position in the history since which the object had its only possible state. `None` if there are several possible
+    /// states, or if the position is unknown.
     pub since: Option<Moment>,
     /// Number of operations in the valid order before `operation`.
     pub placed: usize,
     /// Last operations of the valid order before `operation`.
     pub order: Vec<Description>,
-    /// State of the object after the valid order.
+    /// State of the object after the valid order. `None` if this order is not known.
     pub state: Option<String>,
     /// Operations that could have written the value that `operation` saw, at any time.
     pub origins: Vec<Description>,

@@ -3,8 +3,8 @@
 /// Maximum length of a reported value or name, in characters.
 pub use everett_input::text::QUOTED_CHARS_MAX;
 
-/// Maximum length of a line, in bytes. The session cuts lines to the agent protocol's `HISTORY_LINE_BYTES_MAX`, which
-/// has the same value.
+/// Maximum length of a line, in bytes. Longer lines are cut when they arrive from the guest: at the constant of the
+/// same name in the protocol with Everett's program in guests, which has the same value.
 pub const HISTORY_LINE_BYTES_MAX: usize = 1 << 20;
 /// Maximum number of operations of a history. Later operations are not read.
 pub const OPERATIONS_MAX: usize = 1_000_000;
@@ -14,8 +14,9 @@ pub const HISTORY_BYTES_MAX: u64 = 1 << 29;
 pub const PROBLEMS_MAX: usize = 100;
 /// Maximum number of lost writes that are listed. Further lost writes are only counted.
 pub const LOST_MAX: usize = 100;
-/// Maximum number of violations that are traced to their first impossible completion. For further violations, the
-/// report names the operation at which the search got stuck.
+/// Maximum number of violations that are traced to their first impossible completion, i.e. to the first result that no
+/// order of the operations explains. For further violations, the report names the operation at which the search got
+/// stuck.
 pub const FOLLOWED_MAX: usize = 64;
 /// Maximum number of operations in each list of a violation's evidence.
 pub const ORDER_SHOWN_MAX: usize = 8;

@@ -46,7 +46,7 @@ pub(super) struct Event {
     /// Name of the client, as JSON. The clients `3` and `"3"` are different.
     pub(super) process: String,
     pub(super) f: Option<String>,
-    /// Key, as JSON. A missing key is the same as null.
+    /// Key, as JSON. `None` if the key is missing or null.
     pub(super) key: Option<String>,
     /// Argument or result. `None` if the field is missing. Null is a value.
     pub(super) value: Option<Value>,

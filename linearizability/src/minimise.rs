@@ -18,7 +18,7 @@ use super::search::{Allowance, Outcome, Search};
 use super::spec::ModelKind;
 use super::values::{NULL, V};
 
-/// Judge of one part of a history.
+/// Judge of one part of a history, e.g. of the operations of one key.
 pub(super) struct Judge<'p, 'h> {
     pub(super) history: &'h History,
     pub(super) part: &'p [&'h Operation],
@@ -41,7 +41,8 @@ impl<'h> Judge<'_, 'h> {
         (verdict, self.allowance.steps - left)
     }
 
-    /// Searches for a valid order of the part's prefix that ends at `line`.
+    /// Searches for a valid order of the part's prefix that ends at `line`. `suspect` is the operation that is examined
+    /// as the first impossible one.
     fn search(&self, line: u64, suspect: Option<&Operation>, left: &mut u64) -> Outcome<'h> {
         let (done, open) = until(self.part, line);
         let allowance = Allowance { steps: *left, ..self.allowance };
@@ -95,7 +96,7 @@ impl<'h> Judge<'_, 'h> {
         ends.sort_unstable_by_key(|(line, _)| *line);
         let reached = stuck.completed().map_or(0, |moment| moment.line);
         // Prefixes that end before completion `good` have a valid order. The prefix that ends with completion `bad` has
-        // none. The first probe usually finds the answer.
+        // none. The first prefix that is tried usually gives the answer.
         let mut good = ends.partition_point(|(line, _)| *line < reached);
         let mut bad = ends.len().saturating_sub(1);
         let mut stride = 0;
@@ -114,7 +115,7 @@ impl<'h> Judge<'_, 'h> {
         (ends.get(bad).map_or(stuck, |(_, operation)| operation), good >= bad)
     }
 
-    /// Returns the evidence about an operation that needs no search.
+    /// Returns the evidence about an operation, without the parts that need a search.
     fn bare(&self, operation: &'h Operation) -> Evidence {
         let describe = |operation: &Operation| self.history.describe(operation);
         let some = |keep: &dyn Fn(&Operation) -> bool| -> Vec<Description> {

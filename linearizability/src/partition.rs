@@ -41,8 +41,8 @@ pub(super) fn parts<'h>(kind: ModelKind, operations: &[&'h Operation]) -> Vec<Ve
 }
 
 /// Returns the prefix of the part that ends at `line`. The first list has the operations that are acknowledged in the
-/// prefix. The second list has the open operations that may have changed the object. Both are in the order of
-/// invocations.
+/// prefix. The second list has the open operations (of unknown outcome) that may have changed the object. Both are in
+/// the order of invocations.
 pub(super) fn until<'h>(part: &[&'h Operation], line: u64) -> (Vec<Op<'h>>, Vec<Op<'h>>) {
     let invoked = part.iter().take_while(|operation| operation.invoked.line <= line);
     let ops = invoked.map(|operation| {

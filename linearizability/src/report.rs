@@ -28,7 +28,7 @@ pub struct Report {
     pub losses: Vec<ViolationGroup<Lost>>,
     /// Violations of linearizability, grouped by cause and sorted by the text of the cause. Keys with a lost write are
     /// omitted, because the loss explains their violation. Causes without [`Evidence::earliest`] are omitted if another
-    /// cause has it.
+    /// cause has it. If no cause has it, only the first cause is listed.
     pub causes: Vec<ViolationGroup<Evidence>>,
     /// Number of operations that were invoked.
     pub operations: usize,

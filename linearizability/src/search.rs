@@ -36,7 +36,8 @@ pub(super) enum Outcome<'h> {
         /// Operation at whose end the longest attempted order got stuck.
         stuck: &'h Operation,
         /// Descriptions of the possible states of the object after all acknowledged operations except the suspect,
-        /// sorted by text. At most [`POSSIBLE_MAX`] + 1 descriptions. Empty without a suspect.
+        /// which is the operation that the caller examines as the first impossible one. Sorted by text. At most
+        /// [`POSSIBLE_MAX`] + 1 descriptions. Empty without a suspect.
         possible: Vec<String>,
     },
     /// The search exceeded a limit.
@@ -52,7 +53,7 @@ enum Who {
 #[derive(Debug, Clone, Copy)]
 struct Choice {
     who: Who,
-    /// Acknowledged operation that this open operation should enable.
+    /// Rank of the acknowledged operation that this open operation should enable. `None` if it need not enable one.
     aim: Option<usize>,
 }
 
@@ -70,7 +71,8 @@ struct Frame {
     cannot: Vec<usize>,
     /// True if the choices already include open operations.
     extended: bool,
-    /// True if all acknowledged operations except the suspect were ordered from here.
+    /// True if the search, from here, ordered all acknowledged operations except the suspect, i.e. the operation that
+    /// is examined as the first impossible one.
     full: bool,
 }
 
@@ -97,7 +99,7 @@ pub(super) struct Search<'m, 'h> {
     choice_bytes: u64,
     words: Vec<u32>,
     /// The farthest point that the search reached: the line of the first remaining end, and the rank of the operation
-    /// that ends there.
+    /// that ends there. A rank is an index among the acknowledged operations.
     farthest: (u64, usize),
     possible: Vec<String>,
 }
@@ -293,8 +295,9 @@ impl<'m, 'h> Search<'m, 'h> {
         }
     }
 
-    /// Returns the name of the current configuration. All operations before the first remaining one are placed, and no
-    /// operation after the candidates is placed. The bits in between therefore identify the set of placed operations.
+    /// Returns the name of the current configuration, a hash of it. All operations before the first remaining one are
+    /// placed. No operation after those that may come next is placed. The bits in between therefore identify the set of
+    /// placed operations.
     fn name(&mut self, next: &Next, aim: Option<usize>) -> Name {
         let mut words = std::mem::take(&mut self.words);
         words.clear();
@@ -329,7 +332,8 @@ impl<'m, 'h> Search<'m, 'h> {
         let open: Vec<Op<'h>> =
             self.available(frame.first_end).filter_map(|i| self.open.get(i).copied()).collect();
         if matches!(suspect.call(), Call::Contains(_) | Call::Members) {
-            // For a set, the report shows the difference that remains after all helpful open operations have happened.
+            // For a set, the report shows the difference that remains after all open operations that bring the set
+            // closer to the suspect's result have happened.
             if !open.iter().any(|op| self.model.helps(op, &suspect)) {
                 self.note(&suspect);
             }

@@ -95,7 +95,8 @@ pub(crate) fn folders(files: &Graph) -> BTreeMap<PathBuf, Graph> {
     all
 }
 
-/// Returns the member of a folder to which a file below the folder belongs. `NAME.rs` belongs to `NAME/`.
+/// Returns the member of a folder (a file or subfolder) to which a file below the folder belongs. `None` if the file is
+/// not below the folder. `NAME.rs` belongs to `NAME/`.
 fn member(folder: &Path, file: &Path) -> Option<PathBuf> {
     let first = file.strip_prefix(folder).ok()?.components().next()?;
     Some(folder.join(Path::new(first.as_os_str()).with_extension("")))

@@ -1,10 +1,11 @@
-//! Texts of errors that repeat their cause.
+//! Finds texts of errors that repeat their cause.
 //!
 //! The text of an error does not contain that of its cause. The cause is its `source`, and code that shows the error adds
 //! all causes (`everett_input::causes::with_causes`). Otherwise one cause would be told twice, another not at all.
 //!
-//! Two kinds of fields are no sources. A text can say in other words what an error of the host means, and it can show a
-//! cause with all of its causes before its own end. Both pass the field to a function.
+//! A text may mention an error that is not its `source` if it passes the error's field to a function. There are two
+//! reasons for this. The text may say in other words what an error of the host means, or it may show a cause, with all
+//! of its causes, before its own end.
 
 use std::collections::BTreeSet;
 

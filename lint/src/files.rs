@@ -4,8 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Returns all files below a folder whose names end so, ascending, except in `target` and hidden folders other
-/// than `.ci`.
+/// Returns all files below a folder whose names end in `ending`, in ascending order. Leaves out `target`, and hidden
+/// folders other than `.ci`.
 ///
 /// # Errors
 /// Returns an error if a folder cannot be read.

@@ -17,8 +17,8 @@ pub const SENTENCES: [(&str, bool); 3] = [
     ("uses only modules below it:", false),
 ];
 
-/// Returns the parts that the comment at the head of a source file orders, line by line, users last; or nothing if no
-/// sentence states an order.
+/// Returns the parts that the comment at the head of a source file puts in order, line by line. Parts come after the
+/// parts that they may use. `None` if no sentence states an order.
 #[must_use]
 pub fn stated(source: &str) -> Option<Vec<Vec<String>>> {
     let comment = source.lines().take_while(|line| line.starts_with("//!"));
@@ -85,7 +85,7 @@ pub fn count(imports: &Graph) -> io::Result<usize> {
     Ok(count)
 }
 
-/// True for the file that speaks for its folder.
+/// True for the file whose comment may state the order of its folder's parts.
 fn is_of_folder(file: &Path) -> bool {
     matches!(file.file_name().and_then(|name| name.to_str()), Some("mod.rs" | "lib.rs" | "main.rs"))
 }

@@ -1,8 +1,9 @@
-//! Pointers of the documentation: paths of files and folders, and names of items beside them.
+//! Pointers of the documentation: code spans that are the path of a file or folder, or that name an item after such a
+//! path in the same paragraph, row or list item.
 //!
-//! A pointer is a code span. A path counts from the root, from the page's folder, or from a folder that the page names
-//! before it, or from the `src` of such a folder. A file's name alone can also stand for all files of this name, if there
-//! are several. The words of an item beside a path stand in one file of code.
+//! A path may start at the repository's root, in the page's folder, in a folder that the page names before it, or in
+//! the `src` of such a folder. A file's name alone also counts as a path if several files have this name. An item such
+//! as `Map::get` exists if one file of code contains all of its words.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -95,7 +96,8 @@ pub fn stale(name: &str, text: &str, repository: &Repository) -> Vec<String> {
     found
 }
 
-/// Returns the path in a span, without a slash at its end; or nothing if the span is no path of the repository.
+/// Returns the path in a span, without a slash at its end. `None` if the span is not a path, or not a path of this
+/// repository.
 fn path<'s>(span: &'s str, is_of_developers: bool, repository: &Repository) -> Option<&'s str> {
     let is_file = span.ends_with(".rs");
     let is_plain = span.split('/').all(|part| {
@@ -112,7 +114,7 @@ fn path<'s>(span: &'s str, is_of_developers: bool, repository: &Repository) -> O
     (is_ours && !span.contains("NAME")).then(|| span.trim_end_matches('/'))
 }
 
-/// Returns an item's name without parentheses, or nothing if the span is not the name of an item.
+/// Returns an item's name without parentheses. `None` if the span is not the name of an item.
 fn item(span: &str) -> Option<&str> {
     let name = span.strip_suffix("()").unwrap_or(span);
     let is_name = |part: &str| {
@@ -122,7 +124,8 @@ fn item(span: &str) -> Option<&str> {
     name.split("::").all(is_name).then_some(name)
 }
 
-/// Adds the folders from which later paths of the page may count: the place itself, if it is a folder, and those above.
+/// Adds the folders in which later paths of the page may start: `place` itself, if it is a folder, all folders above
+/// it, and the `src` of each.
 fn add_bases(bases: &mut BTreeSet<String>, place: &str) {
     let mut at = Some(place);
     while let Some(folder) = at {
@@ -139,7 +142,7 @@ fn joined(base: &str, path: &str) -> String {
 /// A paragraph, a row of a table, or an item of a list.
 #[derive(Debug)]
 struct Block<'t> {
-    /// Its first line, from 1.
+    /// Number of the block's first line in the page, from 1.
     line: usize,
     lines: Vec<&'t str>,
 }

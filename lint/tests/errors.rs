@@ -64,7 +64,7 @@ fn texts_that_repeat_or_hide_a_cause_are_found() {
         (r#"#[error("cannot read {0}")] V(String, #[source] io::Error)"#, None),
         (r#"#[error("cannot read {}", path.display())] V { path: PathBuf, source: Bad }"#, None),
         (r#"#[error(transparent)] V(#[from] Bad)"#, None),
-        // Other words for a cause that has no causes of its own.
+        // Allowed: texts that describe a cause in other words, and a field that is not an error.
         (r#"#[error("{}", in_words(.0))] V(io::Error)"#, None),
         (r#"#[error("{0} of {why}")] V(u8, String)"#, None),
     ] {

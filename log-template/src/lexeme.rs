@@ -1,4 +1,5 @@
-//! Varying parts of a line that start with a letter or a digit: times, addresses, numbers with units, ids.
+//! Varying parts of a line that start with a letter or a digit: times, addresses, numbers with units, ids. Each
+//! function looks at the start of its text, and returns `None` if the part is not there.
 //!
 //! Each varying part except web addresses contains a digit. A template has neither digits nor web addresses, so a
 //! template has no varying parts.
@@ -23,8 +24,8 @@ const ADDRESS_BYTES_MAX: usize = 39;
 /// neither is scanned again from its second group on. Without a bound, this would take quadratic time.
 const GROUPS_MAX: usize = 8;
 
-/// Returns the length and the mark of the varying part at the start of `bytes`, if there is one. `bytes` must start a
-/// word.
+/// Returns the length of the varying part at the start of `bytes`, and the mark that replaces it, such as `<n>`. `None`
+/// if there is no varying part. `bytes` must start a word.
 pub(super) fn lexeme(bytes: &[u8]) -> Option<(usize, &'static str)> {
     if at(bytes, 0).is_ascii_digit()
         && let Some(length) = timestamp::stamp(bytes)

@@ -76,7 +76,8 @@ fn word(word: &str, out: &mut String) {
     }
 }
 
-/// Returns the length of a string in double quotes. A backslash in the string escapes the next byte.
+/// Returns the length of a string in double quotes. `None` if the string does not end. A backslash in the string
+/// escapes the next byte.
 fn double_quoted(bytes: &[u8]) -> Option<usize> {
     let mut index = 1;
     while let Some(byte) = bytes.get(index) {
@@ -89,8 +90,8 @@ fn double_quoted(bytes: &[u8]) -> Option<usize> {
     None
 }
 
-/// Returns the length of a string in single quotes. A quote before a word character is an apostrophe, and does not end
-/// the string.
+/// Returns the length of a string in single quotes. `None` if the string does not end. A quote before a word character
+/// is an apostrophe, and does not end the string.
 fn single_quoted(bytes: &[u8]) -> Option<usize> {
     let ends = |index: usize| {
         let after = at(bytes, index + 1);

@@ -1,4 +1,5 @@
-//! Prefixes that logging libraries print before a message: times, process ids, levels, tags.
+//! Prefixes that logging libraries print before a message: times, process ids, levels, tags. A function that returns a
+//! length returns `None` if the part is not at the place where it looks.
 
 use super::{at, digits, run, timestamp};
 
@@ -25,7 +26,7 @@ impl Severity {
         }
     }
 
-    /// Returns the level that a word names.
+    /// Returns the level that a word names. `None` if the word is not a level.
     pub(super) fn of(word: &str) -> Option<Severity> {
         Some(match word.to_ascii_lowercase().as_str() {
             "trace" | "debug" | "verbose" | "info" | "information" | "notice" | "log" => Severity::Plain,
@@ -36,7 +37,7 @@ impl Severity {
         })
     }
 
-    /// Returns the level that a letter stands for in lines of etcd and klog.
+    /// Returns the level that a letter stands for in lines of etcd and klog. `None` for other letters.
     fn of_letter(letter: u8) -> Option<Severity> {
         Some(match letter {
             b'D' | b'I' | b'N' => Severity::Plain,
@@ -62,7 +63,8 @@ pub(super) fn strip(text: &str) -> Stripped<'_> {
         let Some(rest) = stripped.rest.get(length..) else { break };
         stripped.rest = rest.trim_start();
         stripped.severity = stripped.severity.max(severity.unwrap_or(Severity::Plain));
-        // A level is not a time. After a level, a letter or sign must therefore not be taken for another level.
+        // A level does not count as a time: directly after a level, another letter or sign is part of the message, and
+        // not a second level.
         stamped |= severity.is_none();
     }
     stripped

@@ -5,12 +5,12 @@ use serde_json::Value;
 use super::prefix::Severity;
 use super::{at, run};
 
-/// Keys of a record's message. The first key in the record is used.
+/// Keys of the message in a JSON record. The first of these keys that the record has is used.
 const MESSAGE: [&str; 2] = ["msg", "message"];
-/// Keys of a record's level. The first key in the record is used.
+/// Keys of the level in a JSON record. The first of these keys that the record has is used.
 const LEVEL: [&str; 3] = ["level", "lvl", "severity"];
 
-/// Returns a record's level and message.
+/// Returns a record's level and message. `None` if the text is not a record with a message.
 pub(super) fn message(text: &str) -> Option<(Severity, String)> {
     json(text).or_else(|| logfmt(text))
 }
@@ -28,8 +28,9 @@ fn json(text: &str) -> Option<(Severity, String)> {
 /// Parses a line like `time=… level=info msg="…"`. A record may also start with its level, if the message follows
 /// directly.
 ///
-/// The first value must have a digit, or be a level directly before the message. A template has no digits, and masks
-/// create no new neighbours, so no template looks like a record. Everything after the message is ignored.
+/// The first value must have a digit, or be a level directly before the message. So no template looks like a record: it
+/// has no digits, and putting marks in place of varying parts does not move a level next to a message. Everything after
+/// the message is ignored.
 fn logfmt(text: &str) -> Option<(Severity, String)> {
     let mut severity = Severity::Plain;
     let mut rest = text;
@@ -48,7 +49,7 @@ fn logfmt(text: &str) -> Option<(Severity, String)> {
     None
 }
 
-/// Returns a key, its value, and the rest of the text.
+/// Returns a key, its value, and the rest of the text. `None` if the text does not start with `key=value`.
 fn pair(text: &str) -> Option<(&str, String, &str)> {
     let key = run(text.as_bytes(), 0, |byte| byte.is_ascii_alphanumeric() || byte == b'_');
     let (key, rest) = text.split_at_checked(key).filter(|(key, _)| !key.is_empty())?;

@@ -1,4 +1,4 @@
-//! Times and dates that start with a digit.
+//! Times and dates. A function returns `None` if the time or date is not at the place where it looks.
 
 use super::{at, digits, is_word};
 

@@ -1,4 +1,4 @@
-//! Describes the causality of a finding in words.
+//! Describes in words the result of a search for the step (e.g. a message) that decided a finding.
 
 use crate::exploration::figures::counted;
 use everett_explorer::causality::{Causality, CausalityEnd, Code, Count, Jump, Step, StepKind, Vary};
@@ -47,7 +47,7 @@ fn plain_sentence(causality: &Causality) -> String {
     )
 }
 
-/// Returns a sentence about the step at which the likelihood jumps.
+/// Returns a sentence about the step at which the likelihood of the finding jumps.
 #[must_use]
 pub fn step(jump: &Jump) -> String {
     match (jump.is_narrowest, &jump.steps[..]) {
@@ -103,7 +103,8 @@ pub fn lines(causality: &Causality) -> Vec<String> {
     lines
 }
 
-/// Returns a step in words: its text, after its kind if the text does not show the kind.
+/// Returns a step in words: its vtime and its text. The kind of the step precedes the text if the text does not show
+/// it.
 #[must_use]
 pub fn told(step: &Step) -> String {
     let kind = match step.kind {
@@ -112,8 +113,8 @@ pub fn told(step: &Step) -> String {
     };
     let at = exact(step.vtime_ns);
     let text = printable(step.text.trim());
-    // A line of evidence begins with a time that would repeat the step's time. For a sent message the two differ, and
-    // the time stays.
+    // A line of evidence begins with a time. It is left out if it repeats the step's time. For a sent message the two
+    // times differ, so it stays.
     let text = text.strip_prefix(&at).map_or(text.as_str(), str::trim_start);
     format!("{at} s {kind}{text}")
 }

@@ -49,7 +49,8 @@ impl Lineage {
         Lineage::of_number(context::SEED, seed.number())
     }
 
-    /// Returns the lineage of a boot, from power-on until the guest is *ready*. Boots after a power loss use it, too.
+    /// Returns the lineage of a boot, from power-on until the guest is *ready*. A boot after a power loss has such a
+    /// lineage, too.
     #[must_use]
     pub fn boot(seed: BootSeed) -> Lineage {
         Lineage::of_number(context::BOOT, seed.number())

@@ -29,9 +29,10 @@ owners! {
     2 Wire,
     /// Everett's own endpoint on the wire.
     3 Endpoint,
-    /// The part of a session that executes fault plans.
+    /// The part of Everett that executes fault plans.
     4 Faults,
-    /// The part of a session that starts the commands of a test template.
+    /// The part of Everett that starts the commands of a test template (programs in guests, whose names say when they
+    /// run).
     5 Composer,
     /// The explorer's derivation of fault plans and checks from paths.
     6 Fates,
@@ -50,9 +51,10 @@ pub enum Owner<'n> {
     Wire,
     /// Everett's own endpoint on the wire.
     Endpoint,
-    /// The part of a session that executes fault plans.
+    /// The part of Everett that executes fault plans.
     Faults,
-    /// The part of a session that starts the commands of a test template.
+    /// The part of Everett that starts the commands of a test template (programs in guests, whose names say when they
+    /// run).
     Composer,
     /// The explorer's derivation of fault plans and checks from paths.
     Fates,

@@ -46,7 +46,7 @@ purposes! {
     1 [Node] Entropy,
     /// Seed of the guest kernel's random generator, which the kernel receives at boot in `setup_data`.
     2 [Node] KernelSeed,
-    /// VM generation IDs.
+    /// VM generation IDs. A new ID tells a guest's kernel that it now runs in a copy of its machine, e.g. after a fork.
     3 [Node] Generation,
     /// Bytes with which the agent seeds the guest's kernel.
     4 [Node] AgentEntropy,
@@ -103,7 +103,7 @@ purposes! {
         /// Number of the node.
         node: u16
     },
-    /// Choice of test commands, and the times at which they run.
+    /// Choice of the commands of a test template, and the times at which they run.
     16 [Composer] Commands,
     /// Choice of the fault kinds that occur in a timeline.
     17 [Fates] Swarm,

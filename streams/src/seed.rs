@@ -46,7 +46,7 @@ macro_rules! seed {
 
 seed! {
     /// Seed of a timeline or of an exploration, as the operator gives it with `--seed`. A timeline draws from it from
-    /// *ready* on.
+    /// *ready* on, i.e. once all services are up.
     Seed
 }
 

@@ -160,8 +160,9 @@ fn a_seed_has_the_form_of_its_number() {
     }
 }
 
-/// Fixes the derivation of both roots, of every owner, and of every purpose with the first value of its parameters, and
-/// the stored form of purposes. A change of these changes every trail and requires a new machine version.
+/// Fixes the derivation of both roots (of a timeline and of a boot), of every owner, and of every purpose with the
+/// first value of its parameters, and the stored form of purposes. A change of these changes every trail and requires a
+/// new machine version.
 #[test]
 fn the_derivation_is_pinned() {
     let mut hasher = blake3::Hasher::new();

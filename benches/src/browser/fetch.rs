@@ -29,8 +29,8 @@ pub fn browser() -> Result<PathBuf, String> {
     let text = |error: everett_guest_image::apt::Error| with_causes(&error).to_string();
     let state = folder.join("apt");
     let apt = Apt::open(&state, &Sources::of_host(SUITE, None)).map_err(text)?;
-    // The state is locked, so only one process or thread at a time gets here. The previous one may have downloaded
-    // the browser.
+    // apt's folder `state` is locked, so only one process or thread at a time gets here. The previous one may have
+    // downloaded the browser.
     if root.is_dir() {
         return Ok(root);
     }
@@ -50,8 +50,8 @@ pub fn browser() -> Result<PathBuf, String> {
         fs::create_dir_all(tree.join(part)).map_err(|error| with_causes(&error).to_string())?;
     }
     fs::rename(&tree, &root).map_err(|error| format!("{}: {error}", root.display()))?;
-    // Package lists are large and not needed any more. The folder stays, because other processes may be waiting to
-    // open it.
+    // apt's package lists are large and not needed any more. The folder `state` itself stays, because other processes
+    // may be waiting to open it.
     let _ = fs::remove_dir_all(state.join("lists"));
     Ok(root)
 }

@@ -12,7 +12,7 @@ const PATHS: [&str; 2] = ["bin/busybox", "usr/bin/busybox"];
 /// Maximum size of busybox, in bytes. The actual size is 2 MiB.
 const BYTES_MAX: u64 = 16 << 20;
 
-/// Returns busybox from the package in an image's lock.
+/// Returns busybox from the package that an image's lock (its list of packages with their digests) names.
 ///
 /// # Errors
 /// Returns a one-line message if the package is missing or its content differs from the lock.

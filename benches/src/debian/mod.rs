@@ -1,9 +1,9 @@
-//! Stock Debian guest that runs the same programs on Everett's machine and on a peer's.
+//! Stock Debian guest that runs the same programs on Everett's machine and on a peer's, i.e. in QEMU.
 //!
-//! Kernel, modules and root file system are those of an ordinary image. PID 1 is not the agent, because the agent
-//! needs Everett at the other end of its ports. Instead, a second archive after the image's initramfs has Debian's
-//! static busybox and a script, which `rdinit=` names. (The kernel unpacks several archives as one.) The script
-//! enters the root file system and starts the [`workloads`] there.
+//! Kernel, modules and root file system are those of an ordinary image. PID 1 is not the agent (Everett's program in
+//! guests), because the agent needs Everett at the other end of its ports. Instead, a second archive after the image's
+//! initramfs has Debian's static busybox and a script, which `rdinit=` names. (The kernel unpacks several archives as
+//! one.) The script enters the root file system and starts the [`workloads`] there.
 //!
 //! - `busybox`: reads busybox from its Debian package
 //!
@@ -96,8 +96,8 @@ impl Debian {
     }
 
     /// Returns a QEMU command with this guest. The machine type is not `microvm`, although that has virtio over MMIO
-    /// like Everett's machine: it has only a PIT for calibrating the TSC, and on a busy host the kernel gives up this
-    /// calibration for good.
+    /// like Everett's machine. In a `microvm` the kernel can calibrate the TSC only with the PIT, and on a busy host it
+    /// gives up this calibration for good.
     #[must_use]
     pub fn qemu(&self, acceleration: &[&str]) -> Command {
         let cmdline = Debian::cmdline();

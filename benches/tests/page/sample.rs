@@ -60,7 +60,8 @@ fn lines_of(record: &Record) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// Returns a causality with every part: a plot, a jump with a message, and events around it.
+/// Returns a result of `everett causality` (the search for the step that decided a finding) with every part: a plot, a
+/// jump with a message, and events around it.
 fn causality(finding: &Finding, word: &str) -> Causality {
     let found_ns = finding.hit.vtime_ns;
     let step =

@@ -39,7 +39,8 @@ fn with_sections(mut file: Vec<u8>, sections: &[(&str, u32, &[u8])]) -> Vec<u8> 
         headers.extend([1_u64, 0].iter().flat_map(|long| long.to_le_bytes()));
     };
     for (name, kind, content) in sections {
-        // A section without bytes claims more than the file has.
+        // A section of type `NO_BYTES` has no bytes in the file, so its header may state a length beyond the file's
+        // end.
         let bytes = if *kind == NO_BYTES { 1 << 40 } else { content.len() };
         header(names.len(), *kind, file.len(), bytes);
         names.extend(name.bytes().chain([0]));
@@ -70,7 +71,7 @@ fn symbol(name: u32, info: u8, section: u16, address: u64) -> Vec<u8> {
 /// Returns a program with all parts that the crate reads.
 fn whole() -> Vec<u8> {
     let file = program_of_versions(Some("/lib/ld.so"), &["a.so", "b.so"], &VERSIONS);
-    // The name at 1 is `.text`, at 7 `.symtab`.
+    // In the section of names, `.text` is at offset 1 and `.symtab` at offset 7.
     let symbols = [symbol(0, 0, 0, 0), symbol(1, 0x12, 1, 0x40_1000), symbol(7, 0x10, 0, 0)].concat();
     let notes = build_id();
     let content: [(&str, u32, &[u8]); 4] = [
@@ -185,7 +186,7 @@ fn tables_are_read_up_to_their_bounds() {
     let file = program_of_versions(None, &["a.so"], &[("a.so", &many), ("b.so", &["B_1"])]);
     assert_eq!(Elf::parse(&file).unwrap().needs().unwrap().versions, ["A_1"; VERSIONS_MAX]);
 
-    // The table of strings is the last entry, and lies beyond the bound.
+    // The table of strings is the last entry of the dynamic section, beyond the entries that are read.
     let file = program(None, &["a.so"; DYNAMIC_MAX]);
     assert_eq!(Elf::parse(&file).unwrap().needs(), Err(Error::NoStrings));
     let file = program(None, &["a.so"; DYNAMIC_MAX - 1]);

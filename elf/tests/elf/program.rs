@@ -14,7 +14,8 @@ pub(crate) fn program_of_versions(
 ) -> Vec<u8> {
     const BASE: u64 = 0x40_0000;
     const DYNAMIC: usize = 64 + 3 * 56;
-    /// Length of an entry of the versions: of a library, and of a version.
+    /// Length of an entry of the table of versions, in bytes. Entries of libraries and of versions have the same
+    /// length.
     const ENTRY: u32 = 16;
     let strings_at = DYNAMIC + (libraries.len() + 2 + usize::from(!versions.is_empty())) * 16;
     let mut strings = vec![0];

@@ -25,7 +25,8 @@ fn processor() -> Finding {
     let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = info.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("unknown model");
     let model = model.trim_start_matches([' ', '\t', ':']);
-    // The soft engine executes SSE arithmetic with the host's own instructions, because their results are exact.
+    // The soft engine (Everett's own CPU) executes SSE arithmetic with the host's own instructions, because their
+    // results are exact.
     #[cfg(target_arch = "x86_64")]
     if !std::arch::is_x86_feature_detected!("sse4.2") {
         return Finding::new("processor", Verdict::Bad, format!("{model} lacks SSE4.2"));

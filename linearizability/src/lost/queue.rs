@@ -16,9 +16,9 @@ struct Element<'h> {
     acknowledged: u64,
     unknown: u64,
     dequeued: u64,
-    /// Acknowledged enqueue that was invoked last.
+    /// Last acknowledged enqueue of the value, by the line of the invocation. `None` if there is none.
     enqueue: Option<&'h Operation>,
-    /// Acknowledged dequeue that was invoked last.
+    /// Last acknowledged dequeue of the value, by the line of the invocation. `None` if there is none.
     dequeue: Option<&'h Operation>,
 }
 

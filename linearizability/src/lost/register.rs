@@ -1,8 +1,8 @@
 //! Lost writes of registers.
 //!
 //! Two kinds of writes explain a final read of value v. The first is a write of v with unknown outcome. The second is
-//! an acknowledged write of v, if no acknowledged write was invoked after its end. If no write explains the read, the
-//! acknowledged write that was invoked last is lost.
+//! an acknowledged write of v, if no other acknowledged write was invoked after it ended. If no write explains the
+//! read, the acknowledged write that was invoked last is lost.
 
 use std::collections::BTreeSet;
 

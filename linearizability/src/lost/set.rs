@@ -12,13 +12,13 @@ use crate::values::ByValue;
 
 #[derive(Default)]
 struct Element<'h> {
-    /// Acknowledged add that was invoked last.
+    /// Last acknowledged add of the element, by the line of the invocation. `None` if there is none.
     add: Option<&'h Operation>,
     /// Line at which the last acknowledged add or remove ended.
     over: u64,
     /// Line at which the last remove ended. `u64::MAX` if the outcome of a remove is unknown.
     removed: u64,
-    /// Last `contains` with the result false.
+    /// Last `contains` of the element with the result false. `None` if there is none.
     absent: Option<&'h Operation>,
 }
 

@@ -14,7 +14,7 @@ pub(super) struct Lock {
 }
 
 impl Model for Lock {
-    // In each state, only the open operations of one process can help.
+    // In each state, only the open operations of one process can enable an acknowledged operation.
     fn first_help_does(&self) -> bool {
         true
     }

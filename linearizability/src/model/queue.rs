@@ -32,7 +32,7 @@ impl Queue {
 }
 
 impl Model for Queue {
-    // Only dequeues help, and all dequeues have the same effect.
+    // Only open dequeues can enable an acknowledged operation, and all dequeues have the same effect.
     fn first_help_does(&self) -> bool {
         true
     }

@@ -28,8 +28,8 @@ impl Register {
 }
 
 impl Model for Register {
-    // A write and a cas may produce the same value, and one of them may be needed later. The search therefore tries
-    // both.
+    // An open write and an open cas may produce the same value, and only one of them may be needed again later. The
+    // search therefore tries both.
     fn first_help_does(&self) -> bool {
         false
     }

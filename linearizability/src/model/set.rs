@@ -17,8 +17,8 @@ pub(super) struct Set {
 }
 
 impl Model for Set {
-    // Each element that differs needs one open operation. All of these operations are needed, and their order does not
-    // matter.
+    // Each element by which the set differs from the wanted result needs one open operation. All of these operations
+    // are needed, and their order does not matter.
     fn first_help_does(&self) -> bool {
         true
     }

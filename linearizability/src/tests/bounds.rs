@@ -57,7 +57,7 @@ fn a_larger_budget_changes_no_verdict() {
     assert!(verdicts.is_sorted_by_key(|verdict| *verdict == "violation"), "{verdicts:?}");
 }
 
-/// A key that uses up its share leaves the shares of other keys unchanged.
+/// A key that uses up its share of the search steps leaves the shares of other keys unchanged.
 #[test]
 fn a_hard_key_does_not_starve_others() {
     let mut text: String = (0..14).map(|i| format!("{i} invoke write {i}\n")).collect();

@@ -100,7 +100,7 @@ fn causes_distinguish_operations_and_roles() {
         violation(ModelKind::Register, nobody),
         "register: read of what nothing left behind cannot be"
     );
-    // The initial value is not foreign.
+    // The initial value does not count as foreign, i.e. as a value that no operation wrote.
     let before =
         "1 invoke write 1\n 1 ok write\n 2 invoke read\n 2 ok read null\n 1 invoke write 2\n 1 ok write";
     assert_eq!(violation(ModelKind::Register, before), "register: read cannot be");
@@ -180,8 +180,8 @@ fn many_losses_of_one_cause_hide_no_other() {
 fn uncertain_causes_are_reported_only_without_certain_ones() {
     let mut keys: String =
         (0..crate::limits::FOLLOWED_MAX).map(|key| STALE.replace("stale", &format!("k{key}"))).collect();
-    // The violations of the first keys are stale reads. They are traced, so their cause is certain. The violation of
-    // the last key is not traced.
+    // The violations of the first keys are stale reads. They are traced to the first impossible operation, so their
+    // cause is certain. The violation of the last key is not traced.
     keys += FOREIGN;
     let report = report_on(spec(ModelKind::Kv), keyed(&keys));
     assert_eq!(violations(&report).filter(|evidence| !evidence.earliest).count(), 1);

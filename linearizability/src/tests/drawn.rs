@@ -1,5 +1,5 @@
-//! Random histories, compared with the oracle. Several clients use a correct object. The history is checked unchanged
-//! and after a change.
+//! Random histories, compared with the oracle, which tries all orders of operations. Several clients use a correct
+//! object. The history is checked unchanged, and once more after one result or end in it was changed.
 
 use proptest::prelude::*;
 

@@ -6,7 +6,8 @@ fn evidence(kind: ModelKind, text: &str) -> Evidence {
     violations(&report(kind, text)).next().unwrap().clone()
 }
 
-/// The first of many violations is reported. Later operations do not change it, but are listed as origins.
+/// The first of many violations is reported. Later operations do not change it, but are listed as possible origins of
+/// the value.
 #[test]
 fn the_first_impossible_completion_is_reported() {
     let mut text = "1 invoke write 1\n 1 ok write\n".to_owned();

@@ -73,7 +73,8 @@ impl Crate {
         all
     }
 
-    /// Returns the module that defines the item at a path. The path is relative to the module `from`.
+    /// Returns the module that defines the item at a path. The path is relative to the module `from`. `None` if the
+    /// path does not lead to a module of the crate, or if `follow` re-exports are not enough to find it.
     fn defining(&self, from: &ModulePath, segments: &[String], follow: usize) -> Option<ModulePath> {
         let follow = follow.checked_sub(1)?;
         let (first, rest) = segments.split_first()?;
@@ -110,7 +111,8 @@ impl Crate {
         Some(at)
     }
 
-    /// Returns the module that defines the item that a `use` of the module `at` imports under this name.
+    /// Returns the module that defines the item that a `use` of the module `at` imports under this name. `None` if no
+    /// `use` does, or if this crate does not define the item.
     fn passed_on(&self, at: &ModulePath, name: &str, follow: usize) -> Option<ModulePath> {
         let module = self.modules.get(at)?;
         let import = module.names.iter().find(|named| named.imported_as.as_deref() == Some(name))?;

@@ -6,14 +6,16 @@ use serde::Serialize;
 use super::limits::POINTS_MAX;
 use crate::causality::{sentence, step};
 
-/// Result of a search for the step that decided a finding.
+/// Result of a search for the step that decided a finding. The search runs futures, i.e. other continuations of the
+/// finding's timeline, from many vtimes. The likelihood at a vtime is the share of its futures that show the finding.
+/// At the step that decided the finding, the likelihood jumps.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Causality {
     /// Result as a sentence.
     pub sentence: String,
     /// Sentence about the step at which the likelihood jumps. `None` without a jump.
     pub step: Option<String>,
-    /// What each future drew for itself: random streams, or also faults.
+    /// What differs between the futures from one vtime: only their random streams, or also their faults.
     pub vary: Vary,
     /// Reason why the search ended.
     pub why: CausalityEnd,

@@ -12,7 +12,7 @@ const NODES_MAX: usize = 256;
 /// Name for code that belongs to no file of the image.
 const OTHER: &str = "code in no file of the image";
 
-/// Executed code.
+/// Executed code. An edge is a branch instruction together with an address to which it went at least once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Code {
     /// Number of executed edges.
@@ -49,7 +49,7 @@ pub struct Function {
     pub edges: u64,
 }
 
-/// Line of a file that `--edges` wrote.
+/// Line of a file that `everett run --edges` or `everett replay --edges` wrote: one edge.
 #[derive(Deserialize)]
 struct Line {
     to: String,

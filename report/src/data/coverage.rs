@@ -9,7 +9,8 @@ use serde::Serialize;
 use super::Sources;
 use super::limits::{KINDS_MAX, ORDERS_MAX, PHASES_MAX, SAMPLES_MAX};
 
-/// Coverage of the run.
+/// Coverage of the run: the points that branches reached, such as states, phases (states of one node) and orders of
+/// events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CoverageData {
     /// Growth and estimates for each kind of points.
@@ -20,15 +21,17 @@ pub struct CoverageData {
     pub phases: Vec<Row>,
     /// Number of phases that were reached, including phases that `phases` omits.
     pub phases_count: u64,
-    /// Number of cells of the matrix whose fault never began in its phase.
+    /// Number of cells of the matrix that are 0, i.e. no fault of the cell's kind ever began in the cell's phase.
     pub empty_cells: u64,
     /// Pairs of events that occurred in only one order, ordered by their number of branches, largest first.
     pub one_way: Vec<OneWay>,
     /// Number of these pairs, including pairs that `one_way` omits.
     pub one_way_count: u64,
-    /// Declared values that no variable ever had, as `variable = value`.
+    /// Values that the world file declares for a variable of the abstract state, and that the variable had on no
+    /// branch. Each has the form `variable = value`.
     pub values: Vec<String>,
-    /// False if the world file is unreadable or has changed since the exploration. Gaps are then unknown.
+    /// True if `one_way` and `values` could be computed. This needs the world file: false if it is unreadable or has
+    /// changed since the exploration. Both lists are then empty.
     pub gaps_known: bool,
 }
 
@@ -47,7 +50,7 @@ pub struct Growth {
 pub struct Row {
     /// Name of the phase.
     pub phase: String,
-    /// Number of branches in which a node was in this phase.
+    /// Number of branches in which a node entered this phase.
     pub branches: u64,
     /// For each column: number of branches in which a fault of that kind began in this phase.
     pub cells: Vec<Cell>,

@@ -11,7 +11,7 @@ use crate::clip::clip;
 use crate::findability::{Outlook, outlook};
 use crate::scene::{self, Bar, Scene};
 
-/// Finding with all that the report says about it.
+/// Finding with all that the report says about it. A hit is one occurrence of the failure on a branch.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
     /// Number of the finding, from 1.
@@ -38,7 +38,8 @@ pub struct Finding {
     pub path: String,
     /// Number of branches that show the finding.
     pub branches: u64,
-    /// Number of subtrees that show the finding.
+    /// Number of subtrees that show the finding. A subtree has one branch that starts at the root moment, and all
+    /// branches that continue from it.
     pub subtrees: u64,
     /// CPU time of the exploration up to the first hit, in nanoseconds.
     pub first_cpu_ns: u64,

@@ -58,11 +58,11 @@ pub enum Status {
     New,
     /// This run and the one before it show the finding.
     Ongoing,
-    /// This run shows the finding again after a run without it. Or this run does not show it, but the clean time is
-    /// too short to be confident that it is gone.
+    /// This run shows the finding again after a run without it. Or this run does not show it, but the time without it
+    /// is too short to be confident that it is gone.
     Rare,
-    /// Older runs show the finding, but this run does not. The clean time is long enough to be confident that it is
-    /// gone.
+    /// Older runs show the finding, but this run does not. The time without it is long enough to be confident that it
+    /// is gone.
     Resolved,
 }
 

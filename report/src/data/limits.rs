@@ -9,9 +9,9 @@ pub const SCENES_MAX: usize = 64;
 pub const ENTRIES_MAX: usize = 150_000;
 /// Maximum number of lines in all logs of branches without a finding together.
 pub const LOG_LINES_MAX: usize = 40_000;
-/// Maximum number of branches on the map. Of a larger run, it shows the first ones.
+/// Maximum number of branches on the map. Of a larger run, the map shows the first branches.
 pub const BRANCHES_MAX: usize = 1_000_000;
-/// Maximum number of phases in the matrix of faults and phases. It shows the phases that most branches reached.
+/// Maximum number of phases in the matrix of faults and phases. The matrix shows the phases that most branches reached.
 pub const PHASES_MAX: usize = 40;
 /// Maximum number of kinds of faults in the matrix.
 pub const KINDS_MAX: usize = 40;

@@ -93,12 +93,12 @@ pub struct Sources<'r> {
     pub logs: BTreeMap<u64, Scene>,
     /// Outcome of recording at the end of the exploration. `None` if it was not requested.
     pub recordings: Option<Recordings>,
-    /// Causalities of findings. The key is the number of the finding.
+    /// Results of searches for the step that decided a finding. The key is the number of the finding.
     pub causalities: BTreeMap<u32, everett_explorer::causality::Causality>,
     /// Faults that begin on a branch, as lines of a fault plan. The key is the number of the branch. Branches may be
     /// missing.
     pub plans: BTreeMap<u64, Vec<serde_json::Value>>,
-    /// Executed edges of code. `None` if no files of edges were given.
+    /// Executed edges of code (branch instructions and their targets). `None` if no files of edges were given.
     pub code: Option<Code>,
     /// Parameters of the statistics.
     pub terms: Terms,

@@ -27,12 +27,12 @@ pub struct Property {
     pub why: String,
     /// Status of its failures compared with older runs. `None` without older runs, or if no run shows a failure.
     pub status: Option<Status>,
-    /// Number of branches that violate the property. If none does, for `sometimes`, test commands and assertions:
-    /// number of branches with a success.
+    /// Number of branches that violate the property. For `sometimes` properties, test commands and assertions that no
+    /// branch violates, it is the number of branches with a success.
     pub branches: u64,
-    /// Number of a branch on which the property holds.
+    /// Number of a branch on which the property holds. `None` if there is none, or if the property was never reached.
     pub example: Option<u64>,
-    /// Number of the first branch on which the property fails.
+    /// Number of the first branch on which the property fails, if there is one.
     pub counterexample: Option<u64>,
     /// Numbers of this run's findings of the property.
     pub findings: Vec<u32>,
@@ -100,7 +100,7 @@ fn judged(sources: &Sources<'_>, runs: &[Run<'_>], name: String, kind: String) -
         };
         sources.branches.all.iter().position(fits).map(|branch| branch as u64)
     };
-    // Prefers a branch with checks, because most properties have judged it.
+    // Prefers a branch that was followed by checks, because most properties are judged there.
     let example = match state {
         State::NeverReached => None,
         _ => holds(true).or_else(|| if of_checks { None } else { holds(false) }),

@@ -55,7 +55,8 @@ pub struct Summary {
     pub confidence: f64,
     /// Number of branches.
     pub branches: u64,
-    /// Number of subtrees.
+    /// Number of subtrees: a subtree has one branch that starts at the root moment, and all branches that continue from
+    /// it.
     pub subtrees: u64,
     /// Number of branches with checks.
     pub checked: u64,
@@ -69,7 +70,8 @@ pub struct Summary {
     pub cpu_ns: u64,
     /// Number of explored instructions.
     pub instructions: u64,
-    /// Part of `instructions` that final phases took. A final phase is what follows the segment of a checked branch.
+    /// Part of `instructions` that final phases took. A final phase is what follows a branch with checks: waiting until
+    /// the world is at rest, and the checks.
     pub final_phases: FinalPhases,
     /// Sentence about `final_phases`. `None` if no branch had checks.
     pub final_phases_told: Option<String>,

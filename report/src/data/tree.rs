@@ -24,7 +24,7 @@ const BROKEN: u8 = 4;
 pub struct Tree {
     /// Vtime of the root moment, in nanoseconds.
     pub root_ns: u64,
-    /// Length of a segment, which most branches have, in nanoseconds.
+    /// Length of a segment, i.e. the usual length of a branch, in nanoseconds.
     pub segment_ns: u64,
     /// Maximum length of a timeline after the root moment, in nanoseconds.
     pub horizon_ns: u64,
@@ -41,7 +41,8 @@ pub struct Tree {
     pub cpu_ms: Vec<u64>,
     /// Cost of the branch, in millions of instructions.
     pub instructions_m: Vec<u64>,
-    /// Part of `instructions_m` that the branch's final phase took. 0 without checks.
+    /// Part of `instructions_m` that the branch's final phase took, i.e. waiting until the world is at rest, and the
+    /// checks. 0 without checks.
     pub final_m: Vec<u64>,
     /// Number of faults that were applied on the branch.
     pub faults: Vec<u64>,
@@ -51,8 +52,8 @@ pub struct Tree {
     pub fault_kinds: Vec<String>,
     /// Number of coverage points that no earlier branch reached.
     pub new_points: Vec<u64>,
-    /// Sum of flags: 1 if branches can continue from its end, 2 if checks followed it, 4 if it did not run to its
-    /// end.
+    /// Sum of flags: 1 if other branches can continue from the branch's end, 2 if checks followed the branch, 4 if it
+    /// did not run to its end.
     pub flags: Vec<u8>,
     /// Pairs of the number of a branch and the number of a finding that it shows.
     pub findings: Vec<(u64, u32)>,

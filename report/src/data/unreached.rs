@@ -15,8 +15,8 @@ const OF_HISTORIES: [&str; 3] = [builtin::LINEARIZABILITY, builtin::LOST_WRITE, 
 /// Properties that only checks can violate.
 const OF_CHECKS: [&str; 2] = [builtin::FAILED_CHECK, builtin::NOT_CALM];
 
-/// Returns the properties of a recorded world that branches can violate, with their kind: `built in`, `never` or
-/// `eventually`.
+/// Returns the properties that branches can violate, each with its kind: `built in`, `never` or `eventually`. `world`
+/// is the world file as the run directory records it.
 pub(super) fn declared(world: &Value) -> Vec<(String, String)> {
     let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
     let ignored: BTreeSet<&str> = world

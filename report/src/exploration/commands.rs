@@ -1,4 +1,5 @@
-//! Results of a test template's commands.
+//! Results of a test template's commands. A test template is a folder of programs in the guests, whose names say when
+//! Everett runs them.
 
 use serde::Serialize;
 
@@ -16,7 +17,7 @@ pub struct TestCommand {
     /// Number of starts, and number of ends for each result.
     #[serde(flatten)]
     pub counts: Counts,
-    /// Number of the first branch on which the command succeeded.
+    /// Number of the first branch on which the command succeeded. `None` if it never succeeded.
     pub first: Option<u64>,
     /// Number of branches on which the command succeeded.
     pub branches: u64,

@@ -19,7 +19,8 @@ pub struct Explored {
     pub vtime_ns: u64,
     /// CPU time and number of instructions.
     pub cost: Cost,
-    /// Part of `cost` that final phases took. A final phase is what follows the segment of a checked branch.
+    /// Part of `cost` that final phases took. A final phase is what follows a branch with checks: waiting until the
+    /// world is at rest, and the checks.
     pub final_phases: FinalPhases,
     /// Number of instructions that the engine executed. It exceeds the number in `cost` if parts were executed again,
     /// and is lower if parts were taken from stored moments.

@@ -1,4 +1,4 @@
-//! Coverage of one kind of points: growth, and estimates of unreached points.
+//! Coverage of one kind of points, e.g. states or orders of events: growth, and estimates of unreached points.
 
 use serde::Serialize;
 

@@ -1,4 +1,5 @@
-//! Guarantee of random priorities in an exploration under strategy `pct`.
+//! Guarantee of random priorities in an exploration under strategy `pct`. A priority is a latency of the frames that a
+//! node sends.
 
 use std::fmt;
 
@@ -9,9 +10,10 @@ use everett_explorer::run::{Header, Merged};
 
 /// Guarantee of random priorities (PCT): a lower bound on the probability of finding a bug.
 ///
-/// In this bound a run is a subtree, whose first branch draws priorities from its own random stream. Later branches
-/// of the subtree keep latencies that have not ended and add others, so they are not independent runs. The bound uses
-/// the maximum number of messages over all timelines, because priorities change at random times up to the horizon.
+/// In this bound a run is a subtree, whose first branch draws priorities from its own random stream. Later branches of
+/// the subtree keep its latencies that have not ended and add others, so they are not independent runs. The bound uses
+/// the number of messages of the timeline with the most messages, because priorities change at random times up to the
+/// horizon, the longest time that a timeline can have.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PctGuarantee {
     /// Parameters of the bound.
@@ -27,7 +29,7 @@ pub struct PctGuarantee {
 }
 
 impl PctGuarantee {
-    /// Returns the guarantee of an exploration. `None` if no node has random priorities.
+    /// Returns the guarantee of an exploration. `None` if its strategy is not `pct`, or if its world has no `depth`.
     #[must_use]
     pub fn of(header: &Header, merged: &Merged) -> Option<PctGuarantee> {
         let depth = header.world.pointer("/explore/depth").and_then(serde_json::Value::as_u64);

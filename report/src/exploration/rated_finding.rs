@@ -6,7 +6,7 @@ use everett_explorer::coverage::statistics::{Findability, Fraction, Prior};
 use everett_explorer::run::{Cost, Finding, Hit, Merged};
 use everett_explorer::search::Path;
 
-/// Accepted probability of missing a bug that is still present. The clean time is computed for it.
+/// Accepted probability that a bug which is still present shows no hit during the clean time ([`Pace::clean`]).
 const ALPHA: f64 = 0.05;
 /// Unit of rates in CPU time: an hour, in nanoseconds.
 const HOUR_NS: f64 = 3.6e12;
@@ -52,12 +52,12 @@ pub struct Pace {
     pub time: u64,
     /// Number of subtrees with a hit.
     pub hits: u64,
-    /// Hits per unit of cost.
+    /// Hits per unit of cost. `None` if no subtree has a hit, or if `time` is 0.
     pub rate: Option<f64>,
-    /// Mean cost per hit.
+    /// Mean cost per hit. `None` if no subtree has a hit.
     pub mean: Option<u64>,
-    /// Cost without a hit after which a bug that is still present would have been missed with a probability of only 5
-    /// %.
+    /// Clean time: cost without a hit after which a bug counts as gone. A bug that is still present stays unseen for so
+    /// long with a probability of 5 %. `None` if no subtree has a hit.
     pub clean: Option<u64>,
 }
 

@@ -23,7 +23,7 @@ pub struct Thoroughness {
     pub faults: u64,
     /// Maximum number of branches on one timeline.
     pub depth: u64,
-    /// Number of branches on a timeline that reaches the horizon.
+    /// Number of branches on a timeline that reaches the horizon, which is the maximum length of a timeline.
     pub depth_max: u64,
     /// Number of subtrees in which checks followed a branch.
     pub subtrees_checked: u64,

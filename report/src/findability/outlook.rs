@@ -41,7 +41,8 @@ impl Default for Terms {
 /// Estimates for one bug over the runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Outlook {
-    /// T: sum over the runs up to the last run with a hit. Over all runs if there is no hit.
+    /// T: sum of [`Observation::until_hit`] over the runs up to the last run with a hit, or over all runs if there is
+    /// no hit.
     pub time: u64,
     /// d: number of subtrees with a hit.
     pub hits: u64,
@@ -49,11 +50,11 @@ pub struct Outlook {
     pub weight: f64,
     /// Mean time between hits, T / d. `None` without a hit.
     pub mean: Option<f64>,
-    /// Lower bound on the mean time, at the confidence of the report.
+    /// Lower bound on the mean time, at the confidence of the report. `None` if no time was spent.
     pub mean_low: Option<f64>,
     /// Upper bound on the mean time. `None` without a hit.
     pub mean_high: Option<f64>,
-    /// Index of the last run with a hit.
+    /// Index of the last run with a hit. `None` without a hit.
     pub last_hit: Option<usize>,
     /// For each run: probability that the bug, if it is still there, stays hidden from its last hit to the end of
     /// this run. 1 for a run with a hit, `None` for runs before the first hit.
@@ -61,7 +62,8 @@ pub struct Outlook {
     /// Survival probabilities after future runs as long as the last run. The list ends with the first value at or
     /// below [`Terms::alpha`], and has at most [`PROJECTED_MAX`] values.
     pub projected: Vec<f64>,
-    /// Time without a hit, and how much is needed. `None` without a hit.
+    /// Time without a hit, and how much of it is needed until the bug counts as gone. `None` without a hit, or if no
+    /// time was spent.
     pub clean: Option<Clean>,
 }
 
@@ -73,7 +75,7 @@ pub struct Clean {
     /// Time without a hit after which the survival probability is [`Terms::alpha`].
     pub needed: f64,
     /// Number of further runs, as long as the last run, until `needed` is reached. 0 if it is reached already; `None`
-    /// if it takes more than [`PROJECTED_MAX`] runs.
+    /// if it takes more than [`PROJECTED_MAX`] runs, or if the last run took no time.
     pub runs_left: Option<u64>,
 }
 
@@ -123,7 +125,7 @@ pub fn outlook(runs: &[Observation], terms: &Terms) -> Outlook {
     outlook
 }
 
-/// Returns the survival probability after the runs up to index `i`.
+/// Returns the survival probability after the runs up to index `i`. `None` if none of them has a hit.
 fn at(runs: &[Observation], i: usize, terms: &Terms) -> Option<f64> {
     let upto = runs.get(..=i)?;
     let last = upto.iter().rposition(|run| run.hits > 0)?;

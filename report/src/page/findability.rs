@@ -48,7 +48,7 @@ pub(super) fn section(data: &Data) -> Markup {
     }
 }
 
-/// Returns the smallest mean time between hits that a run without a hit leaves possible.
+/// Returns, as text, a lower bound on the mean time between hits of a problem that this exploration never hit.
 fn clean_bound(data: &Data) -> String {
     let clean = crate::findability::mean_between(data.summary.cpu_ns as f64, 0, data.summary.confidence);
     clean.map_or("0 ns".to_owned(), |(low, _)| cpu(low)) + " of CPU"

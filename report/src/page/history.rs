@@ -9,8 +9,8 @@ use super::text::{foreign, plain, seconds};
 use crate::data::Finding;
 use crate::scene::{Operation, Outcome, Scene};
 
-/// Maximum number of operations in the chart. It shows those that the finding names, and the last ones before the
-/// finding.
+/// Maximum number of last operations before the finding in the chart. The chart also shows all operations that the
+/// finding names, even earlier ones, so it can have more.
 const OPERATIONS_SHOWN_MAX: usize = 120;
 /// Maximum number of processes that have their own rows. If there are more, processes of one node share rows whose
 /// operations do not overlap.

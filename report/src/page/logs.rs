@@ -6,7 +6,7 @@ use super::text::{foreign, plain, seconds};
 use crate::data::Finding;
 use crate::scene::{Event, Scene};
 
-/// Maximum number of lines in a table. It shows the last lines before the finding.
+/// Maximum number of lines in a table. The table shows the last lines before the finding.
 const LINES_SHOWN_MAX: usize = 600;
 
 /// Row of the table.

@@ -76,8 +76,8 @@ fn drawing(tree: &Tree) -> Markup {
         |ns: u64| ((ns as f64 / tree.horizon_ns.max(1) as f64 * columns as f64) as usize).min(columns - 1);
     for (branch, slot) in slots.iter().enumerate() {
         let get = |list: &[u64]| list.get(branch).copied().unwrap_or(0);
-        // length_ns includes checks. They run on a continuation that is thrown away, so the drawn branch ends with
-        // its segment.
+        // length_ns includes checks. They run on a continuation that is thrown away, so the drawn branch ends with its
+        // segment, the part before the checks.
         let (begin, length) = (get(&tree.begin_ns), get(&tree.length_ns).min(tree.segment_ns));
         for at in column(begin)..=column(begin.saturating_add(length.saturating_sub(1))) {
             if let Some(cell) = cells.get_mut(slot / group * columns + at) {

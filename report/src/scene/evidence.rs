@@ -1,6 +1,8 @@
-//! Reads lines of evidence.
+//! Reads a scene (what happened before a finding) from the lines of evidence in a run directory, or from a recorded
+//! timeline.
 //!
-//! Everett wrote these lines itself: a vtime in seconds with nine decimals, the node and unit, and a text.
+//! Everett wrote these lines itself: a vtime in seconds with nine decimals, the node, the unit (a program, or another
+//! source of lines), and a text.
 
 use everett_explorer::run::{Evidence, Hit};
 use serde::Deserialize;
@@ -14,8 +16,8 @@ const HISTORY: &str = "history";
 /// Units that are not programs: the kernel, and Everett's own messages about nodes and the world.
 const OTHERS: [&str; 6] = ["kernel", "guest", "fault", "disk", "world", "FOUND"];
 
-/// Line of a recorded timeline. The first line identifies the timeline. The text of the others is formatted like a
-/// line of evidence.
+/// Line of a file with a recorded timeline. The first line identifies the timeline. Each other line has a text in the
+/// format of a line of evidence.
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 enum Recorded {

@@ -29,14 +29,16 @@ pub struct Bar {
 }
 
 impl Bar {
-    /// Reads a line of evidence: vtime, number of the fault, and line of the plan.
+    /// Reads a line of evidence: vtime, number of the fault, and line of the plan. `None` if the line does not have
+    /// this form.
     pub(super) fn of_line(nodes: &[String], line: &str) -> Option<Bar> {
         let (at_ns, rest) = vtime::at(line)?;
         let json = rest.split_once(' ')?.1;
         Bar::of(nodes, at_ns, &serde_json::from_str(json).ok()?)
     }
 
-    /// Reads an entry of a plan. Times in plans are counted from `root_ns`.
+    /// Reads an entry of a plan. Times in plans are counted from `root_ns`. `None` if the entry has no valid time or no
+    /// kind.
     #[must_use]
     pub fn of_entry(nodes: &[String], root_ns: u64, entry: &Value) -> Option<Bar> {
         let at = entry.get("at").and_then(Value::as_str)?;

@@ -94,7 +94,7 @@ pub enum Fate {
 }
 
 impl Scene {
-    /// Returns the index of a node.
+    /// Returns the index of a node in [`Scene::lanes`]. `None` if it is not there.
     fn lane(&self, name: &str) -> Option<u16> {
         self.lanes.iter().position(|lane| lane == name).and_then(|lane| u16::try_from(lane).ok())
     }

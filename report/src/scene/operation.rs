@@ -18,7 +18,7 @@ const VALUE_CHARS_MAX: usize = 80;
 pub struct Operation {
     /// Name that the client gives itself.
     pub process: String,
-    /// Index of the client's node.
+    /// Index of the client's node. `None` if it is not known.
     pub lane: Option<u16>,
     /// Name of the operation.
     pub f: String,
@@ -104,7 +104,7 @@ impl Operations {
         }
     }
 
-    /// Returns the operations. It marks those that begin or end at a time that `text` names.
+    /// Returns the operations. Marks those that begin or end at a time that `text`, the text of the finding, names.
     pub(super) fn finish(mut self, text: &str) -> Vec<Operation> {
         let times = times(text);
         for operation in &mut self.all {

@@ -11,14 +11,14 @@ use super::{Operation, Outcome, Scene};
 /// Maximum number of faults in a sentence.
 const FAULTS_TOLD: usize = 3;
 
-/// Line of a short account.
+/// Line of a short account of what happened before a finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoryLine {
     /// Vtime, in nanoseconds.
     pub at_ns: u64,
     /// Name of the node. Empty for the whole world.
     pub node: String,
-    /// Unit that the line is from.
+    /// Unit that the line is from: a service, driver or check, or e.g. `kernel`.
     pub unit: String,
     /// Text of the line.
     pub text: String,
@@ -64,7 +64,7 @@ pub fn facts(scene: &Scene) -> Vec<String> {
     facts
 }
 
-/// Returns a clause with the last faults, and the number of earlier ones.
+/// Returns a clause with the last faults, and the number of earlier ones. `None` without faults.
 fn after(faults: &[Bar]) -> Option<String> {
     let mut told: Vec<String> = Vec::new();
     // The last faults are nearest to the violation.

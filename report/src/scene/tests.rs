@@ -202,7 +202,7 @@ fn a_long_recording_has_its_last_lines_and_messages() {
     }
 }
 
-/// A recording has the same lines, and also the times at which messages were sent.
+/// A recording has the same lines as the evidence in a run directory, and also the times at which messages were sent.
 #[test]
 fn recordings_are_read_back() {
     let packet = "   1.846830537 DELIVER b > db TCP x";

@@ -1,6 +1,6 @@
 //! Reads the vtime with which a line of evidence begins.
 
-/// Splits a line into its vtime, in nanoseconds, and the text after it.
+/// Splits a line into its vtime, in nanoseconds, and the text after it. `None` if the line does not begin with a vtime.
 pub(super) fn at(line: &str) -> Option<(u64, &str)> {
     let (time, rest) = line.trim_start().split_once(' ')?;
     Some((seconds(time)?, rest.trim_start()))

@@ -109,7 +109,7 @@ pub(super) fn hit(property: &str, word: &str) -> Hit {
     }
 }
 
-/// Returns the causality of a finding that a message decided.
+/// Returns the result of a search for the step that decided a finding. The step is a message.
 fn causality(word: &str) -> Causality {
     let count = |shown| Count { futures: 16, shown };
     let step =

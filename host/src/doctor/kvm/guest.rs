@@ -1,4 +1,5 @@
-//! A small probe guest as data: 64-bit code in ring 0 or ring 3, with its own page tables and descriptor tables.
+//! A probe guest, i.e. a few instructions that test one property of `/dev/kvm`, as data: 64-bit code in ring 0 or ring
+//! 3, with its own page tables and descriptor tables.
 //!
 //! Memory is one large page, which the page tables map at four addresses. Both rings may write to it at all four,
 //! unless [`Guest::kernel_pages`] reserves the first mapping for ring 0. Code ends by setting R15 to [`END_MARK`] and
@@ -15,7 +16,8 @@ pub const USED_BYTES: usize = 256 << 10;
 pub const CODE: u64 = 0x1_0000;
 /// Guest-physical address of a page that guests write. The next page is never written.
 pub const DATA: u64 = 0x2_0000;
-/// Vector of the exception that HLT raises in ring 3, which ends the code. Some hosts cannot execute INT instead.
+/// Vector of the exception that HLT raises in ring 3, which ends the code. Code does not end with INT, because some
+/// hosts cannot execute it.
 pub const END_VECTOR: u8 = 13;
 /// Guest-virtual address at which a 1 GiB page maps the memory again.
 pub const HUGE: u64 = 1 << 30;
@@ -55,7 +57,8 @@ pub const PRESENT_WRITABLE_USER: u64 = 7;
 const USER: u64 = 4;
 const LARGE: u64 = 0x80;
 const EXECUTE_DISABLE: u64 = 1 << 63;
-// The selectors are those of Linux. A software KVM may execute ring 3 on the processor only with these selectors.
+// The selectors are those of Linux. Where `/dev/kvm` is emulated in software, ring 3 may run on the processor itself
+// only with these selectors.
 const KERNEL_CS: u16 = 0x10;
 const KERNEL_SS: u16 = 0x18;
 const USER_SS: u16 = 0x2b;
@@ -98,7 +101,7 @@ pub struct Guest {
     pub ring: Ring,
     /// Machine code without the sequence that ends it. [`Guest::memory`] appends this sequence.
     pub code: Vec<u8>,
-    /// Initial value of RCX, often a number of rounds.
+    /// Initial value of RCX, often the number of passes of the guest's loop.
     pub rcx: u64,
     /// Initial value of RAX.
     pub rax: u64,

@@ -7,9 +7,9 @@
 //! **Invariants.**
 //! - A property counts only if a guest has shown it on this host, in this examination. Nothing is inferred from a name
 //!   or a version.
-//! - A signal stops each guest after about a second. The number of guests is bounded, but all of them may take long on
-//!   a slow host. If no guest ends for a minute, the host's kernel hangs in a guest, and [`examine`] returns without
-//!   waiting for the probe thread.
+//! - A guest that still runs after about a second is stopped by a signal. The number of guests is bounded, but all of
+//!   them may take long on a slow host. If no guest ends for a minute, the host's kernel hangs in a guest, and
+//!   [`examine`] returns without waiting for the probe thread.
 
 pub mod guest;
 pub mod host;
@@ -40,7 +40,8 @@ pub struct ProbeReport {
     pub unproven: Vec<&'static str>,
     /// The event that counts a guest's branches. `None` if no event counts them exactly.
     pub branches: Option<Branches>,
-    /// True if a guest sees replaced memory after Everett has flushed cached translations.
+    /// True if a guest sees memory that Everett has replaced, once Everett has flushed the address translations that
+    /// the processor caches.
     pub coherent: bool,
 }
 

@@ -39,7 +39,8 @@ pub(super) fn write(report: &Report) -> String {
     text
 }
 
-/// Writes the assertions that should have been reached, or should have held once, but were not or did not.
+/// Writes the assertions that were never reached although they should have been, or that never held although they
+/// should have held once.
 fn assertions(text: &mut String, report: &Report) {
     let never = report.assertions.iter().filter(|one| one.verdict == Verdict::NeverReached);
     let line = |one: &Asserted| match one.failed {

@@ -6,7 +6,7 @@ use super::super::Report;
 use super::super::figures::{count, counted};
 use everett_explorer::run::HistoryCount;
 
-/// Returns the section on the guarantee of random priorities. Empty if no node has random priorities.
+/// Returns the section on the guarantee of random priorities. Empty if the strategy is not `pct`.
 pub(super) fn promise(report: &Report) -> String {
     match &report.promise {
         Some(promise) => {

@@ -1,10 +1,10 @@
 //! Probe for instructions whose results the manual does not define to the last bit: SSE reciprocals, and transcendental
 //! functions of x87.
 //!
-//! Processors of different makes return different results, and the CPU model has results of its own. KVM cannot
-//! intercept these instructions. Programs that use them therefore see differences between the soft engine and a
-//! processor, and between processors. The finding lists the results that differ on this host. It does not make a host
-//! inexact.
+//! Processors of different makes return different results, and the CPU model (Everett's own CPU) has results of its
+//! own. KVM cannot intercept these instructions. Programs that use them therefore see differences between Everett's CPU
+//! and a processor, and between processors. The finding lists the results that differ on this host. It does not make a
+//! host inexact.
 
 use super::Notes;
 use super::flags::on_the_model;

@@ -37,17 +37,17 @@ const BRANCHES: u64 = 1_000_000;
 const NAME: &str = "guest counters";
 const MEANS: &str = "to stop a guest at an exact place";
 
-/// The event that counts conditional branches on this host, and the margin for early stops.
+/// The event that counts conditional branches on this host, and how early Everett must ask for a stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Branches {
     /// Number of the raw performance event.
     pub event: u64,
-    /// Number of branches by which a stop is requested early.
+    /// Number of branches by which a stop is requested early, because the counter's signal comes late.
     pub margin: u64,
 }
 
-/// Returns the margin for a host whose signals came at most `latest` branches late. Longer delays may still occur. A
-/// larger margin costs time; with a smaller margin, more runs have to be repeated.
+/// Returns the margin (see [`Branches::margin`]) for a host whose signals came at most `latest` branches late. Signals
+/// may still come later than that. A larger margin costs time; with a smaller margin, more runs have to be repeated.
 fn margin(latest: u64) -> u64 {
     2 * latest + 1000
 }
@@ -73,8 +73,8 @@ pub(super) fn probe(host: &mut dyn Host, effort: Effort, notes: &mut Notes) {
     notes.needed(NAME, false, why, MEANS);
 }
 
-/// Checks that the event counts each conditional branch of a guest exactly once, and counts nothing at entries and
-/// exits.
+/// Checks that the event counts each conditional branch of a guest exactly once, and counts nothing when the processor
+/// enters or leaves the guest.
 fn exact(host: &mut dyn Host, event: u64, effort: Effort) -> Result<(), String> {
     for _ in 0..effort.rounds().max(3) {
         let guests = [

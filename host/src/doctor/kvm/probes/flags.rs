@@ -1,5 +1,5 @@
 //! Probe for status flags that the manual calls undefined. It compares the values that the host's processor and the CPU
-//! model leave in these flags.
+//! model (Everett's own CPU) leave in these flags.
 //!
 //! In the clock modes `exit` and `branch`, digests do not cover status flags (`everett_vmm::digest::registers`).
 //! Therefore no result of this probe makes a host inexact. A program that copies undefined flags would see the

@@ -1,5 +1,5 @@
 //! Probe for features of the host's processor that guests must not see: CPUID in both rings, and instructions that the
-//! CPU model lacks.
+//! CPU model (Everett's own CPU) lacks.
 
 use everett_cpu::cpuid::leaves;
 use everett_cpu::state::Msrs;

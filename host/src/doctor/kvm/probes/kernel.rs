@@ -199,7 +199,8 @@ fn promised(host: &mut dyn Host) -> Result<Option<String>, String> {
     for (name, code) in PROMISED {
         for (ring, word) in [(Ring::Zero, "ring 0"), (Ring::Three, "ring 3")] {
             let ran = host.run(&Guest::new("promised", ring, code))?;
-            // If the host's emulation cannot execute an instruction, the soft CPU executes it. This is not a failure.
+            // If the host's emulation cannot execute an instruction, Everett's own CPU executes it. This is not a
+            // failure.
             if !ran.to_its_end() && ran.end != End::Failed {
                 failures.push(format!("{name} in {word}: {}", ran.how()));
             }

@@ -35,7 +35,7 @@ pub enum Effort {
 }
 
 impl Effort {
-    /// Returns how many times a property must hold that an exact engine needs.
+    /// Returns how many times each property that an exact engine needs is checked. It must hold every time.
     #[must_use]
     pub fn rounds(self) -> u32 {
         match self {

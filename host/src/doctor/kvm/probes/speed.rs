@@ -4,7 +4,7 @@ use super::Notes;
 use crate::doctor::kvm::guest::{Guest, Ring};
 use crate::doctor::kvm::host::{End, Host};
 
-/// Number of instructions in a round of [`Guest::spinning`].
+/// Number of instructions in one pass of the loop of [`Guest::spinning`].
 const PER_ROUND: u64 = 2;
 const ROUNDS_FIRST: u64 = 20_000;
 /// Maximum number of rounds of a measurement.

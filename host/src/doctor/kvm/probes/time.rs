@@ -1,4 +1,5 @@
-//! Probe for control of the guest's TSC: it must show the value that Everett sets, and stand still during a slice.
+//! Probe for control of the guest's TSC: it must show the value that Everett sets, and stand still during a slice,
+//! which is one run of the guest between two returns to Everett.
 
 use everett_vmm::kvm::host::{KVM_CAP_TSC_CONTROL, KVM_CAP_VCPU_ATTRIBUTES};
 
