@@ -1,5 +1,6 @@
-//! An exploration of a scripted world that is killed repeatedly ends as if it had never been killed. This is a short
-//! form of the bench `night`. The killed process is this program, which chooses its role in `main`.
+//! Tests that an exploration gives the same result if its process is killed and started again several times. This is a
+//! short form of the bench `night`. Branches are not executed: a script computes their results. The killed process is a
+//! second instance of this program, which `main` recognizes by an environment variable.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -32,7 +33,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), vec![night]).exit_code()
 }
 
-/// Runs the exploration in another process until that is killed.
+/// Runs the exploration in the second instance of this program, until the first instance kills it.
 fn explore_until_killed(folder: &Path) {
     let mut journal = night::journal(folder, StrategyKind::Novelty).unwrap();
     let mut scripted = Scripted::new(1_000);

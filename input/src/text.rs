@@ -49,9 +49,9 @@ fn escaped(text: &str, stays: impl Fn(char) -> bool) -> String {
     safe
 }
 
-/// Returns one of Everett's own lines, safe to show on a terminal. Colours (SGR sequences such as `ESC [ 1 ; 3 1 m`)
-/// are kept, and all other control characters become escapes. Foreign text in the line must already have passed
-/// [`printable`]: this function is only a second barrier.
+/// Returns one of Everett's own lines, safe to show on a terminal. Colours (SGR sequences such as `ESC [ 1 ; 3 1 m`),
+/// tabs and line feeds are kept, and all other control characters become escapes. Foreign text in the line must already
+/// have passed [`printable`]: this function is only a second barrier.
 #[must_use]
 pub fn painted(line: &str) -> String {
     let mut safe = String::with_capacity(line.len());

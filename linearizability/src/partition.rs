@@ -13,8 +13,8 @@ use super::values::ByValue;
 pub(super) fn by_key(history: &History) -> Vec<Vec<&Operation>> {
     let mut keys: Vec<Vec<&Operation>> = vec![Vec::new(); history.keys()];
     let all = || history.operations.iter().filter(|operation| !operation.failed());
-    // The reader adds an operation with an unknown invocation at its completion. Such an operation may precede all
-    // others.
+    // If a history lacks the line that starts an operation, the reader adds the operation at its completion. It may
+    // have started before all others, so it comes first.
     let stray = all().filter(|operation| operation.invoked.line == 0);
     for operation in stray.chain(all().filter(|operation| operation.invoked.line > 0)) {
         if let Some(key) = keys.get_mut(operation.key as usize) {

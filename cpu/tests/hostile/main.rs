@@ -2,9 +2,11 @@
 //!
 //! The programs consist of hot loops. The loops cross the ends of pages, jump into the middle of instructions, change
 //! themselves and the tables that map them, and make forbidden accesses. Exception handlers repair mappings, skip
-//! bytes, or continue elsewhere. Between two instructions, the test writes memory and restores it. The interpreter
-//! defines the correct result of a program. At each stop, the test compares registers, RAM, the list of written pages,
-//! and exits. Guard pages around RAM detect accesses outside RAM.
+//! bytes, or continue elsewhere. A program stops after random numbers of instructions. At some of these stops, the test
+//! writes RAM as a device would, gives pages their initial content back, or delivers an interrupt. The interpreter
+//! defines the correct result of a program. At each stop, the test compares the registers, the RAM, the list of written
+//! pages, and the exits (accesses to devices, for example) since the last stop. Guard pages around RAM detect accesses
+//! outside RAM.
 //!
 //! - [`layout`]: layout of memory
 //! - [`program`]: a complete program
@@ -50,9 +52,11 @@ use program::{Program, VECTORS};
 const PROGRAMS: u64 = 1500;
 const VECTORS_EACH: u64 = 3;
 
-/// Seeds of programs that found rare defects. In the first program, an instruction continues on the page table that
-/// maps the instruction's destination. The page walk of its store therefore sets a bit in the instruction itself. In
-/// the second program, an ADC combines AH, BH, CH or DH with a register that needs a REX prefix.
+/// Seeds of programs that found rare defects. In the first program, the bytes of an instruction cross into a page that
+/// is also the page table for the instruction's own store. The page walk of the store therefore sets a bit in the
+/// instruction itself. In the second program, an ADC combines AH, BH, CH or DH with a register that the translator
+/// keeps in a host register from R8 up. The translated ADC would need a REX prefix, with which it cannot name AH, BH,
+/// CH or DH.
 const RARE: [u64; 2] = [0x2d_dc3e, 0x3d_1ded];
 
 /// Lets only one test run programs at a time, so that a crash can be attributed to a program.

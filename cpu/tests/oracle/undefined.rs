@@ -1,5 +1,6 @@
-//! Flags that the manual leaves undefined. Each line has a mnemonic, the flags, and an entry in volume 2 of the SDM
-//! (Intel 64 and IA-32 Architectures Software Developer's Manual). The section "Flags Affected" of that entry says so.
+//! Flags that the manual leaves undefined. Each line of the table has a mnemonic, its undefined flags, and an entry in
+//! volume 2 of the SDM (Intel 64 and IA-32 Architectures Software Developer's Manual). The section "Flags Affected" of
+//! this entry calls these flags undefined.
 //!
 //! The tests of the KVM engine use this file, too, because the host may set undefined flags to other values.
 
@@ -100,7 +101,7 @@ pub(crate) const TABLE: &[Undefined] = table! {
     Rcr, shifted_far, OF, "2B, RCL/RCR/ROL/ROR";
 };
 
-/// Returns the flags that host and guest may leave different after this instruction.
+/// Returns the flags in which the host's CPU and the soft CPU may differ after this instruction.
 pub(crate) fn undefined_flags(i: &Instruction, o: &Operands) -> u64 {
     TABLE.iter().filter(|u| u.mnemonic == i.mnemonic() && (u.when)(i, o)).fold(0, |mask, u| mask | u.flags)
 }

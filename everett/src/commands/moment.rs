@@ -79,7 +79,7 @@ pub struct TimelinePoint {
     /// The seed [default: the world file's, else 0]
     #[arg(long, value_name = "N")]
     pub seed: Option<Seed>,
-    /// Vtime to save, counted from ready
+    /// Vtime to save, counted from the time when all nodes are ready
     #[arg(long, value_name = "DURATION", value_parser = units::parse_duration_ns)]
     pub at: u64,
     /// Start from this saved moment of the timeline

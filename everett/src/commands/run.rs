@@ -37,7 +37,7 @@ pub struct Args {
     /// Engine
     #[command(flatten)]
     pub engine: EngineArgs,
-    /// Vtime of the workload, counted from ready [default: until the workload is done]
+    /// Vtime that the workload runs after all nodes are ready [default: until the workload is done]
     #[arg(long = "for", value_name = "DURATION", value_parser = units::parse_duration_ns, display_order = 3)]
     pub duration_ns: Option<u64>,
     /// End when the workload is done, or 10 minutes of vtime after ready; the default without --for

@@ -32,7 +32,7 @@ pub struct Args {
     /// Engine
     #[command(flatten)]
     pub engine: EngineArgs,
-    /// Vtime of the workload, counted from ready
+    /// Vtime that the workload runs after all nodes are ready
     #[arg(
         long = "for", value_name = "DURATION", value_parser = units::parse_duration_ns, default_value = "20s",
         display_order = 3
@@ -259,8 +259,8 @@ fn tell_mismatch(ui: &Ui, mismatch: &Mismatch) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Maximum number of pairs of runs in which the search looks for the difference. It misses nondeterminism that shows
-/// in every second pair once in 65,536 times.
+/// Maximum number of pairs of runs in which the search looks for the difference. If a difference shows in every second
+/// pair on average, the search misses it in one of 65,536 cases.
 const PAIRS_MAX: u32 = 16;
 
 /// Runs the two runs again side by side, to find the first instruction at which they differ. Repeats this with

@@ -1,4 +1,4 @@
-//! Validation of stored composer states.
+//! Checks a stored state of the composer, which decides when the commands of a test template start.
 
 use super::limits::{
     ANYTIME_MAX, FINISH_NS_MAX, KILL_NS_MAX, LAST_NS_MAX, PARALLEL_MAX, PAUSE_NS_MAX, RUN_MAX,
@@ -103,8 +103,8 @@ impl ComposerState {
         self.runs.len() == 1 && self.count(template, |other| other == prefix) == 1
     }
 
-    /// Returns true if the running commands can have been running when the workload ended: commands of the workload, or
-    /// one `first_` command.
+    /// Returns true if the running commands can be those of a timeline whose workload has just been stopped: drivers
+    /// and `anytime_` commands, or one `first_` command if the workload had not begun.
     fn is_before_last(&self, template: &Template) -> bool {
         self.is_workload(template) || self.is_alone(template, Prefix::First)
     }

@@ -17,7 +17,7 @@ use super::rule::{Form, Rule};
 /// Properties of a world: its declared properties, and the names of ignored built-in properties.
 #[derive(Debug)]
 pub struct Properties {
-    /// Nodes of the world. Their names are masked in texts.
+    /// Nodes of the world. Placeholders replace their names before the signature of a hit is computed.
     world: World,
     rules: Vec<Rule>,
     ignored: BTreeSet<String>,

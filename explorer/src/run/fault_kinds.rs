@@ -23,8 +23,8 @@ impl FaultKinds {
         &self.names
     }
 
-    /// Returns the kinds of faults that began on a branch. The branch's points must be numbers in `dictionary`, and
-    /// every call must pass the same dictionary.
+    /// Returns the kinds of faults that began on a branch, as a set of bits. The numbers of the branch's points must
+    /// come from `dictionary`, and every call must pass the same dictionary.
     pub fn of(&mut self, dictionary: &Dictionary, input: &MergeInput) -> u32 {
         let mut kinds = 0;
         self.learn(dictionary, input.numbers.end());

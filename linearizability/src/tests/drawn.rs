@@ -1,5 +1,6 @@
 //! Random histories, compared with the oracle, which tries all orders of operations. Several clients use a correct
-//! object. The history is checked unchanged, and once more after one result or end in it was changed.
+//! object. One test checks the histories unchanged. The others first falsify up to three operations: they replace an
+//! operation's result, or make the operation succeed or fail.
 
 use proptest::prelude::*;
 
@@ -11,7 +12,8 @@ const OPERATIONS: usize = 7;
 
 /// Returns a client's request, chosen by three numbers.
 fn ask(kind: ModelKind, verb: u8, a: u8, b: u8) -> (&'static str, Value) {
-    // The clients use few different arguments, so that they interact. No argument equals an initial value.
+    // The clients use few different arguments, so that they interact. The initial value of a register or key is null,
+    // which no argument equals, so a client cannot write it.
     let (one, other) = (json!(1 + a % 3), json!(1 + b % 3));
     let verbs: &[&str] = match kind {
         ModelKind::Register => &["write", "read", "read"],

@@ -15,13 +15,14 @@ pub struct Missing {
     pub logs_cut: u64,
     /// Number of branches that reached more points than a record can hold.
     pub deltas_full: u64,
-    /// Number of times that a branch reached a point for which coverage had no room.
+    /// Number of times that a branch reached a new coverage point while the list of points was full.
     pub points: u64,
-    /// Number of branches with the maximum number of hits. They may have had more hits.
+    /// Number of branches with the maximum number of hits, i.e. violations of properties. They may have had more.
     pub hits_full: u64,
-    /// Number of hits of findings for which there was no room.
+    /// Number of hits that were dropped because the list of findings was full and did not contain the hit's finding.
     pub findings: u64,
-    /// Number of times that a branch showed a `sometimes` property for which there was no room.
+    /// Number of times that a branch fulfilled a `sometimes` property that was not in the full list of these
+    /// properties.
     pub sometimes: u64,
     /// Number of events of nodes that the world does not have.
     pub strange: u64,

@@ -29,7 +29,8 @@ pub const UNSENT_BYTES_MAX: usize = 64 << 20;
 /// Time limit of a boot, in nanoseconds of vtime: ten minutes.
 pub const BOOT_NS_MAX: u64 = 600_000_000_000;
 const NS_PER_S: i64 = 1_000_000_000;
-/// Number of thread priorities in one draw. A unit with more threads uses some of them several times.
+/// Number of random priorities that Everett draws at once for the threads of a unit. In a unit with more threads,
+/// some priorities serve several threads.
 const PRIORITIES: usize = 32;
 /// Number of random bytes with which Everett reseeds the guest's kernel.
 const ENTROPY_BYTES: usize = 64;
@@ -66,7 +67,7 @@ pub(super) struct Priorities {
     next_ns: u64,
 }
 
-/// Stored state of a node, without its machine and its requests.
+/// Stored state of a node, without its machine and the list of requests to its agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SessionOfNode {
     pub node: String,

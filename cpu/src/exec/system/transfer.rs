@@ -1,5 +1,5 @@
-//! Checks that far jumps, far calls, far returns and IRET share, and the entry into code and stack segments (SDM vol.
-//! 3A, 5.8).
+//! Common parts of far jumps, far calls, far returns and IRET: checking the code and stack segments, and loading them
+//! (SDM vol. 3A, 5.8).
 
 use super::descriptor::{Descriptor, is_null, null_segment, selector_error};
 use crate::core::Core;

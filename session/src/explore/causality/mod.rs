@@ -1,4 +1,5 @@
-//! Causality of a finding: runs many futures from moments of its timeline to find the step that decided it.
+//! Finds the step that decided a finding. From moments of the finding's timeline it runs many *futures*, i.e. other
+//! continuations of the timeline, and counts how many of them have the finding again.
 //!
 //! - this file: the search
 //! - `steps`: steps of the finding's timeline
@@ -11,8 +12,8 @@
 //! **Invariants.**
 //! - The result of a future is a function of the setting (booted world, seed, properties), the finding's path, the
 //!   vtime of its fork and its number.
-//! - The result after n futures does not depend on the number of workers. Of an interrupted batch, only the futures
-//!   before the first missing result count.
+//! - The result after n futures does not depend on the number of workers. If a batch of futures is interrupted,
+//!   the search uses only the results that precede the first missing one.
 
 mod code;
 mod futures;
@@ -136,7 +137,8 @@ pub fn causality(
         Some(_) => Ok(()),
     };
     onlooker.keep(&result)?;
-    // Without the code, the result is still valid. An interrupt during its collection is therefore no error.
+    // The result is valid even without the list of executed code. An interrupt while Everett collects this list is
+    // therefore no error.
     let failed = failed.or(code.err().filter(|error| !error.is::<Interrupted>()));
     Ok((result, failed))
 }
@@ -188,8 +190,8 @@ impl<'s, 'w> Work<'s, 'w> {
         ending: &'w Ending<'w>,
         steps: Steps,
     ) -> anyhow::Result<Work<'s, 'w>> {
-        // Futures start at the latest where the last branch ends, before its checks. If the checks made the finding, a
-        // later step cannot be tried.
+        // A future can start at the latest where the last branch of the path ends, before the checks. If a check made
+        // the finding, the search therefore cannot try steps that follow the end of the branch.
         let last_ns = end.at_ns.min(finding.hit.vtime_ns.saturating_sub(1)).max(setting.root_ns);
         let cuts = Cuts::new(setting.root_ns, last_ns, steps.times(last_ns));
         Ok(Work {

@@ -13,8 +13,8 @@
 //! contains newlines, each part is a line.
 //!
 //! **Invariants.** The events are a function of the packets and their vtimes. A guest can write any bytes, and the
-//! memory for packets stays bounded. An invalid packet is a finding of the property `bad sdk line`, and the
-//! conversation continues.
+//! memory for packets stays bounded. An invalid packet or line is a finding of the property `bad sdk line`, and
+//! Everett continues to read packets.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use super::state_error::StateError;
 use super::{Conversation, What};
 
-/// Length of an interval, in nanoseconds of vtime.
+/// Length of the intervals in which the size of packets is limited, in nanoseconds of vtime.
 const STRETCH_NS: u64 = 100_000_000;
 /// Maximum size of the SDK packets in an interval, in bytes. Further packets of the interval are dropped.
 const STRETCH_BYTES_MAX: u64 = 8 << 20;
@@ -34,7 +34,7 @@ const STRETCH_BYTES_MAX: u64 = 8 << 20;
 const PACKET_OVERHEAD_BYTES: u64 = 256;
 /// Maximum number of senders with an unfinished line.
 const SENDERS_MAX: usize = 64;
-/// Maximum number of violated assertions that are kept until the timeline begins, which reports them again.
+/// Maximum number of violated assertions that are kept until the timeline begins. Everett then reports them again.
 const VIOLATIONS_MAX: usize = 64;
 /// Length of the part of an invalid line that a finding shows, in bytes.
 const SHOWN_BYTES: usize = 200;
@@ -191,7 +191,8 @@ impl Conversation {
         self.event(vtime_ns, What::Sdk { text: text.to_owned() });
     }
 
-    /// Reports the violations from before the beginning again, because every timeline must report them.
+    /// Reports again the assertions that were violated before the timeline began. All timelines that start from the
+    /// same boot share these violations, and each must report them.
     pub(super) fn repeat_violations(&mut self, vtime_ns: u64) {
         for text in std::mem::take(&mut self.at.sdk.violations) {
             self.event(vtime_ns, What::Sdk { text });

@@ -30,7 +30,7 @@ impl Recorded {
     }
 
     /// Adds new events and console output from the timeline. Only the last [`CONSOLE_BYTES_MAX`] bytes of each console
-    /// stay, as in a machine.
+    /// stay.
     ///
     /// # Errors
     /// Returns [`TooMuch`] if the events exceed their bound.
