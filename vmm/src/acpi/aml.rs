@@ -1,5 +1,5 @@
-//! Encoder of AML, the byte code of ACPI definition blocks (ACPI 6.5, section 20.2), with the parts that the DSDT
-//! needs. Each function returns the bytes of one term.
+//! Encodes AML, the byte code in which ACPI tables describe devices (ACPI 6.5, section 20.2). Covers only the terms
+//! that the DSDT contains. Each function returns the bytes of one term.
 
 const NAME: u8 = 0x08;
 const BYTE: u8 = 0x0a;
@@ -73,12 +73,12 @@ pub(super) fn serialized_method(name: &str, arguments: u8, terms: &[Vec<u8>]) ->
     sized(&[METHOD], &[path(name), vec![arguments | SERIALIZED], terms.concat()].concat())
 }
 
-/// Returns the notification of an object with a value.
+/// Returns a term (AML's Notify) that notifies `object` with `value`.
 pub(super) fn notify(object: &str, value: u32) -> Vec<u8> {
     [vec![NOTIFY], path(object), integer(value)].concat()
 }
 
-/// Returns a buffer of resource descriptors, with the end tag (ACPI 6.4).
+/// Returns a buffer of resource descriptors, followed by the end tag (ACPI 6.4).
 pub(super) fn resources(descriptors: &[Vec<u8>]) -> Vec<u8> {
     // A checksum of 0 tells the guest not to verify it.
     const END: [u8; 2] = [0x79, 0];
@@ -105,8 +105,8 @@ pub(super) fn interrupt(gsi: u8, is_edge: bool) -> Vec<u8> {
 
 /// Encodes an operator, the length of its content (PkgLength, ACPI 20.2.4), and the content.
 fn sized(operator: &[u8], content: &[u8]) -> Vec<u8> {
-    // The length counts its own bytes, too. Its first byte holds 6 bits of it if there is no further byte, otherwise 4.
-    // The masks and shifts are exact for lengths below 2^20; a DSDT has some kilobytes.
+    // The encoded length includes its own bytes. If it is one byte, that byte holds 6 bits of the length, otherwise the
+    // first byte holds 4. The masks and shifts are exact for lengths below 2^20; a DSDT has some kilobytes.
     let length = match content.len() {
         n @ 0..=62 => vec![n as u8 + 1],
         n @ 63..=4093 => vec![1 << 6 | (n + 2) as u8 & 0xf, ((n + 2) >> 4) as u8],

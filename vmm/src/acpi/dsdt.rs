@@ -1,5 +1,6 @@
 //! The DSDT (differentiated system description table): devices with their resources, the sleep state `\_S5` (power
-//! off), and two devices for the VM generation ID. One holds its address; the other interrupts when the ID changes.
+//! off), and two devices for the VM generation ID. One holds the ID's address; the other interrupts when the ID
+//! changes.
 
 use super::aml::{
     device, eisa_id, integer, interrupt, memory, name, notify, package, ports, resources, scope,

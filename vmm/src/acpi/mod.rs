@@ -1,5 +1,5 @@
-//! ACPI tables, which tell the guest its devices (ACPI 6.5). The platform is hardware-reduced: no SCI, no fixed events,
-//! no PIC, no PIT.
+//! ACPI tables, which describe the machine's devices to the guest (ACPI 6.5). The platform is hardware-reduced: no SCI,
+//! no fixed events, no PIC, no PIT.
 //!
 //! RSDP, XSDT, FADT, MADT and DSDT lie in one block at [`ACPI`]. The FADT still announces the PM timer, by its extended
 //! address. Linux uses a PM timer with such an address on hardware-reduced platforms, too.
@@ -12,7 +12,8 @@
 //! - [`fadt`]: the FADT
 //! - [`dsdt`], [`aml`]: the DSDT and its byte code
 //!
-//! Everett writes these bytes itself, because guests read them: a change requires a new machine version.
+//! Everett encodes these tables itself, without a library. Guests read them, so a changed byte requires a new machine
+//! version.
 
 mod aml;
 mod dsdt;

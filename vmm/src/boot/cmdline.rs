@@ -12,14 +12,15 @@ use crate::layout::CMDLINE_BYTES_MAX;
 ///   kernel calibrates nothing: CPUID leaves 0x15 and 0x16 state the frequencies, and loops per jiffy follow from the
 ///   TSC's frequency. A fixed `lpj=` would be wrong for kernels with another HZ.
 /// - `mitigations=off cryptomgr.notests=1`: a simulated CPU needs no mitigations, and crypto self-tests make up most of
-///   the instructions that a stock kernel executes at boot. A later argument can switch both back on.
+///   the instructions that a stock kernel executes at boot. Later arguments can switch either back on.
 /// - `random.trust_bootloader=on`: the seed that Everett draws for the kernel initialises the kernel's random
 ///   generator.
 /// - `pci=off`: the machine has no PCI, so the kernel need not probe its configuration ports.
 pub const DEFAULT_CMDLINE: &str = "console=ttyS0 8250.nr_uarts=1 reboot=acpi panic=-1 tsc=reliable no_timer_check \
      mitigations=off cryptomgr.notests=1 random.trust_bootloader=on pci=off";
 
-/// Addition to the command line in clock modes `exit` and `branch` (`clock.rs`).
+/// Addition to the command line in clock modes `exit` and `branch`, in which vtime counts exits or branches
+/// (`clock.rs`).
 ///
 /// In these modes the TSC stands still while the guest computes. A kernel that waits for the TSC would wait forever in
 /// mode `exit`, and in mode `branch` until some event is due.

@@ -107,7 +107,8 @@ impl Kernel {
         Ok(Kernel { file, segments, entry })
     }
 
-    /// Copies the segments into RAM. The RAM must be zero before, so `.bss` is zero.
+    /// Copies the segments into RAM. The RAM must be zero before the call, because the parts of segments that the file
+    /// does not contain (`.bss`) are not written.
     ///
     /// # Errors
     /// Returns an error if a segment is not between 1 MiB and the end of RAM.

@@ -1,5 +1,5 @@
-//! `struct boot_params` (Documentation/arch/x86/zero-page.rst): memory map, command line, initramfs, RSDP and boot
-//! seed.
+//! Writes the zero page, i.e. `struct boot_params` (Documentation/arch/x86/zero-page.rst), which gives the kernel its
+//! memory map, command line, initramfs, RSDP and boot seed.
 
 use vm_memory::{ByteValued, Bytes, GuestAddress};
 

@@ -2,8 +2,8 @@
 //! interrupts in place of the PIT (legacy replacement). The other comparators never interrupt.
 //!
 //! Everett executes no ticks. The counter is a function of vtime, and the next match is a scheduled event. Each read of
-//! the counter is a device access. That is why machines in clock mode `exit` have an HPET: vtime advances while a guest
-//! polls the HPET, but not while it polls the TSC.
+//! the counter is a device access, i.e. an exit. That is why machines in clock mode `exit`, where vtime advances only
+//! at exits, have an HPET: vtime advances while a guest polls the HPET, but not while it polls the TSC.
 
 use serde::{Deserialize, Serialize};
 

@@ -3,8 +3,8 @@
 //! A kernel without a TSC reads the time from the HPET, and every read is an exit. The HPET also supplies its ticks,
 //! because the kernel cannot find out the LAPIC timer's frequency. Linux uses HPET ticks only on platforms that are not
 //! hardware-reduced and have a PIC. So these machines have ACPI's fixed PM1 registers and the mask registers of two
-//! PICs, neither of which ever interrupts. A kernel without a TSC also randomises its address space by a PIT's count.
-//! The PIT of these machines stands still, so its count adds nothing, but the kernel mixes in its boot seed as well.
+//! PICs, neither of which ever interrupts. When a kernel without a TSC randomises its address space, it uses a PIT's
+//! count and the boot seed. The PIT of these machines stands still, so only the boot seed adds randomness.
 
 use serde::{Deserialize, Serialize};
 

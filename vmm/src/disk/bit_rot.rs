@@ -1,4 +1,4 @@
-//! Bit rot: bits of written blocks flip, durably and immediately.
+//! Bit rot: flips bits of written blocks on the medium. A flip is immediate, and a power loss does not undo it.
 
 use std::collections::BTreeMap;
 

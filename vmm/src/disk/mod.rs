@@ -8,8 +8,8 @@
 //! - `base`, `map`: the content below the written blocks; `content`: the content that reads return
 //! - `write`: changes that requests make; `cache`: the versions that are not durable yet
 //! - `loss`: the effect of a power loss on these versions and on requests in flight
-//! - `faults`: errors, latency, no space; `bit_rot`: bits that flip; `draw`: random draws
-//! - `moment`: moments of a disk
+//! - `faults`: errors, latency, no space; `bit_rot`: flips bits; `draw`: random numbers and probabilities
+//! - `moment`: takes, stores and restores moments of a disk
 //!
 //! Elsewhere: requests, their bounds and their latency (`virtio::blk`); the fault plans that begin and end faults
 //! (`session`).

@@ -1,4 +1,4 @@
-//! The virtio-mmio transport, version 2 (virtio 1.2, section 4.2).
+//! The virtio-mmio transport, version 2 (virtio 1.2, section 4.2): the registers by which a driver uses a device.
 //!
 //! Each register is a doubleword. With other widths or offsets, reads return zero and writes are ignored. The driver
 //! can read the configuration space as bytes, words and doublewords.
@@ -50,7 +50,7 @@ pub struct Transport {
 }
 
 impl Transport {
-    /// Creates a slot with this device, as after reset.
+    /// Creates a slot with this device, in the state after a reset.
     pub fn new(device: Device) -> Transport {
         let queues = device.queue_sizes().into_iter().map(VirtQueue::new).collect();
         Transport {

@@ -29,7 +29,7 @@ use queue::{QueueError, VirtQueue};
 pub struct Cx<'a> {
     /// Current vtime, in nanoseconds.
     pub now: u64,
-    /// Slot of the device, which its events contain.
+    /// Number of the device's virtio-mmio slot. Events that the device schedules contain it.
     pub slot: u8,
     /// Guest memory.
     pub ram: &'a Ram,
@@ -67,7 +67,7 @@ pub enum DeviceError {
     Request {
         /// Number of the queue.
         queue: u16,
-        /// Defect of the request, as the words that follow "a request".
+        /// Defect of the request, as the words that follow "a request" in the error message.
         reason: &'static str,
     },
 }

@@ -38,12 +38,12 @@ const NS_PER_MS: u64 = 1_000_000;
 const RECEIVE: u16 = 0;
 const TRANSMIT: u16 = 1;
 
-/// Where frames of the guest go.
+/// Destination of the frames that the guest sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Wire {
     /// Nowhere: the card's cable is not plugged in.
     Unplugged,
-    /// To the owner of the machine, through `Output`.
+    /// To the code that runs the machine, such as a world, which takes them from the machine's `Output`.
     Attached,
 }
 

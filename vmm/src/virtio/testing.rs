@@ -26,7 +26,7 @@ pub(super) fn streams() -> Streams {
     Streams::new(&Lineage::new(Seed::new(1)), Owner::Node("test"))
 }
 
-/// Test rig: a transport with the RAM, disks, events and streams that it needs.
+/// Test rig: a virtio transport with the RAM, disks, events and random streams that it needs.
 pub(super) struct Rig {
     pub(super) transport: Transport,
     pub(super) ram: Ram,
@@ -194,7 +194,7 @@ impl Rig {
         self.submit(queue, head);
     }
 
-    /// Takes the elements (head and length) of the used ring since the last call.
+    /// Takes the elements (head and length) that the device added to the used ring since the last call.
     pub(super) fn used(&mut self, queue: u16) -> Vec<(u32, u32)> {
         let ring = Rig::rings(queue) + 0xc000;
         let memory = self.ram.memory();

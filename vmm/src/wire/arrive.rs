@@ -1,11 +1,12 @@
-//! Arrival of frames: from the end of a link into a card.
+//! Passes arriving frames from the end of a link to a card.
 
 use super::log::{DropReason, FrameStepKind};
 use super::{Delivery, READY_FRAMES_MAX, Wire, is_late, step};
 
 impl Wire {
-    /// Returns the vtime of the next arrival, in nanoseconds, or `None` if no frame on its way can arrive as things
-    /// stand. Later calls to the wire may add an earlier arrival.
+    /// Returns the vtime, in nanoseconds, of the next arrival that the owner has not taken. Returns `None` if there is
+    /// none, i.e. if each frame on its way is held by a fault or goes to a node that is clogged or has no power. Later
+    /// calls to the wire may add an earlier arrival.
     #[must_use]
     pub fn next_delivery(&self) -> Option<u64> {
         let state = &self.state;

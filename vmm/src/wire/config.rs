@@ -130,7 +130,7 @@ pub enum ConfigError {
 #[serde(try_from = "WireConfig", into = "WireConfig")]
 pub(super) struct Topology {
     config: WireConfig,
-    /// For each direction, where its properties are: 0 stands for the default, i for override i - 1.
+    /// Source of each direction's properties: 0 stands for the default, i for override i - 1.
     table: Vec<u16>,
     lookahead: u64,
 }

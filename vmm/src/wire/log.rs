@@ -1,4 +1,4 @@
-//! Log of what became of frames, for observers. The outcomes are the moves of network models in model checking.
+//! Log of what became of frames, for observers. The four outcomes are those of network models in model checking.
 //!
 //! A frame that the switch sends on a link is one message from one node to another. It has one of four outcomes:
 //!
@@ -20,7 +20,7 @@ use super::summary::Summary;
 
 /// Latency from which a frame is a TIMEOUT, in nanoseconds. It is Linux's TCP_RTO_MIN.
 pub const TIMEOUT_NS: u64 = 200_000_000;
-/// Maximum number of logged steps that wait for an observer. Later steps are lost and counted.
+/// Maximum number of logged steps (outcomes of frames) that wait for an observer. Later steps are lost and counted.
 pub const STEPS_MAX: usize = 100_000;
 
 /// Outcome of a frame.
@@ -86,7 +86,7 @@ pub struct FrameStep {
     pub summary: Summary,
 }
 
-/// Steps that no observer has taken.
+/// Logged steps (outcomes of frames) that no observer has taken.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Log {
     steps: Vec<FrameStep>,

@@ -7,21 +7,21 @@
 //! directions a frame takes. Each direction has a queue with a bandwidth, a latency, and active faults.
 //!
 //! Map:
-//! - `config`: ports and links; `switch`: choice of the port that gets a frame
+//! - `config`: ports and links; `switch`: chooses the ports to which a frame goes
 //! - `link`: one direction, its queue and its order; `in_flight`: all frames on their way, and bounds
 //! - `active`: active faults, with port numbers in place of node names (`pairs`: sets of directions); `frame_fate`: the
 //!   random draws for a frame
-//! - `send`: from a card into the queues; `arrive`: out of a link; `change`: faults begin and end, nodes lose and
-//!   regain power
+//! - `send`: puts a card's frames into the queues; `arrive`: passes frames from links to cards; `change`: begins and
+//!   ends faults, and switches the power of nodes
 //! - [`log`]: outcomes of frames; [`summary`]: the content of a frame in one line; [`pcapng`]: captures
 //! - [`endpoint`]: Everett's own TCP/IP stack at a port
-//! - `stored`: validation of a wire that comes from a file
+//! - `stored`: encodes a wire, and validates one that comes from a file
 //!
 //! Elsewhere: cards ([`crate::virtio::net`]), the order in which nodes execute, and when faults begin and end.
 //!
 //! **Calls** must come in the order of their vtimes: frames by (vtime, port), and a change after the frames of the same
-//! vtime that were sent before it. [`Wire::pop_due`] decides all arrivals up to its vtime. This vtime may be ahead of
-//! later calls to [`Wire::send`] by [`Wire::lookahead_ns`], but must not be beyond the next change.
+//! vtime that were sent before it. [`Wire::pop_due`] decides all arrivals up to its vtime. It may be called for a vtime
+//! that is up to [`Wire::lookahead_ns`] ahead of later calls to [`Wire::send`], but not for one beyond the next change.
 //!
 //! **Invariants.**
 //! - A frame arrives [`Wire::lookahead_ns`] after it was sent, or later, because faults only add latency. A frame that
@@ -164,7 +164,7 @@ impl Wire {
         self.state.now.max(self.state.last.0)
     }
 
-    /// Restarts the wire's random streams with keys of `lineage`.
+    /// Restarts the wire's random streams, with keys derived from `lineage`.
     pub fn restart_streams(&mut self, lineage: &Lineage) {
         self.state.streams = Streams::new(lineage, Owner::Wire);
     }
@@ -175,7 +175,7 @@ impl Wire {
         &self.state.streams
     }
 
-    /// Takes the steps logged since the last call, in the order of vtime.
+    /// Takes the steps (outcomes of frames) logged since the last call, in the order of vtime.
     pub fn take_steps(&mut self) -> Vec<FrameStep> {
         self.log.take()
     }

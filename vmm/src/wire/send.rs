@@ -1,4 +1,4 @@
-//! Sending of frames: from a card into the queues of directions.
+//! Sends frames: puts them from a card into the queues of directions.
 
 use super::Wire;
 use super::frame_fate::{self, FrameFate};

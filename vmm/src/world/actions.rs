@@ -6,8 +6,8 @@ use super::{Node, World};
 use crate::machine::End;
 
 impl World {
-    /// Cuts a node's power. Its disks keep their caches in the machine: the caller applies the loss of the caches
-    /// separately.
+    /// Cuts a node's power. Does not change the write caches of the node's disks: the caller separately chooses which
+    /// cached writes are lost.
     pub fn power_off(&mut self, node: usize) {
         let now = self.round.now;
         self.nodes[node].power_off(End::PowerLoss);

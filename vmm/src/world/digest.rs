@@ -21,7 +21,8 @@ impl World {
         Breakdown { parts }
     }
 
-    /// Returns the digests of everything except the machines: first each node's clock and power, in node order.
+    /// Returns the digests of everything except the machines: each node's clock and power, in node order, then the
+    /// wire, the round, and Everett's endpoint, if one is plugged in.
     pub fn between(&self) -> Vec<(String, Digest)> {
         let nodes = self.nodes.iter();
         let of_node =

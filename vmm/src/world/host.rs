@@ -69,7 +69,7 @@ impl World {
         Some(endpoint)
     }
 
-    /// Runs the endpoint up to vtime `target`, exclusively.
+    /// Runs the endpoint up to, but not including, vtime `target`.
     pub(super) fn run_host(&mut self, target: u64) {
         let (Some(host), Some(last)) = (&mut self.host, target.checked_sub(1)) else { return };
         let (port, sent) = (host.port(), &mut self.round.sent);

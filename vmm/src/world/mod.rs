@@ -89,7 +89,7 @@ impl Capture {
     }
 }
 
-/// Captured frame at a node's card, with its number on the wire.
+/// Frame that was captured at a node's card, with its number on the wire.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Captured {
     /// A card sent the frame.
@@ -123,7 +123,7 @@ impl Captured {
 pub struct WorldUntil<'a> {
     /// Vtime at which the run stops, in nanoseconds.
     pub vtime: u64,
-    /// Bit i: stop after the instruction with which any guest ends a line on console port i.
+    /// If bit i is set, the run stops after the instruction with which any guest ends a line on console port i.
     pub port_lines: u8,
     /// Node to which `icount` and `breakpoints` apply.
     pub node: usize,

@@ -30,8 +30,8 @@ struct Between {
 }
 
 impl WorldMoment {
-    /// Returns the vtime, in nanoseconds, that every running node had reached. If the world has one node, it may have
-    /// stopped within a round.
+    /// Returns the vtime, in nanoseconds, that every running node had reached. In a world with only one node, this is
+    /// the node's vtime, even if the node stopped within a round.
     pub fn vtime(&self) -> u64 {
         let now = self.between.round.now;
         match (&*self.machines, &*self.between.nodes) {

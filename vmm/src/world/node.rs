@@ -22,7 +22,7 @@ pub struct NodeState {
     pub(super) arriving: VecDeque<(u64, Vec<u8>)>,
     /// Sum of the counts of the node's earlier machines (see [`Node::retired`]).
     retired_before: u64,
-    /// Count of the current machine when it started.
+    /// Count of the current machine when it started. It is not 0 if the machine was restored from a moment.
     started_at: u64,
 }
 
@@ -31,7 +31,7 @@ pub struct NodeState {
 pub(super) struct Stalls {
     every: u64,
     stall: Distribution,
-    /// Count at which the next stall comes.
+    /// Count of the machine at which the next stall comes.
     next: u64,
 }
 
@@ -111,8 +111,8 @@ impl Node {
         own.min(arrives)
     }
 
-    /// Runs to the world's vtime `world_ns` or to a stop of `until`, whose count is one of [`Node::retired`]. Returns
-    /// `None` if the node is at that vtime or does not execute.
+    /// Runs to the world's vtime `world_ns` or to a stop of `until`, whose count is compared with [`Node::retired`].
+    /// Returns `None` if the node is at that vtime or does not execute.
     pub(super) fn run_to(&mut self, world_ns: u64, until: &Until<'_>) -> Option<Stop> {
         let last = self.count_of(until.icount);
         loop {
@@ -143,8 +143,8 @@ impl Node {
     }
 
     /// Gives the card the frames that have arrived by the machine's current vtime. The order of the machine's events
-    /// thus does not depend on when the world learned of the frames. A paused node's card gets all frames, because it
-    /// keeps working.
+    /// thus does not depend on when the world learned of the frames. A paused node's card gets all frames, because the
+    /// card keeps working during a pause.
     fn take_arrived(&mut self) {
         let here = self.machine.vtime();
         while let Some((at, _)) = self.state.arriving.front() {
@@ -208,7 +208,7 @@ impl Node {
         self.state.arriving.clear();
     }
 
-    /// Replaces the machine. The new machine keeps a journal if the old one did.
+    /// Replaces the machine. The new machine keeps a journal of what its CPU and devices exchange if the old one did.
     pub fn replace(&mut self, machine: Machine) {
         let observed = self.machine.journal().is_some();
         self.machine = machine;

@@ -69,7 +69,7 @@ impl World {
         }
     }
 
-    /// Takes the frames that a node has sent from its machine.
+    /// Takes from a node's machine the frames that the node has sent.
     fn collect(&mut self, number: usize) {
         let node = &mut self.nodes[number];
         let frames = node.machine.output().take_frames();

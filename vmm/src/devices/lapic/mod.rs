@@ -31,7 +31,7 @@ pub(crate) mod reg {
     pub(crate) const LVT_TIMER: u64 = 0x320;
     pub(crate) const LVT_THERMAL: u64 = 0x330;
     /// Offset of the error entry. The entries for performance counters, LINT0 and LINT1 lie between `LVT_THERMAL` and
-    /// it.
+    /// this entry.
     pub(crate) const LVT_ERROR: u64 = 0x370;
     pub(crate) const TIMER_INITIAL: u64 = 0x380;
     pub(crate) const TIMER_CURRENT: u64 = 0x390;
@@ -234,8 +234,8 @@ impl Lapic {
         self.unmodelled
     }
 
-    /// Drops the highest requested interrupt. Only a defect that tests plant ([`crate::leak::Leak::lapic_bit`]) needs
-    /// this.
+    /// Drops the highest requested interrupt. Only tests of the determinism checks use this, to plant a defect
+    /// ([`crate::leak::Leak::lapic_bit`]).
     pub(crate) fn lose_request(&mut self, now: u64, events: &mut EventQueue) {
         if let Some(vector) = self.irr.highest() {
             self.irr.clear(vector);

@@ -59,7 +59,7 @@ fn a_loss_of_power_without_volatile_writes_draws_nothing() {
     let mut disk = Disk::zeroed(1 << 20).unwrap();
     disk.write(0, &[1; 4096]);
     let (mut used, mut fresh) = (rng(5), rng(5));
-    // A discard of unwritten blocks draws nothing, either.
+    // A discard of unwritten blocks takes no random number, either.
     let discard = vec![zeroes(&disk, 8, 8, false)];
     let loss = disk.power_loss(&mut used, PowerLossOptions::default(), &[discard]);
     assert_eq!((loss.mode, loss.lost_anything()), (None, false));

@@ -22,11 +22,11 @@ struct Oracle {
     first: Vec<u8>,
     /// Completed writes in order, each with its number and the values that it wrote.
     completed: Vec<(u64, Writes)>,
-    /// All writes with lower numbers are covered by a completed flush.
+    /// Write number. A completed flush covers all writes with lower numbers.
     covered: u64,
     /// Writes that were submitted and have not completed, in order.
     in_flight: Vec<(Vec<Change>, Writes)>,
-    /// Flushes that have not completed, each as the number below which it covers all writes.
+    /// Flushes that have not completed. A flush is stored as the write number below which it covers all writes.
     flushes: Vec<u64>,
     /// True after a reset. The oracle does not know which sectors of the requests landed, so it allows more outcomes
     /// than are legal.

@@ -1,5 +1,5 @@
 //! Tests that power losses reach every legal outcome: every version, every combination that a mode allows, and the
-//! extremes.
+//! extremes, in which nearly all or nearly no sectors are lost.
 
 use std::collections::BTreeMap;
 

@@ -63,7 +63,8 @@ impl Default for Latency {
 struct InFlight {
     event: EventId,
     request: Parsed,
-    /// For a flush: it covers all writes with smaller numbers, which had completed when the flush was submitted.
+    /// Write number. If the request is a flush, it covers all writes with smaller numbers, which had completed at its
+    /// submission.
     covers: u64,
 }
 

@@ -10,7 +10,7 @@ use crate::ram::Ram;
 use crate::virtio::queue::total;
 
 impl Blk {
-    /// Applies a power loss. Requests in flight are dropped and never complete.
+    /// Applies a power loss. The requests in flight never complete, but they may have changed sectors.
     pub(crate) fn power_loss(
         &mut self,
         disk: &mut Disk,
@@ -23,7 +23,7 @@ impl Blk {
         disk.power_loss(rng, options, &in_flight)
     }
 
-    /// Applies a reset of the machine. Requests in flight are dropped and never complete.
+    /// Applies a reset of the machine. The requests in flight never complete, but they may have changed sectors.
     pub(crate) fn abort(
         &mut self,
         disk: &mut Disk,
@@ -49,8 +49,8 @@ impl Blk {
     }
 
     /// Removes the requests in flight and returns their changes, in the order of submission. Their data is still in
-    /// RAM. A request that fails changes nothing. A request with which the total would exceed [`LANDING_BYTES_MAX`] is
-    /// left out.
+    /// RAM. A request that fails changes nothing. A request with which the total data would exceed
+    /// [`LANDING_BYTES_MAX`] is left out.
     fn take_in_flight(&mut self, disk: &Disk, ram: &Ram, events: &mut EventQueue) -> Vec<Vec<Change>> {
         let mut left = LANDING_BYTES_MAX;
         let mut all = Vec::new();

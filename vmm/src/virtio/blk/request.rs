@@ -36,7 +36,7 @@ pub(super) enum Operation {
 }
 
 impl Operation {
-    /// Returns the category of requests by which faults select this operation, if there is one.
+    /// Returns the category by which faults select requests with this operation, or `None` if no fault applies to them.
     pub(super) fn kind(self) -> Option<Requests> {
         match self {
             Operation::Read => Some(Requests::Read),

@@ -29,7 +29,7 @@ fn rig(kind: u8) -> Rig {
     Rig::running(device, disks, queues, 16)
 }
 
-/// Device kind, and number of a queue on which it takes requests from the driver.
+/// Argument of `device` that selects a device, and number of a queue on which this device takes requests.
 const QUEUES: [(u8, u16); 4] = [(0, 0), (1, 1), (2, 0), (3, 3)];
 
 #[test]

@@ -1,4 +1,5 @@
-//! Everett's own endpoint on the wire: a TCP/IP stack (smoltcp) at a port. Tests and checks talk to nodes through it.
+//! Everett's own endpoint on the wire: a TCP/IP stack (smoltcp) at a port of the switch. Tests and checks talk to nodes
+//! through it.
 //!
 //! Map: this file: the endpoint, its addresses and its time; `card`: frames in and out; `neighbors`: MAC addresses of
 //! nodes; `sockets`: functions that all sockets share; `tcp`, `udp`, `ping`: the kinds of sockets; `heard`: rebuilding
@@ -6,8 +7,8 @@
 //!
 //! The endpoint's time is the world's vtime. Its behaviour is a function of its addresses, its random draws, the frames
 //! that it received, and the calls to it, each at its vtime. It acts only in [`Endpoint::poll`]. The caller polls it at
-//! each vtime that [`Endpoint::next_poll`] returns. Additional polls change only one thing: a call takes effect one
-//! nanosecond after the last poll.
+//! each vtime that [`Endpoint::next_poll`] returns. A call takes effect one nanosecond after the last poll. Additional
+//! polls therefore change when a call takes effect, and nothing else.
 //!
 //! A world has an endpoint only while one is needed ([`World::plug`](crate::world::World::plug)). A new endpoint knows
 //! no node's MAC address and asks for it. The TCP/IP stack's state cannot be stored, but the received frames

@@ -137,7 +137,8 @@ impl Endpoint {
         to == IpAddr::from(Ipv4Addr::BROADCAST) || self.stack.ip_addrs().iter().any(directed)
     }
 
-    /// Returns the local port for an outgoing connection whose last use is longest ago.
+    /// Returns the local port for the next outgoing connection. Ports are used in turn, so it is the least recently
+    /// used one.
     pub(super) fn ephemeral_port(&mut self) -> u16 {
         let port = self.next_port;
         self.next_port = port.checked_add(1).unwrap_or(EPHEMERAL_PORT_MIN);

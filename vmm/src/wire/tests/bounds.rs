@@ -44,7 +44,7 @@ fn duplicates_are_bounded() {
     }
     assert_eq!(wire.frames_on_way(), FRAMES_MAX);
     assert_eq!(drain(&mut wire, S).len(), FRAMES_MAX);
-    // The loss of extra copies is not logged.
+    // The log contains no losses of extra copies.
     let steps = wire.take_steps();
     assert_eq!(drops(&steps, DropReason::Bound), 1_000 - FRAMES_MAX.div_ceil(NETWORK_FAULTS_MAX + 1));
 }

@@ -180,8 +180,8 @@ fn when_endpoints_are_polled_does_not_matter() {
     assert!(run(true) == calm);
 }
 
-/// Lets n0 talk to n1, which echoes, and makes n0 receive each millisecond. If `made_again`, n0 is rebuilt now and
-/// then.
+/// Lets n0 send data to n1, which sends it back, and makes n0 read each millisecond. If `made_again`, replaces n0 at
+/// intervals by a new endpoint that processes the frames recorded for n0. Returns the data that n0 received, and n0.
 fn conversation(made_again: bool) -> (Vec<u8>, Endpoint) {
     let to = SocketAddr::new(ipv4(1).into(), 80);
     let mut world = World::new(bad_wire());
@@ -432,7 +432,7 @@ fn datagram(world: &mut World) {
     }
 }
 
-/// Corrects the checksums of a frame, if it still has any.
+/// Corrects the checksums of a damaged frame whose headers can still be read.
 fn fix(bytes: &mut [u8]) {
     use smoltcp::wire::{
         EthernetFrame, EthernetProtocol, Icmpv4Packet, Icmpv6Packet, IpProtocol, Ipv4Packet, Ipv6Packet,
@@ -476,7 +476,7 @@ fn fix(bytes: &mut [u8]) {
     }
 }
 
-/// Returns the local port and the sequence number of the first SYN of an endpoint with these draws.
+/// Returns the local port and the sequence number of the first SYN of an endpoint with the random values `draws`.
 fn syn(draws: EndpointDraws) -> (u16, u32) {
     let mut world = World::new(wire(2, Distribution::Constant(100_000)));
     world.ends[0] = Endpoint::new(&endpoint_config(0), draws).unwrap();

@@ -9,16 +9,16 @@ use super::*;
 
 const LATENCY: u64 = 200_000;
 
-/// Times at which deliveries are fetched.
+/// Times at which a test takes deliveries from the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fetch {
-    /// All of them at the end.
+    /// All deliveries at the end.
     Last,
-    /// Due ones, at each action.
+    /// At each action, the deliveries that are due.
     Due,
-    /// As far ahead as allowed.
+    /// At each action, all deliveries that the wire can already decide.
     Ahead,
-    /// Due ones, from a wire that is stored and restored at each action.
+    /// At each action, the deliveries that are due. The wire is stored and restored at each action.
     Stored,
 }
 
@@ -62,7 +62,7 @@ proptest! {
         }
     }
 
-    /// Nothing arrives before the returned vtime, and a frame arrives at it.
+    /// Nothing arrives before the vtime that `next_delivery` returned, and a frame arrives at that vtime.
     #[test]
     fn the_next_delivery_is_at_the_returned_vtime(plan in plan(Faults::Any)) {
         let mut wire = plan_wire();
@@ -77,7 +77,7 @@ proptest! {
     }
 }
 
-/// Returns every kind of fault that draws, on these links.
+/// Returns one fault of each kind that draws random numbers, on these links.
 fn drawing(links: &Links) -> Vec<NetworkFault> {
     let links = || links.clone();
     vec![
@@ -173,7 +173,7 @@ fn each_seed_and_branch_has_its_own_draws_and_a_restart_leaves_no_trace() {
     assert_eq!(all.len(), 4);
 }
 
-/// Pins the draws: a change here changes every trail and requires a new machine version.
+/// Compares random draws with recorded ones: a change here changes every trail and requires a new machine version.
 #[test]
 fn the_draws_are_pinned() {
     let mut wire = wire(2, Distribution::Uniform(LATENCY, 2 * LATENCY));

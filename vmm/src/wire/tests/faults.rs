@@ -6,7 +6,7 @@ use everett_streams::BootSeed;
 
 use super::*;
 
-/// Number of frames, small enough that the log holds their steps and those of copies.
+/// Number of frames that a test sends. It is so small that the log holds the outcomes of all frames and extra copies.
 const FRAMES: u32 = 90_000;
 /// Interval between frames, which exceeds any latency here, so that no frame waits for another.
 const APART: u64 = 50 * MS;
@@ -17,7 +17,7 @@ const SENDING: u64 = 1;
 /// Frame that arrived: its number, its latency in nanoseconds, and its content.
 type Arrived = (u32, u64, Vec<u8>);
 
-/// Returns the arrivals at port 1 of a stream under these faults, and the log.
+/// Sends a stream of frames to port 1 under these faults. Returns the arrivals and the log.
 fn under(faults: &[NetworkFault]) -> (Vec<Arrived>, Vec<FrameStep>) {
     let mut wire = wire(2, Distribution::Constant(LATENCY));
     for (id, fault) in faults.iter().enumerate() {
@@ -118,7 +118,8 @@ fn latency_follows_its_quantiles_and_latencies_add() {
 
 #[test]
 fn reordering_has_its_probability() {
-    // Frames are a tenth of the hold apart: a held frame is overtaken, and no other is.
+    // Frames are sent at a tenth of the hold (the delay of reordered frames), so each held frame is overtaken, and no
+    // other.
     let (ppm, every) = (40_000, 10_000);
     let mut wire = wire(2, Distribution::Constant(LATENCY));
     let hold = Distribution::Constant(10 * every);

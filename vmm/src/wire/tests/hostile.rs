@@ -1,4 +1,4 @@
-//! Frames and stored wires with arbitrary bytes.
+//! Tests with arbitrary bytes as frames and as stored wires.
 
 use proptest::prelude::*;
 

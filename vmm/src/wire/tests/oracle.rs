@@ -8,8 +8,8 @@ use super::*;
 
 const PORTS: u8 = 4;
 
-/// Draws one of a few addresses, so that several frames have the same one: of a card, of a card that moves, of a group,
-/// or zero.
+/// Draws an address of a card, of a card that moves, of a group, or zero. The choices are few, so that frames share
+/// addresses.
 fn address() -> impl Strategy<Value = [u8; 6]> {
     prop_oneof![
         8 => (0..6u8).prop_map(mac),
@@ -85,7 +85,8 @@ fn frames_to_unlearned_addresses_are_flooded() {
         wire.send(2, at, frame(to, mac(2), 60, 0));
         drain(wire, at + MS).len()
     };
-    // One of the port's learned addresses is its node's own.
+    // The port's own card has one of the port's learned addresses, so one address fewer is learned from the frames
+    // above.
     assert_eq!(copies(&mut wire, start + MS, other(MACS_PER_PORT_MAX as u8 - 2)), 1);
     assert_eq!(copies(&mut wire, start + 2 * MS, other(MACS_PER_PORT_MAX as u8 - 1)), 2);
     assert_eq!(copies(&mut wire, start + 3 * MS, mac(1)), 1);

@@ -1,4 +1,4 @@
-//! Random sequences of actions on a wire.
+//! Generates random sequences of actions on a wire, and runs them.
 
 use std::collections::BTreeSet;
 
@@ -111,12 +111,12 @@ pub(super) fn act(wire: &mut Wire, at: u64, number: usize, action: &Action) {
     }
 }
 
-/// Returns the message of a step, by frame, sender and receiver. Each message must have one outcome.
+/// Returns the message (frame, sender and receiver) whose outcome `step` is. Each message must have one outcome.
 pub(super) fn message(step: &FrameStep) -> (u64, u8, Option<u8>) {
     (step.frame, step.from, step.to)
 }
 
-/// Returns the messages that arrived or were lost, and true if each message has only one of these steps.
+/// Returns the messages that arrived or were lost, and true if each of them has only one outcome.
 pub(super) fn moves(steps: &[FrameStep]) -> (BTreeSet<(u64, u8, Option<u8>)>, bool) {
     let moved: Vec<_> =
         steps.iter().filter(|step| step.kind != FrameStepKind::Duplicate).map(message).collect();

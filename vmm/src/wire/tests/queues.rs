@@ -1,4 +1,4 @@
-//! Queues, order, and exact arrival times of frames.
+//! Tests of queues, of the order of frames, and of exact arrival times.
 
 use everett_streams::BootSeed;
 use proptest::prelude::*;

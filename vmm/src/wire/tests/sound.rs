@@ -1,4 +1,4 @@
-//! Properties that hold for any calls to a wire.
+//! Tests of properties that hold for any calls to a wire.
 
 use std::collections::BTreeMap;
 

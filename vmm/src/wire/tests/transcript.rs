@@ -39,7 +39,7 @@ pub(super) fn check(wire: Wire, expected: &str) {
     check_from(wire, 0, expected);
 }
 
-/// Like [`check`], but first lets each port tell the switch its address. vtimes count from the end of that.
+/// Like [`check`], but first lets each port tell the switch its address. vtimes count from the end of this preparation.
 #[track_caller]
 pub(super) fn check_taught(mut wire: Wire, expected: &str) {
     let start = teach(&mut wire);

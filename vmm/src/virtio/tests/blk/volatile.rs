@@ -1,4 +1,4 @@
-//! Tests of flushes, power losses, resets and faults, from the driver's side.
+//! Tests of the block device's flushes, power losses, resets and faults, from the driver's side.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,8 +17,8 @@ const FLUSH: u64 = 1 << 9;
 const WRITE_NS: u64 = 15_500;
 const FLUSH_NS: u64 = 100_000;
 
-/// Returns the effect of a power loss in this mode, and the first byte of each of the first 64 sectors after it. Leaves
-/// the rig unchanged.
+/// Returns the effect of a power loss for which `mode` was drawn, and the first byte of each of the first 64 sectors
+/// after it. `None` means that the disk has no unflushed write and no request in flight. Leaves the rig unchanged.
 fn after_loss(rig: &Rig, mode: Option<LossMode>) -> (PowerLoss, Vec<u8>) {
     for seed in 0.. {
         let Device::Blk(mut blk) = rig.transport.device().clone() else { panic!("no disk") };
@@ -282,7 +282,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 /// The driver's record of the sector versions that it must expect after a power loss.
 #[derive(Default)]
 struct Driver {
-    /// Versions of each sector since the sector was last known to be durable. The first one may be the durable version.
+    /// Versions that each sector may hold after a power loss, oldest first.
     versions: BTreeMap<u64, Vec<u8>>,
     /// Submitted writes, by chain head: first sector, number of sectors, value.
     writes: BTreeMap<u32, (u64, u32, u8)>,
