@@ -9,8 +9,8 @@
 //!
 //! - this file: the block, and its small tables
 //! - [`table`]: header and checksum of any table
-//! - [`fadt`]: the FADT
-//! - [`dsdt`], [`aml`]: the DSDT and its byte code
+//! - [`fadt`]: the FADT, with the ports of ACPI's fixed registers
+//! - [`dsdt`], [`aml`]: the DSDT, which lists the devices, and the byte code in which it is written
 //!
 //! Everett encodes these tables itself, without a library. Guests read them, so a changed byte requires a new machine
 //! version.

@@ -7,7 +7,7 @@ use crate::layout::CMDLINE_BYTES_MAX;
 ///
 /// - `console=ttyS0`: the UART is the only console. `8250.nr_uarts=1`: do not probe ports that do not exist.
 /// - `reboot=acpi panic=-1`: a reboot or a panic writes to the ACPI reset register at once, which Everett recognises.
-///   `reboot=t` would look like a real triple fault.
+///   With `reboot=t`, the kernel reboots by a triple fault, which would look like a crash.
 /// - `tsc=reliable no_timer_check`: do not check the TSC and the timer pin against a PIT, which does not exist. The
 ///   kernel calibrates nothing: CPUID leaves 0x15 and 0x16 state the frequencies, and loops per jiffy follow from the
 ///   TSC's frequency. A fixed `lpj=` would be wrong for kernels with another HZ.

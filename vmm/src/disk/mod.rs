@@ -5,7 +5,8 @@
 //! After a power loss, a sector holds one of its versions since the last covering flush. A disk is a value that
 //! outlives its machine. Cloning it costs time in proportion to the blocks written since the last moment.
 //!
-//! - `base`, `map`: the content below the written blocks; `content`: the content that reads return
+//! - `base`: the immutable content below the written blocks; `map`: maps its files; `content`: the content that reads
+//!   return
 //! - `write`: changes that requests make; `cache`: the versions that are not durable yet
 //! - `loss`: the effect of a power loss on these versions and on requests in flight
 //! - `faults`: errors, latency, no space; `bit_rot`: flips bits; `draw`: random numbers and probabilities

@@ -53,7 +53,7 @@ pub struct Net {
     mac: [u8; 6],
     wire: Wire,
     next_token: u64,
-    /// Frames on their way to the card, by event token.
+    /// Frames on their way to the card, by the token of the event with which they arrive.
     arriving: BTreeMap<u64, Vec<u8>>,
     /// Frames that have arrived and wait for a buffer of the driver.
     backlog: VecDeque<Vec<u8>>,

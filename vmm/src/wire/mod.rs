@@ -8,13 +8,13 @@
 //!
 //! Map:
 //! - `config`: ports and links; `switch`: chooses the ports to which a frame goes
-//! - `link`: one direction, its queue and its order; `in_flight`: all frames on their way, and bounds
+//! - `link`: one direction, its queue and its order; `in_flight`: all frames on their way, and their bounds
 //! - `active`: active faults, with port numbers in place of node names (`pairs`: sets of directions); `frame_fate`: the
 //!   random draws for a frame
 //! - `send`: puts a card's frames into the queues; `arrive`: passes frames from links to cards; `change`: begins and
 //!   ends faults, and switches the power of nodes
 //! - [`log`]: outcomes of frames; [`summary`]: the content of a frame in one line; [`pcapng`]: captures
-//! - [`endpoint`]: Everett's own TCP/IP stack at a port
+//! - [`endpoint`]: Everett's own TCP/IP stack at a port of the switch
 //! - `stored`: encodes a wire, and validates one that comes from a file
 //!
 //! Elsewhere: cards ([`crate::virtio::net`]), the order in which nodes execute, and when faults begin and end.

@@ -1,4 +1,5 @@
-//! Sends frames: puts them from a card into the queues of directions.
+//! Sends frames: puts them from a card into the queue of each direction (from one node to another) that the switch
+//! chooses.
 
 use super::Wire;
 use super::frame_fate::{self, FrameFate};

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::log::Log;
 use super::{State, Wire};
 
-/// Bound of numbers and vtimes in a file. Below it, later additions cannot overflow.
+/// Upper bound of sequence numbers, frame numbers and vtimes in a file. Below it, later additions cannot overflow.
 const NUMBERS_MAX: u64 = 1 << 62;
 
 impl Serialize for Wire {

@@ -1,10 +1,10 @@
 //! A world: machines on a wire, executed in an exact order.
 //!
-//! - `node`: a machine with its clock and its power; `clock`: conversion between the world's vtime and a node's
+//! - `node`: a machine with its clock and its power; `clock`: converts between the world's vtime and a node's vtime
 //! - `rounds`: conservative discrete-event simulation: how far each node runs, and when frames are exchanged
-//! - `actions`: actions on nodes: power, pauses, speed, drift, stalls; `host`: the endpoint through which Everett talks
-//!   to nodes
-//! - `moment`: moments of the whole world; `digest`: digest of the whole world
+//! - `actions`: changes a node's power, speed and clock, pauses it and stalls it; `host`: the endpoint through which
+//!   Everett talks to nodes
+//! - `moment`: takes and restores moments of the whole world; `digest`: digest of the whole world
 //!
 //! **Rounds.** In each round, the nodes run one after the other in the order of their numbers, up to the round's
 //! *horizon*. The horizon is the first vtime at which any node acts or a frame arrives, plus the wire's minimum
@@ -16,10 +16,11 @@
 //! session or a test) acts between rounds.
 //!
 //! **Invariants.**
-//! - Rounds are invisible. A stop adds a round, but every frame is still sent and taken at the same vtime in the same
-//!   order. The state of a world at a stop does not depend on earlier stops.
-//! - At a stop at a vtime, every running node is at its first boundary at or after that vtime. Frames that were sent
-//!   before that vtime are on the wire, and frames that arrived before it are at their nodes.
+//! - Rounds are invisible to guests. A stop adds a round, but every frame is still sent and taken at the same vtime in
+//!   the same order. The state of a world at a stop does not depend on earlier stops.
+//! - At a stop at a vtime, every running node is at its first boundary (a point at which its machine can stop) at or
+//!   after that vtime. Frames that were sent before that vtime are on the wire, and frames that arrived before it are
+//!   at their nodes.
 //! - Between two runs, the owner acts on the whole world at [`World::vtime`], or on one node at that node's own vtime.
 //!   If the owner reacts to one node by acting on several nodes, it does so at least a lookahead (the wire's minimum
 //!   latency) later.

@@ -8,8 +8,8 @@
 //! versions back when the cache is full) drops one record at a time. The log needs no index, because sectors are looked
 //! up only at a power loss.
 //!
-//! - `fifo`: a queue that clones share; `record`: a record of the log; `stored`: encodes and decodes the cache for
-//!   files
+//! - `fifo`: a queue that clones share; `record`: the content of a few sectors before a write; `stored`: encodes and
+//!   decodes the cache for files
 //!
 //! **Invariants.**
 //! - Write numbers never descend along the log. All are below the number of the next write.

@@ -1,5 +1,5 @@
 //! Tests that power losses reach every legal outcome: every version, every combination that a mode allows, and the
-//! extremes, in which nearly all or nearly no sectors are lost.
+//! extremes, in which at most two sectors are lost or at most one is kept.
 
 use std::collections::BTreeMap;
 

@@ -5,7 +5,7 @@
 //! volatile until a flush covers it. A flush covers the writes that had completed when the flush was submitted (5.2.6).
 //! If the driver did not accept VIRTIO_BLK_F_FLUSH, every completed write is durable (5.2.5).
 //!
-//! - `request`: one request; `power`: power loss and reset with requests in flight
+//! - `request`: parses and executes a request; `power`: applies power losses and resets to requests in flight
 //!
 //! Elsewhere: faults, and which volatile writes survive a power loss ([`crate::disk`]).
 

@@ -49,8 +49,8 @@ impl Blk {
     }
 
     /// Removes the requests in flight and returns their changes, in the order of submission. Their data is still in
-    /// RAM. A request that fails changes nothing. A request with which the total data would exceed
-    /// [`LANDING_BYTES_MAX`] is left out.
+    /// RAM. Leaves out requests that would fail, and requests that would raise the total of changed bytes above
+    /// [`LANDING_BYTES_MAX`].
     fn take_in_flight(&mut self, disk: &Disk, ram: &Ram, events: &mut EventQueue) -> Vec<Vec<Change>> {
         let mut left = LANDING_BYTES_MAX;
         let mut all = Vec::new();

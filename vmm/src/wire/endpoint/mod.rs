@@ -2,8 +2,8 @@
 //! through it.
 //!
 //! Map: this file: the endpoint, its addresses and its time; `card`: frames in and out; `neighbors`: MAC addresses of
-//! nodes; `sockets`: functions that all sockets share; `tcp`, `udp`, `ping`: the kinds of sockets; `heard`: rebuilding
-//! an endpoint.
+//! nodes; `sockets`: functions that all sockets share; `tcp`, `udp`, `ping`: the kinds of sockets; `heard`: record of
+//! received frames, from which an endpoint is rebuilt.
 //!
 //! The endpoint's time is the world's vtime. Its behaviour is a function of its addresses, its random draws, the frames
 //! that it received, and the calls to it, each at its vtime. It acts only in [`Endpoint::poll`]. The caller polls it at

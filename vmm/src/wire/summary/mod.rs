@@ -1,7 +1,7 @@
 //! Summary of a frame in one line. Any bytes are accepted, because guests may send anything and faults flip bits.
 //!
 //! - this file: the summary, and its text
-//! - [`read`]: reads a frame
+//! - [`read`]: parses a frame
 
 mod read;
 
