@@ -16,7 +16,7 @@ pub struct CacheConfig {
     /// Number of interpreted executions after which the CPU translates a block to host code. `None` turns translation
     /// off.
     pub translate_after: Option<u32>,
-    /// True if the CPU records branch edges ([`crate::Cpu::take_edges`]).
+    /// True if the CPU records which instruction follows each branch ([`crate::Cpu::take_edges`]).
     pub edges: bool,
     /// True if the CPU counts retired conditional branches ([`crate::Cpu::branches`]).
     pub branches: bool,

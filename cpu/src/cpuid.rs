@@ -133,8 +133,8 @@ fn brand(part: usize) -> [u32; 4] {
     [at(0), at(4), at(8), at(12)]
 }
 
-/// Leaf 4: L1 and L2 caches of a Westmere, and an L3 cache of 4 MiB. C libraries choose how to copy memory by these
-/// sizes.
+/// Leaf 4: L1 and L2 caches of a Westmere, and an L3 cache of 4 MiB. C libraries use these sizes to choose how they
+/// copy memory.
 fn cache(subleaf: u32) -> [u32; 4] {
     /// Describes a cache for one logical processor: EAX has type, level and "self-initialising", EBX the ways and
     /// 64-byte lines.

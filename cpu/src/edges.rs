@@ -2,18 +2,18 @@
 //! instrumentation.
 //!
 //! An edge is a pair: a near branch (Jcc, JMP, CALL, RET, LOOP, JRCXZ), taken or not, and the instruction fetched next.
-//! Each of the two is identified by the contents of its page and its offset in the page. An edge of a program is
-//! therefore the same in every process, at every base address, on every machine. If an interrupt, an exception or a
-//! device's write to memory comes between the two instructions, no edge is recorded. A branch and its target in the
-//! same page therefore always have the same page name.
+//! Each of the two is identified by the name of its page, i.e. a digest of the page's contents, and its offset in the
+//! page. An edge of a program is therefore the same in every process, at every base address, on every machine. If an
+//! interrupt, an exception or a device's write to memory comes between the two instructions, no edge is recorded. A
+//! branch and its target in the same page therefore always have the same page name.
 //!
 //! A branch stores its location in [`slot::FROM`], and the next block reads and clears it. The interpreter does so in
 //! [`Core::depart`] and [`Core::arrive`]. Translated code first checks one slot of the edge table, and calls
 //! [`Core::note_edge`] only if the edge is not in that slot.
 //!
-//! **Invariants.** The recorded edges and their order depend only on the instructions that the guest executes. The ends
-//! of runs, the caches and the choice of translated blocks have no influence. If edges are off, translated code
-//! contains nothing for them.
+//! **Invariants.** The recorded edges and their order depend only on the instructions that the guest executes. It makes
+//! no difference where the CPU stops, what its caches contain, or which blocks are translated. If edges are off,
+//! translated code contains nothing for them.
 
 use crate::core::Core;
 pub use crate::core::edges::{CodeLocation, EDGES_MAX, Edge, page_name};

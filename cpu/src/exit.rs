@@ -1,5 +1,5 @@
-//! Reasons why a run of a CPU ends, or of an engine (code around a CPU, or around the host's processor, that runs a
-//! guest).
+//! Reasons why a CPU or an engine stops running. An engine is the code around a [`Cpu`](crate::Cpu), or around the
+//! host's processor, that runs a guest.
 
 use crate::mem::mmio::Request;
 

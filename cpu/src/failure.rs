@@ -1,4 +1,4 @@
-//! Containment of panics in the CPU's own code. A panic is a defect of Everett; it ends the run, not the process.
+//! Catches panics of the CPU's own code. A panic is a defect of Everett; it ends the run, not the process.
 //!
 //! Translated code calls handlers, and a panic cannot unwind through translated code. A panic must not end the thread
 //! either, because the thread also runs other machines. Every function that translated code calls therefore catches
@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::core::Core;
 
-/// Calls `act`. If `act` panics, returns `None`; [`Core::failure`] then has the message of the first panic.
+/// Calls `act`. If `act` panics, returns `None`; [`Core::failure`] then contains the message of the first panic.
 #[inline]
 pub(crate) fn caught<T>(core: &mut Core, act: impl FnOnce(&mut Core) -> T) -> Option<T> {
     match catch_unwind(AssertUnwindSafe(|| act(core))) {

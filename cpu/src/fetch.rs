@@ -8,7 +8,7 @@ use crate::op::{Op, STACK_SEGMENT};
 use crate::state::Unsupported;
 use crate::stop::{Stop, vector};
 
-/// Outcome of a block or instruction, for the run loop.
+/// How the run loop continues after a block or instruction.
 pub(crate) enum Ended {
     /// The run loop checks limits and interrupts, and then continues.
     Check,

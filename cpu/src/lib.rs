@@ -1,26 +1,26 @@
 //! The soft x86-64 CPU: executes guest instructions on guest RAM, on any x86-64 host, and counts them exactly.
 //!
 //! The crate models memory and registers only. Devices, interrupt controllers and time belong to the caller. An access
-//! to an address outside RAM ends [`Cpu::run`]. The caller answers the access, and the next `run` finishes the
-//! instruction.
+//! to a port or to an address outside RAM ends [`Cpu::run`]. The caller answers the access, and the next `run` finishes
+//! the instruction.
 //!
 //! - [`state`]: the architectural state as plain data
 //! - `core`: the same state in the form that the instruction handlers use
-//! - `mem/`: RAM, paging, the software TLB, its coherence, and requests to devices
-//! - `decode/`: guest bytes to operations, and the block cache
-//! - `op/`: a decoded instruction with its operands
+//! - `mem/`: RAM, paging, the software TLB and its coherence with page tables, and requests to devices
+//! - `decode/`: decodes guest bytes to blocks of operations, and caches the blocks
+//! - `op/`: operations, i.e. decoded instructions with their operands and handlers (the functions that execute them)
 //! - `exec/`: the handlers, by family of instructions, and the delivery of exceptions and interrupts
 //! - `flags`: the arithmetic flags, computed when something reads them
 //! - `host_fp/`: floating-point and packed integer arithmetic, executed by the host's own instructions
 //! - `stop`: exception vectors, and the ways in which a handler ends its block early
-//! - `model`, `cpuid`, `msr`: the CPU model `v2`
+//! - `model`, `cpuid`, `msr`: the CPU model `v2`: its instructions, CPUID results and model-specific registers
 //! - `run`: the run loop
 //! - `fetch`: the lookup of the next block
 //! - `exit`: reasons for the end of a run
 //! - `code`: decoded and translated code, which CPUs can share
-//! - `translate/`: translation of hot blocks to host code
+//! - `translate/`: translation of hot blocks, i.e. blocks that are often executed, to host code
 //! - `failure`: containment of panics in the CPU's own code, so that a panic ends the run and not the process
-//! - `edges`: recording of branch edges, if enabled
+//! - `edges`: records which instruction follows each branch (branch edges), if enabled
 //! - `zeroed`: large tables whose untouched parts use no host memory
 //!
 //! **Invariants.**

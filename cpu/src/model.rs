@@ -1,5 +1,5 @@
-//! The instructions of the CPU model `v2`: x86-64-v2, RDTSCP and SMAP, and encodings that CPUs without a feature
-//! execute as NOPs (PREFETCHW, CET).
+//! Decides which instructions the CPU model `v2` has: those of x86-64-v2, RDTSCP and SMAP, and encodings (PREFETCHW,
+//! CET) that execute as NOPs on a CPU that lacks their feature.
 
 use iced_x86::{CpuidFeature, Instruction};
 

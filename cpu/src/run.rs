@@ -323,8 +323,8 @@ fn step(core: &mut Core, cache: &mut Cache, limit: u64, single: bool) -> Ended {
         return Ended::Check;
     }
     core.mem.mmio.rewind();
-    // If `one` is set, a repeated instruction executes only one iteration. The CPU must check for traps after each
-    // iteration, and a store to code may change the instruction itself.
+    // If `one` is set, a repeated instruction executes only one iteration, because the CPU must then check for traps
+    // after each iteration, or because a store to code may change the instruction itself.
     let watched = core.dr7 & 0xff != 0;
     let one = single || shadow || trap || watched || core.mem.mmio.in_progress();
     core.limit = if one { core.icount + 1 } else { limit };

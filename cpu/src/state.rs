@@ -1,4 +1,4 @@
-//! The architectural state of one vCPU as plain data. Moments store it and digests cover it.
+//! The architectural state of one vCPU as plain data. Moments (snapshots) contain it, and digests cover it.
 //!
 //! The form is canonical: two CPUs that a guest cannot tell apart have equal values here. TLB entries, code caches and
 //! lazy flags are therefore left out.

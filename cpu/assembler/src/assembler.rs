@@ -1,4 +1,4 @@
-//! A program under construction, and its bytes.
+//! Collects the instructions of a guest program, and produces its bytes.
 
 use iced_x86::{Encoder, Instruction, Mnemonic, OpKind};
 
@@ -9,10 +9,11 @@ use crate::operand::{Label, Operand};
 /// Length of `jmp` and `jcc` with a displacement of 8 bits.
 const SHORT_BRANCH_BYTES: u64 = 2;
 
-/// Program under construction. Its methods add one instruction each.
+/// Program under construction. Each instruction has a method that adds it.
 #[derive(Default)]
 pub struct Assembler {
-    /// Instructions and data. A target is the address that a branch or an operand relative to `rip` refers to.
+    /// Instructions and data, each with its target, if it has one: the address that a branch or an operand relative to
+    /// `rip` refers to.
     items: Vec<(Instruction, Option<Target>)>,
     /// For each label, the index of the item that it precedes, or None if the label is not set.
     labels: Vec<Option<usize>>,
@@ -79,7 +80,7 @@ impl Assembler {
     ///
     /// # Errors
     ///
-    /// If a prefix was added and no instruction follows it.
+    /// If a prefix was added just before, because only instructions can have prefixes.
     pub fn db(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.check_no_prefix()?;
         for chunk in bytes.chunks(16) {
@@ -150,8 +151,8 @@ impl Assembler {
             let short = instruction.code().as_short_branch();
             let Some(target) = target.filter(|_| short != instruction.code()) else { continue };
             let address = target.address(&self.labels, &starts)?;
-            // If the branch were short, a target after it would be some bytes nearer. Like `iced-x86`, this code
-            // ignores that, so a branch that barely fits stays long.
+            // Making the branch short would itself bring a later target some bytes nearer. Like `iced-x86`, this code
+            // ignores that, so a branch whose target is only then in reach stays long.
             let displacement = address.wrapping_sub(starts[at] + SHORT_BRANCH_BYTES) as i64;
             if i8::try_from(displacement).is_ok() {
                 instruction.set_code(short);

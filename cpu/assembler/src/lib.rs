@@ -20,16 +20,16 @@
 //!
 //! - `operand`: registers, memory operands, immediates and labels
 //! - `mnemonics`: one method per instruction
-//! - `choose`: choice of an encoding that fits the operands
-//! - `assembler`: prefixes, data, the addresses of labels, and the sizes of branches
+//! - `choose`: chooses the encoding of an instruction that fits the operands best
+//! - `assembler`: collects a program, and computes the addresses of its labels and the sizes of its branches
 //! - `error`: mistakes in programs
 //!
 //! The encoder of `iced-x86` produces the bytes, and rejects operands that an encoding cannot have. The crate does not
-//! use the assembler of `iced-x86`, its feature `code_asm`: that has a function for each combination of operands,
-//! nearly 150,000 lines to compile.
+//! use `code_asm`, the assembler of `iced-x86`: it has a function for each combination of operands, nearly 150,000
+//! lines to compile.
 //!
-//! **Invariant.** The bytes are those that `code_asm` would produce, because tests compare the trails of such programs
-//! with recorded ones.
+//! **Invariant.** The bytes are those that `code_asm` would produce. Tests compare the trails of guest programs with
+//! recorded trails, which other bytes would change.
 
 mod assembler;
 mod choose;

@@ -7,7 +7,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Checks the bytes of each line, and that they decode to one instruction.
+/// Checks that each line's instruction is assembled to the line's bytes, and that they decode to one instruction.
 macro_rules! check {
     ($($bytes:literal $($call:ident($($operand:expr),*)).+;)*) => { $(
         let mut a = Assembler::new();
@@ -209,7 +209,7 @@ fn instructions_have_the_expected_bytes() {
     }
 }
 
-/// Returns the bytes of a program at 0x1000. `write` gets two new labels.
+/// Returns the bytes, at address 0x1000, of the program that `write` adds. `write` gets two new labels.
 fn program(write: fn(&mut Assembler, Label, Label) -> Result<(), Error>) -> Result<Vec<u8>, Error> {
     let mut a = Assembler::new();
     let (end, top) = (a.create_label(), a.create_label());

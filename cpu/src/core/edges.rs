@@ -36,7 +36,8 @@ impl CodeLocation {
     }
 }
 
-/// Returns the name of a page of code in a [`CodeLocation`]: 52 bits of the BLAKE3 digest of its 4096 bytes.
+/// Returns the name by which a [`CodeLocation`] identifies a page of code: 52 bits of the BLAKE3 digest of its 4096
+/// bytes.
 #[must_use]
 pub fn page_name(bytes: &[u8]) -> u64 {
     let digest = blake3::hash(bytes);

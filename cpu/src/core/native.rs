@@ -2,11 +2,11 @@
 //! (`crate::translate`).
 //!
 //! Three tables hold recent calls, jumps and pages, so that translated code reaches other pages without a page walk.
-//! Each entry has the number of the *epoch* ([`crate::mem::tlb::Tlb::epoch`]) in which it was made, and is valid while
-//! that epoch lasts. Within an epoch three things stay unchanged: the paging entries through which code was found, the
-//! contents of pages of code, and the mode that determines which pages are executable. A page walk would therefore find
-//! the same page and set no accessed bit. Each CPU numbers its own epochs. In an exploration of Redis, an epoch lasted
-//! about a million instructions in kernel mode and fifty thousand in user mode.
+//! Each entry is valid for one *epoch* ([`crate::mem::tlb::Tlb::epoch`]), whose number it contains. Within an epoch
+//! three things stay unchanged: the paging entries through which code was found, the contents of pages of code, and the
+//! mode that determines which pages are executable. A page walk would therefore find the same page and set no accessed
+//! bit. Each CPU numbers its own epochs. In an exploration of Redis, an epoch lasted about a million instructions in
+//! kernel mode and fifty thousand in user mode.
 
 use bytemuck::Zeroable;
 
@@ -99,9 +99,9 @@ impl Near {
 pub(crate) struct Native {
     /// Host address of the first operation in the block cache's arena.
     pub ops: u64,
-    /// Host registers when translated code was last left, by register number.
+    /// Values of the host registers when translated code was last left, by register number.
     pub hosts: [u64; 16],
-    /// Host XMM registers when translated code was last left.
+    /// Values of the host XMM registers when translated code was last left.
     pub vectors: [u128; 16],
     /// Most recent calls.
     pub returns: Returns,

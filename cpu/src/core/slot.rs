@@ -1,5 +1,5 @@
-//! Slots of the register array after the sixteen general registers. Because of them the same sum gives the address of
-//! every memory operand: base slot + scaled index slot + segment slot + displacement.
+//! Numbers of the slots that follow the sixteen general registers in the CPU's register array. With these slots, one
+//! formula gives the address of every memory operand: base slot + scaled index slot + segment slot + displacement.
 
 /// Distance in bytes from [`PAGE`] to [`PAGE_FAR`], the two bases of RIP-relative operands.
 pub(crate) const FAR_PAGE: u64 = 1 << 30;

@@ -1,4 +1,5 @@
-//! Decoding of one block, i.e. the instructions up to control flow, the end of the page, or the maximum number.
+//! Decoding of one block, i.e. the instructions up to a branch or other control flow, the end of the page, or the
+//! maximum number.
 
 use super::lower::{lower, too_long};
 use crate::exec::system::flag::sti_within;
@@ -24,8 +25,8 @@ pub(crate) enum End {
     Straddles,
 }
 
-/// True if fifteen invalid bytes would be a valid instruction without their redundant prefixes. The instruction is then
-/// only too long, which raises #GP instead of #UD.
+/// True if fifteen invalid bytes would be a valid instruction without their redundant prefixes. The length is then the
+/// only error, which raises #GP instead of #UD.
 fn only_too_long(bytes: &[u8]) -> bool {
     let is_prefix =
         |b: u8| matches!(b, 0x26 | 0x2e | 0x36 | 0x3e | 0x40..=0x4f | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3);

@@ -4,8 +4,9 @@
 //!
 //! A content number stands for the 4096 bytes of a page of code. The page keeps its number until something writes to
 //! the page. A block found by the content number is therefore exactly the block that decoding would yield. The block
-//! stays valid when RAM is replaced by that of a moment, and serves all pages with the same bytes, in this memory and
-//! in others. After a write to another part of the page, the block is copied rather than decoded again.
+//! stays valid when the RAM of a moment (a snapshot) is restored. It serves all pages with the same bytes, also those
+//! of other machines that share the cache. After a write to another part of the page, the block is copied rather than
+//! decoded again.
 //!
 //! **Invariant.** The CPU executes the operations that it would execute if it decoded each instruction afresh.
 
@@ -31,8 +32,8 @@ pub(crate) enum Extent {
 const STRADDLING_BYTES: usize = 2 * INSTRUCTION_BYTES_MAX;
 /// A flush clears the filled slots one by one if fewer than one slot in `FILLED_PART` is filled.
 const FILLED_PART: usize = 8;
-/// Key bit that every block has, so that a zeroed entry is no block. A new cache therefore uses no host memory for
-/// empty slots.
+/// Key bit that every block has, so that a zeroed entry is no block. A new cache is therefore zeroed memory, which
+/// takes no host memory until it is written.
 const PRESENT: u64 = 1 << 62;
 /// Key bit of an instruction on two pages. Each use compares the instruction's bytes on both pages.
 const STRADDLES: u64 = 1 << 61;

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-/// Maximum number of remembered page contents. At the maximum the table forgets all of them. Pages keep their numbers,
-/// but other pages with the same bytes then get new numbers.
+/// Maximum number of remembered page contents. At the maximum the table forgets all of them. Pages that have a number
+/// keep it, but other pages with the same bytes then get new numbers.
 const CONTENTS_MAX: usize = 1 << 16;
 
 /// Numbers of recently seen page contents, by BLAKE3 digest.

@@ -1,6 +1,7 @@
 //! Near control flow: JMP, Jcc, CALL, RET, LOOP, JRCXZ.
 //!
-//! A direct branch stores its target relative to the block's page, so the same block serves that page at any address.
+//! A decoded direct branch contains its target relative to the block's page, so the same block serves that page at any
+//! address.
 
 use crate::core::Core;
 use crate::exec::integer::{Condition, number, with_condition};
@@ -113,7 +114,7 @@ fn lower_direct(i: &Instruction, op: &mut Op) -> bool {
     // The decoder numbers addresses from the start of the page, so the target is already relative to the page.
     match i32::try_from(i.near_branch64() as i64) {
         Ok(disp) => op.disp = disp,
-        // The displacement in the instruction has 32 bits. Only the added page offset can exceed them.
+        // The instruction's displacement has 32 bits, but its sum with the page offset may need more.
         Err(_) => return false,
     }
     true
@@ -130,8 +131,8 @@ fn far_conditional<C: Condition>(core: &mut Core, op: &Op) -> Flow {
     Ok(())
 }
 
-/// True if the instruction is a near branch with a direct target. With a 16-bit operand size, AMD processors truncate
-/// RIP. Intel processors and this CPU ignore the prefix.
+/// True if the instruction is a near branch with a direct target. If it has an operand-size prefix, AMD processors
+/// truncate RIP to 16 bits. Intel processors and this CPU ignore the prefix.
 fn is_near_branch(i: &Instruction) -> bool {
     matches!(i.op0_kind(), OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64)
 }

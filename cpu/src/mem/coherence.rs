@@ -1,18 +1,18 @@
-//! Keeps TLB entries and decoded code true to guest memory. Marks on guest-physical pages say what was derived from a
-//! page, and a store to a marked page drops it.
+//! Keeps TLB entries and decoded code true to guest memory. A mark on a guest-physical page says what the CPU derived
+//! from the page: decoded code or TLB entries. A store to a marked page drops what was derived.
 //!
 //! x86 permits a CPU to keep stale TLB entries until software invalidates them. Which stale entries survive would
-//! depend on the size of the TLB, so this CPU keeps none. A page walk marks the pages that it uses as page tables. A
-//! store that changes a present entry of a marked page drops all TLB entries derived from it. Pages with decoded code
-//! have a mark of their own.
+//! depend on the size of the TLB, and a guest's results must not. This CPU therefore keeps none. A page walk marks the
+//! pages that it uses as page tables. A store that changes a present entry of a marked page drops all TLB entries
+//! derived from it. Pages with decoded code have a mark of their own.
 //!
 //! Kernels share the upper half of the address space between processes, so TLB entries for the upper half can survive a
 //! change of CR3 ([`Mem::root_changes`]).
 //!
 //! **Invariant.** A page has the mark `TABLE` if a live TLB entry was derived from the page. It also has the mark if a
 //! page walk through it found code in the current epoch ([`Tlb::epoch`](super::tlb::Tlb::epoch)), even if the TLB entry
-//! is gone. A page with a content number has the mark `CODE`. A page with either mark has no write tag in the TLB, so
-//! every store to the page takes the slow path.
+//! is gone. A page with a content number has the mark `CODE`. A page with either mark has no write tag in the TLB, i.e.
+//! no entry that permits stores, so every store to the page takes the slow path.
 
 use super::{Mem, Ram};
 use crate::zeroed::Zeroed;
@@ -168,8 +168,9 @@ impl Mem {
         }
     }
     /// Handles a change of the root of the page tables. Kernels map the same upper half into every address space. If
-    /// both roots have equal entries for the upper half, a page walk there finds the same pages and has no bits to set.
-    /// The TLB entries for the upper half then survive. If the entries differ, all TLB entries are dropped.
+    /// both roots have equal entries for the upper half, a page walk there finds the same pages and has no accessed
+    /// bits to set. The TLB entries for the upper half then survive. If the entries differ, all TLB entries are
+    /// dropped.
     pub(super) fn root_changes(&mut self, from: u64, to: u64) {
         const HALF: u64 = 2048;
         let are_tables = [from, to].iter().all(|&root| self.ram.contains(root, 2 * HALF));
@@ -180,7 +181,7 @@ impl Mem {
                 *bits &= !TABLE_BELOW;
                 *bits & TABLE != 0
             });
-            // The remaining TLB entries are derived from the new root from now on.
+            // The remaining TLB entries now count as derived from the new root.
             self.mark_table(to, ROOT_LEVEL, ABOVE);
         } else {
             self.flush_tlb();

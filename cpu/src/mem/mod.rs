@@ -1,16 +1,16 @@
 //! Guest memory as the CPU sees it: RAM, paging, the software TLB and its coherence, and device accesses.
 //!
 //! - [`ram`]: the host mapping that holds guest RAM (raw pointers)
-//! - [`tlb`]: the cache from guest pages to host addresses (raw pointers)
+//! - [`tlb`]: the cache that maps guest-virtual pages to host addresses (raw pointers)
 //! - [`walk`]: 4-level paging, permissions, accessed and dirty bits
 //! - [`coherence`]: marks on physical pages, which say what the CPU derived from them, and the effect of stores to code
 //!   and page tables
-//! - [`access`]: loads and stores of all widths, with TLB hits and misses, page crossings and MMIO
+//! - [`access`]: loads and stores of all widths: TLB hits and misses, accesses that cross a page boundary, and MMIO
 //! - [`kind`]: kinds of memory accesses
 //! - [`mmio`]: requests for ports and for addresses that are not RAM, and their answers
 //! - [`data_breakpoints`]: data breakpoints that the guest sets
 //! - [`watchpoints`]: watchpoints that the operator sets
-//! - [`bulk`]: bulk execution of repeated string instructions within a page
+//! - [`bulk`]: executes many iterations of a repeated string instruction at once, within a page
 //!
 //! **Invariant.** Results equal those of a CPU without a TLB: a store to a paging entry takes effect at the next
 //! instruction, even if the guest does not invalidate the entry.
@@ -99,7 +99,7 @@ impl Mem {
         let old = std::mem::replace(&mut self.paging.cr3, cr3);
         self.root_changes(old & walk::ADDRESS, cr3 & walk::ADDRESS);
     }
-    /// Returns the guest-physical address of `va` if the TLB has the page as executable.
+    /// Returns the guest-physical address of `va` if the TLB permits execution of the page.
     #[inline(always)]
     pub(crate) fn exec_gpa(&self, va: u64) -> Option<u64> {
         Some(self.tlb.exec_host(va)? - self.ram.base_address())

@@ -1,7 +1,7 @@
 //! The software TLB: a cache that maps a page of guest-virtual memory to the host address of its bytes.
 //!
 //! An entry has one tag (the page's address) for each permitted kind of access, so the comparison that finds the page
-//! also checks its permissions. Each [`Mode`] has its own table. Changes of CPL, RFLAGS.AC and CR0.AM select the mode.
+//! also checks its permissions. Each [`Mode`] has its own table. CPL, RFLAGS.AC and CR0.AM determine the current mode.
 //!
 //! **Invariant.** An entry exists only while the paging entries from which it was derived are unchanged;
 //! `super::coherence` ensures this. Only pages that are marked dirty, and have neither a code nor a page-table mark,
@@ -75,7 +75,7 @@ pub(crate) struct Tlb {
     used: [u64; 4],
     /// Binary logarithm of the number of entries in a part.
     part_shift: u32,
-    /// True if the table of `Mode::Kernel` may hold addresses in the lower half, or could hold them without `bypass`.
+    /// True if the table of `Mode::Kernel` may hold addresses in the lower half, or would hold them but for `bypass`.
     kernel_below: bool,
     /// Current epoch of each mode (see `epoch`). No two modes have the same epoch.
     epochs: [u64; 4],
@@ -127,7 +127,7 @@ impl Tlb {
         // The epoch follows the mode even with `bypass`, because the mode determines which pages are executable.
         self.epoch = self.epochs[mode as usize];
     }
-    /// Begins new epochs, because code may have moved to another address. `Mode::Kernel` gets a new epoch only if
+    /// Begins new epochs, because a linear address may now lead to other code. `Mode::Kernel` gets a new epoch only if
     /// `kernel` is set.
     fn code_moves(&mut self, kernel: bool) {
         for mode in (0..4).filter(|&mode| kernel || mode != Mode::Kernel as usize) {
@@ -161,7 +161,7 @@ impl Tlb {
         // 4 tables has mask + 1 entries.
         unsafe { self.entries.get_unchecked(self.index(va)) }
     }
-    /// Loads a `T`. Returns `None` unless the `T` lies within one page that the TLB has as readable.
+    /// Loads a `T`. Returns `None` unless the `T` lies within one page of which the TLB permits reads.
     #[inline(always)]
     pub(crate) fn load<T: Prim>(&self, va: u64) -> Option<T> {
         let e = self.entry(va);
@@ -173,7 +173,7 @@ impl Tlb {
         }
         None
     }
-    /// Stores a `T`. Returns false unless the `T` lies within one page that the TLB has as writable.
+    /// Stores a `T`. Returns false unless the `T` lies within one page to which the TLB permits writes.
     #[inline(always)]
     pub(crate) fn store<T: Prim>(&self, va: u64, v: T) -> bool {
         let e = self.entry(va);
@@ -185,8 +185,8 @@ impl Tlb {
         }
         false
     }
-    /// Reads, modifies and writes a `T`. Returns `Err(f)` unless the `T` lies within one page that the TLB has as
-    /// writable.
+    /// Reads, modifies and writes a `T`. Returns `Err(f)` unless the `T` lies within one page to which the TLB permits
+    /// writes.
     #[inline(always)]
     pub(crate) fn update<T: Prim, R, F: FnOnce(T) -> (T, R)>(&self, va: u64, f: F) -> Result<R, F> {
         let e = self.entry(va);
@@ -200,7 +200,7 @@ impl Tlb {
         }
         Err(f)
     }
-    /// Returns the host address of `va` if the TLB has the page as executable.
+    /// Returns the host address of `va` if the TLB permits execution of the page.
     #[inline(always)]
     pub(crate) fn exec_host(&self, va: u64) -> Option<u64> {
         let e = self.entry(va);
@@ -214,13 +214,13 @@ impl Tlb {
             Access::Exec => self.exec_host(va),
         }
     }
-    /// Returns the host address of `va` if the TLB has the page as readable.
+    /// Returns the host address of `va` if the TLB permits reads of the page.
     #[inline(always)]
     pub(crate) fn read_host(&self, va: u64) -> Option<u64> {
         let e = self.entry(va);
         if e.read == va & PAGE_MASK { Some(va.wrapping_add(e.addend)) } else { None }
     }
-    /// Returns the host address of `va` if the TLB has the page as writable.
+    /// Returns the host address of `va` if the TLB permits writes to the page.
     #[inline(always)]
     pub(crate) fn write_host(&self, va: u64) -> Option<u64> {
         let e = self.entry(va);

@@ -1,5 +1,5 @@
 //! Model-specific registers (SDM vol. 4). RDMSR and WRMSR of any register that this table lacks raise #GP. [`number`]
-//! has the numbers as constants.
+//! defines constants for the numbers of the registers.
 //!
 //! | MSR | reason |
 //! |---|---|

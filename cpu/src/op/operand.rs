@@ -1,4 +1,5 @@
-//! Conversion of the decoder's registers and memory references to slots of an [`Op`].
+//! Fills in the operands of an [`Op`]: converts the decoder's registers to slots, i.e. indices of the CPU's register
+//! array.
 
 use crate::op::{ADDRESS_32, FAR_PAGE, Op, STACK_OPERAND, STACK_SEGMENT, slot};
 use iced_x86::{Instruction, OpKind, Register};
@@ -49,7 +50,7 @@ pub(crate) fn width(i: &Instruction, n: u32) -> usize {
 }
 
 /// Stores the memory operand's address in `op`. The decoder starts counting addresses at the instruction's page, so
-/// RIP-relative addresses become relative to the page slot.
+/// RIP-relative addresses become relative to that page, whose linear address is in a slot.
 pub(crate) fn memory(i: &Instruction, op: &mut Op) {
     op.index = slot::ZERO;
     op.scale = 0;

@@ -125,8 +125,8 @@ impl Emitter<'_> {
         full
     }
 
-    /// Emits the check that a straddling instruction continues on the same page contents as at translation. The lookup
-    /// of the block has checked only the first page.
+    /// Emits the check that the second page of a straddling instruction has the same contents as at translation. The
+    /// lookup of the block has checked only the first page.
     fn other_page(&mut self) {
         if let Some(second) = self.source.expected.second {
             self.asm.load(R13, R15, at_slot(slot::PAGE));
@@ -137,8 +137,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Emits code that records the edge that led to this block, if edges are on. No host register of the pool holds a
-    /// guest register yet.
+    /// Emits code that records the edge that led to this block, if edges are on. At this point no guest register is in
+    /// a host register of the pool (`registers::POOL`).
     fn arrive(&mut self) {
         if self.source.expected.named != 0 {
             let nowhere = self.asm.label();

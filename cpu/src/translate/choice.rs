@@ -163,8 +163,8 @@ pub(super) struct Plain {
     pub seen: bool,
 }
 
-/// Decides for all instructions of a block, from the last to the first: later instructions observe the flags of earlier
-/// ones.
+/// Decides for all instructions of a block, from the last to the first, because the decision about an instruction
+/// depends on those about later ones: they may observe its flags.
 pub(super) fn plain(instructions: &[Instruction], ops: &[Op]) -> Vec<Plain> {
     let mut all = vec![Plain { translated: false, seen: true }; ops.len()];
     for n in (0..ops.len()).rev() {
@@ -185,7 +185,9 @@ fn flags_are_seen(n: usize, instructions: &[Instruction], all: &[Plain]) -> bool
             return true;
         }
         read |= i.rflags_read() & ARITH != 0;
-        // A shift by CL may leave the flags unchanged. It is translated only if nothing observes its flags.
+        // A shift by CL counts as an instruction that writes all flags, although a count of zero leaves them unchanged.
+        // It is translated only if nothing observes the flags after it, so then nothing observes the older flags
+        // either.
         if i.rflags_modified() & ARITH == ARITH {
             return read && !leaves_all_in_host(&instructions[n]);
         }
@@ -197,7 +199,7 @@ fn flags_are_seen(n: usize, instructions: &[Instruction], all: &[Plain]) -> bool
 pub(super) fn leaves_all_in_host(i: &Instruction) -> bool {
     match operation(i) {
         Some(Operation::Shl | Operation::Shr | Operation::Sar) => i.immediate(1) == 1,
-        // The host's CF is not the guest's, because the instruction leaves CF unchanged.
+        // The instruction leaves CF unchanged, and the host's old CF need not be the guest's.
         Some(Operation::Host) if i.rflags_modified() & ARITH != ARITH => false,
         operation => operation.is_some(),
     }

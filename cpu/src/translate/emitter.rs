@@ -25,11 +25,11 @@ pub(super) struct Source<'s> {
     pub id: u32,
     /// Place of the block: content number of its page (which stands for the page's bytes), and its offset in the page.
     pub place: u64,
-    /// Facts that the translation needs besides the block's own code.
+    /// Properties of the block that its own code does not show.
     pub expected: Expected,
 }
 
-/// Facts that the translation of a block needs besides the block's own code.
+/// Properties of a block that its own code does not show: what must be recorded, and which page or block follows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Expected {
     /// Location word of the block if edges are recorded, otherwise 0.
@@ -63,7 +63,7 @@ pub(super) enum InHost {
     All,
 }
 
-/// References from a block to other blocks that are known at translation: at most two.
+/// A block's references to other blocks, as far as these are known at translation: at most two.
 pub(super) type Ways = [Option<Way>; 2];
 
 /// A reference to another block, as the target of a jump or as a return address.

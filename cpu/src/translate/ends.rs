@@ -13,7 +13,7 @@ use crate::op::operand::{gpr, is_gpr, is_memory};
 use crate::op::{JUMP, Op, slot};
 
 impl Emitter<'_> {
-    /// Emits the last instruction of a block with control flow.
+    /// Emits the last instruction of a block, a branch or other control flow.
     pub(super) fn end(&mut self, i: &Instruction, n: usize) {
         let op = &self.source.ops[n];
         let after = i32::from(op.off) + i32::from(op.len);
@@ -138,8 +138,8 @@ impl Emitter<'_> {
         }
     }
     /// Emits the store of a return address below the stack pointer, and sets R14 to the new stack pointer. The guest's
-    /// stack pointer itself stays unchanged. Preserves R9. All registers must be saved. The host registers of the pool
-    /// hold no guest registers afterwards.
+    /// stack pointer itself stays unchanged. Preserves R9. All registers must be saved. Afterwards no guest register is
+    /// in a host register of the pool (`registers::POOL`).
     fn push_return(&mut self, after: i32, n: usize) {
         self.asm.add_to(R14, STACK, -8);
         self.asm.copy(R13, R14);

@@ -1,4 +1,4 @@
-//! Entry to translated code, its return, and the functions that translated code calls.
+//! Entry to translated code, the return from it, and the functions that it calls.
 #![allow(unsafe_code)]
 
 use super::registers::POOL;
@@ -254,7 +254,8 @@ pub(super) extern "sysv64" fn missed(core: *mut Core, held: *const Held, va: u64
     0
 }
 
-/// Walks the page tables for the next block's page. Returns 1 if the TLB then has the page as executable, otherwise 0.
+/// Walks the page tables for the next block's page. Returns 1 if the TLB then permits execution of the page, otherwise
+/// 0.
 pub(super) extern "sysv64" fn missed_exec(core: *mut Core, va: u64) -> u64 {
     // SAFETY: as in `call_op`.
     let core = unsafe { &mut *core };

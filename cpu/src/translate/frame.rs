@@ -1,5 +1,5 @@
-//! Displacements of the CPU's fields from R15 in translated code. R15 points into the middle of the most used fields. A
-//! displacement of one byte therefore reaches each of these fields.
+//! Displacements by which translated code addresses the CPU's fields relative to R15. R15 points into the middle of the
+//! most used fields. A displacement of one byte therefore reaches each of these fields.
 
 use std::mem::offset_of;
 

@@ -1,5 +1,5 @@
-//! Instructions that continue with the next instruction. Emitted code executes them re-encoded on other registers, or
-//! as a hand-written sequence, or by a call of their handler.
+//! Translates instructions that are no control flow. Emitted code executes them re-encoded on other registers, or as a
+//! hand-written sequence, or by a call of their handler.
 
 use iced_x86::{Code, ConditionCode, Encoder, Instruction, Mnemonic, OpKind, Register};
 

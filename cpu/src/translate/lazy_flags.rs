@@ -33,7 +33,7 @@ pub(super) enum Operation {
     Host,
 }
 
-/// Kind that means no stored operands: [`crate::core::Core::flags`] is up to date.
+/// Kind that means that no operands are stored, because [`crate::core::Core::flags`] is up to date.
 pub(super) const NONE: u8 = 0;
 
 /// Returns the kind that stands for an operation on operands of `1 << log2` bytes.

@@ -5,21 +5,21 @@
 //! Memory operands become host addresses, which a lookup in the software TLB yields.
 //!
 //! Besides what this file declares, each module uses only modules above it:
-//! - [`asm`]: encoding of the host instructions around those of the guest
-//! - [`memory`]: executable memory
-//! - [`frame`]: offsets of the CPU's fields in translated code
+//! - [`asm`]: encoder for the host instructions that are emitted besides re-encoded guest instructions
+//! - [`memory`]: the executable memory that holds translated code
+//! - [`frame`]: displacements of the CPU's fields from R15
 //! - [`links`]: direct jumps between translations; all other jumps use the tables of recent targets in `core::native`
-//! - [`lazy_flags`]: flags kept as operands
+//! - [`lazy_flags`]: flags that are computed from an operation's operands when something reads them
 //! - [`xmm`] and [`registers`]: assignment of guest registers to host registers
-//! - [`choice`]: which instructions are translated
+//! - [`choice`]: decides which instructions are translated
 //! - [`sites`]: positions in translated code at which the interpreter may have to take over
-//! - [`enter`]: entry to translated code, its return, and the functions that translated code calls
+//! - [`enter`]: entry to translated code, the return from it, and the functions that it calls
 //! - [`routines`]: code that all translations share
-//! - [`emitter`]: the translation of a block in progress
-//! - [`operands`]: memory operands
-//! - [`flag_tracking`]: flags within a block
+//! - [`emitter`]: the state of a block's translation in progress
+//! - [`operands`]: conversion of memory operands to host addresses
+//! - [`flag_tracking`]: where the guest's flags are, at each position in a block
 //! - [`instruction`], [`stack`], [`vectors`]: translation of one instruction, of a run of pushes or pops, and of SSE
-//! - [`ends`]: the ends of blocks
+//! - [`ends`]: translation of the branch or jump that ends a block
 //! - [`block`]: translation of a whole block
 //! - [`hot`]: the decision to translate a block, and what the CPU does after translated code returns
 //!

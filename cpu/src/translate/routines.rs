@@ -61,21 +61,22 @@ const VECTOR_BYTES: i32 = 16 * 16;
 /// Argument of [`missed`] that means: a page walk cannot help, so the interpreter must execute the instruction.
 const IMPOSSIBLE: u64 = 0;
 
-/// Addresses of all shared routines.
+/// Addresses of all shared routines. Each field's comment says what its routine does.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Routines {
     /// Entry to translated code: `extern fn(core, code) -> word`.
     pub enter: u64,
     /// Leaves translated code. R11 is the word to return.
     pub leave: u64,
-    /// For each [`Width`], replaces the linear address in R13 by the host address, for a read.
+    /// For each [`Width`], the routine that replaces the linear address in R13 by the host address, for a read.
     pub read: [u64; Width::ALL.len()],
-    /// For each [`Width`], replaces the linear address in R13 by the host address, for a write.
+    /// For each [`Width`], the routine that replaces the linear address in R13 by the host address, for a write.
     pub write: [u64; Width::ALL.len()],
-    /// Like `read` (index 0) and `write` (index 1), for runs of pops and pushes, by number of words.
+    /// Like `read` (index 0) and `write` (index 1), but for a run of pops or pushes. The second index is the number of
+    /// words.
     pub stack: [[u64; STACK_WORDS_MAX + 1]; 2],
-    /// Returns if the TLB has the page of the linear address in R13 as executable. Otherwise leaves the instruction to
-    /// the interpreter. Clobbers R13.
+    /// Returns if the TLB permits execution at the linear address in R13. Otherwise leaves the instruction to the
+    /// interpreter. Clobbers R13.
     pub executable: u64,
     /// Returns if the guest may use XMM registers, otherwise leaves the instruction to the interpreter.
     pub vectors: u64,
@@ -602,7 +603,7 @@ fn flags(asm: &mut Asm, unusual: u64) {
     }
 }
 
-/// Emits `carry`. Its fast path serves loops in which INC or DEC keeps the old CF.
+/// Emits the routine `carry`. Its fast path serves loops in which INC or DEC keeps the old CF.
 fn carry(asm: &mut Asm, unusual: u64) {
     let other = asm.label();
     asm.load_by_width(0, R10, R15, slot(KIND));

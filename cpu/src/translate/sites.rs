@@ -4,9 +4,9 @@
 use super::registers::Registers;
 use crate::decode::block::BLOCK_INSTRUCTIONS_MAX;
 
-/// Stands for the instruction number at the site that is used if the run stops within the block.
+/// Value of `Site::n` at the site where a block is left because the run must stop within it.
 pub(super) const FULL: usize = BLOCK_INSTRUCTIONS_MAX;
-/// Stand for the instruction numbers at the sites of a block's two jumps to blocks without a translation.
+/// Values of `Site::n` at the sites of a block's two jumps to blocks without a translation.
 pub(super) const WAYS: [usize; 2] = [FULL + 1, FULL + 2];
 
 /// Data for leaving translated code at one position.

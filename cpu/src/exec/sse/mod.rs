@@ -1,10 +1,11 @@
 //! MMX and SSE to SSE4.2 in their legacy encodings.
 //!
-//! - `operand`: checks that the guest may use SSE, operands, and the forms that most instructions share
+//! - `operand`: access to operands, the check that the guest may use SSE, and macros for the most common operand forms
 //! - `moves`: moves of all kinds
-//! - `element`: single elements, PTEST
+//! - `element`: insertion and extraction of single elements, PTEST
 //! - `integer`: packed integers, logic and shuffles, with the pure functions of `lanes` and `shuffle`
-//! - `float`, `precision`: the guest's MXCSR, exceptions, the quick path
+//! - `float`, `precision`: floating-point exceptions under the guest's MXCSR, and a quick path for operations without
+//!   them
 //! - `arith`, `compare`, `convert`: instructions that use `float`
 //! - `round`, `horizontal`, `approximate`, `strings`: instructions composed of SSE2 arithmetic or computed in software
 //! - `fxsave`: MXCSR, FXSAVE, FXRSTOR, EMMS, fences and hints

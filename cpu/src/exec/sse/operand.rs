@@ -1,4 +1,4 @@
-//! Checks that the guest may use SSE and MMX, operand access, and the forms that most instructions share.
+//! Access to operands, the checks that the guest may use SSE and MMX, and macros for the most common operand forms.
 
 use crate::core::{Core, cr0, cr4};
 use crate::mem::Prim;
@@ -10,7 +10,7 @@ const ES: u16 = 0x80;
 /// Bits of the x87 status word: TOP.
 const TOP: u16 = 0x3800;
 
-/// Raises the #UD and #NM that all SSE instructions raise (SDM vol. 3A, 14.1 and table 2-2).
+/// Raises #UD or #NM under the conditions that all SSE instructions share (SDM vol. 3A, 14.1 and table 2-2).
 #[inline(always)]
 pub(super) fn usable(core: &mut Core) -> Flow {
     if core.cr0 & (cr0::EM | cr0::TS) | (!core.cr4 & cr4::OSFXSR) == 0 { Ok(()) } else { Err(unusable(core)) }
@@ -22,7 +22,7 @@ fn unusable(core: &mut Core) -> Stop {
     if core.cr0 & cr0::EM != 0 || core.cr4 & cr4::OSFXSR == 0 { core.ud() } else { core.raise(vector::NM) }
 }
 
-/// Raises the #UD, #NM and #MF that all MMX instructions raise (SDM vol. 3A, 13.1 and 13.5).
+/// Raises #UD, #NM or #MF under the conditions that all MMX instructions share (SDM vol. 3A, 13.1 and 13.5).
 #[inline(always)]
 pub(super) fn mmx_usable(core: &mut Core) -> Flow {
     if core.cr0 & (cr0::EM | cr0::TS) == 0 && core.fpu.fsw & ES == 0 {
@@ -99,8 +99,8 @@ pub(super) fn load_unaligned(core: &mut Core, op: &Op) -> Result<u128, Stop> {
     core.mem.load::<u128>(va)
 }
 
-/// Defines the handler of `xmm, xmm/mem`. It sets the first operand to the value of `$body`. `$mem` is the type of the
-/// memory operand.
+/// Defines the handler of an instruction with operands `xmm, xmm/mem`. It sets the first operand to the value of
+/// `$body`. `$mem` is the type of the memory operand.
 macro_rules! xmm_op {
     ($i:expr, $op:expr, $mem:ty, |$core:ident, $o:ident, $a:ident, $b:ident| $body:expr) => {{
         #[allow(unused_variables)]
@@ -125,7 +125,8 @@ macro_rules! xmm_op {
     }};
 }
 
-/// Defines the handler of `mm, mm/mem`, like `xmm_op`. The values are zero-extended from 64 bits.
+/// Defines the handler of an instruction with operands `mm, mm/mem`, like `xmm_op`. The values are zero-extended from
+/// 64 bits.
 macro_rules! mm_op {
     ($i:expr, $op:expr, $mem:ty, |$core:ident, $o:ident, $a:ident, $b:ident| $body:expr) => {{
         #[allow(unused_variables)]
@@ -150,7 +151,8 @@ macro_rules! mm_op {
     }};
 }
 
-/// Defines the handler of `r32/r64, xmm` or `r32/r64, mm`. It sets a general register to the value of `$body`, a u64.
+/// Defines the handler of an instruction with operands `r32/r64, xmm` or `r32/r64, mm`. It sets a general register to
+/// the value of `$body`, a u64.
 macro_rules! to_gpr {
     ($op:expr, xmm, |$o:ident, $b:ident| $body:expr) => {{
         #[allow(unused_variables)]

@@ -53,7 +53,7 @@ impl Shape {
 
     fn element(&self, step: Step, mxcsr: u32, a: u128, b: u128) -> u32 {
         let narrow = step == Step::Narrow;
-        // The second operand is the operand of a conversion. The addition of zero rounds it.
+        // A conversion has only the second operand. Adding zero to it rounds it.
         let (x, y) = if narrow {
             (self.extended(mxcsr, b), (0, 0))
         } else {

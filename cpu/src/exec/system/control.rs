@@ -94,7 +94,8 @@ fn read_cr4(core: &mut Core, op: &Op) -> Flow {
     read(core, op, core.cr4)
 }
 
-/// MOV from CR8. CR8 is bits 4-7 of the local APIC's task priority register, so the machine answers the read.
+/// MOV from CR8. CR8 is bits 4-7 of the local APIC's task priority register. The machine, and not the CPU, models the
+/// APIC, so the machine answers the read.
 fn read_cr8(core: &mut Core, op: &Op) -> Flow {
     ring0(core)?;
     let gpa = (core.msrs.apic_base & APIC_BASE_ADDRESS) | APIC_TPR;

@@ -54,7 +54,8 @@ impl Descriptor {
     pub(crate) fn base(self) -> u64 {
         (self.0 >> 16) & 0xff_ffff | (self.0 >> 56) << 24
     }
-    /// Returns the segment register after a load of this descriptor. Code and data segments get the accessed bit.
+    /// Returns the content of a segment register after a load of this descriptor. Code and data segments get the
+    /// accessed bit.
     pub(crate) fn loaded(self, selector: u16) -> Segment {
         let access = (self.0 >> 40) as u16 & 0xf0ff | u16::from(self.is_segment());
         Segment { selector, base: self.base(), limit: self.limit(), access }
@@ -71,7 +72,7 @@ pub(crate) fn selector_error(selector: u16) -> u32 {
     u32::from(selector & 0xfffc)
 }
 
-/// Returns a segment register after a load of a null selector (SDM vol. 3A, 3.4.2).
+/// Returns the content of a segment register after a load of a null selector (SDM vol. 3A, 3.4.2).
 pub(crate) fn null_segment(selector: u16) -> Segment {
     Segment { selector, base: 0, limit: 0, access: (selector & 3) << 5 }
 }

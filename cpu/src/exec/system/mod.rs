@@ -9,7 +9,7 @@
 //! - [`flag`]: RFLAGS as a whole, IF and AC
 //! - [`far`]: far jumps, calls and returns
 //! - [`iret`]: return from an interrupt (IRET)
-//! - [`transfer`]: checks that far transfers and IRET share
+//! - [`transfer`]: common checks of far jumps, calls, returns and IRET
 //! - [`gate`]: INT n, INT3, INT1
 //! - [`syscall`]: SYSCALL, SYSENTER and their returns, SWAPGS
 //! - [`port`]: IN, OUT, INS, OUTS

@@ -99,7 +99,7 @@ fn lldt(core: &mut Core, op: &Op) -> Flow {
     ring0(core)?;
     let selector = source16(core, op)?;
     core.ldtr = if is_null(selector) {
-        // The segment is not present, but the hidden part has the type of an LDT.
+        // The segment is not present, but the type field in the hidden part of LDTR still says LDT.
         Segment { access: u16::from(LDT), ..null_segment(selector) }
     } else {
         system_segment(core, selector, LDT)?.0

@@ -2,7 +2,7 @@
 //!
 //! - `stack`: registers, tags, exceptions, shared helpers
 //! - `arith`, `compare`, `transfer`: instructions whose results the host's x87 computes
-//! - `integer`: exact conversions
+//! - `integer`: exact conversion of integers and packed decimal numbers
 //! - `format`: packing and unpacking of the extended-precision format
 //! - `remainder`: FPREM and FPREM1
 //! - `transcendental/`: sines, arctangents, logarithms, powers of two

@@ -37,11 +37,12 @@ fn run(core: &mut Core, op: &Op, nearest: bool) -> Flow {
     Ok(())
 }
 
-/// Bit of the status word that [`remainder`] returns, at the position of TOP in hardware: there is a quotient.
+/// Bit that [`remainder`] sets in the returned status word if there is a quotient. In the status word of hardware, this
+/// bit belongs to TOP.
 const QUOTIENT: u16 = 1 << 11;
 
-/// Returns the remainder of `a` by `b`, or a step towards it, and a status word. The status word has the exceptions.
-/// After a step it has C2; otherwise C0, C3 and C1 are the last three bits of the quotient.
+/// Returns the remainder of `a` by `b`, or a step towards it, and a status word. The status word contains the raised
+/// exceptions. After a step, C2 is set in it; otherwise C0, C3 and C1 are the last three bits of the quotient.
 fn remainder(cw: u16, a: Extended, b: Extended, nearest: bool) -> (Extended, u16) {
     let (class_a, class_b) = (classify(a), classify(b));
     if matches!(class_a, Class::Nan | Class::Unsupported)

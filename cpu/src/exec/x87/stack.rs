@@ -42,8 +42,9 @@ pub(super) const INDEFINITE: Extended = (0xc000_0000_0000_0000, 0xffff);
 /// Bit of `Op::aux`: the instruction has a memory operand.
 pub(super) const MEMORY: u16 = 1;
 
-/// Raises #NM, or #MF if an exception is pending. Called before each waiting instruction. If CR0.NE is clear, hardware
-/// reports the exception through a pin. This machine lacks that pin, so the CPU raises #MF in both cases.
+/// Raises #NM, or #MF if an exception is pending. Called before each waiting instruction, i.e. each that reports
+/// pending exceptions. If CR0.NE is clear, hardware reports the exception through a pin. This machine lacks that pin,
+/// so the CPU raises #MF in both cases.
 #[inline]
 pub(super) fn enter(core: &mut Core) -> Flow {
     available(core)?;

@@ -120,7 +120,8 @@ fn denormal(class: Class) -> u16 {
     if class == Class::Denormal { DE } else { 0 }
 }
 
-/// Returns sine, cosine and status of a number. If the operand has no sine, returns the outcome of the instruction.
+/// Returns sine, cosine and status of a number. If the operand has no sine, returns the instruction's result and status
+/// word as the error.
 fn angle(a: Extended) -> Result<(Wide, Wide, u16), Outcome> {
     let class = classify(a);
     match class {
