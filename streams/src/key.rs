@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub(super) struct Key([u8; 32]);
 
 impl Key {
-    /// Returns the key that is this hash.
+    /// Returns this hash as a key.
     pub(super) fn of_hash(hash: blake3::Hash) -> Key {
         Key(*hash.as_bytes())
     }

@@ -144,7 +144,7 @@ fn a_position_survives_storage() {
     }
 }
 
-/// Seeds are stored, shown and read as the plain numbers that they were before they had types.
+/// Seeds are stored, shown and read as plain numbers, as before they had types of their own.
 #[test]
 fn a_seed_has_the_form_of_its_number() {
     for number in [0, 1, 300, u64::MAX] {

@@ -1,4 +1,5 @@
-//! The host CPU as the oracle: it executes instructions on given registers and memory, and returns the outcome.
+//! The host CPU as the oracle, i.e. the reference for the soft CPU: it executes instructions on given registers and
+//! memory, and returns the outcome.
 //!
 //! - [`map`]: the arena, i.e. the memory for test instructions, in this process (raw pointers, mmap)
 //! - [`signal`]: entry to an instruction and exit from it, with signals and the trap flag (raw pointers, machine code)

@@ -2,8 +2,8 @@
 //! model (Everett's own CPU) leave in these flags.
 //!
 //! In the clock modes `exit` and `branch`, digests do not cover status flags (`everett_vmm::digest::registers`).
-//! Therefore no result of this probe makes a host inexact. A program that copies undefined flags would see the
-//! differences that the findings list.
+//! Different flags therefore change no digest, and no result of this probe makes a host inexact. A program that copies
+//! undefined flags would see the differences that the findings list.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

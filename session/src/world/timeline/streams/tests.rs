@@ -1,4 +1,5 @@
-//! Tests that all streams restart at a fork, and that a running timeline draws nothing by itself.
+//! Tests that all streams of random numbers restart at a fork, and that a timeline which merely runs takes no number
+//! from them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -57,7 +58,7 @@ fn timeline(seed: u64) -> Timeline {
     timeline
 }
 
-/// Returns the next value of each purpose of each owner.
+/// Returns the next random number of each stream. Each owner (a node, for example) has one stream for each purpose.
 fn next(timeline: &mut Timeline) -> BTreeMap<String, u64> {
     let mut values = BTreeMap::new();
     for owner in OwnerKind::ALL {
@@ -138,7 +139,7 @@ fn a_timeline_under_the_boot_seed_repeats_no_draw_of_the_boot() {
     assert_eq!(BTreeSet::from_iter(of_boot.iter().chain(&begun)).len(), 4, "{of_boot:x?} {begun:x?}");
 }
 
-/// Restart sources that fail, so that a node without power stays off.
+/// Source of machines for restarts. It always fails, so a node without power stays off.
 pub(in crate::world::timeline) struct NoRestarts;
 
 impl Restarts for NoRestarts {
@@ -150,7 +151,7 @@ impl Restarts for NoRestarts {
     }
 }
 
-/// Faults that draw nothing in this world, which has no frames and no data disks.
+/// Fault plan that takes no random numbers in this world, because the world has no frames and no data disks.
 const PLAN: &str = r#"
     {"at":"10ms","for":"30ms","fault":"partition","links":"all"}
     {"at":"20ms","for":"30ms","fault":"latency","links":"all","extra":{"uniform":["1ms","2ms"]}}
