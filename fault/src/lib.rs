@@ -17,7 +17,7 @@
 //! - `distribution`: distributions of times
 //! - `limits`: the maximum numbers of nodes and of active network faults
 //!
-//! Not here: the text form of faults, and plans (`everett-explorer`).
+//! Not here: fault plans, and how faults are written as text (`everett-explorer`).
 //!
 //! **Invariants.**
 //! - A fault is plain data, and all of its numbers are integers, so it means the same on every host.

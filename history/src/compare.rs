@@ -1,4 +1,4 @@
-//! Comparison of a run's findings with the previous run of the same world.
+//! Comparison of a run's findings with those of the previous run of the same world.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Keys of streams.
+//! Keys from which streams of random numbers are generated.
 
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::SeedableRng;

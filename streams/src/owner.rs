@@ -1,4 +1,4 @@
-//! The owners of random streams.
+//! The owners of streams of random numbers, such as a node or the wire.
 
 use super::encode::Encoder;
 

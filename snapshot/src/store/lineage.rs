@@ -30,7 +30,7 @@ struct Node<K, V> {
     live: BTreeSet<K>,
 }
 
-/// Value of a key, with its bytes and its rank for eviction.
+/// Value of a key, with its size and its position in the queue.
 #[derive(Debug, Clone)]
 struct Kept<K, V> {
     value: V,

@@ -93,7 +93,7 @@ fn is_of_finding(name: &str) -> bool {
     })
 }
 
-/// Removes a file or folder, or does nothing if it is gone already. Of a link, it removes the link itself.
+/// Calls `remove` for a file or folder. It is no error if the file or folder is gone already.
 fn gone(path: &Path, remove: impl FnOnce(&Path) -> io::Result<()>) -> anyhow::Result<()> {
     match remove(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {

@@ -93,7 +93,7 @@ const SAMPLES: [Sample; 34] = [
 const OPERANDS: [(u64, u64); 3] = [(0x8000_0011, 0xb), (0x7fff_fff1, 0x8000_0001), (0, 0x10)];
 /// Values of the status flags before the instruction.
 const BEFORE: [u64; 2] = [0, ALL];
-/// Number of cases of a sample. After each case, a register of its own keeps the flags, from R8 on.
+/// Number of cases of a sample. The guest keeps the flags after case number n in register R8 + n.
 const CASES: usize = OPERANDS.len() * BEFORE.len();
 const FIRST: usize = 8;
 
