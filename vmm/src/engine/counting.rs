@@ -101,7 +101,8 @@ impl CountingEngine {
         self.instructions_max = instructions;
     }
 
-    /// Returns the CPU's engine. Change only settings that do not affect the guest's execution.
+    /// Returns the soft engine that executes the guest. The caller may change only settings that do not affect the
+    /// guest's execution.
     pub fn soft_mut(&mut self) -> &mut SoftEngine {
         &mut self.soft
     }

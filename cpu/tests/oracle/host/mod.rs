@@ -44,7 +44,7 @@ impl Host {
     pub(crate) fn data(&self) -> &[u8] {
         self.arena().data()
     }
-    /// Executes `steps` at `state.rip`, up to the first fault.
+    /// Executes as many instructions or iterations as `steps` says, from `state.rip` on. Stops at the first fault.
     pub(crate) fn run(&mut self, state: &State, steps: Steps) -> Outcome {
         self.stack.run(state, steps)
     }

@@ -230,7 +230,8 @@ impl Stack {
         }
         Stack { _memory: memory, before }
     }
-    /// Executes `steps` from the state `input`, up to the first fault.
+    /// Executes as many instructions or iterations as `steps` says, from the state `input` on. Stops at the first
+    /// fault.
     pub(super) fn run(&mut self, input: &State, steps: Steps) -> Outcome {
         let mut job = Job {
             phase: Phase::Enter,
