@@ -78,7 +78,7 @@ impl Distribution {
         }
     }
 
-    /// Draws a time, in nanoseconds. A draw takes one 64-bit number from the stream for every kind of distribution.
+    /// Draws a time, in nanoseconds. Every draw takes one 64-bit number from `rng`, whatever the distribution.
     pub fn draw(&self, rng: &mut impl Rng) -> u64 {
         let number = rng.next_u64();
         // Scales the number to a span, as a fraction of 2^64. Spans are far below 2^64, so the bias is far below 1 ppm.
@@ -157,7 +157,8 @@ mod tests {
     const PPM: u32 = crate::PPM;
 
     proptest! {
-        /// Drawing never panics, even with an invalid distribution. Each draw takes one number from the stream.
+        /// Drawing never panics, even with an invalid distribution. Each draw takes one number from the random number
+        /// generator.
         #[test]
         fn any_draws(points in prop::collection::vec((any::<u32>(), any::<u64>()), 0..6), a: u64, b: u64, seed: [u8; 32]) {
             for distribution in [Distribution::Uniform(a, b), Distribution::Quantiles(points.clone()), Distribution::Constant(a)] {

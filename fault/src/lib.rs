@@ -1,7 +1,7 @@
 //! The catalogue of faults, as plain data. A fault plan defines when each fault starts and how long it lasts.
 //!
-//! Each part of a world that carries out faults has its own enum in its own file. The file also has the bounds of the
-//! faults' values:
+//! Each part of a world that carries out faults has its own enum in its own file. The file also contains the bounds of
+//! the faults' values:
 //!
 //! - `network`: faults of frames on links, and of network cards. The wire carries these out
 //! - `disk`: faults of requests to a disk. The disk carries these out
@@ -12,12 +12,12 @@
 //! All faults share these modules:
 //!
 //! - `kind`: the kinds of faults, and the properties that all faults of a kind share
-//! - `check`: checks of values
+//! - `check`: the errors for values that are out of bounds
 //! - `links`: sets of links that a fault affects
 //! - `distribution`: distributions of times
-//! - `limits`: bounds of a world
+//! - `limits`: the maximum numbers of nodes and of active network faults
 //!
-//! Not here: the text form of faults, and plans (`everett-explorer`).
+//! Not here: fault plans, and how faults are written as text (`everett-explorer`).
 //!
 //! **Invariants.**
 //! - A fault is plain data, and all of its numbers are integers, so it means the same on every host.
@@ -51,10 +51,10 @@ pub use node::{
 
 /// Parts per million, the unit of probabilities and relative speeds.
 pub type Ppm = u32;
-/// Probability of 1.
+/// Number of parts per million that is a probability of 1.
 pub const PPM: Ppm = 1_000_000;
 
-/// Fault with its values. Each variant stands for one part of a world. Node names are those of the world file.
+/// Fault with its values. Node names are those of the world file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fault {
     /// Fault of the network.

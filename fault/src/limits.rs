@@ -1,4 +1,4 @@
-//! Bounds of a world that fault plans must keep.
+//! Maximum numbers of nodes and of active network faults in a world. Fault plans must keep them.
 
 /// Maximum number of nodes in a world. Each node has its own port on the simulated wire.
 pub const NODES_MAX: usize = 64;

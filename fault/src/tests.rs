@@ -1,4 +1,4 @@
-//! Tests of bounds, and of serialization.
+//! Tests of the bounds of faults' values, and of the form in which faults are stored.
 
 use super::*;
 
@@ -109,7 +109,7 @@ fn argument_vectors() {
     }
 }
 
-/// Faults with each form of data survive a round trip through storage.
+/// Faults with different types of fields are read back as they were stored.
 #[test]
 fn a_fault_survives_storage() {
     let nodes = |names: &[&str]| crate::Group::Nodes(names.iter().map(|n| (*n).to_owned()).collect());

@@ -10,8 +10,8 @@ pub(crate) const BLOCK: usize = 512;
 /// Permission bits in the header of every member.
 const MODE: u32 = 0o644;
 
-/// Returns the header of a member. If the name does not fit a header, the header has `long/` and the member's number
-/// instead. Nothing is lost, because readers take names from the manifest.
+/// Returns the header of a member. If the name does not fit a header, the header contains `long/` and the member's
+/// number instead. Nothing is lost, because readers take names from the manifest.
 pub(crate) fn of(name: &str, place: usize, bytes: u64) -> Result<[u8; BLOCK], Error> {
     let mut header = Header::new_ustar();
     // A failed call may leave a part of the name in the header, so it is made on a copy.
@@ -28,7 +28,8 @@ pub(crate) fn of(name: &str, place: usize, bytes: u64) -> Result<[u8; BLOCK], Er
     Ok(*header.as_bytes())
 }
 
-/// Returns the length that a header gives. `None` if it is not the header of a member with this name.
+/// Returns the length that a header gives. `None` if the header is not the one that [`of`] returns for this name, the
+/// place 0 and this length.
 pub(crate) fn length(block: &[u8; BLOCK], name: &str) -> Option<u64> {
     let bytes = Header::from_byte_slice(block).entry_size().ok()?;
     (of(name, 0, bytes).ok()? == *block).then_some(bytes)

@@ -1,5 +1,5 @@
-//! Finding files. A finding file is a tar archive, compressed with zstd, whose first member is a list of the other
-//! members.
+//! Finding files: single files with which another host can replay a finding. A finding file is a tar archive,
+//! compressed with zstd, whose first member is a list of the other members.
 //!
 //! ```text
 //! manifest.json     format, version, what the file is about, and name, length and BLAKE3 of each other member
@@ -7,7 +7,8 @@
 //! ```
 //!
 //! - `manifest`: the manifest, and the rules for members' names; `header`: tar headers
-//! - [`write`](write()): the writer; [`reader`]: the reader; [`limits`]: all bounds by name; [`error`]: errors
+//! - [`write`](write()): writes a file; [`reader`]: reads and verifies one; [`limits`]: all bounds; [`error`]: reasons
+//!   why a file cannot be read or written
 //!
 //! Not here: the members of a finding, and the paths to which they are unpacked (`everett-session`).
 //!

@@ -16,5 +16,5 @@ pub const TOTAL_BYTES_MAX: u64 = 64 << 30;
 pub const EXPANSION_MAX: u64 = 1_000;
 /// Number of unpacked bytes that even the shortest packed file may have.
 pub const EXPANSION_FREE_BYTES: u64 = 64 << 20;
-/// Binary logarithm of the longest window of a zstd frame that the reader accepts: 128 MiB.
+/// Binary logarithm of the longest window of a zstd frame that the reader accepts. The window then has 128 MiB.
 pub(crate) const WINDOW_LOG_MAX: u32 = 27;

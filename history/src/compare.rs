@@ -1,4 +1,4 @@
-//! Comparison of a run's findings with the previous run of the same world.
+//! Comparison of a run's findings with those of the previous run of the same world.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ pub struct Compared {
 
 impl Compared {
     /// Compares the findings `now` of a run with the findings `then` of the previous run `before`. `identity` is the
-    /// identity of the run itself.
+    /// [`Run::identity`] of the run itself.
     #[must_use]
     pub fn of(identity: &str, now: &[Finding], before: Run, then: &[Finding]) -> Compared {
         let keys = |all: &[Finding]| -> BTreeSet<(String, String)> {

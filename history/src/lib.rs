@@ -1,7 +1,7 @@
 //! The history of explorations: the runs of each world, and their findings.
 //!
-//! - [`run`]: an exploration as plain data
-//! - [`compare`]: comparison of a run with the previous one
+//! - [`run`]: the data that the history stores for an exploration and its findings
+//! - [`compare`]: compares the findings of a run with those of the previous run
 //! - [`store`]: the database, one SQLite file
 //! - `schema`: the tables of the database, and the checks of a file that may be malicious
 //!

@@ -1,4 +1,4 @@
-//! An exploration as plain data.
+//! The data that the history stores for an exploration (a run) and for each of its findings.
 
 use serde::Serialize;
 
@@ -21,13 +21,13 @@ pub struct Run {
     /// Identity of the exploration, in hexadecimal digits. It changes with the world, its images and the machine
     /// version.
     pub identity: String,
-    /// Seed of all choices.
+    /// Seed of all random choices.
     pub seed: u64,
     /// Strategy that chose the branches.
     pub strategy: String,
     /// Engine that executed the guests.
     pub engine: String,
-    /// True if the engine was proved exact on its host.
+    /// True if the engine was proved exact on the host where the exploration ran.
     pub exact: bool,
     /// Time at which the exploration started, in seconds since 1970.
     pub begun_unix_s: u64,
@@ -58,8 +58,8 @@ pub struct Finding {
     pub id: u32,
     /// Violated property.
     pub property: String,
-    /// Signature: hexadecimal digits that all hits with the same cause share. Two findings are equal if they have the
-    /// same property and signature.
+    /// Signature: hexadecimal digits that all failures with the same cause share. Two findings are equal if they have
+    /// the same property and signature.
     pub signature: String,
     /// Description of the finding.
     pub text: String,

@@ -1,5 +1,5 @@
-//! Host time, for progress and for figures about speed. No decision of a run may depend on it, unless a test
-//! deliberately lets it leak into a guest's computation.
+//! Host time, to show progress and to measure speed. No decision of a run may depend on it, unless a test deliberately
+//! lets it leak into a guest's computation.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::time::{Duration, Instant, SystemTime};
@@ -54,7 +54,8 @@ impl Stopwatch {
     }
 }
 
-/// A clock that measures the current thread's CPU time from its start, for figures about the cost of branches.
+/// A clock that measures the CPU time that the current thread uses after the clock's start. Reports show it as the cost
+/// of branches.
 #[derive(Debug, Clone, Copy)]
 pub struct CpuClock(Duration);
 

@@ -9,7 +9,7 @@ pub const QUOTED_CHARS_MAX: usize = 48;
 
 /// True if the character is shown as an escape in all output.
 fn hidden(c: char) -> bool {
-    // The last range has the tag characters, which terminals do not show.
+    // The last range contains the tag characters, which terminals do not show.
     c.is_control()
         || matches!(
             c,

@@ -57,8 +57,8 @@ pub(super) fn mask(text: &str, out: &mut String) {
     }
 }
 
-/// True if the next character continues the word that this byte belongs to. The byte `>` may end a mark that replaced a
-/// word.
+/// True if a quote, slash or colon after this byte belongs to a word and starts no varying part. The byte `>` may end a
+/// mark that replaced a word.
 fn joined(byte: u8) -> bool {
     is_word(byte) || byte == b'>'
 }

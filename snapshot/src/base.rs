@@ -39,7 +39,7 @@ impl Base {
             Base::File(file) => file.pages(),
         }
     }
-    /// Returns the digest by which moment files refer to the base. [`Base::Zero`] has none.
+    /// Returns the digest by which moment files refer to the base. Returns `None` for [`Base::Zero`].
     pub fn digest(&self) -> Option<BaseDigest> {
         match self {
             Base::Zero => None,

@@ -1,5 +1,5 @@
 //! Pages and images of guest memory and disks as persistent maps (versions that share all unchanged parts), a store of
-//! moments with a memory budget, and files for both.
+//! moments with a memory budget, and files for images and moments.
 //!
 //! Each module uses only modules above it:
 //! - [`page`]: immutable 4 KiB pages; a [`Pool`] stores each content once
@@ -7,8 +7,8 @@
 //! - [`file`](mod@file): files of pages, verified and written atomically; bases on disk
 //! - [`base`](mod@base): the initial content of an image, which is zeroes or a mapped file
 //! - [`image`]: a base below a tree: a whole memory or disk, cheap to fork and to compare
-//! - [`store`]: a cache of values that can be derived again from their parents
-//! - [`moment`]: moments on disk
+//! - [`store`]: a cache of moments or other values; an evicted value can be derived again from its parent
+//! - [`moment`]: files that each store a moment
 //!
 //! Elsewhere: registers and devices (this crate stores them as bytes), the tracking of written pages, and the choice of
 //! the moments to keep.

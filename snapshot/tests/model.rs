@@ -1,4 +1,5 @@
-//! Uses images, a store and a pool as a machine does, and compares them with full copies.
+//! Test that uses images, a store and a page pool as a machine does, and compares the images with full copies of the
+//! memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

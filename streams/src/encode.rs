@@ -16,7 +16,7 @@ pub(super) mod context {
 pub(super) struct Encoder(blake3::Hasher);
 
 impl Encoder {
-    /// Creates an encoder for a context of [`context`].
+    /// Creates an encoder for one of the contexts in [`context`].
     pub(super) fn new(context: &str) -> Encoder {
         Encoder(blake3::Hasher::new_derive_key(context))
     }

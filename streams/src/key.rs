@@ -1,4 +1,4 @@
-//! Keys of streams.
+//! Keys from which streams of random numbers are generated.
 
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::SeedableRng;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub(super) struct Key([u8; 32]);
 
 impl Key {
-    /// Returns the key that is this hash.
+    /// Returns this hash as a key.
     pub(super) fn of_hash(hash: blake3::Hash) -> Key {
         Key(*hash.as_bytes())
     }

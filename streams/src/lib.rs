@@ -1,12 +1,12 @@
-//! Random streams: each owner has one ChaCha20 stream for each purpose. Drawing more from one stream does not affect
-//! other streams.
+//! Streams of random numbers: each owner (a node, for example) has one ChaCha20 stream for each purpose. Drawing more
+//! from one stream does not affect other streams.
 //!
 //! - this file: [`Lineage`] and [`Streams`]
 //! - `seed`: [`Seed`] and [`BootSeed`], from which lineages are derived; `key`: the keys of streams
 //! - `owner`: the owners of streams, for example a node
 //! - `purpose`: the purposes of streams, for example disk errors
 //! - `encode`: the derivation of keys
-//! - `position`: the form in which moments contain a stream
+//! - `position`: stores a stream in moments and digests
 //!
 //! A stream's key is derived in steps: from the seed the lineage of the timeline, for each fork the lineage of the
 //! child, then the owner's key, then the purpose's key. Each step has a key derivation context of its own, and the
@@ -49,8 +49,8 @@ impl Lineage {
         Lineage::of_number(context::SEED, seed.number())
     }
 
-    /// Returns the lineage of a boot, from power-on until the guest is *ready*. A boot after a power loss has such a
-    /// lineage, too.
+    /// Returns the lineage of a boot, from power-on until the guest is *ready* (all services are up). A boot after a
+    /// power loss has such a lineage, too.
     #[must_use]
     pub fn boot(seed: BootSeed) -> Lineage {
         Lineage::of_number(context::BOOT, seed.number())

@@ -1,4 +1,4 @@
-//! The owners of random streams.
+//! The owners of streams of random numbers, such as a node or the wire.
 
 use super::encode::Encoder;
 
@@ -34,11 +34,11 @@ owners! {
     /// The part of Everett that starts the commands of a test template (programs in guests, whose names say when they
     /// run).
     5 Composer,
-    /// The explorer's derivation of fault plans and checks from paths.
+    /// The part of the explorer that derives fault plans and checks from paths.
     6 Fates,
     /// The command `everett plan`.
     7 Plan,
-    /// The explorer's choice of the next branch.
+    /// The part of the explorer that chooses the next branch.
     8 Search,
 }
 
@@ -56,11 +56,11 @@ pub enum Owner<'n> {
     /// The part of Everett that starts the commands of a test template (programs in guests, whose names say when they
     /// run).
     Composer,
-    /// The explorer's derivation of fault plans and checks from paths.
+    /// The part of the explorer that derives fault plans and checks from paths.
     Fates,
     /// The command `everett plan`.
     Plan,
-    /// The explorer's choice of the next branch.
+    /// The part of the explorer that chooses the next branch.
     Search,
 }
 

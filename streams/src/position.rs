@@ -1,4 +1,4 @@
-//! The form of a stream in moments and digests: its key, and its position.
+//! Stores a stream in moments and digests as its key and its position.
 
 use chacha20::ChaCha20Rng;
 use serde::{Deserialize, Serialize};

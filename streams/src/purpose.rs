@@ -1,4 +1,4 @@
-//! The purposes of random streams.
+//! The purposes for which random numbers are drawn, such as disk errors. Each purpose has a stream of its own.
 
 use everett_fault::FaultKind;
 use serde::{Deserialize, Serialize};
@@ -109,7 +109,7 @@ purposes! {
     17 [Fates] Swarm,
     /// Choice of the branches after which checks run.
     18 [Fates] Checks,
-    /// Random priorities of nodes.
+    /// Random priorities of nodes, which the strategy `pct` turns into latencies of their frames.
     19 [Fates] Priority,
     /// Start times and values of faults of one kind.
     20 [Fates Plan] Fault {

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Declares a seed: a 64-bit number with a meaning.
+/// Declares a type for one kind of seed, which is a 64-bit number.
 macro_rules! seed {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*

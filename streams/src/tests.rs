@@ -32,8 +32,8 @@ fn draws_for_one_purpose_do_not_affect_another() {
     }
 }
 
-/// The faults power loss, reset and bit rot of one disk draw from three different streams. Another disk, or a disk of
-/// another node, has three more.
+/// Power loss, reset and bit rot of a disk each have a random stream of their own. Every disk of every node has these
+/// three.
 #[test]
 fn each_fault_of_each_disk_has_a_stream_of_its_own() {
     let purposes = [(0, 0), (0, 1), (1, 0)].map(|(node, disk)| {
@@ -144,7 +144,7 @@ fn a_position_survives_storage() {
     }
 }
 
-/// Seeds are stored, shown and read as the plain numbers that they were before they had types.
+/// Seeds are stored, shown and read as plain numbers, as before they had types of their own.
 #[test]
 fn a_seed_has_the_form_of_its_number() {
     for number in [0, 1, 300, u64::MAX] {

@@ -12,7 +12,7 @@
 //! - [`world`]: several machines and the simulated network between them, the *wire*
 //! - [`wire`]: the switch that joins the nodes' network cards, link faults, captures, and Everett's own TCP/IP endpoint
 //! - [`digest`]: hashes of states; [`divergence`]: trails of digests, differences and bisection; [`leak`]: defects that
-//!   tests plant to check both
+//!   tests plant, and that digests and the bisection must find
 //!
 //! Elsewhere: images and their contents (`guest-image`), the protocol of the guest's agent (here the console's ports
 //! only carry bytes), and the handling of findings.

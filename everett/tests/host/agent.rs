@@ -1,4 +1,4 @@
-//! The agent (Everett's program in the guests) with which the figures of the demo in the README were measured.
+//! Test that the agent (Everett's program in the guests) is still the one with which the README's demo was run.
 
 use std::fs;
 use std::path::Path;
@@ -7,8 +7,8 @@ use everett_guest_image::agent::AGENT;
 
 use crate::trials::{Lacking, Ran};
 
-/// Building with the recorded tools gives the recorded agent. If this fails, the README's trails and its digest are
-/// out of date.
+/// If the tools in `demo.agent` built this agent, its BLAKE3 hash is the one in `demo.agent`. If this test fails, the
+/// README's trails and its digest are out of date.
 pub(crate) fn the_recorded_tools_build_the_recorded_agent() -> Ran {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/redis-sentinel/demo.agent");
     let record: toml::Table = fs::read_to_string(&file).unwrap().parse().unwrap();

@@ -32,7 +32,7 @@ fn a_guest_that_does_not_end_is_ended() -> Ran {
     Ok(())
 }
 
-/// Command lines whose output depends on `/dev/kvm` not being exact. Each is a file in `tests/cmd/inexact`.
+/// Runs the command lines in `tests/cmd/inexact`. Their expected outputs hold for hosts whose `/dev/kvm` is not exact.
 fn command_lines_where_kvm_is_not_exact() -> Ran {
     if doctor::examine().unproven.is_empty() {
         return Err(Lacking::new("/dev/kvm is exact on this host"));

@@ -1,5 +1,5 @@
-//! Worlds of container images on hosts without apt. The test makes a root file system with only the program and its
-//! libraries, where a world runs as on a host with apt.
+//! Test that a world of container images runs on a host without apt as it does on a host with apt. The test makes a
+//! root file system that contains only the `everett` program and its libraries, and runs the world there, too.
 
 use std::fs;
 use std::net::TcpStream;
@@ -202,8 +202,8 @@ fn said(output: &Output) -> String {
     text(&output.stdout)
 }
 
-/// Returns the lines of the output that depend on the timeline: lines with a vtime, its name, and the digest of its
-/// trail.
+/// Returns the lines of the output that depend on the timeline: lines with a vtime, the timeline's name, and the digest
+/// of the timeline's trail.
 fn timeline(output: &str) -> Vec<String> {
     // A timeline's name begins with the machine version, such as `e3:`.
     let is_name = |line: &str| {

@@ -18,9 +18,9 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// The finding is as it should be.
+    /// The checked property is as it should be.
     Ok,
-    /// The operator should know the finding, but nothing fails because of it.
+    /// The operator should know the observation, but nothing fails because of it.
     Note,
     /// A function of this version cannot work on this host.
     Bad,

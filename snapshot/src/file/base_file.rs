@@ -81,8 +81,9 @@ impl BaseFile {
         Ok(base)
     }
 
-    /// Maps a base file and verifies its head, index and length, but not its pages. The caller must call
-    /// [`BaseFile::verify_all`] before it uses a page, and makes the same promise as for [`BaseFile::open`].
+    /// Maps a base file and verifies its head, its index (the bitmap of the pages and their hashes) and its length, but
+    /// not its pages. The caller must call [`BaseFile::verify_all`] before it uses a page, and makes the same promise
+    /// as for [`BaseFile::open`].
     ///
     /// # Errors
     /// Returns the errors of [`BaseFile::open`], except for damaged pages.

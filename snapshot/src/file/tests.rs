@@ -54,7 +54,7 @@ fn read(path: &Path, bases: &[Arc<Base>]) -> Result<MomentParts, FileError> {
     MomentFile::open(path)?.read(&Pool::default(), find)
 }
 
-/// Calls `check` for each damaged form of the file: each bit flipped, each truncation, and one byte appended.
+/// Calls `check` for each damaged version of the file: each bit flipped, each truncation, and one byte appended.
 fn damage(path: &Path, mut check: impl FnMut(&str)) {
     let whole = fs::read(path).unwrap();
     let file = OpenOptions::new().write(true).open(path).unwrap();

@@ -76,7 +76,7 @@ const KIND: &str = "moment";
 /// Description of a moment, which the caller provides.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MomentInfo {
-    /// Text for lists, at most [`LABEL_BYTES_MAX`] bytes.
+    /// Text that lists of moments show, at most [`LABEL_BYTES_MAX`] bytes.
     pub label: String,
     /// vtime of the moment, in nanoseconds since boot.
     pub vtime: u64,

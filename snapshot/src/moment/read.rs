@@ -159,7 +159,7 @@ fn pages_of(chunks: &[Chunk<'_>], pool: &Pool) -> Result<Vec<PageRef>, FileError
     Ok(pages)
 }
 
-/// Reads the directory after its list of chunks.
+/// Reads the part of the directory that follows its list of chunks.
 struct List<'a> {
     path: &'a Path,
     reader: Reader<'a>,

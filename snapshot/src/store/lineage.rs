@@ -30,14 +30,14 @@ struct Node<K, V> {
     live: BTreeSet<K>,
 }
 
-/// Value of a key, with its bytes and its rank for eviction.
+/// Value of a key, with its size and its position in the queue.
 #[derive(Debug, Clone)]
 struct Kept<K, V> {
     value: V,
     /// Bytes that the value has and the value above lacks. 0 for the root.
     bytes: u64,
     /// Bytes that this value would count in addition if the value above were evicted. Negative if this value shares
-    /// pages with the next value above that the evicted one lacks.
+    /// pages, which the evicted value lacks, with the value above the evicted one.
     inherited: i128,
     /// Position in the queue; `None` if eviction would free nothing.
     rank: Option<Rank<K>>,

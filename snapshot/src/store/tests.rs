@@ -1,4 +1,4 @@
-//! Comparison of the store with a simple implementation.
+//! Tests that the store evicts the same values as a simple implementation of its rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Comparison of trees with ordered maps.
+//! Tests that trees contain the same entries as ordered maps after the same changes.
 
 use std::collections::BTreeMap;
 

@@ -56,7 +56,7 @@ fn term(index: u64, hash: PageHash) -> [u64; LANES] {
     std::array::from_fn(|lane| u64::from_le_bytes(std::array::from_fn(|i| bytes[8 * lane + i])))
 }
 
-/// Sum of all leaves, with the hashes of the leaves that changed since the last moment. The moment's image has the
+/// Sum of all leaves, with the hashes of the leaves that changed since the last moment. The moment's image contains the
 /// hashes of all other leaves.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Leaves {
@@ -78,7 +78,7 @@ impl Leaves {
     pub(crate) fn recent(&self, index: u64) -> Option<Option<PageHash>> {
         self.recent.get(&index).copied()
     }
-    /// Records that a moment with this sum was taken or restored. The moment's image has the hashes of all leaves.
+    /// Records that a moment with this sum was taken or restored. The moment's image contains the hashes of all leaves.
     pub(crate) fn moment(&mut self, sum: LeafSum) {
         self.sum = sum;
         self.recent.clear();

@@ -48,7 +48,7 @@ pub trait Subject {
     /// Runs to a vtime, or to a count of the node ([`Subject::retired`]).
     fn run(&mut self, node: usize, until: &Until<'_>) -> Stop;
     /// Returns the node's count, in the unit of the clock mode (by default, retired instructions). A node that restarts
-    /// gets a new machine; the count covers all of them.
+    /// gets a new machine; the count covers all machines that the node has had.
     fn retired(&self, node: usize) -> u64;
     /// Returns the world's vtime at which the node's current machine shows `vtime`.
     fn world_ns(&self, node: usize, vtime: u64) -> u64;
@@ -107,8 +107,8 @@ pub enum Cause {
     /// The CPUs computed different results from the same inputs.
     Execution,
     /// All machines were equal, but the state between them was not. `differences` then lists the differing parts of
-    /// that state. `vtime` is the world's vtime at which the search found them. `icount` and `rip` are the node's at
-    /// that vtime.
+    /// that state. `vtime` is the world's vtime at which the search found them. The `icount` and `rip` of the result
+    /// are those of the node at that vtime.
     Between,
     /// The difference did not occur again when the runs were repeated. `icount` is then the start of the interval.
     NotRepeatable,

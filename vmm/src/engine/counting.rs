@@ -1,6 +1,6 @@
-//! The soft CPU, i.e. Everett's own CPU, as an engine of clock modes `exit` and `branch`. It counts finished exits or
-//! retired conditional branches in the same way as the KVM engine, so that either engine can continue where the other
-//! stopped.
+//! The soft CPU, i.e. Everett's own CPU, as an engine of clock modes `exit` and `branch`. It counts finished exits
+//! (device accesses and HLT) or retired conditional branches in the same way as the KVM engine, so that either engine
+//! can continue where the other stopped.
 //!
 //! In both modes, `run` first finishes an instruction that accesses a device, whatever `Until::icount` is. It also
 //! finishes a repeated string instruction (`repeat`) that comes next or has iterations left.
@@ -101,7 +101,8 @@ impl CountingEngine {
         self.instructions_max = instructions;
     }
 
-    /// Returns the CPU's engine. Change only settings that do not affect the guest's execution.
+    /// Returns the soft engine that executes the guest. The caller may change only settings that do not affect the
+    /// guest's execution.
     pub fn soft_mut(&mut self) -> &mut SoftEngine {
         &mut self.soft
     }

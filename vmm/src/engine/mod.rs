@@ -104,8 +104,8 @@ pub trait Engine {
     /// # Panics
     /// Panics if the CPU is not [`interruptible`](Engine::interruptible). The machine must check this first.
     fn interrupt(&mut self, vector: u8);
-    /// Sets the anchor from which RDTSC is computed. In clock mode `branch`, RDTSC returns the constant `tsc` until the
-    /// next call.
+    /// Sets the anchor from which RDTSC is computed. In clock mode `branch`, RDTSC returns the anchor's value `tsc`,
+    /// which stays the same until the next call.
     fn set_tsc(&mut self, anchor: TscAnchor);
     /// Returns the architectural state in canonical form: equal states are equal values, whatever is in the engine's
     /// caches.

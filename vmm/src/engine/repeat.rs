@@ -1,5 +1,5 @@
-//! Repeated string instructions after an exit. They belong to the exit: there is no boundary between the exit and such
-//! an instruction.
+//! Decides whether a repeated string instruction belongs to the exit (a device access or HLT) before it. If it does,
+//! there is no boundary between the two, i.e. the guest takes no interrupt and the machine does not stop there.
 //!
 //! A repeated string instruction may access devices in each iteration. KVM executes some iterations in one go and
 //! returns between others. It may also return after the last iteration, before the next instruction, and does not

@@ -29,7 +29,7 @@ pub struct Vcpu {
     // Declared before the machine, so that it is dropped before the memory.
     pub(super) fd: VcpuFd,
     pub(super) vm: Arc<Vm>,
-    /// True if the shared page has the vCPU's current general and control registers and its pending events.
+    /// True if the shared page contains the vCPU's current general and control registers and its pending events.
     pub(super) is_shared: bool,
 }
 

@@ -1,6 +1,7 @@
 //! Digest of a machine, with a cache of hashes that later digests reuse.
 //!
-//! In clock modes `exit` and `branch`, a digest is the same on all engines. It therefore leaves out:
+//! In clock modes `exit` and `branch`, either the soft CPU or the host's processor can execute the guest, and a digest
+//! must be the same on both. It therefore leaves out:
 //! - RAM, because processors set accessed bits in page tables at different times, and some processors set more of them;
 //! - registers in which vendors' processors differ ([`registers`](crate::digest::registers));
 //! - all registers of a CPU that ended within an instruction.

@@ -2,8 +2,9 @@
 //! nondeterminism entered one of them.
 //!
 //! The CPU is a function of its state and its inputs; the devices are a function of the CPU's writes. So the first
-//! entry that differs shows which side leaked. If it is an input with a different value, the machine leaked. If it is a
-//! write, or an access to a different address, the CPU leaked some instructions earlier.
+//! entry that differs shows which side leaked, i.e. was not deterministic. If the entry is an input with a different
+//! value, the machine leaked. If it is a write, or an access to a different address, the CPU leaked some instructions
+//! earlier.
 
 use std::fmt;
 

@@ -9,8 +9,8 @@
 //! A moment does not contain output that waits for an observer (console bytes, port writes, frames, notes), so the
 //! caller takes output first. The only output in a moment is the unfinished console line, whose end comes later.
 //!
-//! **Invariants.** Taking a moment changes nothing. After a restore, the machine continues exactly as it did when the
-//! moment was taken, and has the digest of the moment.
+//! **Invariants.** Taking a moment changes nothing. After a restore, the machine has the same digest as when the moment
+//! was taken, and continues exactly as it did then.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Decides in clock mode `branch` at which boundaries a machine dispatches due events, and which TSC value the guest
-//! reads between them.
+//! Decides, in clock mode `branch`, when a machine dispatches due events (expired timers, for example), and which TSC
+//! value the guest reads until then. Events are dispatched only at boundaries, i.e. where the run loop can act.
 //!
 //! Stopping a processor at an exact branch is expensive: each stop costs a signal and some execution on the soft CPU.
 //! Due events therefore wait for the guest's next exit. If the guest computes for [`LATE_NS`] without an exit, the

@@ -1,4 +1,4 @@
-//! The machine's random streams.
+//! The machine's streams of random numbers.
 
 use chacha20::ChaCha20Rng;
 use everett_streams::{Lineage, Owner, Purpose, Streams};

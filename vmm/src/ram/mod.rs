@@ -5,7 +5,7 @@
 //! without logging them ([`Ram::replace`]); the machine tells the engine about those pages separately.
 //!
 //! - `page_log`: log of the pages that were written through `vm-memory`
-//! - `page_set`: set of pages whose cost depends on its content and not on the size of RAM
+//! - `page_set`: set of page numbers that is cleared in time proportional to its content, not to the size of RAM
 //! - `raw`: access to whole pages by pointer (`unsafe`)
 
 mod page_log;

@@ -1,4 +1,5 @@
-//! A set of page numbers. Adding and clearing cost time in proportion to the pages in the set, not to the size of RAM.
+//! A set of page numbers. Adding a page takes constant time. Clearing takes time in proportion to the pages in the set,
+//! not to the size of RAM.
 
 /// Set of page numbers that remembers the order of insertion.
 #[derive(Debug, Clone, Default)]

@@ -9,7 +9,7 @@ const FDP_EXCPTN_ONLY: u32 = 1 << 6;
 /// Offset of MXCSR_MASK in an FXSAVE image.
 const MXCSR_MASK_AT: usize = 28;
 
-/// Properties of the host CPU. The oracle never derives them from the vendor's name.
+/// Properties of the host CPU, measured or read from CPUID. None is derived from the vendor's name.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Features {
     /// True if the host has all features that test instructions use (x86-64-v2).
@@ -17,7 +17,7 @@ pub(crate) struct Features {
     /// True if only unmasked exceptions update the x87 data pointer.
     pub(crate) data_pointer_of_exceptions: bool,
     /// True if FXSAVE stores the x87 pointers only while an exception is pending, and zeros otherwise. Signal frames
-    /// then lack the pointers, too. The oracle measures this and sets the field.
+    /// then lack the pointers, too. [`features`] returns false here; the oracle (`oracle.rs`) measures the value later.
     pub(crate) hides_pointers: bool,
     /// Valid bits of MXCSR, as FXSAVE stores them.
     pub(crate) mxcsr_mask: u32,

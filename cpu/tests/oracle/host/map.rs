@@ -44,7 +44,8 @@ impl Arena {
         unsafe { libc::close(fd) };
         Arena { alias }
     }
-    /// Writes to the arena. `offset` is an offset in a view.
+    /// Writes to the arena. `offset` counts from the start of a view, i.e. of one of the two address ranges at which
+    /// test instructions see the arena.
     ///
     /// # Panics
     /// Panics if a part of the range is not mapped.

@@ -1,4 +1,5 @@
-//! The host CPU as the oracle: it executes instructions on given registers and memory, and returns the outcome.
+//! The host CPU as the oracle, i.e. the reference for the soft CPU: it executes instructions on given registers and
+//! memory, and returns the outcome.
 //!
 //! - [`map`]: the arena, i.e. the memory for test instructions, in this process (raw pointers, mmap)
 //! - [`signal`]: entry to an instruction and exit from it, with signals and the trap flag (raw pointers, machine code)
@@ -43,7 +44,7 @@ impl Host {
     pub(crate) fn data(&self) -> &[u8] {
         self.arena().data()
     }
-    /// Executes `steps` at `state.rip`, up to the first fault.
+    /// Executes as many instructions or iterations as `steps` says, from `state.rip` on. Stops at the first fault.
     pub(crate) fn run(&mut self, state: &State, steps: Steps) -> Outcome {
         self.stack.run(state, steps)
     }

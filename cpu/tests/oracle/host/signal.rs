@@ -73,7 +73,7 @@ struct Job {
     saved_xstate: u64,
 }
 
-/// Job of the thread that has the host CPU, or null while no test instruction executes.
+/// Job of the test instruction that is executing, or null if none is.
 static JOB: AtomicPtr<Job> = AtomicPtr::new(null_mut());
 
 /// Installs the signal handlers of the process.
@@ -210,7 +210,7 @@ impl Job {
     }
 }
 
-/// The alternate signal stack of the thread that has the host CPU.
+/// Alternate signal stack of the thread that executes test instructions.
 pub(super) struct Stack {
     _memory: Vec<u8>,
     before: libc::stack_t,
@@ -230,7 +230,8 @@ impl Stack {
         }
         Stack { _memory: memory, before }
     }
-    /// Executes `steps` from the state `input`, up to the first fault.
+    /// Executes as many instructions or iterations as `steps` says, from the state `input` on. Stops at the first
+    /// fault.
     pub(super) fn run(&mut self, input: &State, steps: Steps) -> Outcome {
         let mut job = Job {
             phase: Phase::Enter,

@@ -13,7 +13,7 @@ use crate::ui::{Ui, printable, style};
 const RUNS_SHOWN_MAX: usize = 20;
 const TITLES: [&str; 7] = ["begun", "seed", "branches", "vtime", "CPU", "findings", "run"];
 
-/// Record of `--json` for a run.
+/// JSON record that `everett runs --json` prints for a run.
 #[derive(Serialize)]
 pub(super) struct Line {
     kind: &'static str,
@@ -72,7 +72,7 @@ impl Line {
         Ok(line)
     }
 
-    /// Returns the cells of the row.
+    /// Returns the cells of the run's row in the table.
     fn cells(&self, now_s: u64) -> [String; 7] {
         let Run { seed, branches, vtime_ns, cpu_ns, findings, ended_unix_s, begun_unix_s, .. } = self.run;
         let mut found = match findings {

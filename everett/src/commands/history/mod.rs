@@ -2,8 +2,8 @@
 //!
 //! - this file: writing and reading records
 //! - `list`: table and JSON records of `everett runs`
-//! - `prune`: choice of the runs that `everett runs prune` removes
-//! - `removal`: removal of a run directory
+//! - `prune`: chooses and removes runs for `everett runs prune`
+//! - `removal`: deletes the files that Everett wrote to a run directory
 //!
 //! An exploration goes on if its record cannot be written: the history is only an index, and the run directory holds
 //! the results.
@@ -113,7 +113,7 @@ fn noted<T>(ui: &Ui, result: anyhow::Result<T>) -> anyhow::Result<Option<T>> {
     }
 }
 
-/// Records the explorations in these run directories.
+/// Records the explorations that these run directories contain.
 pub(super) fn add(ui: &Ui, folders: &[PathBuf]) -> anyhow::Result<()> {
     let file = file()?;
     for folder in folders {
@@ -126,7 +126,7 @@ pub(super) fn add(ui: &Ui, folders: &[PathBuf]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Records the exploration in an imported run directory.
+/// Records the exploration that an imported run directory contains.
 pub(super) fn add_imported(ui: &Ui, folder: &Path) -> anyhow::Result<()> {
     add(ui, &[folder.to_owned()])
 }
@@ -137,7 +137,7 @@ fn recorded(history: &History, world: Option<&Path>) -> anyhow::Result<Vec<Run>>
     Ok(history.runs(world.as_deref(), everett_history::run::RUNS_MAX)?)
 }
 
-/// Records the exploration in a run directory, with its results so far.
+/// Records the exploration that a run directory contains, with its results so far.
 fn put(
     history: &mut History,
     folder: &Path,
@@ -145,7 +145,8 @@ fn put(
     merged: &Merged,
     end: Option<&ExplorationEnd>,
 ) -> anyhow::Result<Run> {
-    // Times come from files: the header is written once, at the start, and `end.json` at the end.
+    // The times of start and end are the modification times of two files: Everett writes the header (`run.json`) once,
+    // at the start, and `end.json` at the end.
     let changed_unix_s = |name: &str| {
         let metadata = folder.join(name).symlink_metadata().ok()?;
         u64::try_from(metadata.mtime()).ok()
@@ -218,7 +219,7 @@ fn is_there(run: &Run) -> bool {
         .is_ok_and(|header| header.identity == run.identity && header.seed.number() == run.seed)
 }
 
-/// Returns the number of findings for each status, as a clause. Empty if there are no findings.
+/// Returns the number of findings for each status as text, e.g. `2 new, 1 gone`. Empty if there are no findings.
 fn counted(compared: &Compared) -> String {
     let statuses = [(Status::New, "new"), (Status::Ongoing, "ongoing"), (Status::Gone, "gone")];
     let counts = statuses.map(|(status, word)| (compared.count(status), word));

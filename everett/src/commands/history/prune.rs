@@ -13,18 +13,18 @@ use crate::ui::{Ui, printable, style};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Record of `--json` for a run that was removed, or that had to stay although no bound keeps it.
+/// JSON record that `--json` prints for a run that was removed, or whose removal failed.
 #[derive(Serialize)]
 struct Line<'a> {
     kind: &'static str,
     folder: &'a str,
     world: &'a str,
     dry_run: bool,
-    /// Reason why the run had to stay.
+    /// Error that prevented the removal. `None` if the run was removed.
     why: Option<String>,
 }
 
-/// Removes the runs outside the bounds, with their run directories.
+/// Removes the runs that no option (`--keep`, `--older-than`, `--gone`) keeps, with their run directories.
 pub(in crate::commands) fn prune(ui: &Ui, args: &PruneArgs) -> anyhow::Result<()> {
     let recorded = match super::read()? {
         Some(history) => super::recorded(&history, args.world.as_deref())?,
@@ -60,7 +60,7 @@ pub(in crate::commands) fn prune(ui: &Ui, args: &PruneArgs) -> anyhow::Result<()
     Ok(ui.say(format!("{removed} {runs} {done}, {} left", recorded.len() - removed))?)
 }
 
-/// Returns the runs in `recorded` that no bound keeps. `recorded` must list the newest run first.
+/// Returns the runs in `recorded` that no option in `args` keeps. `recorded` must list the newest run first.
 fn chosen<'r>(
     recorded: &'r [Run],
     args: &PruneArgs,

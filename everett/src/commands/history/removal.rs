@@ -11,8 +11,8 @@ use anyhow::{Context, bail};
 use everett_explorer::run::{Header, Journal, RunError};
 use everett_history::Run;
 
-/// Names of the files of a run, in the order of removal. A folder without a header (`run.json`) is no run. So the
-/// header comes after all results, and an interrupted removal can be repeated.
+/// Names of the files of a run, in the order of removal. Everett recognises a run by its header (`run.json`). The
+/// header comes after all results, so an interrupted removal can be repeated.
 const FILES: [&str; 6] = ["end.json", "report.html", "recorded.json", "branches.bin", "run.json", "lock"];
 /// Name of the folder with the evidence of findings.
 const EVIDENCE: &str = "findings";
@@ -93,7 +93,7 @@ fn is_of_finding(name: &str) -> bool {
     })
 }
 
-/// Removes a file or folder, or does nothing if it is gone already. Of a link, it removes the link itself.
+/// Calls `remove` for a file or folder. It is no error if the file or folder is gone already.
 fn gone(path: &Path, remove: impl FnOnce(&Path) -> io::Result<()>) -> anyhow::Result<()> {
     match remove(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {

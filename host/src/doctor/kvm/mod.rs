@@ -1,6 +1,6 @@
 //! Checks of `/dev/kvm`: the capabilities that it reports, and the behaviour that small guests observe.
 //!
-//! - [`guest`]: a probe guest as data
+//! - [`guest`]: a probe guest: its instructions, initial registers and memory
 //! - [`host`]: the interface to a host that runs guests; [`real`]: the actual host; [`scripted`]: hosts for tests
 //! - [`probes`]: the probe guests, and the interpretation of their results
 //!
@@ -45,7 +45,7 @@ pub struct ProbeReport {
     pub coherent: bool,
 }
 
-/// Time without the end of a guest after which the caller gives up. A guest takes milliseconds, or some tens of
+/// Time after which the caller gives up if no guest has ended in it. A guest takes milliseconds, or some tens of
 /// milliseconds on an emulated host.
 const PATIENCE: Duration = Duration::from_secs(60);
 const DEVICE: &str = "/dev/kvm";

@@ -27,7 +27,7 @@ const TICKS_MAX: u64 = 200;
 /// A host that runs guests on `/dev/kvm`.
 ///
 /// Most guests run one after the other on the same virtual machine. When a machine is destroyed, KVM waits some 20 ms
-/// until nothing reads its data. A proof runs more than ten thousand guests.
+/// until nothing reads its data. An examination with `Effort::Proof` runs more than ten thousand guests.
 #[derive(Debug)]
 pub struct Real {
     device: Device,

@@ -21,7 +21,7 @@ pub(super) struct Access {
     write: bool,
     data: Vec<u8>,
     done: usize,
-    /// True while the machine has the request for the piece at `done` and has not answered.
+    /// True while the machine owes an answer to the request for the piece at offset `done`.
     asked: bool,
 }
 

@@ -92,7 +92,7 @@ impl Memory {
         cpu.set_state(&CpuState { icount: 0, ..state.clone() });
         cpu
     }
-    /// Stores a CPU for reuse. The caller has taken its dirty pages, and the CPU has not failed.
+    /// Stores a CPU for reuse. The caller must have taken its dirty pages, and the CPU must not have failed.
     pub(super) fn keep(&mut self, cpu: Cpu) {
         self.idle = Some(cpu);
     }

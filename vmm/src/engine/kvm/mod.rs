@@ -125,8 +125,8 @@ const TICK: Duration = Duration::from_millis(20);
 const HELD: Duration = Duration::from_millis(1);
 
 impl KvmEngine {
-    /// Creates an engine on guest memory of one region from address 0. It uses the features that this host has proved
-    /// to have.
+    /// Creates an engine on guest memory of one region from address 0. The engine uses the features that `proved` lists
+    /// for this host.
     ///
     /// # Errors
     /// Returns an error if the host's KVM refuses a request or no longer has a feature.

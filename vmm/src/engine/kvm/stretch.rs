@@ -1,5 +1,5 @@
-//! Executes the last branches before an exact stop on the soft CPU, because a processor can be stopped only near a
-//! branch.
+//! Executes, on the soft CPU, the last branches before a branch at which the guest must stop exactly. The host's
+//! processor can be stopped only near a requested branch.
 //!
 //! The CPU only interprets. Most of these instructions execute only a few times, so translating them would take longer.
 

@@ -4,7 +4,7 @@
 //!
 //! KVM does not hold these fields of [`CpuState`]; the engine keeps them:
 //! - `icount`, `exceptions`, `dead`, and `halted` (HLT exits)
-//! - `msrs.tsc_offset`: KVM's offset is relative to the host's TSC; the field has the value that the guest wrote
+//! - `msrs.tsc_offset`: KVM's offset is relative to the host's TSC; the field contains the value that the guest wrote
 //! - which instruction began an interrupt shadow: KVM distinguishes STI from MOV SS, [`CpuState`] does not. KVM gets
 //!   STI's shadow if interrupts are enabled, and MOV SS's otherwise
 //!

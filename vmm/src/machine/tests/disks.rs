@@ -25,7 +25,8 @@ const REQUESTS: u64 = 0x180_0000;
 /// Time between two notifications by the guest, in instructions. At 1 GHz it is the same number of nanoseconds.
 const ROUND: u64 = 5_000;
 
-/// Returns a driver that sets the device up and then notifies it repeatedly. The test fills the ring.
+/// Returns the script of a guest's disk driver, which sets the device up and then notifies it repeatedly. The test
+/// fills the ring.
 fn script() -> Script {
     let mut main: Vec<Op> = [
         (reg::VIRTIO_MMIO_STATUS, 3),
@@ -93,7 +94,8 @@ fn used(machine: &Machine) -> u16 {
     machine.ram().memory().read_obj(GuestAddress(RINGS + 0x2002)).unwrap()
 }
 
-/// Runs round `round` of a plan. The plan's request for this round becomes available at the start of the round.
+/// Runs round number `round`. `plan` lists one request for each round, which becomes available at the start of the
+/// round.
 fn round(machine: &mut Machine, plan: &[(u64, u32, u8)], round: usize) -> Digest {
     submit(machine, round as u16, plan[round]);
     machine.run(&Until::vtime((round as u64 + 1) * ROUND));

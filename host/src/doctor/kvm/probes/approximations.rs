@@ -21,7 +21,7 @@ const RECIPROCALS: [(&str, &[u8]); 2] = [
     ("RCPPS", &[0x66, 0x48, 0x0f, 0x6e, 0xc0, 0x0f, 0x53, 0xc8, 0x66, 0x48, 0x0f, 0x7e, 0xcb]),
     ("RSQRTPS", &[0x66, 0x48, 0x0f, 0x6e, 0xc0, 0x0f, 0x52, 0xc8, 0x66, 0x48, 0x0f, 0x7e, 0xcb]),
 ];
-/// Functions of x87. ST(0) and ST(1) have the double-precision number in RAX. The result is in ST(0).
+/// Functions of x87. Both operands, ST(0) and ST(1), are the double-precision number in RAX. The result is in ST(0).
 const FUNCTIONS: [(&str, &[u8]); 6] = [
     ("FSIN", &[0xd9, 0xfe]),
     ("FCOS", &[0xd9, 0xff]),
@@ -31,7 +31,7 @@ const FUNCTIONS: [(&str, &[u8]); 6] = [
     ("F2XM1", &[0xd9, 0xf0]),
     ("FYL2X", &[0xd9, 0xf1]),
 ];
-/// Operands. For each operand, a register of its own keeps the result, from R8 on.
+/// Operands. The guest keeps the result for operand number n in register R8 + n.
 const OPERANDS: [f64; 6] = [0.1, 0.3, 0.37, 0.567_89, 0.7, 0.912_345];
 const FIRST: usize = 8;
 

@@ -2,8 +2,8 @@
 //! model (Everett's own CPU) leave in these flags.
 //!
 //! In the clock modes `exit` and `branch`, digests do not cover status flags (`everett_vmm::digest::registers`).
-//! Therefore no result of this probe makes a host inexact. A program that copies undefined flags would see the
-//! differences that the findings list.
+//! Different flags therefore change no digest, and no result of this probe makes a host inexact. A program that copies
+//! undefined flags would see the differences that the findings list.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -93,7 +93,7 @@ const SAMPLES: [Sample; 34] = [
 const OPERANDS: [(u64, u64); 3] = [(0x8000_0011, 0xb), (0x7fff_fff1, 0x8000_0001), (0, 0x10)];
 /// Values of the status flags before the instruction.
 const BEFORE: [u64; 2] = [0, ALL];
-/// Number of cases of a sample. After each case, a register of its own keeps the flags, from R8 on.
+/// Number of cases of a sample. The guest keeps the flags after case number n in register R8 + n.
 const CASES: usize = OPERANDS.len() * BEFORE.len();
 const FIRST: usize = 8;
 

@@ -25,7 +25,8 @@ const OTHERS: [(&str, &[u8]); 7] = [
     ("VMCALL", &[0x0f, 0x01, 0xc1]),
     ("VMMCALL", &[0x0f, 0x01, 0xd9]),
 ];
-/// RCX transactions. RBX counts the transactions that commit, and RSI collects the statuses of those that abort.
+/// Code that begins a transaction as many times as RCX says. RBX counts the transactions that commit, and RSI collects
+/// the statuses of those that abort.
 const TRANSACTIONS: [u8; 24] = [
     0x31, 0xdb, // xor ebx, ebx
     0x31, 0xf6, // xor esi, esi
@@ -38,7 +39,8 @@ const TRANSACTIONS: [u8; 24] = [
     0x75, 0xec, // jnz again
 ];
 const ATTEMPTS: u64 = 100;
-/// TZCNT of zero. TZCNT returns 64. A processor without TZCNT executes BSF, which keeps the register's old value.
+/// Beginning of the code that executes TZCNT of zero. TZCNT returns 64. A processor without TZCNT executes BSF, which
+/// keeps the register's old value.
 const TZCNT: [u8; 8] = [0x31, 0xd2, 0x31, 0xc0, 0xf3, 0x48, 0x0f, 0xbc];
 const TZCNT_OF_ZERO: u64 = 64;
 
@@ -79,9 +81,9 @@ pub(super) fn probe(host: &mut dyn Host, effort: Effort, notes: &mut Notes) {
     others(host, notes);
 }
 
-/// Returns the behaviour of XBEGIN if the host can influence a transaction. Sets `aborts` if XBEGIN executes without
-/// #UD. If each transaction aborts with status 0, as on a processor where the feature is disabled, the host has no
-/// influence.
+/// Describes the outcome of a guest's transactions. Returns `None` if the host cannot influence it: XBEGIN raises #UD,
+/// or each transaction aborts with status 0, as on a processor where the feature is disabled. Sets `aborts` if the
+/// guest executes XBEGIN and runs to its end.
 fn transactions(host: &mut dyn Host, ring: Ring, aborts: &mut bool) -> Result<Option<String>, String> {
     let ran = host.run(&Guest { rcx: ATTEMPTS, ..Guest::new("XBEGIN", ring, &TRANSACTIONS) })?;
     if ran.raised(UD) {

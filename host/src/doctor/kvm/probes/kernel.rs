@@ -58,8 +58,8 @@ const HIDDEN_BY_UMIP: [(&str, &[u8]); 4] = [
 /// cannot intercept SMSW. This is harmless: if SMSW raised #GP, Linux would emulate it and return the same value. Only
 /// a warning in the kernel's log is missing.
 const SMSW: [u8; 3] = [0x0f, 0x01, 0xe0];
-/// Instructions that CPUID promises. If the processor raises #UD at one of them, no engine executes the instruction in
-/// its place. Memory operands are [DATA].
+/// Instructions that CPUID promises. If the processor raises #UD at one of them, the guest gets this exception:
+/// Everett's own CPU does not execute the instruction instead. Memory operands are [DATA].
 const PROMISED: [(&str, &[u8]); 12] = [
     ("RDTSCP", &[0x0f, 0x01, 0xf9]),
     ("LAHF", &[0x9f]),

@@ -35,7 +35,7 @@ pub enum Effort {
 }
 
 impl Effort {
-    /// Returns how many times each property that an exact engine needs is checked. It must hold every time.
+    /// Returns how many times each property that an exact engine needs is checked. The property must hold every time.
     #[must_use]
     pub fn rounds(self) -> u32 {
         match self {
@@ -72,11 +72,11 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    /// Records a finding that is as it should be.
+    /// Records that the checked property is as it should be.
     fn ok(&mut self, name: &'static str, detail: impl Into<String>, means: &'static str) {
         self.findings.push(Finding { means, ..Finding::new(name, Verdict::Ok, detail) });
     }
-    /// Records a finding that the operator should know. It does not prevent an exact engine.
+    /// Records an observation that the operator should know. It does not prevent an exact engine.
     fn note(&mut self, name: &'static str, detail: impl Into<String>, means: &'static str) {
         self.findings.push(Finding { means, ..Finding::new(name, Verdict::Note, detail) });
     }

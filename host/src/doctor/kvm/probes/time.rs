@@ -15,7 +15,7 @@ const SLICES: u32 = 100;
 const READS: u64 = 10_000;
 /// Numbers of reads in a slice on slower hosts, on which a longer slice takes more time than a tick of the TSC.
 const READS_IF_SLOW: [u64; 2] = [1000, 100];
-/// Duration of a tick of the slowest TSC, in nanoseconds.
+/// Duration of a tick of a TSC that is slowed down as far as possible, in nanoseconds.
 const TICK_NS: u64 = 1_000_000;
 
 pub(super) fn probe(host: &mut dyn Host, effort: Effort, notes: &mut Notes) {

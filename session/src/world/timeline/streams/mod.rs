@@ -1,4 +1,4 @@
-//! Random streams of a timeline, and their restart.
+//! Streams of random numbers of a timeline, and their restart when the timeline begins or becomes the child of a fork.
 //!
 //! **Invariant.** After a restart, every random value follows the new lineage, which is the key derived from the seed
 //! and the forks. The `match` below does not compile if it lacks an [`OwnerKind`].

@@ -1,4 +1,5 @@
-//! Tests that all streams restart at a fork, and that a running timeline draws nothing by itself.
+//! Tests that all streams of random numbers restart at a fork, and that a running timeline takes no number from them if
+//! no guest, frame or disk request needs one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -57,7 +58,7 @@ fn timeline(seed: u64) -> Timeline {
     timeline
 }
 
-/// Returns the next value of each purpose of each owner.
+/// Returns the next random number of each stream. Each owner (a node, for example) has one stream for each purpose.
 fn next(timeline: &mut Timeline) -> BTreeMap<String, u64> {
     let mut values = BTreeMap::new();
     for owner in OwnerKind::ALL {
@@ -111,8 +112,9 @@ fn every_purpose_draws_other_values_after_a_fork() {
     assert_eq!(next(&mut forked(1, 2)), values[3], "a child must be the same each time");
 }
 
-/// By default the boot seed and the timeline's seed are both 0. All draws must still differ. In particular, a guest's
-/// kernel ignores a new VM generation ID that equals the old one.
+/// By default the boot seed and the timeline's seed are both 0. Nevertheless, each stream of the timeline must begin
+/// with a different number than the same stream of the boot. The VM generation IDs must differ, too, because a guest's
+/// kernel ignores a new ID that equals the old one.
 #[test]
 fn a_timeline_under_the_boot_seed_repeats_no_draw_of_the_boot() {
     let mut timeline = booting();
@@ -125,7 +127,7 @@ fn a_timeline_under_the_boot_seed_repeats_no_draw_of_the_boot() {
     timeline.begin_here(Seed::new(0)).unwrap();
     for (owner, (boot, begun)) in boot.into_iter().zip(streams(&mut timeline)).enumerate() {
         for purpose in Purpose::each() {
-            // Compares only first values, because some streams have been used already.
+            // Compares the first numbers of both streams, wherever the streams are now.
             let first = |streams: &Streams| {
                 let mut streams = streams.clone();
                 streams.get(purpose).set_word_pos(0);
@@ -138,7 +140,7 @@ fn a_timeline_under_the_boot_seed_repeats_no_draw_of_the_boot() {
     assert_eq!(BTreeSet::from_iter(of_boot.iter().chain(&begun)).len(), 4, "{of_boot:x?} {begun:x?}");
 }
 
-/// Restart sources that fail, so that a node without power stays off.
+/// Source of machines for restarts. It always fails, so a node without power stays off.
 pub(in crate::world::timeline) struct NoRestarts;
 
 impl Restarts for NoRestarts {
@@ -150,7 +152,7 @@ impl Restarts for NoRestarts {
     }
 }
 
-/// Faults that draw nothing in this world, which has no frames and no data disks.
+/// Fault plan that takes no random numbers in this world, because the world has no frames and no data disks.
 const PLAN: &str = r#"
     {"at":"10ms","for":"30ms","fault":"partition","links":"all"}
     {"at":"20ms","for":"30ms","fault":"latency","links":"all","extra":{"uniform":["1ms","2ms"]}}
