@@ -26,8 +26,8 @@ pub(super) fn difference() -> anyhow::Result<Option<String>> {
 }
 
 impl Record {
-    /// Returns a clause that says how `agent` differs from the recorded agent. It names the tools that built only the
-    /// recorded one.
+    /// Returns a clause that says how `agent` differs from the recorded agent. It names the recorded tools that did not
+    /// build `agent`.
     fn difference(&self, agent: &[u8]) -> Option<String> {
         if blake3::hash(agent).to_hex().as_str() == self.blake3 {
             return None;

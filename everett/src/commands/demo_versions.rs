@@ -1,7 +1,7 @@
 //! Prepares the demo's images with the package versions behind its figures in the README.
 //!
-//! A trail depends on the image, and the image on the packages. If a world has no lock yet, the demo
-//! therefore starts from a lock that comes with Everett.
+//! A trail depends on the image, and the image on the packages. So if a world has no lock (a file with exact package
+//! versions) yet, the demo starts from a lock that comes with Everett.
 
 use std::fs;
 use std::path::Path;

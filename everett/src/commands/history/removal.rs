@@ -93,7 +93,7 @@ fn is_of_finding(name: &str) -> bool {
     })
 }
 
-/// Removes a file or folder, or does nothing if it is gone already. Of a link, it removes the link itself.
+/// Removes a file or folder, or does nothing if it is gone already. If the path is a link, removes the link itself.
 fn gone(path: &Path, remove: impl FnOnce(&Path) -> io::Result<()>) -> anyhow::Result<()> {
     match remove(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {

@@ -56,7 +56,8 @@ pub(super) fn lines(
     }
 }
 
-/// Skips `steps` lines, or as many as leave the last `height` lines.
+/// Returns at most `height` lines, after the first `steps` lines. First lowers `steps` if fewer than `height` lines
+/// would be left.
 fn from(lines: Vec<Line<'static>>, steps: &mut usize, height: usize) -> Vec<Line<'static>> {
     *steps = (*steps).min(lines.len().saturating_sub(height));
     lines.into_iter().skip(*steps).take(height).collect()
