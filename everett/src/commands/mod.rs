@@ -42,7 +42,7 @@
 //! - `plans`: computes the faults of each branch again, for reports
 //! - `prune_args`: arguments of `runs prune`
 //! - `record`: replays findings after an exploration and stores their timelines, for reports
-//! - `recording`: writes and reads the file with the timeline of a finding
+//! - `recording`: writes the file with the timeline of a finding
 //! - `reporter`: prints the events of a running timeline, and writes them to files
 //! - `resources`: default number of workers and default memory, from the host's cores and memory
 //! - `run_files`: writes files in run directories

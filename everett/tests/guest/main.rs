@@ -1,7 +1,7 @@
 //! Tests on a stock Debian guest. They first build the guest's image, as a user would. This needs a network connection
 //! to a Debian mirror.
 //!
-//! * `branches`: clock mode `branch`, in which virtual time counts executed branch instructions
+//! * `branches`: clock mode `branch`, in which virtual time counts executed conditional branches
 //! * `causality`: `everett causality`, which finds the step that decided a finding
 //! * `cluster`: several machines on a network
 //! * `composer`: test templates, i.e. folders of commands that Everett runs

@@ -1,8 +1,8 @@
 //! Regression files. Each stores a finding, which a project's tests replay after a change.
 //!
-//! A regression file has the path of a world file, a seed, a fault plan and the violated property. As long as world and
-//! image are unchanged, it replays the same timeline bit for bit. After a change, it applies the same fault plan to the
-//! changed world.
+//! A regression file contains the path of a world file, a seed, a fault plan and the violated property. As long as
+//! world and image are unchanged, it replays the same timeline bit for bit. After a change, it applies the same fault
+//! plan to the changed world.
 
 use std::fs;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! Steps of the finding's timeline: events and messages up to the finding, from a replay.
+//! Collects the steps of the finding's timeline, i.e. events and messages up to the finding, from a replay.
 
 use std::collections::VecDeque;
 

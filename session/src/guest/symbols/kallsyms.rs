@@ -267,8 +267,8 @@ mod tests {
 
     const BASE: u64 = 0xffff_ffff_8100_0000;
 
-    /// Returns a file with a table of 600 functions. `sequences`: with the index of names. `late`: with the addresses
-    /// after the tokens.
+    /// Returns a file with a table of 600 functions. If `sequences` is true, the table has the index of names. If
+    /// `late` is true, the addresses follow the tokens.
     fn kernel(sequences: bool, late: bool) -> Vec<u8> {
         let named: Vec<(u32, String)> = (0..600)
             .map(|i| (i * 16, if i == 0 { "T_text".to_owned() } else { format!("tfunction_{i}") }))

@@ -1,4 +1,5 @@
-//! Tests that all streams restart at a fork, and that a running timeline draws nothing by itself.
+//! Tests of the random number streams: all of them restart at a fork, and a timeline draws no random number unless a
+//! guest, a frame, a fault or a test command needs one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -57,7 +58,8 @@ fn timeline(seed: u64) -> Timeline {
     timeline
 }
 
-/// Returns the next value of each purpose of each owner.
+/// Draws the next random number from every stream of the timeline. The key names the stream: its owner, such as a node
+/// or the wire, the owner's index and the stream's purpose.
 fn next(timeline: &mut Timeline) -> BTreeMap<String, u64> {
     let mut values = BTreeMap::new();
     for owner in OwnerKind::ALL {
@@ -125,7 +127,7 @@ fn a_timeline_under_the_boot_seed_repeats_no_draw_of_the_boot() {
     timeline.begin_here(Seed::new(0)).unwrap();
     for (owner, (boot, begun)) in boot.into_iter().zip(streams(&mut timeline)).enumerate() {
         for purpose in Purpose::each() {
-            // Compares only first values, because some streams have been used already.
+            // Rewinds each stream and compares only its first value, because some streams have already been used.
             let first = |streams: &Streams| {
                 let mut streams = streams.clone();
                 streams.get(purpose).set_word_pos(0);
@@ -138,7 +140,7 @@ fn a_timeline_under_the_boot_seed_repeats_no_draw_of_the_boot() {
     assert_eq!(BTreeSet::from_iter(of_boot.iter().chain(&begun)).len(), 4, "{of_boot:x?} {begun:x?}");
 }
 
-/// Restart sources that fail, so that a node without power stays off.
+/// Implementation of [`Restarts`] that returns only errors, so that a node without power stays off.
 pub(in crate::world::timeline) struct NoRestarts;
 
 impl Restarts for NoRestarts {
