@@ -1,4 +1,4 @@
-//! The agent (Everett's program in the guests) with which the figures of the demo in the README were measured.
+//! The agent (Everett's program in the guests) that made the trails and the digest of the demo in the README.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Figures of a report, checked against values computed by hand.
+//! Compares the numbers of a report with values computed by hand.
 
 use super::sample::{self, ROOT_NS, SEGMENT_NS, Sample, data, header, records};
 use crate::data::State;

@@ -142,8 +142,8 @@ impl Regression {
     }
 
     /// Returns the path of the world file for the regression file `file`. Returns `named` without a check if it is
-    /// given. Otherwise the world file is at the recorded path or, because regression files are copied, in the folder
-    /// of `file`.
+    /// given. Otherwise looks at the recorded path, and then in the folder of `file`, in case the two files were copied
+    /// together.
     ///
     /// # Errors
     /// Returns an error if the world file is at neither place.

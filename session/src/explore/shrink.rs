@@ -1,8 +1,9 @@
 //! Shrinking of a finding: removes its forks if possible, then removes faults, then shortens faults.
 //!
 //! **Invariant.** The number of parallel runs does not change the result, because each round (a list of plans to try)
-//! takes the first plan of the list that shows the finding. Only the budget of host time, Ctrl-C, or a failure of the
-//! host or the engine can end shrinking early. The result is then the best plan so far.
+//! takes the first plan in the order of the list that shows the finding, whichever run ends first. Only the budget of
+//! host time, Ctrl-C, or a failure of the host or the engine can end shrinking early. The result is then the best plan
+//! so far.
 
 use std::thread;
 

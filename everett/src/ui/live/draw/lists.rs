@@ -122,7 +122,7 @@ fn finding_details(model: &Model, finding: &Finding, width: usize, look: Look) -
     lines
 }
 
-/// Returns the subtrees with the most new points. Each has a curve of its branches by depth, and figures.
+/// Returns the subtrees with the most new points. Each is shown with numbers and with a curve of its branches by depth.
 fn tree(model: &Model, width: usize, look: Look) -> Vec<Line<'static>> {
     if model.subtrees.is_empty() {
         return vec![Line::from(Span::styled(WAITING, look.faint()))];
