@@ -5,7 +5,7 @@
 //! - [`restarts`]: restarts of single nodes
 //! - [`drive`]: runs a timeline to its end
 //! - [`verify`]: runs a timeline several times and compares the runs
-//! - [`bound`]: how likely runs can still depend on the host after n equal runs
+//! - [`bound`]: upper bound on the probability that a run depends on the host, after n equal runs
 //! - [`edges`]: executed edges of code, with names
 //! - `worker`: worker threads whose panics become errors
 
