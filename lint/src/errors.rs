@@ -4,8 +4,8 @@
 //! all causes (`everett_input::causes::with_causes`). Otherwise one cause would be told twice, another not at all.
 //!
 //! A text may mention an error that is not its `source` if it passes the error's field to a function. There are two
-//! reasons for this. The text may say in other words what an error of the host means, or it may show a cause, with all
-//! of its causes, before its own end.
+//! reasons for this. The text may say in other words what an error of the host means, or it may show the cause,
+//! together with the causes behind it, in the middle of its sentence.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The files of the repository.
+//! Lists the files of the repository.
 
 use std::fs;
 use std::io;

@@ -3,11 +3,11 @@
 //! - [`bounds`]: named bounds, and the page that lists them
 //! - [`circles`]: files and folders that import each other
 //! - [`errors`]: texts of errors that repeat their cause
-//! - [`figures`]: documentation with measured figures, and its machine versions
-//! - [`files`]: the files of the repository
+//! - [`figures`]: sections of the documentation with measured numbers, which must name a machine version
+//! - [`files`]: list of the repository's files
 //! - [`modules`]: module tree of a crate, and imports of its files
 //! - [`order`]: the order in which the parts of a folder may use each other
-//! - [`pointers`]: paths and names of items in the documentation
+//! - [`pointers`]: paths and names of items in the documentation, which must exist
 //!
 //! Not here: circles between crates, which cargo refuses, and rules about single lines, which clippy checks.
 

@@ -1,4 +1,4 @@
-//! The order of the parts of a folder, which the folder's `mod.rs` or `lib.rs` states.
+//! Checks that the parts of a folder use each other only in the order that the folder's `mod.rs` or `lib.rs` states.
 //!
 //! A list states an order if one of [`SENTENCES`] stands before it. Each line of the list begins with the names of the
 //! parts that it is about, in code spans: files or folders. Parts of one line may use each other.

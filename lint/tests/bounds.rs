@@ -1,4 +1,4 @@
-//! The page of all bounds agrees with the source.
+//! Tests that the page of all bounds, docs/bounds.md, agrees with the source.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! No files or folders of this repository import each other, except those that `known_circles.txt` lists.
+//! Tests that no files or folders of this repository import each other, except those that `known_circles.txt` lists.
 
 use std::collections::BTreeSet;
 use std::fs;

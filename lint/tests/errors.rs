@@ -1,4 +1,4 @@
-//! No text of an error repeats its cause, and no error hides it.
+//! Tests that the text of an error does not repeat the error's cause, and that no error hides its cause.
 
 use std::fs;
 use std::path::{Path, PathBuf};

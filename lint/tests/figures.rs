@@ -1,4 +1,4 @@
-//! Each section of the documentation that states measured figures names the machine version.
+//! Tests that each section of the documentation with measured figures names the machine version.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The parts of a folder use each other only in the order that the folder's documentation states.
+//! Tests that the parts of a folder use each other only in the order that the folder's documentation states.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The paths and items that the documentation names exist.
+//! Tests that the paths and items which the documentation names exist.
 
 use std::fs;
 use std::path::Path;

@@ -1,11 +1,11 @@
 //! Report of an exploration: a page on which people base decisions, and the same contents as data.
 //!
 //! Each module uses only modules above it:
-//! - `clip`: bounds on texts
-//! - [`exploration`]: an exploration in figures, as JSON and Markdown
+//! - `clip`: cuts texts to a maximum length
+//! - [`exploration`]: findings, coverage and gaps of an exploration, as JSON and Markdown
 //! - [`findability`]: how often a bug is found, and how sure it is that the bug is gone
 //! - [`scene`]: events before a finding, and its story in words
-//! - [`causality`]: the step that decided a finding, in words
+//! - [`causality`]: describes in words the step that decided a finding
 //! - [`data`]: everything that the report says, as JSON
 //! - [`page`]: the report as one HTML file
 //! - [`text`]: the report as text that fits a screen

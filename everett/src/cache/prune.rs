@@ -58,7 +58,7 @@ pub fn prune(cache: &Cache, bounds: &Bounds) -> anyhow::Result<Pruned> {
             saved.iter().filter(|moment| needs(moment, item)).map(|moment| moment.used_unix_s).max();
         item.used_unix_s = item.used_unix_s.max(used_by.unwrap_or(0));
     }
-    // Of two items with the same time of last use, a moment is removed before the image that it needs.
+    // If a moment and the image that it needs have the same time of last use, the moment is removed first.
     let order = |item: &Item| (item.used_unix_s, item.kind == Kind::Image, item.path.clone());
     items.sort_by_cached_key(order);
     let now_s = time::unix_s();

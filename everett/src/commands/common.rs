@@ -65,7 +65,7 @@ pub(super) fn executed(clock: Clock, count: u64, seconds: f64) -> String {
     }
 }
 
-/// Prints how often a timeline entered KVM, and how much it left to the soft CPU. Prints nothing without KVM.
+/// Prints how often a timeline entered KVM, and how much it left to Everett's own CPU. Prints nothing without KVM.
 pub(super) fn tell_bridged(ui: &Ui, timeline: &Timeline) -> anyhow::Result<()> {
     #[derive(Serialize)]
     struct Record {

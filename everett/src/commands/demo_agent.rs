@@ -1,4 +1,4 @@
-//! Compares this program's agent with the agent behind the demo's figures in the README.
+//! Compares this program's agent with the agent that made the demo's trails in the README.
 //!
 //! The agent is PID 1 in each guest, so trails depend on its bytes. Its bytes depend on the tools that built it.
 
@@ -6,7 +6,7 @@ use anyhow::Context;
 use everett_guest_image::agent::AGENT;
 use serde::Deserialize;
 
-/// Record of the agent behind the README's figures.
+/// Record of the agent that made the trails in the README.
 const SEEN: &str = include_str!("../../../examples/redis-sentinel/demo.agent");
 
 /// Record of an agent.
@@ -26,8 +26,8 @@ pub(super) fn difference() -> anyhow::Result<Option<String>> {
 }
 
 impl Record {
-    /// Returns a clause that says how `agent` differs from the recorded agent. It names the tools that built only the
-    /// recorded one.
+    /// Returns a clause that says how `agent` differs from the recorded agent. It names the recorded tools that did not
+    /// build `agent`.
     fn difference(&self, agent: &[u8]) -> Option<String> {
         if blake3::hash(agent).to_hex().as_str() == self.blake3 {
             return None;

@@ -1,7 +1,7 @@
-//! Prepares the demo's images with the package versions behind its figures in the README.
+//! Prepares the demo's images with the package versions that made its trails in the README.
 //!
-//! A trail depends on the image, and the image on the packages. If a world has no lock yet, the demo
-//! therefore starts from a lock that comes with Everett.
+//! A trail depends on the image, and the image on the packages. So if a world has no lock (a file with exact package
+//! versions) yet, the demo starts from a lock that comes with Everett.
 
 use std::fs;
 use std::path::Path;
@@ -55,7 +55,7 @@ fn is_gone(error: &anyhow::Error) -> bool {
     matches!(error, Some(image::Error::Apt(apt::Error::Gone { .. }) | image::Error::Lock(_)))
 }
 
-/// Prints whether packages and agent equal those behind the README's figures.
+/// Prints whether the packages and the agent are the ones that made the trails in the README.
 fn tell(ui: &Ui, path: &Path) -> anyhow::Result<()> {
     let seen: Lock = read(SEEN)?;
     let Some(used) = Lock::read(path)? else { return Ok(()) };
@@ -91,7 +91,8 @@ fn read(text: &str) -> anyhow::Result<Lock> {
     Lock::read(&path)?.context("the lock of the demo is missing")
 }
 
-/// Returns the names and versions of used packages that differ from the lock behind the README's figures.
+/// Returns the names and versions of used packages that differ from the lock with which the trails in the README were
+/// made.
 fn others(seen: &Lock, used: &Lock) -> Vec<String> {
     let all = |lock: &Lock| -> Vec<Locked> { lock.kernel.iter().chain(&lock.packages).cloned().collect() };
     let seen = all(seen);

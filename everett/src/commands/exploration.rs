@@ -1,4 +1,5 @@
-//! First steps of commands on explorations: the run directory, and the setting in which its branches run.
+//! Opens the run directory of an exploration, and prepares its world (image, boot, seed, properties) so that branches
+//! can run.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -80,7 +81,7 @@ fn header(setting: &Setting, image: &str) -> anyhow::Result<Header> {
     })
 }
 
-/// Returns the world's tables as the header of a run directory records them.
+/// Returns the tables of a world file as JSON, in the form in which the header of a run directory records them.
 pub(super) fn recorded(world: &World) -> Value {
     json!({
         "world": world,

@@ -223,7 +223,7 @@ fn share(ppm: u32) -> String {
     format!("{percent} % of them")
 }
 
-/// Display of an exploration, and what it records besides its results.
+/// Says how to display an exploration, and what to record besides its results.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Form {
     /// True to record the exploration in the history of runs.

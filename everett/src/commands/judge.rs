@@ -1,5 +1,5 @@
-//! Judge of a single run. It applies an exploration's rules: properties, trouble in the kernel's log, and the history
-//! of operations.
+//! Decides which events of a single run are findings. The rules are those of an exploration: properties, trouble in the
+//! kernel's log, and the history of operations by clients.
 
 use std::borrow::Cow;
 
@@ -10,13 +10,14 @@ use everett_session::explore::verdict::judge_history;
 use everett_session::explore::witness::{Inherited, Witness};
 use everett_session::world::event::{Event, What};
 
-/// Judge of a run in progress.
+/// Decides, while a run goes on, which of its events are findings.
 pub(super) struct Judge<'l> {
     abstractions: &'l Abstractions,
     witness: Witness<'l>,
     /// Number of findings of `witness`, which observes the run, that are already reported.
     reported: usize,
-    /// Number of findings that this judge reported. The session reports other findings itself, as events.
+    /// Number of findings that this judge reported. The session, i.e. Everett's side of the run, reports other findings
+    /// itself, as events.
     findings: u64,
     /// Number of the session's findings that do not count, because the world ignores them or a fault explains them.
     excused: u64,

@@ -3,51 +3,51 @@
 //!
 //! Commands; each file begins with the command's arguments (`Args`):
 //!
-//! - `boot`: one machine with its console on the terminal
-//! - `cache`: list and removal of cached files
-//! - `causality`: the step that decided a finding
-//! - `demo`: exploration of an example cluster
-//! - `doctor`: capabilities of this host
-//! - `explore`: exploration of many timelines
-//! - `findings`: list of findings
-//! - `image`: building of images
-//! - `init`: a first world file
-//! - `install`: two commands, `completions` and `man`
-//! - `moment`: saved moments
-//! - `plan`: a drawn fault plan
-//! - `replay`: replay of a finding or a branch
-//! - `report`: report on an exploration
-//! - `run`: one timeline
-//! - `runs`: list of explorations, and finding files
-//! - `serve`: report in a browser
-//! - `show`: one finding or branch
-//! - `shrink`: the fewest faults that show a finding
-//! - `verify`: several runs of one timeline, compared
+//! - `boot`: runs one machine with its console on the terminal
+//! - `cache`: lists and removes cached files
+//! - `causality`: finds the step at which a finding became likely
+//! - `demo`: explores an example cluster until it loses a write
+//! - `doctor`: shows what this host can do
+//! - `explore`: explores many timelines of a world
+//! - `findings`: lists the findings of an exploration
+//! - `image`: builds the image of a world
+//! - `init`: writes a first world file
+//! - `install`: the commands `completions` and `man`, which write files for shells and packages
+//! - `moment`: saves, lists and restores moments
+//! - `plan`: prints the random fault plan that belongs to a seed
+//! - `replay`: runs a finding or a branch again
+//! - `report`: writes a report on an exploration
+//! - `run`: runs one timeline
+//! - `runs`: lists explorations, and exports and imports findings as files
+//! - `serve`: shows the report in a browser
+//! - `show`: prints one finding or branch
+//! - `shrink`: finds the fewest faults that still show a finding
+//! - `verify`: runs one timeline several times and compares the runs
 //!
 //! Code that commands share:
 //!
-//! - `age`: parsing of ages
-//! - `common`: world, image, seed and start of a run
-//! - `demo_agent`: comparison of the agent with the one behind the README's figures
-//! - `demo_versions`: package versions of the demo
+//! - `age`: parses ages such as `7d`
+//! - `common`: reads the world file, gets the image and the seed, and prepares the start of a run
+//! - `demo_agent`: tells whether this program's agent is the one that made the trails in the README
+//! - `demo_versions`: builds the demo's images from the package versions that made the trails in the README
 //! - `engine_choice`: options that choose the engine
 //! - `engine_options`: options that set how the engine executes
-//! - `exploration`: a run directory and the setting of its branches
-//! - `explore_display`: display of a running exploration
-//! - `history`: the history of runs
-//! - `id`: number of a finding or a branch
-//! - `instruments`: `--watch` and `--edges`
-//! - `judge`: judge of a single run
-//! - `no_history`: replacement for `history` in builds without that feature
-//! - `plans`: fault plans of branches, for reports
+//! - `exploration`: opens run directories, and prepares a world so that its branches can run
+//! - `explore_display`: shows the progress of a running exploration
+//! - `history`: records explorations in a database in the cache, and lists them
+//! - `id`: parses the number of a finding or a branch, such as `1` or `b17`
+//! - `instruments`: the options `--watch` (report memory accesses) and `--edges` (record executed jumps)
+//! - `judge`: decides which events of a single run are findings
+//! - `no_history`: replaces `history` in builds without that feature
+//! - `plans`: computes the faults of each branch again, for reports
 //! - `prune_args`: arguments of `runs prune`
-//! - `record`: replays at the end of an exploration, for reports
-//! - `recording`: file with the timeline of a finding
-//! - `reporter`: display and files of a running timeline
-//! - `resources`: cores and memory of the host
-//! - `run_files`: writing of files in run directories
+//! - `record`: replays findings after an exploration and stores their timelines, for reports
+//! - `recording`: writes the file with the timeline of a finding
+//! - `reporter`: prints the events of a running timeline, and writes them to files
+//! - `resources`: default number of workers and default memory, from the host's cores and memory
+//! - `run_files`: writes files in run directories
 //! - `timeline`: arguments that name a timeline
-//! - `trial_boot`: the machine that `init` boots
+//! - `trial_boot`: boots a machine for `init`, to find out how a package starts its server
 //!
 //! Not here: the execution of a run (`everett-session`).
 
@@ -251,7 +251,8 @@ pub fn report_error(cli: &Cli, error: &anyhow::Error) {
     }
 }
 
-/// Returns an error and its causes in one line. Leaves out causes that the error before them quotes.
+/// Returns an error and its causes in one line. A cause is left out if the text of the error before it ends with the
+/// cause's text.
 fn one_line(error: &anyhow::Error) -> String {
     text::one_line(&with_causes(error.as_ref()).to_string().replace(['\n', '\r'], " "))
 }
@@ -269,7 +270,8 @@ mod tests {
         Cli::command().debug_assert();
     }
 
-    /// Adds the names of the command and of its subcommands that take one of the options.
+    /// Adds the names of all commands that take these options to `takers`: `command` itself, and its subcommands. A
+    /// command must take all of the options or none.
     fn add_takers(command: &clap::Command, options: &[&str], name: &str, takers: &mut Vec<String>) {
         let count = command.get_arguments().filter(|arg| options.contains(&arg.get_id().as_str())).count();
         assert!(count == 0 || count == options.len(), "{name}: {count} of {options:?}");

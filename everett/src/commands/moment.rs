@@ -136,7 +136,8 @@ fn place_name(prepared: &Prepared, seed: Seed, vtime_ns: u64) -> String {
     format!("{}@{vtime_ns}", prepared.identity.path(seed))
 }
 
-/// Chooses the engine. Refuses an inexact engine, because a saved moment cannot carry that mark.
+/// Chooses the engine. Refuses an inexact engine: its results must be marked as inexact, and the file of a moment has
+/// no place for a mark.
 fn exact_engine(asked: Asked, clock: Clock) -> anyhow::Result<Engine> {
     let engine = Engine::choose(asked, clock)?;
     if !engine.exact {

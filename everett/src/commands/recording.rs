@@ -1,8 +1,8 @@
 //! Records the timeline of a finding while it is replayed. The report reads the result, `timeline-N.jsonl` in the run
 //! directory.
 //!
-//! Each line of the file has a kind and a text, formatted as in the evidence of a finding. Messages also have the
-//! time at which they were sent. The first line has the path and the trail of the timeline.
+//! Each line of the file has a kind and a text, formatted as in the evidence of a finding. Messages also have the time
+//! at which they were sent. The first line contains the path and the trail of the timeline.
 
 use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader, Read as _};

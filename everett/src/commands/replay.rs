@@ -384,7 +384,8 @@ impl Watch for Reporter<'_> {
             recording.event(event);
         }
         let of_console = matches!(&event.what, What::Kernel { text } if everett_explorer::property::trouble(text).is_none());
-        // Histories are for the checker and edges for coverage, so only `--json` shows them.
+        // Lines of operation histories are for the checker, and edges (executed jumps) are for coverage. So only
+        // `--json` shows them.
         let of_judges = matches!(event.what, What::History { .. } | What::Edge { .. });
         if self.quiet || of_console || !self.ui.json && of_judges {
             return;

@@ -132,7 +132,7 @@ impl Reporter<'_> {
             };
             // The kernel's console goes to the folder. The terminal shows only lines that report trouble.
             let of_console = matches!(&event.what, What::Kernel { text } if trouble(text).is_none());
-            // Histories are for judges, and an instrumented program reports thousands of edges.
+            // Lines of operation histories are for the checker, and an instrumented program reports thousands of edges.
             let of_console = of_console || matches!(event.what, What::History { .. } | What::Edge { .. });
             if !of_a_round && !of_console {
                 self.ui.say(show::line(event, self.nodes.len() > 1))?;

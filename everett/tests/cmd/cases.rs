@@ -1,5 +1,5 @@
-//! Test cases in files: each TOML file in this folder or in `inexact` has the arguments of a command line, the expected
-//! exit status and the expected output.
+//! Runs test cases that are files. Each TOML file in this folder or in `inexact` contains the arguments of a command
+//! line, the expected exit status and the expected output.
 
 use std::fs;
 use std::path::Path;

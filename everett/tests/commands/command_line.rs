@@ -1,5 +1,5 @@
-//! Command lines that need no image: help, errors, JSON. Each is a file in `tests/cmd`, and its output is the same on
-//! every host. Cases with host-dependent output are in `tests/host`.
+//! Tests of command lines that need no image: help, errors, JSON. Each command line is a file in `tests/cmd`, and its
+//! output is the same on every host. Cases with host-dependent output are in `tests/host`.
 
 use crate::cases::{is_as_expected, run};
 

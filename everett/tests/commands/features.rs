@@ -1,5 +1,5 @@
-//! Builds with different features share compiled crates. After `cargo demo`, `cargo build` compiles only `everett`
-//! and `everett-session` again. After `cargo build`, `cargo test` compiles no crate again.
+//! Tests that builds with different features share compiled crates. After `cargo demo`, `cargo build` compiles only
+//! `everett` and `everett-session` again. After `cargo build`, `cargo test` compiles no crate again.
 
 use std::collections::BTreeSet;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Tests of commands that boot no machine, and of crates that builds share.
+//! Tests of commands that boot no machine. One test checks that builds with different features share compiled crates.
 
 mod cache;
 #[path = "../cmd/cases.rs"]

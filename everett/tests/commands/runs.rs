@@ -92,7 +92,7 @@ impl Lab {
     }
 }
 
-/// Returns the names of the run directories that records of `everett runs` name.
+/// Returns the names of the run directories in these records of `everett runs`.
 fn folders(records: &[Value]) -> Vec<&str> {
     records.iter().map(|record| record["folder"].as_str().unwrap().rsplit('/').next().unwrap()).collect()
 }
@@ -197,7 +197,7 @@ fn prune_says_what_stays_in_a_folder_that_is_not_the_run() {
     assert!(text.contains("a  (its folder stays, because it holds no run any more)"), "{text}");
 }
 
-/// Pruning keeps a run whose folder a process writes at the moment, and a folder that no longer is the recorded run.
+/// Pruning keeps a run directory that a process is writing, and a folder that no longer holds the recorded run.
 #[test]
 fn prune_keeps_what_is_in_use_or_not_the_run() {
     let lab = Lab::new();

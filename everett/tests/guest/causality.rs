@@ -1,4 +1,4 @@
-//! `everett causality` on a world whose deciding step is known.
+//! Tests of `everett causality` on a world whose deciding step is known.
 
 use std::fs;
 use std::process::Output;

@@ -1,4 +1,4 @@
-//! Several nodes on a network: they find each other, and the world repeats to the bit.
+//! Tests of several nodes on a network: they find each other, and the world repeats to the bit.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Data disks under less usual use than reads and writes: discards, sector sizes, damage, a full disk.
+//! Tests of data disks: discards, sector sizes, damage, and a full disk.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The end of the workload, and the pause before the checks.
+//! Tests of the end of the workload: when it comes, and the pause between it and the checks.
 
 use everett_session::world::event::{Event, What};
 use everett_session::world::identity::Identity;

@@ -1,4 +1,4 @@
-//! Faults: they repeat exactly, they heal, and a machine that is restored afterwards has no trace of them.
+//! Tests of faults: they repeat exactly, they heal, and a machine that is restored afterwards has no trace of them.
 
 use std::sync::Arc;
 

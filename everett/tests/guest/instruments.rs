@@ -1,4 +1,5 @@
-//! Watchpoints, and the recording of branch edges. Neither changes a timeline.
+//! Tests of watchpoints, and of the recording of executed edges (jumps and branches with their targets). Neither
+//! changes a timeline.
 
 use everett_cpu::CacheConfig;
 use everett_session::guest::symbols::Symbols;

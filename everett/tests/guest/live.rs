@@ -141,7 +141,7 @@ impl Screen {
     }
 }
 
-/// Returns the lines without colours, and without lines whose figures differ from run to run.
+/// Returns the lines without colours, and without lines whose numbers differ from run to run.
 fn lines(text: &str) -> Vec<String> {
     let stripped = anstream::adapter::strip_str(text).to_string();
     // Keeps only the last state of a bar that was redrawn in place.

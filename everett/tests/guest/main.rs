@@ -1,29 +1,29 @@
 //! Tests on a stock Debian guest. They first build the guest's image, as a user would. This needs a network connection
 //! to a Debian mirror.
 //!
-//! * `branches`: clock mode `branch`
-//! * `causality`: the step that decided a finding
+//! * `branches`: clock mode `branch`, in which virtual time counts executed conditional branches
+//! * `causality`: `everett causality`, which finds the step that decided a finding
 //! * `cluster`: several machines on a network
-//! * `composer`: test templates
+//! * `composer`: test templates, i.e. folders of commands that Everett runs
 //! * `containers`: worlds of container images
 //! * `disks`: data disks
-//! * `drafts`: worlds of `everett init`
-//! * `ending`: the end of the workload, and the checks
-//! * `exactness`: equal runs of one timeline, and planted leaks
-//! * `exits`: clock mode `exit`
+//! * `drafts`: boots the world files that `everett init` writes
+//! * `ending`: when the workload ends and the checks start
+//! * `exactness`: runs of one timeline are equal, and planted dependences on the host are found
+//! * `exits`: clock mode `exit`, in which virtual time counts exits of the guest
 //! * `explore`: explorations, replays and shrinking
 //! * `faults`: faults of machines, disks and networks
-//! * `finding_file`: findings as one file
+//! * `finding_file`: findings that are exported to a file and replayed elsewhere
 //! * `instruments`: watchpoints and edges
-//! * `joining`: files and services before *ready*
+//! * `joining`: files and services before *ready*, the vtime at which all services are up
 //! * `live`: live view of explorations, in a terminal
-//! * `moments`: restart point, *ready*, and the effects of the seed
+//! * `moments`: the two moments of a boot that Everett stores, and what the seed changes after them
 //! * `power_loss`: data after power losses
-//! * `programs`: right answers from programs in Debian packages
+//! * `programs`: programs from Debian packages give right answers
 //! * `regressions`: regression files on changed worlds
-//! * `scheduling`: scheduling faults
+//! * `scheduling`: faults that override the guest's scheduler
 //! * `sdk`: programs with the public SDKs
-//! * `stored`: moments in memory and in files
+//! * `stored`: timelines that continue from moments in memory and in files
 //! * `support`: the test world, its image, and functions that run timelines
 //! * `trouble`: guests that go wrong
 

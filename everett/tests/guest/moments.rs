@@ -1,6 +1,6 @@
-//! The two moments of a boot that Everett stores: the *restart point*, from which machines restart after a power loss,
-//! and *ready*, when all services are up. At the restart point, data disks and network cards have no driver yet. A boot
-//! up to *ready* is the same under every seed.
+//! Tests of the two moments of a boot that Everett stores: the *restart point*, from which machines restart after a
+//! power loss, and *ready*, when all services are up. At the restart point, data disks and network cards have no driver
+//! yet. A boot up to *ready* is the same under every seed.
 
 use everett_guest_image::configure::Step;
 use everett_protocol::{Bytes, Exec, Operation};

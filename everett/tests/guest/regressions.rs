@@ -1,4 +1,5 @@
-//! Regression files on worlds that have changed since: the finding comes earlier on the path.
+//! Tests of regression files whose world has changed since they were written, so that the finding comes on an earlier
+//! branch of the path.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Stored moments: a timeline continues from a moment as if it had never stopped, and a damaged file is not used.
+//! Tests of stored moments: a timeline continues from a moment as if it had never stopped, and a damaged file is not
+//! used.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Test that the agent (Everett's program in the guests) is still the one with which the README's demo was run.
+//! The agent (Everett's program in the guests) that made the trails and the digest of the demo in the README.
 
 use std::fs;
 use std::path::Path;

@@ -5,8 +5,8 @@
 //! re-exports (`pub use`) counts as an import of the file that defines the item. Names in macro calls and in tests do
 //! not count.
 //!
-//! - `paths`: paths that a file names
-//! - `scan`: modules from source files
+//! - `paths`: collects the paths that a file names
+//! - `scan`: reads the modules of a crate from its source files
 
 mod paths;
 mod scan;

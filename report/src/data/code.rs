@@ -12,7 +12,8 @@ const NODES_MAX: usize = 256;
 /// Name for code that belongs to no file of the image.
 const OTHER: &str = "code in no file of the image";
 
-/// Executed code. An edge is a branch instruction together with an address to which it went at least once.
+/// Executed code. An edge is a branch instruction together with an address at which execution continued after it at
+/// least once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Code {
     /// Number of executed edges.

@@ -1,6 +1,6 @@
 //! The report as data: what the page shows, and what `everett report --data` prints.
 //!
-//! - `causality`: steps that decided findings
+//! - `causality`: results of searches for the step that decided a finding
 //! - `code`: executed code
 //! - `coverage`: growth, estimates, the matrix of faults and phases
 //! - `finding`: findings with their scenes
@@ -10,7 +10,7 @@
 //! - `properties`: results of all properties
 //! - `recordings`: timelines that were recorded at the end of the exploration
 //! - `summary`: the exploration and its verdict
-//! - `tree`: figures of branches
+//! - `tree`: parent, times, costs and faults of each branch, as columns of numbers
 //! - `unreached`: properties that were never reached
 //! - `world_name`: name of the world
 //!
@@ -75,7 +75,7 @@ pub struct Run<'r> {
 pub struct Sources<'r> {
     /// Run that the report is about.
     pub run: Run<'r>,
-    /// Figures of the run's branches.
+    /// Parent, times, costs and faults of each branch of the run.
     pub branches: &'r Branches,
     /// Summary of the run.
     pub report: &'r Report,
@@ -119,7 +119,7 @@ pub struct Data {
     pub gone: Vec<Gone>,
     /// Older runs, oldest first.
     pub older: Vec<OlderRun>,
-    /// Figures of branches, as columns.
+    /// Parent, times, costs and faults of each branch, as columns of numbers.
     pub tree: Tree,
     /// Logs of branches without a finding.
     pub logs: Vec<Log>,

@@ -2,23 +2,23 @@
 //!
 //! - [`assertions`]: verdicts on assertions of programs
 //! - `commands`: results of test commands
-//! - `explored`: size of the exploration
+//! - `explored`: number of branches, explored time and cost
 //! - `figures`: numbers formatted for people
 //! - [`final_phases`]: cost of final phases
 //! - `kind_coverage`: coverage and estimates of unreached points
 //! - `markdown`: the report as text
 //! - `missing`: data that the report lacks because of a bound or a failure
-//! - `pct_guarantee`: guarantee of random priorities
+//! - `pct_guarantee`: how likely strategy `pct`, which draws random priorities, finds a bug
 //! - `rated_finding`: findings and their rates
-//! - `span`: texts of guests in Markdown
-//! - `sparkline`: small curves as text
-//! - `thoroughness`: thoroughness of the exploration
+//! - `span`: puts texts from guests into Markdown so that they stay plain text
+//! - `sparkline`: draws a small curve as text
+//! - `thoroughness`: how much the exploration proves if it finds nothing
 //!
 //! Not here: the data ([`everett_explorer::run`], [`everett_explorer::coverage`]), and the files in which reports are
 //! stored.
 //!
 //! **Invariants.**
-//! - No decision of Everett depends on a report, so figures may be floats.
+//! - No decision of Everett depends on a report, so its numbers may be floats.
 //! - In Markdown, text from worlds and guests is in code spans and blocks that it cannot leave, with control
 //!   characters escaped.
 

@@ -1,5 +1,5 @@
-//! Guarantee of random priorities in an exploration under strategy `pct`. A priority is a latency of the frames that a
-//! node sends.
+//! Lower bound on the probability that an exploration under strategy `pct` finds a bug. The strategy draws random
+//! priorities. A priority is a latency of the frames that a node sends.
 
 use std::fmt;
 
@@ -11,9 +11,9 @@ use everett_explorer::run::{Header, Merged};
 /// Guarantee of random priorities (PCT): a lower bound on the probability of finding a bug.
 ///
 /// In this bound a run is a subtree, whose first branch draws priorities from its own random stream. Later branches of
-/// the subtree keep its latencies that have not ended and add others, so they are not independent runs. The bound uses
-/// the number of messages of the timeline with the most messages, because priorities change at random times up to the
-/// horizon, the longest time that a timeline can have.
+/// the subtree keep its latencies that have not ended and add others, so they are not independent runs. The bound falls
+/// with the number of messages among which priorities change. They change at random times up to the horizon (the
+/// longest time that a timeline can have). So the bound uses the number of messages of the timeline that has the most.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PctGuarantee {
     /// Parameters of the bound.

@@ -1,4 +1,4 @@
-//! Thoroughness of an exploration, and how much it proves if it finds nothing.
+//! How much an exploration proves if it finds nothing.
 
 use std::fmt;
 

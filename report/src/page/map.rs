@@ -145,7 +145,8 @@ impl Cell {
     }
 }
 
-/// Returns the runs of adjacent cells with the same level, without empty cells: first cell, end, level.
+/// Joins adjacent cells with the same level. Returns for each group its first cell, the cell after its last, and its
+/// level. Empty cells are left out.
 fn runs(cells: &[Cell]) -> Vec<(usize, usize, u8)> {
     let mut runs: Vec<(usize, usize, u8)> = Vec::new();
     for (at, cell) in cells.iter().enumerate() {

@@ -2,7 +2,7 @@
 //!
 //! - `about`: origin, missing data and digests
 //! - `assets/`: embedded style and script; `live.js` and `live.css` belong to the served page
-//! - `causality`: the step that decided a finding
+//! - `causality`: plot of how likely the finding was, and the step that decided it
 //! - `coverage`: section on coverage
 //! - `findability`: section on how often problems are found
 //! - `findings`: section on findings
@@ -10,9 +10,9 @@
 //! - `logs`: tables of logs
 //! - `map`: map of branches
 //! - `properties`: table of properties
-//! - `summary`: first screen
-//! - `svg`: scales and ticks of charts
-//! - `text`: texts and numbers
+//! - `summary`: first screen: what was explored and found
+//! - `svg`: computes scales and tick marks of charts
+//! - `text`: formats texts and numbers
 //!
 //! The page is complete without its script. The script adds the interactive map, space-time diagrams, filters, search
 //! and buttons. It reads the same data that `everett report --data` prints.

@@ -1,10 +1,10 @@
 //! What happened before a finding: events, messages, faults and operations of clients, on one time axis.
 //!
 //! - `evidence`: reads a scene from the lines that a run directory has for a finding
-//! - `fault`: faults as bars, and in words
+//! - `fault`: faults as bars of a diagram, and in words
 //! - `operation`: operations of clients, from lines of histories
 //! - `story`: the story in one sentence, and its most important lines
-//! - `vtime`: the vtime with which each line begins
+//! - `vtime`: reads the vtime at the beginning of a line
 //!
 //! Not here: drawing (`crate::page` and its script).
 //!

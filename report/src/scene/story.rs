@@ -151,7 +151,8 @@ pub fn lines_told(scene: &Scene, most: usize) -> Vec<StoryLine> {
     let node = |lane: Option<u16>| {
         lane.and_then(|lane| scene.lanes.get(usize::from(lane))).cloned().unwrap_or_default()
     };
-    // Lines with lower ranks are chosen first. Of lines with equal rank, those nearer to the finding come first.
+    // Each line has a rank, the number before it. Lines with lower ranks are chosen first. Among lines with equal
+    // ranks, the lines nearer to the finding come first.
     let mut ranked: Vec<(usize, StoryLine)> = Vec::new();
     for bar in &scene.faults {
         let told = bar.told();

@@ -1,4 +1,4 @@
-//! Comparison with older runs.
+//! Tests of the comparison with older runs.
 
 use super::sample::{Sample, header, hit, record, records};
 use crate::data::{Data, Status};

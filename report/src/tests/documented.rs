@@ -1,4 +1,4 @@
-//! `docs/report-data.md` names exactly the fields of the data.
+//! Tests that `docs/report-data.md` names exactly the fields of the report's data.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Text from guests, files and worlds is inert on the page, in the data and in the terminal.
+//! Tests that text from guests, files and worlds is shown only as text on the page, in the data and in the terminal.
 
 use proptest::prelude::*;
 use serde_json::Value;

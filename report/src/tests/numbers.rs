@@ -1,4 +1,4 @@
-//! Figures of a report, checked against values computed by hand.
+//! Compares the numbers of a report with values computed by hand.
 
 use super::sample::{self, ROOT_NS, SEGMENT_NS, Sample, data, header, records};
 use crate::data::State;
@@ -91,7 +91,7 @@ fn the_page_has_the_budget_and_what_was_used_of_it() {
     assert_eq!(budget(&data), "not recorded");
 }
 
-/// Returns the height of the circle with which `circle` begins.
+/// Returns the y coordinate of the first circle in the SVG text `circle`.
 fn height(circle: &str) -> &str {
     circle.split_once(" cy=\"").unwrap().1.split_once('"').unwrap().0
 }
@@ -101,8 +101,8 @@ fn likelihoods_are_plotted_at_their_height() {
     let page = page::html(&data("x")).unwrap();
     let plot = page.split_once("<svg class=\"likelihood\"").unwrap().1.split_once("</svg>").unwrap().0;
     let heights: Vec<&str> = plot.split("<circle").skip(1).map(height).collect();
-    // The axis runs from 186 (none) to 22 (all). The points lie a sixteenth, an eighth and fifteen sixteenths of the
-    // way up.
+    // The axis runs from y = 186 (no future shows the finding) to y = 22 (all futures do). The points lie a sixteenth,
+    // an eighth and fifteen sixteenths of the way up.
     assert_eq!(heights, ["175.8", "165.5", "32.3"]);
 }
 

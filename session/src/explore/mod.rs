@@ -1,24 +1,24 @@
 //! Explorations: a tree of timelines that fork at moments. A path alone is enough to replay a timeline.
 //!
-//! - [`setting`]: data that all branches of an exploration share
-//! - [`path_runner`]: runner that replays paths and runs branches
+//! - [`setting`]: data that all branches of an exploration share: the booted world, the seed, the properties
+//! - [`path_runner`]: replays paths and runs branches
 //! - `branch_moment`: moment at the end of a branch
-//! - `history_chain`: history lines up to a moment
+//! - `history_chain`: clients' reports of their operations, up to a moment
 //! - `moment_store`: store of moments with a memory budget
-//! - [`abstractions`]: the explorer's view of a world
-//! - [`witness`]: observer of a branch
-//! - `wire`: frames as messages for coverage
-//! - [`verdict`]: judgement of a history
-//! - `marks`: recorded digests along a branch
-//! - [`expedition`]: exploration by worker threads
+//! - [`abstractions`]: the explorer's view of a world: abstract states, properties, names
+//! - [`witness`]: observes a branch: coverage, properties, histories and evidence
+//! - `wire`: turns frames on the wire into the messages that coverage counts
+//! - [`verdict`]: judges a history of clients' operations
+//! - `marks`: shortens the digests along a branch for its record
+//! - [`expedition`]: runs an exploration on worker threads
 //! - `worker_pool`: worker threads
 //! - [`working`]: current activity of each worker
 //! - [`cpu_time`]: CPU time by activity
 //! - [`resource_use`]: CPU time and memory over the course of an exploration
-//! - [`replay`]: replay of a branch against its record
-//! - [`shrink`]: search for the fewest faults that show a finding
-//! - [`regression`]: regression files
-//! - [`causality`]: search for the step that decided a finding
+//! - [`replay`]: runs a branch again and compares it with its record
+//! - [`shrink`]: finds the fewest faults that still show a finding
+//! - [`regression`]: regression files, which store a finding for a project's tests
+//! - [`causality`]: finds the step that decided a finding
 //!
 //! Not here: choices, coverage, judgement and the run directory (`everett_explorer`), and terminal output (the commands
 //! of `everett`).

@@ -53,8 +53,8 @@ impl MomentStore {
         MomentStore(Mutex::new(Store::new(budget_bytes, None, KeptMoment::Root(Box::new(root)))))
     }
 
-    /// Finds the last branch on `way` whose moment is stored. Returns how many branches of `way` end with it, and its
-    /// moment. If no moment is stored, returns 0 and `None` for the root moment.
+    /// Finds the last branch on `way` whose moment is stored. Returns the number of branches of `way` up to and
+    /// including that branch, and its moment. If no moment is stored, returns 0 and `None` for the root moment.
     #[must_use]
     pub fn nearest(&self, way: &Way) -> (usize, Option<Arc<BranchMoment>>) {
         let store = self.lock();

@@ -1,8 +1,8 @@
 //! Regression files. Each stores a finding, which a project's tests replay after a change.
 //!
-//! A regression file has the path of a world file, a seed, a fault plan and the violated property. As long as world and
-//! image are unchanged, it replays the same timeline bit for bit. After a change, it applies the same fault plan to the
-//! changed world.
+//! A regression file contains the path of a world file, a seed, a fault plan and the violated property. As long as
+//! world and image are unchanged, it replays the same timeline bit for bit. After a change, it applies the same fault
+//! plan to the changed world.
 
 use std::fs;
 use std::io::Write;
@@ -142,8 +142,8 @@ impl Regression {
     }
 
     /// Returns the path of the world file for the regression file `file`. Returns `named` without a check if it is
-    /// given. Otherwise the world file is at the recorded path or, because regression files are copied, in the folder
-    /// of `file`.
+    /// given. Otherwise looks at the recorded path, and then in the folder of `file`, in case the two files were copied
+    /// together.
     ///
     /// # Errors
     /// Returns an error if the world file is at neither place.

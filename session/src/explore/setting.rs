@@ -36,7 +36,8 @@ pub struct Setting {
     pub root_ns: u64,
     /// The explorer's view of the world.
     pub abstractions: Abstractions,
-    /// Identity in the names of the exploration's paths.
+    /// Digest of everything that the exploration's timelines depend on, except the seed and the paths. It is part of
+    /// the name of each timeline.
     pub identity: Identity,
     restarts: Arc<Nodes>,
 }

@@ -1,8 +1,9 @@
 //! Shrinking of a finding: removes its forks if possible, then removes faults, then shortens faults.
 //!
 //! **Invariant.** The number of parallel runs does not change the result, because each round (a list of plans to try)
-//! takes the first plan of the list that shows the finding. Only the budget of host time, Ctrl-C, or a failure of the
-//! host or the engine can end shrinking early. The result is then the best plan so far.
+//! takes the first plan in the order of the list that shows the finding, whichever run ends first. Only the budget of
+//! host time, Ctrl-C, or a failure of the host or the engine can end shrinking early. The result is then the best plan
+//! so far.
 
 use std::thread;
 
@@ -272,7 +273,7 @@ impl Ending<'_> {
     }
 }
 
-/// Runner of routes that says which routes show the finding.
+/// Runs routes (paths with a fault plan and an end), and says which of them show the finding.
 trait Runs {
     /// Returns the maximum number of routes for one call of [`Runs::run`].
     fn at_a_time(&self) -> usize;
@@ -627,7 +628,8 @@ mod tests {
         );
     }
 
-    /// Each route shows its path. The host has machines for `most` runners.
+    /// Runs five routes with [`in_turns`], on a scripted host that has machines for `most` runners. Returns the paths
+    /// that were run, and the number of workers that is left.
     fn taken_in_turns(workers: usize, most: usize) -> (Vec<Result<String, String>>, usize) {
         let routes: Vec<Route> = (1..=5).map(|n| Route::along(format!("9.{n}").parse().unwrap())).collect();
         let (mut idle, mut workers, made) = (Vec::new(), workers, Cell::new(0));

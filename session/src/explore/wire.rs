@@ -1,4 +1,4 @@
-//! Frames as messages: the part of the wire's log that coverage observes.
+//! Turns frames on the wire into the messages that coverage observes.
 //!
 //! Coverage distinguishes messages by protocol, type, service port and direction (to or from the service). Empty
 //! acknowledgments and address resolution are left out.

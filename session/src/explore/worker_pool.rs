@@ -150,7 +150,7 @@ impl<'s> WorkerPool<'s> {
                 return;
             }
             if failed {
-                // The result has the failure. The next branch gets new machines.
+                // The result contains the failure. The worker makes new machines for the next branch.
                 own_runner = None;
             }
         }

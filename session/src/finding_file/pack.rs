@@ -129,7 +129,8 @@ fn of_run(members: &mut Members, run: &Path, about: &About) -> anyhow::Result<()
             members.file(format!("{RUN}/{name}"), &path, RUN_FILE_BYTES_MAX)?;
         }
     }
-    // A regression file has the path of the world file, which differs in the unpacked run directory.
+    // A regression file contains the path of the world file. In the unpacked run directory, the world file has another
+    // path.
     let name = format!("{RUN}/regression-{}.json", about.finding);
     if let Some(Content::File { path, .. }) = members.sources.get(&name) {
         let text = input::read(path, REGRESSION_BYTES_MAX)?;

@@ -112,7 +112,7 @@ pub fn unpack(path: &Path, into: &Path, place: &Path, images: ImagesTo<'_>) -> a
     });
     about.seal.files = of_world.collect();
     new_file(&world.join(SEAL_FILE), &mut &serde_json::to_vec_pretty(&about.seal)?[..]).with_context(here)?;
-    // The header has the path of the world file on the other host.
+    // The header contains the path that the world file had on the host of the export.
     let mut header = Header::read(into).with_context(here)?;
     check_version(path, &header.machine_version)?;
     let world = place.join(&about.world);
@@ -188,7 +188,8 @@ pub(super) fn check(manifest: &Manifest<About>) -> Result<(), String> {
     }
 }
 
-/// Returns true if a finding file has the file `below` of the run directory. `finding` is the finding's number.
+/// Returns true if the path `below` in the run directory is the path of a file that finding files may contain.
+/// `finding` is the finding's number.
 fn is_of_run(below: &str, finding: u32) -> bool {
     let of_finding = OF_FINDING.iter().any(|(begin, end)| below == format!("{begin}{finding}{end}"));
     let evidence = below.strip_prefix(&format!("{FINDINGS}/{finding}/"));

@@ -36,8 +36,8 @@ pub struct AgentScript {
     pub interfaces: Vec<protocol::Interface>,
     /// Data disks.
     pub disks: Vec<protocol::DataDisk>,
-    /// Words before every command line. A node with a container image has the shim and its options here; other nodes
-    /// have none.
+    /// Words before every command line. For a node with a container image, they are the shim, i.e. the program that
+    /// prepares the machine as a container engine would, and its options. Other nodes have none.
     pub prefix: Vec<String>,
     /// Files that the agent writes before the services start, split into pieces.
     pub files: Vec<protocol::PutFile>,

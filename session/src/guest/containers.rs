@@ -47,7 +47,8 @@ pub struct Stop {
     pub signal: i32,
     /// Time from this signal to `SIGKILL`, in nanoseconds of vtime.
     pub grace_ns: u64,
-    /// True if the services run under supervisors. Everett then signals a service through its supervisor.
+    /// True if each service runs under a supervisor, a program of Everett that starts the service. Everett then signals
+    /// the service through its supervisor.
     pub supervised: bool,
 }
 
@@ -173,7 +174,7 @@ pub fn is_supervised(node: &Node) -> bool {
     node.composed.as_ref().is_some_and(Composed::is_supervised)
 }
 
-/// Puts the supervisor's command line before a service's, if the node has supervisors.
+/// Puts the supervisor's command line before the command line of a service, if the node has supervisors.
 fn supervised(node: &Node, service: &Service, line: Vec<String>) -> Vec<String> {
     if !is_supervised(node) {
         return line;

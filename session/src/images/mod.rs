@@ -1,9 +1,9 @@
 //! Images of worlds. `everett-guest-image` builds them; a machine of Everett configures their packages.
 //!
-//! - this file: a world's image, from the cache or newly built
+//! - this file: gets a world's image from the cache, or builds it
 //! - `sealed`: images of worlds from finding files
 //! - [`configure`]: machine that configures Debian packages
-//! - [`steps`]: list of requests to an agent
+//! - [`steps`]: sends a list of requests to an agent, one after the other
 
 pub mod configure;
 mod sealed;

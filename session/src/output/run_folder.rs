@@ -177,7 +177,7 @@ impl RunFolder {
         self.consoles.get_mut(node).map_or(Ok(()), |console| console.bytes(bytes))
     }
 
-    /// Appends the fates of frames, and the frames. `nodes` has the names of the nodes.
+    /// Appends the fates of frames, and the frames. `nodes` lists the names of the nodes.
     ///
     /// # Errors
     /// Returns an error if a file cannot be written.

@@ -1,4 +1,5 @@
-//! Leak probability that a number of clean runs rules out.
+//! Upper bound on the probability that a run depends on the host, after a number of clean runs, i.e. runs that were all
+//! equal.
 //!
 //! A leak is a dependence of runs on the host. If a leak shows in a run with probability p, then n runs miss it with
 //! probability (1-p)^n. After n clean runs, p is therefore less than 1 - (1-c)^(1/n) at confidence c. Five runs still

@@ -11,7 +11,7 @@ use crate::world::conversation::Phase;
 use crate::world::event::Event;
 use crate::world::timeline::{ANSWER_NS_MAX, CALM_NS_MAX, Timeline};
 
-/// Interval between reports, in nanoseconds of vtime: a fraction of a second of host time.
+/// Interval between reports, in nanoseconds of vtime. A busy guest needs a fraction of a second of host time for it.
 const STEP_NS: u64 = TRAIL_INTERVAL_NS / 5;
 /// Time limit of a workload without a duration, in nanoseconds of vtime: ten minutes.
 pub const UNTIL_DONE_NS_MAX: u64 = 600_000_000_000;

@@ -1,11 +1,11 @@
 //! Runs of a world: launch, boot, the run itself, and comparison of several runs.
 //!
 //! - [`launch`]: machines and timelines of a world
-//! - [`booted`]: stored boot of a world, or a new boot
+//! - [`booted`]: loads the stored boot of a world, or boots the world
 //! - [`restarts`]: restarts of single nodes
-//! - [`drive`]: run of a timeline to its end
-//! - [`verify`]: comparison of several runs of a timeline
-//! - [`bound`]: leak probability that clean runs rule out
+//! - [`drive`]: runs a timeline to its end
+//! - [`verify`]: runs a timeline several times and compares the runs
+//! - [`bound`]: upper bound on the probability that a run depends on the host, after n equal runs
 //! - [`edges`]: executed edges of code, with names
 //! - `worker`: worker threads whose panics become errors
 

@@ -20,8 +20,8 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    /// Creates the restart sources for the nodes that `launcher` starts. `points` has their restart points in the same
-    /// order.
+    /// Creates the source of machines for restarts of the nodes that `launcher` starts. `points` has their restart
+    /// points in the same order.
     #[must_use]
     pub fn new(launcher: Launcher, points: Arc<[RestartPoint]>) -> Nodes {
         Nodes { launcher, points }

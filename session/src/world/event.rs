@@ -125,7 +125,7 @@ pub enum What {
         /// Kernel function and offset within it, if `rip` lies in a kernel function.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         symbol: Option<String>,
-        /// Value of CR3, which has the address of the page tables. Different processes have different values.
+        /// Value of CR3, which contains the address of the page tables. Different processes have different values.
         #[serde(with = "hex")]
         cr3: u64,
         /// Guest-virtual address of the access.

@@ -93,7 +93,7 @@ fn is_of_finding(name: &str) -> bool {
     })
 }
 
-/// Calls `remove` for a file or folder. It is no error if the file or folder is gone already.
+/// Removes a file or folder, or does nothing if it is gone already. If the path is a link, removes the link itself.
 fn gone(path: &Path, remove: impl FnOnce(&Path) -> io::Result<()>) -> anyhow::Result<()> {
     match remove(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {

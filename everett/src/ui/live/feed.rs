@@ -1,6 +1,6 @@
 //! Updates the model from the exploration.
 //!
-//! Each branch is counted when its result arrives. Other figures are read a few times a second. Readings whose cost
+//! Each branch is counted when its result arrives. Other numbers are read a few times a second. Readings whose cost
 //! grows with the exploration are rarer, so that they take at most [`SLOW_SHARE`] of a core.
 
 use std::path::PathBuf;

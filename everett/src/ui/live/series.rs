@@ -67,7 +67,7 @@ impl Series {
             }
             from as f64 + (to.saturating_sub(from)) as f64 * ((seconds - from_s) / (to_s - from_s)).min(1.0)
         };
-        // Scaled, because parts can be shorter than the time of one step.
+        // Growth is multiplied by 1000, because the growth of a short part can be below one.
         let part = |part: usize| at(last * part as f64 / width as f64);
         (0..width).map(|n| ((part(n + 1) - part(n)) * 1_000.0).max(0.0) as u64).collect()
     }

@@ -1,4 +1,4 @@
-//! The view as text, for models that are made by hand.
+//! Tests of the live view: each test makes a model (the view's state) by hand and draws it as text.
 
 use everett_explorer::run::{Evidence, Hit, Record};
 use everett_explorer::search::subtrees::Subtree;

@@ -1,17 +1,17 @@
 //! Worlds with container images. Programs from Debian packages build the images and run the registry; `tools` fetches
 //! these packages.
 //!
-//! * `compose`: compose files: order, networks, mounts, names, builds
-//! * `drafts`: drafts of `everett init`
-//! * `finding`: finding file of a compose file
+//! * `compose`: compose files: order of starting, networks, mounts, names, builds
+//! * `drafts`: boots the world files that `everett init` writes for an image and for a compose file
+//! * `finding`: exports a finding of a compose file's world, and replays it without the project
 //! * `merging`: several compose files merged into one
-//! * `projects`: the compose files in `examples/`
-//! * `registry`: registry on this host, image names and locks
-//! * `scratch`: static program on an empty root file system
-//! * `stops`: restarts of services
-//! * `template`: test template in an image
-//! * `tools`: tools for images, from Debian packages
-//! * `userlands`: userlands of several kinds: busybox, musl, Debian
+//! * `projects`: finds the planted defects of the projects in `examples/`
+//! * `registry`: images from a container registry that runs on this host
+//! * `scratch`: an image with only a static program
+//! * `stops`: how services are stopped and started again
+//! * `template`: an image with a test template, i.e. a folder of test commands
+//! * `tools`: unpacks the tools that build images, such as buildah and umoci, from Debian packages
+//! * `userlands`: images with different C libraries and basic programs: busybox, musl, Debian
 
 mod compose;
 mod drafts;

@@ -64,7 +64,8 @@ fn main() {
             }
         }
         "short" => { sleep(300); return; }
-        // Signals its process group, and later the supervisor again: equal pending signals would merge.
+        // Sends a signal to its whole process group, and later the same signal to the supervisor. Without the pause,
+        // the two could merge, as equal pending signals do.
         "group" => {
             println!("started");
             unsafe { signal(10, caught) };

@@ -72,7 +72,7 @@ fn commands_of_a_template_in_an_image_run_as_in_its_container() {
     assert!(run() == events, "a second run differs");
 }
 
-/// Returns the name of a command that starts, without its slot number.
+/// Returns the name of a command that starts, without the suffix (`#2`, `#3`, …) that tells parallel runs apart.
 fn started(event: &Event) -> Option<&str> {
     match &event.what {
         What::Start { unit, .. } => Some(unit.split('#').next().unwrap_or(unit)),

@@ -20,8 +20,8 @@ const PACKAGES: [&str; 7] =
 /// Debian release of the packages, the same as for the guests' kernels.
 const SUITE: &str = "bookworm";
 
-/// Package with the compose command, and the first Debian release that has version 2 of this command. Of libraries the
-/// program needs only glibc, and the version of glibc in [`SUITE`] is new enough.
+/// Package with the compose command, and the first Debian release that has version 2 of this command. The command needs
+/// no other library than glibc, and the version of glibc in [`SUITE`] is new enough.
 const COMPOSE: (&str, &str) = ("docker-compose", "trixie");
 
 /// Prefixes of the names of glibc's libraries. They are not taken from the packages, because the host's dynamic
@@ -61,8 +61,8 @@ pub(super) fn tools() -> &'static Tools {
         apt.update().expect("package lists");
         let names = PACKAGES.map(str::to_owned);
         let mut packages = apt.resolve(&names, &[]).expect("the packages");
-        // Of the dependencies, only libraries are unpacked. Other needed programs are on the host: a C compiler, Perl
-        // and apt.
+        // Only the libraries among the dependencies are unpacked. The programs among them are on the host already: a C
+        // compiler, Perl and apt.
         let wanted: BTreeSet<&str> = PACKAGES.into();
         packages.retain(|package| {
             wanted.contains(package.name.as_str())

@@ -42,7 +42,7 @@ fn busybox_of_buildah_runs_as_its_user_and_gets_healthy() {
         "CMD-SHELL test -e /tmp/healthy",
         &container,
     ]);
-    // Only Docker's image format has healthchecks, so the archive also has Docker's format.
+    // Only Docker's image format has healthchecks, so the image is also written as an archive in Docker's format.
     buildah.commit(&container, "docker", &format!("docker-archive:{}/image.tar:x:1", text(&folder.path())));
     let world = "[[node]]\nname = \"a\"\nmemory = \"96M\"\nimage = \"docker-archive:image.tar:x:1\"\n\
          [[workload.check]]\nname = \"group\"\nargv = [\"sh\", \"-c\", \"id -G; test $HOME = /srv\"]\n\

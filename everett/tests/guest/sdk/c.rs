@@ -1,4 +1,4 @@
-//! C program that clang instruments with `-fsanitize-coverage=trace-pc-guard`.
+//! Tests of a C program that clang instruments with `-fsanitize-coverage=trace-pc-guard`.
 
 use std::collections::BTreeSet;
 use std::fs;

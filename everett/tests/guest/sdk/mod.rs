@@ -2,9 +2,9 @@
 //! and become properties, coverage and the root moment (from which branches fork).
 //!
 //! * `c`: program that clang from a Debian package instruments
-//! * `python`: package from PyPI, from the command line to the report
+//! * `python`: a program with the Python package from PyPI, explored and reported
 //! * `quiet`: quiet periods, lines in files, and setups that do not complete
-//! * `rust`: crate from crates.io, with the SDK's library, and as a static program without it
+//! * `rust`: a program with the crate from crates.io, linked with the SDK's library, and linked statically without it
 //!
 //! Each program also runs on this host in the SDK's local mode, and the verdicts are compared.
 

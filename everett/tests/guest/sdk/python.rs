@@ -1,4 +1,4 @@
-//! The Python SDK.
+//! Tests of a program that uses the Python SDK.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -123,7 +123,8 @@ fn python_prints_the_same_verdicts_here_and_in_its_local_mode() {
     assert_eq!(there.remove(&last), here.contains_key(&last).then(|| "never_reached".to_owned()));
     let here: BTreeMap<_, _> = here.into_iter().filter(|(key, _)| *key != last).collect();
     assert_eq!(here, there);
-    // Each violated assertion is one finding. Its evidence has the place in the source and the details.
+    // Each violated assertion is one finding. Its evidence contains the assertion's place in the source and its
+    // details.
     let findings = data["findings"].as_array().unwrap();
     let of = |name: &str| findings.iter().filter(|one| one["property"] == name).collect::<Vec<_>>();
     let [found] = of("always fails")[..] else { panic!("{findings:?}") };

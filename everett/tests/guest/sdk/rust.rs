@@ -1,4 +1,4 @@
-//! The Rust SDK.
+//! Tests of a program that uses the Rust SDK.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Estimates that can be computed by hand.
+//! Compares estimates with values that were computed by hand.
 
 use super::super::*;
 use everett_explorer::coverage::statistics::{Findability, Prior};
@@ -39,7 +39,7 @@ fn a_history_of_runs() {
     }
     let clean = told.clean.unwrap();
     assert!(close(clean.spent, 200.0) && close(clean.needed, 180.0 * 19.0));
-    // Of the needed 3420, 3220 remain, in runs of 100.
+    // 3220 of the needed 3420 units of time remain, and each further run takes 100.
     assert_eq!((clean.runs_left, told.projected.len()), (Some(33), 33));
     assert!(told.projected[32] <= 0.05 && told.projected[31] > 0.05);
     // Another hit resets the survival probability.

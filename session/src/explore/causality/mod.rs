@@ -2,9 +2,9 @@
 //! continuations of the timeline, and counts how many of them have the finding again.
 //!
 //! - this file: the search
-//! - `steps`: steps of the finding's timeline
+//! - `steps`: events and messages of the finding's timeline, in order
 //! - `moments`: moments from which futures start
-//! - `futures`: futures from moments, on all workers
+//! - `futures`: runs futures from these moments, on all workers
 //! - `code`: code that ran where the finding became likely
 //!
 //! Not here: the choice of vtimes, and statistics (`everett_explorer::causality`).

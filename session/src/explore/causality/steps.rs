@@ -1,4 +1,4 @@
-//! Steps of the finding's timeline: events and messages up to the finding, from a replay.
+//! Collects the steps of the finding's timeline, i.e. events and messages up to the finding, from a replay.
 
 use std::collections::VecDeque;
 
@@ -129,7 +129,8 @@ impl Watch for Recorder<'_> {
     fn message(&mut self, step: &FrameStep) {
         let name = |port: u8| self.nodes.get(usize::from(port)).map_or("?", String::as_str);
         let line = message_line(step, &name);
-        // The sending is a step of its own, because the wire makes its random draws for a frame when the frame is sent.
+        // The sending is a step of its own, because it can decide the finding: the wire makes its random draws for a
+        // frame when the frame is sent.
         if step.sent_at < step.vtime {
             self.add(step.sent_at, StepKind::Sent, &line);
         }

@@ -3,8 +3,8 @@
 //! No pointer leads to the table, so this module searches for its parts:
 //!
 //! - The token table has 256 strings, from which all names are composed. In most kernels, the token at the character
-//!   code of a digit is the digit itself. The token index behind the table has the offset of each token, which confirms
-//!   the match.
+//!   code of a digit is the digit itself. The token index after the table contains the offset of each token. If the
+//!   offsets agree with the tokens, the match is confirmed.
 //! - The names lie before the token table. A name is stored as a length and a list of token numbers.
 //! - The markers lie between names and tokens. They are the offsets of every 256th name.
 //! - Linux 6.2, 6.3 and later releases of 6.1 have an index of three bytes per name between markers and tokens.
@@ -226,15 +226,16 @@ fn read_names(
     (bytes.len() - at < ALIGNMENT).then_some(names)
 }
 
-/// Reads the addresses of a kernel up to Linux 6.3. The file has the offsets, their base and the count of names, in
-/// this order.
+/// Reads the addresses of a kernel up to Linux 6.3. The file contains the offsets, their base and the count of names,
+/// in this order.
 fn addresses_before(file: &[u8], count_at: usize, names: &[String]) -> Option<Vec<(u64, String)>> {
     let base_at = count_at.checked_sub(8)?;
     let offsets = base_at.checked_sub(align(4 * names.len()))?;
     addresses(file, offsets, u64_at(file, base_at)?, names)
 }
 
-/// Reads the addresses of a kernel since Linux 6.4. The file has the offsets after the token index, then their base.
+/// Reads the addresses of a kernel since Linux 6.4. The file contains the offsets after the token index, then their
+/// base.
 fn addresses_after(file: &[u8], offsets: usize, names: &[String]) -> Option<Vec<(u64, String)>> {
     let base_at = align(offsets.checked_add(4 * names.len())?);
     addresses(file, offsets, u64_at(file, base_at)?, names)
@@ -267,8 +268,8 @@ mod tests {
 
     const BASE: u64 = 0xffff_ffff_8100_0000;
 
-    /// Returns a file with a table of 600 functions. `sequences`: with the index of names. `late`: with the addresses
-    /// after the tokens.
+    /// Returns a file with a table of 600 functions. If `sequences` is true, the table has the index of names. If
+    /// `late` is true, the addresses follow the tokens.
     fn kernel(sequences: bool, late: bool) -> Vec<u8> {
         let named: Vec<(u32, String)> = (0..600)
             .map(|i| (i * 16, if i == 0 { "T_text".to_owned() } else { format!("tfunction_{i}") }))

@@ -4,8 +4,8 @@
 //! table that distribution kernels carry for their own stack traces (`kallsyms`). A kernel without both tables gives no
 //! names and no error, and Everett shows its addresses as numbers.
 //!
-//! - `elf`: reader of the ELF symbol table
-//! - `kallsyms`: reader of the compressed table
+//! - `elf`: reads the ELF symbol table
+//! - `kallsyms`: reads the compressed table
 //!
 //! Kernels are untrusted files. No function here panics, and allocations are bounded by the file's size.
 

@@ -10,7 +10,8 @@ use super::state::{ConversationProgress, ConversationState, DriverState};
 use super::state_error::StateError;
 use super::{Conversation, Phase, Purpose, Said, What, Word};
 
-/// Name under which output of the collector's start command appears.
+/// Name under which the output of the command that starts the collector appears. The collector is a guest program that
+/// receives the SDK's lines.
 const COLLECTOR: &str = "sdk";
 
 impl Conversation {

@@ -16,7 +16,7 @@
 //! - `history`: lines on the history port
 //! - `sdk`: lines from the SDK
 //! - `restarts`: restarts of services
-//! - `waiting`: reasons why a machine is late
+//! - `waiting`: says what a late machine waits for
 //! - [`state`]: stored state of a conversation
 //! - [`state_error`]: errors of the stored state
 

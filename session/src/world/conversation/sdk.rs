@@ -50,7 +50,7 @@ pub struct Quiet {
     pub for_ns: u64,
 }
 
-/// Stored state of the packets.
+/// State of the reader of packets, as moments store it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Packets {
     /// Vtime at which a program first reported a complete setup, in nanoseconds.

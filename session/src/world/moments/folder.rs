@@ -1,7 +1,7 @@
 //! Folder in the user's cache with a stored boot and the moments saved after it.
 //!
-//! The folder's name is a key of everything that the boot depends on, so worlds that differ only in their workload
-//! share a folder.
+//! The folder's name is a key, i.e. a hash of everything that the boot depends on, so worlds that differ only in their
+//! workload share a folder.
 //!
 //! ```text
 //! moments/KEY/boot-ready.moment             ready, the root of all timelines; each page is stored once, compressed

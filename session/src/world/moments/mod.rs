@@ -1,10 +1,10 @@
-//! Stored moments: worlds at a stop, in files. With each world, its file has the session, i.e. the state of everything
-//! outside the world that decides how the timeline continues.
+//! Stored moments: files, each with the state of a world at a stop. A file also contains the session, i.e. the state of
+//! everything outside the world that decides how the timeline continues.
 //!
 //! - `stored`: a stored moment and its file
 //! - `recorded`: events and console output before a moment
-//! - `folder`: folder with a stored boot and saved moments
-//! - `restart`: restart points in a file
+//! - `folder`: the folder of the cache with a stored boot and saved moments
+//! - `restart`: file with the restart points, from which nodes start again after a power loss
 //! - `machine_parts`: parts of a machine in a file
 //!
 //! Not here: moments of single machines (`everett_vmm`), page storage and the file format (`everett-snapshot`).

@@ -344,15 +344,16 @@ impl Timeline {
     /// Returns the vtime at which the workload was done, in nanoseconds, or `None` if it is not.
     ///
     /// The workload is done when no fault will start or end, no service is restarting, and all drivers have ended. Each
-    /// command of the test template must also have ended once. The vtime of this call does not affect the result.
-    /// Drivers and restarts have their own end vtimes, and the world stops at the end of the last fault or command.
+    /// driver and `anytime_` command of the test template must also have ended once, and one `first_` command if there
+    /// is one. The vtime of this call does not affect the result. Drivers and restarts have their own end vtimes, and
+    /// the world stops at the end of the last fault or command.
     fn done_ns(&mut self, now: u64) -> Option<u64> {
         if self.next_fault_ns().is_some() || self.next_restart_ns().is_some() || !self.template_is_done() {
             return None;
         }
         let distance_ns = self.distance_ns();
         let nodes = self.nodes.iter().zip(self.world.nodes());
-        // A node without power stays off, because no fault is due any more.
+        // Only nodes with power must finish. Other nodes stay off, because no fault is left that would switch them on.
         let on = nodes.filter(|(_, node)| node.is_on()).map(|(session, _)| &session.conversation);
         let is_done = |one: &Conversation| one.has_driven() && !one.is_restarting();
         on.map(|conversation| is_done(conversation).then(|| conversation.rest_ns()))

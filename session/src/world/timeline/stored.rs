@@ -22,7 +22,7 @@ pub enum StateError {
     /// The bytes do not decode as a session.
     #[error("the stored session is damaged")]
     Malformed(#[source] postcard::Error),
-    /// Bytes follow the session. Has the number of these bytes.
+    /// This number of bytes follows the session.
     #[error("{0} bytes follow the stored session")]
     Trailing(usize),
     /// The session belongs to a world with other nodes.

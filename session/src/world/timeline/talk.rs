@@ -268,7 +268,8 @@ mod tests {
             assert!(!TalkState { next_ns, ..state.clone() }.is_sound(&check()), "{next_ns}");
         }
         assert!(!TalkState { begun_ns: u64::MAX, ..state.clone() }.is_sound(&check()));
-        // The next poll must be a whole number of intervals after the start, and not after the result.
+        // The replay must refuse a next poll that is not a whole number of intervals after the start, or that lies
+        // after the end of the check.
         for next_ns in [state.next_ns - 1, state.next_ns + 1, 7 + 5 * LOOK_NS] {
             let other = TalkState { next_ns, ..state.clone() };
             assert!(other.again(&check()).is_none(), "{next_ns}");

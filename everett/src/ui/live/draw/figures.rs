@@ -1,4 +1,4 @@
-//! Title, progress bar and figures of the view.
+//! Draws the title, the progress bar and the numbers (speed, cost, coverage, memory) of the live view.
 
 use everett_input::units::show_bytes;
 use everett_report::exploration::figures::{count, counted, duration, percent};

@@ -56,7 +56,8 @@ pub(super) fn lines(
     }
 }
 
-/// Skips `steps` lines, or as many as leave the last `height` lines.
+/// Returns at most `height` lines, after the first `steps` lines. First lowers `steps` if fewer than `height` lines
+/// would be left.
 fn from(lines: Vec<Line<'static>>, steps: &mut usize, height: usize) -> Vec<Line<'static>> {
     *steps = (*steps).min(lines.len().saturating_sub(height));
     lines.into_iter().skip(*steps).take(height).collect()
@@ -121,7 +122,7 @@ fn finding_details(model: &Model, finding: &Finding, width: usize, look: Look) -
     lines
 }
 
-/// Returns the subtrees with the most new points. Each has a curve of its branches by depth, and figures.
+/// Returns the subtrees with the most new points. Each is shown with numbers and with a curve of its branches by depth.
 fn tree(model: &Model, width: usize, look: Look) -> Vec<Line<'static>> {
     if model.subtrees.is_empty() {
         return vec![Line::from(Span::styled(WAITING, look.faint()))];

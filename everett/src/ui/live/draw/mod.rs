@@ -1,6 +1,6 @@
 //! Draws the live view from the model and the operator's scrolling.
 //!
-//! - `figures`: title, progress bar and figures
+//! - `figures`: title, progress bar, and *figures*, i.e. numbers such as speed, coverage and memory
 //! - `format`: numbers, bars and curves as text
 //! - `lists`: lists that can be scrolled
 //!

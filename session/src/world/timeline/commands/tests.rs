@@ -1,4 +1,5 @@
-//! Tests of stored commands, valid and invalid. Other tests run commands in guests.
+//! Tests of the stored state of test commands, valid and damaged. The tests that run commands in guests are in
+//! `everett/tests/guest`.
 
 use everett_streams::Seed;
 use proptest::prelude::*;
@@ -10,7 +11,8 @@ fn files() -> Vec<(u16, String)> {
     vec![name(0, "first_a"), name(0, "parallel_driver_b"), name(1, "parallel_driver_b"), name(1, "finally_c")]
 }
 
-/// Returns the state after the first command has ended and before its message reaches the composer.
+/// Returns the state after the first command has ended and before its message reaches the composer, which decides when
+/// commands run.
 pub(in crate::world::timeline) fn commands() -> Commands {
     let template = Template::new(files()).unwrap();
     let mut streams = Streams::new(&Lineage::new(Seed::new(1)), Owner::Composer);

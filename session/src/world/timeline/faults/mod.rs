@@ -29,7 +29,7 @@ use crate::world::timeline::restart_point::RestartPoint;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// Sources from which switched-off nodes restart.
+/// Source of the machines with which switched-off nodes start again.
 pub trait Restarts: Send + Sync {
     /// Returns the restart point of a node.
     ///

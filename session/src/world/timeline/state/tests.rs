@@ -1,4 +1,5 @@
-//! Tests of stored sessions, valid and damaged. `everett/tests/guest` tests with guests that storing changes nothing.
+//! Tests of stored sessions (the state of a timeline outside its world), valid and damaged. The tests in
+//! `everett/tests/guest` check, with guests, that storing a session does not change its timeline.
 
 use everett_streams::Seed;
 use everett_vmm::digest::Digest;

@@ -1,5 +1,5 @@
-//! Tests that all streams of random numbers restart at a fork, and that a running timeline takes no number from them if
-//! no guest, frame or disk request needs one.
+//! Tests of the random number streams: all of them restart at a fork, and a timeline draws no random number unless a
+//! guest, a frame, a fault or a test command needs one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -58,7 +58,8 @@ fn timeline(seed: u64) -> Timeline {
     timeline
 }
 
-/// Returns the next random number of each stream. Each owner (a node, for example) has one stream for each purpose.
+/// Draws the next random number from every stream of the timeline. The key names the stream: its owner, such as a node
+/// or the wire, the owner's index and the stream's purpose.
 fn next(timeline: &mut Timeline) -> BTreeMap<String, u64> {
     let mut values = BTreeMap::new();
     for owner in OwnerKind::ALL {
@@ -127,7 +128,7 @@ fn a_timeline_under_the_boot_seed_repeats_no_draw_of_the_boot() {
     timeline.begin_here(Seed::new(0)).unwrap();
     for (owner, (boot, begun)) in boot.into_iter().zip(streams(&mut timeline)).enumerate() {
         for purpose in Purpose::each() {
-            // Compares the first numbers of both streams, wherever the streams are now.
+            // Rewinds each stream and compares only its first value, because some streams have already been used.
             let first = |streams: &Streams| {
                 let mut streams = streams.clone();
                 streams.get(purpose).set_word_pos(0);
@@ -140,7 +141,7 @@ fn a_timeline_under_the_boot_seed_repeats_no_draw_of_the_boot() {
     assert_eq!(BTreeSet::from_iter(of_boot.iter().chain(&begun)).len(), 4, "{of_boot:x?} {begun:x?}");
 }
 
-/// Source of machines for restarts. It always fails, so a node without power stays off.
+/// Implementation of [`Restarts`] that returns only errors, so that a node without power stays off.
 pub(in crate::world::timeline) struct NoRestarts;
 
 impl Restarts for NoRestarts {
