@@ -163,7 +163,8 @@ fn search(browser: &mut Browser) -> anyhow::Result<f64> {
     Ok(browser.evaluate(script)?.as_f64().context("no time")? / 1e3)
 }
 
-/// Pans the map for some seconds, with `share` of its rows in view; 0 shows single rows. Returns frames per second.
+/// Pans the map for some seconds, with the part `share` of its rows in view. If `share` is 0, the map is zoomed to a
+/// single branch. Returns frames per second.
 fn pan(browser: &mut Browser, share: f64) -> anyhow::Result<f64> {
     let script = format!(
         "new Promise((done) => {{

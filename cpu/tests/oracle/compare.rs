@@ -62,7 +62,8 @@ pub(crate) fn differences(
         flags &= !undefined_flags(i, &operands);
     }
     if host.end == End::Retired {
-        // TF and RF are not compared: on the host, the test set TF for this instruction, and RF between two iterations.
+        // TF and RF are not compared. On the host, TF is set only because the test single-steps, and the processor sets
+        // RF between two iterations.
         flags &= !flag::RF;
         if i.mnemonic() != iced_x86::Mnemonic::Popfq && i.mnemonic() != iced_x86::Mnemonic::Popf {
             flags &= !flag::TF;
