@@ -21,7 +21,7 @@ use everett_explorer::search::strategy::StrategyKind;
 use everett_host::time::Stopwatch;
 use serde_json::{Value, json};
 
-/// Limits for up to 10,000 branches: the name of a figure, and its largest allowed value, or the smallest for a rate.
+/// Limits for up to 10,000 branches: the name of a figure, and its maximum, or its minimum if the figure is a rate.
 const BARS: [(&str, f64); 7] = [
     ("written", 3.0),
     ("memory", 200.0),

@@ -21,8 +21,9 @@ const PF_PRESENT: u32 = 1;
 /// Bit of the x87 status word: an unmasked exception is pending.
 pub(crate) const EXCEPTION_PENDING: u16 = 0x80;
 
-/// Describes the differences between the outcomes on the host and in the guest. Empty if there are none. `features` are
-/// those of the host. Flags in `undefined` are ignored, as are flags that the instruction leaves undefined.
+/// Describes the differences between the outcomes on the host and in the guest. The result is empty if there are none.
+/// `features` are those of the host. Flags in `undefined` are ignored, as are flags that the instruction leaves
+/// undefined.
 pub(crate) fn differences(
     case: &Case,
     undefined: u64,

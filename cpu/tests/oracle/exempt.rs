@@ -10,7 +10,7 @@ use crate::state::flag;
 pub(crate) const DECODER: u32 =
     DecoderOptions::NO_MPFX_0FBC | DecoderOptions::NO_MPFX_0FBD | DecoderOptions::NO_WBNOINVD;
 
-/// What the oracle does with an instruction.
+/// Decision whether the oracle compares an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// The oracle executes the instruction on the host and on the soft CPU (the guest).
