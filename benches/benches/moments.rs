@@ -1,5 +1,5 @@
-//! Measures the cost of moments: taking them, restoring them, and keeping many. A moment is restored in the machine
-//! that took it, or in another worker (machine that runs branches).
+//! Measures the cost of moments: taking them, restoring them, and keeping many. A worker (a machine that runs branches)
+//! is restored to the moment from which it started, or to a moment at which it has never been.
 //!
 //! The guest has 256 MiB, of which 128 MiB are written. It dirties about N random pages and is restored. The time
 //! includes restoring device state and invalidating caches. The same run measures QEMU's `loadvm` of a guest of the

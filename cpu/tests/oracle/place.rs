@@ -21,8 +21,8 @@ pub(crate) struct Case {
 
 /// Maximum number of iterations of a repeated string instruction in a case.
 pub(crate) const ITERATIONS_MAX: u64 = 40;
-/// Maximum number of changes to the registers of a case. If an access could then still reach memory outside the arena,
-/// the case is dropped.
+/// Maximum number of changes to the registers of a case. If an access is then still neither inside the arena nor
+/// certain to fault, the case is dropped.
 const ATTEMPTS: usize = 6;
 
 const RAX: usize = 0;
