@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs language runtimes under load and prints their table of docs/measured.md.
+# Runs language runtimes under load and prints the table that docs/measured.md shows.
 #
 #     benches/runtimes.sh              three rounds of each
 #     ROUNDS=5 benches/runtimes.sh

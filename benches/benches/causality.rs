@@ -1,11 +1,11 @@
 //! Measures how often `everett causality` names the right step. The world is a cluster of Redis with Sentinel and a
 //! planted defect: the client sends one number in 256 to a replica, which accepts the number and later loses it. The
-//! right step is the sending of the lost number, which the finding names.
+//! finding names the lost number. The right step is the sending of this number.
 //!
 //! `cargo bench -p benches --bench causality [-- --seeds N] [-- --keep DIR] [-- --json]`
 //!
-//! For each seed the bench explores until a write is lost, runs `everett causality`, and compares the step. `--keep`
-//! keeps run directories in a folder, and reuses complete ones.
+//! For each seed the bench explores until a write is lost, runs `everett causality`, and checks whether it names the
+//! right step. `--keep` keeps run directories in a folder, and reuses complete ones.
 
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
@@ -21,10 +21,10 @@ use serde_json::Value;
 const WORLD: &str = "examples/redis-sentinel/careless.toml";
 /// Maximum number of branches of an exploration. One branch in twelve shows the loss.
 const BRANCHES: &str = "600";
-/// Maximum distance of neighbouring vtimes from which `everett causality` starts futures (other continuations of the
-/// finding's timeline), in nanoseconds. The named interval is right even if it begins this much before the client notes
-/// that it sends the number. The client draws the receiver right after the note, and a fork just before the draw comes
-/// too late to change it.
+/// Maximum distance between two neighbouring vtimes at which `everett causality` forks the finding's timeline, in
+/// nanoseconds. An interval counts as right even if it begins this much before the client reports that it sends the
+/// number. The client draws the receiver right after this report. A fork shortly before the draw can no longer change
+/// the draw, so the interval may begin before the report.
 const GRID_NS: u64 = 1_000_000;
 
 #[derive(Debug, Parser)]
@@ -65,7 +65,9 @@ struct Row {
     /// parts per million.
     probability_ppm: u32,
     step: String,
-    /// True if the interval lies within the sending of the lost number.
+    /// True if the interval from `from_ns` to `to_ns` lies between the sending of the lost number and its
+    /// acknowledgement, and no search can narrow the interval. The interval may begin up to [`GRID_NS`] before the
+    /// sending.
     right: bool,
 }
 
@@ -159,8 +161,8 @@ fn of_seed(args: &Args, folder: &Path, seed: u64) -> anyhow::Result<Row> {
     })
 }
 
-/// Returns the first step in the interval that the search names. If the interval has no step, returns the next step
-/// after it, marked "before".
+/// Returns the first step in the interval that `everett causality` names. If the interval has no step, returns the next
+/// step after it, marked "before".
 fn step(jump: &Jump) -> String {
     let step = jump.steps.first().or(jump.steps_after.first());
     let text = step.map_or("", |step| step.text.trim());

@@ -5,7 +5,8 @@
 //! --strategies SEEDS]`
 //!
 //! `--replays N` replays N branches, each in a separate process that knows only the seed and the path. `--strategies
-//! SEEDS` measures how long every strategy searches for its first finding, on one worker, under each of SEEDS seeds.
+//! SEEDS` measures how long every strategy (way to choose the next branch) searches for its first finding, on one
+//! worker, under each of SEEDS seeds.
 
 use benches::everett::{AsEverett, everett};
 use benches::{Report, Samples};
@@ -130,8 +131,7 @@ fn replays(run: &Path, count: usize, branches: u64, report: &Report) -> anyhow::
     Ok(equal)
 }
 
-/// Measures the cost up to the first finding, and the number of states reached by then, for each strategy (way to
-/// choose the next branch) and seed.
+/// Measures the cost up to the first finding, and the number of states reached by then, for each strategy and seed.
 ///
 /// Instruction counts are the same on every host, CPU times are not. Searches without a finding also add to the cost.
 /// If findings come at a constant rate, the mean cost of a finding is the cost of all seeds divided by the number of

@@ -34,9 +34,9 @@ use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
 const PAGES: u64 = 1 << 15;
 /// Number of restores in a round.
 const RESTORES: usize = 50;
-/// Number of port accesses in a round.
+/// Number of repetitions in a round of each short measurement, e.g. of a port access.
 const EXITS: u64 = 20_000;
-/// Number of resets of a virtual machine's memory in a round.
+/// Number of repetitions in a round of each longer measurement, e.g. of a TLB flush.
 const RESETS: u64 = 200;
 /// Memory of the virtual machine on which requests to KVM are measured, in bytes.
 const PARTS_BYTES: usize = 512 << 20;
@@ -187,8 +187,8 @@ fn parts(report: &mut Report, options: &Options, host: &Host) -> Result<(), Stri
             each_ns(EXITS, |_| vcpu.finish().map(drop).map_err(text))?,
             each_ns(EXITS, |n| {
                 // The previous measurement left the registers in the page that KVM shares with Everett, where
-                // `save_place` would read them without a request. `load` invalidates that page, so each `save_place`
-                // makes its requests.
+                // `save_place` would read them without a request. `load` invalidates that page, and only an entry into
+                // the guest fills it again. So each `save_place` makes its requests.
                 if n == 0 {
                     vcpu.load(&registers).map_err(text)?;
                 }
@@ -215,7 +215,7 @@ fn each_ns(times: u64, mut step: impl FnMut(u64) -> Result<(), String>) -> Resul
     Ok(start.elapsed().as_nanos() as f64 / times as f64)
 }
 
-/// Measures restores of a moment in place, for several numbers of dirty pages.
+/// Measures how long a machine takes to return to an earlier moment of its own, for several numbers of dirty pages.
 fn restores(report: &mut Report, options: &Options, host: &Host) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(|error| with_causes(&error).to_string())?;
     let kernel = guest::kernel_in_batches(folder.path(), PAGES)?;

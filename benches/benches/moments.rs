@@ -1,5 +1,5 @@
-//! Measures the cost of moments: restoring and taking them, restoring one in a worker (a machine that runs branches)
-//! that has never been at it, and keeping many.
+//! Measures the cost of moments: taking them, restoring them, and keeping many. A worker (a machine that runs branches)
+//! is restored to the moment from which it started, or to a moment at which it has never been.
 //!
 //! The guest has 256 MiB, of which 128 MiB are written. It dirties about N random pages and is restored. The time
 //! includes restoring device state and invalidating caches. The same run measures QEMU's `loadvm` of a guest of the
@@ -90,7 +90,7 @@ fn run(options: &Options) -> Result<(), String> {
 }
 
 /// Creates a moment of a guest that has written nearly all of the [`PAGES`] pages. The moment's memory is in a file on
-/// the disk (its base), as for booted worlds.
+/// the disk (its base), as the memory of a booted world is.
 fn root(kernel: &Path, folder: &Path, pool: &Pool) -> Result<Moment, String> {
     let mut machine = Machine::soft(guest::config(kernel), CacheConfig::default())
         .map_err(|e| with_causes(&e).to_string())?;
@@ -255,8 +255,8 @@ fn memory_part(folder: &Path) -> Result<(), String> {
     let (before, pages) = (resident_bytes()?, pool.stats().pages);
     let mut kept = Vec::with_capacity(KEPT);
     for index in 0..KEPT as u64 {
-        // Each moment continues from the previous one. Each chain begins at the root moment with another seed, as in
-        // a tree.
+        // Each moment continues from the previous one. Each chain begins at the root moment with another seed, like the
+        // branches of a tree.
         if index.is_multiple_of(CHAIN) {
             worker.restore(&root).map_err(|e| with_causes(&e).to_string())?;
             draw(&mut worker, index + 1);

@@ -63,8 +63,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Explores, and prints its progress: `begun` when the first branch runs, a line for each sample, and the final
-/// figures.
+/// Explores, and prints its progress: `begun` after the first result, `at` after each thousand results, a line for each
+/// sample, and the final figures.
 fn explore(args: &Args, folder: &Path) -> anyhow::Result<()> {
     let clock = Stopwatch::start();
     let mut journal = night::journal(folder, args.strategy)?;
@@ -101,7 +101,7 @@ fn choice_ns(tree: &everett_explorer::search::Tree, strategy: StrategyKind) -> f
 
 /// Figures that the exploring process prints.
 struct Told {
-    /// Seconds until the first branch ran.
+    /// Seconds until the first result.
     begun: f64,
     samples: Vec<(f64, f64, f64)>,
     memory: f64,

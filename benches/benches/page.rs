@@ -21,7 +21,7 @@ use everett_explorer::search::strategy::StrategyKind;
 use everett_host::time::Stopwatch;
 use serde_json::{Value, json};
 
-/// Limits for up to 10,000 branches: the name of a figure, and its largest allowed value, or the smallest for a rate.
+/// Limits for up to 10,000 branches: the name of a figure, and its maximum, or its minimum if the figure is a rate.
 const BARS: [(&str, f64); 7] = [
     ("written", 3.0),
     ("memory", 200.0),
@@ -163,7 +163,8 @@ fn search(browser: &mut Browser) -> anyhow::Result<f64> {
     Ok(browser.evaluate(script)?.as_f64().context("no time")? / 1e3)
 }
 
-/// Pans the map for some seconds, with `share` of its rows in view; 0 shows single rows. Returns frames per second.
+/// Pans the map for some seconds, with the part `share` of its rows in view. If `share` is 0, the map is zoomed to a
+/// single branch. Returns frames per second.
 fn pan(browser: &mut Browser, share: f64) -> anyhow::Result<f64> {
     let script = format!(
         "new Promise((done) => {{

@@ -104,8 +104,8 @@ fn world(work: Work) -> String {
     text
 }
 
-/// Runs a world from *ready*, which is when all of its services are up. Returns CPU seconds of the host per second of
-/// vtime, and instructions per CPU second.
+/// Runs a world from *ready* on, i.e. from the time when all of its services are up. Returns CPU seconds of the host
+/// per second of vtime, and instructions per CPU second.
 fn cost(text: &str, for_ns: u64, instrument: Instrument) -> anyhow::Result<(f64, f64)> {
     let folder = tempfile::tempdir()?;
     let world = world_file::parse(text, &folder.path().join("world.toml"))?;

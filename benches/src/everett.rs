@@ -1,5 +1,5 @@
 //! Runs a bench's own program as `everett`. Benches need `everett` in separate processes, but cargo builds only the
-//! bench.
+//! bench. So the bench contains the whole of `everett`, and becomes it with the option `--everett`.
 
 use std::process::{Command, ExitCode};
 

@@ -21,7 +21,8 @@ impl Samples {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-    /// Returns the median. The mean of the two middle values for an even number; NaN if there are no measurements.
+    /// Returns the median. For an even number of measurements, this is the mean of the two middle values; without
+    /// measurements, NaN.
     pub fn median(&self) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);

@@ -9,7 +9,7 @@ use everett_vmm::boot::{SMALL_KERNEL_ENTRY, small_kernel};
 
 /// Number of the first page that the guest dirties. Lower pages hold its code, so all dirtied pages are data.
 pub const FIRST_PAGE: u64 = 0x200_0000 >> 12;
-/// Number of instructions per page write of [`kernel`]'s guest, i.e. in its loop.
+/// Number of instructions in the loop of [`kernel`]'s guest. Each iteration writes to one page.
 pub const INSTRUCTIONS_A_PAGE: u64 = 11;
 
 /// Assembles the guest: an endless loop of a pseudo-random step and a store to the page that the step selects.

@@ -1,18 +1,19 @@
 //! Parts that benches share.
 //!
-//! A bench in `benches/` measures Everett on one host and prints medians. Where there are peers, it measures them in
-//! the same run and also prints ratios. Benches are measurements, not tests: they do not fail when a figure is bad.
+//! A bench in `benches/` measures Everett on one host and prints medians. Where there are peers, i.e. comparable
+//! programs such as QEMU, it measures them in the same run and also prints ratios. Benches are measurements, not tests:
+//! they do not fail when a figure is bad.
 //!
-//! - [`browser`]: browser for the report of a scripted world
-//! - [`debian`]: Debian guest with workloads
-//! - [`everett`]: Everett as a separate process
-//! - [`figures`]: samples and reports
+//! - [`browser`]: headless browser that opens the report's page
+//! - [`debian`]: Debian guest, and the programs that it runs
+//! - [`everett`]: runs the bench's own program as `everett`
+//! - [`figures`]: collects measurements and prints their medians
 //! - [`guest`]: small guest that dirties pages
 //! - [`host`]: memory, CPU time and caches of the host
-//! - [`instant`]: processor that takes no time
-//! - [`marks`]: marks on a guest's console
-//! - [`night`]: scripted world that measures the search
-//! - [`peer`]: other programs that do the same job
+//! - [`instant`]: simulated processor that takes no time, to measure the engine alone
+//! - [`marks`]: parses the lines by which a guest says that a workload begins or ends
+//! - [`night`]: measures the search, in a world whose branches are computed instead of executed
+//! - [`peer`]: runs the peers
 
 pub mod browser;
 pub mod debian;

@@ -234,8 +234,8 @@ impl World {
         let (mut vtime_ns, mut last) = (begin_ns, 0);
         for _ in 0..EVENTS {
             vtime_ns += draw(2 * SEGMENT_NS / EVENTS);
-            // The type of an event is often the previous type plus one. Otherwise small type numbers are more
-            // frequent.
+            // The type of an event is often the previous type plus one. Otherwise small type numbers are more frequent
+            // than large ones.
             let kind = if draw(3) > 0 { (last + 1) % TYPES } else { draw(TYPES).min(draw(TYPES)) };
             last = kind;
             for &first in &seen {

@@ -10,8 +10,8 @@ use tempfile::TempDir;
 
 /// Path of the browser's program in its root directory.
 const PROGRAM: &str = "/usr/lib/chromium/chromium-headless-shell";
-/// Shell script that runs the browser in its root directory, with the pipes of the protocol as descriptors 3 and 4.
-/// The browser has its own mounts and no network.
+/// Shell script that runs the browser in its root directory, with the pipes of the protocol as descriptors 3 and 4. The
+/// browser has its own mounts.
 const ENTER: &str = "set -e; root=$1; shift; mount --rbind /proc \"$root/proc\"; mount --rbind /dev \"$root/dev\"; \
                      exec chroot \"$root\" \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>&1";
 
@@ -44,7 +44,7 @@ pub struct Browser {
     next: u64,
     /// Events of the page since it was opened.
     events: Vec<Value>,
-    /// Folder for pages and the browser's profile, in its root directory.
+    /// Folder for pages and the browser's profile, inside the browser's root directory.
     place: TempDir,
     root: PathBuf,
 }

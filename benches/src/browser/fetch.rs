@@ -8,7 +8,7 @@ use everett_guest_image::Cache;
 use everett_guest_image::apt::{Apt, sources::Sources};
 use everett_input::causes::with_causes;
 
-/// Debian release of the browser. The next constant names its packages.
+/// Debian release from which the packages come.
 const SUITE: &str = "bookworm";
 const PACKAGES: [&str; 2] = ["chromium-headless-shell", "fonts-dejavu-core"];
 /// Accessibility checker, in a fixed version.

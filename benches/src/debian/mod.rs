@@ -1,9 +1,9 @@
 //! Stock Debian guest that runs the same programs on Everett's machine and on a peer's, i.e. in QEMU.
 //!
 //! Kernel, modules and root file system are those of an ordinary image. PID 1 is not the agent (Everett's program in
-//! guests), because the agent needs Everett at the other end of its ports. Instead, a second archive after the image's
-//! initramfs has Debian's static busybox and a script, which `rdinit=` names. (The kernel unpacks several archives as
-//! one.) The script enters the root file system and starts the [`workloads`] there.
+//! guests), because the agent needs Everett at the other end of its ports. Instead, a second archive, which follows the
+//! image's initramfs, contains Debian's static busybox and a script, which `rdinit=` names. (The kernel unpacks several
+//! archives as one.) The script enters the root file system and starts the [`workloads`] there.
 //!
 //! - `busybox`: reads busybox from its Debian package
 //!
@@ -34,7 +34,7 @@ pub const MEMORY_MIB: u64 = 512;
 /// Names of the workloads in the guest's marks, in the order of execution.
 pub const WORKLOADS: [&str; 3] = ["sha256", "sqlite3", "redis"];
 
-/// Kernel module for the disk of a peer's machine, besides the module for the disk of Everett's machine.
+/// Kernel module that the disk of a peer's machine needs in addition to the modules for Everett's machine.
 const PEERS_BUS: &str = "virtio_pci";
 const PACKAGES: [&str; 4] = ["busybox-static", "redis-server", "redis-tools", "sqlite3"];
 const INIT: &str = include_str!("init.sh");

@@ -1,4 +1,4 @@
-//! Accessibility of the page, checked with axe-core.
+//! Tests the accessibility of the report's page with axe-core.
 
 use benches::browser::fetch;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Space-time diagrams and charts of findings.
+//! Tests of the report's page: space-time diagrams and charts of findings.
 
 use benches::browser::Browser;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Other forms of the page: printed, dark, narrow, without its script.
+//! Tests of the report's page in other forms: printed, dark, narrow, without its script.
 
 use benches::browser::Browser;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! The page that `everett serve` serves while the exploration goes on.
+//! Tests of the report's page that `everett serve` updates while the exploration goes on.
 
 use benches::browser::{Browser, fetch};
 use benches::night::{self, Scripted};
@@ -15,7 +15,7 @@ use crate::trials::{Lacking, Ran};
 
 const STRATEGY: StrategyKind = StrategyKind::Novelty;
 
-/// Growing run, its server, and a browser that shows its page.
+/// Exploration that the test continues step by step, the server of its report, and a browser with the report's page.
 struct Lab {
     run: TempDir,
     server: Option<Server>,

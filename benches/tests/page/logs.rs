@@ -1,4 +1,4 @@
-//! Logs of findings and of branches.
+//! Tests of the report's page: logs of findings and of branches.
 
 use serde_json::json;
 

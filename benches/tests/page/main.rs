@@ -1,13 +1,14 @@
-//! The report's page in a real browser. The tests download headless Chromium from Debian and axe-core from npm.
+//! Tests of the report's page in a real browser. The tests download headless Chromium from Debian and axe-core from
+//! npm.
 //!
 //! * `access`: accessibility
 //! * `diagrams`: space-time diagrams and charts
 //! * `forms`: printed, dark, narrow, without script
-//! * `live`: the served page, which grows
+//! * `live`: the page of a running exploration, which `everett serve` updates
 //! * `logs`: logs of findings and branches
 //! * `map`: the interactive map
-//! * `quiet`: no requests, messages or exceptions
-//! * `sample`: run with a report, and its page
+//! * `quiet`: the page makes no requests, prints nothing and throws no exceptions
+//! * `sample`: makes the run whose page the tests open
 //! * `search`: search over the texts
 
 #[path = "../../../vmm/tests/kvm/trials.rs"]

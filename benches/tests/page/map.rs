@@ -1,4 +1,4 @@
-//! The interactive map.
+//! Tests of the report's page: the interactive map of branches.
 
 use benches::browser::Browser;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The page makes no requests, prints nothing to the console and throws no exceptions.
+//! Tests that the report's page makes no requests, prints nothing to the console and throws no exceptions.
 
 use serde_json::json;
 

@@ -14,7 +14,8 @@ use crate::trials::Lacking;
 
 pub(crate) const BRANCHES: u64 = 700;
 
-/// Returns the page of a run. Its first finding has `messages` recorded messages, and `word` is in its texts.
+/// Returns the page of a run. The run's first finding has `messages` recorded messages. `word` occurs in texts of the
+/// timeline and of the causality result.
 pub(crate) fn page(messages: u64, word: &str) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let run = folder.path().join("run");
@@ -36,7 +37,7 @@ pub(crate) fn page(messages: u64, word: &str) -> Vec<u8> {
     std::fs::read(run.join("report.html")).unwrap()
 }
 
-/// Returns the record of the first branch that has a parent and lies in another subtree than a finding.
+/// Returns the record of the first branch that has a parent and lies in another subtree than the finding.
 fn apart(run: &std::path::Path, finding: &Finding) -> Record {
     let reading = Reading::open(run).unwrap();
     let mut all = (0..reading.len()).map(|choice| reading.get(choice).unwrap().unwrap());

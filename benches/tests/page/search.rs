@@ -1,4 +1,4 @@
-//! Search over the page, and texts about the page itself.
+//! Tests of the report's page: the search, and texts about the page itself.
 
 use benches::browser::Browser;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Prints the seed of the generated guest program that runs when the test process dies or hangs.
+//! When the test process dies or hangs, prints the seed of the generated guest program that is running.
 //!
 //! The signal handler writes the seed and the way in which the program runs, e.g. interpreted
 //! ([`crate::machine::Way`]), and ends the process.

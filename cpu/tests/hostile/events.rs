@@ -1,5 +1,5 @@
-//! Instruction counts at which the run of a guest program stops, and external events at these stops. They are the same
-//! in all ways of running the program.
+//! Instruction counts at which the run of a guest program stops, and external events at these stops. Both are the same
+//! in every way of running the program, e.g. interpreted or translated.
 
 use crate::layout::*;
 use crate::program::Program;

@@ -20,8 +20,8 @@ pub(crate) enum Kind {
     Back,
     /// Returns to the other ring.
     Ring,
-    /// Gives the faulting page all rights, and returns. If the page is not in the window (`WINDOW`), and at every
-    /// fourth fault, begins the next unit instead.
+    /// Gives the faulting page all rights, and returns. Begins the next unit instead at every fourth fault, and
+    /// whenever the page is outside the window (`WINDOW`, the pages on which programs run).
     Repair,
     /// Counts single steps, and stops single-stepping at every 32nd step.
     Step,

@@ -1,4 +1,4 @@
-//! Layout of guest RAM and of linear memory.
+//! Layout of the guest programs' RAM and of their linear memory.
 
 /// Number of pages of RAM. Higher guest-physical addresses belong to a device.
 pub(crate) const RAM_PAGES: u64 = 36;

@@ -71,7 +71,7 @@ pub(crate) struct Snapshot {
     pub(crate) ram_hash: u64,
     /// Pages written since the list was last taken. `None` if this stop does not take the list.
     pub(crate) dirty: Option<Vec<u64>>,
-    /// Edges that were first executed since the last stop.
+    /// Edges, i.e. pairs of a branch and its target, that were first executed since the last stop.
     pub(crate) edges: Vec<Edge>,
     /// Number of conditional branches retired so far, or 0 if they are not counted.
     pub(crate) branches: u64,

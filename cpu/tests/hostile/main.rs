@@ -8,14 +8,14 @@
 //! pages, and the exits (accesses to devices, for example) since the last stop. Guard pages around RAM detect accesses
 //! outside RAM.
 //!
-//! - [`layout`]: layout of memory
-//! - [`program`]: a complete program
+//! - [`layout`]: addresses in guest RAM and in linear memory
+//! - [`program`]: builds the complete program of a seed
 //! - [`world`]: the pages and branch targets to which generated code may refer
 //! - [`units`]: loops and functions, composed of [`pieces`], [`vectors`] and [`attacks`]
 //! - [`code`]: encoder for machine code
 //! - [`handlers`]: exception handlers
-//! - [`events`]: stops, and external events
-//! - [`machine`]: running a program, in [`guarded`] memory
+//! - [`events`]: instruction counts at which a program stops, and external events at these stops
+//! - [`machine`]: runs a program, interpreted or translated, in memory with guard pages ([`guarded`])
 //! - [`crash`]: prints the seed of a program that kills the process
 //! - [`ground`], [`rng`]: descriptors, answers of devices and random numbers, shared with the other tests
 //!
@@ -53,10 +53,10 @@ const PROGRAMS: u64 = 1500;
 const VECTORS_EACH: u64 = 3;
 
 /// Seeds of programs that found rare defects. In the first program, the bytes of an instruction cross into a page that
-/// is also the page table for the instruction's own store. The page walk of the store therefore sets a bit in the
-/// instruction itself. In the second program, an ADC combines AH, BH, CH or DH with a register that the translator
-/// keeps in a host register from R8 up. The translated ADC would need a REX prefix, with which it cannot name AH, BH,
-/// CH or DH.
+/// is also the page table for the instruction's own store. The page walk of the store therefore sets the accessed or
+/// dirty bit in the bytes of the instruction itself. In the second program, an ADC combines AH, BH, CH or DH with a
+/// register that the translator keeps in a host register from R8 up. The translated ADC would need a REX prefix, with
+/// which it cannot name AH, BH, CH or DH.
 const RARE: [u64; 2] = [0x2d_dc3e, 0x3d_1ded];
 
 /// Lets only one test run programs at a time, so that a crash can be attributed to a program.

@@ -1,4 +1,5 @@
-//! Ordinary instructions. Most are translated, some are left to handlers, and nearly all complete without a fault.
+//! Emits ordinary instructions. The CPU translates most of them, and executes some in functions of Everett (handlers).
+//! Nearly all complete without a fault.
 
 use crate::code::{Code, Rm};
 use crate::rng::Rng;

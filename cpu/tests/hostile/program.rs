@@ -133,7 +133,7 @@ impl Program {
         let sites: Vec<u64> = all.iter().flat_map(|code| code.sites.iter().copied()).collect();
         for code in &mut all {
             for &(at, offset) in &code.fixups {
-                // Prefer the unit's own sites.
+                // Prefers sites (immediate operands that attacks may change) of the unit itself.
                 let from = if code.sites.is_empty() || rng.one_in(3) { &sites } else { &code.sites };
                 let site = if from.is_empty() { code.at } else { rng.pick(from) };
                 let to = world.alias(rng, site).wrapping_add(offset as u64) as u32;

@@ -24,7 +24,7 @@ pub(crate) fn unit(at: u64, rng: &mut Rng, world: &World) -> Code {
             c.set(pointer, somewhere(rng));
         }
     }
-    // Sometimes enough rounds to reach the default threshold of translation.
+    // Sometimes the loop has so many rounds that a CPU with default settings translates it.
     let rounds = if rng.one_in(3) { 56 + rng.below(60) } else { 3 + rng.below(30) };
     c.set(RCX, rounds);
     let top = c.here();

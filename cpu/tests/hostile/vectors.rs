@@ -1,5 +1,5 @@
-//! Instructions on XMM registers: moves and integer operations, which the CPU translates, and some operations that it
-//! leaves to handlers.
+//! Emits instructions on XMM registers: moves and integer operations, which the CPU translates, and some operations
+//! that it executes in functions of Everett.
 
 use crate::code::{Code, Rm};
 use crate::pieces::{free, memory};

@@ -19,7 +19,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Creates a world. The pages from `WINDOW` on have all kinds of contents and rights.
+    /// Draws the mappings of the pages from `WINDOW` on. These pages have all kinds of contents and rights.
     pub(crate) fn new(rng: &mut Rng, user: bool, vectors: bool) -> World {
         let owner = if user || rng.one_in(2) { USER } else { 0 };
         // Pages of code come in short runs, so that an instruction across the end of a page continues in code.

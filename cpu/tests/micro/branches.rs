@@ -1,4 +1,4 @@
-//! Counting of conditional branches.
+//! Tests that the CPU counts retired conditional branches exactly.
 
 use super::harness::check;
 use super::image::*;

@@ -1,4 +1,4 @@
-//! Recording of branch edges.
+//! Tests that the CPU records edges, i.e. executed branches with their targets.
 
 use everett_cpu::page_name;
 

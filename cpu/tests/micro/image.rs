@@ -1,4 +1,4 @@
-//! Guests under construction: RAM with page tables, descriptor tables, handlers and code, and the initial registers.
+//! Builds guests: RAM with page tables, descriptor tables, handlers and code, and the initial registers.
 
 use everett_assembler::*;
 use everett_cpu::CpuState;
@@ -89,7 +89,7 @@ const RECORD_WORDS: u64 = 9;
 pub(crate) struct Guest {
     pub(crate) ram: Vec<u8>,
     pub(crate) state: CpuState,
-    /// External interrupts: the earliest count at which each comes, and its vector.
+    /// External interrupts: the earliest instruction count at which each comes, and its vector.
     pub(crate) interrupts: Vec<(u64, u8)>,
     /// Maximum number of instructions of the run.
     pub(crate) instructions_max: u64,

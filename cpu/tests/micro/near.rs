@@ -119,7 +119,8 @@ fn run(whose: Whose, way: Way, change: Change) {
     }
     let flip =
         if change == Change::Branch { g.word(branch) ^ (other_table | P | W | U) } else { BEFORE ^ AFTER };
-    // Offset of ADD's immediate operand in the changing page: after the opcode, or after a call of five bytes as well.
+    // Offset of ADD's immediate operand in the changing page: after the opcode of ADD, or after a call of five bytes
+    // and this opcode.
     let number = if matches!(way, Way::Direct | Way::Indirect | Way::Jump) { 2 } else { 5 + 2 };
     let event = |a: &mut Assembler| -> Result<(), Error> {
         match change {

@@ -1,9 +1,9 @@
 //! Page table roots with equal upper halves, as all processes of a kernel have them. TLB entries of the upper half may
 //! survive a change of CR3, but the guest must not notice this.
 //!
-//! The entries survive only in the TLB table of ordinary kernel mode, and only if this table has no entries of the
-//! lower half. The guests therefore run in the upper half, as kernels do, and access the lower half with RFLAGS.AC set.
-//! Accesses with AC set use a TLB table of their own.
+//! The CPU has a TLB table for each access mode. Entries survive only in the table of ordinary kernel mode, and only if
+//! this table has no entries of the lower half. The guests therefore run in the upper half, as kernels do, and access
+//! the lower half with RFLAGS.AC set. Accesses with AC set use a TLB table of their own.
 
 use super::harness::{Outcome, check};
 use super::image::*;
@@ -38,7 +38,8 @@ fn guest() -> (Guest, u64) {
     (g, other)
 }
 
-/// Runs code in the upper half. RDX has the other root for CR3, and RDI has that root's linear address for writes.
+/// Runs code in the upper half. RDX holds the other root's physical address, for CR3, and RDI its linear address, for
+/// writes.
 fn above(mut g: Guest, other: u64, code: impl FnOnce(&mut Assembler) -> Result<(), Error>) -> Outcome {
     g.code(CODE, |a| {
         a.mov(rax, KERNEL + BODY)?;

@@ -261,8 +261,9 @@ fn vector_registers_are_stored_and_reloaded() {
     assert_ne!(done.state.fpu.xmm[1], 0);
 }
 
-/// Flags of instructions that read CF or have second-byte registers (AH to BH) or memory operands. For most of them,
-/// translated code stores the host's flags instead of operands from which the flags follow.
+/// Flags of instructions that read CF, and of instructions whose operands are in memory or in AH, BH, CH or DH. For
+/// most of these instructions, translated code stores the host's flags. For ordinary operations it stores the operands
+/// instead, from which the flags can be computed later.
 #[test]
 fn flags_of_other_operations_are_the_same() {
     let g = Guest::in_ring_0(|a| {

@@ -1,4 +1,4 @@
-//! Hits of watchpoints that the operator sets.
+//! Tests of watchpoints that the operator sets: each access to the watched bytes is reported as a hit.
 
 use super::harness::check;
 use super::image::*;

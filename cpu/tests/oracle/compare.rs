@@ -21,8 +21,9 @@ const PF_PRESENT: u32 = 1;
 /// Bit of the x87 status word: an unmasked exception is pending.
 pub(crate) const EXCEPTION_PENDING: u16 = 0x80;
 
-/// Describes the differences between the outcomes on the host and in the guest. Empty if there are none. `features` are
-/// those of the host. Flags in `undefined` are ignored, as are flags that the instruction leaves undefined.
+/// Describes the differences between the outcomes on the host and in the guest. The result is empty if there are none.
+/// `features` are those of the host. Flags in `undefined` are ignored, as are flags that the instruction leaves
+/// undefined.
 pub(crate) fn differences(
     case: &Case,
     undefined: u64,
@@ -62,7 +63,8 @@ pub(crate) fn differences(
         flags &= !undefined_flags(i, &operands);
     }
     if host.end == End::Retired {
-        // TF and RF are not compared: on the host, the test set TF for this instruction, and RF between two iterations.
+        // TF and RF are not compared. On the host, TF is set only because the test single-steps, and the processor sets
+        // RF between two iterations.
         flags &= !flag::RF;
         if i.mnemonic() != iced_x86::Mnemonic::Popfq && i.mnemonic() != iced_x86::Mnemonic::Popf {
             flags &= !flag::TF;

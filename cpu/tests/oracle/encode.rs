@@ -84,7 +84,8 @@ impl<'a> Draft<'a> {
         } else if info.can_use_repne_prefix() && self.rng.one_in(2) {
             self.bytes.push(0xf2);
         }
-        // In 64-bit mode, prefixes for CS, SS, DS and ES have no effect or are hints. The GS base is not zero.
+        // In 64-bit mode, prefixes for CS, SS, DS and ES have no effect or are hints. A prefix for GS moves the
+        // address, because the GS base is not zero.
         if self.rng.one_in(8) {
             let segment = self.rng.pick(&[0x2e, 0x36, 0x3e, 0x26, 0x65]);
             self.bytes.push(segment);

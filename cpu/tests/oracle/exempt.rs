@@ -10,7 +10,7 @@ use crate::state::flag;
 pub(crate) const DECODER: u32 =
     DecoderOptions::NO_MPFX_0FBC | DecoderOptions::NO_MPFX_0FBD | DecoderOptions::NO_WBNOINVD;
 
-/// What the oracle does with an instruction.
+/// Decision whether the oracle compares an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// The oracle executes the instruction on the host and on the soft CPU (the guest).
@@ -116,7 +116,8 @@ pub(crate) fn after_fault(i: &Instruction) -> AfterFault {
     AfterFault {
         memory: has_image(i),
         address: has_image(i),
-        // MMX instructions enter the MMX state before they load or store the operand, and conversions before #XM.
+        // MMX instructions enter the MMX state before they load or store the operand. Conversions with an MMX register
+        // enter it before they raise #XM.
         mmx_state: mmx,
         // Processors may truncate the registers to 32 bits even if RCX is zero. This is not documented, and MOVS and
         // CMPS may differ on one processor.

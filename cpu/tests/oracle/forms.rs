@@ -1,4 +1,5 @@
-//! Forms: the opcodes of the decoder's table that the soft CPU has and that user code can execute.
+//! Instruction forms, i.e. opcodes with their operand kinds: those of the decoder's table that the soft CPU has and
+//! that user code can execute.
 
 use crate::exempt::{Verdict, verdict};
 use iced_x86::{Code, EncodingKind, Instruction, Mnemonic};

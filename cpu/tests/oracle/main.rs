@@ -8,7 +8,7 @@
 //! - [`encode`], [`raw`]: random instructions and random bytes
 //! - [`values`], [`place`]: random registers and memory for an instruction
 //! - [`sequence`]: several instructions in a row
-//! - [`undefined`], [`compare`]: comparison of outcomes
+//! - [`undefined`]: flags that the manual leaves undefined; [`compare`]: comparison of outcomes
 //! - [`makes`]: differences between the processors of two vendors
 //! - [`golden`]: results that must be equal on all hosts
 //! - [`oracle`]: one case, from the seed to the verdict

@@ -70,11 +70,12 @@ pub(crate) struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// True if the host has the registers and the end of the outcome `guest`. Memory is not compared.
+    /// True if the host's registers equal those of `guest`, and the instruction retired or faulted as in `guest`.
+    /// Memory is not compared.
     fn registers_agree_with(&self, guest: &Outcome) -> bool {
         differences(self.case, 0, self.features, self.host, guest).is_empty()
     }
-    /// True if the host has the outcome `guest`, and its memory equals the guest's.
+    /// True if the host's outcome equals `guest`, and host and guest have the same memory.
     fn agrees_with(&self, guest: &Outcome) -> bool {
         self.memory.is_none() && self.registers_agree_with(guest)
     }
@@ -477,7 +478,7 @@ mod tests {
         ];
         assert!(near.into_iter().all(concerned));
         // A short jump without a prefix, a far jump, and two instructions that are not branches. AMD's processors
-        // decode the first of the two differently.
+        // decode 0F 0D C9 differently.
         let others: [&[u8]; 4] = [&[0xeb, 0], &[0x66, 0x48, 0xff, 0x2e], &[0x0f, 0x0d, 0xc9], &[0x66, 0x90]];
         assert!(!others.into_iter().any(concerned));
     }

@@ -116,9 +116,9 @@ impl Oracle {
         self.guest.write(DATA, self.host.data());
         shown
     }
-    /// Runs the test cases of this host's differences, and returns the names of differences that excuse too much. A
-    /// difference must explain the actual outcome of its test case. It must not explain an outcome that one of
-    /// `changes` has altered.
+    /// Runs the test cases of this host's differences. Returns the name of each difference that excuses too much, i.e.
+    /// that also explains an outcome altered by one of `changes`, or an altered byte of memory. Panics if a difference
+    /// does not explain the actual outcome of its test case.
     pub(crate) fn lax(&mut self, changes: &[fn(&mut Outcome)]) -> Vec<String> {
         let mut lax = Vec::new();
         for difference in self.differences.iter().map(|(difference, _)| *difference).collect::<Vec<_>>() {
@@ -327,9 +327,10 @@ impl Oracle {
         };
         conclude(case, tested, &wrong)
     }
-    /// Copies parts of a memory image that depend on the host CPU from the host's memory to the guest's. The parts are
-    /// MXCSR_MASK, and the x87 pointers if the host hides them. On such a host, an FNSAVE image may lack the pointers,
-    /// too: the kernel may have interrupted the process earlier and saved its state with FXSAVE.
+    /// Copies from the host's memory to the guest's those parts of an FXSAVE, FNSAVE or FNSTENV image that depend on
+    /// the host CPU. The parts are MXCSR_MASK, and the x87 pointers if the host hides them. On such a host, an FNSAVE
+    /// image may lack the pointers, too: the kernel may have interrupted the process earlier and saved its state with
+    /// FXSAVE.
     fn hide_image(&mut self, case: &Case) {
         use Code::{
             Fnsave_m94byte, Fnsave_m108byte, Fnstenv_m14byte, Fnstenv_m28byte, Fxsave_m512byte,

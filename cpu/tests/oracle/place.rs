@@ -21,8 +21,8 @@ pub(crate) struct Case {
 
 /// Maximum number of iterations of a repeated string instruction in a case.
 pub(crate) const ITERATIONS_MAX: u64 = 40;
-/// Maximum number of changes to the registers of a case. If an access is still not safe after them, the case is
-/// dropped.
+/// Maximum number of changes to the registers of a case. If an access is then still neither inside the arena nor
+/// certain to fault, the case is dropped.
 const ATTEMPTS: usize = 6;
 
 const RAX: usize = 0;
@@ -39,7 +39,8 @@ struct Access {
     size: MemorySize,
 }
 
-/// Draws a state for an instruction. Returns `None` if no attempt made all accesses safe.
+/// Draws a state for an instruction. Returns `None` if no attempt gave a state in which all accesses stay in the arena
+/// or fault.
 pub(crate) fn place(encoded: Encoded, rng: &mut Rng, factory: &mut InstructionInfoFactory) -> Option<Case> {
     let i = encoded.instruction;
     let shape = shape_of(i.code().op_code().memory_size());

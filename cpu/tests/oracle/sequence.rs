@@ -1,5 +1,5 @@
 //! Sequences of register instructions that end with a branch. They test state that one instruction leaves to the next
-//! inside the CPU under test, above all lazy flags.
+//! inside the CPU under test, above all flags that the CPU computes only when they are read.
 
 use crate::encode::{Encoded, decode, encode};
 use crate::exempt::{Verdict, verdict};

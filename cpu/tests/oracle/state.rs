@@ -22,7 +22,7 @@ pub(crate) struct State {
     pub(crate) fpu: FpuState,
 }
 
-/// How an instruction ended.
+/// The way in which an instruction ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     /// The instruction retired.

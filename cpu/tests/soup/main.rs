@@ -5,10 +5,10 @@
 //! and with breakpoints throughout the code. The test compares registers, RAM, the list of written pages, and every
 //! exit with its instruction count.
 //!
-//! - [`soup`]: content of memory
-//! - [`ground`]: descriptors and devices
+//! - [`soup`]: generates the initial memory of a guest
+//! - [`ground`]: descriptors, and answers of devices
 //! - [`rng`]: random numbers
-//! - [`machine`]: runs in one of the ways
+//! - [`machine`]: runs a guest in one of these ways
 //!
 //! `PROPTEST_CASES` sets the number of soups.
 

@@ -1,10 +1,10 @@
-//! The host's `/dev/kvm` with a soft CPU that replaces the branch counter. Before each entry into the guest, the soft
-//! CPU executes the guest to its next exit, on a copy of the memory, and counts branches.
+//! The host's `/dev/kvm`, with a soft CPU (Everett's own CPU) that replaces the branch counter. Before each entry into
+//! the guest, the soft CPU executes the guest to its next exit, on a copy of the memory, and counts branches.
 //!
-//! On `/dev/kvm` the guest always runs to its next exit: without a counter, and if KVM reports too late that the guest
-//! can take an interrupt, KVM cannot stop it earlier. If the guest has to stop before its next exit, for the counter's
-//! signal or for an interrupt, KVM does not execute it. It continues with the state and memory of the soft CPU, so the
-//! transitions between both CPUs are tested, too.
+//! Without a counter, KVM cannot stop the guest before its next exit. Some KVMs also report too late that the guest can
+//! take an interrupt. If the guest has to stop before its next exit, for the counter's signal or for an interrupt, KVM
+//! therefore does not execute the guest. Instead the guest gets the state and memory that the soft CPU has at this
+//! stop. This also tests transitions between both CPUs.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -40,8 +40,8 @@ pub(crate) struct Beside {
     /// Pages that were written and not yet reported.
     dirty: BTreeSet<u64>,
     window: bool,
-    /// True if the guest, with the soft CPU's state, can take an interrupt. `None` if the state has changed since, so
-    /// that only KVM knows.
+    /// True if the guest can take an interrupt, according to the soft CPU. `None` if the guest's state is no longer the
+    /// soft CPU's, so that only KVM knows.
     ready: Option<bool>,
     skid: Rng,
     /// Number of entries in which `/dev/kvm` executed the guest up to an exit that the guest caused.

@@ -1,6 +1,6 @@
-//! Clock mode `branch`: machines on the soft engine, on the kvm engine and on both by turns have the same trail. The
-//! kvm engine detects disturbances by the host, e.g. a stop that comes too late. The machine then repeats the run, or
-//! ends with an error if each attempt was disturbed.
+//! Clock mode `branch`: machines on the soft engine (Everett's own CPU), on the kvm engine (`/dev/kvm`) and on both by
+//! turns have the same trail. The kvm engine detects disturbances by the host, e.g. a stop that comes too late. The
+//! machine then repeats the run, or ends with an error if each attempt was disturbed.
 //!
 //! The host is either scripted or `/dev/kvm`. The processor of a scripted host is a soft CPU, which stops as late as a
 //! script says. With `/dev/kvm`, a soft CPU replaces the processor's branch counter.
@@ -134,8 +134,8 @@ fn whatever_goes_wrong_now_and_then_shows_nowhere() {
         let soft = bench.trail(&PACE, &[On::Soft], None);
         let (mut rng, mut last) = (Rng::for_case(seed, 32), false);
         let shared = Shared::new(move |_| {
-            // No two entries in a row are disturbed, so a repeated run usually succeeds soon. If [`TRIES_MAX`] attempts
-            // at a run are disturbed, the machine ends.
+            // No two entries into the guest in a row are disturbed, so a repeated run usually succeeds soon. If
+            // [`TRIES_MAX`] attempts at a run are disturbed, the machine ends.
             last = !last && rng.one_in(9);
             match rng.below(4) {
                 0 if last => Trouble::Late(MARGIN + rng.below(1000)),
@@ -200,7 +200,8 @@ fn finish(machine: &mut Machine) -> (String, Stop, String) {
     }
 }
 
-/// A guest in which a due interrupt waits for STI. It reads the TSC meanwhile and in the handler.
+/// A guest in which a due interrupt waits for STI. The guest reads the TSC while the interrupt waits, and in the
+/// handler.
 fn waiting() -> Bench {
     let look = |a: &mut Assembler| {
         a.imul_3(r14, r14, 31)?;

@@ -85,8 +85,8 @@ fn a_guest_that_does_not_exit_is_given_up_and_stays_so() -> Ran {
 
 fn patience_is_host_time_with_and_without_a_held_tsc() {
     let ram = Ram::new(RAM_BYTES_MIN).expect("memory");
-    // Each signal ends an entry, and the engine waits for one second. The engine's own signals come every 20 ms. If it
-    // holds the TSC at one value, it needs a signal every millisecond.
+    // In this test, a signal ends each entry into the guest. The engine measures its limit of one second by counting
+    // signals. Its own signals come every 20 ms, or every millisecond if it holds the TSC at one value.
     for (holds, signals) in [(false, 50), (true, 1000)] {
         let shared = Shared::new(|_| Trouble::Signal);
         let engine = if holds { shared.engine_on(&ram) } else { shared.branches_with_a_free_tsc(&ram) };

@@ -1,5 +1,5 @@
-//! In clock modes `exit` and `branch`, machines on a processor of another make have the same trail as on the soft CPU.
-//! The values that the processor leaves in undefined status flags do not matter.
+//! In clock modes `exit` and `branch`, machines on a simulated processor of another make have the same trail as on the
+//! soft CPU (Everett's own CPU). The values that the processor leaves in undefined status flags do not matter.
 
 use everett_cpu::CpuState;
 use everett_vmm::ClockMode;

@@ -1,6 +1,7 @@
-//! Closed gates: the soft CPU delivers each exception, software interrupt and system call for KVM, with the same result
-//! as on the soft engine. KVM gets an interrupt descriptor table that is too short for a gate, and an unmapped target
-//! for SYSCALL. Each of these events then shuts the guest down, and the engine takes over (`vmm/src/kvm/gates.rs`).
+//! Tests of closed gates: the soft CPU (Everett's own CPU) delivers each exception, software interrupt and system call
+//! for KVM. The result is the same as on the soft engine, which uses only the soft CPU. KVM gets an interrupt
+//! descriptor table that is too short for a gate, and an unmapped target for SYSCALL. Each of these events then shuts
+//! the guest down, and the engine takes over (`vmm/src/kvm/gates.rs`).
 
 use everett_assembler::*;
 use everett_cpu::Request;
@@ -22,7 +23,7 @@ type Code = fn(&mut Assembler) -> Result<(), Error>;
 const NOTES_FLAGS: u64 = 0x31;
 const HANDLER: u64 = SYSCALL + 0x100;
 
-/// Instructions that cause a trap, a fault or a call. After a fault, execution continues at R15.
+/// Instructions that cause a trap, a fault or a system call. After a fault, execution continues at R15.
 const WAYS: [(&str, Code); 11] = [
     ("SYSCALL", |a| a.syscall()),
     ("INT", |a| a.int(0x30)),

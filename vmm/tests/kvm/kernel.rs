@@ -1,6 +1,6 @@
-//! A stock kernel in clock mode `exit`, on the soft CPU and on another processor, compared at each exit. The other
-//! processor is this host's, or a soft CPU that leaves AMD's values in undefined status flags. With the latter, the
-//! test shows whether copies of undefined flags that the kernel makes change digests.
+//! A stock kernel in clock mode `exit`, on the soft CPU (Everett's own CPU) and on another processor, compared at each
+//! exit. The other processor is this host's, or a soft CPU that leaves AMD's values in undefined status flags. In the
+//! second case, the test shows whether the kernel copies undefined flags to a place where they change digests.
 //!
 //!     EVERETT_KERNEL=vmlinux EVERETT_INITRAMFS=initramfs EVERETT_EXITS=20000 \
 //!         cargo test --release -p everett-vmm --test kvm -- a_stock_kernel

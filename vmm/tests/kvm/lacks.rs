@@ -1,10 +1,11 @@
-//! Defects of the host's KVM, e.g. of one that emulates ring 0 in software: instructions that the random programs of
-//! the other tests avoid on hosts that execute them wrongly.
+//! Finds instructions that the host's KVM executes wrongly, e.g. a KVM that emulates ring 0 in software. The random
+//! programs of the other tests avoid these instructions on this host.
 //!
-//! For each defect, a small guest whose correct result is known runs on the kvm engine alone. Only a wrong result of
-//! this guest is a reason to avoid an instruction, never a difference between the soft engine and the kvm engine. With
-//! closed gates ([`Gates`]), the kvm engine lets its soft CPU execute some of the instructions. No host can lack these,
-//! so random programs then always contain them. If the engine itself fails, the test fails.
+//! For each defect, a small guest whose correct result is known runs on the kvm engine (`/dev/kvm`) alone. Only a wrong
+//! result of this guest is a reason to avoid an instruction, never a difference between the kvm engine and the soft
+//! engine (Everett's own CPU). With closed gates ([`Gates`]), the kvm engine lets its soft CPU execute some of the
+//! instructions. No host can lack these, so random programs then always contain them. If the engine itself fails, the
+//! test fails.
 
 use std::sync::Arc;
 

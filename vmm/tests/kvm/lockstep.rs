@@ -1,4 +1,5 @@
-//! Lockstep of the soft engine and the kvm engine: both run the same programs, and the tests compare them at each exit.
+//! Lockstep of the soft engine (Everett's own CPU) and the kvm engine (`/dev/kvm`): both run the same programs, and the
+//! tests compare them at each exit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -141,8 +142,8 @@ impl Pair<'_> {
                     self.soft.interrupt(vector);
                     self.kvm.interrupt(vector);
                     if rng.one_in(2) {
-                        // The comparison reads the state. The kvm engine then lets its soft CPU deliver the interrupt,
-                        // instead of KVM.
+                        // The comparison reads the state. After such a read, the soft CPU of the kvm engine delivers
+                        // the interrupt, instead of KVM.
                         self.compare("interrupt")?;
                     }
                 }

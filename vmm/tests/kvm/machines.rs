@@ -1,4 +1,4 @@
-//! A whole machine on the kvm engine: devices, the timer and moments work as on any other engine.
+//! A whole machine on the kvm engine (`/dev/kvm`): devices, the timer and moments work as on any other engine.
 
 use everett_assembler::*;
 use everett_snapshot::Pool;

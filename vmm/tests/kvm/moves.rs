@@ -1,4 +1,5 @@
-//! A guest that moves between the engines at its exits ends in the same state as a guest that stays on one engine.
+//! A guest that moves between the soft engine (Everett's own CPU) and the kvm engine (`/dev/kvm`) at its exits ends in
+//! the same state as a guest that stays on one engine.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Instructions that access a device and then raise an exception, e.g. a copy from a device to a page that is not
-//! present. KVM queues such an exception and delivers it at the next entry into the guest. The soft CPU delivers it at
-//! once. Both engines have to take the next interrupt at the same instruction.
+//! present. KVM queues such an exception and delivers it at the next entry into the guest. The soft CPU (Everett's own
+//! CPU) delivers it at once. On both CPUs the guest has to take the next interrupt at the same instruction.
 
 use everett_assembler::*;
 use everett_cpu::{CacheConfig, CpuState, Request};
@@ -17,7 +17,7 @@ use crate::lockstep::{FOREVER, comparable, difference};
 use crate::scripted::{Fault, Shared};
 use crate::trials::trial;
 
-/// Guest-physical address beyond the scripted host's RAM.
+/// Guest-physical address beyond the RAM of the tests' simulated host.
 const NO_RAM: u64 = 0xd000_0000;
 /// Page fault of a write by ring 0 to a page that is not present: vector and error code.
 const FAULT: Fault = (14, Some(2));

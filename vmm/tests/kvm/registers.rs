@@ -1,4 +1,4 @@
-//! States are loaded into a vCPU and read back unchanged.
+//! Tests that CPU states which are loaded into a vCPU of KVM are read back unchanged.
 
 use std::sync::Arc;
 

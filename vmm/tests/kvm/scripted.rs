@@ -1,5 +1,5 @@
-//! A scripted host, which needs no `/dev/kvm`. Its processor is a soft CPU that stops as late as the script says, and
-//! its counter and TSC misbehave as the script says.
+//! A simulated ("scripted") host for the kvm engine, which needs no `/dev/kvm`. Its processor is a soft CPU (Everett's
+//! own CPU) that stops as late as the script says, and its counter and TSC misbehave as the script says.
 //!
 //! Each trouble affects the guest's execution, as on a real host. If the guest stops too late, it has executed too
 //! much. If the TSC ticks, RDTSC sees the tick. An engine that misses a trouble therefore computes another digest.
@@ -25,7 +25,7 @@ pub(crate) const MARGIN: u64 = 64;
 /// Number of branches until another signal comes, if the counter's signal was lost.
 const WATCHDOG: u64 = 50_000;
 
-/// Trouble at an entry into the guest.
+/// Disturbance by the host at an entry into the guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trouble {
     /// The guest stops this many branches after the signal was due. Fewer than [`MARGIN`] have no effect.

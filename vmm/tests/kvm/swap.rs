@@ -1,4 +1,5 @@
-//! Clock mode `exit`: machines on the soft engine, on the kvm engine and on both by turns have the same trail.
+//! Clock mode `exit`: machines on the soft engine (Everett's own CPU), on the kvm engine (`/dev/kvm`) and on both by
+//! turns have the same trail.
 
 use everett_vmm::ClockMode;
 use everett_vmm::engine::any::AnyEngine;

@@ -8,7 +8,7 @@ use crate::small::{DATA, LAPIC, UART, assemble, out, store, vector};
 
 const TIMER: u64 = 0x40;
 const OWN: u64 = 0x51;
-/// Guests have 5 to `PIECES` + 4 pieces.
+/// A guest consists of 5 to `PIECES` + 4 pieces of code.
 const PIECES: u64 = 40;
 /// Port of the UART's scratch register, which reads back the written value.
 const SCRATCH: u32 = UART + 7;

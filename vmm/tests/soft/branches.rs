@@ -1,5 +1,5 @@
-//! Clock mode `branch` on the soft CPU: branches drive the virtual time, stops are exact, and due events wait for an
-//! exit for a limited time.
+//! Clock mode `branch` on the soft CPU (Everett's own CPU): branches drive the virtual time, stops are exact, and due
+//! events wait for an exit for a limited time.
 
 use everett_assembler::*;
 use everett_vmm::clock::BRANCH_INSTRUCTIONS;

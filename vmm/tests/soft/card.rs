@@ -1,5 +1,5 @@
-//! A network card driven from ring 0: the test puts queues and a script of stores into guest memory, and a small
-//! guest of `worker` executes the script.
+//! A network card driven from ring 0: the test puts queues and a script of stores into guest memory, and a small guest
+//! (see `worker`) executes the script.
 
 use everett_cpu::CacheConfig;
 use everett_vmm::Machine;
@@ -15,7 +15,7 @@ use crate::guest::machine;
 pub(crate) const CARD: u64 = VIRTIO + 2 * VIRTIO_STRIDE;
 pub(crate) const RECEIVE: u32 = 0;
 pub(crate) const TRANSMIT: u32 = 1;
-/// Entries of a queue.
+/// Number of entries of a queue.
 pub(crate) const SIZE: u16 = 256;
 /// Size of `struct virtio_net_hdr_v1`, in bytes.
 pub(crate) const HEADER: u32 = 12;

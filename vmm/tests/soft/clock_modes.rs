@@ -1,5 +1,5 @@
-//! Tests that hold in each clock mode: caches, stops, observers and moments change nothing, and a machine ends if its
-//! guest makes no progress.
+//! Tests that run in each clock mode: caches, stops, observers and moments do not change a guest's trail, and a machine
+//! ends if its guest makes no progress.
 
 use everett_assembler::*;
 use everett_cpu::{CacheConfig, Watchpoint};

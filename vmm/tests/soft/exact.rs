@@ -1,4 +1,4 @@
-//! A guest has the same trail with all caches, stops and observers.
+//! The trail of a guest does not depend on the sizes of caches, on stops, or on observers.
 
 use everett_assembler::*;
 use everett_cpu::CacheConfig;

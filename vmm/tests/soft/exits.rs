@@ -1,5 +1,5 @@
-//! Clock mode `exit` on the soft CPU: only exits advance the virtual time, and interrupts and stops come only after
-//! exits.
+//! Clock mode `exit` on the soft CPU (Everett's own CPU): only exits advance the virtual time, and interrupts and stops
+//! come only after exits.
 
 use everett_assembler::*;
 use everett_vmm::clock::EXIT_INSTRUCTIONS;

@@ -107,7 +107,7 @@ fn a_panic_in_a_handler_ends_the_machine_with_its_message() {
     );
 }
 
-/// Lockstep has a second CPU, which interprets. It panics, while the first CPU does not.
+/// In lockstep, a second CPU, which only interprets, checks the first. In this test, only the second CPU panics.
 #[test]
 fn a_panic_in_lockstep_is_a_failure_of_the_engine() {
     for clock in [ClockMode::Insn, ClockMode::Exit, ClockMode::Branch] {

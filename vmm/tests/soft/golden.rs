@@ -61,7 +61,8 @@ const WRITE: u16 = 2;
 /// Size of `struct virtio_net_hdr_v1`, in bytes.
 const HEADER: u64 = 12;
 
-/// Queue: slot of its device, its number there, its size, and the address of its rings.
+/// Virtio queue: the slot of the device, the number of the queue in the device, the number of entries, and the address
+/// of the descriptor table, which the rings follow.
 struct Queue {
     slot: u64,
     number: u32,

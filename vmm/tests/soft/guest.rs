@@ -116,8 +116,8 @@ pub(crate) fn spin(a: &mut Assembler, branches: u32) -> Result<(), Error> {
     a.jnz(again)
 }
 
-/// Emits code that starts a periodic timer of `counts` counts. Its handler, at this label, is [`count_tick`]. Uses RAX,
-/// RBX and RCX.
+/// Emits code that starts the local APIC's timer with a period of `counts` timer counts. The interrupt handler is at
+/// the label `handler`, where the caller emits [`count_tick`]. Uses RAX, RBX and RCX.
 pub(crate) fn timer(a: &mut Assembler, counts: u32, handler: Label) -> Result<(), Error> {
     vector(a, 0x40, handler)?;
     store(a, LAPIC + 0xf0, 0x1ff)?;

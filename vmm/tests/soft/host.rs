@@ -1,5 +1,5 @@
-//! Everett's endpoint on a world's wire: nodes receive its frames, and its traffic does not depend on the stops of a
-//! run.
+//! Everett's endpoint on a world's wire, i.e. the TCP/IP stack with which Everett itself talks to nodes. Nodes receive
+//! the endpoint's frames, and its traffic does not depend on the stops of a run.
 
 use std::net::{Ipv4Addr, SocketAddr};
 

@@ -71,7 +71,8 @@ pub(crate) fn only_hurt_themselves(breaks: bool, scripts: impl IntoIterator<Item
     }
 }
 
-/// Returns the script of a driver that offers these chains at once, after the other nodes have exchanged frames.
+/// Returns the script of a driver that offers these chains of descriptors at once, after the other nodes have exchanged
+/// frames.
 fn offered(queue: u32, descriptors: &[(u64, u32, u16, u16)], heads: &[u16]) -> Script {
     let mut script = Script::up();
     script.spin(100_000);

@@ -1,6 +1,6 @@
-//! Bisection: it finds the first instruction at which two runs differ. In one run the test makes the CPU keep stale TLB
-//! entries, and the bisection must find the instruction that used one. In a world, it must find planted differences of
-//! the wire and of a node's clock.
+//! Tests of the bisection, which finds the first instruction at which two runs differ. In one of two runs, the CPU
+//! keeps stale TLB entries (a planted defect), and the bisection must find the instruction that used a stale entry. In
+//! a world, the bisection must find planted differences of the wire and of a node's clock.
 
 use std::convert::Infallible;
 
@@ -19,7 +19,8 @@ use crate::plan::{trio, world};
 const DIRECTORY: u64 = 0xd000;
 /// Guest-virtual address of a 2 MiB page in that directory. Only the test uses it.
 const WINDOW: u64 = 0x8000_0000;
-/// Offset in the window that the guest reads. No other code or data of the guest uses the TLB entry of this address.
+/// Offset in the window at which the guest reads. No other code or data of the guest uses the TLB entry of this
+/// address.
 const OFFSET: i32 = 0x5000;
 
 /// Returns a guest that reads memory through a window, maps the window to another address without a flush, and reads

@@ -53,11 +53,11 @@ pub(crate) enum Act {
     Drift(i32),
     Stalls(Option<(u64, Distribution)>),
     Off,
-    /// The node restarts from its state when the [`Course`] began.
+    /// The node restarts from the state that it had when the [`Course`] began.
     On,
 }
 
-/// Vtime, node and action, in ascending order.
+/// Actions, each with its vtime and node, in ascending order of vtime.
 pub(crate) type Plan = Vec<(u64, usize, Act)>;
 
 /// A world in which a plan of actions runs.
