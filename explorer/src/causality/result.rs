@@ -208,7 +208,7 @@ pub struct Causality {
     pub found_ns: u64,
     /// Vtime of the root moment, in nanoseconds.
     pub root_ns: u64,
-    /// Vtime at which the finding's timeline ends, in nanoseconds. The checks that follow are not part of it.
+    /// Vtime at which the finding's timeline ends, in nanoseconds, not including the checks that run afterwards.
     pub end_ns: u64,
     /// Parts of a timeline that each future draws for itself.
     pub vary: Vary,

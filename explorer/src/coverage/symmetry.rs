@@ -88,7 +88,8 @@ fn put(slots: &mut [u16], members: &[u16], places: &[u16]) {
     }
 }
 
-/// Calls `visit` with each assignment of nodes to slots that permutes the nodes within these ties.
+/// Calls `visit` with each assignment of nodes to slots that permutes only nodes with equal keys. Each entry of `ties`
+/// has one set of such nodes and their slots.
 fn permute(ties: &[&(Vec<u16>, Vec<u16>)], slots: &mut [u16], visit: &mut dyn FnMut(&[u16])) {
     let Some(((members, places), others)) = ties.split_first() else { return visit(slots) };
     orders(&mut places.clone(), 0, &mut |places| {

@@ -1,4 +1,5 @@
-//! Checks that faults do not conflict: each fault needs and holds resources.
+//! Checks that the faults of a plan do not conflict, i.e. that no fault needs a resource that an earlier fault still
+//! holds.
 //!
 //! A node is on, off or paused, and only one fault at a time can switch it off or pause it. Resets, and faults that the
 //! agent in the guest carries out, need a running node. Each setting of a node can be held by only one fault at a time,
@@ -46,7 +47,7 @@ struct Hold {
 #[derive(Debug, Default)]
 pub(super) struct HeldResources {
     held: BTreeMap<Resource, Hold>,
-    /// Vtime of the end, and line, of each network fault.
+    /// Network faults, each as the vtime of its end and its line number.
     network: BTreeSet<(u64, usize)>,
 }
 

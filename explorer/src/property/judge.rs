@@ -242,8 +242,8 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Returns false if a match would change nothing: the `sometimes` rule was matched before, or the `eventually` rule
-    /// was matched in this calm period or no such period has begun.
+    /// Returns false if a match would change nothing: the `sometimes` rule was matched before on this path, or the
+    /// `eventually` rule was matched since all faults ended, or not all faults have ended.
     fn waits_for(&self, rule: &Rule) -> bool {
         match rule.form() {
             Form::Never => true,

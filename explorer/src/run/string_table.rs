@@ -18,7 +18,7 @@ pub(super) struct StringTable {
     numbers: BTreeMap<Arc<str>, u32>,
 }
 
-/// Text of a point, in the form of the file.
+/// Reference to a text of a point, as the file stores it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum StringRef {
     /// Number of a text that was written earlier.
@@ -27,7 +27,7 @@ pub(super) enum StringRef {
     New(String),
 }
 
-/// Point, with its texts as references.
+/// Point as the file stores it, with references in place of its texts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum NewPoint {
     State(StringRef),

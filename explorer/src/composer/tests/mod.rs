@@ -24,7 +24,7 @@ fn rng(seed: u64) -> ChaCha20Rng {
     ChaCha20Rng::seed_from_u64(seed)
 }
 
-/// Returns a stream, and a composer that has begun at time 0 with it.
+/// Returns a random stream, and a composer that has drawn from it to begin a timeline at vtime 0.
 fn begun(template: &Template, seed: u64) -> (ChaCha20Rng, Composer<'_>) {
     let mut rng = rng(seed);
     let composer = Composer::begin(template, 0, &mut rng);

@@ -1,4 +1,4 @@
-//! Tests of events and cursors.
+//! Tests of the events of a fault plan (starts, ends and heals), and of cursors, i.e. positions in these events.
 
 use super::*;
 

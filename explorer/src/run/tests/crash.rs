@@ -1,4 +1,4 @@
-//! Tests with killed writers, and with damaged files.
+//! Tests of run directories whose writers were killed, or whose files were damaged.
 
 use super::*;
 use crate::run::frame::{self, HEAD_BYTES, Head};
