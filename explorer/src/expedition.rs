@@ -57,7 +57,7 @@ pub trait Watch {
     /// Called for each new finding. The record, i.e. the branch's result, comes without the fields `delta`, `trail` and
     /// `marks`.
     fn found(&mut self, _: &Record, _: &Hit) {}
-    /// Called for each branch with a result, in the order in which results arrive. `dictionary` has the branch's
+    /// Called for each branch with a result, in the order in which results arrive. `dictionary` contains the branch's
     /// points.
     fn branch(&mut self, _: &MergeInput, _dictionary: &Dictionary) {}
     /// Called before each [`Watch::at`], with the tree and the merged results. The results of the latest branches may

@@ -229,7 +229,7 @@ pub struct Causality {
 /// Reason why a causality file is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CausalityError {
-    /// The file is not JSON, or its JSON has another form.
+    /// The file is not JSON, or the JSON lacks a field or has a field of another type.
     #[error("{0}")]
     Json(String),
     /// The file has another format version.
@@ -244,7 +244,8 @@ impl Causality {
     /// Parses the contents of a causality file.
     ///
     /// # Errors
-    /// Returns an error if the text has another form or version, or if a value is out of bounds.
+    /// Returns an error if the text is not the JSON of a causality, if it has another format version, or if a value is
+    /// out of bounds.
     pub fn parse(text: &str) -> Result<Causality, CausalityError> {
         let json = |error: serde_json::Error| CausalityError::Json(error.to_string());
         let value: serde_json::Value = serde_json::from_str(text).map_err(json)?;

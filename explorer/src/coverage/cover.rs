@@ -11,8 +11,9 @@ use super::numbers::{Numbers, Unnumbered};
 use super::point::{Kind, Point, PointId};
 use super::statistics::{Growth, Incidence};
 
-/// All points that the exploration reached. Each has the branch and the vtime that first reached it, and the number of
-/// branches that reached it. Branches are merged in the order in which the explorer chose them.
+/// All points that the exploration reached. For each point, contains the branch and the vtime at which it was first
+/// reached, and the number of branches that reached it. Branches are merged in the order in which the explorer chose
+/// them.
 ///
 /// The time to merge a branch grows with the number of its own points, and does not depend on the number of all points.
 #[derive(Debug, Clone, Default)]

@@ -27,8 +27,8 @@ pub(super) struct Before {
     pub(super) across: bool,
 }
 
-/// Orders of event types that a branch has reached. For each later type, the first set has the earlier types on the
-/// same node, and the second set has the earlier types on other nodes.
+/// Orders of event types that a branch has reached. For each later type, the first set contains the earlier types on
+/// the same node, and the second set contains the earlier types on other nodes.
 #[derive(Debug)]
 pub(super) struct Orders([[u64; 2]; TYPES_MAX]);
 

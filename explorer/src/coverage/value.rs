@@ -43,7 +43,8 @@ impl Value {
     /// Prints the value as text. `names` returns the names of nodes.
     pub(super) fn write(&self, variable: &str, names: &dyn Fn(u16) -> String, ranks: &Ranks) -> String {
         let part = |part: &Part| match part {
-            // `^` marks a slot or a rank. A `^` in a captured text is doubled, so that no text looks like a mark.
+            // `^` marks a rank, or a slot (a position that stands for an interchangeable node). A `^` in a captured
+            // text is doubled, so that no text looks like a mark.
             Part::Text(text) => text.replace('^', "^^"),
             Part::Node(node) => names(*node),
         };

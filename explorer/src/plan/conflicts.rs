@@ -170,7 +170,8 @@ fn of_node(fault: &NodeFault, node: usize) -> (Option<Resource>, Vec<Resource>) 
     }
 }
 
-/// Returns the resources that a fault of a running guest holds. Returns `None` if the node has no unit of that name.
+/// Returns the resources that a fault inside a guest holds. Returns `None` if the fault sets priorities of a unit that
+/// the node does not have.
 fn of_guest(fault: &GuestFault, node: usize, names: &NodeNames) -> Option<Vec<Resource>> {
     match fault {
         GuestFault::Priorities { unit, .. } => {

@@ -1,4 +1,4 @@
-//! Errors in lines of the SDK.
+//! Errors in lines that programs send through the SDK.
 
 use super::limits::{QUIET_S_MAX, SDK_LINE_BYTES_MAX};
 

@@ -152,7 +152,7 @@ proptest! {
     }
 }
 
-/// Reference form of a strategy, which scans the whole tree for each choice.
+/// Slow reference implementation of a strategy, which scans the whole tree for each choice.
 struct Naive(StrategyKind);
 
 impl Chooses for Naive {

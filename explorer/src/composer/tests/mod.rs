@@ -1,4 +1,4 @@
-//! Tests of the composer, with shared helpers for templates, random streams and steps.
+//! Tests of the composer, which decides when test commands start, with helpers for templates, random streams and steps.
 
 mod caller;
 mod drawn;

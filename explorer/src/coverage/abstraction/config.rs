@@ -82,7 +82,8 @@ pub enum Capture {
     /// The captured text itself.
     #[default]
     Exact,
-    /// A number, reduced to its rank among the numbers of all nodes. Suitable for terms and epochs.
+    /// A number, replaced by its rank, i.e. by how many distinct smaller numbers the nodes have. Suitable for terms and
+    /// epochs.
     Relative,
     /// A number, reduced to its base-2 logarithm, rounded down. Suitable for lengths.
     Bucket,
