@@ -136,7 +136,7 @@ pub struct Jump {
     pub before: Count,
     /// Results of the futures from the end of the interval. `None` if the interval ends at the finding itself.
     pub after: Option<Count>,
-    /// Probability that the likelihood jumps within this interval, in parts of a million, assuming that it jumps once.
+    /// Probability that the likelihood jumps within this interval, in parts of a million, assuming a single jump.
     pub probability_ppm: u32,
     /// True if at most one step lies in the interval, so that no search can narrow it.
     pub is_narrowest: bool,

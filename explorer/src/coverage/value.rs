@@ -1,4 +1,4 @@
-//! The value of a state variable, in a form in which the nodes that it names can be renamed.
+//! The value of a state variable. The names of nodes in the value can be replaced, e.g. by positions.
 
 use std::collections::BTreeMap;
 

@@ -59,8 +59,8 @@ impl<'a> Judge<'a> {
                 self.line(now, node, None, text, None);
             }
             What::Found { property, text } => {
-                // A service of the node may have ended. Judge the node's open records of several lines first, because they
-                // were printed before.
+                // A service of the node may have ended. Judge the node's open records of several lines first, because
+                // they were printed before.
                 let of_node = if node.is_some() { self.records.end_of(node) } else { Vec::new() };
                 self.ended(of_node);
                 if !self.excuses(node, property) {
