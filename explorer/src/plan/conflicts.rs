@@ -120,7 +120,7 @@ fn busy(resource: Resource, hold: &Hold, fault: &Fault) -> (&'static str, Proble
 }
 
 /// Returns the resource that must be free when a fault starts, and the resources that the fault holds until it ends.
-/// Returns `None` for bit rot, for a fault without a node or with an unknown node, and for priorities of an unknown unit.
+/// Returns `None` for bit rot, a fault without a node or with an unknown node, and priorities of an unknown unit.
 fn resources(fault: &Fault, names: &Names) -> Option<(Option<Resource>, Vec<Resource>)> {
     let name = fault.node()?;
     let node = names.nodes().position(|other| other == name)?;
