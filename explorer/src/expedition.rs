@@ -57,7 +57,7 @@ pub trait Watch {
     /// Called for each new finding. The record, i.e. the branch's result, comes without the fields `delta`, `trail` and
     /// `marks`.
     fn found(&mut self, _: &Record, _: &Hit) {}
-    /// Called for each branch with a result, in the order in which results arrive. `dictionary` has the branch's
+    /// Called for each branch with a result, in the order in which results arrive. `dictionary` contains the branch's
     /// points.
     fn branch(&mut self, _: &MergeInput, _dictionary: &Dictionary) {}
     /// Called before each [`Watch::at`], with the tree and the merged results. The results of the latest branches may
@@ -145,7 +145,8 @@ pub enum ExpeditionError<E> {
     Path(#[from] PathError),
 }
 
-/// Runs an exploration. With a journal, i.e. a run directory, branches that it has a result for are not run again.
+/// Runs an exploration. With a journal, i.e. the stored results in a run directory, only branches without a stored
+/// result are run.
 ///
 /// # Errors
 /// Returns an error if a branch cannot be run, if a record or path is invalid, or if the run directory cannot be read
@@ -202,7 +203,7 @@ struct Leader<'l, S, W> {
     watch: &'l mut dyn Watch,
     until_found: bool,
     waiting: usize,
-    /// Numbers of the choices that workers have and that have no result yet.
+    /// Numbers of the choices that were handed to workers and have no result yet.
     out: BTreeSet<u64>,
     /// Lowest choice with a finding so far. Always `None` without `until_found`.
     found_at: Option<u64>,

@@ -3,17 +3,18 @@
 //! Map:
 //! - [`plan`]: fault plans: drawing, parsing, checking, printing and stepping through them
 //! - [`config`]: the `[explore]` table of a world file
-//! - [`fate`]: the fault plan of a path's timeline, and the end of its last branch
+//! - [`fate`]: computes from a path the fault plan of its timeline, and where the path's last branch ends
 //! - [`search`]: the tree of timelines and the choice of the next branch
 //! - [`expedition`]: the main loop: chooses branches, hands them out, records and merges their results
 //! - [`length_defaults`]: number of branches in flight and share of checked branches, by an exploration's length
 //! - [`coverage`]: the states, faults and orders of events that timelines reached, and estimates of unseen ones
 //! - [`composer`]: decides when the commands of a test template start
-//! - [`property`]: properties of logs and consoles (`everett-linearizability` checks clients' histories)
-//! - [`sdk`]: lines that programs send through the SDK
+//! - [`property`]: finds violations of properties in logs and on consoles (`everett-linearizability` checks clients'
+//!   histories)
+//! - [`sdk`]: parses lines that programs send through the SDK
 //! - [`run`]: the run directory and the results computed from it
 //! - [`causality`]: the step of a finding's timeline at which the finding became likely
-//! - [`shrink`]: reduction to faults that reproduce a finding, of which none can be removed
+//! - [`shrink`]: removes faults from a finding's plan as long as the finding still occurs
 //! - [`suggest`]: suggestions for misspelt names
 //! - `pattern`: name patterns and regular expressions of world files
 //! - `text`: texts of bounded length

@@ -1,4 +1,4 @@
-//! A short exploration also extends branches, instead of starting every branch at the root moment.
+//! Tests that a short exploration also extends branches, instead of starting every branch at the root moment.
 
 use std::num::NonZero;
 

@@ -1,8 +1,8 @@
-//! Two processes cannot write the same run directory.
+//! Test that two processes cannot write the same run directory.
 //!
-//! The test is a program of its own. A newly forked child process briefly holds its parent's file locks, which would
-//! disturb other tests of the same program. The second process runs this program again. An environment variable tells
-//! `main` that it runs in the second process.
+//! The test is a program of its own, because a newly forked child process briefly holds its parent's file locks, which
+//! would disturb other tests of the same program. The second process runs this program again. An environment variable
+//! tells `main` that it runs in the second process.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;

@@ -1,16 +1,16 @@
 //! Cache of the configurations that the search for a valid order of operations has visited.
 //!
 //! The search puts one operation after another into an order (it places them). A configuration is the set of placed
-//! operations, regardless of their order, and the object's state after them. A hash identifies the acknowledged
+//! operations, regardless of their order, and the object's state after them. A hash identifies the placed acknowledged
 //! operations and the state. The hash is long enough to make collisions infeasible, even deliberate ones.
 //!
-//! The used operations of unknown outcome are not part of the hash. They are stored in full, so that a configuration
-//! can be compared with one that used more of them. If a configuration led to no valid order, then a configuration with
-//! the same hash that used the same operations and more leads to none either.
+//! The placed operations of unknown outcome (the used ones) are not part of the hash. They are stored in full, so that
+//! a configuration can be compared with one that used more of them. If a configuration led to no valid order, then a
+//! configuration with the same hash that used the same operations and more leads to none either.
 
 use std::collections::BTreeMap;
 
-/// Approximate memory of a name, in bytes.
+/// Approximate memory of a configuration's name, in bytes.
 const NAME_BYTES: u64 = 64;
 /// Approximate memory of an entry without its words, in bytes.
 const ENTRY_BYTES: u64 = 32;

@@ -73,7 +73,7 @@ impl Violations {
     }
 }
 
-/// Kind of a loss.
+/// Kind of a lost write, or of a dequeue that cannot be explained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LossKind {
     /// A write was acknowledged, and its effect is missing.

@@ -6,13 +6,13 @@
 //! the history is linearizable and if acknowledged writes are lost.
 //!
 //! - [`limits`]: bounds of histories and of their check
-//! - `line`: one line
+//! - `line`: parses one line
 //! - `error`: errors in lines
-//! - `values`: JSON values as small numbers
-//! - `operation`: operations
+//! - `values`: numbers the JSON values of a history
+//! - `operation`: an operation's call, result and times
 //! - `shape`: conversion of names and JSON values to operations
 //! - `reader`: builds a [`History`] from lines
-//! - `spec`: names of models, and their initial values
+//! - `spec`: names of models, i.e. of kinds of objects such as a queue, and their initial values
 //! - `model`: the objects that servers implement, and the effect of each operation
 //! - `partition`: the parts of a history that can be judged independently
 //! - `search`, with `window`, `bits` and `cache`: the search for a valid order
@@ -25,8 +25,8 @@
 //! Not here: the transport of lines from a guest, the execution of drivers, and the use of reports by explorations.
 //!
 //! **Invariants.**
-//! - Lines are in the order in which the world wrote them. One operation precedes another if its completion has an
-//!   earlier line than the other's invocation. Vtimes are only reported, and never compared.
+//! - Lines are in the order in which the world wrote them. One operation precedes another if the line of its completion
+//!   comes before the line of the other's invocation. Vtimes are only reported, and never compared.
 //! - A report is a function of the lines, the model and the budget.
 //! - The valid lines prove each reported violation. If the budget is too small, the verdict is "unknown".
 //! - Lines are untrusted. Memory is bounded for any contents, and an invalid line is reported with its position.

@@ -3,8 +3,8 @@
 /// Maximum length of a reported value or name, in characters.
 pub use everett_input::text::QUOTED_CHARS_MAX;
 
-/// Maximum length of a line, in bytes. Longer lines are cut when they arrive from the guest: at the constant of the
-/// same name in the protocol with Everett's program in guests, which has the same value.
+/// Maximum length of a line, in bytes. Longer lines are cut when they arrive from the guest. The protocol between
+/// Everett and its program in guests has a constant of the same name, with the same value.
 pub const HISTORY_LINE_BYTES_MAX: usize = 1 << 20;
 /// Maximum number of operations of a history. Later operations are not read.
 pub const OPERATIONS_MAX: usize = 1_000_000;

@@ -4,7 +4,7 @@
 //! first impossible completion. Nothing that comes later can make its result possible.
 //!
 //! The search over the whole history gets stuck at this completion or at an earlier one. Prefixes allow more orders
-//! than the whole history, because an operation that completes after the prefix has an unknown outcome in it.
+//! than the whole history, because an operation that completes after the prefix has an unknown outcome in the prefix.
 
 use std::collections::BTreeSet;
 

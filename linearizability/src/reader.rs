@@ -1,9 +1,9 @@
 //! The reader, which builds a history from its lines as they arrive.
 //!
 //! **Invariants.**
-//! - An invalid line adds no constraint. If the completion of an operation is invalid, its outcome is unknown. If an
-//!   invocation is missing, its completion becomes an operation that may take effect at any time, or never. An
-//!   operation is omitted only if both of its lines are invalid.
+//! - An invalid line adds no constraint. If the completion of an operation is invalid, the operation's outcome is
+//!   unknown. If an invocation is missing, its completion becomes an operation that may take effect at any time, or
+//!   never. An operation is omitted only if both of its lines are invalid.
 //! - Memory is bounded. Beyond a bound no more lines are read, and the result is a history that ends early.
 
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ pub struct History {
     pub(super) initial: V,
     pub(super) operations: Vec<Operation>,
     pub(super) values: Values,
-    /// Key of each number, in the order of first appearance.
+    /// Keys by their numbers, which are assigned in the order of first appearance.
     keys: Vec<Option<String>>,
     /// Node and name of each process, by the process's number.
     processes: Vec<(String, String)>,

@@ -53,7 +53,8 @@ enum Who {
 #[derive(Debug, Clone, Copy)]
 struct Choice {
     who: Who,
-    /// Rank of the acknowledged operation that this open operation should enable. `None` if it need not enable one.
+    /// Rank (index) of the acknowledged operation that this open operation should enable. `None` if it need not enable
+    /// one.
     aim: Option<usize>,
 }
 
@@ -98,8 +99,8 @@ pub(super) struct Search<'m, 'h> {
     /// Memory of the choices in all frames, in bytes.
     choice_bytes: u64,
     words: Vec<u32>,
-    /// The farthest point that the search reached: the line of the first remaining end, and the rank of the operation
-    /// that ends there. A rank is an index among the acknowledged operations.
+    /// The farthest point that the search reached: the first line at which a remaining operation ended, and the rank of
+    /// this operation. A rank is an index among the acknowledged operations.
     farthest: (u64, usize),
     possible: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Names of models, and the initial values of their keys.
+//! Names of models, i.e. of the kinds of objects that servers implement, and the initial values of the models' keys.
 
 use std::fmt;
 

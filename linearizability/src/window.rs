@@ -1,4 +1,4 @@
-//! Linked list of the starts and ends of all acknowledged operations that are not yet placed.
+//! Linked list of the starts and ends of all acknowledged operations that the search has not yet put into its order.
 //!
 //! **Invariant.** Operations are put back in the reverse order of their removal. When an operation is put back, the
 //! neighbours that its nodes remember are therefore in the list.

@@ -1,7 +1,8 @@
 //! Cuts: vtimes at which a timeline can be forked. At most one step lies between two neighbouring cuts. A step is an
 //! observed event, e.g. a message or a line of output. Steps at the same vtime count as one.
 
-/// Maximum distance of two cuts, in nanoseconds, unless the timeline would have more than [`CUTS_MAX`] cuts.
+/// Maximum distance between neighbouring cuts, in nanoseconds, unless the timeline would have more than [`CUTS_MAX`]
+/// cuts.
 ///
 /// A fork changes a guest's own random numbers only after Everett's agent in the guest has reseeded the kernel's random
 /// number generator, which takes part of a millisecond. A finer grid would therefore not locate the decisive moment

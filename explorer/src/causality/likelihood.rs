@@ -9,8 +9,8 @@
 use super::log2::log2;
 use super::result::Count;
 
-/// Computes the evidence of counts, as base-2 logarithms in fixed point. Keeps tables of sums that grow with the
-/// counts.
+/// Computes the evidence of counts of hits and futures, as base-2 logarithms in fixed point. Keeps tables of sums that
+/// grow with the counts.
 #[derive(Debug, Clone, Default)]
 pub struct Evidence {
     /// Sums of logarithms of odd numbers: entry *n* is the sum over the first *n* odd numbers.

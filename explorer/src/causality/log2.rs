@@ -21,8 +21,8 @@ pub(super) fn log2(n: u64) -> i64 {
     (i64::from(whole) << BITS) | part
 }
 
-/// Returns 2 to the power `power`, which must be at most 0. Both numbers have `BITS` bits after the binary point. The
-/// result is 0 if it is too small for that form.
+/// Returns 2 to the power `power`, which must be at most 0. Both numbers have `BITS` bits after the binary point. A
+/// result that is too small for these bits becomes 0.
 pub(super) fn exp2(power: i64) -> u64 {
     if power >= 0 {
         return ONE as u64;

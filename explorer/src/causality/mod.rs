@@ -5,7 +5,8 @@
 //! the timeline the likelihood rises from the base rate at the root moment, where the exploration began, to 1 at the
 //! finding. It jumps at the step (the observed event) that decided the finding.
 //!
-//! - [`likelihood`]: Bayesian evidence of counts, in integer arithmetic
+//! - [`likelihood`]: computes how well a hypothesis about the likelihood explains the counted hits, in integer
+//!   arithmetic
 //! - `log2`: logarithms in integer arithmetic
 //! - [`search`]: the choice of the vtimes from which futures start, and the step where the likelihood jumps
 //! - [`cuts`]: the vtimes at which a timeline can be forked

@@ -136,7 +136,7 @@ pub struct Jump {
     pub before: Count,
     /// Results of the futures from the end of the interval. `None` if the interval ends at the finding itself.
     pub after: Option<Count>,
-    /// Probability that the likelihood jumps within this interval, in parts of a million, assuming that it jumps once.
+    /// Probability that the likelihood jumps within this interval, in parts of a million, assuming a single jump.
     pub probability_ppm: u32,
     /// True if at most one step lies in the interval, so that no search can narrow it.
     pub is_narrowest: bool,
@@ -208,7 +208,7 @@ pub struct Causality {
     pub found_ns: u64,
     /// Vtime of the root moment, in nanoseconds.
     pub root_ns: u64,
-    /// Vtime at which the finding's timeline ends, in nanoseconds. The checks that follow are not part of it.
+    /// Vtime at which the finding's timeline ends, in nanoseconds, not including the checks that run afterwards.
     pub end_ns: u64,
     /// Parts of a timeline that each future draws for itself.
     pub vary: Vary,
@@ -229,7 +229,7 @@ pub struct Causality {
 /// Reason why a causality file is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CausalityError {
-    /// The file is not JSON, or its JSON has another form.
+    /// The file is not JSON, or the JSON lacks a field or has a field of another type.
     #[error("{0}")]
     Json(String),
     /// The file has another format version.
@@ -244,7 +244,8 @@ impl Causality {
     /// Parses the contents of a causality file.
     ///
     /// # Errors
-    /// Returns an error if the text has another form or version, or if a value is out of bounds.
+    /// Returns an error if the text is not the JSON of a causality, if it has another format version, or if a value is
+    /// out of bounds.
     pub fn parse(text: &str) -> Result<Causality, CausalityError> {
         let json = |error: serde_json::Error| CausalityError::Json(error.to_string());
         let value: serde_json::Value = serde_json::from_str(text).map_err(json)?;

@@ -7,8 +7,8 @@
 //! for no jump at all. The other half is uniform over the steps. Each batch starts futures at quantiles of the
 //! posterior, which puts most futures where the jump is likely.
 //!
-//! The finding's own timeline is known to show the finding. It counts as the futures in [`ANCHOR`], which all showed
-//! it.
+//! The finding's own timeline is known to show the finding. The search counts it like several futures ([`ANCHOR`]) that
+//! all showed it.
 //!
 //! **Stated error.** The search may stop at any time without a bias of the posterior. If the search ends with
 //! [`CausalityEnd::Named`], the probability that a single jump lies elsewhere is below [`Limits::error_ppm`], averaged
@@ -89,8 +89,8 @@ pub struct Search {
     evidence: Evidence,
 }
 
-/// Interval between two neighbouring cuts from which futures were run, or between the last of these cuts and the
-/// finding. `mass` is the posterior probability that the jump lies in the interval, up to a factor that all gaps share.
+/// Interval between two consecutive cuts from which futures were run, or from the last such cut to the finding. `mass`
+/// is the posterior probability that the jump lies in the interval, up to a factor that is the same for all gaps.
 #[derive(Debug, Clone, Copy)]
 struct Gap {
     from: usize,
@@ -204,9 +204,10 @@ impl Search {
         named.then_some(CausalityEnd::Named)
     }
 
-    /// Returns the interval in which the jump lies with the requested probability. The interval begins as the most
-    /// likely gap and grows by the likelier neighbour. Returns `None` if [`Search::over`] returns
-    /// [`CausalityEnd::Flat`], or if even all gaps together do not have the requested probability.
+    /// Returns the interval in which the jump lies with the requested probability. The interval starts as the most
+    /// likely gap between two cuts with futures, and repeatedly takes in the likelier of its two neighbours. Returns
+    /// `None` if [`Search::over`] returns [`CausalityEnd::Flat`], or if even all gaps together do not have the
+    /// requested probability.
     pub fn found(&mut self) -> Option<JumpInterval> {
         if self.over() == Some(CausalityEnd::Flat) {
             return None;

@@ -13,7 +13,7 @@ pub const PARALLEL_MAX: u8 = 4;
 pub const ANYTIME_MAX: u8 = 2;
 /// Maximum random pause before a command starts, in nanoseconds of vtime: 200 ms.
 pub const PAUSE_NS_MAX: u64 = 200_000_000;
-/// Time for which the command that was drawn to start next waits if it cannot start, in nanoseconds of vtime: 10 s.
+/// Time for which a command that was drawn to start next may wait until it can start, in nanoseconds of vtime: 10 s.
 ///
 /// After this time another command that can start takes its place. Otherwise a hanging command would block the whole
 /// workload as soon as a serial driver is drawn, because a serial driver must run alone.
@@ -27,5 +27,6 @@ pub const KILL_NS_MAX: u64 = 10_000_000_000;
 /// Maximum time for the `eventually_` command, or for all `finally_` commands together, in nanoseconds of vtime: 600 s.
 pub const LAST_NS_MAX: u64 = 600_000_000_000;
 
-/// Exclusive bound of the numbers that runs of commands get. No timeline lasts long enough to reach it.
+/// Exclusive upper bound of the numbers of runs, where each start of a command is one run. No timeline lasts long
+/// enough to reach it.
 pub const RUN_MAX: u64 = 1 << 48;

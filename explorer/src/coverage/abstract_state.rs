@@ -48,7 +48,7 @@ impl WorldState {
         clip(&text, STATE_BYTES_MAX)
     }
 
-    /// Prints the state. `slots` has the slot of each node, i.e. its place in the text.
+    /// Prints the state. `slots` contains, for each node, the node's slot, i.e. its position in the text.
     fn write(&self, world: &World, ranks: &Ranks, slots: &[u16]) -> String {
         let slot = |node: u16| slots.get(usize::from(node)).copied().unwrap_or(node);
         let name = |node: u16| symmetry::slot_name(world, slot(node));

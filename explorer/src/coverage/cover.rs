@@ -11,8 +11,9 @@ use super::numbers::{Numbers, Unnumbered};
 use super::point::{Kind, Point, PointId};
 use super::statistics::{Growth, Incidence};
 
-/// All points that the exploration reached. Each has the branch and the vtime that first reached it, and the number of
-/// branches that reached it. Branches are merged in the order in which the explorer chose them.
+/// All points that the exploration reached. For each point, contains the branch and the vtime at which it was first
+/// reached, and the number of branches that reached it. Branches are merged in the order in which the explorer chose
+/// them.
 ///
 /// The time to merge a branch grows with the number of its own points, and does not depend on the number of all points.
 #[derive(Debug, Clone, Default)]
@@ -33,8 +34,8 @@ pub struct Coverage {
     /// For each kind of point, how many points were reached, and how many of them by one or two branches. In the order
     /// of [`Kind::ALL`].
     incidence: [Incidence; Kind::ALL.len()],
-    /// Rank of the best number that was reported so far, for each guidance, i.e. for each value that programs report to
-    /// steer the explorer.
+    /// Best number that was reported so far for each guidance, as a rank: the higher the rank, the better. A guidance
+    /// is a value that programs report to steer the explorer.
     best: BTreeMap<String, i64>,
 }
 
@@ -168,8 +169,8 @@ impl Coverage {
         Ok(reward)
     }
 
-    /// Adds points that no earlier branch reached, up to a total of [`POINTS_MAX`]. If there are too many, the points
-    /// with the lowest ids are added, because their numbers depend on when results arrived.
+    /// Adds points that no earlier branch reached, up to a total of [`POINTS_MAX`]. If there are too many, adds those
+    /// with the lowest ids. Numbers cannot decide this, because they depend on when results arrived.
     fn admit(&mut self, choice: u64, new: Vec<(Candidate<'_>, u64)>, entries: &Entries) -> Reward {
         let mut reward = Reward::default();
         let with_id = |(candidate, vtime_ns)| {

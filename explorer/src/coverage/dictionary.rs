@@ -1,4 +1,4 @@
-//! Numbers of coverage points. A file has the texts of a point once, and from then on only the point's number.
+//! Numbers of coverage points. A file contains the texts of a point once, and after that only the point's number.
 //!
 //! Points get their numbers in the order in which results arrive, and this order differs between runs. Digests must be
 //! comparable between explorations, so they are computed from the points' ids and never from their numbers.

@@ -23,7 +23,8 @@ pub const VALUE_BYTES_MAX: usize = 64;
 pub const VALUES_MAX: usize = 64;
 /// Maximum number of different log templates of a unit that a world file can request.
 pub const VOCABULARY_MAX: usize = 256;
-/// Maximum total number of units whose templates, and of variables whose values, are told apart.
+/// Maximum number of units plus variables on a timeline. The templates of further units and the values of further
+/// variables are not told apart.
 pub const FAMILIES_MAX: usize = 256;
 /// Maximum number of units in a node's state.
 pub const UNITS_MAX: usize = 16;
@@ -31,7 +32,7 @@ pub const UNITS_MAX: usize = 16;
 pub const KINDS_MAX: usize = 64;
 
 /// Maximum number of node orders that are tried to find the canonical text of a state, which is the same for all orders
-/// of interchangeable nodes. Six nodes in one group have 6! = 720 orders, so for them it always is.
+/// of interchangeable nodes. Six nodes in one group have 6! = 720 orders, so all their orders are tried.
 pub const PERMUTATIONS_MAX: usize = 720;
 /// Maximum length of a node's state as text, in bytes. A longer text is cut and ends in its hash.
 pub const PHASE_BYTES_MAX: usize = 512;
@@ -40,7 +41,7 @@ pub const STATE_BYTES_MAX: usize = 1024;
 
 /// Maximum number of event types of a timeline. Orders are tracked only between events of these types.
 pub const TYPES_MAX: usize = 64;
-/// Number of a node's latest events with a type that a new event is compared with to find orders.
+/// Number of latest typed events of each node with which a new event is compared to find orders.
 pub const WINDOW: usize = 64;
 /// Maximum number of sent messages that are remembered. The messages with the lowest numbers are forgotten first.
 pub const SENDS_MAX: usize = 1024;

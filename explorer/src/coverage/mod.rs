@@ -4,19 +4,19 @@
 //! Each event of a branch can reach points of coverage. One table holds the points of all branches.
 //!
 //! - `limits`: bounds
-//! - `observed`: observed events
+//! - `observed`: the events of a branch from which coverage is computed
 //! - `world`: the nodes, and the groups of interchangeable nodes
 //! - `vocabulary`: the bound on distinct log templates (`everett-log-template`) and distinct values
 //! - [`abstraction`]: the rules that define the abstract state
-//! - `value`, `node`, `abstract_state`: the abstract states
-//! - `symmetry`: the canonical form of abstract states
+//! - `value`, `node`, `abstract_state`: the states of a variable, of a node, and of the whole world
+//! - `symmetry`: makes states equal that differ only in the order of interchangeable nodes
 //! - `types` and `order`: types of events, and the happens-before relation
 //! - `sdk`: assertions, guidance and code edges that programs report
-//! - `point`: kinds of points
+//! - `point`: points, i.e. the things that a branch can reach
 //! - `observer` and `delta`: the points of one branch
 //! - `cover`: the points of all branches
 //! - `dictionary`: numbers of points
-//! - `numbers`: the points of a branch, by number
+//! - `numbers`: compact storage of one branch's points, by their numbers
 //! - [`statistics`]: estimates of unseen points and bugs
 //! - `gaps`: known points that no branch reached
 //!

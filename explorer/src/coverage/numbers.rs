@@ -84,7 +84,7 @@ impl Numbers {
         &self.unnumbered
     }
 
-    /// Returns how often the branch reached a point that was dropped because the delta was full.
+    /// Returns how often a new point was dropped because the branch had already reached [`DELTA_POINTS_MAX`] points.
     #[must_use]
     pub fn overflow(&self) -> u64 {
         self.overflow

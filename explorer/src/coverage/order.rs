@@ -2,7 +2,7 @@
 //! follow from it.
 //!
 //! An event happens before another if it is earlier on the same node, or if messages lead from it to the other event.
-//! The clock of a node counts, for each node, how many of that node's events happen before the next event here.
+//! The clock of a node counts, for each node, how many of that node's events happen before the first node's next event.
 //!
 //! A typed event is an event whose type is tracked. Only the last [`WINDOW`] typed events of each node are compared, so
 //! orders over a longer distance are ignored. Otherwise every type of event would eventually happen before every other
@@ -27,8 +27,8 @@ pub(super) struct Before {
     pub(super) across: bool,
 }
 
-/// Orders of event types that a branch has reached. For each later type, the first set has the earlier types on the
-/// same node, and the second set has the earlier types on other nodes.
+/// Orders of event types that a branch has reached. For each later type, the first set contains the earlier types on
+/// the same node, and the second set contains the earlier types on other nodes.
 #[derive(Debug)]
 pub(super) struct Orders([[u64; 2]; TYPES_MAX]);
 
@@ -36,7 +36,7 @@ pub(super) struct Orders([[u64; 2]; TYPES_MAX]);
 const _: () = assert!(TYPES_MAX <= u64::BITS as usize, "a type has no bit");
 
 impl Orders {
-    /// Returns no orders.
+    /// Returns an empty set of orders.
     pub(super) fn none() -> Orders {
         Orders([[0; 2]; TYPES_MAX])
     }

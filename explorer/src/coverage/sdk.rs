@@ -13,7 +13,8 @@ use crate::sdk::{AssertionKind, Guidance, Value};
 pub(super) struct Reported {
     /// Outcomes of each assertion.
     assertions: BTreeMap<(String, AssertionKind), Vec<Outcome>>,
-    /// Rank of the best number of each guidance, i.e. of each value that programs report to steer the explorer.
+    /// Best number of each guidance, as a rank: the higher the rank, the better. A guidance is a value that programs
+    /// report to steer the explorer.
     best: BTreeMap<String, i64>,
 }
 

@@ -1,4 +1,4 @@
-//! Interchangeable nodes: a canonical form that is the same for all orders of the nodes.
+//! Canonical text of a state: a text that is the same for all orders of interchangeable nodes.
 //!
 //! First, the nodes of a group are sorted by a key that does not depend on their order. The key is the node's own
 //! state, in which the node itself is called `^self`, and members of groups are called by their group.
@@ -35,7 +35,8 @@ pub(super) fn slot_name(world: &World, slot: u16) -> String {
 }
 
 /// Returns the least text that `write` produces over all permitted assignments of nodes to slots, i.e. to places in the
-/// text. `keys` has the nodes' states, printed with [`invariant_name`]. `named` has all nodes that occur in values.
+/// text. `keys` contains the nodes' states, printed with [`invariant_name`]. `named` contains all nodes that occur in
+/// values.
 pub(super) fn least(
     world: &World,
     keys: &[String],
@@ -88,7 +89,8 @@ fn put(slots: &mut [u16], members: &[u16], places: &[u16]) {
     }
 }
 
-/// Calls `visit` with each assignment of nodes to slots that permutes the nodes within these ties.
+/// Calls `visit` with each assignment of nodes to slots that permutes only nodes with equal keys. Each entry of `ties`
+/// has one set of such nodes and their slots.
 fn permute(ties: &[&(Vec<u16>, Vec<u16>)], slots: &mut [u16], visit: &mut dyn FnMut(&[u16])) {
     let Some(((members, places), others)) = ties.split_first() else { return visit(slots) };
     orders(&mut places.clone(), 0, &mut |places| {

@@ -1,4 +1,4 @@
-//! The value of a state variable, in a form in which the nodes that it names can be renamed.
+//! The value of a state variable. The names of nodes in the value can be replaced, e.g. by positions.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,8 @@ impl Value {
     /// Prints the value as text. `names` returns the names of nodes.
     pub(super) fn write(&self, variable: &str, names: &dyn Fn(u16) -> String, ranks: &Ranks) -> String {
         let part = |part: &Part| match part {
-            // `^` marks a slot or a rank. A `^` in a captured text is doubled, so that no text looks like a mark.
+            // `^` marks a rank, or a slot (a position that stands for an interchangeable node). A `^` in a captured
+            // text is doubled, so that no text looks like a mark.
             Part::Text(text) => text.replace('^', "^^"),
             Part::Node(node) => names(*node),
         };

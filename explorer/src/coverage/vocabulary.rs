@@ -1,9 +1,9 @@
-//! Bounds the number of distinct log templates and values: in each family, the first words of a timeline are
-//! distinguished, and all later words become `other`.
+//! Bounds the number of distinct log templates and values, both called words here. The words of one unit, or of one
+//! variable, are a family. In each family, the first words of a timeline are distinguished, and all later words become
+//! `other`.
 //!
-//! A family is a unit whose templates are the words, or a variable whose values are the words. Which words come first
-//! depends only on the timeline, so a branch's points do not depend on other branches. Two timelines may distinguish
-//! different words.
+//! Which words come first depends only on the timeline, so a branch's points do not depend on other branches. Two
+//! timelines may distinguish different words.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,5 @@
-//! Checks that faults do not conflict: each fault needs and holds resources.
+//! Checks that the faults of a plan do not conflict, i.e. that no fault needs a resource that an earlier fault still
+//! holds.
 //!
 //! A node is on, off or paused, and only one fault at a time can switch it off or pause it. Resets, and faults that the
 //! agent in the guest carries out, need a running node. Each setting of a node can be held by only one fault at a time,
@@ -46,7 +47,7 @@ struct Hold {
 #[derive(Debug, Default)]
 pub(super) struct HeldResources {
     held: BTreeMap<Resource, Hold>,
-    /// Vtime of the end, and line, of each network fault.
+    /// Network faults, each as the vtime of its end and its line number.
     network: BTreeSet<(u64, usize)>,
 }
 
@@ -119,7 +120,7 @@ fn busy(resource: Resource, hold: &Hold, fault: &Fault) -> (&'static str, Proble
 }
 
 /// Returns the resource that must be free when a fault starts, and the resources that the fault holds until it ends.
-/// Returns `None` if the fault has no node, or names an unknown node or unit.
+/// Returns `None` for bit rot, a fault without a node or with an unknown node, and priorities of an unknown unit.
 fn resources(fault: &Fault, names: &Names) -> Option<(Option<Resource>, Vec<Resource>)> {
     let name = fault.node()?;
     let node = names.nodes().position(|other| other == name)?;
@@ -169,7 +170,8 @@ fn of_node(fault: &NodeFault, node: usize) -> (Option<Resource>, Vec<Resource>) 
     }
 }
 
-/// Returns the resources that a fault of a running guest holds. Returns `None` if the node has no unit of that name.
+/// Returns the resources that a fault inside a guest holds. Returns `None` if the fault sets priorities of a unit that
+/// the node does not have.
 fn of_guest(fault: &GuestFault, node: usize, names: &NodeNames) -> Option<Vec<Resource>> {
     match fault {
         GuestFault::Priorities { unit, .. } => {

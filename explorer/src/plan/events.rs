@@ -25,7 +25,7 @@ pub enum Happening {
     Start(Fault),
     /// The fault of this entry ends.
     End,
-    /// The world heals: all faults end, except permanent power losses. A quiet period begins with this event. Its
+    /// The world heals: all faults end, except permanent power losses. A quiet period also begins with this event. Its
     /// length is in the plan's entry.
     HealAll,
 }

@@ -6,10 +6,10 @@
 //!
 //! - `limits`: bounds
 //! - `names`: names of a world that entries refer to
-//! - `line`: one line, parsed to an [`PlanEntry`] and printed from it
+//! - `line`: one line, parsed to a [`PlanEntry`] and printed from it
 //! - `check`: checks of a single entry
 //! - `quiet_periods` and `conflicts`: checks of entries against each other
-//! - `error`: errors
+//! - `error`: errors in a plan, with their messages
 //! - `events`: starts, ends and heals in the order of execution, and a cursor into them
 //! - [`draw`]: plans drawn from the world's random streams
 //!

@@ -1,8 +1,9 @@
 //! Built-in properties. Every world has them, except those that the world file ignores by name.
 //!
-//! Module `judge` recognises problems of kernels. The caller of the judge reports violations of all other properties.
-//! Their names are here as well, so that one list has all properties that a world can ignore. A reported name that is
-//! not on the list is also a hit (a violation), but no world can ignore it.
+//! Module `judge`, which finds violations, recognises only problems of kernels by itself. The caller of the judge
+//! reports violations of all other built-in properties. Their names are here as well, so that one list has all
+//! properties that a world can ignore. A reported name that is not on the list is also a hit (a violation), but no
+//! world can ignore it.
 
 use super::kernel::Trouble;
 
@@ -27,7 +28,7 @@ pub const LINEARIZABILITY: &str = "linearizability";
 /// The effect of an acknowledged write is missing.
 pub const LOST_WRITE: &str = "lost write";
 
-/// The world did not become calm after its faults had ended, so its checks could not run.
+/// The world did not become calm after all faults had ended, so the checks could not run.
 pub const NOT_CALM: &str = "not calm";
 /// A history of clients' operations has invalid lines.
 pub const BAD_HISTORY: &str = "bad history";

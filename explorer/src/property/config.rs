@@ -12,11 +12,11 @@ pub struct PropertyConfig {
     /// Name of the property in reports: 1 to 64 of `a-z A-Z 0-9 - _ .` and spaces. It must be unique among all
     /// properties.
     pub name: String,
-    /// Expression that no line may match. Each matching line is a hit.
+    /// Expression that no line may match. Each matching line is a hit, i.e. a violation.
     #[serde(default)]
     pub never: Option<String>,
     /// Expression that a line must match between the end of all faults and the end of the timeline. A timeline without
-    /// a matching line has a hit.
+    /// a matching line violates the property.
     #[serde(default)]
     pub eventually: Option<String>,
     /// Expression that a line of at least one timeline must match. It never causes a hit.

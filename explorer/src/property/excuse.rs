@@ -12,7 +12,7 @@ use super::kernel::Trouble;
 /// (`kernel.hung_task_timeout_secs`).
 pub const WATCHDOG_NS: u64 = 120_000_000_000;
 
-/// Faults of each node that explain its reports.
+/// For each node, the faults that explain the problems that the node reports.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Excuses {
     /// For each node, the vtime until which reports of watchdogs are excused, in nanoseconds.

@@ -59,7 +59,8 @@ impl<'a> Judge<'a> {
                 self.line(now, node, None, text, None);
             }
             What::Found { property, text } => {
-                // The service of the node may have ended. Judge first what it printed before.
+                // A service of the node may have ended. Judge the node's open records of several lines first, because
+                // they were printed before.
                 let of_node = if node.is_some() { self.records.end_of(node) } else { Vec::new() };
                 self.ended(of_node);
                 if !self.excuses(node, property) {
@@ -242,8 +243,8 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Returns false if a match would change nothing: the `sometimes` rule was matched before, or the `eventually` rule
-    /// was matched in this calm period or no such period has begun.
+    /// Returns false if a match would change nothing: the `sometimes` rule was matched before on this path, or the
+    /// `eventually` rule was matched since all faults ended, or not all faults have ended.
     fn waits_for(&self, rule: &Rule) -> bool {
         match rule.form() {
             Form::Never => true,

@@ -10,10 +10,10 @@
 //! - `excuse`: faults that explain a report
 //! - `record`: records of several lines that are one event, such as tracebacks
 //! - `properties`: all properties of a world
-//! - `event`: events that are judged
-//! - `judge`: the judge of a timeline
+//! - `event`: events of a timeline, in which violations are looked for
+//! - `judge`: finds the violations in the events of one timeline
 //! - `state`: the judge's state, which a child timeline inherits
-//! - `hit`: violations
+//! - `hit`: hits, i.e. violations that were found, and their signatures
 //!
 //! Not here: operation histories (`everett-linearizability`), results of a workload's own checks, and the decision that
 //! all faults have ended. The caller reports these to the judge.

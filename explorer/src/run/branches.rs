@@ -1,6 +1,6 @@
-//! Figures of each branch, for displays of the whole tree.
+//! Short summary of each branch (times, costs, faults, findings), for displays of the whole tree.
 //!
-//! Records are too large to keep all of them in memory. The figures of a branch take about a hundred bytes.
+//! Records are too large to keep all of them in memory. The summary of a branch takes about a hundred bytes.
 
 use super::fault_kinds::FaultKinds;
 use super::final_phase::FinalPhase;
@@ -9,16 +9,16 @@ use super::merged::Merged;
 use crate::coverage::Dictionary;
 use crate::search::Standing;
 
-/// Figures of all merged branches, in the order of choices.
+/// Summaries of all merged branches, in the order of choices.
 #[derive(Debug, Clone, Default)]
 pub struct Branches {
-    /// Figures of each branch.
+    /// Summary of each branch.
     pub all: Vec<Branch>,
     /// Kinds of faults. Bit i of [`Branch::kinds`] stands for kind i.
     pub kinds: FaultKinds,
 }
 
-/// Figures of one branch.
+/// Summary of one branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Branch {
     /// Choice of the branch that this branch extends. `None` if it starts at the root moment.
@@ -54,7 +54,7 @@ pub struct Branch {
 }
 
 impl Branches {
-    /// Merges a record into `merged`, and adds the figures of its branch.
+    /// Merges a record into `merged`, and adds the summary of its branch.
     pub(super) fn merge(
         &mut self,
         merged: &mut Merged,

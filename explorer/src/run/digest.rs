@@ -1,4 +1,4 @@
-//! Digests of results.
+//! Hasher with which the digests of results are computed.
 
 /// Hasher of a sequence of values. The hash includes the values' boundaries, so different sequences have different
 /// hashes.

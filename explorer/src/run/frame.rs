@@ -1,5 +1,5 @@
-//! Frames: the form in which `branches.bin` stores each record, as a head of 28 bytes followed by the encoded record,
-//! called its text.
+//! Frame of a record, i.e. the record as `branches.bin` stores it: a head of 28 bytes, followed by the encoded record,
+//! which is called the record's text.
 //!
 //! | bytes | contents |
 //! |---|---|

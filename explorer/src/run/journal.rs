@@ -288,7 +288,8 @@ impl Journal {
     /// the finding is already stored, leaves it unchanged.
     ///
     /// # Errors
-    /// Returns an error if a name is invalid, if there are too many files, or if a system call fails.
+    /// Returns an error if a name is invalid, if there are too many files, if a system call fails, or if an earlier
+    /// sync failed.
     pub fn keep_evidence(&mut self, id: u32, files: &[(&str, &[u8])]) -> Result<(), RunError> {
         if self.unsynced > 0 {
             // The records of the finding must be durable before the evidence.

@@ -1,4 +1,4 @@
-//! The operations that the journal needs on the file of records: positioned reads and writes, and syncs.
+//! Operations on a run directory's file of records: positioned reads and writes, and syncs.
 
 use std::fmt::Debug;
 use std::fs::File;

@@ -12,30 +12,30 @@
 //! ```
 //!
 //! - `limits`: bounds
-//! - `error`: errors
+//! - `error`: errors of run directories
 //! - `version`: versions of the format
 //! - `names`: names of the files
 //! - `header`: the contents of `run.json`
 //! - `comparison`, `difference`: comparison of two headers, and their first difference
 //! - `record`, `hit`: the result of a branch, and its violations of properties
-//! - `final_phase`: the cost of what follows a branch's end, up to the checks
+//! - `final_phase`: the cost of a timeline from the branch's end to the end of the checks
 //! - `end`: the contents of `end.json`
-//! - `merge_input`: a record in the form that is merged, with points by number
+//! - `merge_input`: the parts of a record that are merged, with a number in place of each coverage point
 //! - `exact`: the digest of the parts of a record that do not depend on the host
-//! - `digest`: hasher of results
-//! - `stored`: a record as bytes
-//! - `string_table`: texts of points by number
-//! - `frame`: a record in the file
+//! - `digest`: hasher with which digests are computed
+//! - `stored`: encodes records as bytes, and decodes them
+//! - `string_table`: numbers the texts of coverage points, so that the file contains each text once
+//! - `frame`: the head with length and checksum that precedes each record in the file
 //! - `scan`: reading of all records in the file, and of the tail that a crash left
-//! - `index`: the offset of each record
-//! - `media`: operations on the file
+//! - `index`: the offset of each record in the file
+//! - `media`: reads, writes and syncs of `branches.bin`
 //! - `bounded_list`: lists with a maximum length
 //! - `folder`: atomic replacement of files, and the lock
-//! - `evidence`: files of findings
-//! - `journal`: the writer
-//! - `reading`: the reader
+//! - `evidence`: stores the files of a finding's evidence
+//! - `journal`: writes a run directory
+//! - `reading`: reads a run directory, even while another process writes to it
 //! - `merged`: the summary of the records, merged in the order of choices
-//! - [`branches`]: figures of each branch
+//! - [`branches`]: a short summary of each branch, for displays
 //! - `fault_kinds`: the kinds of faults on each branch
 //!
 //! Not here: the choice of the next branch ([`crate::search`]), the execution and judgement of branches, and printing

@@ -56,7 +56,7 @@ impl Reading {
         Reading::open_taking(run, None).map(|(reading, merged, _)| (reading, merged))
     }
 
-    /// Opens and merges a run like [`Reading::open_merged`], and also returns the figures of each merged branch.
+    /// Opens and merges a run like [`Reading::open_merged`], and also returns a summary of each merged branch.
     ///
     /// # Errors
     /// See [`Reading::open`].
@@ -216,7 +216,7 @@ struct Taking {
     waiting: BTreeMap<u64, (MergeInput, usize)>,
     /// Total length of the waiting records in the file, in bytes. At most [`WAITING_BYTES_MAX`].
     waiting_bytes: usize,
-    /// Figures of the merged branches, if the caller wants them.
+    /// Summaries of the merged branches, if the caller wants them.
     branches: Option<Branches>,
 }
 
@@ -273,7 +273,7 @@ impl Taking {
     }
 }
 
-/// Merges a record, and adds the figures of its branch if the caller wants them.
+/// Merges a record, and adds the summary of its branch if the caller wants summaries.
 fn add(
     branches: &mut Option<Branches>,
     merged: &mut Merged,

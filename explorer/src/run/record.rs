@@ -13,7 +13,8 @@ use crate::coverage::{Delta, PointId};
 use crate::search::{Choice, ForkPoint, Path};
 
 /// Recorded result of a branch. All fields except `executed`, `cpu_ns` and the text of `broken` depend only on what the
-/// exploration was started with. The default is choice 0, which starts at the root moment and reaches nothing.
+/// exploration was started with. The default is choice 0, which starts at the root moment and reaches no coverage
+/// point.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {

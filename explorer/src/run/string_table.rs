@@ -18,7 +18,7 @@ pub(super) struct StringTable {
     numbers: BTreeMap<Arc<str>, u32>,
 }
 
-/// Text of a point, in the form of the file.
+/// Reference to a text of a point, as the file stores it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum StringRef {
     /// Number of a text that was written earlier.
@@ -27,7 +27,7 @@ pub(super) enum StringRef {
     New(String),
 }
 
-/// Point, with its texts as references.
+/// Point as the file stores it, with references in place of its texts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum NewPoint {
     State(StringRef),
@@ -54,8 +54,8 @@ impl StringTable {
         }
     }
 
-    /// Converts a point to the form of the file. New texts get numbers, so points must be converted in the order in
-    /// which they are written.
+    /// Converts a point to the form in which the file stores it. New texts get numbers, so points must be converted in
+    /// the order in which they are written.
     pub(super) fn introduce(&mut self, point: &Point) -> NewPoint {
         match point {
             Point::State { state } => NewPoint::State(self.refer(state)),
@@ -78,7 +78,8 @@ impl StringTable {
         }
     }
 
-    /// Converts a point from the form of the file. New texts get numbers, so points must be converted in file order.
+    /// Converts a point from the form in which the file stores it. New texts get numbers, so points must be converted
+    /// in file order.
     ///
     /// # Errors
     /// Returns an error if a text has an unknown number, or if a text is too long.

@@ -94,7 +94,7 @@ impl fmt::Display for Location {
 pub struct Assertion {
     /// Kind of the assertion.
     pub kind: AssertionKind,
-    /// Name of the assertion, in SDK lines called `id`, at most [`NAME_BYTES_MAX`] bytes.
+    /// Name of the assertion, at most [`NAME_BYTES_MAX`] bytes. SDK lines call this field `id`.
     pub name: String,
     /// True if the program reached the assertion. False if the line only registers the assertion.
     pub hit: bool,

@@ -1,4 +1,4 @@
-//! Errors in lines of the SDK.
+//! Errors in lines that programs send through the SDK.
 
 use super::limits::{QUIET_S_MAX, SDK_LINE_BYTES_MAX};
 
@@ -8,7 +8,7 @@ pub enum Problem {
     /// The line is longer than [`SDK_LINE_BYTES_MAX`], or its transport truncated it.
     #[error("longer than {SDK_LINE_BYTES_MAX} bytes")]
     TooLong,
-    /// The line is not JSON. The reason has the column.
+    /// The line is not JSON. The contained reason names the column.
     #[error("not JSON: {0}")]
     NotJson(String),
     /// The line is JSON, but not an object with one field.

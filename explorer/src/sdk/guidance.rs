@@ -9,7 +9,7 @@ use crate::text::clip;
 /// Value that a program reports as guidance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guidance {
-    /// Name of the guidance, in SDK lines called `id`, at most [`NAME_BYTES_MAX`] bytes.
+    /// Name of the guidance, at most [`NAME_BYTES_MAX`] bytes. SDK lines call this field `id`.
     pub name: String,
     /// Reported value.
     pub value: Value,

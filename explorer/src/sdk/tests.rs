@@ -1,4 +1,4 @@
-//! Tests of the parser with lines of both public SDKs, with damaged lines, and with arbitrary text.
+//! Tests of the parser of SDK lines, with lines of both public SDKs, with damaged lines, and with arbitrary text.
 
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};

@@ -6,8 +6,8 @@
 //!
 //! - `path`: position of a timeline in the tree, also as text
 //! - `tree`: the branches in the order of choices
-//! - [`subtrees`]: figures of subtrees, for displays
-//! - `weights`: weights of branches with running sums
+//! - [`subtrees`]: counts of branches and coverage points in each subtree, for displays
+//! - `weights`: sums of branches' weights, from which a strategy draws a branch
 //! - `window`: when the next branch is chosen, and the results that the choice may use
 //! - [`strategy`]: the choice of where the next branch starts
 //!

@@ -1,5 +1,5 @@
-//! Figures of subtrees, updated while a search runs. A subtree is a branch that begins at the root moment, with all
-//! branches that extend it.
+//! Counts of branches and coverage points in each subtree, updated while a search runs. A subtree is a branch that
+//! begins at the root moment, with all branches that extend it.
 //!
 //! An update takes time proportional to the branches that were added or got a result since the last update. A display
 //! can therefore follow a search of any length.
@@ -13,17 +13,17 @@ use super::weights::weight;
 /// branches are counted at this depth.
 pub const DEPTH_MAX: usize = 64;
 
-/// Figures of all subtrees.
+/// Counts of all subtrees.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Subtrees {
     by_first: BTreeMap<u64, Subtree>,
-    /// Number of the tree's branches that the figures include.
+    /// Number of the tree's branches that the counts include.
     added: u64,
-    /// Number of the tree's results that the figures include.
+    /// Number of the tree's results that the counts include.
     settled: u64,
 }
 
-/// Figures of one subtree.
+/// Counts of one subtree.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Subtree {
     /// Number of branches with a result at each depth, from depth 1. At most [`DEPTH_MAX`] entries.
@@ -46,13 +46,13 @@ impl Subtree {
 }
 
 impl Subtrees {
-    /// Returns the figures of each subtree, by the number of the subtree's first branch.
+    /// Returns the counts of each subtree, by the number of the subtree's first branch.
     #[must_use]
     pub fn all(&self) -> &BTreeMap<u64, Subtree> {
         &self.by_first
     }
 
-    /// Updates the figures. Every call must pass the same tree.
+    /// Updates the counts. Every call must pass the same tree.
     pub fn update(&mut self, tree: &Tree) {
         let branches = tree.branches();
         // For each branch whose result was counted before this update, the number of its new children.
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
     use crate::search::Standing;
 
-    /// Computes the figures from the whole tree.
+    /// Computes the counts from the whole tree.
     fn naive(tree: &Tree) -> BTreeMap<u64, (u64, u64, u64)> {
         let mut all: BTreeMap<u64, (u64, u64, u64)> = BTreeMap::new();
         for branch in tree.branches() {

@@ -1,4 +1,5 @@
-//! Tests of the search on a simulated world, in which a branch's result is a function of its path.
+//! Tests of the search, which chooses where the next branch starts, in a simulated world. A branch's result is a
+//! function of its path there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZero;
@@ -151,7 +152,7 @@ proptest! {
     }
 }
 
-/// Reference form of a strategy, which scans the whole tree for each choice.
+/// Slow reference implementation of a strategy, which scans the whole tree for each choice.
 struct Naive(StrategyKind);
 
 impl Chooses for Naive {

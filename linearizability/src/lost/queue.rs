@@ -3,7 +3,7 @@
 //! A value may be enqueued several times, so elements are counted by value. An element was dequeued too often if it has
 //! more acknowledged dequeues than enqueues that did not fail.
 //!
-//! Elements are lost under two conditions. First, a dequeue that was invoked after the end of every acknowledged
+//! Elements are lost if two conditions hold. First, a dequeue that was invoked after the end of every acknowledged
 //! enqueue found the queue empty. Second, more elements lack a dequeue than there are dequeues of unknown outcome.
 
 use super::{Loss, Tally};

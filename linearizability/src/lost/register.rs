@@ -22,8 +22,9 @@ pub(super) fn find(operations: &[&Operation], tally: &mut Tally<'_>) {
     let mut open: BTreeSet<V> = BTreeSet::new();
     for read in operations.iter().filter(|read| read.invoked.line > over) {
         let (Some(Answer::Value(v)), Some(end)) = (read.answer(), read.completed()) else { continue };
-        // A write of unknown outcome that was invoked before the end of a read may explain the read. It may also
-        // explain all later reads, because the loop visits reads in the order of invocations.
+        // A write of unknown outcome that was invoked before the end of a read may explain the read. The loop lets it
+        // explain all later reads as well. If one of them ended before the write was invoked, a loss may be missed, but
+        // no false loss is reported.
         while let Some((_, v)) = perhaps.next_if(|(write, _)| write.invoked.line < end.line) {
             open.insert(v);
         }

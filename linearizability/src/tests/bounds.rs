@@ -1,4 +1,4 @@
-//! Tests of budgets and sizes.
+//! Tests that a check stays within its budget of search steps and memory, and that large histories can be checked.
 
 use chacha20::ChaCha8Rng;
 use chacha20::rand_core::{Rng, SeedableRng};

@@ -1,4 +1,4 @@
-//! Tests of the causes of violations.
+//! Tests of the causes of violations, i.e. of the texts by which violations are grouped.
 
 use super::*;
 

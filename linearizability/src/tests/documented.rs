@@ -1,4 +1,4 @@
-//! The user's page lists exactly the models and operations that exist.
+//! Tests that the user's page lists exactly the models and operations that exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 

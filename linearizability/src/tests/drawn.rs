@@ -1,6 +1,7 @@
-//! Random histories, compared with the oracle, which tries all orders of operations. Several clients use a correct
-//! object. One test checks the histories unchanged. The others first falsify up to three operations: they replace an
-//! operation's result, or make the operation succeed or fail.
+//! Tests of the check with random histories. Its verdicts are compared with those of the oracle, which tries all orders
+//! of operations. In the histories, several clients use a correct object. One test checks the histories unchanged. The
+//! others first falsify up to three operations: they replace an operation's result, or make the operation succeed or
+//! fail.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,5 @@
-//! Tests of evidence: the first impossible completion, the possible states before it, and their last change.
+//! Tests of the evidence for a violation: the first impossible completion, the possible states before it, and the
+//! position since which the object had its only possible state.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Histories that are known from real systems, with the expected reports.
+//! Tests with histories that are known from real systems, and the expected reports.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Tests of invalid lines: the errors, their positions, and the effect on other lines.
+//! Tests of invalid lines in a history: the errors, their positions, and the effect on other lines.
 
 use everett_input::causes::with_causes;
 

@@ -1,5 +1,5 @@
-//! The oracle: it tries all orders of a history's operations. The history is linearizable if some order explains the
-//! results.
+//! Oracle for tests of the check: it tries all orders of a history's operations. The history is linearizable if some
+//! order explains the results.
 //!
 //! The oracle shares no code with the checker: it has its own operations, and its objects are JSON values.
 

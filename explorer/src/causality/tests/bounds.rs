@@ -1,4 +1,5 @@
-//! Reading a causality file checks all bounds.
+//! Tests that a causality file is refused if one of its values is out of bounds. The file stores the search for the
+//! step that decided a finding.
 
 use crate::causality::result::{CODE_MAX, POINTS_MAX, SCHEMA_VERSION, STEPS_MAX};
 use crate::causality::{

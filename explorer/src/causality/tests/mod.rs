@@ -1,4 +1,5 @@
-//! Searches on scripted timelines. The error that a search states is compared with simulations.
+//! Tests of the search for the step that decided a finding. A large part of them runs on simulated timelines whose
+//! decisive step the test knows.
 
 mod bounds;
 mod scripted;

@@ -1,4 +1,5 @@
-//! Searches whose futures are drawn from a likelihood that the test defines.
+//! Tests of the search for the decisive step. The test defines how likely a future, i.e. a rerun from some vtime, shows
+//! the finding, and draws each future's result accordingly.
 
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::{Rng, SeedableRng};

@@ -1,5 +1,5 @@
-//! Simulated caller of the composer: reports commands that take time, fail, hang and are killed, and nodes that go down
-//! and come back.
+//! Simulated world for tests of the composer, which decides when test commands start. The commands take time, fail,
+//! hang and are killed, and the nodes go down and come back.
 
 use chacha20::rand_core::Rng;
 use proptest::prelude::*;

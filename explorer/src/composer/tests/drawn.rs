@@ -1,5 +1,5 @@
-//! Properties of random templates in random worlds: the composer breaks no rule, and storing and restoring it between
-//! two events changes nothing.
+//! Tests of the composer, which decides when test commands start, with random templates in random simulated worlds. The
+//! composer breaks no rule, and storing and restoring it between two events changes nothing.
 
 use proptest::prelude::*;
 

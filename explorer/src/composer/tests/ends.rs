@@ -1,4 +1,5 @@
-//! Handwritten tests of the ends of timelines.
+//! Handwritten tests of the composer, which decides when test commands start: its phases from the end of the workload
+//! to the end of the timeline.
 
 use super::*;
 

@@ -1,4 +1,5 @@
-//! Handwritten tests of workloads.
+//! Handwritten tests of the composer, which decides when test commands start: the commands of a workload and their
+//! start times.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Tests of the composer, with shared helpers for templates, random streams and steps.
+//! Tests of the composer, which decides when test commands start, with helpers for templates, random streams and steps.
 
 mod caller;
 mod drawn;
@@ -24,7 +24,7 @@ fn rng(seed: u64) -> ChaCha20Rng {
     ChaCha20Rng::seed_from_u64(seed)
 }
 
-/// Returns a stream, and a composer that has begun at time 0 with it.
+/// Returns a random stream, and a composer that has drawn from it to begin a timeline at vtime 0.
 fn begun(template: &Template, seed: u64) -> (ChaCha20Rng, Composer<'_>) {
     let mut rng = rng(seed);
     let composer = Composer::begin(template, 0, &mut rng);

@@ -1,4 +1,5 @@
-//! The rules of the composer, checked against its actions and the reported ends of runs.
+//! Checks that the composer, which decides when test commands start, follows its rules: compares its actions with the
+//! reported ends of runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Tests of stored states, both valid and damaged.
+//! Tests that restore the composer, which decides when test commands start, from valid and from damaged stored states.
 
 use chacha20::rand_core::Rng;
 use proptest::prelude::*;

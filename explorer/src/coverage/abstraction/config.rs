@@ -12,10 +12,10 @@ pub struct AbstractionConfig {
     pub rules: Vec<RuleConfig>,
     /// Decides whether log templates are part of the state.
     pub templates: Templates,
-    /// Number of a unit's latest distinct templates that are part of the state: 1 or 2. A unit is a service or a
-    /// driver.
+    /// How many of a unit's latest distinct log templates the state contains: 1 or 2. A unit is a service or a driver.
     pub last: u8,
-    /// Maximum number of different templates of a unit. All templates that appear after that count as one.
+    /// Maximum number of different log templates of a unit. Once a unit has that many, all its further templates count
+    /// as the single template `other`.
     pub vocabulary: u16,
 }
 
@@ -82,7 +82,8 @@ pub enum Capture {
     /// The captured text itself.
     #[default]
     Exact,
-    /// A number, reduced to its rank among the numbers of all nodes. Suitable for terms and epochs.
+    /// A number, replaced by its rank, i.e. by how many distinct smaller numbers the nodes have. Suitable for terms and
+    /// epochs.
     Relative,
     /// A number, reduced to its base-2 logarithm, rounded down. Suitable for lengths.
     Bucket,

@@ -91,7 +91,7 @@ impl Abstraction {
         if self.templates { self.last } else { 0 }
     }
 
-    /// Returns the maximum number of different templates of a unit. Later ones count as one.
+    /// Returns the maximum number of different templates of a unit. All further templates count as one, `other`.
     pub(super) fn vocabulary(&self) -> usize {
         self.vocabulary
     }

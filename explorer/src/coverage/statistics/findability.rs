@@ -1,10 +1,10 @@
 //! Expected time to find a bug, and confidence that a bug is gone.
 //!
-//! A subtree consists of all branches that descend from one branch at the root moment. Each subtree contributes once:
-//! the time until it first hit the property, or all of its time if it never did. First hits are assumed to be
-//! independent and to come at a constant rate. The uncertainty of the rate is a Gamma distribution, so the probability
-//! of a run without a hit falls with its length like the tail of a Lomax distribution. This tail is heavier than an
-//! exponential one, so the estimate is conservative.
+//! A subtree consists of all branches that descend from one branch at the root moment. Each subtree contributes one
+//! time: the time until it first hit the property, or all of its time if it never did. First hits are assumed to be
+//! independent and to come at a constant rate. The uncertainty of the rate is a Gamma distribution. The probability of
+//! a run without a hit therefore falls with the run's length like the tail of a Lomax distribution. This tail is
+//! heavier than an exponential one, so the estimate is conservative.
 
 use serde::{Deserialize, Serialize};
 

@@ -2,9 +2,9 @@
 //!
 //! - `richness`: estimated number of points that no branch reached
 //! - `growth`: growth of the number of points
-//! - `clean`: bounds from trials without a hit
+//! - `clean`: upper bound on the probability of an event that never occurred
 //! - `findability`: time to find a bug, and confidence that a bug is gone
-//! - `pct`: the guarantee of random priorities
+//! - `pct`: lower bound on the probability that random priorities find a bug
 //!
 //! Not here: the points (`super::cover`).
 //!

@@ -1,4 +1,4 @@
-//! The guarantee of probabilistic concurrency testing (PCT).
+//! Lower bound on the probability that probabilistic concurrency testing (PCT) finds a bug.
 //!
 //! A run has n chains of events, e.g. the messages of n senders, and k events in total. A bug of depth d needs d events
 //! in a certain order. With random priorities, a run finds it with a probability p of at least 1 / (n k^(d-1)). The

@@ -1,4 +1,4 @@
-//! A timeline reaches the same points if it is observed in one piece or in two.
+//! Tests that a timeline reaches the same coverage points whether it is observed in one piece or in two.
 
 use super::*;
 

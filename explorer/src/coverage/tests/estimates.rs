@@ -1,8 +1,10 @@
-//! Estimates, compared with textbook examples and with their definitions.
+//! Tests of the statistical estimates, e.g. of unseen points: they are compared with textbook examples and with their
+//! definitions.
 
 use super::super::statistics::{Findability, Fraction, Incidence, Pct, Prior, Subtree};
 
-/// Returns the incidence of species. `counts` says how often each species was seen.
+/// Returns how many points were reached, and how many of them once or twice. Here a point is a species of a textbook
+/// example, and `counts` says how often each species was seen.
 fn counted(counts: &[u64]) -> Incidence {
     let mut incidence = Incidence::default();
     counts

@@ -1,4 +1,4 @@
-//! Merging branches into the coverage of an exploration.
+//! Tests that merge the points of single branches into the coverage of a whole exploration.
 
 use std::collections::BTreeMap;
 

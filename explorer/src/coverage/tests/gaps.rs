@@ -1,4 +1,4 @@
-//! Gaps in coverage.
+//! Tests of gaps in coverage: faults, orders of events and values that seem reachable but never occurred.
 
 use super::*;
 

@@ -1,4 +1,5 @@
-//! Happens-before: vector clocks compared with the definition, and the orders that branches report.
+//! Tests of the happens-before relation between events: vector clocks are compared with the definition. Also tests the
+//! orders of events that branches report.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! Rules: accepted and refused declarations, and the values that rules find.
+//! Tests of the rules that set state variables from log lines: accepted and refused declarations, and the values that
+//! rules find in lines.
 
 use everett_input::causes::with_causes;
 

@@ -1,4 +1,4 @@
-//! Assertions, guidance and code edges.
+//! Tests of the coverage points for assertions, guidance and code edges that programs report through the SDK.
 
 use super::*;
 use crate::sdk::{AssertionKind, Guidance, Value};

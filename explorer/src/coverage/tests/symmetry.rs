@@ -1,4 +1,4 @@
-//! Interchangeable nodes.
+//! Tests that the order of interchangeable nodes has no effect on a world's abstract state.
 
 use super::*;
 

@@ -1,4 +1,5 @@
-//! How events change states and phases, and the points that faults reach.
+//! Tests of how events change the state of the world and the phases (states) of its nodes, and of the points that
+//! faults reach.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Random choice of a fault of each kind: draws its target and its values, in the order of its fields.
+//! Random choice of a fault of each kind: draws the fault's target and values, in the order of the fault's fields.
 
 use std::collections::BTreeSet;
 
@@ -123,7 +123,7 @@ impl<'d> Dice<'d> {
     }
 }
 
-/// Builds a fault: first draws its target, and then evaluates the expression of its effect, which may draw values.
+/// Builds a fault: first draws the target, and then evaluates the expression of the effect, which may draw values.
 macro_rules! fault {
     (network $dice:ident $fault:expr) => {
         Fault::Network($fault)

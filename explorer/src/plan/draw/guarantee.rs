@@ -34,7 +34,7 @@ impl Guarantee {
     }
 
     /// Returns a lower bound of the probability that at least one run finds the bug, 1 - (1 - p)^runs, for display
-    /// only. It holds under the same condition.
+    /// only. Like the bound for one run, it would hold if latency ordered messages strictly.
     #[must_use]
     pub fn accumulated(&self) -> f64 {
         self.bound().accumulated(self.runs)

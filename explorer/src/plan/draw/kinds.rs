@@ -80,7 +80,7 @@ macro_rules! kinds {
             pub struct $Kind {
                 /// True if faults of this kind are drawn.
                 pub enabled: bool,
-                /// Mean time from one fault of this kind to the next. The whole world counts, and not each node.
+                /// Mean time from one fault of this kind to the next, anywhere in the world.
                 pub every: Span,
                 /// Nodes that may be targets. If absent, all nodes may.
                 pub nodes: Option<BTreeSet<String>>,

@@ -2,13 +2,13 @@
 //!
 //! - `kinds`: each kind's settings, defaults and bounds
 //! - `quiet`: settings of quiet periods
-//! - `config`: the table as a whole
+//! - `config`: checks the whole table, and tells which kinds are drawn
 //! - `error`: errors of the table
-//! - `span`: types of settings
+//! - `span`: durations and ranges, the types of most settings
 //! - `frequency`: bounds of the times between faults and between quiet periods
 //! - `numbers`: random numbers
 //! - `choose`: the random choice of one fault of each kind
-//! - [`pct`]: another source of entries: latencies from random priorities of the nodes
+//! - [`pct`]: draws latencies from random priorities of the nodes
 //! - `merge`: adds these latencies to a plan
 //! - `guarantee`: the probability with which random priorities find a bug
 //!

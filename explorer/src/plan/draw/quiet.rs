@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::span::Span;
 
 /// Quiet periods: all faults end, and no fault starts for a while. In such a period a world can recover, and checks
-/// that need this can run.
+/// that need a recovered world can run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct Quiet {

@@ -1,4 +1,4 @@
-//! The fields of each fault, both for reading and for writing.
+//! Reads and writes the fields of each kind of fault in a line of a plan.
 
 use everett_fault::{
     DiskFault, DiskName, Fault, FaultKind, GuestFault, MediumFault, NetworkFault, NodeFault, PPM,

@@ -1,4 +1,4 @@
-//! Reading of a JSON object field by field, so that all errors of a line are reported at once.
+//! Reads a JSON object field by field, so that all errors of a line are reported at once.
 //!
 //! A value that cannot be read is replaced by a placeholder, an error is recorded, and reading continues. An entry with
 //! an error is dropped, so no plan contains a placeholder.

@@ -1,5 +1,5 @@
-//! JSON of a line. Objects keep the order of their fields and duplicate fields. Integers are distinguished from other
-//! numbers.
+//! Parses a line of a plan to a JSON value. Objects keep the order of their fields, and keep duplicate fields. Integers
+//! are distinguished from other numbers.
 //!
 //! `serde_json::Value` would drop duplicate fields silently, but a plan must report them as errors.
 

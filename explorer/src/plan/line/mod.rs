@@ -1,7 +1,7 @@
 //! One line of a plan: parsed to an entry, and printed from an entry.
 //!
-//! - `json`: the line as JSON
-//! - `fields`: reading of the line's fields
+//! - `json`: JSON values that keep duplicate fields
+//! - `fields`: reads an object field by field, and collects all errors
 //! - `values`: types of values
 //! - `fault`: the fields of each fault
 //!

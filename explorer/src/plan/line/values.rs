@@ -198,7 +198,7 @@ impl<A: Value, B: Value> Value for (A, B) {
     }
 }
 
-/// JSON object that has exactly one form of distribution, or only a duration for a constant time.
+/// JSON object with exactly one form of distribution, or a duration alone, which stands for a constant time.
 impl Value for Distribution {
     fn stand_in() -> Distribution {
         Distribution::Constant(0)

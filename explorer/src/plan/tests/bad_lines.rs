@@ -1,4 +1,4 @@
-//! Tests of invalid lines, which compare the exact error messages.
+//! Tests of invalid lines in fault plans, which compare the exact error messages.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Tests of conflicts between entries, with an oracle that compares all pairs.
+//! Tests that conflicts between the faults of a plan are reported, compared with a slow check of all pairs of entries.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Tests of events and cursors.
+//! Tests of the events of a fault plan (starts, ends and heals), and of cursors, i.e. positions in these events.
 
 use super::*;
 
@@ -104,7 +104,8 @@ proptest! {
                 Happening::HealAll => {
                     prop_assert!(!matches!(entry.what, What::Fault(_)));
                     seen[event.id as usize] += 1;
-                    // The test does not call `is_for_good`, because the plan's code uses it.
+                    // The test does not call `is_for_good`. The plan's code uses that function, so the test would not
+                    // notice a defect in it.
                     let never = |entry: &&PlanEntry| match &entry.what {
                         What::Fault(Fault::Node { fault: NodeFault::PowerLoss { restart, .. }, .. }) => restart.is_none(),
                         _ => false,

@@ -1,4 +1,4 @@
-//! Tests of drawn plans.
+//! Tests of fault plans that are drawn at random.
 
 use std::collections::{BTreeMap, BTreeSet};
 

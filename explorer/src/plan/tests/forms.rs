@@ -1,4 +1,4 @@
-//! Tests of the accepted forms of lines, their meaning, and their canonical form.
+//! Tests of the accepted forms of a fault plan's lines, their meaning, and their canonical form.
 
 use super::*;
 

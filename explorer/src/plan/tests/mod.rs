@@ -1,4 +1,4 @@
-//! Tests of plans, with a shared world and generators of faults and entries.
+//! Tests of fault plans, with a shared world and generators of faults and entries.
 
 mod bad_lines;
 mod conflicts;

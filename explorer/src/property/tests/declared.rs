@@ -1,4 +1,4 @@
-//! Tests of valid and invalid declarations.
+//! Tests of valid and invalid declarations of properties in world files.
 
 use everett_input::causes::with_causes;
 

@@ -1,5 +1,5 @@
-//! Random timelines, judged in one piece and in two pieces. The hits are compared with a simple judge that looks back
-//! at all earlier events.
+//! Tests of the judge, which finds violations of properties, on random timelines. Each timeline is judged in one piece
+//! and in two pieces. The hits are compared with a simple judge that looks back at all earlier events.
 
 use std::collections::BTreeSet;
 

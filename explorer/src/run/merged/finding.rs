@@ -12,7 +12,7 @@ use crate::search::Path;
 /// Finding, with all branches that hit it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Number of the finding, from 1. The order is that of the first hits, by choice.
+    /// Number of the finding, from 1. Findings are numbered in the order of their first hits, by choice.
     pub id: u32,
     /// First choice whose branch has a hit of this finding.
     pub first: u64,

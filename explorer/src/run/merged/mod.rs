@@ -4,7 +4,7 @@
 //! - `cost`: costs of branches, and their totals
 //! - `finding`: findings, one for each property and signature
 //! - `commands`: results of test commands
-//! - `chain`: digests of all exact results
+//! - `chain`: digests of all results that do not depend on the host
 //!
 //! **Invariants.**
 //! - All results except costs in host time are functions of the records' exact parts, i.e. of those that do not depend

@@ -1,4 +1,4 @@
-//! Merged results after a few branches, computed by hand.
+//! Tests of merged results: the results of a few branches are compared with values that were computed by hand.
 
 use crate::coverage::statistics::Findability;
 

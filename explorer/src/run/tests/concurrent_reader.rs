@@ -1,4 +1,4 @@
-//! Reading a run directory while another process writes it.
+//! Test that reads a run directory while another process writes to it.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Tests with killed writers, and with damaged files.
+//! Tests of run directories whose writers were killed, or whose files were damaged.
 
 use super::*;
 use crate::run::frame::{self, HEAD_BYTES, Head};
@@ -13,8 +13,8 @@ pub(super) fn places(bytes: &[u8]) -> Vec<usize> {
     places
 }
 
-/// If a writer is killed at any byte, the file has the whole records before that byte. A resumed run then completes the
-/// file.
+/// If a writer is killed at any byte, the file contains the records that end before that byte. A resumed run then
+/// completes the file.
 #[test]
 fn killed_at_any_byte() {
     let records = row(3);

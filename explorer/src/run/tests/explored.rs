@@ -1,4 +1,4 @@
-//! Whole explorations, with results in any order, kills and resumes.
+//! Tests of whole explorations whose results arrive in any order, and which are killed and resumed.
 
 use super::*;
 use crate::coverage::statistics::{Findability, Subtree};

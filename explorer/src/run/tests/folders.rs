@@ -1,4 +1,4 @@
-//! Run directories: creating, ending and resuming them.
+//! Tests that create, end and resume run directories.
 
 use everett_streams::Seed;
 

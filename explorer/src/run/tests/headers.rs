@@ -1,4 +1,4 @@
-//! Headers: refused headers, and differences between explorations.
+//! Tests of the header of a run directory: refused headers, and differences between the headers of two explorations.
 
 use everett_streams::Seed;
 

@@ -147,8 +147,8 @@ fn names_of_findings_are_bounded() {
     );
 }
 
-/// The first choice has the last record in the file, so all other records wait for it. They are long, so only few of
-/// them fit into memory.
+/// The record of the first choice is the last one in the file, so all other records wait for it. They are long, so only
+/// few of them fit into memory.
 #[test]
 fn long_records_in_any_order_are_merged() {
     let text = "x".repeat(limits::TEXT_BYTES_MAX);
@@ -198,7 +198,7 @@ fn files_of_a_run_are_regular_ones() {
     let fifo = outside.path().join("fifo");
     let mode = rustix::fs::Mode::from_raw_mode(0o600);
     rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
-    // The other end of the FIFO is open. Without the check, opening the FIFO would therefore not hang the test.
+    // Keep the other end of the FIFO open. If the check were missing, the test would then fail instead of hanging.
     let _end = fs::File::options().read(true).write(true).open(&fifo).unwrap();
     for (name, other, what) in [
         (names::BRANCHES, &precious, "this is a symbolic link, and a regular file is needed"),

@@ -1,4 +1,4 @@
-//! Run directories of older formats can be read, but not continued.
+//! Tests that run directories of older formats can be read, but not continued.
 
 use super::*;
 use crate::run::string_table::{NewPoint, StringRef};

@@ -1,4 +1,5 @@
-//! Power losses: unsynced bytes survive, are lost, or survive in part, sector by sector.
+//! Tests of power losses while a run directory is written: unsynced bytes survive, are lost, or survive in part, sector
+//! by sector.
 
 use std::io;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! Bounds of records, and invalid records.
+//! Tests that records (results of branches) are cut to their bounds, and that invalid records are refused.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Tests that merge latencies into drawn and handwritten plans.
+//! Tests that add latencies (faults that make frames late) to drawn and handwritten plans.
 
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::SeedableRng;
@@ -126,8 +126,8 @@ fn busy(every_s: u64, quiet_s: u64) -> FaultConfig {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
-    /// In some cases, `crowd` latencies leave no or little room for network faults from the start to the first heal or
-    /// quiet period.
+    /// In some cases, `crowd` latencies are in the plan from the start to the first heal or quiet period. They leave
+    /// little or no room for further network faults.
     #[test]
     fn merged_plans_pass_the_checks(
         seed: u64, count in 2u32..6, every in 10u64..40, quiet in 0u64..9, horizon in 1..90 * S, default: bool,

@@ -6,7 +6,7 @@
 //! bugs to find, a random chain falls below all other chains, unless it is the lowest already. A fall does not change
 //! the latency of other chains.
 //!
-//! Not here: merging the entries into a plan (`super::merge`), and the guarantee (`super::guarantee`).
+//! Not here: merging the entries into a plan (`super::merge`), and the guaranteed probability (`super::guarantee`).
 //!
 //! **Invariants.**
 //! - Each entry is a latency of the frames that one node sends. The entries of one node do not overlap, and all entries

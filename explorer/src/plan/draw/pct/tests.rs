@@ -1,4 +1,4 @@
-//! Tests of drawn priorities and of their entries.
+//! Tests of the random priorities of nodes, and of the latencies that the priorities become in a fault plan.
 
 use std::collections::BTreeMap;
 
