@@ -1,5 +1,5 @@
-//! The root filesystem of a container image: its layers on top of each other, as a SquashFS that contains the layers'
-//! archives unchanged.
+//! Makes the root filesystem of a container image: its layers on top of each other, as a SquashFS that contains the
+//! layers' archives unchanged.
 
 use std::fs::File;
 use std::io;
