@@ -1,4 +1,5 @@
-//! `[workload]`: the commands that put load on a world after its services are up, and the checks at the end.
+//! Reads the table `[workload]`: the commands that put load on a world after its services are up, and the checks at the
+//! end.
 
 use everett_explorer::suggest::nearest;
 use everett_input::units;
@@ -36,7 +37,7 @@ pub struct Workload {
     /// Time to settle, in nanoseconds of vtime. It starts when faults are over, drivers have stopped and all nodes are
     /// up. The last commands of a test template and the checks run after it.
     pub settle_ns: u64,
-    /// Path in the guests of the folder with a test template.
+    /// Path, in the guests, of the folder with a test template.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
     /// Model that histories must follow. A history is a record of operations and their results, which drivers and

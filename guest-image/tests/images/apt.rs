@@ -72,7 +72,7 @@ fn older_lists_are_never_used() {
     lab.signed("good");
     assert_eq!(lab.resolve(None).unwrap(), "tool 1.0-1");
 
-    // apt finds no server there: the system assigns only ports from 1024 on to the servers of other tests.
+    // Port 9 of this host has no server: the servers of other tests get only ports from 1024 on.
     assert!(refused(lab.resolve(Some("http://127.0.0.1:9/debian"))).contains("127.0.0.1:9"));
     fs::remove_dir_all(lab.0.path().join("repo/dists")).unwrap();
     refused(lab.resolve(None));
