@@ -213,8 +213,8 @@ fn part(file: &[u8], offset: u64, bytes: u64) -> Option<&[u8]> {
     file.get(usize::try_from(offset).ok()?..)?.get(..usize::try_from(bytes).ok()?)
 }
 
-/// Returns the text that starts at offset `at` of a table and ends before a zero byte. `None` if there is no zero byte
-/// after at most `max` bytes.
+/// Returns the text that starts at offset `at` of a table and ends before a zero byte. `None` if `at` is beyond the
+/// table, or if no zero byte follows within the first `max + 1` bytes.
 fn text(strings: &[u8], at: usize, max: usize) -> Option<&[u8]> {
     let rest = strings.get(at..)?;
     let end = rest.iter().take(max.saturating_add(1)).position(|byte| *byte == 0)?;

@@ -85,7 +85,7 @@ impl<'a> Section<'a> {
     /// Returns true if the section has this name.
     #[must_use]
     pub fn has_name(&self, name: &str) -> bool {
-        // The section's own name may be long. It is read no further than `name` is long.
+        // Reads at most `name.len() + 1` bytes of the section's own name, because that name may be long.
         text(self.table.names, self.header.sh_name.get(LE) as usize, name.len()) == Some(name.as_bytes())
     }
 

@@ -260,7 +260,7 @@ fn inode(mode: u16, bytes: u64, links: u16, first_block: u64, blocks: u64) -> Ve
     inode.done()[..INODE_BYTES as usize].to_vec()
 }
 
-/// Returns the block of an empty root folder. It has the entry `.`, and `..` takes the remaining bytes.
+/// Returns the block of an empty root folder. It contains the entry `.`, and `..` takes the remaining bytes.
 fn root_folder() -> Vec<u8> {
     const FOLDER: u8 = 2;
     let mut block = Fields::new();

@@ -255,8 +255,8 @@ fn below_absolute(absolute: &Path) -> Option<PathBuf> {
     Some(below)
 }
 
-/// Calls `read` without listing the paths that it reads. They are paths of images, and a seal contains the digests of
-/// the images' files.
+/// Calls `read` without listing the paths that it reads. They are paths of images. A finding file contains images, if
+/// at all, as the files that machines boot from (`Seal::images`).
 pub(super) fn unlisted<T>(read: impl FnOnce() -> T) -> T {
     let set = |unlisted| {
         READING.with_borrow_mut(|reading| {

@@ -67,7 +67,7 @@ impl<'p> Compose<'p> {
     }
 
     /// Returns an error if the compose file has a block `x-everett`. Called for a compose file that a world file names,
-    /// because the settings of the block then belong into the world file.
+    /// because the settings of the block then belong in the world file.
     pub(crate) fn without_block(&self) -> Result<(), Error> {
         match &self.0.own {
             None => Ok(()),
