@@ -20,7 +20,7 @@ const PLAIN: Server = Server {
     load: &[],
 };
 
-/// Check that the server gives any HTTP/1 answer, whatever the answer's status.
+/// Probe that accepts any HTTP/1 answer, whatever its status.
 const HTTP_ANSWER: Probe = Probe::Talk { send: "GET / HTTP/1.0\r\n\r\n", expect: "HTTP/1." };
 
 /// All well-known servers.
