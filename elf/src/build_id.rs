@@ -1,4 +1,4 @@
-//! Build IDs.
+//! Finds a file's build ID, the digest that pairs the file with its debug file.
 
 use object::LittleEndian as LE;
 use object::elf::{ELF_NOTE_GNU, NT_GNU_BUILD_ID};
@@ -6,11 +6,11 @@ use object::read::elf::{ProgramHeader as _, SectionHeader as _};
 
 use crate::{Elf, Error, Part};
 
-/// Maximum number of notes among which the build ID is searched. Kernels have a few dozen.
+/// Maximum number of notes that are read to find the build ID. Kernels have a few dozen notes.
 pub const NOTES_MAX: usize = 4_096;
 
 impl<'a> Elf<'a> {
-    /// Returns the build ID: a digest that the linker writes into a file, and that its debug file has as well. `None`
+    /// Returns the build ID: a digest that the linker writes into a program and into the program's debug file. `None`
     /// if no note of the file is a build ID.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ pub enum Error {
     /// The file does not start with the ELF magic number.
     #[error("not an ELF file")]
     NotElf,
-    /// The file has another class or byte order.
+    /// The file is not of 64 bits, or not little-endian.
     #[error("an ELF file that is not for a little-endian processor of 64 bits")]
     Class,
     /// The file ends before a part does.
@@ -34,7 +34,7 @@ pub enum Error {
     /// The program names libraries, but has no table of strings.
     #[error("it names libraries, but has no table of strings")]
     NoStrings,
-    /// No loaded segment has contents of the file at this address.
+    /// No loaded segment puts bytes of the file at this address.
     #[error("its address {0:#x} is in none of its segments")]
     Address(u64),
     /// A name has no end, too many bytes, or is not UTF-8.
@@ -42,7 +42,7 @@ pub enum Error {
     Name,
 }
 
-/// Part of an ELF file, named as a plural.
+/// Part of an ELF file. Its `Display` is a plural noun for error messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// The header at the start of the file.

@@ -1,14 +1,15 @@
-//! ELF files of kernels, modules, programs, libraries and debug files (System V ABI, chapters 4 and 5).
+//! Reads ELF files: kernels, modules, programs, libraries and debug files (System V ABI, chapters 4 and 5).
 //!
 //! - this file: [`Elf`], the header of a file, and its segments
-//! - `sections`: [`Sections`], by name, and the [`Symbols`] in them
-//! - `needs`: the interpreter, libraries and symbol versions that a program [`Needs`]
-//! - `build_id`: the build ID, which a program has in common with its debug file
-//! - `error`: [`Error`]
+//! - `sections`: finds [`Sections`] by name, and lists the [`Symbols`] in their tables
+//! - `needs`: lists what a program [`Needs`]: an interpreter, libraries and versions of the libraries' symbols
+//! - `build_id`: finds the build ID, the digest that pairs a program with its debug file
+//! - `error`: [`Error`], the reasons why a file cannot be read
 //!
 //! Only files of 64 bits and little-endian byte order are read. The layout of headers comes from the crate `object`.
-//! Files are hostile: nothing here panics. Each table has a bound or ends with the file. Names may share bytes, so
-//! each name has a bound, too.
+//! Files may be hostile, so nothing here panics. Most tables have a maximum number of entries; the others end with the
+//! file at the latest. A small file can have many long names, because names may share bytes. The length of a name is
+//! therefore bounded, too.
 //!
 //! Not here: whether a machine can boot or run a file, debug information, and reading the file from a disk.
 
@@ -92,7 +93,7 @@ pub enum SegmentKind {
     Other,
 }
 
-/// Program header. Its numbers are the file's, unchecked.
+/// Program header, with the numbers that the file states. They are not checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
     /// Purpose of the segment.
@@ -143,7 +144,8 @@ impl<'a> Elf<'a> {
     /// Reads the header of a file.
     ///
     /// # Errors
-    /// Returns an error if the file is not an ELF file, of another class or byte order, or shorter than its header.
+    /// Returns an error if the file is not an ELF file, is not of 64 bits and little-endian, or is shorter than its
+    /// header.
     pub fn parse(file: &'a [u8]) -> Result<Elf<'a>, Error> {
         if !is_elf(file) {
             return Err(Error::NotElf);
@@ -206,12 +208,13 @@ impl<'a> Elf<'a> {
     }
 }
 
-/// Returns a part of the file, if it lies within the file.
+/// Returns `bytes` bytes of the file from `offset` on. `None` if the file ends before them.
 fn part(file: &[u8], offset: u64, bytes: u64) -> Option<&[u8]> {
     file.get(usize::try_from(offset).ok()?..)?.get(..usize::try_from(bytes).ok()?)
 }
 
-/// Returns the text at an offset of a table, without the zero byte that ends it, if it has at most `max` bytes.
+/// Returns the text that starts at offset `at` of a table and ends before a zero byte. `None` if `at` is beyond the
+/// table, or if no zero byte follows within the first `max + 1` bytes.
 fn text(strings: &[u8], at: usize, max: usize) -> Option<&[u8]> {
     let rest = strings.get(at..)?;
     let end = rest.iter().take(max.saturating_add(1)).position(|byte| *byte == 0)?;

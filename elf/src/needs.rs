@@ -1,4 +1,4 @@
-//! Needs of programs: their interpreter, libraries, and versions of the libraries' symbols.
+//! Lists what a program needs: its interpreter, libraries, and versions of the libraries' symbols.
 
 use object::LittleEndian as LE;
 use object::elf::{self, Dyn64, Vernaux, Verneed};
@@ -78,8 +78,8 @@ impl<'a> Elf<'a> {
     }
 }
 
-/// Reads the needed versions: a list of libraries, each with a list of versions. Each entry of a list has the distance
-/// in bytes to the next entry.
+/// Reads the needed versions: a list of libraries, each with a list of versions. Each entry of a list states the
+/// distance in bytes to the next entry.
 fn versions_at<'a>(table: &'a [u8], strings: &'a [u8]) -> Result<Vec<&'a str>, Error> {
     let truncated = |()| Error::Truncated(Part::Versions);
     let mut found = Vec::new();

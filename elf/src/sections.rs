@@ -1,4 +1,4 @@
-//! Sections, and the symbols in them.
+//! Finds sections by name, and lists the symbols in them.
 
 use object::LittleEndian as LE;
 use object::elf::{self, SectionHeader64, Sym64};
@@ -12,7 +12,7 @@ use crate::{Elf, Error, Part, part, text};
 pub struct Sections<'a> {
     file: &'a [u8],
     pub(crate) headers: &'a [SectionHeader64<LE>],
-    /// Names of the sections; empty if the file gives them none.
+    /// Names of all sections, one after another; empty if the file names no section.
     names: &'a [u8],
 }
 
@@ -85,7 +85,7 @@ impl<'a> Section<'a> {
     /// Returns true if the section has this name.
     #[must_use]
     pub fn has_name(&self, name: &str) -> bool {
-        // Only as many bytes are read as the wanted name has, not the section's name, which may be long.
+        // Reads at most `name.len() + 1` bytes of the section's own name, because that name may be long.
         text(self.table.names, self.header.sh_name.get(LE) as usize, name.len()) == Some(name.as_bytes())
     }
 
@@ -95,7 +95,8 @@ impl<'a> Section<'a> {
         self.header.sh_addr.get(LE)
     }
 
-    /// Returns the contents as the file has them, possibly compressed. They are empty if the file has none (`.bss`).
+    /// Returns the section's bytes as they are in the file, possibly compressed. Empty if the section has no bytes in
+    /// the file (`.bss`).
     ///
     /// # Errors
     /// Returns an error if the contents reach beyond the end of the file.

@@ -26,7 +26,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             nested::build(guest_image, &folder, &out.join("programs-target"), &nested::PROGRAM_FLAGS)?;
         println!("cargo::rustc-env={variable}={}", built.join(binary).display());
     }
-    // Different flags would make cargo build everything again, so the library has a target folder of its own.
+    // The library has its own compiler flags. In a shared target folder, cargo would build everything again after each
+    // change of flags, so the library has a target folder of its own.
     let folder = guest_image.join("sdk/library");
     let built = nested::build(guest_image, &folder, &out.join("library-target"), &LIBRARY_FLAGS)?;
     println!("cargo::rustc-env=EVERETT_SDK_LIBRARY={}", built.join("libvoidstar.so").display());

@@ -62,7 +62,8 @@ pub struct Step {
 /// Result of a job.
 #[derive(Debug)]
 pub struct Configured {
-    /// Path of the second disk's file, a tar of the changes. The tar has the form of an overlay's upper folder.
+    /// Path of the second disk's file, a tar of the changes. The tar marks removed files as the upper folder of an
+    /// overlay does.
     pub out_disk: PathBuf,
     /// Length of the tar in bytes, from [`everett_protocol::Reply::Packed`].
     pub tar_bytes: u64,
@@ -156,8 +157,8 @@ fn mount() -> Mount {
     }
 }
 
-/// Seed of the machine's random numbers. Maintainer scripts write random values to files, so all images have the same
-/// seed.
+/// Seed of the machine's random numbers. Maintainer scripts write random values to files. All images have the same
+/// seed, so that these values are the same in all images.
 const ENTROPY: [u8; 32] = *b"everett: packages are configured";
 
 fn join(time_s: u64) -> Join {

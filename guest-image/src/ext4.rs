@@ -1,5 +1,5 @@
-//! Empty ext4 filesystems (Linux, Documentation/filesystems/ext4), for data disks of machines whose root filesystem has
-//! no `mkfs.ext4`.
+//! Makes empty ext4 filesystems (Linux, Documentation/filesystems/ext4), for data disks of machines whose root
+//! filesystem has no `mkfs.ext4`.
 //!
 //! Blocks, inodes and the journal have the sizes that mke2fs chooses. As in mke2fs, a tiny last group is left out. The
 //! filesystem differs from mke2fs's in three ways: it has no checksums of metadata, no room for growth, and no
@@ -14,7 +14,7 @@ const BLOCK_BYTES: u64 = 4096;
 const GROUP_BLOCKS: u64 = 8 * BLOCK_BYTES;
 /// Size of an inode in bytes.
 const INODE_BYTES: u64 = 256;
-/// Number of bytes of the filesystem for which there is one inode.
+/// Length of the filesystem in bytes for each inode: the inode tables have one inode for every 16 KiB.
 const BYTES_PER_INODE: u64 = 16 << 10;
 /// Size of a group's descriptor in bytes.
 const DESCRIPTOR_BYTES: u64 = 32;
@@ -260,7 +260,7 @@ fn inode(mode: u16, bytes: u64, links: u16, first_block: u64, blocks: u64) -> Ve
     inode.done()[..INODE_BYTES as usize].to_vec()
 }
 
-/// Returns the block of an empty root folder. It has the entry `.`, and `..` takes the remaining bytes.
+/// Returns the block of an empty root folder. It contains the entry `.`, and `..` takes the remaining bytes.
 fn root_folder() -> Vec<u8> {
     const FOLDER: u8 = 2;
     let mut block = Fields::new();

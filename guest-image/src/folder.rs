@@ -1,4 +1,4 @@
-//! A folder of the host as a root filesystem.
+//! Reads a folder of the host as the root filesystem of machines.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

@@ -1,4 +1,4 @@
-//! `world.lock`: the exact packages of an image.
+//! Reads and writes `world.lock`, the list of the exact packages of an image.
 //!
 //! Everett writes the file beside the world file, and the user should keep both together. While the lock exists,
 //! Everett uses the same versions again, and refuses a package whose content differs from the recorded digest. A lock

@@ -1,4 +1,4 @@
-//! Check of the host's free disk space while Everett unpacks untrusted data.
+//! Checks the host's free disk space while Everett unpacks untrusted data.
 
 use std::fs::File;
 use std::io::{self, Write};

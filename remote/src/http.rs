@@ -1,4 +1,4 @@
-//! Requests over http and https, and their answers.
+//! Types of requests over http and https, and of their answers.
 
 use std::fmt;
 use std::io::Read;

@@ -1,6 +1,6 @@
 //! The interface to other hosts: requests over http and https, and the check of signed texts.
 //!
-//! - [`Access`] is the interface. [`http`] has requests and answers, [`signed`] has signed texts.
+//! - [`Access`] is the interface. [`http`] contains requests and answers, [`signed`] contains signed texts.
 //! - [`Offline`] is the implementation for a program without the feature `online`. It sends no request and checks no
 //!   signature.
 //!
@@ -37,7 +37,7 @@ pub trait Access {
     /// Returns the reason why the bytes are not a signed text.
     fn signed(&self, message: &[u8]) -> Result<Box<dyn Signed>, String>;
 
-    /// Returns the number of certificates in a file that [`Signed::verify`] would accept with the same `only`.
+    /// Returns how many certificates of a file [`Signed::verify`] would accept with the same `only`.
     ///
     /// # Errors
     /// Returns the reason why the file has no OpenPGP certificates.

@@ -1,4 +1,4 @@
-//! Programs that run in a guest: command line, environment, working folder, readiness check.
+//! Reads programs that run in a guest: command line, environment, working folder, readiness check.
 
 use std::collections::BTreeMap;
 
@@ -139,7 +139,7 @@ pub(super) fn command(table: &Table<'_>) -> Result<Command, Error> {
     with_argv(table, argv, user_name)
 }
 
-/// Reads the environment, working folder and user of a command. `user` is the reader for the key of the same name.
+/// Reads the environment, working folder and user of a command. `user` reads the value of the key `user`.
 fn with_argv(
     table: &Table<'_>,
     argv: Vec<String>,

@@ -1,4 +1,4 @@
-//! Settings of a node that only compose files have: names, order, mounts, limits.
+//! Settings of a node that only compose files contain: names, order, mounts, limits.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -14,7 +14,7 @@ pub struct Composed {
     pub hosts: Vec<HostNames>,
     /// Nodes that must be started or ready before this node's services start at its first boot.
     pub after: Vec<After>,
-    /// Paths in the guest of volumes that the image does not declare. Their order gives their numbers on the disk for
+    /// Guest paths of the volumes that the image does not declare, in the order of the volumes' numbers on the disk for
     /// volumes.
     pub volumes: Vec<String>,
     /// Files and folders whose content comes from the host. The contents are among the node's files.
@@ -47,9 +47,9 @@ pub struct Composed {
 pub const STOP_GRACE_NS: u64 = 10_000_000_000;
 
 impl Composed {
-    /// True if a supervisor, a program in the guest, starts the service, because one of the service's keys needs it.
-    /// Other services have no supervisor, so that a world without these keys has the same timelines as before Everett
-    /// supported them.
+    /// True if one of the service's keys needs a supervisor, a program in the guest that then starts the service. Other
+    /// services have no supervisor, so that a world without these keys has the same timelines as before Everett
+    /// supported the keys.
     #[must_use]
     pub fn is_supervised(&self) -> bool {
         self.init || self.stop_signal.is_some() || self.stop_grace_ns.is_some()

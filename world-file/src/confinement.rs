@@ -1,7 +1,7 @@
-//! Confinement of compose files to their folders.
+//! Checks that compose files refer only to files in their own folders.
 //!
 //! Users start compose files that other people wrote. Therefore each path in a compose file, also in its block
-//! `x-everett`, must lead to a file below the compose file's folder. World files may have absolute paths.
+//! `x-everett`, must lead to a file below the compose file's folder. World files may contain absolute paths.
 
 use std::path::Path;
 

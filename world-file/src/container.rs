@@ -1,4 +1,4 @@
-//! The key `image` of a node: the container image that is the node's root filesystem.
+//! Reads the key `image` of a node: the container image that is the node's root filesystem.
 //!
 //! An image is given as in skopeo and podman (containers-transports(5)), or by a path or name alone.
 
@@ -17,7 +17,7 @@ use super::{confinement, paths, seal};
 const LAYOUT_FILES_MAX: usize = 4_096;
 /// Names of the files beside a Dockerfile that tell a builder which files to leave out.
 const IGNORE_FILES: [&str; 2] = [".dockerignore", ".containerignore"];
-/// Error of an image in a compose file that is read from outside of the compose file's folder.
+/// Error for an image that a compose file takes from outside of the compose file's folder.
 const OUTSIDE: &str = "an image outside of the compose file's folder; name it under [images] of a world file";
 /// Maximum length of an image's name, in bytes. Registries allow 255 bytes for the name and 128 for the tag.
 const NAME_BYTES_MAX: usize = 512;
@@ -162,7 +162,7 @@ fn confine_layout(folder: &Path, layout: &Path) -> Result<(), String> {
     let mut next = 0;
     while let Some(path) = paths.get(next).cloned() {
         confinement::check(folder, &path)?;
-        // The folder `blobs` has a folder for each digest algorithm.
+        // The folder `blobs` contains a folder for each digest algorithm.
         let is_folder_of_blobs = path == blobs || path.parent() == Some(&blobs);
         if is_folder_of_blobs && path.is_dir() {
             let failed = |error| format!("{}: {}", path.display(), in_words(&error));

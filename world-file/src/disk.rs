@@ -1,4 +1,4 @@
-//! `disk`: the data disks of a node.
+//! Reads the key `disk`: the data disks of a node.
 
 use everett_vmm::disk::SectorSize;
 use everett_vmm::virtio::blk::Latency;

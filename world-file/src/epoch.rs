@@ -1,4 +1,4 @@
-//! Conversion of RFC 3339 dates to seconds since 1970, without a calendar library.
+//! Converts RFC 3339 dates to seconds since 1970, without a calendar library.
 
 /// Parses a date and returns it in seconds since 1970. The date must have an offset (`Z` or `+02:00`).
 pub(super) fn parse_unix_s(text: &str) -> Result<u64, String> {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 pub struct Error {
     /// Path of the world file, as the user gave it.
     pub file: PathBuf,
-    /// Line in the file, counted from 1. `None` if the file could not be read.
+    /// Line in the file, counted from 1. `None` if the error is not about a single line.
     pub line: Option<usize>,
     /// Path of the key, such as `node[0].memory`. Empty if the error concerns the whole file.
     pub key: String,

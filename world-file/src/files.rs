@@ -1,4 +1,4 @@
-//! Contents of host files that Everett puts into guests.
+//! Reads host files that Everett puts into guests.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! `[image]`: the kernel and the root filesystem.
+//! Reads the table `[image]`: the kernel and the root filesystem.
 
 use std::path::PathBuf;
 

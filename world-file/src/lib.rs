@@ -1,13 +1,15 @@
-//! World files in TOML, and compose files, whose services become machines.
+//! Reads world files in TOML, and compose files, whose services become machines.
 //!
 //! - this file: [`load`] reads a world file and resolves its paths; [`parse`] does the same for text in memory
-//! - `cursor`: typed access to TOML values, with the path and the line of each key; `error`: errors
-//! - `image`, `container`, `node`, `disk`, `link`, `workload`, `sdk`: readers, each of one table
-//! - `compose`: compose files; `composed`: node settings that only they have; `confinement`: check of their paths
-//! - [`init`]: drafts of world files
-//! - [`seal`]: worlds of finding files, and the list of host paths in a world file
-//! - `command`, `talk`, `epoch`, `paths`: readers of single values
-//! - `folder`: the folder of a file; `files`: contents of host files that are put into guests
+//! - `cursor`: typed access to TOML values, with the path and the line of each key; `error`: what is wrong in a world
+//!   file
+//! - `image`, `container`, `node`, `disk`, `link`, `workload`, `sdk`: each reads the table or key of this name
+//!   (`container` reads a node's key `image`)
+//! - `compose`: reads compose files; `composed`: settings that only their nodes have; `confinement`: checks their paths
+//! - [`init`]: writes drafts of world files
+//! - [`seal`]: reads worlds that came in finding files, and lists the host paths in a world file
+//! - `command`, `talk`, `epoch`, `paths`: read programs, exchanges with a TCP port, dates and paths
+//! - `folder`: finds the folder of a file; `files`: reads host files that are put into guests
 //!
 //! Not here: running a world (`everett-session`) and building its image (`everett-guest-image`).
 //!

@@ -1,4 +1,4 @@
-//! `[[link]]`: the network between nodes.
+//! Reads the tables `[[link]]`: the network between nodes.
 
 use everett_fault::Distribution;
 use everett_input::causes::with_causes;

@@ -1,4 +1,4 @@
-//! `[[node]]`: one machine of a world.
+//! Reads the tables `[[node]]`: the machines of a world.
 
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ pub struct Node {
     pub volumes_bytes: Option<u64>,
     /// Files that Everett puts into the guest before the services start.
     pub files: Vec<FileEntry>,
-    /// Data disks, in the order in which the world file has them.
+    /// Data disks, in the order in which the world file lists them.
     pub disks: Vec<DataDisk>,
     /// Programs that the agent (Everett's program in the guest) starts as soon as the node is up, in this order.
     pub services: Vec<Service>,
@@ -164,7 +164,7 @@ pub(super) fn read<'a>(
     Ok((node, name_item))
 }
 
-/// Reads a host name. It must be an RFC 1123 label in lower case, because guests have it in their host tables.
+/// Reads a host name. It must be an RFC 1123 label in lower case, because guests have it in `/etc/hosts`.
 fn host_name(item: &Item<'_>) -> Result<String, Error> {
     let text = item.str()?;
     let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';

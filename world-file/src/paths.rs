@@ -1,4 +1,4 @@
-//! Paths in a world file, on the host and in the guest.
+//! Reads paths in a world file, on the host and in the guest.
 
 use std::path::{Component, Path, PathBuf};
 

@@ -1,4 +1,5 @@
-//! `[sdk]`: whether guests get the SDK, and how long Everett waits until a program reports that its setup is complete.
+//! Reads the table `[sdk]`: whether guests get the SDK, and how long Everett waits until a program reports that its
+//! setup is complete.
 
 use everett_input::units;
 use serde::Serialize;

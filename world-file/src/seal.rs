@@ -1,8 +1,9 @@
-//! Sealed worlds: worlds that came in a finding file. They read only host files that came with them.
+//! Reads sealed worlds, i.e. worlds that came in a finding file. A sealed world reads only host files that came with
+//! it.
 //!
 //! The file [`SEAL_FILE`] seals a world. It is beside the folder of the world file and not in it, because a compose
 //! file may put the whole folder into a guest. In a sealed world, an absolute host path is looked up below the folder
-//! [`ABSOLUTE`], which is beside the seal. A compose file's variables come from the seal. If the seal has images,
+//! [`ABSOLUTE`], which is beside the seal. A compose file's variables come from the seal. If the seal contains images,
 //! Everett does not look for kernels, root filesystems or container images.
 //!
 //! While Everett reads a world file, this module lists the file's host paths and variables. A finding file includes
@@ -151,7 +152,7 @@ pub fn is_digest(text: &str) -> bool {
 pub struct Named {
     /// The path on this host, relative to the working folder or absolute.
     pub path: PathBuf,
-    /// Location at which a sealed world has the file.
+    /// Location of the file in a sealed world.
     pub sealed: SealedPath,
 }
 
@@ -254,8 +255,8 @@ fn below_absolute(absolute: &Path) -> Option<PathBuf> {
     Some(below)
 }
 
-/// Calls `read` without listing the paths that it reads. They are paths of images, and a seal has the images
-/// themselves.
+/// Calls `read` without listing the paths that it reads. They are paths of images. A finding file contains images, if
+/// at all, as the files that machines boot from (`Seal::images`).
 pub(super) fn unlisted<T>(read: impl FnOnce() -> T) -> T {
     let set = |unlisted| {
         READING.with_borrow_mut(|reading| {
@@ -397,7 +398,8 @@ mod tests {
             inputs.paths.iter().any(|named| named.sealed == SealedPath::Folder("conf".into())),
             "{inputs:?}"
         );
-        // The list has only the folder itself, and `sealed` copies only files, so the test writes the folder's file.
+        // The list contains only the folder itself, and `sealed` copies only files, so the test writes the folder's
+        // file.
         let (place, _) = sealed(&file, None);
         write(&place.path().join("w/conf/one"), "1");
         // The process's own variables have no effect: this variable has another value here.

@@ -1,4 +1,4 @@
-//! Exchange with a TCP port of a node: bytes to send, and the expected answer.
+//! Reads exchanges with a TCP port of a node: bytes to send, and the expected answer.
 
 use serde::Serialize;
 

@@ -379,8 +379,8 @@ proptest::proptest! {
     }
 }
 
-/// Reads the first node of a world that has `lines` in it. The world's folder has an archive, an OCI layout and a text
-/// file.
+/// Reads the first node of a world whose file contains `lines` in this node. The world's folder contains an archive, an
+/// OCI layout and a text file.
 fn image_node(lines: &str) -> Result<Node, String> {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("layout")).unwrap();

@@ -1,4 +1,5 @@
-//! `[workload]`: the commands that put load on a world after its services are up, and the checks at the end.
+//! Reads the table `[workload]`: the commands that put load on a world after its services are up, and the checks at the
+//! end.
 
 use everett_explorer::suggest::nearest;
 use everett_input::units;
@@ -21,9 +22,9 @@ const CHECK_TIMEOUT_NS_DEFAULT: u64 = 60_000_000_000;
 /// other about once a second, and retry once. Two seconds are enough for most of them to notice that faults are over.
 /// An idle world runs through this time almost at once.
 const SETTLE_NS_DEFAULT: u64 = 2_000_000_000;
-/// Maximum time to settle, in nanoseconds of vtime. The last commands of a test template (programs that drive and check
-/// the system under test) have ten minutes from the end of its other commands. The time to settle is a part of these
-/// ten minutes.
+/// Maximum time to settle, in nanoseconds of vtime. The last commands of a test template (programs `eventually_…` and
+/// `finally_…`, which check the system under test) have ten minutes from the end of the template's other commands. The
+/// time to settle is a part of these ten minutes.
 const SETTLE_NS_MAX: u64 = 120_000_000_000;
 
 /// Workload of a world: drivers, checks and a test template.
@@ -34,9 +35,9 @@ pub struct Workload {
     /// Checks. Everett runs them one after the other at the end, in this order.
     pub checks: Vec<Check>,
     /// Time to settle, in nanoseconds of vtime. It starts when faults are over, drivers have stopped and all nodes are
-    /// up. The last commands of a test template and the checks run after it.
+    /// up. After it, the last commands of a test template run, and the checks.
     pub settle_ns: u64,
-    /// Path in the guests of the folder with a test template.
+    /// Path, in the guests, of the folder with a test template.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
     /// Model that histories must follow. A history is a record of operations and their results, which drivers and

@@ -1,4 +1,4 @@
-//! Reading of ELF files: a real one, small ones, and damaged ones.
+//! Tests that read ELF files: a real one, small ones, and damaged ones.
 
 mod program;
 
@@ -9,7 +9,7 @@ use everett_elf::{
 use program::{program, program_of_versions};
 use proptest::prelude::*;
 
-/// Versions of two libraries.
+/// Names of two libraries, each with the symbol versions that the test program needs from it.
 const VERSIONS: [(&str, &[&str]); 2] = [("a.so", &["A_1", "A_2.3"]), ("b.so", &["B_1"])];
 
 /// Section types.
@@ -26,7 +26,7 @@ fn build_id() -> Vec<u8> {
     note
 }
 
-/// Appends sections to a file: each with its name, its type and its content. The last section has the names of the
+/// Appends sections to a file: each with its name, its type and its content. The last section contains the names of the
 /// sections and of the symbols.
 fn with_sections(mut file: Vec<u8>, sections: &[(&str, u32, &[u8])]) -> Vec<u8> {
     let mut names = vec![0];
@@ -186,7 +186,7 @@ fn tables_are_read_up_to_their_bounds() {
     let file = program_of_versions(None, &["a.so"], &[("a.so", &many), ("b.so", &["B_1"])]);
     assert_eq!(Elf::parse(&file).unwrap().needs().unwrap().versions, ["A_1"; VERSIONS_MAX]);
 
-    // The table of strings is the last entry of the dynamic section, beyond the entries that are read.
+    // After `DYNAMIC_MAX` libraries, the entry for the table of strings is beyond the entries that are read.
     let file = program(None, &["a.so"; DYNAMIC_MAX]);
     assert_eq!(Elf::parse(&file).unwrap().needs(), Err(Error::NoStrings));
     let file = program(None, &["a.so"; DYNAMIC_MAX - 1]);
@@ -208,7 +208,7 @@ fn tables_are_read_up_to_their_bounds() {
     let error = segments(SEGMENTS_MAX + 1).unwrap_err();
     assert_eq!(error.to_string(), "it has more than 256 program headers");
 
-    // Notes without a name and content.
+    // `count` notes without a name and content, and then a build ID.
     let notes = |count: usize| {
         let notes = [vec![0; count * 12], build_id()].concat();
         let file = with_sections(program(None, &[]), &[(".note", NOTES, &notes)]);
@@ -242,7 +242,7 @@ fn other_files_are_refused_with_their_reason() {
     assert!(is_damaged(patched(54, &[55]), Part::ProgramHeaders));
     assert_eq!(patched(40, &u64::MAX.to_le_bytes()), Error::Truncated(Part::SectionHeaders));
     assert!(is_damaged(patched(58, &[63]), Part::SectionHeaders));
-    // The length of the first segment in the file, and the address to which it is loaded.
+    // The two patches change the length of the first segment in the file, and the address to which it is loaded.
     assert_eq!(patched(64 + 38, &[1]), Error::Truncated(Part::Segments));
     assert!(matches!(patched(64 + 20, &[1]), Error::Address(_)));
 }

@@ -1,12 +1,12 @@
-//! Small ELF programs.
+//! Makes small ELF programs for tests.
 
 /// Returns a program with this interpreter and these libraries.
 pub(crate) fn program(interpreter: Option<&str>, libraries: &[&str]) -> Vec<u8> {
     program_of_versions(interpreter, libraries, &[])
 }
 
-/// Returns a program that also needs versions of symbols, by library: a header, three program headers, the dynamic
-/// section, its strings and its versions, all in one segment.
+/// Returns a program that also needs these versions of symbols of each library. The program consists of a header, three
+/// program headers, the dynamic section, its strings and its versions, all in one segment.
 pub(crate) fn program_of_versions(
     interpreter: Option<&str>,
     libraries: &[&str],
@@ -14,8 +14,7 @@ pub(crate) fn program_of_versions(
 ) -> Vec<u8> {
     const BASE: u64 = 0x40_0000;
     const DYNAMIC: usize = 64 + 3 * 56;
-    /// Length of an entry of the table of versions, in bytes. Entries of libraries and of versions have the same
-    /// length.
+    /// Length in bytes of an entry of the table of versions. Entries of libraries and of versions are equally long.
     const ENTRY: u32 = 16;
     let strings_at = DYNAMIC + (libraries.len() + 2 + usize::from(!versions.is_empty())) * 16;
     let mut strings = vec![0];

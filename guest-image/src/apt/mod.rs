@@ -1,8 +1,9 @@
-//! Debian packages by name, through the host's `apt-get` with a state of its own.
+//! Resolves and downloads Debian packages through the host's `apt-get`, with a state folder that belongs to Everett.
 //!
-//! Everett neither changes nor needs the host's apt state. Lists, cache, status and preferences are in a folder that
-//! belongs to Everett. Everett needs write access only to this folder, and installs nothing. From the host's
-//! configuration, Everett uses only the mirrors and the settings to reach them ([`sources`]: addresses, keys, proxies).
+//! Everett neither changes nor needs the host's apt state. The package lists, the cache, the list of installed packages
+//! and the preferences are in Everett's folder. Everett needs write access only to this folder, and installs nothing.
+//! From the host's configuration, Everett uses only the mirrors and the settings to reach them ([`sources`]: addresses,
+//! keys, proxies).
 //!
 //! Not here: packages themselves ([`crate::debian`]) and the versions in a lock ([`crate::lock`]).
 
@@ -131,7 +132,7 @@ pub struct Remote {
     pub sha256: String,
 }
 
-/// An apt with a state folder of its own.
+/// The host's apt, with a state folder that belongs to Everett.
 #[derive(Debug)]
 pub struct Apt {
     folder: PathBuf,
@@ -275,7 +276,8 @@ impl Apt {
             }
             let arguments = std::iter::once("download-file").chain(arguments.iter().map(String::as_str));
             match self.output(into, HELPER, arguments) {
-                // The exit status is ignored. It says only that some file failed; the other files have arrived.
+                // The exit status is ignored. A failure says only that at least one file is missing; the other files
+                // have arrived.
                 Ok(output) => check_signal(HELPER, "download", &output)?,
                 Err(Error::NoApt { .. }) => break,
                 Err(error) => return Err(error),
@@ -339,7 +341,7 @@ impl Apt {
         arguments: impl IntoIterator<Item = &'a str>,
     ) -> Result<process::Output, Error> {
         let mut command = Command::new(program);
-        // apt reads the file in APT_CONFIG before /etc/apt. That file tells apt to ignore /etc/apt.
+        // apt reads the file that APT_CONFIG names before it reads /etc/apt. The file tells apt to ignore /etc/apt.
         command.env("APT_CONFIG", self.folder.join("apt.conf")).env("LC_ALL", "C");
         match command.args(arguments).current_dir(folder).stdin(Stdio::null()).output() {
             Ok(output) => Ok(output),

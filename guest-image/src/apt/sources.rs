@@ -1,4 +1,4 @@
-//! Package sources of a suite: the host's own mirrors if it has any, otherwise Debian's.
+//! Finds the package sources of a suite: the host's own mirrors if it has any, otherwise Debian's.
 
 use std::fmt;
 use std::fs;
@@ -124,14 +124,14 @@ fn debian(suite: &str) -> Vec<Source> {
     vec![source(MIRROR, &[suite, &updates]), source(SECURITY_MIRROR, &[&security])]
 }
 
-/// True if a source's suite `named` is `suite` itself, or its updates or security suite.
+/// True if `named`, the suite of a source, is `suite` itself, or its updates or security suite.
 fn belongs(named: &str, suite: &str) -> bool {
     let rest = named.strip_prefix(suite);
     matches!(rest, Some("" | "-updates" | "-security" | "/updates"))
 }
 
-/// True if the address is a Debian archive. The address's path decides, because an archive of another organisation may
-/// have a suite of the same name.
+/// True if the address is a Debian archive. Only the address's path shows this, because an archive of another
+/// organisation may have a suite of the same name.
 fn is_debian(uri: &str) -> bool {
     let path = uri.trim_end_matches('/');
     let of_network =
@@ -326,8 +326,8 @@ mod tests {
             ]
         );
         assert_eq!(sources.addresses("pool/updates/o.deb")[0], "http://m/debian-security/pool/updates/o.deb");
-        // If one base address is below another, the longer one is the archive's. A base address with several sources
-        // gives one address.
+        // If one base address is below another, the longer one is the archive's. Two sources with the same base address
+        // yield one address.
         assert_eq!(all(&["http://m", "http://m/a"]).path_of("http://m/a/pool/x").as_deref(), Some("pool/x"));
         let twice = all(&["https://m/", "http://m", "https://m"]);
         assert_eq!(twice.addresses("pool/x"), ["https://m/pool/x", "http://m/pool/x"]);

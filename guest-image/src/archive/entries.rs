@@ -148,8 +148,8 @@ impl<R: Read> Metered<R> {
         }
     }
 
-    /// Returns the stage after the header in `block`. Reads PAX records completely, before the `tar` crate sees any
-    /// byte of them.
+    /// Returns the stage that follows the header in `block`. Reads PAX records completely, before the `tar` crate sees
+    /// any byte of them.
     fn behind(&mut self, block: &[u8], records: &mut Records) -> io::Result<Stage> {
         let header = Header::from_byte_slice(block);
         let Ok(size) = header.entry_size() else { return Ok(Stage::Over) };
@@ -244,7 +244,8 @@ pub(crate) fn each<R: Read, E: From<Error>>(
             return Err(Error::TooLong { path: name(&entry), most: bytes_max }.into());
         }
         visit(&mut entry, &records)?;
-        // Reads the entry to its end here, so that only the next entry's headers are counted as its records.
+        // Reads the rest of the content here. Otherwise the `tar` crate would skip it on the way to the next entry, and
+        // it would be counted as that entry's headers.
         io::copy(&mut entry, &mut io::sink()).map_err(classify)?;
     }
 }

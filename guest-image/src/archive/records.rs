@@ -64,7 +64,7 @@ impl Records {
     }
 }
 
-/// Decodes libarchive's form of an extended attribute (libarchive-formats(5)). `None` if it is damaged.
+/// Decodes an extended attribute from libarchive's encoding (libarchive-formats(5)). `None` if it is damaged.
 pub(super) fn libarchive(name: &[u8], value: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let mut decoded = Vec::new();
     let mut rest = name;

@@ -1,6 +1,7 @@
-//! Sparse files in PAX format (GNU tar manual, "Storing Sparse Files": versions 0.0, 0.1 and 1.0).
+//! Reads sparse files in PAX format (GNU tar manual, "Storing Sparse Files": versions 0.0, 0.1 and 1.0).
 //!
-//! The `tar` crate does not know this format, and returns the stored form in place of the content.
+//! A sparse file is stored as *pieces*, the data between its holes, and a map of their offsets. The `tar` crate does
+//! not know this format, and returns the stored bytes, without the holes, as the content.
 
 use std::io::{self, BufRead as _, BufReader, Read};
 
@@ -21,7 +22,7 @@ const BLOCK_BYTES: u64 = 512;
 /// Description of a sparse file, from the records of its entry.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Sparse {
-    /// Path of the file. In some versions of the format the entry has a made-up path.
+    /// Path of the file. In some versions of the format only the records contain it, and the entry has a made-up path.
     pub(super) name: Option<Vec<u8>>,
     /// Length of the file with its holes, in bytes.
     pub(super) length: u64,

@@ -52,7 +52,7 @@ impl<R: BufRead> BufRead for Counted<R> {
     }
 }
 
-/// Reader of a decoder's bytes. Reading fails beyond the bound.
+/// Reader of decompressed bytes. Reading fails as soon as the bytes exceed the bound.
 struct Bounded<D> {
     decoder: D,
     taken: Rc<Cell<u64>>,

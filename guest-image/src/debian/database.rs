@@ -1,4 +1,4 @@
-//! dpkg's records (`/var/lib/dpkg`) of packages that are unpacked but not configured.
+//! Writes dpkg's records (`/var/lib/dpkg`) of packages that are unpacked but not configured.
 
 use super::Error;
 use super::package::Package;
@@ -10,10 +10,10 @@ use std::fmt::Write as _;
 /// Folder of dpkg's records in a root filesystem.
 const FOLDER: &str = "var/lib/dpkg";
 
-/// Fields that dpkg leaves out of its records, because only the mirror's index has them.
+/// Fields of the mirror's index that dpkg leaves out of its records.
 const NOT_KEPT: [&str; 3] = ["Filename", "Size", "SHA256"];
 
-/// Maximum length of a record that Everett reads from the tree, in bytes.
+/// Maximum length of a record that Everett reads from the tree (the root filesystem in memory), in bytes.
 const RECORD_BYTES_MAX: u64 = 256 << 20;
 
 /// Returns the text of one of dpkg's records, or an empty text if the record does not exist.
@@ -41,8 +41,8 @@ pub fn write(tree: &mut Tree, packages: &[Unpacked<'_>], triggered: &str) -> Res
     }
     let empty = ["available", "diversions", "statoverride"].map(|name| (name, missing(tree, name)));
     let mut records = Records { tree };
-    // Version 1 of the format. If a package can be installed for several architectures at once, the names of its
-    // records contain the architecture.
+    // The database has version 1 of dpkg's format. If a package can be installed for several architectures at once, the
+    // names of its records contain the architecture.
     records.file("info/format", 0o644, b"1\n")?;
     for (name, _) in empty.iter().filter(|(_, missing)| *missing) {
         records.file(name, 0o644, b"")?;
@@ -102,7 +102,7 @@ fn stanza(package: &Package) -> String {
 /// Packages that are interested in each trigger (deb-triggers(5)).
 #[derive(Default)]
 struct Interests {
-    /// Interests in path triggers, in the form of the file `triggers/File`.
+    /// Interests in path triggers, in the format of the file `triggers/File`.
     files: String,
     /// Content of each file `triggers/NAME`. The key is the trigger's name.
     named: BTreeMap<String, String>,

@@ -1,12 +1,12 @@
-//! Debian packages: reading them, and unpacking a set of them into a tree (a filesystem in memory) as dpkg would.
+//! Reads Debian packages, and unpacks a set of them into a tree (a filesystem in memory) as dpkg would.
 //!
-//! - [`ar`], [`package`]: the format of one package (deb(5)).
-//! - [`control`]: the control fields of a package.
-//! - [`version`]: the order of versions.
-//! - [`unpack`]: unpacking of packages into a tree: files, owners, hard links, merged `/usr`.
-//! - [`database`]: dpkg's records of unpacked packages. `dpkg --configure` in the guest continues the installation from
-//!   these records.
-//! - [`order`]: the order in which preinst scripts run and packages are configured.
+//! - [`ar`], [`package`]: read the file of one package (deb(5)).
+//! - [`control`]: parses the control fields of a package.
+//! - [`version`]: compares versions.
+//! - [`unpack`]: unpacks packages into a tree, with files, owners, hard links and merged `/usr`.
+//! - [`database`]: writes dpkg's records of unpacked packages. `dpkg --configure` in the guest continues the
+//!   installation from these records.
+//! - [`order`]: decides in which order preinst scripts run and packages are configured.
 //!
 //! Not here: the choice of packages ([`crate::apt`]), their download without apt ([`crate::mirror`]), and their
 //! configuration, which the guest does ([`crate::configure`]).

@@ -1,4 +1,4 @@
-//! Order in which the packages of a first installation are configured.
+//! Decides in which order the packages of a first installation are configured.
 //!
 //! dpkg configures a package's pre-dependencies before it runs the package's preinst script (Debian Policy 7.2).
 //! Everett unpacks all files first, so the programs of most pre-dependencies work before they are configured. Nearly
@@ -40,8 +40,8 @@ pub(crate) fn stages(packages: &[Package]) -> Vec<Stage<'_>> {
             scripts.iter().partition(|number| is_late(number));
         let before: BTreeSet<usize> = open.difference(&dependents(&late, &needs)).copied().collect();
         if before.is_empty() {
-            // Each remaining package is late or depends on a late one, so none can be configured first. The late
-            // scripts run now, and dpkg orders the configuration.
+            // Each remaining package has a script in `late` or depends on a package that has one, so none can be
+            // configured first. The scripts in `late` run now, and dpkg orders the configuration.
             now.append(&mut late);
         }
         let of =

@@ -93,7 +93,7 @@ fn packages_are_unpacked_with_the_records_that_dpkg_would_have() {
     // Until dpkg configures the package, configuration files have temporary names.
     assert!(tree.find(b"etc/server.conf").is_none());
     assert_eq!(text(&tree, "etc/server.conf.dpkg-new"), "port 1");
-    // Lists have the paths as the package ships them. Configuration files are listed without the temporary suffix.
+    // Lists contain the paths as the package ships them. Configuration files are listed without the temporary suffix.
     assert_eq!(text(&tree, "var/lib/dpkg/info/libtest1:amd64.list"), "/.\n/lib\n/lib/libtest.so\n");
     assert_eq!(text(&tree, "var/lib/dpkg/info/server.list"), "/etc\n/etc/server.conf\n/bin/server\n");
     let preinst = tree.find(b"var/lib/dpkg/info/server.preinst").unwrap();

@@ -1,4 +1,4 @@
-//! Comparison of Debian's versions (deb-version(7)).
+//! Compares Debian's versions (deb-version(7)).
 
 use std::cmp::Ordering;
 
@@ -14,8 +14,8 @@ pub fn compare(left: &str, right: &str) -> Ordering {
         .then_with(|| parts(left_revision, right_revision))
 }
 
-/// Compares two upstream versions or revisions. Both are read as alternating parts: characters without digits, which
-/// are compared by [`weight`], and numbers.
+/// Compares two upstream versions or revisions. Both are split into alternating parts: runs of characters that are not
+/// digits, which are compared by [`weight`], and numbers.
 fn parts(left: &str, right: &str) -> Ordering {
     let (mut left, mut right) = (left.as_bytes(), right.as_bytes());
     while !left.is_empty() || !right.is_empty() {
@@ -50,7 +50,7 @@ fn number<'a>(text: &mut &'a [u8]) -> &'a [u8] {
     &digits[zeros..]
 }
 
-/// Returns the rank of a character. From low to high: a tilde, the end of the text, letters, all other characters.
+/// Returns the sort key of a character. From low to high: a tilde, the end of the text, letters, all other characters.
 fn weight(byte: Option<&u8>) -> (u8, u8) {
     match byte {
         Some(b'~') => (0, 0),

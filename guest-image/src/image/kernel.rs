@@ -1,4 +1,4 @@
-//! The kernel and the initramfs of an image.
+//! Makes the kernel and the initramfs of an image.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -35,7 +35,8 @@ struct Parts {
     modules: Option<Available>,
 }
 
-/// Package or files from which the kernel and the initramfs are made, with their cache key. Everything is on this host.
+/// Package or files from which the kernel and the initramfs are made, with the cache key of the two results. The
+/// package or the files are on this host.
 pub(super) struct Source {
     key: Key,
     content: SourceContent,
@@ -116,7 +117,7 @@ fn entries(
     })
 }
 
-/// Finds `/boot/vmlinuz-RELEASE` in a package, and the modules that the package has.
+/// Finds `/boot/vmlinuz-RELEASE` and the modules in a package.
 fn of_package(package: &Package) -> Result<Parts, Error> {
     let damaged = |source: io::Error| debian::Error::Tree {
         package: package.name.clone(),

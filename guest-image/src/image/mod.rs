@@ -1,4 +1,4 @@
-//! Building of images, from a world's request to the files that the world's machines boot.
+//! Builds images: the files from which a world's machines boot, according to the world's request.
 
 mod kernel;
 mod layers;

@@ -260,7 +260,7 @@ fn batches<T>(mut packages: &[T], bytes_of: impl Fn(&T) -> u64) -> impl Iterator
 }
 
 /// Packages of every root filesystem, as apt patterns and names. Debian's essential packages come first, but without
-/// apt, which is useless without a network. `usr-is-merged` declares merged `/usr`, `netbase` has the names of
+/// apt, which is useless without a network. `usr-is-merged` declares merged `/usr`, `netbase` lists the names of
 /// protocols and services, and `e2fsprogs` makes filesystems on data disks.
 const BASE: [&str; 4] = ["?and(?essential,?not(?exact-name(apt)))", "usr-is-merged", "netbase", "e2fsprogs"];
 

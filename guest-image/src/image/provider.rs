@@ -1,4 +1,4 @@
-//! Source of an image's packages: the host's apt or, on a host without apt, the mirror itself.
+//! Provides an image's packages: through the host's apt or, on a host without apt, from the mirror directly.
 
 use std::path::Path;
 

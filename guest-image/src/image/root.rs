@@ -1,4 +1,4 @@
-//! The root filesystem of an image.
+//! Builds the root filesystem of an image.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek as _, SeekFrom};

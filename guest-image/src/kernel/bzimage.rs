@@ -1,4 +1,5 @@
-//! The kernel image format of the x86 boot protocol (Linux, Documentation/arch/x86/boot.rst).
+//! Extracts the kernel from a bzImage, the image format of the x86 boot protocol (Linux,
+//! Documentation/arch/x86/boot.rst).
 //!
 //! A bzImage has real-mode setup code and then the kernel's decompressor. The decompressor contains the compressed
 //! `vmlinux`, and the header gives the offset of the compressed data.

@@ -1,9 +1,9 @@
-//! Extraction of `vmlinux` and of modules from a distribution's kernel.
+//! Extracts `vmlinux` and modules from a distribution's kernel.
 //!
-//! - [`bzimage`]: extraction of the ELF from a bzImage.
-//! - [`elf`]: parsing of ELF files, to check a kernel and to read a module's dependencies.
-//! - [`modules`]: the modules that a machine needs, in the order in which the agent (Everett's program in the guest)
-//!   loads them.
+//! - [`bzimage`]: extracts the `vmlinux`, an ELF file, from a bzImage.
+//! - [`elf`]: checks that an ELF file is for x86-64, as Everett's machines are.
+//! - [`modules`]: chooses the modules that a machine needs, in the order in which the agent (Everett's program in the
+//!   guest) loads them.
 //!
 //! Not here: download of kernels ([`crate::apt`], [`crate::mirror`]).
 

@@ -206,7 +206,8 @@ struct Closure<'a> {
 }
 
 impl Closure<'_> {
-    /// Visits a module and its dependencies. `chain` is the number of modules that the chain may still have.
+    /// Visits a module and its dependencies. `chain` is the number of modules by which the chain of dependencies may
+    /// still grow.
     fn visit(&mut self, name: &str, needed_by: Option<&str>, chain: usize) -> Result<(), Error> {
         let Available { release, files, built_in } = self.available;
         let (release, module) = (|| release.clone(), || name.to_owned());

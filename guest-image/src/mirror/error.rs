@@ -1,5 +1,5 @@
-//! Errors of mirrors and of the packages that they serve. An *index* is a suite's signed file `InRelease`, which has
-//! the digests of the suite's lists of packages.
+//! Errors of mirrors and of the packages that they serve. An *index* is a suite's signed file `InRelease`, which
+//! contains the digests of the suite's lists of packages.
 
 use std::io;
 

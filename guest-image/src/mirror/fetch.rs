@@ -1,4 +1,4 @@
-//! Download of a mirror's files, with a bound on their length.
+//! Downloads a mirror's files, with a bound on the length of each file.
 
 use std::fs::File;
 use std::io::{Read, Write};

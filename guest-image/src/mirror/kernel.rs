@@ -1,4 +1,4 @@
-//! Choice of a kernel package, by the rules of apt.
+//! Chooses a kernel package, by the rules of apt.
 
 use std::cmp::Ordering;
 

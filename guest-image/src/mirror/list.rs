@@ -1,4 +1,4 @@
-//! Parser of a suite's list of packages (`Packages`).
+//! Parses a suite's list of packages (`Packages`).
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;

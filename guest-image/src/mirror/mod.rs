@@ -1,12 +1,12 @@
-//! Download of kernels and of packages of known versions from a mirror, for hosts without `apt-get`.
+//! Downloads kernels, and packages of known versions, from a mirror, for hosts without `apt-get`.
 //!
-//! - this file: the state in a folder, and the packages of all sources together.
+//! - this file: [`Mirror`], which finds and downloads packages from all sources together.
 //! - [`update`]: fetches and verifies the index of a suite, i.e. the signed file `InRelease`, and then fetches the
 //!   suite's list of packages.
-//! - [`trust`]: the keys that may sign an index. The check of a signature is in `everett-remote-client`.
-//! - [`suite`]: a suite's list of packages in the state folder. [`release`] parses an index, [`list`] parses a list of
-//!   packages.
-//! - [`kernel`]: the choice of a kernel package. [`fetch`]: files over http, over https and from disk.
+//! - [`trust`]: chooses the keys that may sign an index. The check of a signature is in `everett-remote-client`.
+//! - [`suite`]: keeps a suite's list of packages in the state folder. [`release`] parses an index, [`list`] parses a
+//!   list of packages.
+//! - [`kernel`]: chooses a kernel package. [`fetch`]: reads files over http, over https and from disk.
 //!
 //! **Invariants.** A mirror is untrusted. Everett verifies the signature of an index, and then verifies every other
 //! file by a digest that follows from the index. Every file is read up to a named bound. The downloaded packages have
@@ -41,7 +41,7 @@ use suite::Suite;
 /// Maximum length of a package's file, in bytes. Debian's kernels have 30 MB, and its longest packages 1.5 GB.
 const PACKAGE_BYTES_MAX: u64 = 4 << 30;
 
-/// Client of the mirrors of one suite. Its state is in a folder.
+/// Client of the mirrors of one suite. It keeps the package lists in a state folder.
 pub struct Mirror<'a> {
     folder: PathBuf,
     suite: String,
@@ -85,7 +85,8 @@ impl<'a> Mirror<'a> {
         let all = || {
             sources.sources.iter().flat_map(|source| source.suites.iter().map(move |named| (source, named)))
         };
-        // The suite itself comes first, because its archive has the keys. The other archives may lack them.
+        // The suite itself comes first, because its archive contains the package with the keys. The other archives may
+        // lack this package.
         let (first, others): (Vec<_>, Vec<_>) = all().partition(|(_, named)| **named == sources.suite);
         for (source, named) in first.into_iter().chain(others) {
             suites.extend(update::update(&self.folder, &self.fetcher, source, named, now_s)?);
@@ -211,7 +212,7 @@ impl<'a> Mirror<'a> {
     }
 }
 
-/// Converts an entry of a list to the form in which apt describes a package.
+/// Converts an entry of a list to a [`Remote`], as apt would describe the package.
 fn remote(listed: &Listed) -> Remote {
     let Listed { package, architecture, file, .. } = listed;
     let name = format!("{}_{}_{architecture}.deb", package.name, package.version.replace(':', "%3a"));

@@ -1,4 +1,4 @@
-//! The index of a suite (`InRelease`): its dates, and the digests of its lists of packages.
+//! Parses the index of a suite (`InRelease`): its dates, and the digests of its lists of packages.
 
 use std::time::UNIX_EPOCH;
 

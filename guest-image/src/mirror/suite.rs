@@ -1,4 +1,4 @@
-//! List of one suite's packages, stored in Everett's state folder.
+//! Keeps the list of a suite's packages in Everett's state folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};

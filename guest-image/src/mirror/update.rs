@@ -49,7 +49,7 @@ pub(super) fn update(
 }
 
 /// Returns the base address of an archive, without a slash at its end. Behind a proxy, Everett uses https for Debian's
-/// own mirrors, because every proxy can pass on encrypted connections.
+/// own mirrors, because a proxy needs to support only `CONNECT` (`docs/guide.md`).
 pub(super) fn base(uri: &str, fetcher: &Fetcher<'_>) -> Result<String, Error> {
     let uri = uri.trim_end_matches('/');
     if !["http://", "https://", "file:/"].iter().any(|scheme| uri.starts_with(scheme)) {

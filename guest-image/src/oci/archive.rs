@@ -1,4 +1,4 @@
-//! Archives of container images: tar files in Docker's own format, or with an OCI layout inside.
+//! Reads archives of container images: tar files in Docker's own format, or with an OCI layout inside.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -169,9 +169,9 @@ impl Blobs for Archive {
     }
 
     fn find(&mut self, tag: Option<&str>) -> Result<ResolvedImage, Problem> {
-        // Recent versions of Docker write `index.json` and `manifest.json`. Only `index.json` has the digests of the
-        // blobs, so Everett reads it first. If `index.json` lacks the tag, Everett looks for it in `manifest.json`,
-        // which has complete names (`redis:7`).
+        // Recent versions of Docker write both `index.json` and `manifest.json`. Only `index.json` contains the digests
+        // of the blobs, so Everett reads it first. If `index.json` lacks the tag, Everett looks for the tag in
+        // `manifest.json`, which contains complete names (`redis:7`).
         let saved = self.read("manifest.json", "manifest.json")?;
         let index = match self.content("oci-layout") {
             Some(_) => self.read("index.json", "the index")?,

@@ -1,5 +1,4 @@
-//! The trait [`Blobs`] of all sources of container images, and bounded reading of blobs, the files of which an image
-//! consists.
+//! Reads blobs, the files of which a container image consists. All sources of images implement [`Blobs`].
 
 use std::io::Read;
 

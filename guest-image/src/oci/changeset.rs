@@ -1,5 +1,4 @@
-//! Application of a layer's changes to the layers below it (OCI image specification, "Image Layer Filesystem
-//! Changeset").
+//! Applies a layer's changes to the layers below it (OCI image specification, "Image Layer Filesystem Changeset").
 //!
 //! A file named `.wh.NAME` (a *whiteout*) removes NAME. A file named `.wh..wh..opq` removes the whole content of its
 //! folder. Both remove only files of lower layers, even if the layer's own archive has a file at the same path before

@@ -1,4 +1,4 @@
-//! The configuration of an image: command line, user, folders, volumes, ports and healthcheck.
+//! Parses the configuration of an image: command line, user, folders, volumes, ports and healthcheck.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Digests of blobs (OCI image specification, "Digests"), and readers and writers that compute them.
+//! Computes and compares digests of blobs (OCI image specification, "Digests").
 
 use std::fmt;
 use std::io::{self, Read, Write};

@@ -1,7 +1,7 @@
 //! The JSON documents of images (OCI image specification 1.1: index, manifest, descriptor, configuration).
 //!
-//! The types have only the fields that Everett reads. Unknown fields are ignored, as the specification demands. A list
-//! may be `null`, because Docker writes `null` for an empty list.
+//! The types contain only the fields that Everett reads. Unknown fields are ignored, as the specification demands. A
+//! list may be `null`, because Docker writes `null` for an empty list.
 
 use std::collections::BTreeMap;
 

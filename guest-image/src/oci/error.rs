@@ -100,12 +100,12 @@ pub enum Problem {
         /// Names of all images in the layout or archive.
         names: Vec<String>,
     },
-    /// The manifest and the configuration differ in the number of layers.
+    /// The configuration has more layers than the manifest.
     #[error("its manifest has {manifest} layers, and its configuration at least {config}")]
     LayerCount {
         /// Number of layers in the manifest.
         manifest: usize,
-        /// Position of the configuration's first layer that the manifest lacks, from 1.
+        /// Position, from 1, of a layer of the configuration that the manifest lacks.
         config: usize,
     },
     /// The lengths of an image's files do not fit together as parts of one disk.

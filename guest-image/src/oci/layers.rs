@@ -1,5 +1,4 @@
-//! Archives of layers. Everett verifies and unpacks each archive, and stores it once, under its diff ID (the digest of
-//! the unpacked archive).
+//! Verifies and unpacks the archives of layers. Each unpacked archive is stored once, under its digest (the diff ID).
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek as _, SeekFrom, Write as _};

@@ -1,4 +1,4 @@
-//! Container images in a folder with the OCI image layout.
+//! Reads container images from a folder with the OCI image layout.
 
 use std::fs::File;
 use std::io::Read;

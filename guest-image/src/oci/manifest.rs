@@ -1,6 +1,6 @@
-//! Choice of an image from indexes and manifests.
+//! Chooses an image from indexes and manifests.
 //!
-//! The formats are those of the OCI image specification. Docker's "Image Manifest V2, Schema 2" has the same form.
+//! The formats are those of the OCI image specification. Docker's "Image Manifest V2, Schema 2" has the same structure.
 
 use serde::Deserialize;
 

@@ -1,21 +1,22 @@
-//! Container images as root filesystems.
+//! Makes root filesystems from container images.
 //!
 //! [`get`] turns an [`ImageOrigin`] into a [`ContainerImage`]: the parts of a disk with the root filesystem, and the
 //! image's configuration. Each module uses only modules below it:
 //!
-//! - this file: the stages of a request, and the cache entries.
-//! - [`root`]: the root filesystem made from layers, and its disk.
-//! - [`changeset`]: application of one layer to the layers below.
-//! - [`layers`]: archives of layers, fetched, verified and unpacked into the cache.
-//! - [`config`]: the configuration: command, environment, user, volumes, healthcheck.
-//! - [`store`]: images of the local Docker and podman.
-//! - [`archive`]: files of `docker save`, `podman save` and `skopeo copy`. [`layout`]: folders. [`registry`]:
-//!   registries.
-//! - [`manifest`]: the choice of a manifest.
-//! - [`documents`]: the JSON of manifests and configurations. [`blobs`]: the trait of all sources of blobs.
-//! - [`resolved_image`]: the chosen image.
-//! - [`digest`]: digests of blobs.
-//! - [`error`]: errors of container images.
+//! - this file: opens an image's source, and takes configurations and layers from the cache.
+//! - [`root`]: makes the root filesystem from the layers, and the disk that contains it.
+//! - [`changeset`]: applies one layer to the layers below.
+//! - [`layers`]: fetches the archives of layers, verifies them and unpacks them into the cache.
+//! - [`config`]: parses the configuration: command, environment, user, volumes, healthcheck.
+//! - [`store`]: saves images from the stores of Docker and podman on this host.
+//! - [`archive`]: reads files of `docker save`, `podman save` and `skopeo copy`. [`layout`]: reads folders.
+//!   [`registry`]: fetches from registries.
+//! - [`manifest`]: chooses an image from indexes and manifests.
+//! - [`documents`]: the JSON of manifests and configurations. [`blobs`]: reads blobs, the files of which an image
+//!   consists.
+//! - [`resolved_image`]: the configuration and the layers of the chosen image.
+//! - [`digest`]: computes and compares digests of blobs.
+//! - [`error`]: reasons why a container image cannot be used.
 //! - [`limits`]: bounds of images and layers.
 //!
 //! Everett stores each layer once for all images that share it. A layer is stored as an uncompressed tar archive, whose

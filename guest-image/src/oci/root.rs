@@ -1,5 +1,5 @@
-//! The root filesystem of a container image: its layers on top of each other, as a SquashFS that contains the layers'
-//! archives unchanged.
+//! Makes the root filesystem of a container image: its layers on top of each other, as a SquashFS that contains the
+//! layers' archives unchanged.
 
 use std::fs::File;
 use std::io;
@@ -94,7 +94,8 @@ pub(super) fn check(tables: &CacheEntry, layers: &[CacheEntry]) -> Result<(), Pr
 
 /// Returns the disk that consists of these tables and layers.
 pub(super) fn disk(tables: &CacheEntry, layers: &[CacheEntry]) -> RootDisk {
-    // The SquashFS of an image without layers has no gap for archives.
+    // Without layers, the disk is a single part. Otherwise the layers follow the first `HEAD_BYTES` bytes, and the rest
+    // of the tables comes last.
     let head = if layers.is_empty() { tables.bytes } else { HEAD_BYTES };
     let of_tables = |offset, bytes| RootPart { path: tables.path.clone(), offset, bytes };
     let mut parts = vec![of_tables(0, head)];

@@ -1,4 +1,4 @@
-//! Images in the local stores of Docker and podman. Everett runs the `docker` and `podman` commands.
+//! Saves and builds images with the `docker` and `podman` commands of this host.
 
 use std::io;
 use std::path::Path;
@@ -29,7 +29,8 @@ impl Program {
     }
 }
 
-/// Returns the cache key of an image's configuration. It depends on the image's ID, which is a digest of its content.
+/// Returns the cache key of an image's configuration. The key depends on the image's ID, which is a digest of the
+/// image's content.
 pub(super) fn key(program: Program, image: &str) -> Result<Key, Problem> {
     let id = run(program, &["image", "inspect", "--format", "{{.Id}}", image])?;
     let id = id.trim();

@@ -1,4 +1,4 @@
-//! Tests with images made here: sources, layers on top of each other, damage and bombs.
+//! Tests with images that the tests make: all sources of images, layers on top of each other, damaged images, and bombs.
 
 use std::fs;
 use std::io::Write as _;

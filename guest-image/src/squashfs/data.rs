@@ -1,4 +1,4 @@
-//! The data of a SquashFS image: the contents of files, in blocks.
+//! Writes the data of a SquashFS image: the contents of files, in blocks.
 
 use super::{BLOCK_BYTES, Blocks, Error, InodeLayout, Inserted};
 use crate::tree::{Content, Kind, Tree};
@@ -83,7 +83,7 @@ fn file(
     while left > 0 {
         let length = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
         let block = &mut buffer[..length];
-        // If a file has become shorter, this fails: the length was already recorded.
+        // Fails if the file is now shorter than its recorded length.
         reader.read_exact(block).map_err(Failure::Read)?;
         left -= length as u64;
         if block.iter().all(|&byte| byte == 0) {

@@ -1,7 +1,7 @@
-//! The directory table of a SquashFS image: the listing of each folder.
+//! Writes the directory table of a SquashFS image: the listing of each folder.
 //!
-//! A listing has the folder's entries in byte order. Consecutive entries form a run, and the entries of a run share a
-//! header.
+//! A listing contains the folder's entries in byte order. Consecutive entries form a run, and the entries of a run
+//! share a header.
 
 use super::metadata::{MetadataLocation, MetadataWriter};
 

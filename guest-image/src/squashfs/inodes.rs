@@ -1,4 +1,4 @@
-//! The inode table and the directory table of a SquashFS image.
+//! Writes the inode table and the directory table of a SquashFS image.
 //!
 //! A folder's listing refers to the inodes of its entries, and the folder's inode refers to the listing. Therefore the
 //! files and folders in a folder are written before the folder itself.
@@ -9,7 +9,7 @@ use super::{Blocks, Error, InodeLayout, xattrs};
 use crate::tree::{Inode, InodeId, Kind, Tree};
 use std::collections::BTreeMap;
 
-/// Numbers of the basic types. The number of the extended type is higher by seven.
+/// Numbers of the basic inode types. An extended type has the number of its basic type plus seven.
 pub(super) const FOLDER: u16 = 1;
 pub(super) const FILE: u16 = 2;
 const LINK: u16 = 3;
@@ -52,7 +52,7 @@ pub(super) fn write(
         }
     }
     // Entries must be written before their folder. A file may be in several folders, so all files come first. `order`
-    // has each folder before the folders in it, so the reverse order writes inner folders first.
+    // lists each folder before the folders in it, so the reverse order writes inner folders first.
     let is_folder = |id: InodeId| matches!(tree.inode(id).kind, Kind::Folder(_));
     for (id, _) in layout.order.iter().filter(|(id, _)| !is_folder(*id)) {
         writer.inode(*id)?;

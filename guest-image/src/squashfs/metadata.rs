@@ -1,4 +1,4 @@
-//! Tables of a SquashFS image: streams of bytes in blocks of 8 KiB. Each block has a header of two bytes.
+//! Writes the tables of a SquashFS image: streams of bytes in blocks of 8 KiB. Each block has a header of two bytes.
 
 use std::io::{self, Write};
 
@@ -15,7 +15,7 @@ pub(super) struct MetadataLocation {
 }
 
 impl MetadataLocation {
-    /// Encodes the location in the format's form of a reference to an inode or to an attribute set.
+    /// Encodes the location as the format refers to an inode or to an attribute set.
     pub(super) fn reference(self) -> u64 {
         self.block << 16 | u64::from(self.offset)
     }

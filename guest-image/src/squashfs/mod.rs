@@ -247,7 +247,7 @@ impl InodeLayout {
 
     /// Returns the index of a user or group in the table of users and groups.
     fn id_index(&self, id: u32) -> u16 {
-        // The table has every id of the tree, and `id_count` has checked that an index fits 16 bits.
+        // The table contains every id of the tree, and `id_count` has checked that an index fits 16 bits.
         self.ids.binary_search(&id).ok().and_then(|index| u16::try_from(index).ok()).unwrap_or(0)
     }
 

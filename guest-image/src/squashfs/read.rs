@@ -1,4 +1,4 @@
-//! Reader of the SquashFS images that this module writes. It refuses images with compression or fragments.
+//! Reads the SquashFS images that this module writes. Refuses images with compression or fragments.
 //!
 //! The reader checks every offset and count, so a damaged image causes an error.
 
@@ -193,7 +193,7 @@ impl<'a> Reader<'a> {
             return Err(damaged("a file has a fragment"));
         }
         let blocks = length.div_ceil(BLOCK_BYTES.into());
-        // The number of size fields is bounded, because `read` refuses to read more of a file.
+        // Reads no more size fields than `read` can use: it refuses to read more than `FILE_BYTES_MAX` bytes of a file.
         let blocks = blocks.min(FILE_BYTES_MAX / u64::from(BLOCK_BYTES));
         let sizes = table.take(blocks as usize * 4)?;
         let sizes = sizes.chunks_exact(4).map(|size| Fields(size).u32()).collect::<io::Result<_>>()?;

@@ -1,5 +1,5 @@
-//! Extended attributes of a SquashFS image. Each distinct set of attributes is stored once, and inodes refer to it by
-//! number.
+//! Writes the extended attributes of a SquashFS image. Each distinct set of attributes is stored once, and inodes refer
+//! to it by number.
 
 use super::metadata::MetadataWriter;
 use super::{Error, InodeLayout};

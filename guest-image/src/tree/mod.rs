@@ -342,8 +342,8 @@ impl Tree {
     /// Follows names from the root, and all links among them, until a name does not exist. Returns the number of names
     /// that exist, and the inode at the last existing name.
     fn reach<'a>(&'a self, names: &'a [Vec<u8>]) -> (usize, InodeId) {
-        // `ahead` has the names still to follow, with the next one last. `trail` has the folders from the root to the
-        // current one.
+        // `ahead` contains the names still to follow, with the next one last. `trail` contains the folders from the
+        // root to the current one.
         let mut ahead: Vec<&[u8]> = names.iter().rev().map(Vec::as_slice).collect();
         let mut trail = vec![Self::ROOT];
         let (mut followed, mut of_links) = (0, 0);

@@ -1,4 +1,4 @@
-//! Tests of the tree.
+//! Tests of the tree, a root filesystem in memory.
 
 use super::{Attributes, Content, Kind, OnFolder, Tree};
 

@@ -64,7 +64,7 @@ fn older_lists_are_never_used() {
     assert_eq!(lab.resolve(None).unwrap(), "tool 1.0-1");
 
     lab.signed("altered");
-    // Every form of the message names the signed file. The other words come from gpgv or sqv.
+    // gpgv and sqv word the message differently, but it always names the signed file.
     let error = refused(lab.resolve(None));
     assert!(error.contains("InRelease"), "{error}");
     lab.signed("expired");
@@ -72,7 +72,7 @@ fn older_lists_are_never_used() {
     lab.signed("good");
     assert_eq!(lab.resolve(None).unwrap(), "tool 1.0-1");
 
-    // No program listens on port 9 of this host, because tests never get a reserved port.
+    // Port 9 of this host has no server: the servers of other tests get only ports from 1024 on.
     assert!(refused(lab.resolve(Some("http://127.0.0.1:9/debian"))).contains("127.0.0.1:9"));
     fs::remove_dir_all(lab.0.path().join("repo/dists")).unwrap();
     refused(lab.resolve(None));

@@ -1,4 +1,4 @@
-//! The smallest file that Everett accepts as a kernel.
+//! Makes the smallest file that Everett accepts as a kernel.
 
 /// Returns an ELF header and one empty loadable segment.
 pub(crate) fn vmlinux() -> Vec<u8> {

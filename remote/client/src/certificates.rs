@@ -1,7 +1,7 @@
-//! OpenPGP certificates, and the check that a certificate has signed a text.
+//! Checks that an OpenPGP certificate has signed a text.
 //!
-//! The crate `pgp` parses packets and verifies signatures. This file has the rules that say which key of a certificate
-//! may sign, and until when.
+//! The crate `pgp` parses packets and verifies signatures. This file contains the rules that say which key of a
+//! certificate may sign, and until when.
 
 use everett_remote::signed::Signed;
 use pgp::composed::{CleartextSignedMessage, Deserializable as _, SignedPublicKey, SignedPublicSubKey};
@@ -16,7 +16,7 @@ const SIGNATURES_MAX: usize = 16;
 /// Maximum number of lines of a signed text. Debian's texts have 2,000. The parser's time grows with the product of
 /// length and number of lines.
 const LINES_MAX: usize = 8_000;
-/// Maximum time by which a signature may have been made in the future, in seconds, because clocks differ.
+/// Maximum time by which the date of a signature may be in the future, in seconds, because clocks differ.
 const CLOCKS_DIFFER_S: u64 = 3_600;
 
 /// Certificates of a file, all of them or those with given fingerprints.
@@ -194,7 +194,8 @@ fn check_subkey(
     Ok(())
 }
 
-/// Returns the newest valid signature of a certificate over itself. It has the certificate's flags and expiry.
+/// Returns the newest valid signature of a certificate over itself. This signature contains the certificate's flags and
+/// expiry.
 fn own_signature(certificate: &SignedPublicKey, now_s: u64) -> Option<&Signature> {
     use SignatureType::{CertCasual, CertGeneric, CertPersona, CertPositive, Key};
     let primary = &certificate.primary_key;

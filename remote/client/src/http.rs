@@ -1,4 +1,4 @@
-//! Requests over http and https with the crate `ureq`.
+//! Sends requests over http and https with the crate `ureq`.
 
 use everett_remote::http::{Answer, Client, Fields, Request, Rules, Status};
 use ureq::{Agent, Proxy, RequestBuilder};

@@ -1,7 +1,6 @@
-//! The implementation of `everett-remote` with the crate `ureq` for requests and the crate `pgp` for signatures.
+//! Implements `everett-remote` with the crate `ureq` for requests and the crate `pgp` for signatures.
 //!
-//! - [`Online`] implements the interface. `http` sends requests. `certificates` has the rules for accepting a
-//!   signature.
+//! - [`Online`] implements the interface. `http` sends requests. `certificates` decides which signatures are accepted.
 
 mod certificates;
 mod http;

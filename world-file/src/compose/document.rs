@@ -46,7 +46,7 @@ pub(super) struct Document<'p> {
     pub(super) services: Vec<(String, Value)>,
     /// Names of all services, including services in inactive profiles.
     pub(super) all: Vec<String>,
-    /// The mapping `volumes`. The next three fields are the mappings of their names.
+    /// The mapping `volumes` of the file. Each of the next three fields is the mapping that has the field's name.
     pub(super) volumes: Value,
     pub(super) networks: Value,
     pub(super) configs: Value,

@@ -1,4 +1,4 @@
-//! Resolution of host paths in compose files.
+//! Resolves host paths in compose files.
 
 use std::path::{Path, PathBuf};
 

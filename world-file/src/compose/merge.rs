@@ -1,5 +1,4 @@
-//! Merging of one tree over another: a service over the service that it extends, or a compose file over an earlier
-//! file.
+//! Merges one tree over another: a service over the service that it extends, or a compose file over an earlier file.
 //!
 //! Mappings are merged key by key, lists are appended, and other values are replaced.
 
@@ -18,10 +17,10 @@ const NAMES: [&str; 2] = ["depends_on", "networks"];
 const LISTS: [&str; 3] = ["env_file", "tmpfs", "dns"];
 /// Key that can be a mapping or a list of `NAME=ADDRESS`. A name may have several addresses.
 const EXTRA_HOSTS: &str = "extra_hosts";
-/// Keys of a service whose lists have at most one element for each path in the guest. The second text of a pair is the
-/// folder in the guest in which a short form, i.e. a bare name, puts its file.
+/// Keys of a service with lists in which each path in the guest occurs at most once. Beside each key is the folder in
+/// the guest to which a bare name, the short form of an element, refers.
 const MOUNTS: [(&str, &str); 3] = [("volumes", ""), ("configs", "/"), ("secrets", "/run/secrets/")];
-/// Keys of a service whose lists have each element only once.
+/// Keys of a service with lists in which each element occurs at most once.
 const ONCE: [&str; 7] = ["ports", "expose", "cap_add", "cap_drop", "tmpfs", "dns", "security_opt"];
 
 /// Keys in a mapping inside a service (such as the mapping `healthcheck`) to which the rules above apply, too.
@@ -57,7 +56,7 @@ pub(super) fn without(node: &Rc<Node>, paths: &[KeyPath]) -> Rc<Node> {
     Rc::new(Node::new(node.at.clone(), Kind::Map(kept)))
 }
 
-/// Position of a mapping in a compose file. It decides which of the mapping's keys have special rules.
+/// Position of a mapping in a compose file. The position decides which of the mapping's keys have special rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Root,

@@ -1,5 +1,5 @@
 //! Tests of merged files: positions of errors, tags, paths, and lists of files. Tests in `everett/tests/` compare the
-//! result with the compose command's.
+//! result with that of the compose command.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::{World, load};
 
 const FIRST: &str = "services:\n  a:\n    image: i\n    volumes: [\"./f:/f\"]\n";
 
-/// Reads the files `compose.yaml` and `more.yaml` of a project as a list.
+/// Reads a project whose files are `compose.yaml` and, merged over it, `more.yaml`.
 fn both(project: &Project, first: &str, more: &str) -> Result<World, String> {
     project.write("f", "1").write("compose.yaml", first).write("more.yaml", more);
     read(project, &["compose.yaml", "more.yaml"])

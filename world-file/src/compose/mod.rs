@@ -1,16 +1,17 @@
-//! Compose files: each replica of a service becomes a machine.
+//! Reads compose files. Each replica of a service becomes a machine.
 //!
 //! The modules, in the order of the steps from text to machines:
-//! - `yaml`: the text as a bounded tree with lines; `value`: typed access to the tree; `quantity`: durations and sizes
-//! - `variables`: replacement of `${NAME}`, and files that set variables
-//! - `project_files`: the list of a project's files; `document`: the files after variables are replaced, `extends` is
-//!   resolved, files are merged (`merge`) and profiles are applied
-//! - `host_path`: resolution of host paths
-//! - `keys`: what Everett does with each key: use, ignore or refuse
-//! - `service`: one service; `process`: its process; `mounts`: its volumes and files
-//! - `ports`: the ports that a service declares, for `everett init`
-//! - `nodes`: all machines: their names, their order, and which can reach each other
-//! - `x_everett`: the block `x-everett`, which the readers of world files read
+//! - `yaml`: parses the text into a bounded tree; `value`: typed access to the tree; `quantity`: parses durations and
+//!   sizes
+//! - `variables`: replaces `${NAME}`, and parses files that set variables
+//! - `project_files`: finds a project's files; `document`: replaces variables in them, resolves `extends`, merges the
+//!   files (`merge`) and applies profiles
+//! - `host_path`: resolves host paths
+//! - `keys`: lists what Everett does with each key: use, ignore or refuse
+//! - `service`: reads one service; `process`: reads its process; `mounts`: reads its volumes and files
+//! - `ports`: reads the ports that a service declares, for `everett init`
+//! - `nodes`: makes all machines: their names, their order, and which can reach each other
+//! - `x_everett`: converts the block `x-everett` for the readers of world files
 //!
 //! The other settings of a world are links, workload, faults, exploration and properties. They are in the block
 //! `x-everett`, or in a world file that has `compose = "compose.yaml"`.
@@ -66,7 +67,7 @@ impl<'p> Compose<'p> {
     }
 
     /// Returns an error if the compose file has a block `x-everett`. Called for a compose file that a world file names,
-    /// because the world file then has all these settings.
+    /// because the settings of the block then belong in the world file.
     pub(crate) fn without_block(&self) -> Result<(), Error> {
         match &self.0.own {
             None => Ok(()),

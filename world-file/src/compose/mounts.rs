@@ -1,4 +1,4 @@
-//! Mounts of a service: volumes, files of the project, filesystems in memory, configs and secrets.
+//! Reads the mounts of a service: volumes, files of the project, filesystems in memory, configs and secrets.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Translation of services into machines: their names, their order, and which machines can reach each other.
+//! Translates services into machines: their names, their order, and which machines can reach each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -120,8 +120,8 @@ fn check_order(services: &[Service], document: &Document<'_>) -> Result<(), Erro
             }));
         }
     }
-    // Each pass of the loop keeps the services that wait for a kept service. The services that no pass removes are in a
-    // cycle, or wait for a service in one.
+    // Each pass of the loop keeps only the services that wait for a service of the pass before. The services that no
+    // pass removes are in a cycle, or wait for a service in one.
     let mut rest: BTreeSet<usize> = (0..services.len()).collect();
     loop {
         let waits = |&index: &usize| {

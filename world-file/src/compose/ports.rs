@@ -1,4 +1,4 @@
-//! The keys `ports` and `expose`: the TCP ports on which a service listens.
+//! Reads the keys `ports` and `expose`: the TCP ports on which a service listens.
 //!
 //! The keys have no effect on the world, but `everett init` makes readiness checks from them. Malformed entries are
 //! ignored.

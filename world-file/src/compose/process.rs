@@ -1,4 +1,4 @@
-//! The process of a service: command line, environment, healthcheck and restart policy.
+//! Reads the process of a service: command line, environment, healthcheck and restart policy.
 
 use std::collections::BTreeMap;
 
@@ -81,8 +81,8 @@ fn environment(document: &Document<'_>, service: &Value) -> Result<BTreeMap<Stri
             if pair.name.is_empty() || pair.name.contains(['=', '\0']) {
                 return Err(pair.value.error("not a name for an environment variable"));
             }
-            // A name without a text gets the value of Everett's own environment. If there is none, the name is left
-            // out.
+            // A name without a text gets the value that the variable has in Everett's own environment or in `.env`. If
+            // there is none, the name is left out.
             match pair.text.or_else(|| document.variables.get(&pair.name)) {
                 Some(text) => env.insert(pair.name, text),
                 None => env.remove(&pair.name),
@@ -180,8 +180,8 @@ pub(super) fn stop_signal(value: &Value) -> Result<i32, Error> {
     }
 }
 
-/// Reads the time that a service has to stop, in nanoseconds. It is rounded down to whole seconds, because the compose
-/// command passes only whole seconds to container engines.
+/// Reads the time within which a service must stop, in nanoseconds. The time is rounded down to whole seconds, because
+/// the compose command passes only whole seconds to container engines.
 pub(super) fn grace(value: &Value) -> Result<u64, Error> {
     let ns = value.duration_ns()?;
     if ns > AGENT_SPAN_NS_MAX {

@@ -14,7 +14,7 @@ const SEPARATOR: char = ':';
 /// Name of the variable that lists a project's files.
 const FILES: &str = "COMPOSE_FILE";
 const FILES_SEPARATOR: &str = "COMPOSE_PATH_SEPARATOR";
-/// Names of the files that are merged over the project's own file. Everett uses the first that the folder has.
+/// Names of files that are merged over the project's own file. Everett uses the first that is in the folder.
 const OVERRIDES: [&str; 4] = [
     "compose.override.yml",
     "compose.override.yaml",

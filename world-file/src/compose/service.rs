@@ -1,4 +1,4 @@
-//! Reader of a service: its machine, and its relations to other services.
+//! Reads a service: its machine, and its relations to other services.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -77,7 +77,7 @@ pub(super) struct Service {
     pub(super) mounts: Mounts,
     pub(super) ports: Vec<Port>,
     pub(super) depends: Vec<Depends>,
-    /// Networks of the service. The value has the service's additional names on the network.
+    /// Networks of the service. The value contains the service's additional names on the network.
     pub(super) networks: BTreeMap<String, Vec<String>>,
     /// Additional names of the service on all of its networks.
     pub(super) names: Vec<String>,

@@ -1,4 +1,4 @@
-//! Replacement of variables (`${NAME}`) in compose files, and parsing of the files that set variables.
+//! Replaces variables (`${NAME}`) in compose files, and parses the files that set variables.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! Conversion of the block `x-everett` to a TOML table, so that the readers of world files can read it.
+//! Converts the block `x-everett` to a TOML table, so that the readers of world files can read it.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -70,7 +70,7 @@ fn value<'n>(node: &'n Node, lines: &Lines, path: &str) -> Result<DeValue<'n>, E
     })
 }
 
-/// Returns true if a text has the form of a TOML number.
+/// Returns true if a text is written as a TOML number is.
 fn is_number(text: &str) -> bool {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     digits.starts_with(|c: char| c.is_ascii_digit())

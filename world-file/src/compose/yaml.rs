@@ -1,4 +1,4 @@
-//! Parser of YAML. Its result is a tree whose nodes know their file and line.
+//! Parses YAML into a tree whose nodes know their file and line.
 //!
 //! The parser handles the tags `!reset` and `!override`. A value with `!reset` is left out of the tree. The paths of
 //! values with either tag are listed, so that a merge can first remove the values at these paths from the tree of the

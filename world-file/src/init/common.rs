@@ -1,5 +1,5 @@
-//! Tables that every draft has, i.e. every world file that `everett init` writes: image, workload, faults, exploration
-//! and properties.
+//! Writes the tables that every draft contains: image, workload, faults, exploration and properties. A draft is a world
+//! file that `everett init` writes.
 
 use std::fmt::Write as _;
 

@@ -1,5 +1,5 @@
-//! Drafts of world files for compose files: readiness checks of services without a healthcheck, workload, faults,
-//! exploration.
+//! Writes drafts of world files for compose files: readiness checks of services without a healthcheck, workload,
+//! faults, exploration.
 
 use std::fmt::Write as _;
 use std::path::Path;

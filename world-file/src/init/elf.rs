@@ -8,7 +8,7 @@ pub enum ElfError {
     /// The file is not an ELF file.
     #[error("not an ELF program; name a program, a compose file, or an archive of an image")]
     NotElf,
-    /// The program has another class, byte order or processor than the machines.
+    /// The file is not for a 64-bit little-endian x86-64 processor, or it is shorter than an ELF header.
     #[error("a program for another processor; machines are x86-64, 64 bits")]
     Processor,
     /// The file is a library or an object file.
@@ -33,7 +33,7 @@ pub(super) fn read(file: &[u8]) -> Result<Needs<'_>, ElfError> {
         return Err(ElfError::NotProgram);
     }
     let needs = elf.needs().map_err(ElfError::Damaged)?;
-    // A library has no entry. Some libraries can be run, and have one.
+    // A library has no entry point, except for the few libraries that can also be run.
     if elf.entry() == 0 { Err(ElfError::NotProgram) } else { Ok(needs) }
 }
 

@@ -1,4 +1,4 @@
-//! Drafts of world files for machines with a Debian package that brings a systemd unit for its server.
+//! Writes drafts of world files for machines with a Debian package that contains a systemd unit for its server.
 
 use std::fmt::Write as _;
 

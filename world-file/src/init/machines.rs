@@ -1,4 +1,4 @@
-//! Drafts of world files for machines with images, packages and programs.
+//! Writes drafts of world files for machines with images, packages and programs.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -36,7 +36,7 @@ pub(super) fn names(base: &str, wanted: &Wanted) -> Vec<String> {
     }
 }
 
-/// Returns a check over the network for each machine.
+/// Returns, for each machine, the server to which a check connects.
 fn answering<'s>(names: &'s [String], port: u16, server: Option<&'static Server>) -> Vec<Answering<'s>> {
     names.iter().map(|node| Answering { node, port, server }).collect()
 }
@@ -70,7 +70,7 @@ pub(super) fn of_package(name: &str, wanted: &Wanted) -> Result<Parts, Error> {
         }
         text += "\n[[node.service]]\nname = \"server\"\n";
         match server.start {
-            // Every known server with a package has a service, so this does not occur.
+            // Every known server with a package has a command line or a script, so this does not occur.
             Start::None => {}
             Start::Argv(argv) => drop(writeln!(text, "argv = {}", list(argv))),
             Start::Script(script) => {
@@ -225,8 +225,8 @@ fn of_path(
 const GLIBC: &str = "/lib64/ld-linux-x86-64.so.2";
 /// Dynamic linker of programs that use musl.
 const MUSL: &str = "/lib/ld-musl-x86_64.so.1";
-/// Names of libraries, each with the package of Debian bookworm that has the library. The package is "" if every root
-/// filesystem has the library.
+/// Names of libraries, each with the package of Debian bookworm that contains the library. The package is "" if every
+/// root filesystem contains the library.
 const LIBRARIES: [(&str, &str); 16] = [
     ("ld-linux-x86-64.so.2", ""),
     ("libc.so.6", ""),
@@ -324,8 +324,8 @@ fn too_new(needs: &Needs<'_>) -> Option<String> {
     })
 }
 
-/// Returns the packages with a program's libraries and dynamic linker, and lines for the operator about those of them
-/// that Everett does not know.
+/// Returns the packages that contain a program's libraries and dynamic linker. Also returns lines for the operator
+/// about libraries and linkers that Everett does not know.
 fn packages_of(needs: &Needs<'_>) -> (Vec<&'static str>, Vec<String>) {
     let known =
         |name: &&str| LIBRARIES.iter().find(|(library, _)| library == name).map(|(_, package)| *package);

@@ -1,13 +1,14 @@
-//! Drafts of world files. `everett init` makes one from a compose file, a container image, a Debian package or a
+//! Writes drafts of world files. `everett init` makes one from a compose file, a container image, a Debian package or a
 //! program.
 //!
 //! - this file: [`draft`] writes the text of a world file, and loads it as a test
-//! - `subject`: classification of the command's argument
-//! - `servers`: well-known servers: how they start, how they answer, where their state is
-//! - `unit`: systemd's units, and listening ports; `installed`: machines with a package's own unit
-//! - `machines`: nodes with images, packages and programs; `composed`: settings that a compose file lacks
-//! - `common`: tables that all drafts have; `text`: strings and lists in TOML
-//! - `elf`: headers of programs; `error`: errors
+//! - `subject`: decides what the command's argument names
+//! - `servers`: lists well-known servers: how they start, how they answer, where their state is
+//! - `unit`: parses systemd's units, and finds listening ports; `installed`: writes machines with a package's own unit
+//! - `machines`: writes machines with images, packages and programs; `composed`: writes settings that a compose file
+//!   lacks
+//! - `common`: writes tables that all drafts contain; `text`: writes strings and lists in TOML
+//! - `elf`: checks that machines can run a program; `error`: reasons why no draft can be written
 //!
 //! Not here: writing the file, and reading an image's configuration.
 //!
@@ -145,7 +146,7 @@ struct Parts {
     notes: Vec<String>,
 }
 
-/// Returns the form in which a world file at `output` refers to `path`: relative to its folder if `path` is below the
+/// Returns `path` as a world file at `output` refers to it: relative to the world file's folder if `path` is below that
 /// folder, and absolute otherwise.
 fn named_from(output: &Path, path: &Path) -> Result<String, Error> {
     let real = |path: &Path| path.canonicalize().map_err(|source| Error::io(path, source));

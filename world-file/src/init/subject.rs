@@ -1,4 +1,4 @@
-//! Classification of the argument of `everett init`: a compose file, an image, a Debian package or a program.
+//! Decides what the argument of `everett init` names: a compose file, an image, a Debian package or a program.
 //!
 //! The first rule that fits decides:
 //! - A name that ends in `.yaml` or `.yml` is a compose file. A name that ends in `.toml` is an error.
@@ -31,7 +31,7 @@ pub const COMPOSE_FILES: [&str; 4] =
 pub enum Subject {
     /// A compose file.
     Compose(PathBuf),
-    /// A container image, in the form of a world file.
+    /// A container image, written as in a world file.
     Image(String),
     /// A Debian package, by name.
     Package(String),

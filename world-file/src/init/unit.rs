@@ -1,5 +1,4 @@
-//! Service units of systemd (systemd.service(5), systemd.exec(5)), from which Everett learns how a package starts its
-//! server.
+//! Parses service units of systemd (systemd.service(5), systemd.exec(5)). They say how a package starts its server.
 
 use super::Listening;
 
@@ -28,7 +27,7 @@ pub struct UnitFile {
     state: Vec<String>,
     /// True if the server's program forks and leaves the foreground.
     pub forks: bool,
-    /// Restart policy, as a world file has it: "never", "on-failure" or "always".
+    /// Restart policy, in the words of a world file: "never", "on-failure" or "always".
     pub restart: &'static str,
 }
 

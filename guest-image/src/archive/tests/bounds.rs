@@ -27,7 +27,7 @@ fn header(kind: EntryType, size: u64) -> Header {
     header
 }
 
-/// Unpacks an archive with copies of the contents. Returns the error.
+/// Unpacks an archive, and copies the contents to the spool, a temporary file. Returns the error.
 fn spooled(archive: impl Read) -> Error {
     let mut spool = Spool::new(&std::env::temp_dir(), CONTENT_BYTES_MAX).unwrap();
     let store = Store::Spool(&mut spool);

@@ -84,7 +84,7 @@ pub(super) fn write(tree: &Tree, file: &mut File) -> Result<(), Error> {
     written.map_err(|source| Error::Layer(archive::Error::Read(source)))
 }
 
-/// Reads a tree that [`write`](fn@write) has written. The contents of files stay in the entry's file.
+/// Reads a tree that [`write`](fn@write) has written. The contents of files stay in the file of the cache entry.
 pub(super) fn read(entry: &CacheEntry, spool: &mut Spool) -> Result<Tree, Error> {
     let failed = |source: io::Error| Error::Layer(archive::Error::Read(source));
     let file = File::open(&entry.path).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! An archive of kernel packages on the test's server, signed by the test's key.
+//! Puts an archive of kernel packages, signed by the test's key, on the test's server.
 
 use std::io::Write as _;
 

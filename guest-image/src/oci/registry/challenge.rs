@@ -1,4 +1,4 @@
-//! The header `WWW-Authenticate`, with which a registry demands authentication (RFC 9110, 11.6.1).
+//! Parses the header `WWW-Authenticate`, with which a registry demands authentication (RFC 9110, 11.6.1).
 
 /// Kind of authentication that a registry demands.
 #[derive(Debug, PartialEq, Eq)]

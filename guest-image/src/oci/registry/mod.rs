@@ -1,12 +1,12 @@
-//! Images in registries (OCI distribution specification, and Docker's token authentication).
+//! Fetches images from registries (OCI distribution specification, and Docker's token authentication).
 //!
-//! - this file: requests. [`mod@reference`]: names of images. [`challenge`]: the authentication that a registry
-//!   demands.
+//! - this file: sends requests. [`mod@reference`]: parses names of images. [`challenge`]: parses a registry's demand
+//!   for authentication.
 //!
-//! **Credentials** go only to the registry itself, or to the server of tokens that it names. Over https the server of
-//! tokens may be any server, as in Docker, containerd and skopeo: Docker Hub and most registries use a token server
-//! under another name. Over http it must be the registry's own host and port, and the registry must be on this host.
-//! Everett never sends credentials to the target of a redirection or to another local service.
+//! **Credentials** go only to the registry itself, or to the server of tokens that the registry names. Over https the
+//! server of tokens may be any server, as in Docker, containerd and skopeo: Docker Hub and most registries use a token
+//! server under another name. Over http the server of tokens must be the registry's own host and port, and the registry
+//! must be on this host. Everett never sends credentials to the target of a redirection or to another local service.
 //!
 //! Everett asks a registry for a name only once, and writes the digest of the manifest to the world's lock. From then
 //! on it pulls the image by this digest, so no later answer of the registry can change the image.

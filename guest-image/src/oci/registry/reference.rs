@@ -1,4 +1,4 @@
-//! Names of images in registries: `[HOST[:PORT]/]NAME[:TAG][@DIGEST]`, with Docker's defaults.
+//! Parses names of images in registries: `[HOST[:PORT]/]NAME[:TAG][@DIGEST]`, with Docker's defaults.
 
 use std::net::IpAddr;
 

@@ -1,12 +1,12 @@
 //! Well-known servers, which `everett init` can put into drafts of world files.
 //!
-//! The servers are the rows of a table. A row has the command that starts a Debian package's server so that other
-//! machines reach it. It also has a check whether the server works, and the size of the disk for its state. Each
-//! service runs in the foreground and writes to standard output. After a power loss it starts again on the disk's
-//! content.
+//! The servers are the rows of a table. A row contains the command that starts a Debian package's server so that other
+//! machines reach it. The row also says how Everett checks that the server works, and how large the disk for its state
+//! is. Each service runs in the foreground and writes to standard output. After a power loss it starts again on the
+//! disk's content.
 //!
 //! - this file: the fields of a row, and the search for a row
-//! - `rows`: the rows
+//! - `rows`: the table
 
 mod rows;
 
@@ -24,7 +24,7 @@ pub(super) struct Server {
     pub(super) programs: &'static [&'static str],
     /// TCP port on which the server listens.
     pub(super) port: u16,
-    /// Check whether the server works, in its own protocol.
+    /// Exchange or command that shows whether the server works.
     pub(super) probe: Probe,
     /// Environment that the server's container images need to start.
     pub(super) image_env: &'static [(&'static str, &'static str)],
@@ -37,7 +37,7 @@ pub(super) struct Server {
     pub(super) memory: &'static str,
     /// How the Debian package's server is started. [`Start::None`] if Debian has no package.
     pub(super) start: Start,
-    /// User of the Debian package as whom the server runs. `None` means root.
+    /// User as whom the Debian package's server runs. `None` means root.
     pub(super) user: Option<&'static str>,
     /// Environment of the server that is started from the Debian package.
     pub(super) env: &'static [(&'static str, &'static str)],
@@ -54,7 +54,7 @@ pub(super) const NODES: &str = "@NODES@";
 /// Memory of a machine with a container image. Files that programs write to the root filesystem are in memory, too.
 pub(super) const IMAGE_MEMORY: &str = "512M";
 
-/// Check whether a server works.
+/// How Everett checks that a server works.
 #[derive(Debug)]
 pub(super) enum Probe {
     /// The server answers bytes with a certain text.

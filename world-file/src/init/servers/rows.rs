@@ -1,4 +1,4 @@
-//! The well-known servers.
+//! The table of well-known servers.
 
 use super::{IMAGE_MEMORY, Probe, Server, Start};
 
@@ -20,7 +20,7 @@ const PLAIN: Server = Server {
     load: &[],
 };
 
-/// The server gives any answer over HTTP/1, whatever its status.
+/// Probe that accepts any HTTP/1 answer, whatever its status.
 const HTTP_ANSWER: Probe = Probe::Talk { send: "GET / HTTP/1.0\r\n\r\n", expect: "HTTP/1." };
 
 /// All well-known servers.
@@ -148,7 +148,7 @@ exec haproxy -db -f /run/haproxy.cfg
         images: &["mariadb", "mysql", "percona", "percona-server"],
         programs: &["mariadbd", "mysqld"],
         port: 3306,
-        // The server's first packet has the name of its authentication plugin: mysql_native_password or
+        // The server's first packet contains the name of its authentication plugin: mysql_native_password or
         // caching_sha2_password.
         probe: Probe::Talk { send: "", expect: "_password" },
         image_env: &[("MYSQL_ROOT_PASSWORD", "everett")],
