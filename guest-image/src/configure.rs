@@ -115,8 +115,8 @@ pub(crate) fn job(files: Files, packages: &[Package], is_base: bool, time_s: u64
         step("set the machine up", Operation::Join(Box::new(join(time_s)))),
     ];
     let has_script = |package: &&Package| package.file("preinst").is_some();
-    // Packages of the base pre-depend on each other. Their scripts work before any package is configured, so all
-    // scripts run in one stage.
+    // Packages of the base pre-depend on each other, but their scripts work even before any package is configured. All
+    // scripts therefore run in one stage.
     let stages = match is_base {
         true => vec![Stage { preinst: packages.iter().filter(has_script).collect(), configure: Vec::new() }],
         false => stages(packages),

@@ -1,10 +1,10 @@
 //! Makes empty ext4 filesystems (Linux, Documentation/filesystems/ext4), for data disks of machines whose root
 //! filesystem has no `mkfs.ext4`.
 //!
-//! Blocks, inodes and the journal have the sizes that mke2fs chooses. As in mke2fs, a tiny last group is left out. The
-//! filesystem differs from mke2fs's in three ways: it has no checksums of metadata, no room for growth, and no
-//! `lost+found`. A new volume of a container must be empty, so `lost+found` would be wrong. Only blocks that are not
-//! zero are written, so most blocks of the inode tables stay holes.
+//! Blocks, inodes and the journal have the sizes that mke2fs chooses. As in mke2fs, a tiny last block group is left
+//! out. The filesystem differs from mke2fs's in three ways: it has no checksums of metadata, no room for growth, and
+//! no `lost+found`. A new volume of a container must be empty, so `lost+found` would be wrong. Only blocks that are
+//! not zero are written, so most blocks of the inode tables stay holes.
 //!
 //! **Invariant.** The content depends on the size and the UUID alone.
 

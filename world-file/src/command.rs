@@ -1,4 +1,4 @@
-//! Reads programs that run in a guest: command line, environment, working folder, readiness check.
+//! Parses the settings of programs that run in a guest: command line, environment, working folder, readiness check.
 
 use std::collections::BTreeMap;
 

@@ -14,8 +14,8 @@ pub struct Composed {
     pub hosts: Vec<HostNames>,
     /// Nodes that must be started or ready before this node's services start at its first boot.
     pub after: Vec<After>,
-    /// Guest paths of the volumes that the image does not declare, in the order of the volumes' numbers on the disk for
-    /// volumes.
+    /// Paths in the guest of the volumes that the image does not declare. Each volume has a number on the disk for
+    /// volumes, and the paths are in the order of these numbers.
     pub volumes: Vec<String>,
     /// Files and folders whose content comes from the host. The contents are among the node's files.
     pub binds: Vec<Bind>,

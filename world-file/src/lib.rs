@@ -8,7 +8,8 @@
 //! - `compose`: reads compose files; `composed`: settings that only their nodes have; `confinement`: checks their paths
 //! - [`init`]: writes drafts of world files
 //! - [`seal`]: reads worlds that came in finding files, and lists the host paths in a world file
-//! - `command`, `talk`, `epoch`, `paths`: read programs, exchanges with a TCP port, dates and paths
+//! - `command`, `talk`, `epoch`, `paths`: parse the settings of programs and of exchanges with a TCP port, dates, and
+//!   paths
 //! - `folder`: finds the folder of a file; `files`: reads host files that are put into guests
 //!
 //! Not here: running a world (`everett-session`) and building its image (`everett-guest-image`).
@@ -148,12 +149,13 @@ pub struct World {
     pub nodes: Vec<Node>,
     /// The network between the nodes.
     pub links: Links,
-    /// Drivers, checks and the test template.
+    /// Commands that put load on the world (drivers), checks, and the test template, a folder of test programs.
     pub workload: Workload,
     /// Settings of the SDK. If `None`, guests get no part of the SDK.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sdk: Option<Sdk>,
-    /// Kinds, frequency and strength of the faults that explorations draw. A fault plan is not part of a world file.
+    /// Kinds, frequency and strength of the faults that explorations draw. A fault plan, i.e. a list
+    /// of faults and their times, is not part of a world file.
     #[serde(skip)]
     pub faults: FaultConfig,
     /// Settings of explorations: bounds and strategy.

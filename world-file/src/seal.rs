@@ -1,5 +1,5 @@
-//! Reads sealed worlds, i.e. worlds that came in a finding file. A sealed world reads only host files that came with
-//! it.
+//! Reads sealed worlds, i.e. worlds that came in a finding file (a finding with all that is needed to replay it). A
+//! sealed world reads only host files that came with it.
 //!
 //! The file [`SEAL_FILE`] seals a world. It is beside the folder of the world file and not in it, because a compose
 //! file may put the whole folder into a guest. In a sealed world, an absolute host path is looked up below the folder

@@ -1,4 +1,5 @@
-//! Reads exchanges with a TCP port of a node: bytes to send, and the expected answer.
+//! Parses an exchange that a world file describes: bytes that Everett sends to a TCP port of a node, and the answer
+//! that it expects.
 
 use serde::Serialize;
 
@@ -10,7 +11,7 @@ pub(super) const TALK_KEYS: [&str; 3] = ["tcp", "send", "expect"];
 /// Maximum length of the bytes to send, and of the expected text, in bytes.
 const TEXT_BYTES_MAX: usize = 16 << 10;
 
-/// Exchange with a TCP port of a node.
+/// An exchange of Everett with a TCP port of a node, as a check whether a server answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Talk {
     /// The node's TCP port.
@@ -21,7 +22,7 @@ pub struct Talk {
     pub expect: String,
 }
 
-/// Reads the exchange in a table that has the keys [`TALK_KEYS`]. `tcp` is the value of the key of this name.
+/// Parses the exchange in a table that has the keys [`TALK_KEYS`]. `tcp` is the value of the key of this name.
 pub(super) fn talk(table: &Table<'_>, tcp: &Item<'_>) -> Result<Talk, Error> {
     Ok(Talk { tcp: tcp_port(tcp)?, send: short_text(table, "send")?, expect: short_text(table, "expect")? })
 }

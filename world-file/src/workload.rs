@@ -32,16 +32,16 @@ const SETTLE_NS_MAX: u64 = 120_000_000_000;
 pub struct Workload {
     /// Drivers. Everett starts all of them when every service is ready.
     pub drivers: Vec<Driver>,
-    /// Checks. Everett runs them one after the other at the end, in this order.
+    /// Checks. Everett runs them one after the other at the end of a timeline, in this order.
     pub checks: Vec<Check>,
     /// Time to settle, in nanoseconds of vtime. It starts when faults are over, drivers have stopped and all nodes are
-    /// up. After it, the last commands of a test template run, and the checks.
+    /// up. Then the last commands of the test template run, and after them the checks.
     pub settle_ns: u64,
     /// Path, in the guests, of the folder with a test template.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
-    /// Model that histories must follow. A history is a record of operations and their results, which drivers and
-    /// checks write. The model does not affect timelines.
+    /// Model (the rules of a data type, such as a set or a lock) that histories must follow. A history is a record of
+    /// operations and their results, which drivers and checks write. The model does not affect timelines.
     #[serde(skip)]
     pub history: Option<Spec>,
 }

@@ -44,7 +44,7 @@ pub(super) fn decoded(address: &str) -> Option<String> {
     let mut text = pieces.next()?.to_owned();
     for piece in pieces {
         let (digits, rest) = piece.split_at_checked(2)?;
-        // Without this check, a sign would be accepted as a digit.
+        // Without this check, `from_str_radix` would accept a plus sign as the first digit.
         let digits = digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some(digits)?;
         text.push(char::from(u8::from_str_radix(digits, 16).ok()?));
         text.push_str(rest);

@@ -39,7 +39,7 @@ pub struct Sources {
     pub suite: String,
     /// Archives with packages of the suite.
     pub sources: Vec<Source>,
-    /// apt's settings for proxies, certificates and dates.
+    /// apt's settings for proxies and certificates, and for checks of the dates of package lists.
     pub transport: Vec<(String, String)>,
 }
 

@@ -1,5 +1,5 @@
-//! Unpacks tar archives into trees, i.e. filesystems in memory: data of packages, root filesystems, and changes that a
-//! guest has packed.
+//! Unpacks tar archives into trees, i.e. filesystems in memory. An archive contains the data of a package, a root
+//! filesystem, or changes that a guest has packed.
 
 mod entries;
 mod records;

@@ -1,7 +1,8 @@
 //! Reads sparse files in PAX format (GNU tar manual, "Storing Sparse Files": versions 0.0, 0.1 and 1.0).
 //!
-//! A sparse file is stored as *pieces*, the data between its holes, and a map of their offsets. The `tar` crate does
-//! not know this format, and returns the stored bytes, without the holes, as the content.
+//! An archive does not store the holes of a sparse file. It stores the data between the holes, divided into *pieces*,
+//! and a map with the offset and length of each piece. The `tar` crate does not know this format: it returns the
+//! stored bytes as if they were the content.
 
 use std::io::{self, BufRead as _, BufReader, Read};
 

@@ -64,7 +64,7 @@ impl Error {
 pub struct Key(blake3::Hasher);
 
 impl Key {
-    /// Starts a key for one kind of entry. Add the version of the code that makes the entry as an input, too.
+    /// Starts a key for one kind of entry. The version of the code that makes the entry must be an input, too.
     #[must_use]
     pub fn new(kind: &str) -> Self {
         Key(blake3::Hasher::new()).with(kind)

@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::io::{self, BufRead, Read};
 use std::rc::Rc;
 
-/// Maximum number of decompressed bytes for each compressed byte, in addition to [`FREE_BYTES`].
+/// Maximum number of decompressed bytes for each compressed byte. A stream may exceed it by [`FREE_BYTES`] in total.
 pub const EXPANSION_MAX: u64 = 1_100;
 
 /// Number of decompressed bytes that a stream of any length may have.

@@ -53,7 +53,7 @@ impl Format {
     }
 
     /// Decompresses `packed` to at most `bytes_max` bytes. Ignores bytes after the compressed data: in a kernel, the
-    /// uncompressed length is there.
+    /// uncompressed length follows the data.
     ///
     /// # Errors
     /// Returns an error if the data is damaged or decompresses to more than `bytes_max` bytes.

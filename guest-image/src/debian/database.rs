@@ -27,7 +27,7 @@ pub fn text(tree: &Tree, name: &str) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Writes the records of these packages, in addition to the records in the tree. `triggered` becomes the file
+/// Writes the records of these packages, and keeps the records that the tree already has. `triggered` becomes the file
 /// `triggers/Unincorp`: the activated triggers that dpkg would have recorded while it unpacked the packages.
 ///
 /// # Errors

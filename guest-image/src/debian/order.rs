@@ -41,7 +41,7 @@ pub(crate) fn stages(packages: &[Package]) -> Vec<Stage<'_>> {
         let before: BTreeSet<usize> = open.difference(&dependents(&late, &needs)).copied().collect();
         if before.is_empty() {
             // Each remaining package has a script in `late` or depends on a package that has one, so none can be
-            // configured first. The scripts in `late` run now, and dpkg orders the configuration.
+            // configured before these scripts have run. The scripts run now, and dpkg orders the configuration.
             now.append(&mut late);
         }
         let of =

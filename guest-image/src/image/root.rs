@@ -83,7 +83,7 @@ pub(super) fn build(
     let entry = match &spec.root {
         RootSource::None => return Ok(None),
         RootSource::Packages(_) => {
-            // The machine that configures the packages is an input, too, and so are its kernel and its agent.
+            // The cache key also covers the machine that configures the packages, with its kernel and its agent.
             let of_machine = |kind: &str| {
                 let key = key(spec, kind).with(configure::VERSION).with(machine.identity());
                 key.with(&kernel.vmlinux.blake3).with(&kernel.initramfs.blake3)

@@ -96,7 +96,7 @@ mod tests {
         };
         let newest = Some("linux-image-6.1.0-10-cloud-amd64 6.1.10-1".to_owned());
         assert_eq!(chosen("linux-image-cloud-amd64", &[]), newest);
-        // A dependency excludes the pinned version, so the pin has no effect.
+        // Here the dependency excludes the pinned version, so the pin has no effect.
         let pin =
             Exact { name: "linux-image-6.1.0-10-cloud-amd64".to_owned(), version: "6.1.11-1".to_owned() };
         assert_eq!(chosen("linux-image-cloud-amd64", &[pin]), newest);

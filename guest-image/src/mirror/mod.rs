@@ -8,9 +8,10 @@
 //!   list of packages.
 //! - [`kernel`]: chooses a kernel package. [`fetch`]: reads files over http, over https and from disk.
 //!
-//! **Invariants.** A mirror is untrusted. Everett verifies the signature of an index, and then verifies every other
-//! file by a digest that follows from the index. Every file is read up to a named bound. The downloaded packages have
-//! the versions and bytes that apt would have fetched from the same sources.
+//! **Invariants.** A mirror is untrusted. Everett verifies the signature of an index. Then it verifies a list of
+//! packages by its digest in the index, and a package by its digest in the list or in a lock. Every file is read up to
+//! a named bound. The downloaded packages have the versions and bytes that apt would have fetched from the same
+//! sources.
 //!
 //! Not here: the dependencies of packages, which only apt resolves ([`crate::apt`]).
 

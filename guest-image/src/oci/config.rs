@@ -37,7 +37,7 @@ pub struct ImageConfig {
     pub user: Option<String>,
     /// Working folder of the process. `None` means `/`.
     pub cwd: Option<String>,
-    /// Paths whose contents are kept when the process ends, in byte order.
+    /// Paths whose contents are kept when the process ends, sorted by their bytes.
     pub volumes: Vec<String>,
     /// Number of the signal that asks the process to stop.
     pub stop_signal: Option<i32>,
@@ -199,7 +199,7 @@ fn healthcheck_of(raw: documents::Healthcheck) -> Result<Option<Healthcheck>, Pr
         None | Some("" | "NONE") => return Ok(None),
         Some("CMD") => test.collect(),
         Some("CMD-SHELL") => {
-            // buildah splits the shell's line into words, and podman joins them again.
+            // buildah splits the shell's line into words. They are joined again, as podman does it.
             let line = test.collect::<Vec<_>>().join(" ");
             if line.is_empty() {
                 return fail("Healthcheck", "CMD-SHELL without a command");

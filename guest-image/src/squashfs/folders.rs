@@ -1,7 +1,7 @@
 //! Writes the directory table of a SquashFS image: the listing of each folder.
 //!
-//! A listing contains the folder's entries in byte order. Consecutive entries form a run, and the entries of a run
-//! share a header.
+//! A listing contains the folder's entries, sorted by the bytes of their names. It is divided into runs of
+//! consecutive entries, and the entries of a run share a header.
 
 use super::metadata::{MetadataLocation, MetadataWriter};
 
@@ -23,7 +23,8 @@ pub(super) struct Listing {
     pub(super) place: MetadataLocation,
     /// Length of the listing in bytes, without block headers.
     pub(super) bytes: usize,
-    /// Index of the blocks of the table in which the listing continues. With the index, a look-up can skip blocks.
+    /// Index with an entry for each further block of the table that a long listing reaches. With the index, a look-up
+    /// of a name can skip blocks.
     pub(super) index: Vec<IndexEntry>,
 }
 
@@ -37,7 +38,7 @@ pub(super) struct IndexEntry {
     pub(super) name: Vec<u8>,
 }
 
-/// Writes the listing of one folder. Returns its location.
+/// Appends the listing of one folder to the table. Returns the listing's location, length and index.
 pub(super) fn write(table: &mut MetadataWriter, entries: &[Entry<'_>]) -> Listing {
     let place = table.place();
     let start = table.length();

@@ -95,7 +95,7 @@ pub struct Inode {
 /// Kind and content of an inode.
 #[derive(Debug, Clone)]
 pub enum Kind {
-    /// A folder with its entries in byte order.
+    /// A folder with its entries, sorted by the bytes of their names.
     Folder(BTreeMap<Vec<u8>, InodeId>),
     /// A regular file.
     File(Content),
@@ -137,7 +137,7 @@ impl Tree {
     /// The root folder.
     pub const ROOT: InodeId = InodeId(0);
 
-    /// Counts `bytes` bytes of memory that `path` will need against the tree's bound. Call it before they are stored.
+    /// Counts `bytes` bytes of memory that `path` will need against the tree's bound. Call it before storing.
     ///
     /// # Errors
     /// Returns an error if the sum exceeds [`NAMES_BYTES_MAX`].

@@ -8,7 +8,8 @@
 //!   files (`merge`) and applies profiles
 //! - `host_path`: resolves host paths
 //! - `keys`: lists what Everett does with each key: use, ignore or refuse
-//! - `service`: reads one service; `process`: reads its process; `mounts`: reads its volumes and files
+//! - `service`: parses one service; `process`: parses the settings of its process; `mounts`: parses its mounts, and
+//!   reads the files that it mounts
 //! - `ports`: reads the ports that a service declares, for `everett init`
 //! - `nodes`: makes all machines: their names, their order, and which can reach each other
 //! - `x_everett`: converts the block `x-everett` for the readers of world files

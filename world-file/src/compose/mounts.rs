@@ -1,4 +1,5 @@
-//! Reads the mounts of a service: volumes, files of the project, filesystems in memory, configs and secrets.
+//! Parses the mounts of a service (volumes, files of the project, filesystems in memory, configs and secrets), and
+//! reads the files that are mounted.
 
 use std::fs;
 use std::path::Path;

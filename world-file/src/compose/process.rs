@@ -1,4 +1,4 @@
-//! Reads the process of a service: command line, environment, healthcheck and restart policy.
+//! Parses the settings of a service's process: command line, environment, healthcheck and restart policy.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ const NS_PER_S: u64 = 1_000_000_000;
 const INTERVAL_NS: u64 = 30_000_000_000;
 const RETRIES: u64 = 3;
 
-/// Reads the process of a service. `name` becomes the name of the process in the output.
+/// Parses the settings of a service's process. `name` becomes the name of the process in the output.
 pub(super) fn read(document: &Document<'_>, service: &Value, name: &str) -> Result<Service, Error> {
     let env = environment(document, service)?;
     let cwd = match service.get("working_dir")? {

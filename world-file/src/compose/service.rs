@@ -1,4 +1,4 @@
-//! Reads a service: its machine, and its relations to other services.
+//! Parses a service of a compose file: the settings of its machine, and its relations to other services.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -23,7 +23,7 @@ use crate::node::{
 };
 use crate::{NODES_MAX, seal};
 
-/// Memory for the kernel and the initramfs, in bytes. A machine has it in addition to its service's limit.
+/// Memory for the kernel and the initramfs, in bytes. A machine has it besides the memory for its service.
 const KERNEL_BYTES: u64 = 96 << 20;
 /// Resource limits of setrlimit(2), by the names that container engines use.
 const ULIMITS: [&str; 16] = [

@@ -20,7 +20,7 @@ const DEPTH_MAX: usize = 64;
 /// Maximum size of a text with all aliases expanded, in bytes: the text of all scalars and keys, and [`NODE_BYTES`] for
 /// each scalar, list and mapping.
 pub(super) const EXPANDED_BYTES_MAX: u64 = 16 << 20;
-/// Size of a node in addition to its text, in bytes.
+/// Number of bytes by which each node counts, besides its text.
 const NODE_BYTES: u64 = 16;
 /// Key whose value is a mapping that is merged into the mapping around the key.
 const MERGE: &str = "<<";
