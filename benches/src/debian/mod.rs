@@ -31,10 +31,11 @@ use crate::peer;
 
 /// Guest memory on all machines, in MiB.
 pub const MEMORY_MIB: u64 = 512;
-/// Names of the workloads in the guest's marks, in the order of execution.
+/// Names of the workloads, in the order of execution. The guest prints them in marks, i.e. lines that say when a
+/// workload begins or ends.
 pub const WORKLOADS: [&str; 3] = ["sha256", "sqlite3", "redis"];
 
-/// Kernel module that the disk of a peer's machine needs in addition to the modules for Everett's machine.
+/// Kernel module for the bus of a peer's disk. Everett's machine does not need it.
 const PEERS_BUS: &str = "virtio_pci";
 const PACKAGES: [&str; 4] = ["busybox-static", "redis-server", "redis-tools", "sqlite3"];
 const INIT: &str = include_str!("init.sh");

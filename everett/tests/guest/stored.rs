@@ -118,8 +118,8 @@ fn the_millisecond_after_a_restore_is_not_spent_decoding() {
     assert!(launcher.start_again(&mut worker, Seed::new(1)).unwrap());
     let warm = run(&mut worker, MS);
     assert!(cold > 500, "a new machine decoded {cold} blocks in its first millisecond");
-    // In the 100 ms before the restore, other code has taken some slots of the cache, so a few blocks must be decoded
-    // again.
+    // In the 100 ms before the restore, other code has taken some slots of the code cache, so a few blocks must be
+    // decoded again.
     assert!(warm * 20 < cold, "decoded {warm} blocks after a restore, and {cold} in a new machine");
 }
 
