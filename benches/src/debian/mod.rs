@@ -2,8 +2,9 @@
 //!
 //! Kernel, modules and root file system are those of an ordinary image. PID 1 is not the agent (Everett's program in
 //! guests), because the agent needs Everett at the other end of its ports. Instead, a second archive, which follows the
-//! image's initramfs, contains Debian's static busybox and a script, which `rdinit=` names. (The kernel unpacks several
-//! archives as one.) The script enters the root file system and starts the [`workloads`] there.
+//! image's initramfs, contains Debian's static busybox and a script, which the kernel parameter `rdinit=`
+//! names. (The kernel unpacks several archives as one.) The script enters the root file system and starts the
+//! [`workloads`] there.
 //!
 //! - `busybox`: reads busybox from its Debian package
 //!
