@@ -37,7 +37,7 @@ value() {
     grep -o "\"$1\":[^,}]*" "$2" | tail -n 1 | cut -d : -f 2- | tr -d '"'
 }
 
-# Prints why a run failed: its last finding, or else its last line.
+# Prints why a run failed: its last finding, or else its last line of output.
 why() {
     { grep '"kind":"finding"' "$place/$1.out" || cat "$place/$1.out" "$place/$1.err"; } | tail -n 1
 }

@@ -21,9 +21,9 @@ use everett_explorer::search::ForkPoint;
 use everett_explorer::search::strategy::StrategyKind;
 use everett_host::time::Stopwatch;
 
-/// Number of branches of the small tree on which the choice of the next branch is timed.
+/// Number of branches of the small tree for which the time to choose the next branch is measured.
 const FEW: u64 = 1_000;
-/// Number of timed choices.
+/// Number of times that the next branch is chosen while the time is measured.
 const CHOICES: u32 = 100_000;
 /// Number of samples per exploration. A sample measures the cost of the search so far.
 const SAMPLES: u64 = 20;
@@ -89,7 +89,7 @@ fn explore(args: &Args, folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the mean duration of a choice on a tree, in nanoseconds.
+/// Returns the mean time that choosing the next branch of a tree takes, in nanoseconds.
 fn choice_ns(tree: &everett_explorer::search::Tree, strategy: StrategyKind) -> f64 {
     let strategy = strategy.strategy();
     let mut rng = ChaCha20Rng::from_seed([1; 32]);

@@ -87,7 +87,7 @@ pub struct Scripted {
     world: World,
     jobs: VecDeque<Job>,
     /// Number of waiting jobs, from which the next one to finish is drawn. Results therefore do not arrive in the
-    /// order of choices.
+    /// order in which the search chose the branches.
     shuffled: usize,
     dice: u64,
     clock: CpuClock,
@@ -179,7 +179,8 @@ struct Nobody;
 
 impl Watch for Nobody {}
 
-/// Points of coverage of kind `Point::Order` that branches can reach: one type of event came before another.
+/// Points of coverage that branches can reach by the order of events. Such a point (`Point::Order`) says that one type
+/// of event came before another.
 struct World {
     /// Points, indexed by the types of the two events and by whether the events are on two nodes.
     orders: Vec<(PointId, Point)>,
@@ -239,7 +240,7 @@ impl World {
             let kind = if draw(3) > 0 { (last + 1) % TYPES } else { draw(TYPES).min(draw(TYPES)) };
             last = kind;
             for &first in &seen {
-                // A hash of the pair decides whether it occurs on one node or across two. Most pairs occur on one.
+                // A hash of the pair's types decides whether its two events are on one node or on two.
                 let across = next(first * TYPES + kind) % 3 / 2;
                 let place = order(first, kind, across);
                 if let (Some(known), Some((id, point))) = (known.get_mut(place), self.orders.get(place))

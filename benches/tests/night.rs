@@ -18,7 +18,7 @@ const BRANCH_BYTES_MAX: u64 = 2_000;
 const FOLDER: &str = "EVERETT_TEST_NIGHT";
 /// Environment variable for the killed process: the number of branches after which it reports.
 const MOST: &str = "EVERETT_TEST_NIGHT_BRANCHES";
-/// Number of branches that the process still runs after its report. Then it stops and waits to be killed.
+/// Number of branches that the process runs after its report. Then it stops and waits to be killed.
 const MORE: u64 = 40;
 
 fn main() -> ExitCode {
@@ -70,7 +70,7 @@ fn a_night_that_is_killed_ends_as_one_that_is_not() {
         assert!(there, "the process did not report {most} branches");
     }
     let before = Reading::open(&run).unwrap().len();
-    // The last reported branch may not be on the disk.
+    // The branch that a killed process reported last may be missing on the disk.
     let least: u64 = stops.iter().map(|most| most - 1).sum();
     let most = least + stops.len() as u64 * (MORE + 1);
     assert!((least..=most).contains(&before), "{before} branches are recorded");

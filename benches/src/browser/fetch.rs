@@ -29,7 +29,7 @@ pub fn browser() -> Result<PathBuf, String> {
     let text = |error: everett_guest_image::apt::Error| with_causes(&error).to_string();
     let state = folder.join("apt");
     let apt = Apt::open(&state, &Sources::of_host(SUITE, None)).map_err(text)?;
-    // apt's folder `state` is locked, so only one process or thread at a time gets here. The previous one may have
+    // apt's folder `state` is locked, so only one process or thread at a time gets here. An earlier one may have
     // downloaded the browser.
     if root.is_dir() {
         return Ok(root);

@@ -2,8 +2,9 @@
 //!
 //! Kernel, modules and root file system are those of an ordinary image. PID 1 is not the agent (Everett's program in
 //! guests), because the agent needs Everett at the other end of its ports. Instead, a second archive, which follows the
-//! image's initramfs, contains Debian's static busybox and a script, which `rdinit=` names. (The kernel unpacks several
-//! archives as one.) The script enters the root file system and starts the [`workloads`] there.
+//! image's initramfs, contains Debian's static busybox and a script, which the kernel parameter `rdinit=`
+//! names. (The kernel unpacks several archives as one.) The script enters the root file system and starts the
+//! [`workloads`] there.
 //!
 //! - `busybox`: reads busybox from its Debian package
 //!
@@ -31,10 +32,11 @@ use crate::peer;
 
 /// Guest memory on all machines, in MiB.
 pub const MEMORY_MIB: u64 = 512;
-/// Names of the workloads in the guest's marks, in the order of execution.
+/// Names of the workloads, in the order of execution. The guest prints them in marks, i.e. lines that say when a
+/// workload begins or ends.
 pub const WORKLOADS: [&str; 3] = ["sha256", "sqlite3", "redis"];
 
-/// Kernel module that the disk of a peer's machine needs in addition to the modules for Everett's machine.
+/// Kernel module for the bus of a peer's disk. Everett's machine does not need it.
 const PEERS_BUS: &str = "virtio_pci";
 const PACKAGES: [&str; 4] = ["busybox-static", "redis-server", "redis-tools", "sqlite3"];
 const INIT: &str = include_str!("init.sh");

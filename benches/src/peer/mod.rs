@@ -90,8 +90,8 @@ pub fn spans(command: &mut Command) -> Result<Vec<Span<f64>>, String> {
 /// program.
 type Listener<'l, T> = &'l mut dyn FnMut(&[u8], f64) -> Result<Option<T>, String>;
 
-/// Starts `command` and passes its standard output to `listener` until that returns a value. If the program ends
-/// first, the error is `before` and the last line of its error output.
+/// Starts `command` and passes its standard output to `listener` until `listener` returns a value. If the program ends
+/// first, the error message says so, with `before` and the last line of the program's error output.
 fn listen<T>(command: &mut Command, before: &str, listener: Listener<'_, T>) -> Result<T, String> {
     let mut complaints = tempfile::tempfile().map_err(|error| format!("no temporary file: {error}"))?;
     let stderr = complaints.try_clone().map_err(|error| format!("no temporary file: {error}"))?;
@@ -124,7 +124,8 @@ fn listen<T>(command: &mut Command, before: &str, listener: Listener<'_, T>) -> 
     found?.ok_or_else(|| format!("{name} ended {before}{}", last_line(&mut complaints)))
 }
 
-/// Returns the last line of a program's error output as the end of an error message.
+/// Returns a colon and the last line of a program's error output, to be appended to an error message. Returns an
+/// empty text if no line can be read.
 fn last_line(complaints: &mut File) -> String {
     let mut text = Vec::new();
     // Error output that cannot be read counts as empty.

@@ -25,7 +25,7 @@ pub(crate) fn a_page_requests_nothing_and_reports_no_problem() -> Ran {
     Ok(())
 }
 
-/// Text from guests runs nothing, wherever the page and its script put it.
+/// The browser never executes text from guests, wherever the page and its script put it.
 pub(crate) fn hostile_texts_are_inert() -> Ran {
     let word = "</script><img src=x onerror=owned=1><svg onload=owned=1>\"'><b>\u{202e}\u{1b}[31m";
     let mut browser = open(&page(40, word), 1280, 900)?;

@@ -39,7 +39,7 @@ pub(crate) fn texts_are_found_with_the_keyboard() -> Ran {
     let row = text(&mut browser, "document.activeElement.closest('tr.hit').textContent");
     assert!(row.contains("line 3990"), "{row}");
     assert_eq!(evaluate(&mut browser, "document.getElementById('search-results').hidden"), json!(true));
-    // Finds messages by their fate. All words must occur, in any order.
+    // Finds messages by their fate, e.g. that they were dropped. All words of the query must occur, in any order.
     let lost = query(&mut browser, "DROP len");
     assert!(lost.starts_with("210 matches, 24 listed"), "{lost}");
     press(&mut browser, "Enter");

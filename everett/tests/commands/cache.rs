@@ -199,8 +199,8 @@ fn a_read_only_cache_can_be_used() {
         command.current_dir(lab.0.path()).env("EVERETT_CACHE", lab.path("cache"));
         command.args(arguments).output().unwrap()
     };
-    // In the first round, the cache has the file `gate` and the usage notes of its owner. In the second round it does
-    // not, as caches of earlier versions.
+    // In the first round, the cache has the file `gate` and the usage notes of its owner. In the second round it has
+    // neither, like caches of earlier versions.
     for _ in 0..2 {
         writable(&lab.path("cache"), false);
         let output = nobody(&["image", "build", "world.toml"]);

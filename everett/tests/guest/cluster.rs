@@ -164,8 +164,8 @@ fn the_host_talks_to_nodes() {
     assert_eq!(units.map(ends), [true, true, false, false, true, true].map(Some));
 
     // Takes moments during the checks over the network, and continues from each. The moments are 0.8 ms apart until 10
-    // ms after the start of check `another`. Then they are 8 ms apart, because `another` only waits another 20 ms for
-    // an answer that never comes.
+    // ms after the start of check `another`. Then they are 8 ms apart, because this check then only waits 20 ms more
+    // for an answer that never comes.
     let starts = |event: &&Event| matches!(&event.what, What::Start { unit, .. } if unit == "another");
     let within = events.iter().find(starts).unwrap().vtime_ns + 10 * MS;
     let first =

@@ -332,7 +332,7 @@ fn a_file_that_is_no_command_ends_the_timeline_before_it_begins() {
         "{found:?}"
     );
     assert!(!events.iter().any(|event| matches!(event.what, What::Start { .. })));
-    // A template without commands is also invalid, because it has no driver that could run.
+    // A template without commands is invalid too: the world then has nothing to run as its driver.
     let mut timeline = launcher_with(&[]).start(Seed::new(1)).unwrap();
     let (_, events) = run_to_end(&mut timeline, DURATION_NS);
     assert!(findings(&events)[0].contains("there is no driver"), "{:?}", findings(&events));

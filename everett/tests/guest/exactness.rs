@@ -144,8 +144,8 @@ fn an_idle_minute_costs_next_to_nothing() {
     let before = timeline.icount();
     timeline.run(&Until::vtime(70_000 * MS));
     let instructions = timeline.icount() - before;
-    // A busy minute executes 60 billion instructions. At 100 million per second, 20 million instructions take a fifth
-    // of a second.
+    // A busy minute has 60 billion instructions. The limit for an idle minute, 20 million, is a fifth of a second of
+    // host time at 100 million instructions per second.
     assert!(instructions < 20_000_000, "{instructions} instructions in an idle minute");
     assert_eq!(timeline.findings(), 0);
 }
@@ -283,7 +283,8 @@ fn a_leak_after_a_restart_is_located_to_the_instruction() {
     assert_ne!(a_after, b_after, "{found}");
 }
 
-/// The counts of the runs and their sum start at the same moment, which the output names.
+/// `everett verify` prints the instructions of each run and of all runs. All are counted from the moment at which the
+/// runs start, and the output names this moment.
 #[test]
 fn verify_counts_from_where_its_runs_start() {
     image();

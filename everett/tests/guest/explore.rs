@@ -239,7 +239,7 @@ fn findings_are_right(merged: &Merged) {
 }
 
 /// Host time after which the test ends the exploration, in seconds. A correct exploration ends after a few branches.
-/// Waiting for the dead worker would never end.
+/// An exploration that waited for the dead worker would never end.
 const HANGS_AFTER_S: f64 = 600.0;
 
 /// Checks that a panic in one of two workers ends the exploration with an error. The exploration must not wait for

@@ -95,7 +95,7 @@ fn assert_done(events: &[Event]) {
     let healed = events.iter().filter(|event| matches!(event.what, What::Healed { .. })).count();
     assert_eq!(healed, PLAN.lines().filter(|line| line.contains("\"for\"")).count());
     // The driver prints a line when it starts. Its other lines are errors during the fault `disk_full`, under which
-    // blocks that were never written cannot be written.
+    // writes to blocks that were never written before fail.
     let mut begins = lines(events, "write");
     begins.retain(|line| line.starts_with("begins at "));
     assert_eq!(begins.len(), 2, "the driver starts before the power loss and after it: {begins:?}");

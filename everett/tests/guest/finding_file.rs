@@ -215,7 +215,7 @@ fn tampered(place: &TestFolder, file: &str) {
     fs::write(&bad, older).unwrap();
     let error = refused(&place.everett(&["replay", &bad]));
     assert!(error.contains("/bad was made by machine version everett-0"), "{error}");
-    // A finding file whose manifest has another name for a member is refused.
+    // A finding file is refused if its manifest gives one of the packed files another name than the archive does.
     let sneaky = repacked(&whole, "world/everett.absolute/tmp", "world/everett.absolute/tnp");
     fs::write(&bad, sneaky).unwrap();
     let error = refused(&place.everett(&["replay", &bad]));

@@ -139,8 +139,8 @@ fn random_numbers_of_the_kernel_follow_the_entropy() {
     let [id, bytes, id_later, bytes_later] = &one[..] else { panic!("{one:?}") };
     assert_eq!((id.len(), id), (36, id_later));
     assert_ne!(bytes, bytes_later);
-    // The second run gets other entropy already from `join`. The third gets other entropy only later, when it is
-    // reseeded.
+    // The second run gets other entropy already from the operation `join`. The third run gets other entropy only from
+    // the later operation `Reseed`.
     let other = drawn(2, 1);
     assert!(other[0] != one[0] && other[1] != one[1], "{one:?} {other:?}");
     let later = drawn(1, 2);

@@ -118,8 +118,8 @@ fn the_millisecond_after_a_restore_is_not_spent_decoding() {
     assert!(launcher.start_again(&mut worker, Seed::new(1)).unwrap());
     let warm = run(&mut worker, MS);
     assert!(cold > 500, "a new machine decoded {cold} blocks in its first millisecond");
-    // In the 100 ms before the restore, other code has taken some slots of the cache, so a few blocks must be decoded
-    // again.
+    // In the 100 ms before the restore, other code has taken some slots of the code cache, so a few blocks must be
+    // decoded again.
     assert!(warm * 20 < cold, "decoded {warm} blocks after a restore, and {cold} in a new machine");
 }
 
@@ -128,7 +128,8 @@ fn runs_on_restored_machines_are_equal() {
     let report =
         job(EngineOptions::default(), 9, 200 * MS, 16).run(&Interrupt::default(), &|_, _| {}).unwrap();
     assert_eq!((report.mismatch, report.runs.len()), (None, 16));
-    // Eight runs have caches of the usual size. Each of the two workers makes a new machine for its first such run.
+    // Eight runs have caches of the usual size. Each of the two workers makes a new machine for the first of
+    // these runs that it executes.
     assert_eq!(report.runs.iter().filter(|run| run.on_restored_machine).count(), 6);
 }
 

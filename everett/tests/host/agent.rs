@@ -7,8 +7,8 @@ use everett_guest_image::agent::AGENT;
 
 use crate::trials::{Lacking, Ran};
 
-/// If the tools in `demo.agent` built this agent, its BLAKE3 hash is the one in `demo.agent`. If this test fails, the
-/// README's trails and its digest are out of date.
+/// The file `demo.agent` names build tools and a BLAKE3 hash. If these tools built this agent, it must have this hash.
+/// If this test fails, the README's trails and its digest are out of date.
 pub(crate) fn the_recorded_tools_build_the_recorded_agent() -> Ran {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/redis-sentinel/demo.agent");
     let record: toml::Table = fs::read_to_string(&file).unwrap().parse().unwrap();

@@ -27,7 +27,7 @@ use crate::trail::{Bench, EngineMaker, Pace, difference};
 use crate::trials::{Ran, trial};
 use crate::wander::{self, Also};
 
-/// Number of guests, if `KVM_PROGRAMS` is not set.
+/// Number of guests, if the environment variable `KVM_PROGRAMS` is not set.
 const GUESTS: u64 = 300;
 /// Digests are a thousand branches apart at first. The distance grows over time.
 const PACE: Pace = Pace {

@@ -15,7 +15,7 @@ use crate::small::{DATA, config_in, plain_in};
 use crate::trials::trial;
 use crate::wander::{self, Also};
 
-/// Number of guests, if `KVM_PROGRAMS` is not set.
+/// Number of guests, if the environment variable `KVM_PROGRAMS` is not set.
 const GUESTS: u64 = 100;
 /// Maximum number of digests of a guest. The test stops a guest there, e.g. if its timer never lets it finish.
 const LOOKS_MAX: usize = 300;

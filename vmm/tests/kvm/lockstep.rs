@@ -142,7 +142,7 @@ impl Pair<'_> {
                     self.soft.interrupt(vector);
                     self.kvm.interrupt(vector);
                     if rng.one_in(2) {
-                        // The comparison reads the state. After such a read, the soft CPU of the kvm engine delivers
+                        // The comparison reads the state. After a read of the state, the kvm engine's soft CPU delivers
                         // the interrupt, instead of KVM.
                         self.compare("interrupt")?;
                     }

@@ -27,9 +27,9 @@
 //! LAR's result; the last x87 instruction's addresses; accessed and dirty bits of page tables. Machines are compared by
 //! the rule of their clock mode (`digest::registers`).
 //!
-//! `KVM_PROGRAMS` sets the number of programs. If the host lacks something that a test needs (`/dev/kvm`, a counter,
-//! registers that survive a shutdown, an instruction), the test is *ignored*, with the missing feature as the reason.
-//! No test passes without having run.
+//! The environment variable `KVM_PROGRAMS` sets the number of programs. If the host lacks something that a test
+//! needs (`/dev/kvm`, a counter, registers that survive a shutdown, an instruction), the test is *ignored*, with the
+//! missing feature as the reason. No test passes without having run.
 
 mod beside;
 mod branches;

@@ -114,8 +114,8 @@ impl Other {
     pub(crate) fn branches(&self, soft: &SoftEngine) -> u64 {
         self.branches + soft.branches()
     }
-    /// Resets the branch count, as the soft CPU does when its state is set. The caller calls this when it sets the soft
-    /// CPU's state, e.g. because the engine loads registers.
+    /// Resets the branch count, as the soft CPU does when its state is set. Must be called whenever the soft CPU's
+    /// state is set, e.g. because the engine loads registers.
     pub(crate) fn state_replaced(&mut self) {
         self.branches = 0;
     }

@@ -76,7 +76,7 @@ fn a_guest_that_moves_ends_as_one_that_stays(gates: Gates) -> Ran {
         let pages: Vec<u64> = (0..RAM_BYTES as u64 / 4096).collect();
         let (mut other_exits, mut n) = (0, 0u64);
         loop {
-            // Before the next leg, the other engine gets the state and drops what it has cached of the memory.
+            // Before the next `leg`, the other engine gets the state and drops what it has cached of the memory.
             let (from, to): (&mut dyn Engine, &mut dyn Engine) =
                 if n.is_multiple_of(2) { (&mut on_soft, &mut on_kvm) } else { (&mut on_kvm, &mut on_soft) };
             if !leg(from, &mut other_exits) {

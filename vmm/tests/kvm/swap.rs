@@ -16,7 +16,8 @@ use crate::trail::{Bench, EngineMaker, Pace, difference};
 use crate::trials::{Ran, trial};
 use crate::wander;
 
-/// Number of guests, if `KVM_PROGRAMS` is not set. For half of them, the gates are closed ([`Gates`]).
+/// Number of guests, if the environment variable `KVM_PROGRAMS` is not set. For half of them, the gates are closed
+/// ([`Gates`]).
 const GUESTS: u64 = 300;
 /// Digests are seven exits apart.
 const PACE: Pace = Pace { step: |_| 7, swap: |rng| rng.below(12), counts_max: 700, looks_max: 100 };

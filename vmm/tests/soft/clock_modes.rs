@@ -217,8 +217,8 @@ fn a_moment_of_a_waiting_guest_continues_identically(clock: ClockMode) {
     travel(clock, &code, &expected, |machine| Until::vtime(machine.vtime() + 7_000));
 }
 
-/// Runs to the end, in legs. `leg` returns where the next leg ends. After each leg, a new machine continues from a
-/// moment of the previous one. Returns the moments.
+/// Runs to the end in several parts. `leg` returns where the next part ends. After each part, a new machine continues
+/// from a moment of the previous one. Returns the moments.
 fn travel(
     clock: ClockMode,
     code: &[u8],

@@ -44,7 +44,7 @@ fn every_restored_moment_continues_as_before() {
     let expected = reference();
     let mut worker = plain(&busy());
     let folder = tempfile::tempdir().unwrap();
-    // Restores moments in any order, in the machine of the last step or in a new one.
+    // Restores moments in any order, in the machine of the previous step or in a new one.
     for (step, index) in [7, 0, 3, 3, 2, 6, 1, 5, 4, 0, 7].into_iter().enumerate() {
         let (moment, then) = &moments[index];
         if step % 3 == 2 {

@@ -128,8 +128,8 @@ fn executed_instructions_are_counted_once() {
     assert!(lives.iter().all(|life| life.over > 100_000), "each node was off at least once");
 }
 
-/// Runs three nodes, of which the second executes `second` with `script`. The function `change` acts on the world.
-/// Returns the digests of the first and the third node at several vtimes.
+/// Runs three nodes, of which the second executes `second` with `script`. Before the run, `change` changes the world,
+/// e.g. pauses a node. Returns the digests of the first and the third node at several vtimes.
 fn beside(second: &[u8], script: &Script, change: impl FnOnce(&mut World)) -> Vec<[Digest; 2]> {
     let mut world = world(vec![working(0, true, mac(2)), node(1, second, script), working(2, true, mac(0))]);
     change(&mut world);

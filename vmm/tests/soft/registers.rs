@@ -187,8 +187,8 @@ fn noise(queues: &[Filled; 2], moves: &[Move]) -> Script {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// Rings, tables and the order of register writes are random. If the guest sent no frame, no neighbour changed.
-    /// Otherwise the neighbours continue, and a second run has the same result.
+    /// Rings, tables and the order of register writes are random. If the guest sends no frame, the neighbours must
+    /// not change. Otherwise they must still receive node 1's frames, and must be the same after a second run.
     #[test]
     fn noise_hurts_only_its_guest(
         queues in (filled(RECEIVE), filled(TRANSMIT)),

@@ -85,7 +85,7 @@ fn a_finding_of_a_compose_file_is_found_again_without_its_project() {
     fs::remove_dir_all(&project).unwrap();
     fs::remove_dir_all(&run).unwrap();
     let cache = folder.path().join("cache");
-    // `elsewhere` does not set the environment variable. The finding file contains the variable's value.
+    // The function `elsewhere` does not set the environment variable. The finding file contains the variable's value.
     assert_eq!(trail(&elsewhere(&cache, &["--json", "replay", text(&file), "-q"])), recorded);
     let imported = folder.path().join("imported");
     let output = elsewhere(&cache, &["runs", "import", text(&file), "-o", text(&imported)]);

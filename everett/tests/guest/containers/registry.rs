@@ -29,7 +29,7 @@ const PASSWORD: &str = "everett:$2b$04$YD6rAFbvPesGg5zb6qgDTu.E0DFFa8zMasaulFfVG
 impl Registry {
     /// Starts a registry that stores its content in `folder`, and waits until it listens.
     fn start(folder: &Path, with_password: bool) -> Registry {
-        // Finds a free port. That another process takes it before the registry does is unlikely.
+        // Finds a free port. Another process is unlikely to take it before the registry does.
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
         let at = text(&folder).to_owned();
         let mut config = format!(

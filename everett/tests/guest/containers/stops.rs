@@ -180,7 +180,7 @@ fn without_orphans<'e>(events: &'e [Event], unit: &str) -> Vec<&'e str> {
     lines(events, unit).into_iter().filter(|line| !line.starts_with("orphan ")).collect()
 }
 
-/// Asserts that the orphans which printed before the first end of a service print nothing after it.
+/// Asserts that the orphans which printed before the first end of a service print nothing after that end.
 fn assert_orphans_end(events: &[Event], unit: &str) {
     let end_ns = first_end_ns(events, unit);
     let (before, after): (Vec<&Event>, Vec<&Event>) =

@@ -86,7 +86,7 @@ fn lines_of_files_arrive_whole_and_once() {
     assert_eq!(trail, run_to_end(&mut launcher.start(Seed::new(1)).unwrap(), 1_500 * MS).0);
 }
 
-/// Fault plan: one fault lasts when the quiet period begins, one starts within it, and one after it.
+/// Fault plan: one fault has not ended when the quiet period begins, one starts within it, and one after it.
 const PLAN: &str = r#"{"at":"0s","for":"4s","fault":"partition","links":{"from":["a"],"to":["b"]}}
 {"at":"150ms","for":"1ms","fault":"pause","node":"a"}
 {"at":"900ms","for":"1ms","fault":"pause","node":"a"}
