@@ -4,7 +4,7 @@
 //! - `growth`: growth of the number of points
 //! - `clean`: upper bound on the probability of an event that never occurred
 //! - `findability`: time to find a bug, and confidence that a bug is gone
-//! - `pct`: lower bound on the probability that random priorities find a bug
+//! - `pct`: lower bound on the probability that a test with random priorities of nodes finds a bug
 //!
 //! Not here: the points (`super::cover`).
 //!
