@@ -282,7 +282,7 @@ impl<S: Strategy, W: Workers> Leader<'_, S, W> {
         Ok(Handed::Enough)
     }
 
-    /// Merges the recorded result of a choice. Returns false if the journal has no result for the choice.
+    /// Merges the recorded result of a chosen branch. Returns false if the journal has no result for the branch.
     fn take_recorded(&mut self, choice: &Choice) -> Result<bool, ExpeditionError<W::Error>> {
         let Some(journal) = &self.journal else { return Ok(false) };
         let Some(input) = journal.recorded(choice)? else { return Ok(false) };

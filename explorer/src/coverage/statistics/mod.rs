@@ -8,8 +8,8 @@
 //!
 //! Not here: the points (`super::cover`).
 //!
-//! **Invariant.** Any number that may influence a choice is computed with integers. Floats are only for display,
-//! because their logarithms and powers differ between hosts.
+//! **Invariant.** A number that may influence which branch is chosen is computed with integers. Floats are only for
+//! display, because their logarithms and powers differ between hosts.
 
 mod clean;
 mod findability;

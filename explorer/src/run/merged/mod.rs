@@ -100,10 +100,10 @@ impl Merged {
         Merged { coverage: Coverage::new(dictionary), ..Merged::default() }
     }
 
-    /// Cuts the record of the next choice to its bounds, and merges it.
+    /// Cuts the record of the next branch, in the order of choices, to its bounds, and merges it.
     ///
     /// # Errors
-    /// Returns an error and changes nothing if the record is invalid, does not belong to the next choice, or extends an
+    /// Returns an error and changes nothing if the record is invalid, does not belong to the next branch, or extends an
     /// unknown branch.
     pub fn merge(&mut self, record: Record) -> Result<Standing, Stray> {
         let choice = record.choice;
@@ -112,10 +112,10 @@ impl Merged {
         self.merge_input(input.map_err(|source| Stray::Record { choice, source })?)
     }
 
-    /// Merges the record of the next choice. Its points must be numbers in this result's dictionary.
+    /// Merges the record of the next branch in the order of choices. Its points must be numbers in this result's dictionary.
     ///
     /// # Errors
-    /// Returns an error and changes nothing if the record does not belong to the next choice, or extends an unknown
+    /// Returns an error and changes nothing if the record does not belong to the next branch, or extends an unknown
     /// branch.
     pub fn merge_input(&mut self, input: MergeInput) -> Result<Standing, Stray> {
         let (choice, next) = (input.record.choice, self.branches());
@@ -149,7 +149,7 @@ impl Merged {
         Ok(Standing { open_ns, reward, instructions })
     }
 
-    /// Returns the subtree of the next choice's branch, as the number of the subtree's first branch. Returns an error
+    /// Returns the subtree of the next branch, as the number of the subtree's first branch. Returns an error
     /// if `choice` is not next, or if `from` is unknown.
     fn place(&self, choice: u64, from: Option<u64>) -> Result<u64, Stray> {
         let next = self.branches();
