@@ -112,7 +112,8 @@ impl Merged {
         self.merge_input(input.map_err(|source| Stray::Record { choice, source })?)
     }
 
-    /// Merges the record of the next branch in the order of choices. Its points must be numbers in this result's dictionary.
+    /// Merges the record of the next branch, in the order of choices. The record's points must be numbers in this
+    /// result's dictionary.
     ///
     /// # Errors
     /// Returns an error and changes nothing if the record does not belong to the next branch, or extends an unknown
