@@ -24,7 +24,7 @@ const RECORDED_AT_ONCE: usize = 1 << 10;
 /// Branch to run.
 #[derive(Debug, Clone)]
 pub struct Job {
-    /// Choice that created the branch.
+    /// Number, start and path of the branch.
     pub choice: Choice,
     /// Number and path of each ancestor of the branch, starting with the child of the root moment.
     pub way: Vec<(u64, Path)>,
@@ -41,7 +41,7 @@ pub trait Workers {
     /// Adds a branch to the end of the queue.
     fn ask(&mut self, job: Job);
 
-    /// Returns the choice number and the record (the stored result) of a finished branch. If no branch is finished and
+    /// Returns the number and the record (the stored result) of a finished branch. If no branch is finished and
     /// `wait` is true, waits for a bounded time. Returns `None` if no branch is finished then.
     ///
     /// # Errors
@@ -101,7 +101,7 @@ pub struct Aim<S> {
     pub strategy: S,
     /// Maximum number of branches.
     pub branches: u64,
-    /// True if the exploration ends at the first branch with a finding, in the order of choices.
+    /// True if the exploration ends at the first branch with a finding, in the order in which branches are chosen.
     pub until_found: bool,
     /// Number of branches to keep in the workers' queue, so that no worker is idle.
     pub waiting: usize,
@@ -132,7 +132,7 @@ pub enum ExpeditionError<E> {
     /// A worker returned an invalid record.
     #[error("invalid record of choice {choice}")]
     Record {
-        /// Number of the choice.
+        /// Number of the branch, in the order in which branches were chosen.
         choice: u64,
         /// Problem with the record.
         source: RecordProblem,
@@ -203,9 +203,9 @@ struct Leader<'l, S, W> {
     watch: &'l mut dyn Watch,
     until_found: bool,
     waiting: usize,
-    /// Numbers of the choices that were handed to workers and have no result yet.
+    /// Numbers of the branches that were handed to workers and have no result yet.
     out: BTreeSet<u64>,
-    /// Lowest choice with a finding so far. Always `None` without `until_found`.
+    /// Lowest number of a branch with a finding so far. Always `None` without `until_found`.
     found_at: Option<u64>,
     signatures: BTreeSet<(String, String)>,
     progress: SearchProgress,
@@ -282,7 +282,7 @@ impl<S: Strategy, W: Workers> Leader<'_, S, W> {
         Ok(Handed::Enough)
     }
 
-    /// Merges the recorded result of a choice. Returns false if the journal has no result for the choice.
+    /// Merges the recorded result of a chosen branch. Returns false if the journal has no result for the branch.
     fn take_recorded(&mut self, choice: &Choice) -> Result<bool, ExpeditionError<W::Error>> {
         let Some(journal) = &self.journal else { return Ok(false) };
         let Some(input) = journal.recorded(choice)? else { return Ok(false) };

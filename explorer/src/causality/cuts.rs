@@ -1,15 +1,16 @@
-//! Cuts: vtimes at which a timeline can be forked. At most one step lies between two neighbouring cuts. A step is an
-//! observed event, e.g. a message or a line of output. Steps at the same vtime count as one.
+//! Chooses the vtimes at which a timeline can be forked. They are called cuts. A step is an observed event, e.g. a
+//! message or a line of output. Events at the same vtime count as one step. Two neighbouring cuts have at most one step
+//! between them.
 
-/// Maximum distance between neighbouring cuts, in nanoseconds, unless the timeline would have more than [`CUTS_MAX`]
-/// cuts.
+/// Maximum distance between neighbouring cuts, in nanoseconds. A timeline that is longer than [`CUTS_MAX`] times this
+/// distance has a larger maximum: its length divided by [`CUTS_MAX`].
 ///
-/// A fork changes a guest's own random numbers only after Everett's agent in the guest has reseeded the kernel's random
-/// number generator, which takes part of a millisecond. A finer grid would therefore not locate the decisive moment
-/// more exactly.
+/// A smaller distance would not say more exactly when a finding became likely. After a fork, Everett's agent in the
+/// guest reseeds the kernel's random number generator, which takes part of a millisecond. Only then do the guest's own
+/// random numbers differ from those of the original timeline.
 pub const GRID_NS: u64 = 1_000_000;
-/// Maximum number of cuts that are placed only to limit the distance of cuts, in addition to one cut between any two
-/// steps.
+/// Maximum number of cuts that only keep neighbouring cuts close to each other. The cuts that separate two consecutive
+/// steps do not count.
 pub const CUTS_MAX: u64 = 1_000_000;
 
 /// Cuts of a timeline.
@@ -19,8 +20,8 @@ pub struct Cuts {
 }
 
 impl Cuts {
-    /// Returns the cuts from `from_ns` to `to_ns`, including both ends. `steps` has the vtimes of the steps, in any
-    /// order.
+    /// Chooses the cuts of a timeline from `from_ns` to `to_ns`. Both of these vtimes are cuts. `steps` has the vtimes
+    /// of the timeline's steps, in any order.
     #[must_use]
     pub fn new(from_ns: u64, to_ns: u64, mut steps: Vec<u64>) -> Cuts {
         let to_ns = to_ns.max(from_ns);
@@ -29,7 +30,8 @@ impl Cuts {
         steps.dedup();
         let grid_ns = GRID_NS.max((to_ns - from_ns) / CUTS_MAX);
         let mut all = vec![from_ns];
-        // Place at least one cut in the middle between two steps, at the same distance from each step.
+        // Divide the time between two consecutive steps into parts of equal length, and place a cut in the middle of
+        // each part.
         let mut before = from_ns;
         for at in steps {
             let cuts = (at - before) / grid_ns + 1;

@@ -61,7 +61,7 @@ pub struct Covered {
 /// Branch and vtime at which a point was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ReachedAt {
-    /// Number of the choice that created the branch.
+    /// Number of the branch, in the order in which the explorer chose the branches.
     pub choice: u64,
     /// Vtime since the branch's start, in nanoseconds.
     pub vtime_ns: u64,
@@ -79,12 +79,12 @@ pub struct Reward {
 /// Reason why a branch cannot be merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CoverError {
-    /// A branch with the same or a later choice was already merged.
+    /// A branch with the same or a higher number was already merged.
     #[error("choice {choice} cannot be merged after choice {last}")]
     OutOfOrder {
-        /// Number of the rejected branch's choice.
+        /// Number of the rejected branch.
         choice: u64,
-        /// Number of the last merged branch's choice.
+        /// Number of the last merged branch.
         last: u64,
     },
     /// A point has an id that belongs to another point.
@@ -115,7 +115,7 @@ impl Coverage {
     /// be merged in this order, because the first branch that reaches a point gets the credit.
     ///
     /// # Errors
-    /// Returns an error and adds nothing if the same or a later choice was already merged, or if a point has a wrong
+    /// Returns an error and adds nothing if the same or a later branch was already merged, or if a point has a wrong
     /// id.
     pub fn merge(&mut self, choice: u64, delta: &Delta) -> Result<Reward, CoverError> {
         self.check(choice)?;
@@ -126,7 +126,7 @@ impl Coverage {
     /// Adds the points that a branch reached, given by their numbers in this coverage's dictionary.
     ///
     /// # Errors
-    /// Returns an error and adds nothing if the same or a later choice was already merged.
+    /// Returns an error and adds nothing if the same or a later branch was already merged.
     pub fn merge_numbers(&mut self, choice: u64, numbers: &Numbers) -> Result<Reward, CoverError> {
         self.check(choice)?;
         self.last = Some(choice);

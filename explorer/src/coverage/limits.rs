@@ -52,7 +52,8 @@ pub const DELTA_POINTS_MAX: usize = 1 << 16;
 pub const POINTS_MAX: usize = 1 << 18;
 /// Maximum number of points that have a number. A point with a number is recorded once, but a point without a number is
 /// recorded by each branch that reaches it. The maximum is twice [`POINTS_MAX`], because some numbers go to points that
-/// coverage never admits: numbers are assigned when results arrive, but coverage admits points in the order of choices.
+/// coverage never admits: numbers are assigned when results arrive, but coverage admits points in the order in
+/// which the branches were chosen.
 pub const DICTIONARY_MAX: usize = 2 * POINTS_MAX;
 /// Maximum total length of the texts of numbered points, in bytes. Points share texts in a file, but each point has its
 /// own copy in memory.

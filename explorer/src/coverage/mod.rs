@@ -28,8 +28,8 @@
 //!   They do not depend on other branches, so [`Delta`]s can be computed in any order and in parallel.
 //! - A timeline can be cut into pieces, each of which starts from the observer state of the piece before. The pieces
 //!   together reach the same points as the whole timeline, unless a bound on points is reached.
-//! - [`Coverage`] is a function of the deltas in the order of choices. Different coverages have different
-//!   [`Coverage::digest`]s.
+//! - [`Coverage`] is a function of the deltas, in the order in which the explorer chose their branches. Different
+//!   coverages have different [`Coverage::digest`]s.
 //! - A state is the same for all orders of interchangeable nodes, within the limits that `symmetry` states.
 //! - Texts from a world may have any content and length, and never cause a failure. Texts beyond a bound are shortened
 //!   or replaced, always in the same way. Points beyond a bound are counted.

@@ -9,9 +9,9 @@ use super::value::{Ranks, Value};
 use super::vocabulary::OTHER;
 use crate::text::quoted;
 
-/// Kind of fault that switches a node off.
+/// Name of the kind of fault that switches a node off.
 const OFF: &str = "power_loss";
-/// Kind of fault that pauses a node.
+/// Name of the kind of fault that pauses a node.
 const PAUSED: &str = "pause";
 /// Kinds of faults after which a node restarts with empty memory.
 const RESTARTS: [&str; 2] = [OFF, "reset"];

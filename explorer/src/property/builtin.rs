@@ -28,7 +28,7 @@ pub const LINEARIZABILITY: &str = "linearizability";
 /// The effect of an acknowledged write is missing.
 pub const LOST_WRITE: &str = "lost write";
 
-/// The world did not become calm after all faults had ended, so the checks could not run.
+/// The world did not settle after all faults had ended, so the checks could not run.
 pub const NOT_CALM: &str = "not calm";
 /// A history of clients' operations has invalid lines.
 pub const BAD_HISTORY: &str = "bad history";

@@ -21,7 +21,7 @@ pub struct Branches {
 /// Summary of one branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Branch {
-    /// Choice of the branch that this branch extends. `None` if it starts at the root moment.
+    /// Number of the branch that this branch extends. `None` if it starts at the root moment.
     pub from: Option<u64>,
     /// Number of the branch among the branches that start at the same moment, from 1.
     pub child: u64,

@@ -149,14 +149,14 @@ pub enum RunError {
         /// Kind of damage.
         damage: Damage,
     },
-    /// The file has two records of the same choice.
+    /// The file has two records of the same branch.
     #[error("{}: records {first} and {record} are both of choice {choice}", path.display())]
     Twice {
         /// Path of the file.
         path: PathBuf,
         /// Number of the second record, from 1.
         record: u64,
-        /// Number of the choice.
+        /// Number of the branch, in the order in which branches were chosen.
         choice: u64,
         /// Number of the first record, from 1.
         first: u64,
@@ -167,7 +167,7 @@ pub enum RunError {
     /// A record that was to be written is invalid.
     #[error("the record of choice {choice} cannot be written")]
     Record {
-        /// Number of the choice.
+        /// Number of the branch, in the order in which branches were chosen.
         choice: u64,
         /// Problem with the record.
         source: RecordProblem,
@@ -175,7 +175,7 @@ pub enum RunError {
     /// A record that was to be written is too long.
     #[error("the record of choice {choice} has {bytes} bytes; the maximum is {RECORD_BYTES_MAX}")]
     RecordTooLong {
-        /// Number of the choice.
+        /// Number of the branch, in the order in which branches were chosen.
         choice: u64,
         /// Length of the record, in bytes.
         bytes: usize,
@@ -183,7 +183,7 @@ pub enum RunError {
     /// A record cannot be encoded.
     #[error("the record of choice {choice} cannot be written: {problem}")]
     Encode {
-        /// Number of the choice.
+        /// Number of the branch, in the order in which branches were chosen.
         choice: u64,
         /// Description of the problem.
         problem: String,
@@ -194,17 +194,17 @@ pub enum RunError {
     /// Two runs of one branch had different results, so something is not deterministic.
     #[error("the result of choice {choice} differs from the recorded one")]
     OtherResult {
-        /// Number of the choice.
+        /// Number of the branch, in the order in which branches were chosen.
         choice: u64,
     },
-    /// The search made another choice than the recorded one, so something is not deterministic.
+    /// The search chose another branch than the recorded one, so something is not deterministic.
     #[error("choice {choice} is {chosen} now, but {recorded} was recorded")]
     OtherChoice {
-        /// Number of the choice.
+        /// Number of the branch, in the order in which branches were chosen.
         choice: u64,
-        /// Path of the present choice.
+        /// Path of the branch that the search chose now.
         chosen: Box<crate::search::Path>,
-        /// Path of the recorded choice.
+        /// Path of the recorded branch with the same number.
         recorded: Box<crate::search::Path>,
     },
     /// The name of a finding's file is invalid.

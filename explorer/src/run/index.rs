@@ -1,5 +1,5 @@
-//! Index of `branches.bin`, the file of records: the offset of each branch's record, and the numbers of coverage points
-//! and of their texts.
+//! Index of `branches.bin`, the file of records. It has the offset of each branch's record, the numbers of coverage
+//! points, and the numbers of the points' texts.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -30,7 +30,7 @@ struct Spot {
     number: u32,
 }
 
-/// Positions of a file's records, by choice, i.e. by the branch's place in the order in which branches were chosen.
+/// Positions of a file's records, by the branch's number. Branches are numbered in the order in which they were chosen.
 #[derive(Debug)]
 pub(super) struct Index {
     source: Source,
@@ -41,7 +41,7 @@ pub(super) struct Index {
     length: u64,
     dictionary: Dictionary,
     strings: StringTable,
-    /// Lowest recorded choice with a hit, by property and signature.
+    /// Lowest number of a recorded branch with a hit, by property and signature.
     evidence: BTreeMap<(String, String), u64>,
 }
 
@@ -227,14 +227,14 @@ impl Index {
         if self.spots.len() < RECORDS_MAX { Ok(()) } else { Err(RunError::TooMany(self.source.path.clone())) }
     }
 
-    /// Reads the record of a choice. Returns `None` if the choice is not recorded.
+    /// Reads the record of a branch, given the branch's number. Returns `None` if the branch has no record.
     pub(super) fn get(&self, choice: u64) -> Result<Option<Record>, RunError> {
         self.at(choice, |text| {
             stored::whole(text, self.dictionary.len(), self.version, |numbers| self.dictionary.delta(numbers))
         })
     }
 
-    /// Reads the [`MergeInput`] of a choice. Returns `None` if the choice is not recorded.
+    /// Reads the [`MergeInput`] of a branch, given its number. Returns `None` if the branch has no record.
     pub(super) fn merge_input(&self, choice: u64) -> Result<Option<MergeInput>, RunError> {
         self.at(choice, |text| {
             let (heading, rest) = stored::heading(text)?;

@@ -47,7 +47,7 @@ pub struct Cut {
     pub path: PathBuf,
     /// Number of the damaged record, from 1.
     pub record: u64,
-    /// Number of whole records after the damaged one. They are cut off as well, because their contents may depend on
+    /// Number of whole records after the damaged record. They are cut off as well, because their contents may depend on
     /// the damaged record.
     pub more: u64,
     /// Number of bytes that were cut off.
@@ -161,11 +161,11 @@ impl Journal {
         }
     }
 
-    /// Adds a record, cut to its bounds. If the choice already has a record with the same result, adds nothing. The
-    /// evidence of a hit is dropped if the record of an earlier choice has a hit of the same finding.
+    /// Adds a record, cut to its bounds. If the branch already has a record with the same result, adds nothing. The
+    /// evidence of a hit is dropped if the record of an earlier branch has a hit of the same finding.
     ///
     /// # Errors
-    /// Returns an error if the record is invalid or too long, or if the choice has a record that is damaged or has
+    /// Returns an error if the record is invalid or too long, or if the branch has a record that is damaged or has
     /// another result. Also returns an error if the file is full, if a system call fails, or if an earlier sync failed.
     /// If only the sync after the record fails, the record stays in the file. After any other error, nothing was added.
     pub fn append(&mut self, mut record: Record) -> Result<MergeInput, RunError> {
@@ -243,10 +243,10 @@ impl Journal {
         folder::write(&self.run, names::END, &folder::to_json(&self.run, names::END, end)?)
     }
 
-    /// Returns the [`MergeInput`] of a choice's record, or `None` if the choice is not recorded.
+    /// Returns the [`MergeInput`] of a chosen branch, or `None` if the branch has no record.
     ///
     /// # Errors
-    /// Returns an error if the recorded choice has another path, if the file was damaged since it was opened, or if the
+    /// Returns an error if the recorded branch has another path, if the file was damaged since it was opened, or if the
     /// file cannot be read.
     pub fn recorded(&self, choice: &Choice) -> Result<Option<MergeInput>, RunError> {
         let Some(input) = self.index.merge_input(choice.number)? else { return Ok(None) };

@@ -14,8 +14,8 @@ pub const SEARCH_BYTES_MAX: u64 = 1 << 30;
 /// Maximum number of texts of points that get a number and are written once. Further texts are written again with each
 /// new point that has them.
 pub const STRINGS_MAX: usize = 1 << 20;
-/// Maximum number of signatures for which the journal tracks the first recorded choice. Evidence of hits with further
-/// signatures is always recorded.
+/// Maximum number of signatures for which the journal remembers the first recorded branch with a hit. Evidence of hits
+/// with further signatures is always recorded.
 pub const EVIDENCE_KEYS_MAX: usize = 4 * FINDINGS_MAX;
 /// Maximum number of records that are written without a sync.
 pub const UNSYNCED_RECORDS_MAX: u64 = 64;

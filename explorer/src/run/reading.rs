@@ -48,7 +48,8 @@ impl Reading {
     }
 
     /// Opens a run directory, and merges its records on a second thread while they are read. If the run has ended,
-    /// merges the records that `end.json` counts. Otherwise merges all records before the first missing choice.
+    /// merges the records that `end.json` counts. Otherwise merges all records before the first branch without a
+    /// record.
     ///
     /// # Errors
     /// See [`Reading::open`].
@@ -157,7 +158,7 @@ impl Reading {
         self.len() == 0
     }
 
-    /// Reads the record of a choice. Returns `None` if the choice is not recorded.
+    /// Reads the record of a branch, given the branch's number. Returns `None` if the branch has no record.
     ///
     /// # Errors
     /// Returns an error if the file was damaged since it was opened, or if a system call fails.
@@ -165,7 +166,7 @@ impl Reading {
         self.index.get(choice)
     }
 
-    /// Merges the records before the first missing choice, but at most `most` records.
+    /// Merges the records before the first branch without a record, but at most `most` records.
     ///
     /// # Errors
     /// Returns an error if a record is damaged, or if a system call fails.

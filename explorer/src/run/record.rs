@@ -13,14 +13,14 @@ use crate::coverage::{Delta, PointId};
 use crate::search::{Choice, ForkPoint, Path};
 
 /// Recorded result of a branch. All fields except `executed`, `cpu_ns` and the text of `broken` depend only on what the
-/// exploration was started with. The default is choice 0, which starts at the root moment and reaches no coverage
+/// exploration was started with. The default is branch 0, which starts at the root moment and reaches no coverage
 /// point.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
-    /// Position of the branch in the order of choices, from 0.
+    /// Number of the branch, from 0, in the order in which the explorer chose the branches.
     pub choice: u64,
-    /// Choice of the branch that this branch extends. `None` if it starts at the root moment.
+    /// Number of the branch that this branch extends. `None` if it starts at the root moment.
     pub from: Option<u64>,
     /// Path of the branch.
     pub path: Path,
@@ -90,7 +90,7 @@ pub struct HistoryCount {
 /// Reason why a record is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RecordProblem {
-    /// The record extends a choice that is not earlier than its own.
+    /// The branch extends a branch whose number is not lower than its own.
     #[error("it extends choice {0}, which is not an earlier one")]
     From(u64),
     /// The path has no fork, has one fork although the branch extends another branch, or has several although it starts

@@ -1,7 +1,7 @@
 //! Encoding of records as bytes. Points become numbers, digests become bytes, and times become differences. A record
 //! has these parts in the `postcard` format, one after the other:
 //!
-//! - [`Heading`]: the fields that the index needs: the choice, the new points, and the hits
+//! - [`Heading`]: the fields that the index needs: the branch's number, the new points, and the hits
 //! - [`Main`]: the fields that are merged
 //! - [`FinalPhase`]: the cost of the final phase, if there is one. Format version 3 lacks this part
 //! - `Rest`: digests along the trail, which only a replay needs

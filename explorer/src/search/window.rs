@@ -90,7 +90,7 @@ impl<S: Strategy, L: Ledger> Search<S, L> {
         Next::Run(self.tree.add(from))
     }
 
-    /// Delivers the result of a branch. The result is ignored if the branch was not chosen or already has a result.
+    /// Delivers the result of a branch. A result is ignored if its branch was not chosen or already has a result.
     pub fn deliver(&mut self, choice: u64, outcome: L::Outcome) {
         if (self.taken..self.tree.branches().len() as u64).contains(&choice) {
             self.waiting.entry(choice).or_insert(outcome);

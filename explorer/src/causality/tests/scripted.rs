@@ -1,5 +1,5 @@
-//! Tests of the search for the decisive step. The test defines how likely a future, i.e. a rerun from some vtime, shows
-//! the finding, and draws each future's result accordingly.
+//! Tests of the search for the decisive step. A future is a rerun from some vtime. The test defines the probability
+//! that a future shows the finding, and draws each future's result accordingly.
 
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::{Rng, SeedableRng};

@@ -4,12 +4,12 @@
 //! - `growth`: growth of the number of points
 //! - `clean`: upper bound on the probability of an event that never occurred
 //! - `findability`: time to find a bug, and confidence that a bug is gone
-//! - `pct`: lower bound on the probability that random priorities find a bug
+//! - `pct`: lower bound on the probability that a test with random priorities of nodes finds a bug
 //!
 //! Not here: the points (`super::cover`).
 //!
-//! **Invariant.** Any number that may influence a choice is computed with integers. Floats are only for display,
-//! because their logarithms and powers differ between hosts.
+//! **Invariant.** A number that may influence which branch is chosen is computed with integers. Floats are only for
+//! display, because their logarithms and powers differ between hosts.
 
 mod clean;
 mod findability;

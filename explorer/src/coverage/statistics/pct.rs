@@ -1,8 +1,9 @@
 //! Lower bound on the probability that probabilistic concurrency testing (PCT) finds a bug.
 //!
-//! A run has n chains of events, e.g. the messages of n senders, and k events in total. A bug of depth d needs d events
-//! in a certain order. With random priorities, a run finds it with a probability p of at least 1 / (n k^(d-1)). The
-//! guarantee holds only if the strategy fully orders the events.
+//! A run has n chains of events, e.g. the messages of n senders, and k events in total. A bug of depth d needs d
+//! ordering constraints, each of which says that one event comes before another. PCT gives the chains random
+//! priorities, and a run then finds the bug with a probability p of at least 1 / (n k^(d-1)). The bound holds only if
+//! all events happen in the order of the priorities.
 
 /// Parameters of a run, each at least 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,5 @@
-//! The probability with which random priorities find a bug, and its text for reports.
+//! Lower bound on the probability that strategy `pct` finds a bug, and the bound's text for reports. The strategy gives
+//! the nodes of each run random priorities: the messages of a node with a lower priority arrive later.
 
 use std::fmt;
 
@@ -6,7 +7,7 @@ use serde::Serialize;
 
 use crate::coverage::statistics::Pct;
 
-/// Parameters from which the guaranteed probability follows. Each of the runs drew its own priorities.
+/// Parameters from which the bound is computed. All runs drew their priorities independently of each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Guarantee {
     /// Number n of chains, i.e. nodes.
@@ -20,28 +21,30 @@ pub struct Guarantee {
 }
 
 impl Guarantee {
-    /// Returns the bound for one run: it finds the bug with a probability p of at least 1 / (n k^(d-1)). The bound
-    /// would hold if latency ordered messages strictly, which it does not.
+    /// Returns the parameters of the bound for one run. The bound says that a run finds the bug with a probability p of
+    /// at least 1 / (n k^(d-1)). The bound is only heuristic. It assumes that a node's messages arrive before all
+    /// messages of nodes with lower priorities, but a lower priority only adds latency.
     #[must_use]
     pub fn bound(&self) -> Pct {
         Pct { chains: self.chains, events: self.messages, depth: self.depth }
     }
 
-    /// Returns the bound p as a float, for display only. Returns 0 if there is no bound.
+    /// Returns the bound for one run as a float, for display only. Returns 0 if there is no bound, because a parameter
+    /// is 0 or n k^(d-1) overflows.
     #[must_use]
     pub fn probability(&self) -> f64 {
         self.bound().runs_expected().map_or(0.0, |runs| 1.0 / runs as f64)
     }
 
-    /// Returns a lower bound of the probability that at least one run finds the bug, 1 - (1 - p)^runs, for display
-    /// only. Like the bound for one run, it would hold if latency ordered messages strictly.
+    /// Returns the bound for all runs together: at least one of them finds the bug with a probability of at least
+    /// 1 - (1 - p)^runs, where p is the bound for one run. For display only, and as heuristic as p.
     #[must_use]
     pub fn accumulated(&self) -> f64 {
         self.bound().accumulated(self.runs)
     }
 }
 
-/// Formats the guarantee, to follow the words "The guarantee of random priorities is".
+/// Formats the guarantee as a text that continues the words "The guarantee of random priorities is".
 impl fmt::Display for Guarantee {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Guarantee { chains, messages, depth, runs } = self;

@@ -129,7 +129,7 @@ macro_rules! kinds {
             pub start: Span,
             /// Quiet periods.
             pub quiet: Quiet,
-            /// Length of the quiet period at the end of the horizon. If the length is 0, faults may last to the end.
+            /// Length of the quiet period at the end of the plan. If the length is 0, faults may last to the end.
             pub calm_end: Span,
             /// Maximum number of nodes that are off, paused or recovering at once. If absent, a minority of the nodes,
             /// but at least one node.

@@ -10,7 +10,7 @@
 //! - `choose`: the random choice of one fault of each kind
 //! - [`pct`]: draws latencies from random priorities of the nodes
 //! - `merge`: adds these latencies to a plan
-//! - `guarantee`: the probability with which random priorities find a bug
+//! - `guarantee`: lower bound on the probability that such latencies lead to a bug
 //!
 //! **Invariants.**
 //! - Each kind has its own random stream, whose key is the kind's name. The draws of a kind depend only on the kind's

@@ -1,4 +1,5 @@
-//! Chain of digests of branches' results, as far as these depend only on what the exploration was started with.
+//! Chain of digests of branches' results. The digests cover only those parts of the results that do not depend on the
+//! host.
 
 use super::super::digest::Digest;
 use super::finding::Finding;

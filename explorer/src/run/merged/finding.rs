@@ -12,15 +12,16 @@ use crate::search::Path;
 /// Finding, with all branches that hit it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Number of the finding, from 1. Findings are numbered in the order of their first hits, by choice.
+    /// Number of the finding, from 1. Findings are numbered in the order in which the explorer chose the first branches
+    /// that hit them.
     pub id: u32,
-    /// First choice whose branch has a hit of this finding.
+    /// Number of the first branch that hits the finding, in the order in which the explorer chose the branches.
     pub first: u64,
-    /// Path of the first branch with a hit.
+    /// Path of the branch `first`.
     pub path: Path,
-    /// Hit on the first branch.
+    /// Hit on the branch `first`.
     pub hit: Hit,
-    /// Cost of the whole exploration up to and including the first branch with a hit.
+    /// Cost of all branches of the exploration up to and including the branch `first`.
     pub cost: Cost,
     /// All branches with a hit of this finding.
     pub tally: Tally,

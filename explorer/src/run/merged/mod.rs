@@ -7,8 +7,8 @@
 //! - `chain`: digests of all results that do not depend on the host
 //!
 //! **Invariants.**
-//! - All results except costs in host time are functions of the records' exact parts, i.e. of those that do not depend
-//!   on the host. Different results have different [`Merged::digest`]s.
+//! - All results except costs in host time are functions of the records' exact parts, i.e. of the parts that do not
+//!   depend on the host. Different results have different [`Merged::digest`]s.
 //! - Records are merged one by one without a gap. The first n records therefore have the same result in a longer
 //!   exploration.
 
@@ -37,7 +37,7 @@ use finding::Findings;
 #[derive(Debug, Clone, Default)]
 pub struct Merged {
     coverage: Coverage,
-    /// For each choice, the number of the first branch of its subtree. A subtree's first branch starts at the root
+    /// For each branch, the number of the first branch of its subtree. A subtree's first branch starts at the root
     /// moment.
     subtree_of: Vec<u64>,
     /// Cost of each subtree so far, by the number of the subtree's first branch.
@@ -48,7 +48,7 @@ pub struct Merged {
     sometimes: BTreeMap<String, Seen>,
     sometimes_overflow: u64,
     commands: Commands,
-    /// For each choice, the number of messages on its timeline since the root moment.
+    /// For each branch, the number of messages on its timeline since the root moment.
     messages: Vec<u64>,
     totals: Totals,
     chain: Chain,
@@ -58,7 +58,7 @@ pub struct Merged {
 /// Branches on which a `sometimes` property held or a command succeeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
-    /// Choice of the first of these branches.
+    /// Number of the first of these branches, in the order in which the explorer chose them.
     pub first: u64,
     /// Number of these branches.
     pub branches: u64,
@@ -67,26 +67,26 @@ pub struct Seen {
 /// Reason why a record cannot be merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Stray {
-    /// The record does not belong to the next choice.
+    /// The record does not belong to the next branch in the order of choices.
     #[error("got the result of choice {choice}, but choice {next} is next")]
     Order {
-        /// Choice of the record.
+        /// Number of the record's branch.
         choice: u64,
-        /// Choice that must come next.
+        /// Number of the branch that must come next.
         next: u64,
     },
     /// The record extends a branch that does not exist.
     #[error("choice {choice} extends choice {from}, which is not an earlier one")]
     From {
-        /// Choice of the record.
+        /// Number of the record's branch.
         choice: u64,
-        /// Choice that the record extends.
+        /// Number of the branch that the record's branch extends.
         from: u64,
     },
     /// The record is invalid.
     #[error("choice {choice}")]
     Record {
-        /// Choice of the record.
+        /// Number of the record's branch.
         choice: u64,
         /// Problem with the record.
         source: RecordProblem,
@@ -100,10 +100,10 @@ impl Merged {
         Merged { coverage: Coverage::new(dictionary), ..Merged::default() }
     }
 
-    /// Cuts the record of the next choice to its bounds, and merges it.
+    /// Cuts the record of the next branch, in the order of choices, to its bounds, and merges it.
     ///
     /// # Errors
-    /// Returns an error and changes nothing if the record is invalid, does not belong to the next choice, or extends an
+    /// Returns an error and changes nothing if the record is invalid, does not belong to the next branch, or extends an
     /// unknown branch.
     pub fn merge(&mut self, record: Record) -> Result<Standing, Stray> {
         let choice = record.choice;
@@ -112,10 +112,11 @@ impl Merged {
         self.merge_input(input.map_err(|source| Stray::Record { choice, source })?)
     }
 
-    /// Merges the record of the next choice. Its points must be numbers in this result's dictionary.
+    /// Merges the record of the next branch, in the order of choices. The record's points must be numbers in this
+    /// result's dictionary.
     ///
     /// # Errors
-    /// Returns an error and changes nothing if the record does not belong to the next choice, or extends an unknown
+    /// Returns an error and changes nothing if the record does not belong to the next branch, or extends an unknown
     /// branch.
     pub fn merge_input(&mut self, input: MergeInput) -> Result<Standing, Stray> {
         let (choice, next) = (input.record.choice, self.branches());
@@ -149,7 +150,7 @@ impl Merged {
         Ok(Standing { open_ns, reward, instructions })
     }
 
-    /// Returns the subtree of the next choice's branch, as the number of the subtree's first branch. Returns an error
+    /// Returns the subtree of the next branch, as the number of the subtree's first branch. Returns an error
     /// if `choice` is not next, or if `from` is unknown.
     fn place(&self, choice: u64, from: Option<u64>) -> Result<u64, Stray> {
         let next = self.branches();

@@ -1,4 +1,5 @@
-//! Adds faults that make frames late (latencies) to a finished plan, as far as its number of network faults allows.
+//! Adds faults that make frames late (latencies) to a finished plan, as far as the maximum number of simultaneous
+//! network faults allows.
 //!
 //! Not here: other kinds of faults. A latency holds no exclusive resource, so it conflicts with other faults only
 //! through the maximum number of simultaneous network faults.
