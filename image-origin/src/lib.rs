@@ -32,8 +32,8 @@ pub enum ImageOrigin {
     Podman(String),
     /// An image in a registry: `[HOST/]NAME[:TAG][@DIGEST]`.
     Registry(String),
-    /// An image of the local Docker or podman if Docker or podman has this name, otherwise of a registry. If the lock
-    /// has the image, it came from a registry, and Everett always takes it from there.
+    /// An image of the local Docker or podman if Docker or podman has this name, otherwise of a registry. If
+    /// `world.lock` lists the image, Everett takes it from the registry, even if Docker or podman has it.
     Named(String),
     /// An image that the local Docker or podman builds.
     Built(ImageBuild),
