@@ -19,7 +19,7 @@ pub enum ImageOrigin {
         /// Name of the image in the layout. Optional if there is only one image.
         tag: Option<String>,
     },
-    /// An archive of `docker save`, `podman save` or `skopeo copy`, in either format, compressed or not.
+    /// An archive of `docker save`, `podman save` or `skopeo copy`, in Docker's or the OCI's format, compressed or not.
     Archive {
         /// Path of the file.
         path: PathBuf,

@@ -90,7 +90,7 @@ pub struct Report {
     pub findings: Vec<RatedFinding>,
     /// Coverage for each kind of points.
     pub coverage: Vec<KindCoverage>,
-    /// Probability with which random priorities find a bug. `None` if the strategy is not `pct`.
+    /// Lower bound on the probability that random priorities find a bug. `None` if the strategy is not `pct`.
     pub promise: Option<PctGuarantee>,
     /// Gaps of coverage. `None` if they are unknown.
     pub gaps: Option<Gaps>,
