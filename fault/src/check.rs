@@ -1,6 +1,6 @@
 //! Checks of a fault's values, both for handwritten faults and for faults that Everett draws at random.
 //!
-//! Not here: bounds of single faults, which are next to the faults. Also not here: the check that the named nodes,
+//! Not here: bounds of single faults, which are in the faults' files. Also not here: the check that the named nodes,
 //! disks and units exist, because that check needs the names of the world.
 
 use std::ops::RangeInclusive;

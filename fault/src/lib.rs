@@ -3,7 +3,7 @@
 //! Each part of a world that carries out faults has its own enum in its own file. The file also contains the bounds of
 //! the faults' values:
 //!
-//! - `network`: faults of frames on links, and of network cards. The wire carries these out
+//! - `network`: faults of frames on links, and of network cards. The wire (the simulated network) carries these out
 //! - `disk`: faults of requests to a disk. The disk carries these out
 //! - `medium`: faults of a disk's contents. The disk carries these out
 //! - `node`: faults of a machine's power, CPU and clock

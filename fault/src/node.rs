@@ -58,8 +58,8 @@ pub enum NodeFault {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Restart {
-    /// Restores the stored restart point, at which only the kernel and the agent (Everett's program in the guest) run.
-    /// This takes almost no host time.
+    /// Restores the node's stored restart point, i.e. a state in which only the kernel and the agent (Everett's program
+    /// in the guest) run. This takes almost no host time.
     Warm,
     /// Executes the whole boot.
     Cold,

@@ -29,7 +29,7 @@ pub(crate) fn of(name: &str, place: usize, bytes: u64) -> Result<[u8; BLOCK], Er
 }
 
 /// Returns the length that a header gives. `None` if the header is not the one that [`of`] returns for this name, the
-/// place 0 and this length.
+/// member number 0 and this length.
 pub(crate) fn length(block: &[u8; BLOCK], name: &str) -> Option<u64> {
     let bytes = Header::from_byte_slice(block).entry_size().ok()?;
     (of(name, 0, bytes).ok()? == *block).then_some(bytes)

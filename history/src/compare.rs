@@ -10,7 +10,7 @@ use crate::run::{Finding, Run};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// Only the run itself has the finding.
+    /// Only the later run has the finding.
     New,
     /// Both runs have the finding.
     Ongoing,
@@ -25,7 +25,7 @@ pub struct Compared {
     pub before: Run,
     /// True if the world, an image or the machine version has changed since the previous run.
     pub changed: bool,
-    /// Findings of both runs: first the findings of the run itself, then those that only the previous run has.
+    /// Findings of both runs: first the findings of the later run, then those that only the previous run has.
     pub findings: Vec<(Status, Finding)>,
 }
 

@@ -19,7 +19,7 @@ pub enum ImageOrigin {
         /// Name of the image in the layout. Optional if there is only one image.
         tag: Option<String>,
     },
-    /// An archive of `docker save`, `podman save` or `skopeo copy`, in either format, compressed or not.
+    /// An archive of `docker save`, `podman save` or `skopeo copy`, in Docker's or the OCI's format, compressed or not.
     Archive {
         /// Path of the file.
         path: PathBuf,
@@ -32,8 +32,8 @@ pub enum ImageOrigin {
     Podman(String),
     /// An image in a registry: `[HOST/]NAME[:TAG][@DIGEST]`.
     Registry(String),
-    /// An image of the local Docker or podman if Docker or podman has this name, otherwise of a registry. If the lock
-    /// has the image, it came from a registry, and Everett always takes it from there.
+    /// An image of the local Docker or podman if Docker or podman has this name, otherwise of a registry. If
+    /// `world.lock` lists the image, Everett takes it from the registry, even if Docker or podman has it.
     Named(String),
     /// An image that the local Docker or podman builds.
     Built(ImageBuild),

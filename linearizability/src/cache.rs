@@ -49,7 +49,7 @@ impl Cache {
     pub(super) fn known(&self, name: &Name, used: &[u32]) -> (Option<bool>, usize) {
         let Some(entries) = self.names.get(name) else { return (None, 0) };
         // An entry that is not full also rules out configurations with more used operations. A full entry does not,
-        // because these configurations may lead to other possible states.
+        // because these configurations may lead to other possible states of the object.
         let says = |entry: &&Entry| *entry.used == *used || !entry.full && is_within(&entry.used, used);
         (entries.iter().find(says).map(|entry| entry.full), entries.len())
     }

@@ -173,7 +173,8 @@ impl Reader {
         }
     }
 
-    /// Ends the history before this line. The caller dropped this line and all later ones, because there were too many.
+    /// Ends the history before this line. Call this instead of [`Reader::push`] for a line whose text was dropped,
+    /// because the history became too large. All later lines are ignored.
     pub fn cut(&mut self, line: &HistoryLine) {
         self.line += 1;
         if !self.cut {

@@ -40,8 +40,8 @@ fn reachable<'g>(graph: &'g Graph, from: &PathBuf) -> BTreeSet<&'g PathBuf> {
 
 /// Returns the circles of files and of folders. A circle of folders is left out if files in it also form a circle.
 ///
-/// A file may use what its own module declares. So an import of `mod.rs`, `lib.rs` or `NAME.rs` by a file below it
-/// does not count.
+/// A file below `mod.rs`, `lib.rs` or `NAME.rs` may use what that file declares, so its import of that file does not
+/// count.
 #[must_use]
 pub fn of_files_and_folders(imports: &Graph) -> Vec<BTreeSet<PathBuf>> {
     let files = without_own_modules(imports);

@@ -1,7 +1,7 @@
 //! Finds sections of the documentation that state measured figures.
 //!
-//! A figure holds for the machine version under which it was measured. So each page or section with figures must name
-//! a machine version, such as `everett-3`.
+//! A figure holds for the machine version (the version of the simulated machine) under which it was measured. So each
+//! page or section with figures must name a machine version, such as `everett-3`.
 
 /// Words that only measured figures contain.
 const MEASURED: [&str; 6] = [

@@ -1,5 +1,6 @@
 //! Finds *pointers* in the documentation that point nowhere. A pointer is a code span with the path of a file or
-//! folder. A code span that names an item, after such a path in the same paragraph, row or list item, is one too.
+//! folder. A code span with the name of an item is a pointer, too, if such a path precedes it in the same paragraph,
+//! row or list item.
 //!
 //! A path may start at the repository's root, in the page's folder, in a folder that the page names before it, or in
 //! the `src` of such a folder. A file's name alone also counts as a path if several files have this name. An item such

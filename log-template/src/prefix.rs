@@ -63,8 +63,8 @@ pub(super) fn strip(text: &str) -> Stripped<'_> {
         let Some(rest) = stripped.rest.get(length..) else { break };
         stripped.rest = rest.trim_start();
         stripped.severity = stripped.severity.max(severity.unwrap_or(Severity::Plain));
-        // A level does not count as a time: directly after a level, another letter or sign is part of the message, and
-        // not a second level.
+        // A level does not set `stamped`. So a letter or sign directly after a level is part of the message, and not a
+        // second level.
         stamped |= severity.is_none();
     }
     stripped

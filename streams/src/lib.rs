@@ -8,11 +8,11 @@
 //! - `encode`: the derivation of keys
 //! - `position`: stores a stream in moments and digests
 //!
-//! A stream's key is derived in steps: from the seed the lineage of the timeline, for each fork the lineage of the
-//! child, then the owner's key, then the purpose's key. Each step has a key derivation context of its own, and the
-//! length of every part precedes it. No node name can therefore produce the key of another owner, and no owner the key
-//! of a purpose. Boots have a context of their own, too: a boot and the timeline after it draw different values even if
-//! their seeds are equal.
+//! A stream's key is derived in steps. The seed gives the lineage of the timeline, which is a key, too. Each fork gives
+//! the lineage of the child. The lineage gives the owner's key, and the owner's key gives the key for the purpose. Each
+//! step has a key derivation context of its own, and the length of every part precedes it. No node name can therefore
+//! produce the key of another owner, and no owner the key of a purpose. Boots have a context of their own, too: a boot
+//! and the timeline after it draw different values even if their seeds are equal.
 //!
 //! The state of a stream is its key *and* its word position. Everything random that decides a guest's computation comes
 //! from these streams.

@@ -14,7 +14,8 @@ pub(super) struct Lock {
 }
 
 impl Model for Lock {
-    // In each state, only the open operations of one process can enable an acknowledged operation.
+    // In each state, only the open operations of one process can enable an acknowledged operation. Their effect is the
+    // same, so the search needs to try only the first of them.
     fn first_help_does(&self) -> bool {
         true
     }

@@ -58,7 +58,7 @@ pub(super) fn object(history: &History, done: &[Op<'_>], open: &[Op<'_>]) -> Box
 
 /// Object that operations change in place. Each change can be undone.
 pub(super) trait Model {
-    /// True if only the first of several helpful open operations must be tried.
+    /// True if the search needs to try only the first of several open operations that help an acknowledged one.
     fn first_help_does(&self) -> bool;
 
     /// Applies an operation. Returns `None` if the operation cannot happen in this state with its result. May also

@@ -1,7 +1,7 @@
 //! Model of a queue, first in, first out.
 //!
-//! An open dequeue takes the first element, which can be any value. The dequeue can be postponed past enqueues until
-//! just before the next acknowledged dequeue.
+//! An open dequeue, i.e. one of unknown outcome, removes the first element, whatever its value. The dequeue can be
+//! postponed past enqueues until just before the next acknowledged dequeue.
 //!
 //! An open enqueue cannot be postponed, because its place among other enqueues affects later dequeues. The enqueue can
 //! be omitted if no acknowledged dequeue returned its value. In that case only an open dequeue can take its element,
@@ -32,7 +32,8 @@ impl Queue {
 }
 
 impl Model for Queue {
-    // Only open dequeues can enable an acknowledged operation, and all dequeues have the same effect.
+    // Only open dequeues help an acknowledged operation (see `helps`). All open dequeues have the same effect, so the
+    // search needs to try only one of them.
     fn first_help_does(&self) -> bool {
         true
     }

@@ -1,4 +1,5 @@
-//! Cost of final phases: waiting until the world is at rest, and its checks.
+//! Cost of final phases. A final phase is what follows a branch with checks: waiting until the world is at rest, and
+//! the checks.
 
 use super::figures::{count, counted, duration};
 use everett_explorer::run::{Cost, FinalPhases, LongestFinal};

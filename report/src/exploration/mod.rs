@@ -4,7 +4,7 @@
 //! - `commands`: results of test commands
 //! - `explored`: number of branches, explored time and cost
 //! - `figures`: numbers formatted for people
-//! - [`final_phases`]: cost of final phases
+//! - [`final_phases`]: cost of waiting until the world is at rest, and of checks
 //! - `kind_coverage`: coverage and estimates of unreached points
 //! - `markdown`: the report as text
 //! - `missing`: data that the report lacks because of a bound or a failure
@@ -90,7 +90,7 @@ pub struct Report {
     pub findings: Vec<RatedFinding>,
     /// Coverage for each kind of points.
     pub coverage: Vec<KindCoverage>,
-    /// Guarantee of random priorities. `None` if the strategy is not `pct`.
+    /// Lower bound on the probability that random priorities find a bug. `None` if the strategy is not `pct`.
     pub promise: Option<PctGuarantee>,
     /// Gaps of coverage. `None` if they are unknown.
     pub gaps: Option<Gaps>,

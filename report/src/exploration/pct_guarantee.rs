@@ -29,7 +29,8 @@ pub struct PctGuarantee {
 }
 
 impl PctGuarantee {
-    /// Returns the guarantee of an exploration. `None` if its strategy is not `pct`, or if its world has no `depth`.
+    /// Returns the guarantee of an exploration. `None` if its strategy is not `pct`, or if the recorded world has no
+    /// `explore.depth`.
     #[must_use]
     pub fn of(header: &Header, merged: &Merged) -> Option<PctGuarantee> {
         let depth = header.world.pointer("/explore/depth").and_then(serde_json::Value::as_u64);

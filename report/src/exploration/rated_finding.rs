@@ -18,7 +18,7 @@ const TRILLION: f64 = 1e12;
 pub struct RatedFinding {
     /// Number of the finding, from 1.
     pub id: u32,
-    /// First hit.
+    /// First hit, i.e. first occurrence of the failure on a branch.
     pub hit: Hit,
     /// Number of the branch with the first hit.
     pub first: u64,
@@ -26,7 +26,8 @@ pub struct RatedFinding {
     pub path: Path,
     /// Number of branches with a hit.
     pub branches: u64,
-    /// Number of subtrees with a hit.
+    /// Number of subtrees with a hit. A subtree has one branch that starts at the root moment, and all branches that
+    /// continue from it.
     pub subtrees: u64,
     /// Rates at which the search finds this finding.
     pub findable: Findable,

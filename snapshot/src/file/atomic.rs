@@ -3,7 +3,7 @@
 //! A writer writes the file under a temporary name in the same folder, syncs it, renames it, and syncs the folder. If a
 //! step fails, it removes the temporary file. An earlier file under the target name then stays.
 //!
-//! A killed process leaves its temporary file behind, but the kernel releases its lock on the file.
+//! A killed process leaves its temporary file behind, but the kernel releases the process's lock on the file.
 //! [`sweep_temporaries`] removes temporary files whose lock is free. It may also hit a new file that its writer has not
 //! locked yet. That writer notices that its file is gone, and creates another one.
 

@@ -36,8 +36,8 @@ struct Kept<K, V> {
     value: V,
     /// Bytes that the value has and the value above lacks. 0 for the root.
     bytes: u64,
-    /// Bytes that this value would count in addition if the value above were evicted. Negative if this value shares
-    /// pages, which the evicted value lacks, with the value above the evicted one.
+    /// Bytes by which `bytes` would grow if the value above were evicted. Negative if this value shares pages, which
+    /// the evicted value lacks, with the value above the evicted one.
     inherited: i128,
     /// Position in the queue; `None` if eviction would free nothing.
     rank: Option<Rank<K>>,

@@ -13,7 +13,7 @@ const CR4_TSD: u64 = 1 << 2;
 const SLICES: u32 = 100;
 /// Number of reads in a slice. 100 slices make a million reads.
 const READS: u64 = 10_000;
-/// Numbers of reads in a slice on slower hosts, on which a longer slice takes more time than a tick of the TSC.
+/// Numbers of reads in a slice on slower hosts, where [`READS`] reads would take longer than a tick of the TSC.
 const READS_IF_SLOW: [u64; 2] = [1000, 100];
 /// Duration of a tick of a TSC that is slowed down as far as possible, in nanoseconds.
 const TICK_NS: u64 = 1_000_000;
@@ -101,7 +101,7 @@ struct Slices {
     of: u32,
     /// Number of slices in which the TSC showed only one value.
     held: u32,
-    /// Number of all other slices: a tick crossed them, or the TSC did not show the held value.
+    /// Number of all other slices: a tick of the TSC fell into them, or the TSC did not show the held value.
     crossed: u32,
 }
 
