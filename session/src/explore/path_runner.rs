@@ -55,7 +55,7 @@ pub struct Branch {
     /// Counts of test commands on this branch. If checks ran, the counts include the `eventually_` or `finally_`
     /// commands after the workload.
     pub commands: Tally,
-    /// Counts of the history, if the world declares one.
+    /// Counts of the operation history, if the world declares one.
     pub history: Option<HistoryCount>,
     /// CPU time by activity.
     pub spent: CpuTime,
