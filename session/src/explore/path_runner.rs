@@ -34,7 +34,7 @@ pub type Marks = Vec<(u64, Digest)>;
 /// Result of running a branch.
 #[derive(Debug)]
 pub struct Branch {
-    /// Vtime at the end of the branch's segment, in nanoseconds.
+    /// Vtime at the end of the branch's segment, i.e. of the part before the checks, in nanoseconds.
     pub end_ns: u64,
     /// Vtime at the end of the timeline, after its checks, in nanoseconds.
     pub last_ns: u64,

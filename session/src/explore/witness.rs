@@ -415,7 +415,7 @@ impl<'s> Witness<'s> {
                 vec![Saw::StandsStill { until_ns: until_ns() }]
             }
             Fault::Node { fault: NodeFault::Reset { .. }, .. } => vec![Saw::Restarted],
-            // The node restarts only when the fault ends.
+            // A power loss counts as a restart when the fault ends (`healed`). A clock drift explains no failure.
             Fault::Node { fault: NodeFault::PowerLoss { .. } | NodeFault::ClockDrift { .. }, .. } => {
                 Vec::new()
             }
