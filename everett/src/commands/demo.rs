@@ -38,8 +38,8 @@ pub struct Args {
     pub output: Option<PathBuf>,
 }
 
-/// World of the demo. The next constant is the control: a world in which any finding would be wrong. Both paths are
-/// relative to the project's top folder.
+/// World of the demo. The next constant is the control: a world in which any finding would be a false alarm. Both paths
+/// are relative to the project's top folder.
 const WORLD: &str = "examples/redis-sentinel/world.toml";
 const CONTROL: &str = "examples/redis-sentinel/alone.toml";
 /// Number of branches after which the demo gives up.

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 use super::exploration::recorded_defaults;
 
-/// Maximum number of branches whose faults the report lists. In a larger run it lists only those of branches with a
-/// finding.
+/// Maximum number of branches whose faults the report lists. In a larger exploration it lists only the faults of
+/// branches with a finding.
 const BRANCHES_MAX: usize = 4_000;
 
 /// Returns the generator of the fault plans of an exploration.

@@ -34,7 +34,7 @@ enum Kept<'l> {
     Fault { text: &'l str },
 }
 
-/// What a recording is for. It names the file.
+/// Subject of a recording. It determines the name of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Key {
     /// Timeline of the first branch that showed this finding.

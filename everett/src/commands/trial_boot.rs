@@ -1,5 +1,5 @@
-//! Trial boot: one machine of a draft, i.e. of the world file that `everett init` is about to write, runs a script. It
-//! tells `everett init` what a package installs, or at which port a server listens.
+//! Trial boot: one machine of a draft, i.e. of the world file that `everett init` is about to write, runs a script. The
+//! script's output tells `everett init` what a package installs, or at which port a server listens.
 
 use std::path::Path;
 

@@ -270,8 +270,8 @@ fn locate(ui: &Ui, job: &Job, mismatch: &Mismatch) -> anyhow::Result<()> {
         Side::A => job.start(mismatch.reference),
         Side::B => job.start(mismatch.run),
     };
-    // A difference that depends on the host may show later than before, so the search covers one more timeline
-    // length.
+    // A difference that depends on the host may show later than before, so the search goes on for one more duration of
+    // the workload.
     let horizon_ns = mismatch.vtime_ns.saturating_add(job.duration_ns).saturating_add(TRAIL_INTERVAL_NS);
     for _ in 0..PAIRS_MAX {
         if let Some(divergence) = first_difference(&mut make, horizon_ns, TRAIL_INTERVAL_NS)? {

@@ -26,7 +26,8 @@ use crate::run::worker::joined;
 
 /// Longest host time between two calls of [`Onlooker::at`].
 const TICK: Duration = Duration::from_millis(200);
-/// Number of queued branches for each worker. With queued branches, a worker never waits for the next choice.
+/// Number of queued branches for each worker. With queued branches, a worker never waits until the search has chosen
+/// its next branch.
 const WAITING: usize = 2;
 
 /// Conditions that end an exploration, and bounds on its resources.
@@ -36,7 +37,8 @@ pub struct Limits {
     pub branches: u64,
     /// Host time after which the exploration ends, in nanoseconds.
     pub host_ns: Option<u64>,
-    /// True if the exploration ends with the first branch that has a finding, in the order of choice.
+    /// True if the exploration ends with the first branch that has a finding. Branches count in the order in which the
+    /// search chose them.
     pub until_found: bool,
     /// Number of branches that run in parallel.
     pub workers: usize,

@@ -2,7 +2,7 @@
 //! Children of a moment share the segments before it.
 //!
 //! **Invariant.** The memory of a chain's lines is at most [`HISTORY_BYTES_MAX`]. Later lines are dropped, and the
-//! chain has the vtime of the first dropped line.
+//! chain keeps the vtime of the first dropped line.
 
 use std::sync::Arc;
 

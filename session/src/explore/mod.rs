@@ -26,8 +26,8 @@
 //! **Invariants.**
 //! - The result of a branch is a function of the [`setting`], the seed and its path. Three things do not matter: the
 //!   worker that runs it, this worker's earlier branches, and whether the parent's moment was stored or derived again.
-//! - Choices are a function of the results, in the order of choices. Host time decides only after which choice the
-//!   search ends.
+//! - The search chooses each branch from the results of earlier branches, taken in the order in which these were
+//!   chosen. Host time decides only after how many choices the search ends.
 
 pub mod abstractions;
 pub mod branch_moment;

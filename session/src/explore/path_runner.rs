@@ -34,7 +34,7 @@ pub type Marks = Vec<(u64, Digest)>;
 /// Result of running a branch.
 #[derive(Debug)]
 pub struct Branch {
-    /// Vtime at the end of the branch's segment, in nanoseconds.
+    /// Vtime at the end of the branch's segment, i.e. of the part before the checks, in nanoseconds.
     pub end_ns: u64,
     /// Vtime at the end of the timeline, after its checks, in nanoseconds.
     pub last_ns: u64,
@@ -55,7 +55,7 @@ pub struct Branch {
     /// Counts of test commands on this branch. If checks ran, the counts include the `eventually_` or `finally_`
     /// commands after the workload.
     pub commands: Tally,
-    /// Counts of the history, if the world declares one.
+    /// Counts of the operation history, if the world declares one.
     pub history: Option<HistoryCount>,
     /// CPU time by activity.
     pub spent: CpuTime,

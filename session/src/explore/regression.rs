@@ -123,9 +123,8 @@ impl Regression {
 
     /// Reads a regression file.
     ///
-    /// # Errors
-    /// Returns an error if the file cannot be read or is invalid, or if its format version or machine version is
-    /// another one.
+    /// # Errors Returns an error if the file cannot be read or is invalid, or if its format version or machine version
+    /// differs from this program's.
     pub fn read(file: &FilePath) -> anyhow::Result<Regression> {
         let here = || file.display().to_string();
         let text = everett_input::file::read_text(file, FILE_BYTES_MAX)?;

@@ -36,7 +36,7 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// Returns the wanted finding for a hit.
+    /// Returns the wanted finding for a hit, i.e. a violation of a property.
     #[must_use]
     pub fn of(hit: &Hit) -> Wanted {
         Wanted { property: hit.property.clone(), signature: Some(hit.signature.clone()) }
@@ -53,7 +53,7 @@ impl Wanted {
     }
 
     /// Returns the first matching hit of a route's branches, with its evidence. Only the branch that made a hit has it.
-    /// Later branches inherit the judge's state and do not report the hit again.
+    /// Later branches inherit the state of the judge, which evaluates properties, and do not report the hit again.
     #[must_use]
     pub fn in_journey<'b>(&self, branches: &'b [Branch]) -> Option<&'b HitWithEvidence> {
         branches.iter().find_map(|branch| self.in_branch(branch))
@@ -429,7 +429,7 @@ impl Shrinker<'_> {
         (self.report)(&self.progress);
     }
 
-    /// Returns the first candidate that shows the finding. Also returns one if the round was interrupted after its run.
+    /// Returns the first candidate whose run shows the finding, even if runs beside it were interrupted.
     fn first(&mut self, candidates: &[Candidate]) -> anyhow::Result<Option<(usize, Shown)>> {
         (self.progress.tried, self.progress.round) = (0, candidates.len());
         let at_a_time = self.runs.at_a_time();

@@ -20,8 +20,8 @@ const RST: u8 = 1 << 2;
 const ECHO_REPLY: u8 = 0;
 const ECHO: u8 = 8;
 
-/// Returns true if this step is the first arrival of a message. In the log of a running branch, TIMEOUT means that the
-/// message arrived late. Only in a closed log can it also mean that the message is missing.
+/// Returns true if this step is the first arrival of a message. While a branch runs, the kind TIMEOUT means that the
+/// message arrived late. Only after the branch's log is closed can it also mean that the message is missing.
 pub(super) fn arrives(kind: FrameStepKind) -> bool {
     match kind {
         FrameStepKind::Deliver | FrameStepKind::Timeout => true,

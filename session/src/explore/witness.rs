@@ -92,7 +92,8 @@ pub struct Testimony {
     pub messages: u64,
     /// Number of bytes that programs and kernels printed.
     pub log_bytes: u64,
-    /// True if the lines exceeded the bound on lines that coverage sees.
+    /// True if programs and kernels printed more bytes than the world file's bound, so that coverage did not see all
+    /// lines.
     pub log_cut: bool,
 }
 
@@ -165,7 +166,7 @@ impl<'s> Witness<'s> {
         let events = timeline.take_events();
         let nodes = timeline.world().nodes().len();
         for node in 0..nodes {
-            // Events have the console lines too, so the bytes are dropped.
+            // The events already contain the lines of the console, so its bytes are dropped.
             timeline.machine_mut(node).output().take_console();
         }
         let steps = timeline.world_mut().wire().take_steps();
@@ -327,7 +328,8 @@ impl<'s> Witness<'s> {
         self.observer.observe(&Observed { vtime_ns, node, what });
     }
 
-    /// Counts a line. Coverage sees the line if the world file's bound on lines is not exceeded.
+    /// Counts a line. Coverage sees the line unless all lines so far exceed the world file's bound on their size in
+    /// bytes.
     fn log(&mut self, vtime_ns: u64, node: Option<u16>, bytes: usize, what: impl FnOnce() -> Shown) {
         self.log_bytes = self.log_bytes.saturating_add(bytes as u64);
         if self.log_bytes <= self.abstractions.world.explore.log.0 {
@@ -413,7 +415,7 @@ impl<'s> Witness<'s> {
                 vec![Saw::StandsStill { until_ns: until_ns() }]
             }
             Fault::Node { fault: NodeFault::Reset { .. }, .. } => vec![Saw::Restarted],
-            // The node restarts only when the fault ends.
+            // A power loss counts as a restart when the fault ends (`healed`). A clock drift explains no failure.
             Fault::Node { fault: NodeFault::PowerLoss { .. } | NodeFault::ClockDrift { .. }, .. } => {
                 Vec::new()
             }

@@ -283,7 +283,7 @@ impl Drop for PanicReport<'_> {
     }
 }
 
-/// Observer that shows the vtime to displays and ends a branch when the interrupt is raised.
+/// Observer of a branch that reports its vtime for displays and ends the branch when the interrupt is raised.
 struct Halt<'h> {
     interrupt: &'h Interrupt,
     desk: &'h Desk,

@@ -58,7 +58,7 @@ impl<'a> SoftConfigure<'a> {
         EngineOptions::default().machine(config).map_err(|e| failed(&e))
     }
 
-    /// Copies the machine's result, the first `tar_bytes` bytes of the out disk, into a file.
+    /// Copies the machine's result into a file. The result is in the first `tar_bytes` bytes of the out disk.
     fn copy(&mut self, machine: &Machine, tar_bytes: u64) -> io::Result<PathBuf> {
         let disk = machine.disk(OUT_DISK).ok_or_else(|| io::Error::other("the machine has no out disk"))?;
         if tar_bytes > disk.len() {

@@ -22,7 +22,7 @@ use everett_world_file::seal::{self, Blob, IMAGES, SealedContainer, SealedImages
 
 use super::{Made, WorldImage, node_image, of_built};
 
-/// Maximum length of a file of an image, in bytes. It equals the bound of a layer.
+/// Maximum length of a file of an image, in bytes. It equals the bound on a layer of a container image.
 const IMAGE_FILE_BYTES_MAX: u64 = 16 << 30;
 
 /// Lists the files from which machines boot, for a finding file.

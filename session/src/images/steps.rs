@@ -27,7 +27,8 @@ pub trait Attend {
     fn go_on(&mut self) -> bool;
 }
 
-/// Executes the steps. Returns the length of the tar archive of the last [`Operation::Pack`], in bytes.
+/// Executes the steps. Returns the length of the tar archive of the last [`Operation::Pack`], in bytes, or `None` if no
+/// step packs an archive.
 ///
 /// # Errors
 /// Returns an error of one line that names the step if the boot or a step fails, takes too long or is interrupted.

@@ -34,7 +34,7 @@ pub struct Booted {
     pub pool: Pool,
 }
 
-/// Moments of a stored boot to load. Loading a moment reads its whole file.
+/// Moments to load from a stored boot. Loading a moment reads its whole file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
     /// The *ready* moment alone.
@@ -207,7 +207,8 @@ fn boot(
     pool: &Pool,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Result<Boot, FailedBoot>> {
-    // All launchers share a stored boot, so this boot must not have the launcher's leaks and watchpoints.
+    // All launchers share a stored boot, so this boot must not have the launcher's leaks (deliberate defects for tests)
+    // and watchpoints.
     let plain = Launcher { options: EngineOptions::default(), watching: None, ..launcher.clone() };
     let mut timeline = plain.boot()?;
     let mut display = progress.begin(Task::Boot);

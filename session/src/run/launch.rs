@@ -88,7 +88,7 @@ pub struct Launcher {
     pub only: Option<usize>,
     /// Files from which all nodes boot.
     pub files: BootFiles,
-    /// Text that is added to the kernel's command line, after the world file's.
+    /// Text that is added to the kernel's command line, after the text from the world file.
     pub cmdline: String,
     /// Settings of the engines.
     pub options: EngineOptions,

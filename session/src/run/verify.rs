@@ -76,7 +76,7 @@ pub struct RunResult {
 pub struct Mismatch {
     /// Number of the run whose trail differs.
     pub run: u32,
-    /// Number of the run that reached the point first.
+    /// Number of the run that reached the point first, with which the other runs are compared.
     pub reference: u32,
     /// Vtime of the point, in nanoseconds.
     pub vtime_ns: u64,

@@ -146,7 +146,7 @@ pub enum What {
         /// Description in one line.
         text: String,
     },
-    /// The timeline becomes a child at its current moment. Later random draws follow the child's path.
+    /// The timeline takes a fork at its current moment and becomes a child. Later random draws follow the child's path.
     Fork {
         /// Path of the child.
         path: String,

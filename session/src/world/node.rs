@@ -29,8 +29,8 @@ pub const UNSENT_BYTES_MAX: usize = 64 << 20;
 /// Time limit of a boot, in nanoseconds of vtime: ten minutes.
 pub const BOOT_NS_MAX: u64 = 600_000_000_000;
 const NS_PER_S: i64 = 1_000_000_000;
-/// Number of random priorities that Everett draws at once for the threads of a unit. In a unit with more threads,
-/// some priorities serve several threads.
+/// Number of random priorities that Everett draws at once for the threads of a unit, e.g. a service. In a unit with
+/// more threads, some priorities serve several threads.
 const PRIORITIES: usize = 32;
 /// Number of random bytes with which Everett reseeds the guest's kernel.
 const ENTROPY_BYTES: usize = 64;
@@ -49,7 +49,7 @@ pub(super) struct NodeCourse {
     pub begun: Option<Seed>,
     /// `CLOCK_REALTIME` minus the machine's own vtime, in nanoseconds. `None` until Everett has set the clock.
     pub wall_ns: Option<i64>,
-    /// Units whose threads get new random priorities at intervals.
+    /// Units, such as services, whose threads get new random priorities at intervals because of a fault.
     pub priorities: Vec<Priorities>,
     /// True if a fault switched the node off.
     pub switched_off: bool,

@@ -190,8 +190,9 @@ impl<'s, 'w> Work<'s, 'w> {
         ending: &'w Ending<'w>,
         steps: Steps,
     ) -> anyhow::Result<Work<'s, 'w>> {
-        // A future can start at the latest where the last branch of the path ends, before the checks. If a check made
-        // the finding, the search therefore cannot try steps that follow the end of the branch.
+        // The latest start of a future is the end of the path's last branch, or just before the finding if that is
+        // earlier. The checks come after this end, so the search tries no steps of the checks, even if a check made the
+        // finding.
         let last_ns = end.at_ns.min(finding.hit.vtime_ns.saturating_sub(1)).max(setting.root_ns);
         let cuts = Cuts::new(setting.root_ns, last_ns, steps.times(last_ns));
         Ok(Work {

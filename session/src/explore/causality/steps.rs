@@ -61,7 +61,7 @@ const CONTEXT_NS: u64 = 100_000_000;
 const CONTEXT_LINES: usize = 2;
 
 /// Returns steps that may explain a message: the last fault before it, and the nearest lines of output on its nodes. If
-/// `within` has steps of other kinds, they explain themselves, and nothing is returned.
+/// `within` also has steps that are not messages, nothing is returned, because such steps need no explanation.
 pub(super) fn context(before: &[Step], within: &[Step], after: &[Step]) -> Vec<Step> {
     let is_message = |step: &&Step| matches!(step.kind, StepKind::Sent | StepKind::Message);
     let Some(message) = within.first().filter(|_| within.iter().all(|step| is_message(&step))) else {

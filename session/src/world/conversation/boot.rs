@@ -15,8 +15,8 @@ use super::{Conversation, Phase, Purpose, Said, What, Word};
 const COLLECTOR: &str = "sdk";
 
 impl Conversation {
-    /// Continues from the restart point at `vtime_ns`. The agent seeds the guest's random numbers with `entropy`. Has
-    /// an effect only in phase `Mounted`.
+    /// Continues at `vtime_ns` from the restart point, at which the agent has mounted the root and waits. The agent
+    /// seeds the guest's random numbers with `entropy`. Has an effect only in phase `Mounted`.
     pub fn join(&mut self, entropy: Vec<u8>, vtime_ns: u64) {
         if self.at.phase == Phase::Mounted {
             self.at.phase = Phase::Joining;

@@ -155,8 +155,8 @@ impl Conversation {
         self.at.phase
     }
 
-    /// Returns true if checks can run: no driver runs, and no service is being restarted. Returns true too if the
-    /// conversation is over.
+    /// Returns true if checks can run: the workload has ended, all drivers have ended, and no service is being
+    /// restarted. Returns true too if the conversation is over.
     #[must_use]
     pub fn is_calm(&self) -> bool {
         self.at.phase > Phase::Stopped || self.at.phase == Phase::Stopped && !self.is_restarting()

@@ -83,7 +83,7 @@ impl Script {
         self.say(&Message::Hello(Hello { version: protocol::VERSION, release: "6.1".to_owned() }))
     }
 
-    /// Runs to the restart point.
+    /// Runs the conversation to the restart point, at which the agent has mounted the root and waits.
     pub(super) fn mounted(&mut self) {
         let mount = self.hello();
         assert!(matches!(mount[..], [Request { op: Operation::Mount(_), .. }]), "{mount:?}");
@@ -210,7 +210,8 @@ fn failures_are_findings() {
     );
 }
 
-/// The agent kills a check only at the check's time limit. Something else killed a check that ended earlier.
+/// The agent kills a check only at the check's time limit. If a check was killed earlier, the agent did not do it, so
+/// the finding has the exit status and does not mention the time limit.
 #[test]
 fn a_check_that_is_killed_at_its_timeout_is_reported_as_too_long() {
     const LIMIT_NS: u64 = 1_000_000_000;

@@ -148,8 +148,8 @@ impl MomentFolder {
         Ok(())
     }
 
-    /// Moves the memory of *ready* to bases in this process' memory, and bases the memory of the restart points on them
-    /// too.
+    /// Moves the memory of *ready* to bases in this process' memory, and expresses the memory of the restart points as
+    /// differences from the same bases.
     ///
     /// # Errors
     /// Returns an error if the host has too little memory.

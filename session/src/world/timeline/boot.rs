@@ -33,7 +33,8 @@ pub enum BootError {
         /// Last output lines of the node's services. Each line begins with the service's name.
         lines: Vec<String>,
     },
-    /// The agent could not write a file of the world file into the guest. The world file is wrong, not the machine.
+    /// The agent could not write a file that the world file declares into the guest. The world file is wrong, not the
+    /// machine.
     #[error("node \"{node}\": files.\"{path}\": {why}")]
     File {
         /// Name of the node.

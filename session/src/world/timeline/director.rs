@@ -175,7 +175,7 @@ impl Timeline {
             return;
         }
         let Some(last) = self.services_ready_ns() else { return };
-        // If the world waits for a complete setup, the first program that reports it decides.
+        // If the world waits for a complete setup, the first report of one by any program counts.
         let setup = match self.setup_timeout_ns() {
             Some(_) => self.nodes.iter().filter_map(|session| session.conversation.setup_ns()).min(),
             None => Some(last),
@@ -192,7 +192,8 @@ impl Timeline {
         ready.collect::<Option<Vec<u64>>>().and_then(|all| all.into_iter().max())
     }
 
-    /// Returns the time limit from ready services to a complete setup, if the world waits for it.
+    /// Returns the time limit from ready services to a complete setup, i.e. the SDK's "setup complete" line, if the
+    /// world waits for this line.
     fn setup_timeout_ns(&self) -> Option<u64> {
         self.nodes.first()?.conversation.plan().sdk.as_ref()?.setup_timeout_ns
     }
@@ -324,7 +325,7 @@ impl Timeline {
     fn calm_limit_ns(&self, now: u64) -> u64 {
         let conversations = || self.nodes.iter().map(|session| &session.conversation);
         let waits = |one: &Conversation| one.phase() < Phase::Ready || one.is_restarting();
-        // The world file sets the time that a restarted service has to stop. The limit starts after it.
+        // The world file sets the time that a restarted service has to stop. The limit starts after that time.
         let killed = conversations().flat_map(Conversation::kills_ns).max();
         let limit = if conversations().any(waits) { CALM_NS_MAX } else { STOP_NS_MAX };
         killed.unwrap_or(now).max(now).saturating_add(limit)

@@ -138,8 +138,8 @@ impl Timeline {
         self.checks_begun = None;
     }
 
-    /// Ends the workload when the drivers, the test commands and the fault plan are done, at the latest `most_ns` of
-    /// vtime after *ready*. The drivers stop at the end, and the checks run.
+    /// Ends the workload when the drivers, the test commands and the fault plan are done. If they are not done
+    /// `most_ns` of vtime after *ready*, the workload ends then. The drivers stop at the end, and the checks run.
     pub fn end_when_done(&mut self, most_ns: u64) {
         self.course.duration_ns = Some(most_ns);
         self.until_done = true;

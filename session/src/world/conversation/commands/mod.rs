@@ -3,8 +3,8 @@
 //! `timeline::commands` decides which command runs at what time on which machine.
 //!
 //! To the agent, a command is a service. A file name can have any character, so the service name is not the command's
-//! name. It consists of the command's index in the agent's list and a slot number. Slots are used again, so there are
-//! few service names.
+//! name. It consists of the command's index in the agent's list and a slot number, which tells parallel runs of the
+//! command apart. Slot numbers are used again, so there are few service names.
 
 use everett_explorer::composer::Prefix;
 use everett_explorer::composer::limits::{ANYTIME_MAX, PARALLEL_MAX};

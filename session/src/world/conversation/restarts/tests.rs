@@ -224,7 +224,7 @@ fn a_service_whose_supervisor_is_starting_is_asked_again() {
     assert_eq!((it.restarted(), it.script.host.findings()), (vec![false], 0));
 }
 
-/// The supervisor has deleted its note, and the agent has not noticed its end yet.
+/// The supervisor has deleted its note, and the agent has not noticed yet that the supervisor ended.
 #[test]
 fn a_service_whose_supervisor_is_ending_is_started_again() {
     let mut it = Restarts::supervised();

@@ -190,8 +190,8 @@ impl Run {
             Step::Command => {
                 return self.host.command("command", plan().checks[0].exec.clone(), self.vtime_ns);
             }
-            // As the composer, which decides about commands, the test starts at most RUNS_MAX runs at a time and never
-            // repeats a run number.
+            // Like the composer, which decides about commands, the test starts at most RUNS_MAX runs at a time and
+            // never repeats a run number.
             Step::TestCommand(run, known) => {
                 let at = &self.host.save().progress;
                 if self.host.takes_commands()

@@ -1,9 +1,9 @@
 //! Commands of a test template on all nodes.
 //!
 //! The composer (`everett_explorer::composer`) decides when each command runs. This module passes messages from the
-//! nodes to the composer and executes its decisions. A message needs one wire latency to the composer, as to another
-//! node (see `director`). The composer receives messages ordered by vtime of arrival, then by node. Everett's own
-//! actions on a node, such as removing its power, are reported to the composer at once.
+//! nodes to the composer and executes its decisions. A message takes one wire latency to reach the composer, as it
+//! would to reach another node (see `director`). The composer receives messages ordered by vtime of arrival, then by
+//! node. Everett's own actions on a node, such as removing its power, are reported to the composer at once.
 //!
 //! - Commands start when the timeline has begun on every present node.
 //! - After the end of the workload, no command starts until all nodes are back. So the last commands, which have the
@@ -322,7 +322,7 @@ impl Timeline {
         }
     }
 
-    /// Kills the commands that still run when the composer has ended.
+    /// Kills the commands that still run when the composer starts no more commands.
     fn end_commands(&mut self, now: u64) {
         let Some(commands) = &mut self.course.commands else { return };
         let runs = commands.composer.runs().to_vec();

@@ -33,7 +33,8 @@ impl Timeline {
                         commands.streams = Streams::new(lineage, Owner::Composer);
                     }
                 }
-                // A timeline has no streams of these owners. The explorer draws their values from the path.
+                // A timeline has no streams of these owners. They belong to the explorer, which draws their values from
+                // the path.
                 OwnerKind::Fates | OwnerKind::Plan | OwnerKind::Search => {}
             }
         }
