@@ -5,7 +5,7 @@
 
 use super::wide::{ONE, Wide, ZERO};
 
-/// Difference between the exponents of sum and term from which the term is too small to change the sum.
+/// A term whose exponent is this much below the exponent of the sum is too small to change the sum.
 const NEGLIGIBLE: i32 = 130;
 
 /// pi
