@@ -5,7 +5,8 @@
 
 use super::wide::{ONE, Wide, ZERO};
 
-/// A term whose exponent is this much below the exponent of the sum is too small to change the sum.
+/// A sum stops at a term whose exponent is more than this below the exponent of the sum, because the next terms are too
+/// small to change the result.
 const NEGLIGIBLE: i32 = 130;
 
 /// pi
