@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use crate::decode::cache::Cache;
 use crate::translate::Hot;
 
-/// Sizes of the CPU's caches, and flags that turn the recording and the counting of branches on. They change a guest's
+/// Sizes of the CPU's caches, and flags that turn on the recording and counting of branches. They change a guest's
 /// speed, never its results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheConfig {

@@ -66,7 +66,7 @@ impl Cpu {
     pub fn set_state(&mut self, state: &CpuState) {
         self.core.load_state(state);
     }
-    /// Returns the edges that were first executed since [`Cpu::forget_edges`], in execution order. Edges that an
+    /// Returns the branch edges that were first executed since [`Cpu::forget_edges`], in execution order. Edges that an
     /// earlier call returned are left out. Empty unless [`CacheConfig::edges`] is set.
     pub fn take_edges(&mut self) -> Vec<Edge> {
         self.core.edges.as_mut().map_or_else(Vec::new, |edges| edges.take())
@@ -125,9 +125,9 @@ impl Cpu {
     pub fn take_dirty_pages(&mut self) -> Vec<u64> {
         self.core.mem.take_dirty()
     }
-    /// Tells the CPU that the restore of a moment replaced the contents of these pages. The CPU keeps its decoded code:
-    /// blocks of a replaced page are found again if the page gets the same bytes back. Clears the list of written pages
-    /// that [`Cpu::take_dirty_pages`] returns.
+    /// Tells the CPU that the restore of a moment (a snapshot) replaced the contents of these pages. The CPU keeps its
+    /// decoded code: blocks of a replaced page are found again if the page gets the same bytes back. Clears the list of
+    /// written pages that [`Cpu::take_dirty_pages`] returns.
     ///
     /// # Panics
     /// Panics if a page number lies outside RAM.

@@ -260,7 +260,8 @@ pub struct CpuState {
 }
 
 impl Default for CpuState {
-    /// Returns a CPU in long mode at CPL 0 with a page table root at address zero. The loader sets all other registers.
+    /// Returns a CPU in long mode at CPL 0 with a page table root at address zero. The code that sets up a guest must
+    /// set the other registers that the guest needs.
     fn default() -> Self {
         let data = Segment { selector: 0x18, base: 0, limit: 0xffff_ffff, access: 0xc093 };
         let code = Segment { selector: 0x10, base: 0, limit: 0xffff_ffff, access: 0xa09b };

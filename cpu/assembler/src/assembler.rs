@@ -12,8 +12,8 @@ const SHORT_BRANCH_BYTES: u64 = 2;
 /// Program under construction. Each instruction has a method that adds it.
 #[derive(Default)]
 pub struct Assembler {
-    /// Instructions and data, each with its target, if it has one: the address that a branch or an operand relative to
-    /// `rip` refers to.
+    /// Instructions and data. An item may have a target, i.e. the address that a branch or an operand relative to `rip`
+    /// refers to.
     items: Vec<(Instruction, Option<Target>)>,
     /// For each label, the index of the item that it precedes, or None if the label is not set.
     labels: Vec<Option<usize>>,

@@ -166,7 +166,7 @@ fn immediate(kind: OpCodeOperandKind, value: i64, is_second: bool) -> Option<OpK
         Kind::imm32sex64 => (i32::MIN.into()..=i32::MAX.into(), OpKind::Immediate32to64),
         Kind::imm8sex16 => (byte, OpKind::Immediate8to16),
         Kind::imm8sex64 => (byte, OpKind::Immediate8to64),
-        // A value of 32 bits, signed or unsigned.
+        // The value may be given as a signed or an unsigned number of 32 bits.
         Kind::imm8sex32 => return byte.contains(&(value as i32).into()).then_some(OpKind::Immediate8to32),
         _ => return None,
     };

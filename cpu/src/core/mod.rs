@@ -61,7 +61,7 @@ pub struct TscAnchor {
 /// Registers and memory of one vCPU.
 #[derive(Debug)]
 pub(crate) struct Core {
-    /// The sixteen general registers, followed by the slots that [`slot`] lists.
+    /// The sixteen general registers, followed by further words (slots), e.g. segment bases, that [`slot`] lists.
     pub regs: [u64; slot::COUNT],
     /// Address of the next instruction. While a block executes, it is the address after the block, or the target of the
     /// branch that ends the block.

@@ -6,7 +6,8 @@ pub(crate) const FAR_PAGE: u64 = 1 << 30;
 
 /// Always zero: the base, index or segment of an operand that has none.
 pub(crate) const ZERO: u8 = 16;
-/// Linear address of the block's page. RIP-relative operands and branch targets are relative to it.
+/// Linear address of the page that contains the current block. RIP-relative operands and branch targets are relative to
+/// it.
 pub(crate) const PAGE: u8 = 17;
 /// FS base.
 pub(crate) const FS: u8 = 18;

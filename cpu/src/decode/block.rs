@@ -1,5 +1,5 @@
 //! Decoding of one block, i.e. the instructions up to a branch or other control flow, the end of the page, or the
-//! maximum number.
+//! maximum number of instructions.
 
 use super::lower::{lower, too_long};
 use crate::exec::system::flag::sti_within;

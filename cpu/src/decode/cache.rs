@@ -55,8 +55,8 @@ pub(crate) struct Block {
     /// Slot of the block that last followed this one, or at first this block's own slot. The CPU expects that block
     /// again, and prefetches it.
     next: u32,
-    /// Number of times that the block was interpreted. It stays as it is once the block is translated. A copy of the
-    /// block starts with half of it.
+    /// Number of times that the block was interpreted. It stays as it is once the block is translated. A write
+    /// elsewhere on the page makes the cache copy the block; the copy starts with half of this number.
     pub heat: u32,
     /// Number of the block's translation, or 0.
     pub translated: u32,
@@ -262,8 +262,8 @@ impl Cache {
             }
             return Ok(slot);
         }
-        // The CPU accesses the next page only if the instruction continues there: the page walk can fault, and sets
-        // accessed bits.
+        // The CPU must not access the next page unless the instruction continues there: the page walk can fault, and
+        // sets accessed bits.
         let straddling = key | STRADDLES;
         // A straddling block at this place has the same slot.
         let old = self.blocks[slot];

@@ -203,8 +203,8 @@ pub(crate) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     Some(Kind::Ends)
 }
 
-/// Stores a target that does not fit into `Op::disp` in `Op::imm`, relative to the page, and returns the handler for
-/// it.
+/// Stores the target, relative to the page, in `Op::imm`, because it does not fit into `Op::disp`. Returns the handler
+/// for this form.
 fn far_target(i: &Instruction, op: &mut Op, is_call: bool) -> Handler {
     op.imm = i.near_branch64();
     op.aux |= u16::from(is_call);

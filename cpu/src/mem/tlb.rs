@@ -88,8 +88,8 @@ pub(crate) struct Tlb {
 
 impl Tlb {
     /// Creates a TLB with `entries` per mode: a power of two, at least two. The lookup takes the entry for the first
-    /// byte's page and compares its tag with the last byte's page. With two entries, an access across two pages
-    /// therefore never matches.
+    /// byte's page and compares its tag with the last byte's page. With at least two entries, neighbouring pages have
+    /// different entries, so an access across two pages never matches.
     pub(crate) fn new(entries: usize) -> Tlb {
         assert!(entries.is_power_of_two() && entries > 1);
         let mut tlb = Tlb {

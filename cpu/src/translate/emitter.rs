@@ -19,7 +19,7 @@ pub(super) struct Source<'s> {
     pub bytes: &'s [u8],
     /// Operations of the block.
     pub ops: &'s [Op],
-    /// Index of the block's first operation in the cache's arena.
+    /// Index of the block's first operation in the arena, the array with the operations of all cached blocks.
     pub ops_start: u32,
     /// Number of the translation.
     pub id: u32,
@@ -32,7 +32,7 @@ pub(super) struct Source<'s> {
 /// Properties of a block that its own code does not show: what must be recorded, and which page or block follows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Expected {
-    /// Location word of the block if edges are recorded, otherwise 0.
+    /// Location of the block as one word (page digest and offset) if edges are recorded, otherwise 0.
     pub named: u64,
     /// Content number of the next page, if the block is one instruction that continues there.
     pub second: Option<u64>,

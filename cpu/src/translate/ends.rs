@@ -88,8 +88,9 @@ impl Emitter<'_> {
             _ => self.interpret(n),
         }
     }
-    /// Emits code that counts a branch, if branches are counted. The branch follows directly. If the branch faults,
-    /// [`Translator::run`](super::Translator::run) undoes the count. Changes no flags, and no register except R11.
+    /// Emits code that counts a branch, if branches are counted. The caller then emits the branch itself. If the branch
+    /// faults, [`Translator::run`](super::Translator::run) undoes the count. Changes no flags, and no register except
+    /// R11.
     fn count_branch(&mut self) {
         if self.source.expected.counts {
             self.asm.load(R11, R15, at_slot(slot::BRANCHES));
@@ -97,8 +98,8 @@ impl Emitter<'_> {
             self.asm.store(R15, at_slot(slot::BRANCHES), R11);
         }
     }
-    /// Emits the store of the branch's location for the next block, if edges are recorded. The branch follows directly,
-    /// and retires or faults. Changes no flags, and no register except R11.
+    /// Emits the store of the branch's location for the next block, if edges are recorded. The caller then emits the
+    /// branch itself, which retires or faults. Changes no flags, and no register except R11.
     fn depart(&mut self, op: &Op) {
         if self.source.expected.named != 0 {
             debug_assert!(op.aux & JUMP != 0);
@@ -216,7 +217,8 @@ impl Emitter<'_> {
         let site = self.site_of_jump(n);
         self.asm.set(R11, u64::from(site));
         self.asm.call_to(self.places.routines.hop[usize::from(stack)]);
-        // The jump instruction is not part of the routine, so the host predicts each of these jumps separately.
+        // The routine only computes the target. The jump instruction is here, so the host predicts it separately for
+        // each block.
         self.asm.jump_register(R12);
     }
     /// Emits a jump to an offset from the start of the page, if the offset is on another page. If the block that last

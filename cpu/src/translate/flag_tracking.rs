@@ -1,5 +1,5 @@
-//! Tracks the guest's arithmetic flags within a block: whether they are in the host's flags or stored as operands of
-//! lazy flags, and how code computes them from these.
+//! Tracks where the guest's arithmetic flags are at each position in a block: in the host's flags, or as stored
+//! operands of lazy flags. Emits the code that computes the flags from the stored operands.
 
 use iced_x86::{Instruction, Mnemonic};
 

@@ -59,8 +59,9 @@ impl Hot {
         let back = translator.run(core, id, cache.ops_pointer());
         Some(self.goes_on(cache, core, back))
     }
-    /// Translates a block. Returns `None` if the host does not permit executable memory, or if the block's second
-    /// page is not known as code.
+    /// Translates a block. Returns `None` if the host does not permit executable memory. Also returns `None` for a
+    /// block on two pages if the TLB has no entry that permits execution of the second page, or that page is not known
+    /// as code.
     #[cold]
     #[inline(never)]
     fn translate(&mut self, cache: &mut Cache, core: &Core, index: usize) -> Option<u32> {

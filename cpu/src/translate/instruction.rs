@@ -92,7 +92,9 @@ impl Emitter<'_> {
                     self.known = None;
                 }
             }
-            // Nothing observes the flags that this instruction leaves.
+            // Nothing observes the flags that this instruction leaves. If `operation` is `None`, `choice::plain`
+            // translates an instruction that writes flags only in this case. If it is `Host`, the first arm has handled
+            // the instructions whose flags are seen.
             _ if i.rflags_modified() & ARITH != 0 => (self.in_host, self.known) = (InHost::Nothing, None),
             _ => {}
         }

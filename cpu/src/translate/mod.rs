@@ -99,8 +99,8 @@ const JUMP_SHIFT: u8 = 4;
 /// Reason why translated code returned: execution continues at RIP. Translated code returns a word that has the reason
 /// in its low byte.
 const NEXT: u8 = 0;
-/// Reason: the next block has no translation to which the jump is linked. Bits 8-39 are the offset of the jump's site,
-/// i.e. of the code after the call of the routine that left ([`sites`]).
+/// Reason: the jump at the end of the block is not linked to a translation of the next block yet. Bits 8-39 are the
+/// offset of the jump's site, i.e. of the code after the call of the routine that left ([`sites`]).
 const UNLINKED: u8 = 1;
 /// Reason: the run must stop within the block, whose instructions were already subtracted from the instructions left.
 /// Bits 8-39 are the offset of the site.
@@ -152,7 +152,8 @@ struct Translated {
     len: u16,
     /// Offset of the block within its page.
     offset: u16,
-    /// Location word of the block if edges are recorded, otherwise 0 ([`crate::edges`]).
+    /// Location of the block as one word (page digest and offset) if edges are recorded, otherwise 0
+    /// ([`crate::edges`]).
     named: u64,
     /// True if the block's final branch increments the branch counter.
     counts: bool,

@@ -17,8 +17,8 @@ pub(super) const GUEST_RSP: u8 = 4;
 pub(super) const STACK: Host = Host(8);
 /// Host registers of the fixed guest registers, RAX to RDI.
 pub(super) const FIXED: [Host; 8] = [Host(0), Host(1), Host(2), Host(3), STACK, Host(5), Host(6), Host(7)];
-/// Host registers for all other guest registers. At the end of a block, once guest registers are saved, the pool is
-/// scratch.
+/// Host registers for all other guest registers. At the end of a block, once guest registers are saved, emitted code
+/// may use these registers freely.
 pub(super) const POOL: [Host; 3] = [Host(9), Host(12), Host(14)];
 
 /// Assignment of registers at one position in a block.

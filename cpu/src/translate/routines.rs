@@ -106,7 +106,7 @@ pub(super) struct Routines {
     pub carry: u64,
     /// Leaves with `FULL`: the run stops within the block, although the block's instructions were already subtracted.
     pub full: u64,
-    /// Leaves with `UNLINKED`: the next block has no translation to which the jump is linked.
+    /// Leaves with `UNLINKED`: the jump to the next block is not linked to a translation yet.
     pub unlinked: u64,
 }
 
@@ -549,7 +549,8 @@ fn second(asm: &mut Asm, mask: usize, base: u64, leave: u64) {
     asm.jump_if(NOT_EQUAL, other);
     asm.ret();
     asm.bind(unknown);
-    // The fetch of the instruction would begin with the same page walk.
+    // This page walk has no additional effect: the interpreter's fetch of the instruction would begin with the same
+    // walk.
     walk_for_code(asm, again);
     asm.bind(other);
     leave_from_site(asm, R11, base);

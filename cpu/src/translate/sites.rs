@@ -12,7 +12,8 @@ pub(super) const WAYS: [usize; 2] = [FULL + 1, FULL + 2];
 /// Data for leaving translated code at one position.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Site {
-    /// Offset of the code after the call of a shared routine. Execution continues there if the routine returns.
+    /// Offset, from the start of translated code, of the code after the call of a shared routine. Execution continues
+    /// there if the routine returns.
     at: u32,
     /// Number of the block's translation.
     pub block: u32,

@@ -32,7 +32,7 @@ fn store_to_code(c: &mut Code, rng: &mut Rng, world: &World) {
         4 => c.op_at_site(w, &[0xff], rng.below(2) as u8, offset),
         5 => c.op_at_site(rng.pick(&[1, 4]), &[rng.pick(&[0x01, 0x31, 0x87])], reg, offset),
         6 => {
-            // A push or a string instruction that stores at the site. First: lea rdi, [site].
+            // A push or a string instruction that stores at the site. The code begins with lea rdi, [site].
             c.op_at_site(8, &[0x8d], 7, offset);
             if rng.one_in(2) {
                 c.raw(&[0x49, 0x89, 0xe0]); // mov r8, rsp
@@ -246,7 +246,7 @@ fn mode(c: &mut Code, rng: &mut Rng) {
     match rng.below(8) {
         0 | 1 => c.raw(&[0xcd, 0x80]),
         5 => {
-            // A data breakpoint for one access. First: mov dr0, rbx; mov dr7, rax.
+            // A data breakpoint for one access. The opcodes are mov dr0, rbx and mov dr7, rax.
             c.raw(&[0x0f, 0x23, 0xc3]);
             c.set(0, rng.pick(&[0xf_0001, 0x1_0001]));
             c.raw(&[0x0f, 0x23, 0xf8]);

@@ -160,8 +160,9 @@ pub(crate) fn may_check_alignment(i: &Instruction, rflags: u64) -> bool {
     [Fxrstor, Fxrstor64, Fxsave, Fxsave64].contains(&i.mnemonic()) && rflags & flag::AC != 0
 }
 
-/// True if some processors raise a fault and others do not: for a byte that the mask excludes, or for an empty mask
-/// (SDM vol. 2B, MASKMOVDQU: "implementation dependent"). If only one side faults, the oracle compares nothing.
+/// True for MASKMOVQ and MASKMOVDQU. For a byte that the mask excludes, or for an empty mask, some processors raise a
+/// fault and others do not (SDM vol. 2B, MASKMOVDQU: "implementation dependent"). If only one side faults, the oracle
+/// compares nothing.
 pub(crate) fn may_fault(i: &Instruction) -> bool {
     matches!(i.mnemonic(), Mnemonic::Maskmovq | Mnemonic::Maskmovdqu)
 }

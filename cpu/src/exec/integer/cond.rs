@@ -46,7 +46,7 @@ impl<const CC: u8> Condition for Cc<CC> {
     }
 }
 
-/// Expands to `$body`, in which `$cc` is the type of the condition with this number.
+/// Expands to `$body`, in which `$cc` is the type of the condition with number `$number`.
 macro_rules! with_condition {
     ($number:expr, $cc:ident => $body:expr) => {
         $crate::exec::integer::with_condition!(@arms $number, $cc, $body, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14)

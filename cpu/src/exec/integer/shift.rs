@@ -130,7 +130,7 @@ fn reg_cl<W: Width, K: Shift>(core: &mut Core, op: &Op) -> Flow {
     let count = masked::<W>(core.regs[1]);
     let a = W::read(core, op.dst);
     if count == 0 {
-        // A shift by zero writes a 32-bit destination, which clears its upper half.
+        // Even a shift by zero writes a 32-bit destination, which clears the upper half of the register.
         W::write(core, op.dst, a);
         return Ok(());
     }
@@ -139,7 +139,8 @@ fn reg_cl<W: Width, K: Shift>(core: &mut Core, op: &Op) -> Flow {
     core.flags = f;
     Ok(())
 }
-/// Register shift whose masked count is an immediate zero. Writing a 32-bit destination clears its upper half.
+/// Register shift by an immediate whose masked count is zero. Writing a 32-bit destination clears the upper half of the
+/// register.
 fn reg_none<W: Width>(core: &mut Core, op: &Op) -> Flow {
     let v = W::read(core, op.dst);
     W::write(core, op.dst, v);

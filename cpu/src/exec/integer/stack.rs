@@ -37,7 +37,7 @@ fn pop_reg<W: Width>(core: &mut Core, op: &Op) -> Flow {
     W::write(core, op.dst, v.to_u64());
     Ok(())
 }
-/// POP to memory. The incremented RSP is the base of the address (SDM vol. 2B, POP).
+/// POP to memory. If RSP is the base of the address, its value after the increment counts (SDM vol. 2B, POP).
 fn pop_mem<W: Width>(core: &mut Core, op: &Op) -> Flow {
     let sp = core.regs[RSP];
     let v = core.mem.load::<W>(sp)?;

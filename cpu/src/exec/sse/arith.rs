@@ -9,8 +9,8 @@ use crate::op::{Kind, Op};
 use crate::stop::{Flow, Stop};
 use iced_x86::{Instruction, Mnemonic};
 
-/// Scalar operation on the low element. Uses the quick path (see `float`) if possible, otherwise the host's
-/// instruction.
+/// Scalar operation on the low element. Uses the quick path (see `float`) if possible, otherwise the host's instruction
+/// under the guest's MXCSR.
 macro_rules! scalar {
     ($i:expr, $op:expr, $t:ty, $bits:literal, $quick:path, $host:path, $step:expr) => {
         xmm_op!($i, $op, $t, |c, o, a, b| {
@@ -22,7 +22,8 @@ macro_rules! scalar {
     };
 }
 
-/// Packed operation on all elements. Uses the quick path if possible, otherwise the host's instruction.
+/// Packed operation on all elements. Uses the quick path if possible, otherwise the host's instruction under the
+/// guest's MXCSR.
 macro_rules! packed {
     ($i:expr, $op:expr, $t:ty, $n:literal, $quick:path, $host:path, $step:expr) => {
         xmm_op!($i, $op, u128, |c, o, a, b| {
@@ -59,7 +60,7 @@ const ADD: Option<Step> = Some(Step::Add);
 const SUB: Option<Step> = Some(Step::Sub);
 const MUL: Option<Step> = Some(Step::Mul);
 const DIV: Option<Step> = Some(Step::Div);
-/// Stands for an operation that neither overflows nor underflows.
+/// Marks an operation that can neither overflow nor underflow.
 const NONE: Option<Step> = None;
 
 /// Chooses the handler of an arithmetic instruction. Returns `None` for other instructions.

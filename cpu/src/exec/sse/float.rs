@@ -62,9 +62,9 @@ pub(super) fn run_shaped(
         settle(core, status & FLAGS)?;
         return Ok(r);
     }
-    // If underflow is unmasked, hardware ignores flush-to-zero, and a tiny result raises UE even if it is exact. If
-    // flush-to-zero is active, hardware raises UE for every tiny result. A second run with flush-to-zero therefore
-    // detects tiny results.
+    // If the guest unmasks underflow, flush-to-zero has no effect, and every tiny result raises UE, even an exact one.
+    // Here underflow is masked on the host, which then sets UE for an exact tiny result only with flush-to-zero. A
+    // second run with flush-to-zero therefore detects tiny results.
     let ignored = if guest & UM == 0 { FZ } else { 0 };
     let (r, status) = f(control & !ignored, a, b);
     let mut raised = status & FLAGS;

@@ -1,9 +1,9 @@
 //! The precision flag of operations whose overflow or underflow is unmasked.
 //!
-//! If overflow or underflow is masked, the result is inexact whenever it is cut to the range of the format. If it is
-//! unmasked, hardware rounds to the precision of the format with an unbounded exponent, and sets PE if that rounding
-//! was inexact (SDM vol. 1, 4.9.1.4-6). x87 arithmetic with reduced precision control gives the same PE, because its
-//! exponent range is large enough.
+//! If overflow or underflow is masked, PE also covers the loss from fitting the result into the exponent range of the
+//! format. If the exception is unmasked, hardware rounds to the precision of the format with an unbounded exponent, and
+//! sets PE if that rounding was inexact (SDM vol. 1, 4.9.1.4-6). x87 arithmetic with reduced precision control gives
+//! the same PE, because its exponent range is large enough.
 
 use crate::host_fp::{sse, x87};
 

@@ -198,8 +198,8 @@ fn arctangent(cw: u16, y: Extended, x: Extended) -> Outcome {
         _ => {
             let (v, w) = (Wide::from_unpacked(unpack(y)), Wide::from_unpacked(unpack(x)));
             let r = series::arctangent(v, w);
-            // If the quotient is below the range of the format, the arctangent equals the quotient far beyond the
-            // precision of the format.
+            // This also holds for a quotient below the range of the format: its arctangent differs from it only far
+            // beyond the last place of the format.
             finish(cw, r, PE | denormal(a) | denormal(b))
         }
     }

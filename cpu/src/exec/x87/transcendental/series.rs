@@ -5,7 +5,8 @@
 
 use super::wide::{ONE, Wide, ZERO};
 
-/// Difference between the exponents of sum and term from which the term is too small to change the sum.
+/// A sum stops at a term whose exponent is more than this below the exponent of the sum, because the next terms are too
+/// small to change the result.
 const NEGLIGIBLE: i32 = 130;
 
 /// pi
