@@ -166,7 +166,7 @@ pub struct Machine {
     /// Count at which the last run stopped at a breakpoint.
     stopped_at: Option<u64>,
     stats: Stats,
-    /// Page pool of the moments that `rerun` takes at the start of a run.
+    /// Stores the pages of the moments that `rerun` takes at the start of a run.
     pool: Pool,
 }
 

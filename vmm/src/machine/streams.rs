@@ -17,7 +17,7 @@ impl Machine {
     }
 
     /// Restarts all random streams of this machine with keys derived from `lineage`. Every later draw then depends on
-    /// the seed and forks from which `lineage` is derived.
+    /// `lineage`, i.e. on the seed and forks, or on the boot seed, from which it was derived.
     pub fn restart_streams(&mut self, lineage: &Lineage) {
         self.state.streams = Streams::new(lineage, Owner::Node(self.name()));
     }

@@ -164,8 +164,8 @@ impl KvmEngine {
     }
 
     /// Sets the number of signals ([`crate::kvm::Ticker`]) after which a run ends, counted since the last exit or
-    /// branch of the guest. Instructions on the soft CPU do not restart the number. Such an end depends on host time,
-    /// so it is a failure of the host.
+    /// branch of the guest. Instructions that the soft CPU executes do not restart this counting. Such an end depends
+    /// on host time, so it is a failure of the host.
     pub fn give_up_after(&mut self, signals: u32) {
         self.inner.get_mut().give_up_after(signals);
     }
