@@ -26,8 +26,8 @@ pub const NANOS: u64 = 1_000_000_000;
 pub const TSC_HZ: u64 = NANOS;
 /// Default CPU speed, in instructions per second.
 pub const CPU_HZ_DEFAULT: u64 = NANOS;
-/// Bounds of the CPU speed, in instructions per second. A slower CPU boots nothing. At the upper bound, a hundred
-/// instructions share one TSC tick.
+/// Bounds of the CPU speed, in instructions per second. Below the lower bound, no kernel boots. At the upper bound, a
+/// hundred instructions share one TSC tick.
 pub const CPU_HZ: std::ops::RangeInclusive<u64> = 1_000_000..=100_000_000_000;
 /// Greatest vtime, in nanoseconds: 146 years.
 pub const VTIME_MAX: u64 = u64::MAX / 4;

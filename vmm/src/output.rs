@@ -175,12 +175,13 @@ impl Output {
         self.ports[port].push(PortWrite { vtime, bytes: bytes.to_vec() });
     }
 
-    /// Takes the ports (bits) on which the guest ended a line since the last call.
+    /// Takes the ports on which the guest ended a line since the last call. Bit i stands for port i.
     pub(crate) fn take_port_lines(&mut self) -> u8 {
         std::mem::take(&mut self.port_lines)
     }
 
-    /// True if the guest ended a line on one of these ports (bits) and the line was not taken.
+    /// True if the guest ended a line on one of these ports (bit i stands for port i) and [`Output::take_port_lines`]
+    /// has not reported it.
     pub(crate) fn has_port_lines(&self, ports: u8) -> bool {
         self.port_lines & ports != 0
     }

@@ -81,8 +81,8 @@ fn rsdp(xsdt: u64) -> [u8; RSDP_LENGTH] {
 /// Returns the MADT (ACPI 5.2.12): one processor and one I/O APIC.
 ///
 /// With legacy devices it also announces two PICs, and has interrupt source overrides for the timer and the SCI. ISA's
-/// IRQ 0 is at the pin of the HPET, which replaces the PIT. The override makes the SCI active high. No device drives
-/// the SCI's line, and an active-low line would then interrupt without end.
+/// IRQ 0 is at the pin of the HPET, which replaces the PIT. The override for the SCI makes it active high. No device
+/// drives the SCI's line, and an active-low line would then interrupt without end.
 fn madt(legacy: bool) -> Vec<u8> {
     /// Local APIC (type 0, 8 bytes) of processor 0, enabled.
     const PROCESSOR: [u8; 8] = [0, 8, 0, 0, 1, 0, 0, 0];

@@ -1,8 +1,9 @@
 //! The registers of a CPU that digests and comparisons cover.
 //!
 //! In clock mode `insn` these are all registers. In clock modes `exit` and `branch` the engine may be the host's
-//! processor, and vendors' processors differ in registers that the manual leaves undefined. [`compared`] is the only
-//! rule about them. Digests, the search for the first difference of two runs, and tests all use it.
+//! processor, and vendors' processors differ in registers that the manual leaves undefined. [`compared`] alone decides
+//! which registers count, and thus is the *rule* below. Digests, the search for the first difference of two runs, and
+//! tests all use it.
 //!
 //! # Undefined status flags
 //!

@@ -14,7 +14,7 @@ use super::faults::{DiskFaultError, Faults};
 use super::{BLOCK, DISK_BYTES_MAX, Disk, SectorSize};
 use crate::digest::LeafSum;
 
-/// Properties of a disk that do not depend on its content.
+/// Properties of a disk that writes and faults do not change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Make {
     pub(crate) bytes: u64,

@@ -110,7 +110,8 @@ pub enum Cause {
     /// that state. `vtime` is the world's vtime at which the search found them. The `icount` and `rip` of the result
     /// are those of the node at that vtime.
     Between,
-    /// The difference did not occur again when the runs were repeated. `icount` is then the start of the interval.
+    /// The difference did not occur again when the runs were repeated. `icount` is then the start of the interval to
+    /// which the search had narrowed the difference.
     NotRepeatable,
 }
 
@@ -457,8 +458,8 @@ impl<S: Subject> Pair<S> {
         }
     }
 
-    /// Returns the first inputs that differ, and their node, if they show that the nondeterminism entered in a machine.
-    /// Another node may have caused a node's different input by sending something different, so the input with the
+    /// Returns the first inputs that differ, and their node, if they show that the leak is in a machine and not in a
+    /// CPU. Another node may have caused a node's different input by sending something different, so the input with the
     /// earliest vtime is returned.
     fn first_input(&mut self) -> Option<(usize, Option<Entry>, Option<Entry>)> {
         let found = (0..self.a.nodes()).filter_map(|node| {

@@ -3,7 +3,7 @@
 //! can continue where the other stopped.
 //!
 //! In both modes, `run` first finishes an instruction that accesses a device, whatever `Until::icount` is. It also
-//! finishes a repeated string instruction (`repeat`) that comes next or has iterations left.
+//! finishes a repeated string instruction (see `repeat`) that comes next or has iterations left.
 //!
 //! In mode `exit`, a run ends at the guest's next exit, even if `Until::icount` is larger. An exit is counted when its
 //! instruction is finished, or when the exception that ends the instruction is delivered. The CPU takes at most one

@@ -79,7 +79,7 @@ pub trait Engine {
     /// Returns what the engine can do. The answer never changes.
     fn capabilities(&self) -> Capabilities;
     /// Executes until a condition of `until` is met or the guest causes an exit. First finishes an instruction that
-    /// waits for a device. Never executes past `until.icount` otherwise.
+    /// waits for a device. Apart from that, never executes past `until.icount`.
     fn run(&mut self, until: Until<'_>) -> Exit;
     /// Returns the engine's count, in the unit of its clock mode. In mode `insn`, each iteration of a repeated string
     /// instruction counts as an instruction. In the other modes, iterations after an exit belong to that exit. In mode

@@ -22,7 +22,7 @@ pub enum KvmError {
     /// Guest memory is not one region from address 0.
     #[error("guest memory is not one region from address 0")]
     Memory,
-    /// KVM refused an MSR.
+    /// KVM refused a value for an MSR.
     #[error("this host's KVM does not take {1:#x} for the guest's MSR {0:#x}")]
     MsrWrite(u32, u64),
     /// KVM has no such MSR.

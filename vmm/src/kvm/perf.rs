@@ -28,7 +28,7 @@ pub const EXCLUDE_HV: u64 = 1 << 6;
 /// PERF_FLAG_FD_CLOEXEC.
 const FD_CLOEXEC: libc::c_ulong = 1 << 3;
 
-/// Opens a counter for the calling thread, which counts on every CPU.
+/// Opens a counter of events of the calling thread, on whichever CPU the thread runs.
 ///
 /// # Errors
 /// Returns an error if the host lacks this counter or does not permit it.

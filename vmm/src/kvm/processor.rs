@@ -52,8 +52,8 @@ pub trait Processor: Debug + Send {
     fn queued(&mut self) -> Result<Queued, KvmError>;
     /// See [`Vm::take_dirty_pages`].
     fn take_dirty_pages(&mut self) -> Result<Vec<u64>, KvmError>;
-    /// Ensures that the guest sees memory that Everett replaced, page tables included. Dirty pages that the engine has
-    /// not taken may be lost.
+    /// Ensures that the guest sees memory that Everett replaced, page tables included. The part of the log of written
+    /// pages that the engine has not taken may be lost.
     fn forget_memory(&mut self) -> Result<(), KvmError>;
 }
 

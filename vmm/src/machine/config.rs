@@ -26,8 +26,8 @@ pub struct MachineConfig {
     pub clock: ClockMode,
     /// Speed of the CPU, in instructions per second of vtime.
     pub cpu_hz: u64,
-    /// Boot seed. The machine draws from [`Lineage::boot`](everett_streams::Lineage::boot) of this seed until its
-    /// random streams are restarted, as at a fork.
+    /// Boot seed. The keys of the machine's random streams come from this seed
+    /// ([`Lineage::boot`](everett_streams::Lineage::boot)) until the streams are restarted, as at a fork.
     pub boot_seed: BootSeed,
     /// Time that the real-time clock shows at vtime 0, in seconds since 1970.
     pub epoch_unix_s: i64,
@@ -37,9 +37,9 @@ pub struct MachineConfig {
     pub initramfs: Option<PathBuf>,
     /// Kernel command line.
     pub cmdline: String,
-    /// Block devices. Their slots come after those of the console and the entropy source.
+    /// Block devices. Their virtio-mmio slots come after those of the console and the entropy source.
     pub disks: Vec<DiskConfig>,
-    /// Network cards. Their slots come after those of the disks.
+    /// Network cards. Their virtio-mmio slots come after those of the disks.
     pub cards: Vec<CardConfig>,
     /// Sources of nondeterminism that a test plants. None by default.
     pub leak: Leak,
@@ -103,7 +103,7 @@ pub enum MachineError {
     /// The host cannot provide the engine.
     #[error(transparent)]
     Engine(#[from] KvmError),
-    /// The engine counts a different unit from the one of the clock.
+    /// The engine and the clock count different units.
     #[error("clock mode \"{clock}\" needs an engine that counts each {}; this one counts each {}", clock.unit(), engine.unit())]
     Mode {
         /// Mode of the clock.

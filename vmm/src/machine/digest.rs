@@ -59,8 +59,8 @@ impl Machine {
         }
     }
 
-    /// Returns the registers that digests cover ([`compared`]). If the CPU ended within an instruction, modes `exit`
-    /// and `branch` keep only the count and the CPU's end.
+    /// Returns the registers that digests cover ([`compared`]). In clock modes `exit` and `branch`, if the CPU ended
+    /// within an instruction, all fields except the count and the way in which the CPU ended have their defaults.
     #[must_use]
     pub fn compared_registers(&self) -> CpuState {
         let clock = self.clock_mode();

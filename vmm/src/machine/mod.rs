@@ -166,7 +166,7 @@ pub struct Machine {
     /// Count at which the last run stopped at a breakpoint.
     stopped_at: Option<u64>,
     stats: Stats,
-    /// Page pool of the moments that `rerun` takes at the start of a run.
+    /// Stores the pages of the moments that `rerun` takes at the start of a run.
     pool: Pool,
 }
 
@@ -454,7 +454,7 @@ impl Machine {
     }
 
     /// Returns the vtime of the next scheduled event, in nanoseconds, or [`VTIME_MAX`] if there is none. Returns `None`
-    /// unless the CPU is halted with interrupts on and without a pending one.
+    /// unless the CPU is halted with interrupts on and no interrupt is pending.
     pub fn idle_until(&self) -> Option<u64> {
         let idle = self.state.halted
             && self.state.interrupts.lapic.pending().is_none()
@@ -468,7 +468,7 @@ impl Machine {
         self.engine.set_tsc(self.state.tsc());
     }
 
-    /// Ends the machine from outside, as a power loss or a reset.
+    /// Ends the machine from outside. `end` says how, for example by a power loss.
     pub fn end_by_host(&mut self, end: End) {
         self.state.end = Some(end);
     }

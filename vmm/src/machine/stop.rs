@@ -31,7 +31,8 @@ impl Until<'static> {
     pub fn icount(icount: u64) -> Until<'static> {
         Until { vtime: VTIME_MAX, icount, port_lines: 0, breakpoints: &[] }
     }
-    /// Returns these conditions, extended: also stop when the guest ends a line on one of these console ports (bits).
+    /// Returns these conditions, extended: also stop when the guest ends a line on one of these console ports (bit i
+    /// stands for port i).
     pub fn or_port_lines(self, port_lines: u8) -> Until<'static> {
         Until { port_lines, ..self }
     }
@@ -46,7 +47,7 @@ pub enum Stop {
     Count,
     /// The run reached the vtime with a halted CPU and no scheduled event. Only input from outside can wake the CPU.
     Idle,
-    /// The guest ended a line on these console ports (bits).
+    /// The guest ended a line on these console ports (bit i stands for port i).
     PortLines(u8),
     /// A port holds [`PORT_BYTES_MAX`](crate::output::PORT_BYTES_MAX) bytes. The caller must take them and run again.
     OutputFull(usize),

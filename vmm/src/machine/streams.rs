@@ -16,7 +16,8 @@ impl Machine {
         self.state.streams.get(purpose)
     }
 
-    /// Restarts all random streams of this machine with keys of `lineage`, so that every later draw depends on it.
+    /// Restarts all random streams of this machine with keys derived from `lineage`. Every later draw then depends on
+    /// `lineage`, i.e. on the seed and forks, or on the boot seed, from which it was derived.
     pub fn restart_streams(&mut self, lineage: &Lineage) {
         self.state.streams = Streams::new(lineage, Owner::Node(self.name()));
     }

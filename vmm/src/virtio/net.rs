@@ -43,7 +43,7 @@ const TRANSMIT: u16 = 1;
 pub enum Wire {
     /// Nowhere: the card's cable is not plugged in.
     Unplugged,
-    /// To the code that runs the machine, such as a world, which takes them from the machine's `Output`.
+    /// To the code that runs the machine, such as a world. This code takes the frames from the machine's `Output`.
     Attached,
 }
 

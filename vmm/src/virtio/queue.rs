@@ -212,7 +212,7 @@ impl VirtQueue {
         let memory = ram.memory();
         self.ring.add_used(memory, head, len).map_err(|_| QueueError::Chain { head })?;
         // The crate counts the chains since its last `needs_notification`. This call follows each chain, so the count
-        // is always zero and moments need not store it.
+        // is zero between calls and moments need not store it.
         self.ring.needs_notification(memory).map_err(|_| QueueError::OutsideRam)
     }
 

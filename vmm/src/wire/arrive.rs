@@ -4,9 +4,9 @@ use super::log::{DropReason, FrameStepKind};
 use super::{Delivery, READY_FRAMES_MAX, Wire, is_late, step};
 
 impl Wire {
-    /// Returns the vtime, in nanoseconds, of the next arrival that the owner has not taken. Returns `None` if there is
-    /// none, i.e. if each frame on its way is held by a fault or goes to a node that is clogged or has no power. Later
-    /// calls to the wire may add an earlier arrival.
+    /// Returns the vtime, in nanoseconds, of the next arrival that the wire's owner (a world or a test) has not taken.
+    /// Returns `None` if there is none, i.e. if each frame on its way is held by a fault or goes to a node that is
+    /// clogged or has no power. Later calls to the wire may add an earlier arrival.
     #[must_use]
     pub fn next_delivery(&self) -> Option<u64> {
         let state = &self.state;
@@ -23,7 +23,7 @@ impl Wire {
         if ready.front()?.at > now { None } else { ready.pop_front() }
     }
 
-    /// Decides all arrivals up to vtime `to`.
+    /// Decides all arrivals up to vtime `to`: each frame is passed to the wire's owner, held by a fault, or lost.
     pub(super) fn advance(&mut self, to: u64) {
         while let Some((due, item)) = self.state.flight.arrive(to) {
             if !self.is_attached(item.to) {

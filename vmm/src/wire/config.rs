@@ -60,7 +60,7 @@ impl Default for LinkConfig {
     }
 }
 
-/// A link with properties of its own.
+/// Link whose properties differ from the default ([`WireConfig::link`]).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkOverride {
     /// Name of the sending node.

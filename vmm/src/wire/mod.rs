@@ -20,8 +20,9 @@
 //! Elsewhere: cards ([`crate::virtio::net`]), the order in which nodes execute, and when faults begin and end.
 //!
 //! **Calls** must come in the order of their vtimes: frames by (vtime, port), and a change after the frames of the same
-//! vtime that were sent before it. [`Wire::pop_due`] decides all arrivals up to its vtime. It may be called for a vtime
-//! that is up to [`Wire::lookahead_ns`] ahead of later calls to [`Wire::send`], but not for one beyond the next change.
+//! vtime that were sent before it. [`Wire::pop_due`] decides all arrivals up to the vtime that it gets. It may be
+//! called for a vtime that is up to [`Wire::lookahead_ns`] ahead of later calls to [`Wire::send`], but not for one
+//! beyond the next change.
 //!
 //! **Invariants.**
 //! - A frame arrives [`Wire::lookahead_ns`] after it was sent, or later, because faults only add latency. A frame that

@@ -18,7 +18,7 @@ impl World {
     }
 
     /// Gives a node power. Before this call, the caller gives the node a machine that has just been switched on, or one
-    /// restored to a later moment. The machine's time starts now.
+    /// restored to a moment after its power-on. From now on, the machine's vtime counts as if that power-on were now.
     pub fn power_on(&mut self, node: usize) {
         let now = self.round.now;
         self.nodes[node].started(now);

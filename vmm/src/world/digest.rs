@@ -10,7 +10,7 @@ impl World {
     }
 
     /// Returns two digests per node (its machine; its clock and power), then the digests of the wire, of the round (the
-    /// vtime, and the frames that are not on the wire yet) and of Everett's endpoint.
+    /// world's vtime, and the frames that are not on the wire yet) and of Everett's endpoint.
     pub fn breakdown(&mut self) -> Breakdown {
         let mut between = self.between().into_iter();
         let mut parts = Vec::new();

@@ -146,8 +146,8 @@ impl Lapic {
         }
     }
 
-    /// Writes a register. If the write ends a level-triggered interrupt, returns its vector, because the IOAPIC must
-    /// know.
+    /// Writes a register. If the write ends a level-triggered interrupt, returns its vector, which the caller must pass
+    /// on to the IOAPIC.
     pub fn write(
         &mut self,
         offset: u64,

@@ -1,4 +1,5 @@
-//! A persistent queue (first in, first out). Clones share their items until one of the clones changes.
+//! A queue in memory (first in, first out) that is cheap to clone. Clones share their items until one of the clones
+//! changes.
 //!
 //! Items are in reference-counted chunks. A clone increments two reference counts. After a clone, the first push copies
 //! the last chunk, which is not full. The list of chunks is copied when a chunk next becomes full or empty.
@@ -9,7 +10,7 @@ use std::sync::Arc;
 /// Number of items per chunk.
 const CHUNK: usize = 128;
 
-/// Persistent queue, which is cheap to clone.
+/// Queue whose clones share unchanged items.
 #[derive(Debug, Clone)]
 pub(super) struct Fifo<T> {
     /// Full chunks.

@@ -53,10 +53,11 @@ pub enum LossMode {
     /// is between two requests or, equally often, between any two sectors.
     Prefix,
     /// Each request survives completely or not at all, independently of other requests, as in a drive that writes back
-    /// whole requests in any order. The probability is drawn once. A sector holds the newest surviving version.
+    /// whole requests in any order. The probability of survival is random, and the same for all requests. A sector
+    /// holds the newest surviving version.
     Requests,
-    /// Each sector independently holds its newest version with a probability that is drawn once, otherwise any version
-    /// with equal probability.
+    /// Each sector independently holds its newest version with a random probability, which is the same for all sectors.
+    /// Otherwise it holds any version with equal probability.
     Sectors,
 }
 
@@ -76,7 +77,7 @@ impl LossMode {
     }
 }
 
-/// Effect of a power loss on one disk. It counts logical sectors, and distinguishes versions by content.
+/// Effect of a power loss on one disk. All counts are in logical sectors. Versions with equal content count as one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PowerLoss {
     /// Mode that was drawn. `None` if no write was unflushed or in flight; nothing was drawn then.
@@ -134,7 +135,7 @@ impl Disk {
         self.power_loss_in(rng, options, in_flight, LossMode::draw)
     }
 
-    /// Does the same as [`Disk::power_loss`]. The function `mode` draws the mode.
+    /// Does the same as [`Disk::power_loss`], but the function `mode` chooses the mode.
     pub(super) fn power_loss_in<R: Rng>(
         &mut self,
         rng: &mut R,

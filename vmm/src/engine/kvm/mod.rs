@@ -8,8 +8,8 @@
 //! In clock mode `exit`, a run goes to the guest's next exit. The *count* is the number of exits that the guest itself
 //! causes: device accesses and HLT. The engine counts an exit when its instruction is finished, with all iterations of
 //! a repeated instruction. It does not count exits that the host causes: signals, emulation failures, MSRs that the
-//! filter denies, closed gates. After an exit, the guest takes an interrupt only if it can do so at once; the engine
-//! never waits for an interrupt window.
+//! filter denies, closed gates (see below). After an exit, the guest takes an interrupt only if it can do so at once;
+//! the engine never waits for an interrupt window.
 //!
 //! In clock mode `branch`, a hardware counter counts retired branches ([`crate::kvm::Counter`]). The counter stops the
 //! guest some branches before the requested count. The distance, called margin, depends on the host. The soft CPU
@@ -95,7 +95,7 @@ pub struct Parts {
     pub tsc: Option<Box<dyn HeldTsc>>,
 }
 
-/// Features, besides the virtual CPU, that checks of a host have shown it to have.
+/// Features of a host, besides the virtual CPU, that checks have confirmed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Proved {
     /// Raw event number that counts conditional branches, and [`Counting::margin`].
@@ -164,8 +164,8 @@ impl KvmEngine {
     }
 
     /// Sets the number of signals ([`crate::kvm::Ticker`]) after which a run ends, counted since the last exit or
-    /// branch of the guest. Instructions on the soft CPU do not restart the number. Such an end depends on host time,
-    /// so it is a failure of the host.
+    /// branch of the guest. Instructions that the soft CPU executes do not restart this counting. Such an end depends
+    /// on host time, so it is a failure of the host.
     pub fn give_up_after(&mut self, signals: u32) {
         self.inner.get_mut().give_up_after(signals);
     }

@@ -22,7 +22,8 @@ const SLOT: u64 = VIRTIO + 2 * VIRTIO_STRIDE;
 const RINGS: u64 = 0x100_8000;
 /// Address of the requests. Each has 64 KiB for its header, status and data.
 const REQUESTS: u64 = 0x180_0000;
-/// Time between two notifications by the guest, in instructions. At 1 GHz it is the same number of nanoseconds.
+/// Length of a round, i.e. of the time between two notifications by the guest, in instructions. At 1 GHz it is the same
+/// number of nanoseconds.
 const ROUND: u64 = 5_000;
 
 /// Returns the script of a guest's disk driver, which sets the device up and then notifies it repeatedly. The test

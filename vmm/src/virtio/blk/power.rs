@@ -42,8 +42,8 @@ impl Blk {
         self.disk
     }
 
-    /// Returns the disk's index in the type in which a [`Purpose`](everett_streams::Purpose), the name of a random
-    /// stream, holds it. The cast loses nothing, because a machine has fewer disks than virtio slots.
+    /// Returns the disk's index as a `u8`, for use in a [`Purpose`](everett_streams::Purpose), the name of a random
+    /// stream. The cast loses nothing, because a machine has fewer disks than virtio slots.
     pub(crate) fn number(&self) -> u8 {
         self.disk as u8
     }

@@ -19,7 +19,7 @@ pub struct Heard {
     pub(super) frames: Vec<(u64, Vec<u8>)>,
     /// Bytes of memory that the frames need.
     bytes: usize,
-    /// Vtime of the last poll.
+    /// Vtime of the last call of `Endpoint::poll`.
     polled: u64,
 }
 

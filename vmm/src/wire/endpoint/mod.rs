@@ -66,7 +66,7 @@ pub struct EndpointConfig {
     pub ipv6: Option<(Ipv6Addr, u8)>,
 }
 
-/// Random values of an endpoint. Rebuilding the endpoint takes the same values.
+/// Random values of an endpoint. A rebuilt endpoint must get the same values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndpointDraws {
     /// Seed of the TCP/IP stack, from which it derives initial sequence numbers and identifiers.

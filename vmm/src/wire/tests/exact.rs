@@ -94,7 +94,7 @@ fn beside(faults: &[NetworkFault]) -> Vec<(u64, Vec<u8>)> {
     let mut wire = wire(4, Distribution::Uniform(LATENCY, 2 * LATENCY));
     let start = teach(&mut wire);
     for (id, fault) in drawing(&one_way("n0", "n1")).iter().chain(faults).enumerate() {
-        // The numbers of faults elsewhere are before, between and after those of n0 and n1.
+        // Faults elsewhere get numbers before, between and after the numbers of the faults from n0 to n1.
         wire.apply((id as u64 * 7) % 11, fault, start).unwrap();
     }
     for i in 0..500u64 {

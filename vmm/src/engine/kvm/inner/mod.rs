@@ -432,7 +432,7 @@ impl Inner {
         Ok(exit)
     }
 
-    /// Passes the machine's answer to a load to KVM.
+    /// Passes to KVM the machine's answer to a load.
     fn answer(&mut self, access: &Access) {
         if !access.is_read() {
             return;
@@ -496,7 +496,7 @@ impl Inner {
         }
     }
 
-    /// Returns the exit for a device access by an instruction on the soft CPU.
+    /// Returns the exit for a device access by an instruction that the soft CPU executes.
     fn ask(&mut self, mut bridge: Box<Bridge>, request: Request) -> Exit {
         if let Request::MmioWrite { .. } | Request::PioWrite { .. } = request {
             bridge.complete(0);
@@ -571,7 +571,7 @@ impl Inner {
         self.written.extend(self.vcpu.take_dirty_pages()?);
         self.vcpu.forget_memory()
     }
-    /// Adds the fields that KVM does not hold to a state.
+    /// Fills in the fields of a state that KVM does not hold.
     fn complete_state(&self, mut state: CpuState) -> CpuState {
         state.icount = self.count;
         state.halted = self.halted;
