@@ -3,8 +3,8 @@
 //! If a history has a valid order, then all of its prefixes have one. A history without a valid order therefore has a
 //! first impossible completion. Nothing that comes later can make its result possible.
 //!
-//! The search over the whole history gets stuck at this completion or at an earlier one. Prefixes allow more orders
-//! than the whole history, because an operation that completes after the prefix has an unknown outcome in the prefix.
+//! The search over the whole history gets stuck at this completion, or even earlier, because a prefix allows more orders
+//! than the whole history: an operation that completes after the prefix has an unknown outcome in the prefix.
 
 use std::collections::BTreeSet;
 

@@ -1,8 +1,9 @@
 //! Model of a register, for the kinds `register`, `cas` and one key of `kv`.
 //!
-//! Open operations can be postponed. An acknowledged write or delete overwrites their effect, so they can be omitted
-//! before it. Before an acknowledged read or cas, only the value of the last write matters. All operations before the
-//! last open write can therefore be omitted.
+//! An open operation (one without an acknowledged result) can take effect at any later time, so the search can postpone
+//! it. An acknowledged write or delete overwrites the effect of open operations, so they can be omitted before it.
+//! Before an acknowledged read or cas, only the value of the last write matters. Open operations before the last open
+//! write can therefore be omitted, too.
 
 use std::collections::BTreeSet;
 
@@ -28,8 +29,8 @@ impl Register {
 }
 
 impl Model for Register {
-    // An open write and an open cas may produce the same value, and only one of them may be needed again later. The
-    // search therefore tries both.
+    // An open write and an open cas may produce the same value. Which of the two is better kept for later is unknown,
+    // so the search tries both.
     fn first_help_does(&self) -> bool {
         false
     }

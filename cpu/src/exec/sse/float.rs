@@ -78,8 +78,8 @@ pub(super) fn run_shaped(
     Ok(r)
 }
 
-/// Sets the raised flags in MXCSR, and raises #XM if one of them is unmasked. If an exception that is detected before
-/// the computation is unmasked, the flags of the computation itself are not set.
+/// Sets the raised flags in MXCSR, and raises #XM if one of them is unmasked. If one of the exceptions in [`PRE`] is
+/// raised and unmasked, there is no computation, and only flags in [`PRE`] are set.
 #[inline(always)]
 pub(super) fn settle(core: &mut Core, raised: u32) -> Result<(), Stop> {
     let unmasked = raised & !(core.fpu.mxcsr >> 7);

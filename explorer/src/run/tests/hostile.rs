@@ -125,7 +125,8 @@ fn texts_of_points_are_bounded() {
     assert!(error.ends_with(" is longer than 1024 bytes"), "{error}");
 }
 
-/// The index cuts a hit's property and signature to the same bounds as the writer.
+/// The index of a run's records cuts the property and the signature of a hit (a violation) to the same length as the
+/// writer does, so that both name the same finding.
 #[test]
 fn names_of_findings_are_bounded() {
     let long = "x".repeat(limits::SIGNATURE_BYTES_MAX * 4);
@@ -147,7 +148,8 @@ fn names_of_findings_are_bounded() {
     );
 }
 
-/// The record of the first choice is the last one in the file, so all other records wait for it. They are long, so only
+/// A reader merges records in the order in which the explorer chose the branches. The record of the first branch is the
+/// last one in the file, so all other records wait for it. They are long, so only
 /// few of them fit into memory.
 #[test]
 fn long_records_in_any_order_are_merged() {

@@ -1,5 +1,5 @@
-//! Stored state of a timeline. The state lacks the world, the agent scripts, the fault plan, and the events that the
-//! caller could have taken.
+//! Stored state of a timeline. The state leaves out the world, the agent scripts, the fault plan, and the pending
+//! events, which the timeline has reported but the caller has not taken.
 //!
 //! **Invariants.** A timeline restored from its state, in a world restored from its moment, continues as the same
 //! timeline. A state from a file is checked before use. Arbitrary bytes give an error or a state that a timeline with
@@ -56,10 +56,10 @@ pub(super) struct Course {
     pub commands: Option<Commands>,
     /// Random streams of Everett's endpoints on the wire.
     pub host: Streams,
-    /// Quiet periods that programs requested.
+    /// Quiet periods that programs requested: times in which no fault starts.
     pub quiet: Vec<Period>,
-    /// Restarts of services that depend on restarted services: vtime in nanoseconds and node, ordered. A node occurs
-    /// once.
+    /// Pending restarts, each with its vtime in nanoseconds and its node, in this order. A service restarts when a
+    /// service on which it depends has restarted. A node occurs once.
     pub restarts: Vec<(u64, u16)>,
 }
 
@@ -152,7 +152,7 @@ impl Course {
         if self.faults.as_ref().is_some_and(|faults| faults.active.len() > LINES_MAX) {
             return fail("more faults are active than a plan can have lines");
         }
-        // An invalid test template ends the timeline when it begins, so the stage `Done` has no commands.
+        // An invalid test template ends the timeline when it begins, so in stage `Done` the commands may be missing.
         let has_commands = has_begun && has_template && !matches!(self.stage, Stage::Done { .. });
         if has_commands && self.commands.is_none() || self.commands.is_some() && !(has_begun && has_template)
         {
@@ -244,7 +244,7 @@ impl SessionState {
         if bytes.len() > SESSION_BYTES_MAX {
             return Err(StateError::TooLong { bytes: bytes.len() });
         }
-        // The version comes first, so a state of another version differs from a damaged one.
+        // The version comes first, so a state of another version can be told from a damaged one.
         let (version, _) = postcard::take_from_bytes::<u32>(bytes).map_err(StateError::Malformed)?;
         if version != SESSION_VERSION {
             return Err(StateError::Version(version));
@@ -353,8 +353,8 @@ impl Timeline {
     /// Continues from `state`. The caller has restored the world to the same point. Pending events are dropped.
     ///
     /// # Errors
-    /// Returns an error if a timeline with these agent scripts cannot have this state. An error of a conversation
-    /// leaves the conversations before it restored.
+    /// Returns an error if a timeline with these agent scripts cannot have this state. If a node's conversation
+    /// cannot be restored, the conversations of the nodes before it are replaced already.
     pub fn restore(&mut self, state: SessionState) -> Result<(), StateError> {
         state.check(self.nodes.iter().map(|session| session.conversation.plan()), &self.checks)?;
         for (session, then) in self.nodes.iter_mut().zip(state.nodes) {
