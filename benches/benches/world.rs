@@ -64,7 +64,7 @@ fn run(options: &Options) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the machines do.
+/// Work of the machines during a measurement.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Work {
     Nothing,

@@ -62,7 +62,7 @@ pub enum NetworkFault {
     Partition {
         /// Affected links.
         links: Links,
-        /// What happens to the frames.
+        /// Treatment of the frames.
         mode: PartitionMode,
     },
     /// A node's network card neither sends nor receives. Frames in transit wait until the fault ends.
@@ -72,7 +72,7 @@ pub enum NetworkFault {
     },
 }
 
-/// What happens to frames during a partition.
+/// Treatment of frames during a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PartitionMode {

@@ -38,7 +38,7 @@ pub struct Command {
     pub user: Option<String>,
 }
 
-/// What the agent does when a service has ended.
+/// Reaction of the agent to the end of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Restart {
@@ -71,7 +71,7 @@ pub struct Service {
     pub ready: Option<Ready>,
     /// Time within which the service must become ready, in nanoseconds of vtime.
     pub ready_timeout_ns: u64,
-    /// What the agent does when the service has ended.
+    /// Reaction of the agent to the end of the service.
     pub restart: Restart,
     /// Pause before a restart, in nanoseconds of vtime.
     pub restart_delay_ns: u64,

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-/// What is known about a place.
+/// State of a place: translated, or awaited by jumps.
 #[derive(Debug)]
 enum There {
     /// Address of the place's translation.

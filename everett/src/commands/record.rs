@@ -160,7 +160,7 @@ pub(super) fn findings(
                     && let Some(job) = jobs.get(place)
                 {
                     let made = record(setting, folder, job, &|| spent_ns(clock) < budget_ns);
-                    // The send fails only if the receiver has ended. Then nobody needs the result.
+                    // The send fails only if the receiver has ended, and an ended receiver needs no result.
                     let _ = send.send((place, made));
                 }
             });

@@ -1,4 +1,4 @@
-//! What the composer stores in a moment: the running commands, the next commands and the phase of a timeline.
+//! State of the composer in a moment: the running commands, the next commands and the phase of a timeline.
 
 use std::collections::BTreeSet;
 

@@ -32,7 +32,7 @@ pub enum What {
     Console(String),
     /// A message was sent, arrived or was lost.
     Wire {
-        /// What happened to the message.
+        /// Fate of the message.
         kind: WireKind,
         /// Index of the sending node.
         from: u16,
@@ -99,7 +99,7 @@ pub enum What {
     },
 }
 
-/// What happened to a message on the wire, i.e. on the simulated network between nodes.
+/// Fate of a message on the wire, i.e. on the simulated network between nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WireKind {
     /// The sender gave a message to the wire.

@@ -19,7 +19,8 @@ use super::value::{Ranks, Value};
 use super::vocabulary::{OTHER, Vocabulary};
 use crate::text::{clip, head};
 
-/// What a child branch inherits from its parent: a summary of all earlier events, as far as they affect coverage.
+/// Observer state that a child branch inherits from its parent: a summary of all earlier events, as far as they affect
+/// coverage.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ObserverState {

@@ -2,7 +2,7 @@
 //! variable, are a family. In each family, the first words of a timeline are distinguished, and all later words become
 //! `other`.
 //!
-//! Which words come first depends only on the timeline, so a branch's points do not depend on other branches. Two
+//! The timeline alone determines the order of its words, so a branch's points do not depend on other branches. Two
 //! timelines may distinguish different words.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -14,7 +14,7 @@ pub struct Event {
     pub at_ns: u64,
     /// Index of the event's entry in the plan. A start and its end have the same index.
     pub id: u32,
-    /// What happens.
+    /// Kind of the event.
     pub what: Happening,
 }
 

@@ -109,7 +109,7 @@ pub enum Kind {
     Fifo,
 }
 
-/// What happens to an existing folder when a folder is put at its path.
+/// Treatment of an existing folder when a folder is put at its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnFolder {
     /// The existing folder keeps its attributes, as in dpkg.

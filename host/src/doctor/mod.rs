@@ -14,7 +14,7 @@ pub mod perf;
 use kvm::probes::{Effort, Undefined};
 use serde::Serialize;
 
-/// What a finding means for Everett on this host.
+/// Consequence of a finding for Everett on this host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -31,7 +31,7 @@ pub enum Verdict {
 pub struct Finding {
     /// Name of the check.
     pub name: &'static str,
-    /// What the observation means for Everett.
+    /// Consequence of the observation for Everett.
     pub verdict: Verdict,
     /// Observation in words.
     pub detail: String,

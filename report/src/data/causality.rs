@@ -15,7 +15,7 @@ pub struct Causality {
     pub sentence: String,
     /// Sentence about the step at which the likelihood jumps. `None` without a jump.
     pub step: Option<String>,
-    /// What differs between the futures from one vtime: only their random streams, or also their faults.
+    /// Difference between the futures from one vtime: only their random streams, or also their faults.
     pub vary: Vary,
     /// Reason why the search ended.
     pub why: CausalityEnd,

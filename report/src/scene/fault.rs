@@ -22,7 +22,7 @@ pub struct Bar {
     pub kind: String,
     /// Indices of the affected nodes. Empty if the fault affects all nodes.
     pub lanes: Vec<u16>,
-    /// What the fault does, without its times, such as `db lost power`.
+    /// Effect of the fault, without its times, such as `db lost power`.
     pub words: String,
     /// Line of the fault plan.
     pub line: String,

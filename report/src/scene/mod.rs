@@ -1,4 +1,4 @@
-//! What happened before a finding: events, messages, faults and operations of clients, on one time axis.
+//! Scene before a finding: events, messages, faults and operations of clients, on one time axis.
 //!
 //! - `evidence`: reads a scene from the lines that a run directory has for a finding
 //! - `fault`: faults as bars of a diagram, and in words
@@ -28,7 +28,7 @@ pub const EVENTS_MAX: usize = 20_000;
 /// Maximum number of messages in a scene. A longer scene keeps its last messages.
 pub const MESSAGES_MAX: usize = 20_000;
 
-/// What happened before a finding.
+/// Scene before a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Scene {
     /// Names of the nodes. Other fields refer to a node by its index in this list.
@@ -73,13 +73,13 @@ pub struct Message {
     pub from: u16,
     /// Index of the receiver in [`Scene::lanes`].
     pub to: u16,
-    /// What became of the message.
+    /// Fate of the message.
     pub fate: Fate,
     /// Summary of the frame.
     pub text: String,
 }
 
-/// What became of a message on the network.
+/// Fate of a message on the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fate {

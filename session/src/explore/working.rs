@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use everett_host::time::Stopwatch;
 
-/// What a worker does.
+/// Current work of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activity {
     /// Waits for a branch.
@@ -36,7 +36,7 @@ impl Activity {
 /// State of a worker at one instant.
 #[derive(Debug, Clone, Copy)]
 pub struct Working {
-    /// What the worker does.
+    /// Current work of the worker.
     pub activity: Activity,
     /// Number of the worker's branch, or `None` while it waits.
     pub branch: Option<u64>,

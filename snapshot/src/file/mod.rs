@@ -115,7 +115,7 @@ pub enum FileError {
     TooMany {
         /// Path of the file.
         path: PathBuf,
-        /// What is counted, in the plural.
+        /// Name of the counted items, in the plural.
         what: &'static str,
         /// Number of items.
         count: u64,

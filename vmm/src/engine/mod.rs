@@ -63,7 +63,7 @@ pub struct Until<'a> {
     pub breakpoints: &'a [u64],
 }
 
-/// What an engine can do.
+/// Capabilities of an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capabilities {
     /// Clock mode, which says what the engine counts.

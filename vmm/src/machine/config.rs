@@ -63,7 +63,7 @@ pub struct DiskConfig {
 pub struct CardConfig {
     /// Hardware address.
     pub mac: [u8; 6],
-    /// What is at the other end of the card's cable.
+    /// Peer at the other end of the card's cable.
     pub wire: Wire,
 }
 

@@ -36,7 +36,7 @@ pub enum FaultError {
     TooMany,
 }
 
-/// What a fault does to frames.
+/// Effect of a fault on frames.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Effect {
     Latency(Distribution),

@@ -19,7 +19,7 @@ use super::active::{Effect, Faults, SLOW_NS};
 use super::config::Topology;
 use super::log::DropReason;
 
-/// What becomes of a frame on one direction, as drawn.
+/// Drawn fate of a frame on one direction of a link.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct FrameFate {
     /// Reason of the loss, if the frame is lost.
@@ -33,7 +33,7 @@ pub(super) struct FrameFate {
     pub(super) aside: Option<u64>,
     /// Numbers of the bits that flip, counted from the first bit of the frame.
     pub(super) flips: Vec<u64>,
-    /// What becomes of extra copies of the frame.
+    /// Fates of extra copies of the frame.
     pub(super) copies: Vec<FrameFate>,
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::value::{Value, unknown};
 use crate::error::Error;
 
-/// What Everett does with a key.
+/// Treatment of a key by Everett.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Fate {
     /// The key has its effect.

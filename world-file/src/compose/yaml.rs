@@ -145,7 +145,7 @@ fn sum(weights: impl Iterator<Item = u64>) -> u64 {
 /// Maximum number of values with `!reset` or `!override`.
 const CLEARED_MAX: usize = 4_096;
 
-/// What the tag of a value means.
+/// Meaning of a value's tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mark {
     None,

@@ -33,7 +33,7 @@ pub enum Error {
     Program {
         /// Path of the program.
         path: PathBuf,
-        /// What is wrong with the file.
+        /// Defect of the file.
         source: ElfError,
     },
     /// The program is longer than a file in a world may be.

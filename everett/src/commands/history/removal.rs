@@ -20,7 +20,7 @@ const EVIDENCE: &str = "findings";
 const OF_FINDINGS: [(&str, &str); 4] =
     [("regression-", ".json"), ("timeline-", ".jsonl"), ("causality-", ".json"), ("branch-", ".jsonl")];
 
-/// What stays of a run's folder.
+/// Remains of a run's folder after the removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Left {
     /// The folder is gone.

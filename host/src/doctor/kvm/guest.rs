@@ -83,7 +83,7 @@ pub enum Ring {
 /// Value at which a guest's TSC is held.
 pub const HELD_TSC: u64 = 1 << 40;
 
-/// What the host does with the guest's TSC.
+/// Behaviour of the guest's TSC on the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tsc {
     /// The TSC runs as KVM provides it by default.
@@ -109,7 +109,7 @@ pub struct Guest {
     pub cr4: u64,
     /// Bits of RFLAGS to invert in the initial value.
     pub rflags: u64,
-    /// What the host does with the guest's TSC.
+    /// Behaviour of the guest's TSC on the host.
     pub tsc: Tsc,
     /// True if only ring 0 may access the first mapping of memory, as with a kernel's own pages. Both rings may access
     /// the other mappings, such as [`FOR_PROGRAMS`].

@@ -42,7 +42,7 @@ use steps::Steps;
 /// Options of a search.
 #[derive(Debug, Clone, Copy)]
 pub struct Options<'o> {
-    /// What each future draws for itself: random streams only, or the fault plan as well.
+    /// Choices that each future draws for itself: random streams only, or the fault plan as well.
     pub vary: Vary,
     /// Maximum number of futures, and the accepted probability of a wrong result.
     pub limits: search::Limits,

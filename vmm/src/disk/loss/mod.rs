@@ -90,7 +90,7 @@ pub struct PowerLoss {
     pub in_between: u64,
     /// Number of torn sectors, which hold parts of two versions.
     pub torn: u64,
-    /// What became of the requests in flight.
+    /// Fate of the requests in flight.
     pub in_flight: Aborted,
 }
 
@@ -102,7 +102,7 @@ impl PowerLoss {
     }
 }
 
-/// What became of requests that were in flight.
+/// Fate of requests that were in flight.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Aborted {
     /// Number of requests that were in flight.

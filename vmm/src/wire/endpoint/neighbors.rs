@@ -27,7 +27,7 @@ const ADVERTISEMENT: u8 = 136;
 /// Hop limit of neighbor discovery packets (RFC 4861, section 3.1). It shows that no router has forwarded the packet.
 const HOP_LIMIT: u8 = 255;
 
-/// What the endpoint knows about an IP address.
+/// Knowledge of the endpoint about an IP address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Neighbor {
     /// The MAC address is unknown, and the next query is due at this vtime.

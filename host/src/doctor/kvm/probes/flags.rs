@@ -97,7 +97,7 @@ const BEFORE: [u64; 2] = [0, ALL];
 const CASES: usize = OPERANDS.len() * BEFORE.len();
 const FIRST: usize = 8;
 
-/// What a processor does with an undefined flag, inferred from the cases.
+/// Behaviour of a processor for an undefined flag, inferred from the cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Does {
@@ -129,9 +129,9 @@ pub struct Undefined {
     pub instruction: &'static str,
     /// Name of the flag.
     pub flag: &'static str,
-    /// What the host's processor does with the flag.
+    /// Behaviour of the host's processor.
     pub host: Does,
-    /// What the model does with the flag.
+    /// Behaviour of the soft CPU.
     pub model: Does,
     /// True if host and model give the same value in every case.
     pub equal: bool,
