@@ -29,14 +29,6 @@ impl Evidence {
         odd(shown) + odd(futures.saturating_sub(shown)) - even(futures)
     }
 
-    /// Returns the logarithm of a Bayes factor: the evidence for two different rates, divided by the evidence for one
-    /// common rate. The result is at most 0 if the share of hits does not rise from `before` to `after`. It is negative
-    /// if one common rate explains both counts better.
-    pub fn of_rise(&mut self, before: Count, after: Count) -> i64 {
-        let apart = self.of(before) + self.of(after) - self.of(before + after);
-        if rises(before, after) { apart } else { apart.min(0) }
-    }
-
     fn extend(&mut self, futures: u64) {
         if self.odd.is_empty() {
             self.odd.push(0);

@@ -406,14 +406,6 @@ impl Machine {
         taken
     }
 
-    /// True if a program in the guest has the console port open.
-    pub fn port_open(&self, port: usize) -> bool {
-        match self.state.virtio.get(CONSOLE_SLOT).map(Transport::device) {
-            Some(Device::Console(console)) => console.is_open(port),
-            _ => false,
-        }
-    }
-
     /// Delivers a frame to the card in `slot` at vtime `at`. Returns false if the slot has no card or the card refuses
     /// the frame.
     pub fn frame_input(&mut self, slot: usize, at: u64, frame: Vec<u8>) -> bool {

@@ -95,11 +95,6 @@ pub enum End {
 }
 
 impl End {
-    /// True if the guest ended the machine on purpose.
-    pub fn is_orderly(&self) -> bool {
-        matches!(self, End::PowerOff | End::Reset)
-    }
-
     /// True if the machine ended for a reason outside the guest.
     pub fn is_failure(&self) -> bool {
         matches!(self, End::Host(_) | End::Engine(_))

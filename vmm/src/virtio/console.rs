@@ -91,10 +91,6 @@ impl Console {
         taken
     }
 
-    /// True if a program in the guest has the port open.
-    pub fn is_open(&self, port: usize) -> bool {
-        self.ports.get(port).is_some_and(|port| port.open)
-    }
     /// Returns the number of bytes that wait for the guest in a port.
     pub fn waiting(&self, port: usize) -> usize {
         self.ports.get(port).map_or(0, |port| port.input.len())
