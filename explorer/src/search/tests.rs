@@ -1,5 +1,5 @@
-//! Tests of the search, which chooses where the next branch starts, in a simulated world. A branch's result is a
-//! function of its path there.
+//! Tests of the search, which chooses where the next branch starts. The tests use a simulated world, in which the path
+//! of a branch decides its result.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZero;

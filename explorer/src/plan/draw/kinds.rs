@@ -343,8 +343,8 @@ kinds! {
     /// A service is stopped and started again. Off by default.
     ///
     /// This table is serialized only if it differs from the default. Serialized tables are part of an exploration's
-    /// name, so explorations without this kind keep the name that they had before it existed. All stored tables are
-    /// JSON or TOML, which can leave out a field. Postcard could not.
+    /// name, so explorations without this kind of fault keep the name that they had before Everett had the kind. Stored
+    /// tables must be JSON or TOML, because the binary format Postcard cannot leave out a field.
     RestartService restart_service [serde(skip_serializing_if = "is_default")]: false, every 60 s {
     }
 }
