@@ -48,8 +48,8 @@ impl Reading {
     }
 
     /// Opens a run directory, and merges its records on a second thread while they are read. If the run has ended,
-    /// merges the records that `end.json` counts. Otherwise merges branches in the order of choices, up
-    /// to the first branch without a record.
+    /// merges the records that `end.json` counts. Otherwise merges records in the order of choices, and stops
+    /// before the first branch without a record.
     ///
     /// # Errors
     /// See [`Reading::open`].
@@ -167,7 +167,7 @@ impl Reading {
         self.index.get(choice)
     }
 
-    /// Merges at most `most` branches in the order of choices. Stops before the first branch without a record.
+    /// Merges at most `most` records in the order of choices. Stops before the first branch without a record.
     ///
     /// # Errors
     /// Returns an error if a record is damaged, or if a system call fails.

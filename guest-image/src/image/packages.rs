@@ -14,8 +14,8 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Length in bytes at which a batch of downloads ends. Long batches start apt less often, which takes a quarter of a
-/// second each time. Short batches show progress more often, because apt reports no progress within a batch.
+/// Length in bytes at which a batch of downloads ends. Shorter batches would cost time, because apt takes a quarter of
+/// a second to start. Longer batches would show progress less often, because apt reports none within a batch.
 const BATCH_BYTES: u64 = 8 << 20;
 
 /// A package whose file is in the cache.
@@ -260,8 +260,8 @@ fn batches<T>(mut packages: &[T], bytes_of: impl Fn(&T) -> u64) -> impl Iterator
 }
 
 /// Packages of every root filesystem, as apt patterns and names. The pattern selects Debian's essential packages except
-/// apt, which is useless because guests have no network to a mirror. `usr-is-merged` declares merged `/usr`, `netbase`
-/// lists the names of protocols and services, and `e2fsprogs` makes filesystems on data disks.
+/// apt, which is useless because guests cannot reach a mirror. `usr-is-merged` declares merged `/usr`, `netbase` lists
+/// the names of protocols and services, and `e2fsprogs` makes filesystems on data disks.
 const BASE: [&str; 4] = ["?and(?essential,?not(?exact-name(apt)))", "usr-is-merged", "netbase", "e2fsprogs"];
 
 /// Returns the names in sorted order, without duplicates.

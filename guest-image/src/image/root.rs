@@ -157,8 +157,8 @@ struct RootBuilder<'a> {
 }
 
 impl RootBuilder<'_> {
-    /// Returns the root filesystem of these packages. The base comes from the cache or is made; the other packages are
-    /// installed on the base.
+    /// Returns the root filesystem of these packages. The packages of the base ([`Layers::base`]) come from the cache,
+    /// already installed, or are installed now. The other packages are installed on the base.
     fn of_packages(&mut self, fetched: &[Fetched], layer_key: Key) -> Result<(Tree, Spool), Error> {
         let opened =
             fetched.iter().map(|Fetched { locked, path }| Ok((Package::open(path)?, locked.sha256.as_str())));

@@ -25,8 +25,8 @@
 //! for each image.
 //!
 //! **Invariants.** A root filesystem is a function of the diff IDs of its layers and of the image's time. If the digest
-//! of a blob is known, Everett verifies the digest before it uses the blob. Images are untrusted. Everett writes nothing
-//! outside the cache, and every count and length has a bound. An error is one line that names the image.
+//! of a blob is known, Everett verifies the digest before it uses the blob. Images are untrusted. Everett writes
+//! nothing outside the cache, and every count and length has a bound. An error is one line that names the image.
 
 mod archive;
 mod blobs;

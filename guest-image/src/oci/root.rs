@@ -94,8 +94,8 @@ pub(super) fn check(tables: &CacheEntry, layers: &[CacheEntry]) -> Result<(), Pr
 
 /// Returns the disk that consists of these tables and layers.
 pub(super) fn disk(tables: &CacheEntry, layers: &[CacheEntry]) -> RootDisk {
-    // Without layers, the disk consists of the tables only. Otherwise it consists of the first `HEAD_BYTES` bytes of the
-    // tables, then the layers, and then the rest of the tables.
+    // Without layers, the disk consists of the tables only. Otherwise it consists of the first `HEAD_BYTES` bytes of
+    // the tables, then the layers, and then the rest of the tables.
     let head = if layers.is_empty() { tables.bytes } else { HEAD_BYTES };
     let of_tables = |offset, bytes| RootPart { path: tables.path.clone(), offset, bytes };
     let mut parts = vec![of_tables(0, head)];
@@ -136,7 +136,8 @@ fn build(
     Ok(())
 }
 
-/// Makes the folders at which the agent mounts filesystems or to which it writes. Removes the files that it writes.
+/// Makes the folders at which the agent mounts filesystems and the folders to which the agent writes. Removes the files
+/// in [`WRITTEN`].
 fn prepare(tree: &mut Tree) -> Result<(), Problem> {
     for (path, mode) in MOUNT_POINTS {
         if !tree.is_real_folder(path.as_bytes()) {

@@ -1,8 +1,9 @@
 //! The settings of each kind of fault, with their defaults and bounds, as one table.
 //!
-//! The defaults test a world as a whole, with about a dozen faults in a minute of vtime. Faults of networks and
-//! machines are frequent (partitions, crashes, pauses, slow and lossy links). Faults of clocks and schedulers are
-//! occasional, and faults of disks are rare. Kinds that most software does not claim to survive are off by default.
+//! The defaults test a world as a whole, with about 20 faults in a minute of vtime outside quiet periods. Faults of
+//! networks and machines are frequent (partitions, crashes, pauses, slow and lossy links). Faults of clocks and
+//! schedulers are occasional, and faults of disks are rare. Kinds that most software does not claim to survive are off
+//! by default.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
