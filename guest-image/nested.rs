@@ -31,7 +31,7 @@ pub(super) fn build(
     cargo.arg("--target-dir").arg(target_folder);
     for (name, _) in env::vars() {
         // Removes variables that cargo set for this package, and settings of the host's build (flags, wrappers,
-        // profiles). Keeps those for cargo's registry and network.
+        // profiles). Keeps the variables that configure cargo's registry and network.
         let of_this_build = ["CARGO_PKG_", "CARGO_CFG_", "CARGO_FEATURE_", "CARGO_BUILD_", "CARGO_PROFILE_"];
         let wrapper = name == "RUSTC_WRAPPER" || name == "RUSTC_WORKSPACE_WRAPPER";
         if of_this_build.iter().any(|prefix| name.starts_with(prefix))

@@ -162,7 +162,7 @@ fn of_seed(args: &Args, folder: &Path, seed: u64) -> anyhow::Result<Row> {
 }
 
 /// Returns the first step in the interval that `everett causality` names. If the interval has no step, returns the next
-/// step after it, marked "before".
+/// step after the interval, with the prefix "before", because the interval lies before that step.
 fn step(jump: &Jump) -> String {
     let step = jump.steps.first().or(jump.steps_after.first());
     let text = step.map_or("", |step| step.text.trim());

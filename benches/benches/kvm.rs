@@ -47,8 +47,8 @@ const ENOUGH_S: f64 = 0.2;
 const ROUNDS_FIRST: u64 = 100_000;
 const ROUNDS_MAX: u64 = 10_000_000_000;
 
-/// Properties of a host whose processor delivers exceptions and system calls itself, so that no workarounds are
-/// measured. The bench neither counts branches nor keeps the TSC at a fixed value.
+/// Host features that the bench assumes without a check. The processor delivers exceptions and system calls, so the
+/// engine uses no workarounds for them. The engine neither counts branches nor keeps the TSC at a fixed value.
 const SOUND: Proved = Proved { branches: None, tsc: false, system_calls: true, coherent: true };
 
 /// Step of [`dirty`] on the kvm engine: number of exits between two checks whether the guest has written all pages.

@@ -21,9 +21,10 @@ use everett_explorer::search::ForkPoint;
 use everett_explorer::search::strategy::StrategyKind;
 use everett_host::time::Stopwatch;
 
-/// Number of branches of the small tree for which the time to choose the next branch is measured.
+/// Number of branches of a small tree. The bench measures how long it takes to choose the next branch in this tree, and
+/// in the tree of the whole exploration.
 const FEW: u64 = 1_000;
-/// Number of times that the next branch is chosen while the time is measured.
+/// Number of choices of a branch in one measurement, which gives their mean duration.
 const CHOICES: u32 = 100_000;
 /// Number of samples per exploration. A sample measures the cost of the search so far.
 const SAMPLES: u64 = 20;

@@ -86,8 +86,8 @@ pub struct Sample {
 pub struct Scripted {
     world: World,
     jobs: VecDeque<Job>,
-    /// Number of waiting jobs, from which the next one to finish is drawn. Results therefore do not arrive in the
-    /// order in which the search chose the branches.
+    /// Number of the longest-waiting jobs among which the worker randomly picks the next job to finish. Results
+    /// therefore do not arrive in the order in which the search chose the branches.
     shuffled: usize,
     dice: u64,
     clock: CpuClock,

@@ -27,7 +27,7 @@ pub enum Exit {
     /// The guest executed too many instructions without an event by which its clock advances, such as a device access.
     /// Only engines return this reason; a [`Cpu`](crate::Cpu) never does.
     NoProgress,
-    /// The CPU's own code panicked, which is a defect of Everett ([`Cpu::failure`](crate::Cpu::failure)), or the host
-    /// failed, in an engine that uses the host's processor. The CPU executes nothing more.
+    /// The CPU's own code panicked, which is a defect of Everett ([`Cpu::failure`](crate::Cpu::failure)). An engine
+    /// that uses the host's processor also returns this reason if the host fails. The CPU executes nothing more.
     Failed,
 }

@@ -66,8 +66,8 @@ impl Cpu {
     pub fn set_state(&mut self, state: &CpuState) {
         self.core.load_state(state);
     }
-    /// Returns the branch edges that were first executed since [`Cpu::forget_edges`], in execution order. Edges that an
-    /// earlier call returned are left out. Empty unless [`CacheConfig::edges`] is set.
+    /// Returns the branch edges that the guest executed for the first time since [`Cpu::forget_edges`], in execution
+    /// order. Edges that an earlier call returned are left out. Empty unless [`CacheConfig::edges`] is set.
     pub fn take_edges(&mut self) -> Vec<Edge> {
         self.core.edges.as_mut().map_or_else(Vec::new, |edges| edges.take())
     }

@@ -1,4 +1,4 @@
-//! Exception vectors, and the ways in which a handler ends its block early.
+//! Exception vectors, and the ways in which a handler (the function that executes an instruction) ends its block early.
 
 /// Reason why a handler ends its block early. One byte, so that a `Result` fits into a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,9 +7,9 @@
 //! - `error`: [`Error`], the reasons why a file cannot be read
 //!
 //! Only files of 64 bits and little-endian byte order are read. The layout of headers comes from the crate `object`.
-//! Files may be hostile, so nothing here panics. Most tables have a maximum number of entries; the others end with the
-//! file at the latest. A small file can have many long names, because names may share bytes. The length of a name is
-//! therefore bounded, too.
+//! Files may be hostile, so nothing here panics. Most tables have a maximum number of entries; only the length of the
+//! file bounds the other tables. A small file can have many long names, because names may share bytes. The length of a
+//! name is therefore bounded, too.
 //!
 //! Not here: whether a machine can boot or run a file, debug information, and reading the file from a disk.
 
@@ -208,7 +208,7 @@ impl<'a> Elf<'a> {
     }
 }
 
-/// Returns `bytes` bytes of the file from `offset` on. `None` if the file ends before them.
+/// Returns `bytes` bytes of the file from `offset` on. `None` if they reach beyond the end of the file.
 fn part(file: &[u8], offset: u64, bytes: u64) -> Option<&[u8]> {
     file.get(usize::try_from(offset).ok()?..)?.get(..usize::try_from(bytes).ok()?)
 }

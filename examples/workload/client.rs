@@ -1,4 +1,4 @@
-//! A client of a Redis that writes its history, in Rust without a library: client ADDRESS
+//! A Redis client that records the history of its operations, in Rust without a library. Usage: client ADDRESS
 //!
 //!     rustc -O -C target-feature=+crt-static client.rs
 
@@ -13,7 +13,8 @@ fn number(name: &str, otherwise: u64) -> u64 {
     env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
-/// One line, in one write. It returns when the host has the line.
+/// Writes one event of an operation to the history, as one line in one write. In a guest of Everett, the write returns
+/// when the host has the line.
 fn tell(mut history: &File, process: u64, kind: &str, f: &str, key: &str, value: &str) -> io::Result<()> {
     let line = format!(
         "{{\"process\":{process},\"type\":\"{kind}\",\"f\":\"{f}\",\"key\":\"{key}\",\"value\":{value}}}\n"
@@ -21,7 +22,8 @@ fn tell(mut history: &File, process: u64, kind: &str, f: &str, key: &str, value:
     history.write_all(line.as_bytes())
 }
 
-/// The answer to a request; an error if its outcome is unknown.
+/// Sends a request and returns the answer. Returns an error if no answer comes or if Redis reports an error. The caller
+/// then treats the outcome of the request as unknown.
 fn ask(redis: &mut BufReader<TcpStream>, request: &str) -> io::Result<String> {
     redis.get_mut().write_all(request.as_bytes())?;
     let line = |redis: &mut BufReader<TcpStream>| {
@@ -47,10 +49,11 @@ fn main() -> io::Result<()> {
     let address = format!("{}:6379", env::args().nth(1).unwrap_or_default());
     let address: SocketAddr = address.parse().map_err(io::Error::other)?;
     // Outside of Everett the history goes to standard output.
-    // SAFETY: nothing else in this program closes it.
+    // SAFETY: nothing else in this program closes the file descriptor.
     let history = unsafe { File::from_raw_fd(number("EVERETT_HISTORY", 1) as i32) };
     let round = number("EVERETT_ROUND", 0);
-    // No other client of this node has these numbers, and none of them comes back in a later round.
+    // No other client of this node uses these numbers of processes and values. This client does not use them again in a
+    // later round, i.e. when Everett starts it again.
     let mut process = 3000 + round * 100_000;
     let mut value = process * 1_000_000;
     let mut state = number("EVERETT_SEED", 1) ^ (round << 32);
@@ -60,7 +63,7 @@ fn main() -> io::Result<()> {
     };
     let mut connection = None;
     loop {
-        // Who has no connection has not asked for anything.
+        // Without a connection, the client sends no request and records nothing.
         let Some(redis) = &mut connection else {
             connection = connect(&address).ok();
             std::thread::sleep(Duration::from_millis(20));
@@ -79,7 +82,8 @@ fn main() -> io::Result<()> {
                 tell(&history, process, "ok", f, key, if f == "read" { &answer } else { &argument })?
             }
             Err(_) => {
-                // It may have happened, or may yet. Whoever does not know takes a new number.
+                // Redis may have executed the request, or may still do so. Because the client does not know, it goes on
+                // under a new process number.
                 tell(&history, process, "info", f, key, "null")?;
                 process += 1;
                 connection = None;

@@ -37,7 +37,8 @@ pub struct Fates<'w> {
 pub struct BranchEnd {
     /// Vtime of the end, in nanoseconds.
     pub at_ns: u64,
-    /// True if the end lies before the horizon, so that other branches can start there.
+    /// True if the end lies before the horizon, so that other branches can start there. No branch runs beyond the
+    /// horizon.
     pub open: bool,
     /// True if the checks run after the branch.
     pub checked: bool,

@@ -4,8 +4,10 @@
 //! With K branches in flight, Everett chooses the first K before any result is known, so they all begin at the root
 //! moment. If a short exploration had a large K, nearly all of its branches would begin there, and few would extend
 //! others. K grows with the square root of the number of branches. A longer exploration therefore has both deeper and
-//! wider trees. In a short exploration few branches reach the horizon, after which checks always run, so Everett checks
-//! a larger share of all branches.
+//! wider trees.
+//!
+//! Everett always checks branches that reach the horizon, i.e. the vtime beyond which no branch runs. In a short
+//! exploration few branches reach the horizon, so Everett checks a larger share of the other branches.
 //!
 //! **Invariant.** The defaults depend only on the length that the operator asked for. They do not depend on the number
 //! of cores, on measured host time or on results. If two explorations differ only in length and have the same defaults,

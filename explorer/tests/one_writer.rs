@@ -32,7 +32,7 @@ fn header() -> Header {
     Header { identity: "3d016600".to_owned(), nodes: vec!["n1".to_owned()], ..Header::default() }
 }
 
-/// Creates a run and holds its lock until this process is killed.
+/// Creates a run and holds its lock until this process is killed or its standard input ends.
 fn hold(run: &Path) {
     let _journal = Journal::create(run, &header()).unwrap();
     println!("held");

@@ -24,7 +24,8 @@ pub enum NodeFault {
         /// How the node restarts when the fault ends. With `None` the node stays off until the end of the workload.
         /// Everett then switches it on for the checks.
         restart: Option<Restart>,
-        /// True if a sector can be left partly written. Correct software may rely on sectors being written whole.
+        /// True if a sector can be left partly written. Correct software can then fail, because it may rely on whole
+        /// sectors.
         tear_sectors: bool,
     },
     /// The node is reset and starts again at once. It loses its memory, but keeps the contents of its disks.

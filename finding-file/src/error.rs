@@ -24,7 +24,8 @@ pub enum Error {
     /// The manifest is invalid.
     #[error("manifest.json: {0}")]
     Manifest(String),
-    /// The name of a member is too long, or could lead out of a folder.
+    /// The name of a member breaks a rule of [`check_name`](crate::check_name): for example, it is too long or contains
+    /// `..`.
     #[error("manifest.json: {0:?} is not a name that a member can have")]
     Name(String),
     /// The manifest announces this member, but the archive has something else in its position.

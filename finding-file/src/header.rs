@@ -14,7 +14,7 @@ const MODE: u32 = 0o644;
 /// number instead. Nothing is lost, because readers take names from the manifest.
 pub(crate) fn of(name: &str, place: usize, bytes: u64) -> Result<[u8; BLOCK], Error> {
     let mut header = Header::new_ustar();
-    // A failed call may leave a part of the name in the header, so it is made on a copy.
+    // A failed `set_path` may leave a part of the name in the header, so a copy of the header is tried first.
     let fits = header.clone().set_path(name).is_ok();
     let shown = if fits { name.to_owned() } else { format!("long/{place}") };
     header.set_path(shown).map_err(Error::io(name))?;
@@ -28,8 +28,8 @@ pub(crate) fn of(name: &str, place: usize, bytes: u64) -> Result<[u8; BLOCK], Er
     Ok(*header.as_bytes())
 }
 
-/// Returns the length that a header gives. `None` if the header is not the one that [`of`] returns for this name, the
-/// member number 0 and this length.
+/// Returns the length in the header of member number 0, the manifest. `None` if any byte of the header differs from
+/// the header that [`of`] makes for this name and length.
 pub(crate) fn length(block: &[u8; BLOCK], name: &str) -> Option<u64> {
     let bytes = Header::from_byte_slice(block).entry_size().ok()?;
     (of(name, 0, bytes).ok()? == *block).then_some(bytes)

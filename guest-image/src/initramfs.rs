@@ -65,8 +65,9 @@ impl Archive {
 
     fn record(&mut self, inode: u32, name: &str, mode: u32, (major, minor): (u32, u32), content: &[u8]) {
         let links = if mode & FOLDER == FOLDER { 2 } else { 1 };
-        // The fields: inode, mode, user, group, links, time, length, device, device of the node, name's length,
-        // checksum. A file of an initramfs is far smaller than 4 GiB, so the length fits 32 bits.
+        // The fields: inode, mode, user, group, links, time, length, device that holds the file (major, minor), device
+        // that a device node stands for (major, minor), name's length, checksum. A file of an initramfs is far smaller
+        // than 4 GiB, so the length fits 32 bits.
         let length = u32::try_from(content.len()).unwrap_or(u32::MAX);
         let name_length = u32::try_from(name.len() + 1).unwrap_or(u32::MAX);
         let fields = [inode, mode, 0, 0, links, 0, length, 0, 0, major, minor, name_length, 0];

@@ -4,5 +4,5 @@
 pub const LIBRARY_PATH: &str = "/usr/lib/libvoidstar.so";
 
 /// Path of the program that collects the lines that a workload writes through the SDK. The program can also ask
-/// Everett for a period without faults. Workloads call it by this name.
+/// Everett for a period without faults. Workloads find this path in the variable `ANTITHESIS_STOP_FAULTS`.
 pub const COLLECTOR_PATH: &str = "/usr/bin/ANTITHESIS_STOP_FAULTS";

@@ -105,8 +105,8 @@ fn number(connection: &Connection, pragma: &str) -> Result<i32, Error> {
     connection.pragma_query_value(None, pragma, |row| row.get(0))
 }
 
-/// Returns the statements of all tables, views, indices and triggers, without SQLite's own. At most one statement more
-/// than expected is read, because a malicious file can have many.
+/// Returns the statements that created the tables, views, indices and triggers, except SQLite's own. Reads at most one
+/// statement more than expected, because a malicious file can have many.
 fn tables(connection: &Connection) -> Result<Vec<String>, Error> {
     let mut statement = connection.prepare(
         "SELECT coalesce(sql, '') FROM sqlite_schema

@@ -3,8 +3,8 @@
 //! World files name an [`ImageOrigin`] (`world-file/src/container.rs` reads its text), and images are made from it
 //! (`guest-image/src/oci/`).
 //!
-//! **Invariant.** The name that [`ImageOrigin`] displays does not change, because `world.lock` and finding files store
-//! it.
+//! **Invariant.** All versions of Everett format an [`ImageOrigin`] as the same text (`Display`), because `world.lock`
+//! and finding files store this text.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

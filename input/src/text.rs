@@ -4,7 +4,7 @@
 //! escapes. They are C0 and C1 controls, DEL, marks and overrides of the writing direction, line separators, the byte
 //! order mark, and tag characters.
 
-/// Maximum number of characters of the text that [`quoted`] shows.
+/// Maximum number of characters that [`quoted`] shows of a text.
 pub const QUOTED_CHARS_MAX: usize = 48;
 
 /// True if the character is shown as an escape in all output.

@@ -46,7 +46,7 @@ mod tests {
         }
         bits.set(64, false);
         assert_eq!((0..200).filter(|i| bits.has(*i)).collect::<Vec<_>>(), [0, 63, 129]);
-        // `set` ignores numbers beyond the bound.
+        // `set` ignores numbers beyond the last word.
         bits.set(500, true);
         assert!(!bits.has(500));
     }

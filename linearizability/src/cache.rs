@@ -5,8 +5,8 @@
 //! operations and the state. The hash is long enough to make collisions infeasible, even deliberate ones.
 //!
 //! The placed operations of unknown outcome (the used ones) are not part of the hash. They are stored in full, so that
-//! a configuration can be compared with one that used more of them. If a configuration led to no valid order, then a
-//! configuration with the same hash that used the same operations and more leads to none either.
+//! a configuration can be compared with one that used more of them. If a configuration led to no valid order, then no
+//! valid order follows from a configuration with the same hash that used the same operations and further ones.
 
 use std::collections::BTreeMap;
 
@@ -25,8 +25,8 @@ struct Entry {
 }
 
 /// Visited configurations. The flag `full` of a configuration is true if the search could, from there, order all
-/// acknowledged operations except the suspect. The suspect is the operation that the search examines as the first
-/// impossible one.
+/// acknowledged operations except the suspect. The suspect is the operation that the caller of the search takes for
+/// the first impossible one.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
     names: BTreeMap<Name, Vec<Entry>>,
@@ -35,7 +35,7 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// Returns the name of a configuration. `words` describe the configuration uniquely.
+    /// Returns the name of a configuration. `words` identify its placed acknowledged operations and its state.
     pub(super) fn name(&mut self, words: &[u32]) -> Name {
         self.bytes.clear();
         for word in words {
@@ -44,8 +44,8 @@ impl Cache {
         *blake3::hash(&self.bytes).as_bytes()
     }
 
-    /// Looks up a configuration. Returns the `full` of a stored entry that shows that this configuration cannot lead to
-    /// anything new, or `None` if there is no such entry. Also returns the number of entries that it was compared with.
+    /// Looks up a configuration. If a stored entry shows that this configuration cannot lead to anything new, returns
+    /// the entry's flag `full`. Otherwise returns `None`. Also returns the number of stored entries with this name.
     pub(super) fn known(&self, name: &Name, used: &[u32]) -> (Option<bool>, usize) {
         let Some(entries) = self.names.get(name) else { return (None, 0) };
         // An entry that is not full also rules out configurations with more used operations. A full entry does not,

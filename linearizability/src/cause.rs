@@ -62,7 +62,8 @@ impl Violations {
     /// text comes first.
     ///
     /// A certain cause names the operation that is known to be the first impossible one. An uncertain cause names the
-    /// operation at which the search got stuck, so one defect can have several uncertain causes.
+    /// operation at which the search got stuck. Searches can get stuck at different operations because of the same
+    /// defect, so one defect can have several uncertain causes.
     pub(super) fn all(self) -> Vec<ViolationGroup<Evidence>> {
         let mut all = self.certain.all();
         if all.is_empty() {

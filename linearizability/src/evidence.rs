@@ -40,17 +40,17 @@ pub struct Evidence {
     /// True if `operation` is known to be the first impossible operation. If false, the search got stuck at
     /// `operation`, and an earlier operation may be the first impossible one.
     pub earliest: bool,
-    /// True if the operation saw a value that is not the initial value of the key, and that no operation on the key can
-    /// have written.
+    /// True if the operation saw a value that is neither null nor the initial value of the key, and that no operation
+    /// on the key can have written.
     pub foreign: bool,
-    /// Possible states of the object at the point where all other operations fit but `operation` does not. A state may
-    /// also include the effect of one more operation of unknown outcome, because that may have happened or not. Empty
-    /// if the search did not determine the states.
+    /// States that the object may have after all operations that were acknowledged before `operation`. In none of these
+    /// states can `operation` happen. A state may also include the effect of one further operation whose outcome is
+    /// unknown, because it may have taken effect. Empty if the search did not determine the states.
     pub possible: Vec<String>,
     /// True if `possible` lists only some of the possible states.
     pub more: bool,
-    /// Position in the history since which the object had its only possible state. `None` if there are several possible
-    /// states, or if the position is unknown.
+    /// If only one state is possible: position in the history since which the object had this state. `None` if several
+    /// states are possible, or if the position is unknown.
     pub since: Option<Moment>,
     /// Number of operations in the valid order before `operation`.
     pub placed: usize,
@@ -58,7 +58,8 @@ pub struct Evidence {
     pub order: Vec<Description>,
     /// State of the object after the valid order. `None` if this order is not known.
     pub state: Option<String>,
-    /// Operations that could have written the value that `operation` saw, at any time.
+    /// Operations that write the value that `operation` saw, including operations that were invoked too late to explain
+    /// it.
     pub origins: Vec<Description>,
     /// Operations that were open at the same time as `operation`.
     pub concurrent: Vec<Description>,

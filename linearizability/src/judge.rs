@@ -14,10 +14,11 @@ use super::search::Allowance;
 /// Limits on the work of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
-    /// Number of search steps for all parts of the history together; a part has the operations of one key. Each part
-    /// gets an equal share of the steps that are left. Each of the first [`FOLLOWED_MAX`] violations is then traced to
-    /// its first impossible completion, i.e. to the first result that no order of the operations explains. Tracing may
-    /// take as many steps as the part's share, and these steps are not subtracted from the total.
+    /// Number of search steps for all parts of the history together. A part has the operations of one key, or of one
+    /// element of a set. Each part gets an equal share of the steps that are left. Each of the first [`FOLLOWED_MAX`]
+    /// violations is then traced to its first impossible completion, i.e. to the first result that no order of the
+    /// operations explains. Tracing may take as many steps as the part's share, and these steps are not subtracted from
+    /// the total.
     pub steps: u64,
     /// Memory for the visited configurations and for the choices not yet tried, in bytes. Only one search runs at a
     /// time.

@@ -1,9 +1,9 @@
 //! Operation histories: the requests and results of clients. The check decides if a correct server could have given
 //! these results.
 //!
-//! Drivers in guests print one JSON object per line: a line when an operation starts, and a line when it ends. Everett
-//! adds the vtime and the node. A [`Reader`] reads the lines as they arrive. [`check()`] then decides, for each key, if
-//! the history is linearizable and if acknowledged writes are lost.
+//! Drivers, i.e. client programs in guests, print one JSON object per line: a line when an operation starts, and a line
+//! when it ends. Everett adds the virtual time (vtime) and the node. A [`Reader`] reads the lines as they arrive.
+//! [`check()`] then decides, for each key, if the history is linearizable and if acknowledged writes are lost.
 //!
 //! - [`limits`]: bounds of histories and of their check
 //! - `line`: parses one line

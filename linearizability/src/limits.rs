@@ -8,7 +8,7 @@ pub use everett_input::text::QUOTED_CHARS_MAX;
 pub const HISTORY_LINE_BYTES_MAX: usize = 1 << 20;
 /// Maximum number of operations of a history. Later operations are not read.
 pub const OPERATIONS_MAX: usize = 1_000_000;
-/// Approximate maximum memory of a history, in bytes. Lines after that are not read.
+/// Approximate maximum memory of a history, in bytes. After a history has reached it, no more lines are read.
 pub const HISTORY_BYTES_MAX: u64 = 1 << 29;
 /// Maximum number of errors that are listed. Further errors are only counted.
 pub const PROBLEMS_MAX: usize = 100;

@@ -124,7 +124,7 @@ fn reason(error: &serde_json::Error) -> String {
 /// Converts each number in the value to canonical form, e.g. 1.0 to 1. Returns false if a number cannot be represented
 /// exactly, e.g. an integer of more than 64 bits.
 ///
-/// No other function handles floats. Elsewhere, the numbers of a history are texts.
+/// No other function handles floats. All other functions handle the numbers of a history as JSON text.
 pub(super) fn make_exact(value: &mut Value) -> bool {
     match value {
         Value::Number(number) if !number.is_i64() && !number.is_u64() => {

@@ -3,8 +3,8 @@
 //! If a history has a valid order, then all of its prefixes have one. A history without a valid order therefore has a
 //! first impossible completion. Nothing that comes later can make its result possible.
 //!
-//! The search over the whole history gets stuck at this completion, or even earlier, because a prefix allows more orders
-//! than the whole history: an operation that completes after the prefix has an unknown outcome in the prefix.
+//! The search over the whole history gets stuck at this completion, or even before it, because the whole history allows
+//! fewer orders than a prefix. In a prefix, an operation that completes after the prefix has an unknown outcome.
 
 use std::collections::BTreeSet;
 
@@ -149,8 +149,8 @@ impl<'h> Judge<'_, 'h> {
         }
     }
 
-    /// True if the operation saw a value that is not the initial value, and that no operation of the part can have
-    /// written.
+    /// True if the operation saw a value that is neither null nor the initial value, and that no operation of the part
+    /// can have written.
     fn is_foreign(&self, operation: &Operation) -> bool {
         let left: BTreeSet<V> = self.part.iter().filter_map(|other| other.call.leaves()).collect();
         let unknown = |v: &V| *v != NULL && *v != self.history.initial && !left.contains(v);

@@ -42,8 +42,8 @@ impl Call {
         }
     }
 
-    /// Returns the value that the object has or contains after the operation: what it writes, adds or enqueues, null
-    /// for a delete. `None` for all other operations.
+    /// Returns the value that the operation writes, adds or enqueues. For a delete, this value is null. `None` for all
+    /// other operations.
     pub(super) fn leaves(self) -> Option<V> {
         match self {
             Call::Write(v) | Call::Cas(_, v) | Call::Enqueue(v) | Call::Add(v) => Some(v),

@@ -47,7 +47,7 @@ impl History {
         self.keys.len()
     }
 
-    /// Returns a key as JSON, or `None` for the missing key.
+    /// Returns the key with this number as JSON. `None` if the operations with this number have no key.
     pub(super) fn key(&self, key: u32) -> Option<&str> {
         self.keys.get(key as usize)?.as_deref()
     }
@@ -222,7 +222,7 @@ impl Reader {
         if let Some(open) = self.open.get_mut(process as usize) {
             *open = Some(Open { line: now.line, operation });
         }
-        // Report an error in the invocation itself before an error about the open operation.
+        // If the invocation itself is invalid, report that error instead of the operation that is still open.
         started.and(still_open)
     }
 

@@ -27,8 +27,8 @@ pub struct Report {
     /// Lost writes, grouped by cause and sorted by the text of the cause.
     pub losses: Vec<ViolationGroup<Lost>>,
     /// Violations of linearizability, grouped by cause and sorted by the text of the cause. Keys with a lost write are
-    /// omitted, because the loss explains their violation. Causes without [`Evidence::earliest`] are omitted if another
-    /// cause has it. If no cause has it, only the first cause is listed.
+    /// omitted, because the loss explains their violation. If [`Evidence::earliest`] is true for any violation, only
+    /// causes of such violations are listed. If it is true for no violation, only the first cause is listed.
     pub causes: Vec<ViolationGroup<Evidence>>,
     /// Number of operations that were invoked.
     pub operations: usize,

@@ -1,6 +1,6 @@
 //! The search for a valid order of operations. In a valid order, each acknowledged operation has its recorded result
 //! and comes after all operations that precede it. The algorithm is Wing and Gong's, with Lowe's cache of visited
-//! configurations.
+//! configurations. A configuration is a set of operations that are already in the order, and the object's state.
 //!
 //! Acknowledged operations are tried first. An open operation, i.e. an operation of unknown outcome, is tried only to
 //! enable an acknowledged operation that needs it; `super::model` explains this. If several open operations are equal,
@@ -296,9 +296,9 @@ impl<'m, 'h> Search<'m, 'h> {
         }
     }
 
-    /// Returns the name of the current configuration, a hash of it. All operations before the first remaining one are
-    /// placed. No operation after those that may come next is placed. The bits in between therefore identify the set of
-    /// placed operations.
+    /// Returns the name of the current configuration, i.e. a hash of it. All operations before rank `from` are placed.
+    /// No operation from rank `to` on is placed. The bits from `from` to `to` therefore identify the set of placed
+    /// operations.
     fn name(&mut self, next: &Next, aim: Option<usize>) -> Name {
         let mut words = std::mem::take(&mut self.words);
         words.clear();
@@ -333,8 +333,8 @@ impl<'m, 'h> Search<'m, 'h> {
         let open: Vec<Op<'h>> =
             self.available(frame.first_end).filter_map(|i| self.open.get(i).copied()).collect();
         if matches!(suspect.call(), Call::Contains(_) | Call::Members) {
-            // For a set, the report shows the difference that remains after all open operations that bring the set
-            // closer to the suspect's result have happened.
+            // For a set, the report shows how the set differs from the suspect's result. So note this state only if no
+            // open operation can still bring the set closer to that result.
             if !open.iter().any(|op| self.model.helps(op, &suspect)) {
                 self.note(&suspect);
             }

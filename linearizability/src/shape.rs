@@ -4,8 +4,8 @@
 //! |---|---|---|---|
 //! | `register` | `read` (`get`) | | value |
 //! | | `write` (`put`, `set`) | value | |
-//! | `cas` | those of `register`, `cas` | `[old, new]` | |
-//! | `kv` | those of `cas`, `delete` (`del`) | | |
+//! | `cas` | `cas`, and those of `register` | `[old, new]` | |
+//! | `kv` | `delete` (`del`), and those of `cas` | | |
 //! | `queue` | `enqueue` | value, not null | |
 //! | | `dequeue` | | value, null if empty |
 //! | `set` | `add`, `remove` | value, not null | |
@@ -13,7 +13,8 @@
 //! | | `read` (`members`) | | array without repetition |
 //! | `lock` | `acquire` (`lock`), `release` (`unlock`) | | |
 //!
-//! If an operation has no result, the field is ignored, because drivers may store the server's reply there.
+//! If an operation has no result, the field `value` of its completion is ignored, because drivers (client programs) may
+//! store the server's reply there.
 
 use everett_input::text::quoted;
 use serde_json::Value;

@@ -102,7 +102,7 @@ fn member(folder: &Path, file: &Path) -> Option<PathBuf> {
     Some(folder.join(Path::new(first.as_os_str()).with_extension("")))
 }
 
-/// True for the file of a folder's own module, and for members of that name.
+/// True if the name without its ending is `mod`, `lib` or `main`, the names of files that define their folder's module.
 fn is_own(file: &Path) -> bool {
     matches!(file.file_stem().and_then(|stem| stem.to_str()), Some("mod" | "lib" | "main"))
 }

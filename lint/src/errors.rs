@@ -3,16 +3,16 @@
 //! The text of an error does not contain that of its cause. The cause is its `source`, and code that shows the error adds
 //! all causes (`everett_input::causes::with_causes`). Otherwise one cause would be told twice, another not at all.
 //!
-//! A text may mention an error that is not its `source` if it passes the error's field to a function. There are two
-//! reasons for this. The text may say in other words what an error of the host means, or it may show the cause,
-//! together with the causes behind it, in the middle of its sentence.
+//! If a field holds another error but is not the `source`, the text must pass this field to a function. The function
+//! either says in other words what an error of the host means, or writes the other error and its causes, so that they
+//! can stand in the middle of a sentence.
 
 use std::collections::BTreeSet;
 
 use syn::visit::{self, Visit};
 use syn::{Attribute, Field, Fields, Meta, Type};
 
-/// Names of the error types of other crates that errors hold.
+/// Names of error types from other crates. Errors of this repository have fields of these types.
 const FOREIGN: [&str; 2] = ["Error", "MmapRegionError"];
 
 /// Names of error types.
@@ -139,7 +139,7 @@ impl Text {
         })?;
         let tokens: Vec<String> = list.tokens.clone().into_iter().map(|token| token.to_string()).collect();
         let (first, rest) = tokens.split_first()?;
-        // `transparent` is no literal.
+        // `#[error(transparent)]` has no string literal, and therefore no text to check.
         let format = syn::parse_str::<syn::LitStr>(first).ok()?.value();
         let arguments = rest.split(|token| token == ",").filter(|tokens| !tokens.is_empty());
         Some(Text { placeholders: placeholders(&format), arguments: arguments.map(<[_]>::to_vec).collect() })

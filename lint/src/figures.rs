@@ -56,7 +56,7 @@ fn states_figure(text: &str) -> bool {
     MEASURED.iter().any(|words| joined.contains(words)) || joined.split_whitespace().any(is_digest)
 }
 
-/// True for a word of hexadecimal digits, full or shortened, with both digits and letters.
+/// True if a word is a digest, full or shortened: hexadecimal digits with at least one of `0` to `9` and of `a` to `f`.
 fn is_digest(word: &str) -> bool {
     let word = word.trim_start_matches(|c: char| !c.is_ascii_alphanumeric());
     let digits = word.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();

@@ -3,8 +3,8 @@
 //! row or list item.
 //!
 //! A path may start at the repository's root, in the page's folder, in a folder that the page names before it, or in
-//! the `src` of such a folder. A file's name alone also counts as a path if several files have this name. An item such
-//! as `Map::get` exists if one file of code contains all of its words.
+//! the `src` of such a folder. The name of a file without its folder is never reported if several files have this name,
+//! e.g. `mod.rs`. An item such as `Map::get` exists if one file of code contains all of its words.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,7 +12,8 @@ use std::{fs, io};
 
 use crate::files;
 
-/// Folders of pages whose paths all belong to the repository. Other pages also show paths of guests and of runs.
+/// Pages, and a folder of pages, in which all paths belong to the repository. Other pages also show paths of guests and
+/// of runs.
 const DEVELOPER_PAGES: [&str; 3] = ["docs/ARCHITECTURE.md", "docs/design/", "CONTRIBUTING.md"];
 
 /// The files of the repository, and the words of its code.

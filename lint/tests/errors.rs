@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use everett_lint::errors::{ErrorTypes, offenders};
 use everett_lint::files;
 
-/// Programs that run in guests: they report in one line, and have no chains of causes.
+/// Folders of the programs that run in guests. These programs report an error in one line, without a chain of causes.
 const GUESTS: [&str; 4] =
     ["guest-image/agent/src", "guest-image/shim", "guest-image/init", "guest-image/sdk"];
 

@@ -20,8 +20,8 @@ const ID_BYTES_MIN: usize = 5;
 const ID_RUNS_MIN: usize = 3;
 /// Maximum length of an IPv6 address, in bytes.
 const ADDRESS_BYTES_MAX: usize = 39;
-/// Maximum number of dot-separated groups in a number, and of parts in a duration. A candidate that turns out to be
-/// neither is scanned again from its second group on. Without a bound, this would take quadratic time.
+/// Maximum number of dot-separated groups in a number, and of parts in a duration. If a text turns out to be neither a
+/// number nor a duration, it is scanned again from its second group on. Without a bound, this takes quadratic time.
 const GROUPS_MAX: usize = 8;
 
 /// Returns the length of the varying part at the start of `bytes`, and the mark that replaces it, such as `<n>`. `None`

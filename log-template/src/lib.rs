@@ -12,8 +12,8 @@
 //! - [`template`] is a function of the text alone, takes time linear in the text's length, and never fails.
 //! - The template of a template is the template itself. Three facts guarantee this. First, a template has no digits,
 //!   quoted strings, control characters or double spaces. Second, a varying part is replaced and never deleted, so the
-//!   texts on its two sides cannot join to a new varying part. Third, every prefix contains a digit, except levels,
-//!   which a template contains in a standard form only.
+//!   texts on its two sides cannot join to a new varying part. Third, every prefix except a level contains a digit, and
+//!   the only levels that are prefixes of templates are `warn:`, `error:` and `fatal:`, which [`template`] keeps.
 
 mod lexeme;
 mod mask;

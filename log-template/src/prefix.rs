@@ -187,7 +187,7 @@ fn after_time(text: &str) -> Option<(usize, Option<Severity>)> {
 }
 
 /// Returns the length and severity of a level such as `ERROR:`. The word is not a level if it is a URL scheme, part of
-/// a module path, or followed by a mark.
+/// a module path, or followed by a mark of a varying part as in `ERROR:<n>`.
 fn level_colon(text: &str) -> Option<(usize, Option<Severity>)> {
     let bytes = text.as_bytes();
     let letters = run(bytes, 0, |byte| byte.is_ascii_alphabetic());

@@ -11,7 +11,7 @@ pub struct Rules {
     pub https_only: bool,
     /// Maximum number of redirections of a request. With 0, the client returns a redirecting answer to its caller.
     pub redirections_max: u32,
-    /// Time limit for establishing a connection and for receiving an answer's header.
+    /// Time limit for each of two steps: establishing a connection, and receiving an answer's header.
     pub answer_within: Duration,
     /// Time limit for receiving each piece of a body.
     pub read_within: Duration,

@@ -6,7 +6,7 @@
 //!
 //! The implementation with TLS and OpenPGP is in another crate (`everett-remote-client`), because TLS and OpenPGP are
 //! two fifths of the crates on which Everett depends. A program without them compiles faster. Crates that use the
-//! interface are compiled once for both programs.
+//! interface are the same with and without the feature `online`, and are compiled only once.
 //!
 //! **Invariants.** Answers and signed texts are untrusted. An error is a reason in plain words. It may contain text
 //! from another host, so callers show it through `everett_input::text`.
@@ -37,7 +37,8 @@ pub trait Access {
     /// Returns the reason why the bytes are not a signed text.
     fn signed(&self, message: &[u8]) -> Result<Box<dyn Signed>, String>;
 
-    /// Returns how many certificates of a file [`Signed::verify`] would accept with the same `only`.
+    /// Returns the number of certificates in a file. With `only`, counts the certificates whose primary keys have these
+    /// fingerprints, in lower-case hexadecimal.
     ///
     /// # Errors
     /// Returns the reason why the file has no OpenPGP certificates.

@@ -1,4 +1,4 @@
-//! The implementation of the interface for a program that reaches no other hosts.
+//! Implementation of the trait [`Access`] for a program that cannot reach other hosts.
 
 use super::Access;
 use super::http::{Answer, Client, Request, Rules};

@@ -1,5 +1,5 @@
-//! Pages and images of guest memory and disks as persistent maps (versions that share all unchanged parts), a store of
-//! moments with a memory budget, and files for images and moments.
+//! Images of guest memory and disks as persistent maps from page numbers to pages (versions of a map share all
+//! unchanged parts), a store of moments with a memory budget, and files for images and moments.
 //!
 //! Each module uses only modules above it:
 //! - [`page`]: immutable 4 KiB pages; a [`Pool`] stores each content once
@@ -14,8 +14,8 @@
 //! the moments to keep.
 //!
 //! **Invariants.**
-//! - Content is a function of the calls: no host time, no unordered iteration, no randomness. It never depends on when
-//!   a page is freed, which images share pages, or what the store evicts.
+//! - Content depends only on the calls that created it, not on host time, iteration order or randomness. It never
+//!   depends on when a page is freed, which images share pages, or what the store evicts.
 //! - A page of zeroes is never stored and has no hash. Equal hashes (BLAKE3) mean equal pages.
 //! - All types are `Send` and `Sync`.
 //! - Files are hostile until they are verified. Damage ends in an error that names the file, never in a panic.

@@ -11,8 +11,8 @@ pub(super) mod context {
     pub(crate) const PURPOSE: &str = "everett 3 key of a purpose";
 }
 
-/// Derives a key from a list of byte strings (parts). The length precedes each part, so no two lists have the same
-/// encoding.
+/// Derives a key from a list of byte strings (parts). The encoding has each part's length before the part, so no two
+/// lists have the same encoding.
 pub(super) struct Encoder(blake3::Hasher);
 
 impl Encoder {

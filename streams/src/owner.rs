@@ -31,10 +31,10 @@ owners! {
     3 Endpoint,
     /// The part of Everett that executes fault plans.
     4 Faults,
-    /// The part of Everett that starts the commands of a test template (programs in guests, whose names say when they
-    /// run).
+    /// The part of Everett that starts the commands of a test template. Commands are programs in guests, and each
+    /// command's name says when it may run.
     5 Composer,
-    /// The part of the explorer that derives fault plans and checks from paths.
+    /// The part of the explorer that derives from a branch's path its fault plan and whether checks run after it.
     6 Fates,
     /// The command `everett plan`.
     7 Plan,
@@ -53,10 +53,10 @@ pub enum Owner<'n> {
     Endpoint,
     /// The part of Everett that executes fault plans.
     Faults,
-    /// The part of Everett that starts the commands of a test template (programs in guests, whose names say when they
-    /// run).
+    /// The part of Everett that starts the commands of a test template. Commands are programs in guests, and each
+    /// command's name says when it may run.
     Composer,
-    /// The part of the explorer that derives fault plans and checks from paths.
+    /// The part of the explorer that derives from a branch's path its fault plan and whether checks run after it.
     Fates,
     /// The command `everett plan`.
     Plan,

@@ -23,7 +23,7 @@ struct Position {
     key: Key,
     /// Nonce of the cipher.
     stream: u64,
-    /// Number of 32-bit words drawn so far. Bits from 2^68 on are ignored.
+    /// Number of 32-bit words drawn so far. Only the low 68 bits are used.
     word_pos: u128,
 }
 

@@ -50,7 +50,7 @@ purposes! {
     3 [Node] Generation,
     /// Bytes with which the agent seeds the guest's kernel.
     4 [Node] AgentEntropy,
-    /// Instructions at which stalls begin, and the lengths of stalls.
+    /// Instructions at which stalls begin, and the lengths of stalls. During a stall, the node's CPU stands still.
     5 [Node] Stalls,
     /// Priorities of threads, and the times at which they change.
     6 [Node] Priorities,
@@ -129,7 +129,7 @@ purposes! {
 pub enum LinkDraw {
     /// Latency of the link itself.
     Base = 1,
-    /// Additional latency.
+    /// Additional latency that a fault causes.
     Latency = 2,
     /// Loss of the frame.
     Loss = 3,

@@ -45,13 +45,14 @@ macro_rules! seed {
 }
 
 seed! {
-    /// Seed of a timeline or of an exploration, as the operator gives it with `--seed`. A timeline draws from it from
-    /// *ready* on, i.e. once all services are up.
+    /// Seed of a timeline or of an exploration, as the operator gives it with `--seed`. It determines a timeline's
+    /// random numbers once the world is *ready*, i.e. once all services are up.
     Seed
 }
 
 seed! {
-    /// Seed from which a machine and the wire draw during a boot: before the timeline begins, and after a restart up to
-    /// the next *ready*. All timelines of a world share the first boot.
+    /// Seed of the random numbers of a boot. Machines and the wire use the world's boot seed before the timeline
+    /// begins. All timelines of a world share this first boot. A machine that restarts in a timeline uses a newly drawn
+    /// boot seed until the next fork.
     BootSeed
 }

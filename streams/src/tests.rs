@@ -118,7 +118,7 @@ fn seeds_forks_and_owners_differ() {
     }
 }
 
-/// Positions are stored exactly, also between blocks of 64 words, which the cipher computes at a time.
+/// Positions are stored exactly, both within and at the borders of blocks. The cipher computes blocks of 64 words.
 #[test]
 fn every_position_survives_storage() {
     let mut a = node(9, "n");
@@ -144,7 +144,7 @@ fn a_position_survives_storage() {
     }
 }
 
-/// Seeds are stored, shown and read as plain numbers, as before they had types of their own.
+/// Seeds are stored, shown and read exactly like numbers of type `u64`.
 #[test]
 fn a_seed_has_the_form_of_its_number() {
     for number in [0, 1, 300, u64::MAX] {
@@ -160,8 +160,8 @@ fn a_seed_has_the_form_of_its_number() {
     }
 }
 
-/// Fixes the derivation of both roots (of a timeline and of a boot), of every owner, and of every purpose with the
-/// first value of its parameters, and the stored form of purposes. A change of these changes every trail and requires a
+/// Fixes the keys of timelines and boots, the keys of every owner and of every purpose with the first value of its
+/// parameters, and the stored form of streams and purposes. A change to any of them changes every trail and requires a
 /// new machine version.
 #[test]
 fn the_derivation_is_pinned() {

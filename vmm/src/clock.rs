@@ -47,9 +47,9 @@ pub enum ClockMode {
 
 /// Number of instructions that one exit stands for: ten microseconds at the default speed.
 ///
-/// A busy server executes about this number of instructions between two exits. With this number, an exit advances vtime
-/// by many times the host time that it takes. A guest that polls a device until some vtime is therefore done sooner, in
-/// host time, than on real hardware.
+/// A busy server executes about this number of instructions between two exits. The host handles an exit in much less
+/// time than the ten microseconds of vtime that the exit adds. A guest that polls a device until some vtime therefore
+/// polls for a shorter time on the host than it would on real hardware.
 pub const EXIT_INSTRUCTIONS: u64 = 10_000;
 
 /// Number of instructions that one conditional branch stands for. Redis under load and its kernel execute 8.1
@@ -182,7 +182,8 @@ impl Clock {
         CPU_HZ.contains(&self.cpu_hz) && CPU_HZ.contains(&self.speed_hz) && self.anchor_ns <= VTIME_MAX
     }
 
-    /// Returns the anchor from which the CPU computes the TSC: vtime in ticks of [`TSC_HZ`].
+    /// Returns the function by which the CPU computes the TSC from its count. The TSC is the vtime in ticks of
+    /// [`TSC_HZ`].
     pub fn tsc(&self) -> TscAnchor {
         let num = TSC_HZ * self.mode.weight();
         TscAnchor { icount: self.anchor_icount, tsc: self.anchor_ns, num, den: self.speed_hz }

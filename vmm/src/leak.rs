@@ -1,8 +1,8 @@
 //! Planted leaks: sources of nondeterminism that a test puts into a machine on purpose. The determinism checks must
 //! find and localise them. All are off unless a test switches one on.
 //!
-//! The test supplies the noise, because code under `vmm` reads no host time. The CPU has a further leak, of stale TLB
-//! entries (`SoftEngine::leak_stale_translations`).
+//! The test supplies the noise, because `vmm` code that a guest can observe may not read host time (`clippy.toml`). A
+//! further leak is in the CPU: it keeps stale TLB entries (`SoftEngine::leak_stale_translations`).
 
 /// Source of noise. It returns different numbers from call to call and from run to run, like a host's clock.
 pub type Noise = fn() -> u32;

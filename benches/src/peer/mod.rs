@@ -1,5 +1,5 @@
-//! Peers: other programs that do the same job as Everett. For a missing peer, its name and package are printed.
-//! [`loadvm`] restores moments with QEMU.
+//! Peers: other programs that do the same job as Everett. If a peer is not installed, benches print its name and
+//! package. [`loadvm`] restores moments with QEMU.
 #![allow(clippy::disallowed_types)] // Benches measure host time.
 
 pub mod loadvm;
@@ -73,8 +73,8 @@ pub fn seconds_until(command: &mut Command, text: &str) -> Result<f64, String> {
     })
 }
 
-/// Returns the pieces of work that a guest marks on the standard output of `command`, with times since its start in
-/// seconds.
+/// Runs a guest with `command`, and parses the marks on its standard output. Returns the pieces of work that the guest
+/// marked. Their readings are seconds since the start of `command`.
 ///
 /// # Errors
 /// Returns a one-line message if the program cannot be started or takes longer than five minutes, or if its guest
@@ -91,7 +91,8 @@ pub fn spans(command: &mut Command) -> Result<Vec<Span<f64>>, String> {
 type Listener<'l, T> = &'l mut dyn FnMut(&[u8], f64) -> Result<Option<T>, String>;
 
 /// Starts `command` and passes its standard output to `listener` until `listener` returns a value. If the program ends
-/// first, the error message says so, with `before` and the last line of the program's error output.
+/// first, the error message is "NAME ended" with `before`, e.g. "without saying …", and the last line of the program's
+/// error output.
 fn listen<T>(command: &mut Command, before: &str, listener: Listener<'_, T>) -> Result<T, String> {
     let mut complaints = tempfile::tempfile().map_err(|error| format!("no temporary file: {error}"))?;
     let stderr = complaints.try_clone().map_err(|error| format!("no temporary file: {error}"))?;

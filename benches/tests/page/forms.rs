@@ -45,7 +45,7 @@ pub(crate) fn it_is_dark_where_the_reader_wants_it() -> Ran {
     let dark = json!({ "features": [{ "name": "prefers-color-scheme", "value": "dark" }] });
     browser.call("Emulation.setEmulatedMedia", &dark).unwrap();
     assert_ne!(background(&mut browser), light);
-    // The page notices the change in the next frame.
+    // The script of the page notices the change to dark colours in the next frame.
     evaluate(
         &mut browser,
         "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))",
@@ -67,8 +67,8 @@ pub(crate) fn it_fits_a_narrow_window() -> Ran {
     Ok(())
 }
 
-/// Without its script, the page has all sections, tables and charts, and the static map. It has no controls that do
-/// nothing.
+/// Without its script, the page has all sections, tables and charts, and the static map. It hides the controls that
+/// need the script.
 pub(crate) fn it_is_complete_without_its_script() -> Ran {
     let mut browser = open(b"<!doctype html><title>empty</title>", 1280, 900)?;
     browser.call("Emulation.setScriptExecutionDisabled", &json!({ "value": true })).unwrap();

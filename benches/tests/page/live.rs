@@ -73,7 +73,7 @@ pub(crate) fn a_served_page_grows_and_the_reader_stays_where_they_are() -> Ran {
     // The reader closes the finding, zooms the map to a branch, types a filter, and scrolls to the middle of the
     // page.
     lab.ask("document.querySelector('details.finding').open = false");
-    // Prevents scrolling on focus: it would be smooth, and still under way when the position is measured.
+    // Focusing must not scroll the page: the smooth scrolling would not have ended when the test measures the position.
     lab.ask(
         "Everett.map.pick(120, 'zoom'); document.querySelector('#map-controls').elements.fault.focus({ preventScroll: true })",
     );
@@ -118,7 +118,7 @@ pub(crate) fn a_page_that_scrolls_is_left_alone() -> Ran {
     let mut lab = Lab::new()?;
     lab.explore(40);
     lab.until("Everett.tree.count === 40");
-    // The page scrolls whenever the server answers.
+    // Simulates a reader who scrolls the page whenever the server answers.
     lab.ask(
         "var get = fetch; fetch = async (...request) => { \
          const answer = await get(...request); dispatchEvent(new Event('scroll')); return answer; }; 0",
@@ -144,7 +144,7 @@ pub(crate) fn trouble_is_said_and_updates_can_be_paused() -> Ran {
     assert!(lab.ask("Everett.tree.count").as_u64().unwrap() <= 40);
     lab.ask("document.getElementById('live-pause').click()");
     lab.until("Everett.tree.count > 40");
-    // If the run directory cannot be read, the page says so and stays.
+    // If the run directory cannot be read, the page shows the error and keeps its content.
     std::fs::write(lab.run.path().join("run.json"), "{").unwrap();
     lab.until("document.getElementById('live').dataset.mood === 'trouble'");
     assert!(

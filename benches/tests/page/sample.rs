@@ -157,7 +157,7 @@ pub(crate) fn evaluate(browser: &mut Browser, expression: &str) -> Value {
 
 /// Checks that the page printed nothing, threw nothing and requested only itself.
 pub(crate) fn check_quiet(browser: &mut Browser) {
-    // The answer to this comes after all earlier events of the page.
+    // The browser answers this expression only after it has sent all earlier events of the page.
     browser.evaluate("new Promise((done) => setTimeout(done, 0))").unwrap();
     for method in ["Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded"] {
         assert_eq!(browser.events(method), Vec::<Value>::new(), "{method}");

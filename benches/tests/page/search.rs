@@ -32,7 +32,8 @@ fn query(browser: &mut Browser, query: &str) -> String {
 
 pub(crate) fn texts_are_found_with_the_keyboard() -> Ran {
     let mut browser = open(&page(4_000, "x"), 1280, 900)?;
-    // There is one line for ten messages. "line 30" is also the beginning of "line 300" and others.
+    // The sample has a line after every tenth message: "line 0", "line 10" and so on to "line 3990". The query names
+    // the last line, because only this line contains its text. "line 30" would also match "line 300".
     assert_eq!(query(&mut browser, "redis line 3990"), "1 match");
     press(&mut browser, "ArrowDown");
     press(&mut browser, "Enter");

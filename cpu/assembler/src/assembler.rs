@@ -151,8 +151,8 @@ impl Assembler {
             let short = instruction.code().as_short_branch();
             let Some(target) = target.filter(|_| short != instruction.code()) else { continue };
             let address = target.address(&self.labels, &starts)?;
-            // Making the branch short would itself bring a later target some bytes nearer. Like `iced-x86`, this code
-            // ignores that, so a branch whose target is only then in reach stays long.
+            // A short branch has fewer bytes, so a target after it moves nearer. Like `iced-x86`, this code ignores the
+            // gain. A branch stays long if only the gain would bring its target into reach.
             let displacement = address.wrapping_sub(starts[at] + SHORT_BRANCH_BYTES) as i64;
             if i8::try_from(displacement).is_ok() {
                 instruction.set_code(short);

@@ -29,7 +29,7 @@
 //! lines to compile.
 //!
 //! **Invariant.** The bytes are those that `code_asm` would produce. Tests compare the trails of guest programs with
-//! recorded trails, which other bytes would change.
+//! recorded trails. With other bytes, the trails would differ.
 
 mod assembler;
 mod choose;

@@ -198,7 +198,7 @@ impl Core {
     pub(crate) fn update_watch(&mut self) {
         self.mem.set_watch(&self.dr, self.dr7);
     }
-    /// Sets the base of a segment. The slots of the FS and GS bases get copies.
+    /// Sets the base of a segment. Also copies the base of FS or GS to its slot in `regs`.
     pub(crate) fn set_segment_base(&mut self, which: usize, base: u64) {
         self.seg[which].base = base;
         match which {
@@ -235,9 +235,10 @@ impl Core {
         self.raise(vector::UD)
     }
     /// Returns `Err(Stop::Single)` if the block has other instructions, so that the CPU executes this instruction
-    /// alone. Handlers call this if they read memory after a store, or store several values. Otherwise a store after
-    /// the first could return `Err(Stop::Single)`: the CPU would repeat the instruction, and the second attempt would
-    /// read values that the first attempt stored.
+    /// alone. Handlers call this before they store several values, or read memory after a store. Some memory accesses
+    /// also return `Err(Stop::Single)`, e.g. a store to a page of code. After an earlier store of the same instruction,
+    /// that would be wrong: the CPU would repeat the instruction, and the second attempt would read values that the
+    /// first attempt stored.
     pub(crate) fn alone(&self) -> Flow {
         if self.mem.single { Ok(()) } else { Err(Stop::Single) }
     }

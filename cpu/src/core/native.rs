@@ -20,8 +20,8 @@ pub(crate) struct Return {
     pub va: u64,
     /// Epoch in which the call was executed. Epoch numbers begin at 1, so a zeroed entry is never valid.
     pub epoch: u64,
-    /// Host address of the translation at the return address, or of code that leaves the block while there is no
-    /// translation. 0 if the return address is on another page than the call.
+    /// Host address of the translation at the return address. If there is no translation yet, host address of the code
+    /// with which the call's block leaves translated code. 0 if the return address is on another page than the call.
     pub code: u64,
     _unused: u64,
 }

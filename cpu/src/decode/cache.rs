@@ -28,7 +28,7 @@ pub(crate) enum Extent {
     Single = 1,
 }
 
-/// Number of bytes read around the end of a page. They hold any instruction that continues on the second page.
+/// Number of bytes read from two pages to decode an instruction that starts on one and ends on the other.
 const STRADDLING_BYTES: usize = 2 * INSTRUCTION_BYTES_MAX;
 /// A flush clears the filled slots one by one if fewer than one slot in `FILLED_PART` is filled.
 const FILLED_PART: usize = 8;
@@ -401,8 +401,9 @@ mod tests {
         };
         const GPA: u64 = 0x5000;
         const TWIN: u64 = 0x7000;
-        // Writes one-byte instructions, each followed by HLT: NOP, then XCHG EAX, ECX and so on. Each is written twice,
-        // and both times also to a twin page.
+        // Each round writes a one-byte instruction and HLT to two pages. The instruction is first NOP, then XCHG EAX,
+        // ECX and so on. Eight rounds write eight instructions, and eight more rounds write the same instructions
+        // again.
         for round in (0..8u8).chain(0..8) {
             for gpa in [GPA, TWIN] {
                 memory[gpa as usize] = 0x90 + round;

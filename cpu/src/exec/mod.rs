@@ -9,7 +9,9 @@
 //! - [`interrupt`]: delivery of exceptions and interrupts
 //! - [`event`]: description of an exception or interrupt to deliver
 //!
-//! **Invariant.** A handler changes nothing before its last fallible step, so that the CPU can abandon and repeat it.
+//! **Invariant.** If a handler raises an exception or must be repeated, it leaves the general registers as they were,
+//! so that the CPU can execute the instruction again. The handler may already have written memory, if a repetition
+//! writes the same values.
 
 pub(crate) mod control;
 mod event;

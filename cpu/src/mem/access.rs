@@ -156,7 +156,7 @@ impl Mem {
     }
 
     /// Returns `Err(Stop::Single)` for a store that would drop decoded code or TLB entries, unless the instruction is
-    /// executed alone. The CPU then executes it again, alone.
+    /// executed alone. `Err(Stop::Single)` makes the CPU execute the instruction again, alone.
     fn check_marked(&mut self, gpa: u64, v: u128, size: u64) -> Result<(), Stop> {
         if self.single || !self.ram.contains(gpa, size) {
             return Ok(());

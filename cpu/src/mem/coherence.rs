@@ -10,9 +10,10 @@
 //! change of CR3 ([`Mem::root_changes`]).
 //!
 //! **Invariant.** A page has the mark `TABLE` if a live TLB entry was derived from the page. It also has the mark if a
-//! page walk through it found code in the current epoch ([`Tlb::epoch`](super::tlb::Tlb::epoch)), even if the TLB entry
-//! is gone. A page with a content number has the mark `CODE`. A page with either mark has no write tag in the TLB, i.e.
-//! no entry that permits stores, so every store to the page takes the slow path.
+//! page walk used it to translate the address of code in the current epoch ([`Tlb::epoch`](super::tlb::Tlb::epoch)),
+//! even if the TLB entry is gone. If a page has a content number, which identifies its bytes, it has the mark `CODE`. A
+//! page with either mark has no write tag in the TLB, i.e. no entry that permits stores, so every store to the page
+//! takes the slow path.
 
 use super::{Mem, Ram};
 use crate::zeroed::Zeroed;
@@ -53,8 +54,8 @@ pub(super) struct Marks {
     dirty: Vec<u32>,
     /// For each page, the value of `epoch` when the page last got a write tag.
     write_epoch: Zeroed<u32>,
-    /// Number of TLB flushes so far, from 1. Write tags older than the last flush are gone. This epoch differs from
-    /// that of [`Tlb`](super::tlb::Tlb).
+    /// Epoch of the write tags: starts at 1, and increases at every flush of the whole TLB. Write tags older than the
+    /// last flush are gone. This epoch differs from that of [`Tlb`](super::tlb::Tlb).
     epoch: u32,
 }
 
@@ -168,9 +169,9 @@ impl Mem {
         }
     }
     /// Handles a change of the root of the page tables. Kernels map the same upper half into every address space. If
-    /// both roots have equal entries for the upper half, a page walk there finds the same pages and has no accessed
-    /// bits to set. The TLB entries for the upper half then survive. If the entries differ, all TLB entries are
-    /// dropped.
+    /// both roots have equal entries for the upper half, page walks in the upper half find the same pages from either
+    /// root, and all accessed bits are already set. The TLB entries for the upper half then survive. If the entries
+    /// differ, all TLB entries are dropped.
     pub(super) fn root_changes(&mut self, from: u64, to: u64) {
         const HALF: u64 = 2048;
         let are_tables = [from, to].iter().all(|&root| self.ram.contains(root, 2 * HALF));

@@ -14,7 +14,7 @@ struct Area {
     stores_only: bool,
 }
 
-/// The enabled data breakpoints, and the DR6 bits of those that the current instruction has hit.
+/// The enabled data breakpoints, and the DR6 bits of the breakpoints that the current instruction has hit.
 #[derive(Debug, Default)]
 pub(super) struct DataBreakpoints {
     areas: [Option<Area>; 4],

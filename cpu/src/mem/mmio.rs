@@ -1,9 +1,9 @@
 //! Accesses to ports and to addresses that are not RAM.
 //!
 //! An instruction with an access of this kind ends the run with a [`Request`]. The caller answers the request, and the
-//! CPU then executes the instruction again from its start. An instruction with several accesses runs once more for each
-//! of them, and finds the earlier answers in order. Handlers change nothing before their last access, so the guest
-//! cannot observe the repetition.
+//! CPU then executes the instruction again from its start. An instruction with several accesses is executed again after
+//! each answer. Accesses that were already answered get their stored answers, in order. Handlers (the functions that
+//! execute instructions) change nothing before their last access, so the guest cannot observe the repetition.
 
 /// One access, as a request to the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

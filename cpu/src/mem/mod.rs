@@ -3,8 +3,8 @@
 //! - [`ram`]: the host mapping that holds guest RAM (raw pointers)
 //! - [`tlb`]: the cache that maps guest-virtual pages to host addresses (raw pointers)
 //! - [`walk`]: 4-level paging, permissions, accessed and dirty bits
-//! - [`coherence`]: marks on physical pages, which say what the CPU derived from them, and the effect of stores to code
-//!   and page tables
+//! - [`coherence`]: marks on physical pages from which the CPU decoded code or filled the TLB, and the effect of stores
+//!   to these pages
 //! - [`access`]: loads and stores of all widths: TLB hits and misses, accesses that cross a page boundary, and MMIO
 //! - [`kind`]: kinds of memory accesses
 //! - [`mmio`]: requests for ports and for addresses that are not RAM, and their answers
@@ -62,11 +62,11 @@ pub(crate) struct Mem {
     marks: Marks,
     watch: data_breakpoints::DataBreakpoints,
     points: watchpoints::Watchpoints,
-    /// Exception that the last `Stop::Fault` stands for.
+    /// Exception that was raised with the last `Stop::Fault`.
     pub(crate) fault: Fault,
     /// Linear address of the last page fault.
     pub(crate) fault_address: u64,
-    /// True while the CPU executes one instruction alone, so that it may store to code and page tables.
+    /// True while the CPU executes one instruction alone. The instruction may then store to code and page tables.
     pub(crate) single: bool,
     /// Planted defect for tests of the determinism checks: stores to page tables leave stale TLB entries behind.
     pub(crate) leak_stale_tlb: bool,

@@ -113,8 +113,8 @@ impl Ram {
         // races.
         unsafe { self.base.add(gpa as usize).cast::<T>().read_unaligned() }
     }
-    /// Stores to RAM only. The page's marks, which say what the CPU derived from the page, and the TLB are the caller's
-    /// task. Panics if the address is out of bounds, which is a bug of the caller.
+    /// Stores to RAM. The caller must also keep decoded code and the TLB consistent with the new bytes
+    /// (`super::coherence`). Panics if the address is out of bounds, which is a bug of the caller.
     #[inline(always)]
     pub(super) fn store<T: Prim>(&self, gpa: u64, v: T) {
         assert!(self.contains(gpa, T::SIZE));

@@ -75,14 +75,16 @@ pub(crate) struct Tlb {
     used: [u64; 4],
     /// Binary logarithm of the number of entries in a part.
     part_shift: u32,
-    /// True if the table of `Mode::Kernel` may hold addresses in the lower half, or would hold them but for `bypass`.
+    /// True if the table of `Mode::Kernel` may hold addresses in the lower half of the address space. Also set by fills
+    /// that `bypass` suppresses.
     kernel_below: bool,
     /// Current epoch of each mode (see `epoch`). No two modes have the same epoch.
     epochs: [u64; 4],
     /// Highest epoch number issued so far.
     last_epoch: u64,
-    /// Epoch of the current mode, which translated code compares. While the epoch lasts, the code that was executed at
-    /// an address is still at that address and still executable.
+    /// Epoch of the current mode. Translated code compares it with the epochs in the tables of recent targets
+    /// (`core::native`). While the epoch lasts, the code that was executed at an address is still at that address and
+    /// still executable.
     pub(crate) epoch: u64,
 }
 

@@ -158,8 +158,8 @@ impl Mem {
         Ok(leaf.gpa)
     }
 
-    /// True if the walk must set an A or D bit in a paging entry on a page with decoded code. If a guest executes its
-    /// page tables as code, its next instruction may contain the changed entry.
+    /// True if the walk must set an A or D bit in a paging entry on a page with decoded code. The CPU then executes the
+    /// instruction alone, because the next instruction of its block may have been decoded from the old entry.
     fn noting_changes_code(&self, leaf: &Leaf, write: bool) -> bool {
         leaf.entry_gpa[..leaf.levels].iter().enumerate().any(|(i, &at)| {
             let want = if write && i + 1 == leaf.levels { ACCESSED | DIRTY } else { ACCESSED };

@@ -30,7 +30,7 @@ pub(crate) const CONDITIONAL: u16 = 0x1000;
 pub(crate) struct Op {
     /// Handler that executes the instruction.
     pub run: Handler,
-    /// Immediate, sign-extended to 64 bits if the instruction does so.
+    /// Immediate, sign-extended to 64 bits if the instruction sign-extends it.
     pub imm: u64,
     /// Displacement of the memory operand, or offset of the branch target from the start of the page.
     pub disp: i32,

@@ -49,8 +49,8 @@ pub(crate) fn width(i: &Instruction, n: u32) -> usize {
     }
 }
 
-/// Stores the memory operand's address in `op`. The decoder starts counting addresses at the instruction's page, so
-/// RIP-relative addresses become relative to that page, whose linear address is in a slot.
+/// Stores the memory operand's address in `op`. The decoder assumes that the instruction's page begins at address 0.
+/// RIP-relative addresses are therefore stored as offsets from that page, whose linear address is in a slot.
 pub(crate) fn memory(i: &Instruction, op: &mut Op) {
     op.index = slot::ZERO;
     op.scale = 0;

@@ -114,7 +114,7 @@ impl Emitter<'_> {
 
     /// Emits the start of a block: it subtracts the block's length from the number of instructions left before the
     /// limit (the count at which the run stops), checks the second page of a block that has one, and records an edge.
-    /// Returns the label of the code for a block that does not fit before the limit.
+    /// Returns the label of the code that runs if the limit lies within the block.
     fn begin(&mut self) -> Label {
         let full = self.asm.label();
         let count = self.source.ops.len() as i8;

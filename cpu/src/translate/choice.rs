@@ -18,7 +18,8 @@ pub(super) fn is_near_memory(i: &Instruction, op: &Op) -> bool {
     (0..i.op_count()).any(|k| is_memory(i, k)) && op.scale & ADDRESS_32 == 0
 }
 
-/// Returns the operation that describes an instruction's flags in lazy form, or `None` if no operation does.
+/// Returns the operation from whose stored operands the instruction's flags can be computed later, or `None` if there
+/// is none.
 pub(super) fn operation(i: &Instruction) -> Option<Operation> {
     Some(match i.mnemonic() {
         Mnemonic::Add | Mnemonic::Sub | Mnemonic::Cmp | Mnemonic::Neg if names_second_byte(i) => {
@@ -60,9 +61,10 @@ fn names_second_byte(i: &Instruction) -> bool {
     (0..i.op_count()).any(|k| i.op_kind(k) == OpKind::Register && is_second_byte(i.op_register(k)))
 }
 
-/// True if an instruction that names AH, CH, DH or BH can be encoded without a REX prefix, as these registers require.
-/// All other registers must be in host registers 0 to 7. SPL, BPL, SIL and DIL need the prefix, but the guest cannot
-/// combine them with AH, CH, DH or BH either.
+/// True if an instruction that names AH, CH, DH or BH can be encoded for the host. An instruction with a REX prefix
+/// cannot name these registers. Therefore its other registers must be in host registers 0 to 7, and no operand may be
+/// in memory, because its address would be in R13. SPL, BPL, SIL and DIL also need the prefix, but no guest instruction
+/// combines them with AH, CH, DH or BH.
 fn needs_no_prefix(i: &Instruction) -> bool {
     let register = |register: Register| {
         let host = FIXED.get(usize::from(gpr(register)));
@@ -163,8 +165,8 @@ pub(super) struct Plain {
     pub seen: bool,
 }
 
-/// Decides for all instructions of a block, from the last to the first, because the decision about an instruction
-/// depends on those about later ones: they may observe its flags.
+/// Makes the decisions about all instructions of a block. Begins with the last instruction, because the decision about
+/// an instruction depends on the decisions about later instructions, which may observe its flags.
 pub(super) fn plain(instructions: &[Instruction], ops: &[Op]) -> Vec<Plain> {
     let mut all = vec![Plain { translated: false, seen: true }; ops.len()];
     for n in (0..ops.len()).rev() {
@@ -186,8 +188,8 @@ fn flags_are_seen(n: usize, instructions: &[Instruction], all: &[Plain]) -> bool
         }
         read |= i.rflags_read() & ARITH != 0;
         // A shift by CL counts as an instruction that writes all flags, although a count of zero leaves them unchanged.
-        // It is translated only if nothing observes the flags after it, so then nothing observes the older flags
-        // either.
+        // This is safe: a shift by CL is translated only if nothing observes the flags after it. Flags that the shift
+        // left unchanged are then not observed either.
         if i.rflags_modified() & ARITH == ARITH {
             return read && !leaves_all_in_host(&instructions[n]);
         }
@@ -255,8 +257,8 @@ mod tests {
         assert_eq!(choices(&[0x04, 0xe9, 0x10, 0xde])[..2], [(false, true), (true, true)]);
         assert!(choices(&[0x0f, 0xb6, 0xff])[0].1);
         // movzx esp, ah: RSP is in host register R8, which needs a REX prefix, and AH excludes the prefix. mov [rdi],
-        // ah: the address needs a register with a prefix, too. movsxd ax, [rdi] reads two or four bytes. The count of
-        // shl ax, 20 is beyond the width. shl ah, 3 would need the flags of AH.
+        // ah: the address is in R13, which needs the prefix, too. movsxd ax, [rdi] reads two or four bytes. The count
+        // of shl ax, 20 is beyond the width. For shl ah, 3, lazy flags would use AL as the operand instead of AH.
         for bytes in [
             &[0x0f, 0xb6, 0xe4][..],
             &[0x88, 0x27],

@@ -36,7 +36,7 @@ pub(super) struct Expected {
     pub named: u64,
     /// Content number of the next page, if the block is one instruction that continues there.
     pub second: Option<u64>,
-    /// Place of the block that probably last followed this block, if known.
+    /// Usually the place of the block that last followed this block. `None` if no such block is known.
     pub next: Option<u64>,
     /// True if the block ends with a conditional branch that must be counted.
     pub counts: bool,
@@ -96,8 +96,8 @@ pub(super) struct Emitter<'e> {
 }
 
 impl Emitter<'_> {
-    /// Adds a site, i.e. a position at which the block can be left, after the call of a routine that may leave the
-    /// block before instruction `n`.
+    /// Adds a site, i.e. a position at which a shared routine can leave the block before instruction `n`. The site is
+    /// at the end of the code so far, usually directly after the call of the routine.
     pub(super) fn site(&mut self, n: usize) {
         let at = (self.asm.here() - self.places.base) as u32;
         self.sites.add(at, self.source.id, n, self.registers);

@@ -98,8 +98,8 @@ impl Emitter<'_> {
             self.asm.store(R15, at_slot(slot::BRANCHES), R11);
         }
     }
-    /// Emits the store of the branch's location for the next block, if edges are recorded. The caller then emits the
-    /// branch itself, which retires or faults. Changes no flags, and no register except R11.
+    /// Emits the store of the branch's location in [`slot::FROM`], which the next block reads, if edges are recorded.
+    /// The caller then emits the branch itself, which retires or faults. Changes no flags, and no register except R11.
     fn depart(&mut self, op: &Op) {
         if self.source.expected.named != 0 {
             debug_assert!(op.aux & JUMP != 0);
@@ -175,7 +175,7 @@ impl Emitter<'_> {
     fn place_at(&self, offset: i32) -> u64 {
         self.source.place & !0xfff | offset as u64
     }
-    /// Returns the address of the translation at a place, if there is one or it is the current block.
+    /// Returns the address of the translation at a place, if there is one or the place is that of the current block.
     fn code_at(&self, place: u64) -> Option<u64> {
         let there = self.places.links.code(place);
         there.or_else(|| (place == self.source.place).then_some(self.places.next))
@@ -187,7 +187,7 @@ impl Emitter<'_> {
         }
         self.go_to(None, self.place_at(offset), way);
     }
-    /// Emits a jump to the block at a place. [`slot::PAGE`] must be the block's page when the jump is executed. The
+    /// Emits a jump to the block at a place. [`slot::PAGE`] must be the target's page when the jump is executed. The
     /// jump is conditional if `condition` is given.
     fn go_to(&mut self, condition: Option<u8>, place: u64, way: usize) {
         let open = match (self.code_at(place), condition) {
@@ -222,7 +222,8 @@ impl Emitter<'_> {
         self.asm.jump_register(R12);
     }
     /// Emits a jump to an offset from the start of the page, if the offset is on another page. If the block that last
-    /// followed this one begins at this offset, the jump to it is direct as long as its page keeps its contents.
+    /// followed this block begins at the target's offset in its page, the emitted code jumps directly to that block, as
+    /// long as the target page has the contents of that block's page.
     fn far_direct(&mut self, n: Option<usize>, stack: bool, offset: i32, way: usize) {
         self.asm.load(R13, R15, at_slot(slot::PAGE));
         self.asm.add_to(R13, R13, offset);

@@ -228,8 +228,8 @@ pub(super) struct Held {
 }
 
 /// Handles an access that misses the TLB. `what` is the size in bytes shifted left by one, plus 1 for a write. Does the
-/// page walk with which the instruction itself would begin, and returns the host address. If the interpreter must
-/// execute the instruction, stores the host registers in [`crate::core::native::Native`] and returns 0.
+/// page walk that the interpreter would do first for the instruction, and returns the host address. If the interpreter
+/// must execute the instruction, stores the host registers in [`crate::core::native::Native`] and returns 0.
 pub(super) extern "sysv64" fn missed(core: *mut Core, held: *const Held, va: u64, what: u64) -> u64 {
     // SAFETY: as in `call_op`.
     let core = unsafe { &mut *core };

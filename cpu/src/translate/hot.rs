@@ -35,7 +35,7 @@ impl Hot {
     }
     /// Executes the translation of a block, and the translations that it jumps to. Translates a hot block first.
     /// Returns the slot of the next block in `cache`, or the reason why the run loop must take over. `None` means that
-    /// the block must be interpreted. The run must not stop within the block.
+    /// the block must be interpreted. The caller has checked that the run does not stop within the block.
     #[inline]
     pub(crate) fn execute(
         &mut self,

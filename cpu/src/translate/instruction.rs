@@ -92,9 +92,9 @@ impl Emitter<'_> {
                     self.known = None;
                 }
             }
-            // Nothing observes the flags that this instruction leaves. If `operation` is `None`, `choice::plain`
-            // translates an instruction that writes flags only in this case. If it is `Host`, the first arm has handled
-            // the instructions whose flags are seen.
+            // Nothing observes the flags of an instruction that reaches this arm. If `operation` is `None`,
+            // `choice::plain` has checked that the flags are not observed. If `operation` is `Host`, the first arm has
+            // handled the instructions whose flags are observed.
             _ if i.rflags_modified() & ARITH != 0 => (self.in_host, self.known) = (InHost::Nothing, None),
             _ => {}
         }

@@ -51,7 +51,7 @@ impl CodeMemory {
     pub(super) fn put(&mut self, code: &[u8]) -> u64 {
         let at = self.next();
         self.waiting.extend_from_slice(code);
-        // The next code begins at a multiple of 16 bytes, which the host fetches at once.
+        // The next code begins at a multiple of 16 bytes, because the host fetches 16 aligned bytes at once.
         let end = self.used().next_multiple_of(16).min(self.map.len());
         self.waiting.resize(end - self.used, 0);
         at

@@ -4,7 +4,7 @@
 //! Guest and host have the same architecture, so the host executes most instructions re-encoded on other registers.
 //! Memory operands become host addresses, which a lookup in the software TLB yields.
 //!
-//! Besides what this file declares, each module uses only modules above it:
+//! Within this folder, each module uses only the declarations of this file and the modules above it in this list:
 //! - [`asm`]: encoder for the host instructions that are emitted besides re-encoded guest instructions
 //! - [`memory`]: the executable memory that holds translated code
 //! - [`frame`]: displacements of the CPU's fields from R15
@@ -26,14 +26,15 @@
 //! **Why translated code is confined.** A translation consists of instructions that this module emits, and of guest
 //! instructions on a list (`choice::can_be_plain`, `vectors::LISTED`). No listed instruction is privileged or control
 //! flow. This module re-encodes all of them and chooses their registers and memory operands. Therefore:
-//! - Translated code accesses only three kinds of memory. The first is [`crate::core::Core`], into which R15 always
-//!   points. The second is tables whose addresses are in the CPU's slots; indices are masked to the length of the
-//!   table. The third is guest RAM, through a TLB entry whose tag has matched for the first and the last byte.
-//!   `mem::tlb` makes the same check on the same entries.
+//! - Translated code accesses only four kinds of memory. The first is [`crate::core::Core`], into which R15 always
+//!   points. The second is tables whose addresses are in `Core`. An index into a table is masked to the table's length,
+//!   or is the number of a page of RAM. The third is guest RAM, through a TLB entry whose tag has matched for the first
+//!   and the last byte; `mem::tlb` makes the same check on the same entries. The fourth is the host's stack, for saved
+//!   registers and return addresses.
 //! - Translated code jumps only to addresses that this module placed: positions in the same block, [`routines`], the
 //!   functions of [`enter`], and other blocks. Addresses of blocks come from [`links`], from the jump table, which only
-//!   [`Translator`] writes, and from the tables of `core::native`. The latter hold only addresses from the links and
-//!   the jump table. No table and no stack slot of the host holds a guest address as a jump target. When all code is
+//!   [`Translator`] writes, and from the tables of `core::native`, which hold only addresses from the links and the
+//!   jump table. No table and no stack slot of the host holds a guest address as a jump target. When all code is
 //!   dropped, so are all stored targets.
 //! - Translated code changes the host's arithmetic flags, the registers that the entry routine has saved, and the
 //!   registers that any function may change. It changes no other state of the host.
@@ -45,7 +46,7 @@
 //!
 //! **Invariants.**
 //! - The interpreter handles every exceptional case: the translation stops before the instruction, with the state
-//!   before the instruction. At most the page walk with which the instruction begins has already happened.
+//!   before the instruction. Only the page walk with which the instruction begins may already have happened.
 //! - Counts are exact: the CPU enters a block only if the run does not stop within it. If a block is left early, only
 //!   the executed instructions count.
 //! - The guest cannot observe which blocks are translated, when, or at which address.
@@ -100,10 +101,10 @@ const JUMP_SHIFT: u8 = 4;
 /// in its low byte.
 const NEXT: u8 = 0;
 /// Reason: the jump at the end of the block is not linked to a translation of the next block yet. Bits 8-39 are the
-/// offset of the jump's site, i.e. of the code after the call of the routine that left ([`sites`]).
+/// offset of the jump's site ([`sites`]), i.e. of the code directly after the call of the routine that left the block.
 const UNLINKED: u8 = 1;
-/// Reason: the run must stop within the block, whose instructions were already subtracted from the instructions left.
-/// Bits 8-39 are the offset of the site.
+/// Reason: the run must stop within the block. The block's instructions were already subtracted from the number of
+/// instructions left before the stop. Bits 8-39 are the offset of the site.
 const FULL: u8 = 2;
 /// Reason: the interpreter must execute the rest of a block. Bits 8-39 are the number of the translation, bits 40-47
 /// the first instruction to interpret.
@@ -111,10 +112,11 @@ const INTERPRET: u8 = 3;
 /// Reason: the interpreter must execute a site's instruction and the rest of its block. Bits 8-39 are the offset of the
 /// site.
 const MISSED: u8 = 4;
-/// Reason: a jump to another page faults, so the interpreter must execute it. Bits 8-39 are the number of the site. If
-/// that is [`NO_SITE`], execution continues at RIP instead.
+/// Reason: the target of a jump is not canonical, so the interpreter must execute the jump, which faults. Bits 8-39 are
+/// the number of the site. If that is [`NO_SITE`], execution continues at RIP instead.
 const MISSED_FAR: u8 = 5;
-/// Reason: the block's second page has other contents than at translation. Bits 8-39 are the offset of the site.
+/// Reason: the block's second page is not executable, or has other contents than at translation. Bits 8-39 are the
+/// offset of the site.
 const SECOND: u8 = 6;
 /// Reason: a handler ended the block. Bits 8-39 are the offset of the site, bits 48-55 the number of the `Stop`.
 const STOPPED: u8 = 7;

@@ -1,6 +1,6 @@
 //! Code that all translations share: entry and exit, accesses to guest memory, jumps to other pages, and calls of
-//! handlers. Sharing keeps translations small: a guest with varied code is faster if more of its translations fit into
-//! the host's caches.
+//! handlers (functions of the CPU that execute one operation). Sharing keeps translations small: a guest with varied
+//! code is faster if more of its translations fit into the host's caches.
 //!
 //! Register use: R15 points into the middle of the CPU's fields ([`super::frame`]). R10, R11 and R13 are scratch. At
 //! the end of a block R9, R12 and R14 are scratch, too. The other registers hold guest registers
@@ -75,19 +75,19 @@ pub(super) struct Routines {
     /// Like `read` (index 0) and `write` (index 1), but for a run of pops or pushes. The second index is the number of
     /// words.
     pub stack: [[u64; STACK_WORDS_MAX + 1]; 2],
-    /// Returns if the TLB permits execution at the linear address in R13. Otherwise leaves the instruction to the
-    /// interpreter. Clobbers R13.
+    /// Checks that the TLB permits execution at the linear address in R13. If it does not, leaves the instruction to
+    /// the interpreter. Clobbers R13.
     pub executable: u64,
-    /// Returns if the guest may use XMM registers, otherwise leaves the instruction to the interpreter.
+    /// Checks that the guest may use XMM registers. If it may not, leaves the instruction to the interpreter.
     pub vectors: u64,
-    /// Prepares a jump to the linear address in R13: R12 = address of its translation. R11 is the number of the site.
-    /// The routine with index 1 also sets the stack pointer from R14.
+    /// Prepares a jump to the linear address in R13: R12 = address of its translation. R11 is the number of the jump's
+    /// site (see `sites`). The routine with index 1 also sets the stack pointer from R14.
     pub hop: [u64; 2],
-    /// Like `hop`, for a target page that should have the content number in R12. If the routine cannot confirm that
-    /// number, it jumps to the target itself and does not return.
+    /// Like `hop`, for a target page that should have the content number in R12. A content number stands for the bytes
+    /// of a page. If the routine cannot confirm the number, it jumps to the target itself and does not return.
     pub direct: [u64; 2],
-    /// Records a call in the ring of recent calls. R10 is the return address. R12 is the address of the translation
-    /// there, or 0. Preserves R9 and R14.
+    /// Records a call in the ring of recent calls. R10 is the return address. R12 is the address of the translation of
+    /// the code at the return address, or 0. Preserves R9 and R14.
     pub called: u64,
     /// Like `hop` with index 1, for a return.
     pub returns: u64,
@@ -95,7 +95,7 @@ pub(super) struct Routines {
     pub handler: u64,
     /// Like `handler`, for a repeated string instruction.
     pub string: u64,
-    /// Returns if the page at the linear address in R13 is executable and has the content number in R11. Otherwise
+    /// Checks that the page at the linear address in R13 is executable and has the content number in R11. If not,
     /// leaves with `SECOND`.
     pub second: u64,
     /// Records the edge from the location in R10 to the location in R11, unless the table already has it. Clobbers R10.
@@ -104,7 +104,8 @@ pub(super) struct Routines {
     pub flags: u64,
     /// Makes the host's CF equal the guest's.
     pub carry: u64,
-    /// Leaves with `FULL`: the run stops within the block, although the block's instructions were already subtracted.
+    /// Leaves with `FULL`: the run stops within the block. The start of the block has already subtracted all of the
+    /// block's instructions from the number of instructions left.
     pub full: u64,
     /// Leaves with `UNLINKED`: the jump to the next block is not linked to a translation yet.
     pub unlinked: u64,
@@ -559,7 +560,7 @@ fn second(asm: &mut Asm, mask: usize, base: u64, leave: u64) {
 
 fn edge(asm: &mut Asm) {
     let unknown = asm.label();
-    // `crate::edges` computes the same number.
+    // R10 = number of the edge, as computed by `crate::edges::number`.
     asm.rotate_left(R10, NUMBER_ROTATION);
     asm.alu(Alu::Xor, R10, R11);
     entry_for(asm, R9, R10, TABLE_MASK, TABLE_SHIFT, EDGES);
@@ -618,7 +619,7 @@ fn carry(asm: &mut Asm, unusual: u64) {
 
 fn unusual_flags(asm: &mut Asm) {
     spill(asm);
-    // Of the host registers in the pool, a call preserves all except R9.
+    // `POOL` has R9, R12 and R14. A call preserves all of them except R9.
     asm.push(R9);
     asm.add_to(RDI, R15, -MIDDLE);
     asm.set(RAX, read_flags as *const () as u64);

@@ -6,7 +6,8 @@ use crate::decode::block::BLOCK_INSTRUCTIONS_MAX;
 
 /// Value of `Site::n` at the site where a block is left because the run must stop within it.
 pub(super) const FULL: usize = BLOCK_INSTRUCTIONS_MAX;
-/// Values of `Site::n` at the sites of a block's two jumps to blocks without a translation.
+/// Values of `Site::n` at the sites where a block is left because its first or second jump is not linked to a
+/// translation yet.
 pub(super) const WAYS: [usize; 2] = [FULL + 1, FULL + 2];
 
 /// Data for leaving translated code at one position.

@@ -156,7 +156,8 @@ fn edge(c: &mut Code, rng: &mut Rng) {
     }
 }
 
-/// Emits calls, jumps and returns, on this page and to others. The target is the beginning or the middle of a function.
+/// Emits calls, jumps and returns, on this page and to others. Many targets are the first byte of a function, or a byte
+/// shortly after it.
 fn transfer(c: &mut Code, rng: &mut Rng, world: &World, top: u64) {
     if rng.one_in(12) {
         // A prefix that has no effect here or is a hint.
@@ -246,7 +247,8 @@ fn mode(c: &mut Code, rng: &mut Rng) {
     match rng.below(8) {
         0 | 1 => c.raw(&[0xcd, 0x80]),
         5 => {
-            // A data breakpoint for one access. The opcodes are mov dr0, rbx and mov dr7, rax.
+            // Sets a data breakpoint, makes one access at or near its address, and clears the breakpoint. The opcodes
+            // are mov dr0, rbx and mov dr7, rax.
             c.raw(&[0x0f, 0x23, 0xc3]);
             c.set(0, rng.pick(&[0xf_0001, 0x1_0001]));
             c.raw(&[0x0f, 0x23, 0xf8]);
@@ -265,12 +267,12 @@ fn mode(c: &mut Code, rng: &mut Rng) {
     }
 }
 
-/// Emits a RIP-relative LEA or memory access. Its target is about 2^31 bytes away from the page.
+/// Emits a RIP-relative LEA or memory access. The target is about 2^31 bytes above the instruction's own page.
 fn far_operand(c: &mut Code, rng: &mut Rng) {
     let own = c.here();
     let page = FAR + (own.wrapping_sub(WINDOW) & !0xfff);
     let at = match rng.below(4) {
-        // An address slightly below the page.
+        // An address less than two pages below the start of `page`.
         0 => page - rng.below(0x2000),
         _ => page + rng.below((own & 0xfff).max(1)),
     };

@@ -47,8 +47,9 @@ pub(crate) const VIEW_PAGES: u64 = 28;
 pub(crate) const FIXED: u64 = WINDOW + (WINDOW_PAGES + 4) * 4096;
 /// Linear address of a large page. It maps RAM and the device addresses after RAM.
 pub(crate) const LARGE: u64 = 0x80_0000;
-/// Linear address of pages that are 2^31 bytes above those of the window. A RIP-relative instruction in the window
-/// reaches the corresponding page only up to the instruction's own offset.
+/// Linear address of pages that are 2^31 bytes above those of the window. A RIP-relative operand is less than 2^31
+/// bytes above the end of its instruction. An instruction in the window therefore reaches only the first bytes of the
+/// page that is 2^31 bytes above its own page.
 pub(crate) const FAR: u64 = WINDOW + (1 << 31);
 pub(crate) const FAR_PAGES: u64 = WINDOW_PAGES;
 /// Linear address at which ring 0 sees RAM up to `KERNEL_END`.

@@ -131,7 +131,7 @@ pub(crate) fn piece(c: &mut Code, rng: &mut Rng) {
             c.pop(reg);
         }
         23 => {
-            // A jump over the following bytes, which may end inside an instruction.
+            // A conditional jump over up to eight bytes. Its target may be inside an instruction.
             let over = rng.below(9) as u8;
             c.raw(&[0x70 | rng.below(16) as u8, over]);
         }

@@ -55,7 +55,8 @@ fn to_the_next_page(page: u64, mapped: bool, taken: bool) -> Guest {
 
 #[test]
 fn a_branch_to_another_page_counts_unless_it_faults_itself() {
-    // The fault handler executes conditional branches itself. This guest has no others, so it shows their number.
+    // The fault handler executes conditional branches itself. This guest executes no other conditional branches, so its
+    // count is the number of branches in the handler.
     let mut fault = Guest::new();
     fault.code(CODE, |a| a.ud2());
     let handler = counted(&fault);

@@ -100,8 +100,8 @@ pub(crate) struct Guest {
 
 impl Guest {
     /// Creates a guest with all of RAM identity-mapped in 4 KiB pages and a handler for each vector. Ring 3 can access
-    /// a part of RAM. A handler records the event. After a fault, it continues at R15, or halts if R15 is zero. After a
-    /// trap or an interrupt, it continues at the return address.
+    /// a part of RAM. The handler records the exception or interrupt. After a fault, the handler continues at R15, or
+    /// halts if R15 is zero. After a trap or an interrupt, the handler continues at the return address.
     pub(crate) fn new() -> Guest {
         let mut g = Guest {
             ram: vec![0; RAM_BYTES],
@@ -294,8 +294,8 @@ impl Guest {
         self.tables += 4096;
         at
     }
-    /// Allocates a page table and the two tables above it. They map one page, the first that they can map, to `gpa`.
-    /// Returns the address of the highest table, which the caller writes into an entry of a PML4.
+    /// Allocates a page table and the two tables above it. Only entry 0 of each table is present, so the tables map one
+    /// page, to `gpa`. Returns the address of the highest table, which the caller writes into an entry of a PML4.
     pub(crate) fn tables_of(&mut self, gpa: u64) -> u64 {
         let (pdpt, pd, pt) = (self.table(), self.table(), self.table());
         self.put(pdpt, pd | P | W);

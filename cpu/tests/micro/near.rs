@@ -83,7 +83,8 @@ fn run(whose: Whose, way: Way, change: Change) {
     let changes = if whose == Whose::Mixed { ELSEWHERE } else { stays + DISTANCE };
     g.map(changes, BEFORE, P | W | user);
 
-    // Accessed bits are set in advance, so that page walks do not make equal halves of two roots differ.
+    // A page walk sets accessed bits in the current root only. Both roots get their accessed bits in advance, so that
+    // no page walk makes the upper halves of the two roots differ.
     for at in (0..4096).step_by(8).map(|at| PML4 + at) {
         let entry = g.word(at);
         g.put(at, entry | if entry & P != 0 { A } else { 0 });

@@ -108,7 +108,7 @@ fn a_store_to_the_new_root_takes_effect() {
     let table = g.word(other + ENTRY);
     let pdpt = g.tables_of(DATA + 0x1000);
     let seen = run(g, other, |a| {
-        // Writes to the new root as data first.
+        // First stores to the page of the new root, while this page is still ordinary data.
         a.mov(dword_ptr(rdi + 8), 0)?;
         a.mov(cr3, rdx)?;
         a.mov(rcx, pdpt | (table & 0xfff))?;
@@ -211,7 +211,7 @@ fn random_switches_are_the_same_whatever_the_caches() {
             a.xchg(r12, r13)?;
             a.mov(cr3, r12)?;
             a.set_label(kept)?;
-            // Changes an entry of one of the two tables.
+            // In 1 of 8 iterations, changes an entry of the table that maps ABOVE or of the table that maps ELSEWHERE.
             a.mov(r9, upper)?;
             a.mov(rax, lower)?;
             a.test(ch, 1)?;
@@ -222,7 +222,7 @@ fn random_switches_are_the_same_whatever_the_caches() {
             a.and(eax, 7)?;
             a.xor(qword_ptr(r9 + rax * 8), 0x1000)?;
             a.set_label(unchanged)?;
-            // Rarely changes an entry of the current root, which then differs from the other root.
+            // In 1 of 64 iterations, changes an entry of the current root, which then differs from the other root.
             a.test(ecx, 0x3f00)?;
             a.jnz(same)?;
             a.xor(qword_ptr(r12 + r14 + ENTRY as i32), 1 << 9)?;

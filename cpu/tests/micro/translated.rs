@@ -315,8 +315,8 @@ fn flags_of_other_operations_are_the_same() {
 /// set must not be found while AC is clear.
 #[test]
 fn a_tlb_entry_of_another_mode_is_not_used() {
-    // The page number ends with 0x102. A mode's table has at most 256 entries, so this number without a mask would be
-    // an index into another mode's table.
+    // The page number ends with 0x102. A mode's table has at most 256 entries. A lookup that did not reduce the number
+    // to the size of the table would therefore find an entry of another mode's table.
     const USERS: u64 = ELSEWHERE + 0x10_2000;
     let mut g = Guest::new();
     g.state.cr4 |= 1 << 21;

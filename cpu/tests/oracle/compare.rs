@@ -63,8 +63,9 @@ pub(crate) fn differences(
         flags &= !undefined_flags(i, &operands);
     }
     if host.end == End::Retired {
-        // TF and RF are not compared. On the host, TF is set only because the test single-steps, and the processor sets
-        // RF between two iterations.
+        // RF is not compared, because the processor sets it between two iterations of a string instruction. TF is
+        // compared only after POPF, which writes TF. After other instructions, TF is set on the host because the test
+        // single-steps.
         flags &= !flag::RF;
         if i.mnemonic() != iced_x86::Mnemonic::Popfq && i.mnemonic() != iced_x86::Mnemonic::Popf {
             flags &= !flag::TF;
@@ -95,8 +96,8 @@ pub(crate) fn differences(
     }
     let pending = h.fsw & EXCEPTION_PENDING != 0;
     let was_pending = case.state.fpu.fsw & EXCEPTION_PENDING != 0;
-    // A host that hides the x87 pointers (FXSAVE stores them only while an exception is pending) may have lost them.
-    // FLDCW can make an exception pending, but does not set the pointers.
+    // Some hosts hide the x87 pointers: their FXSAVE stores the pointers only while an exception is pending. If FLDCW
+    // made the exception pending, the pointers may already be lost, because FLDCW does not set them.
     let lost = !was_pending && i.mnemonic() == Mnemonic::Fldcw;
     if features.hides_pointers && (!pending || lost) {
         return out;

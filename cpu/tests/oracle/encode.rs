@@ -1,6 +1,6 @@
 //! Random encodings of an instruction form (an opcode with its operand kinds): prefixes, opcode, ModRM, SIB,
-//! displacement, immediate. An assembler always chooses the same encoding of an instruction. This encoder can produce
-//! each of them.
+//! displacement, immediate. An assembler always chooses the same encoding of an instruction. This encoder chooses at
+//! random among the valid encodings.
 
 use crate::arena::{DATA, DATA_LEN, HIGH, LOW};
 use crate::exempt::DECODER;

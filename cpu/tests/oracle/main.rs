@@ -17,7 +17,7 @@
 //! - [`rng`]: random numbers
 //!
 //! Environment variables: `EVERETT_ORACLE_CASES` (number of cases), `EVERETT_ORACLE_SEED`, `EVERETT_ORACLE_ONLY`
-//! (mnemonic of the only forms to test), `EVERETT_ORACLE_CASE` (number of the only case to run). See
+//! (a mnemonic: only its forms are tested), `EVERETT_ORACLE_CASE` (number of the only case to run). See
 //! `docs/instruction-tests.md`.
 
 mod arena;

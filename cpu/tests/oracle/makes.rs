@@ -31,7 +31,7 @@ const VECTOR_PF: u8 = 14;
 const VECTOR_AC: u8 = 17;
 /// A non-canonical address.
 const WILD: u64 = 0x7f00_0000_0000_0000;
-/// Address after the last mapped byte of the upper view's data.
+/// Address after the last mapped data byte in the upper of the arena's two views.
 const END: u64 = HIGH + CONST + CONST_LEN;
 /// Number of bytes that a near call pushes.
 const PUSHED: u64 = 8;
@@ -325,7 +325,8 @@ pub(crate) const TABLE: &[Difference] = &[
         explains: |seen| {
             let (host, mut guest) = (&seen.host.state.fpu, seen.guest.clone());
             let underflow_masked = seen.case.state.fpu.fcw & 0x10 != 0;
-            // The guest gets the host's status, and the host's result, whose exponent differs.
+            // An underflow changes the status word and the exponent of the result. Before the comparison, both are
+            // copied from the host to the guest.
             guest.state.fpu.fsw = host.fsw;
             let top = usize::from(host.fsw >> 11 & 7);
             guest.state.fpu.r[top] = host.r[top];

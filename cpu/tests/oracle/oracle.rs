@@ -297,10 +297,10 @@ impl Oracle {
             kind: Kind::Sequence,
             faulted: host.end != End::Retired,
         };
-        // The comparison uses the state at the faulting instruction, or after the branch.
+        // The outcomes are compared as outcomes of one instruction: the one that faulted on the host, else the branch.
         let last = (host.retired as usize).min(sequence.instructions.len() - 1);
         let end = Case { encoded: sequence.instructions[last].clone(), ..case.clone() };
-        // If an instruction faults, the guest spends the remaining count in the handler.
+        // If an instruction faults, the guest executes NOPs in the exception handler until it reaches `count`.
         let guest = self.guest(case, count);
         let mut wrong = match &guest {
             Ok(guest) => differences(&end, sequence.undefined[last], self.features, &host, guest),
@@ -327,10 +327,10 @@ impl Oracle {
         };
         conclude(case, tested, &wrong)
     }
-    /// Copies from the host's memory to the guest's those parts of an FXSAVE, FNSAVE or FNSTENV image that depend on
-    /// the host CPU. The parts are MXCSR_MASK, and the x87 pointers if the host hides them. On such a host, an FNSAVE
-    /// image may lack the pointers, too: the kernel may have interrupted the process earlier and saved its state with
-    /// FXSAVE.
+    /// Copies the parts of an FXSAVE, FNSAVE or FNSTENV image that depend on the host CPU from the host's memory to the
+    /// guest's. The parts are MXCSR_MASK, and the x87 pointers if the host hides them. On a host that hides them, an
+    /// FNSAVE image may lack the pointers, too: the kernel may have interrupted the process earlier and saved its state
+    /// with FXSAVE.
     fn hide_image(&mut self, case: &Case) {
         use Code::{
             Fnsave_m94byte, Fnsave_m108byte, Fnstenv_m14byte, Fnstenv_m28byte, Fxsave_m512byte,
@@ -371,8 +371,8 @@ fn has_undefined_result(case: &Case) -> bool {
     undefined_result(&case.encoded.instruction, &Operands { rcx: case.state.gpr[RCX] })
 }
 
-/// True if the bytes may continue on the unmapped page. The manual does not define how many bytes a processor fetches
-/// before it detects an invalid instruction.
+/// True if the instruction may continue on the unmapped page after `CODE`. The manual does not define how many bytes a
+/// processor fetches before it detects an invalid instruction.
 fn is_cut(case: &Case) -> bool {
     offset(case.state.rip).is_some_and(|at| at > CODE + CODE_LEN - LEN_MAX as u64)
 }

@@ -1,5 +1,5 @@
-//! Random bytes that may not be an instruction. The decoder must find the same instruction in them as the host, with
-//! the same length.
+//! Random bytes, which often are not a valid instruction. If they are valid, the decoder must find the same instruction
+//! as the host, with the same length.
 
 use crate::encode::{LEN_MAX, encode};
 use crate::rng::Rng;

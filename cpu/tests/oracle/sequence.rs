@@ -12,8 +12,9 @@ use crate::undefined::{Operands, undefined_flags};
 use crate::values::Shape;
 use iced_x86::{Code, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, RflagsBits};
 
-/// Maximum number of instructions before the branch. A sequence with its branch must be shorter than the NOPs of one
-/// handler in [`crate::guest`].
+/// Maximum number of instructions before the branch. If one of them faults, the guest executes NOPs of the exception
+/// handler in place of the rest. So a sequence with its branch must have fewer instructions than a handler has NOPs
+/// (`HANDLER_LEN` in [`crate::guest`]).
 const LEN_MAX: u64 = 8;
 /// Maximum number of attempts to draw one fitting instruction.
 const DRAWS: usize = 100;
@@ -21,7 +22,7 @@ const DRAWS: usize = 100;
 /// Instructions that follow each other in memory.
 #[derive(Debug)]
 pub(crate) struct Sequence {
-    /// The whole sequence as one case. Its instruction is the first one of the sequence.
+    /// Case that runs the whole sequence. `case.encoded` has the bytes of all instructions, but decodes only the first.
     pub(crate) case: Case,
     pub(crate) instructions: Vec<Encoded>,
     /// Flags that are undefined before each instruction. The last entry is for the end of the sequence.

@@ -1,4 +1,5 @@
-//! Code that the tests with random guest code share: descriptors, answers of devices, and comparison of edges.
+//! Helpers for tests with random guest code: descriptors, answers of devices, and comparison of edges (executed
+//! branches).
 
 use everett_cpu::state::Segment;
 use everett_cpu::{Edge, Request};

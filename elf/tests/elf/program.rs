@@ -5,8 +5,9 @@ pub(crate) fn program(interpreter: Option<&str>, libraries: &[&str]) -> Vec<u8> 
     program_of_versions(interpreter, libraries, &[])
 }
 
-/// Returns a program that also needs these versions of symbols of each library. The program consists of a header, three
-/// program headers, the dynamic section, its strings and its versions, all in one segment.
+/// Returns a program with this interpreter and these libraries. Each entry of `versions` names a library and the symbol
+/// versions that the program needs from it. The program consists of a header, three program headers, the dynamic
+/// section, its strings and its versions, all in one segment.
 pub(crate) fn program_of_versions(
     interpreter: Option<&str>,
     libraries: &[&str],

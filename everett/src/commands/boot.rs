@@ -44,7 +44,7 @@ pub struct Args {
     /// Boot this vmlinux or bzImage instead of the image's kernel
     #[arg(long, value_name = "FILE")]
     pub kernel: Option<PathBuf>,
-    /// Boot with this initramfs instead of the image's; without a world file, Everett does not use its agent
+    /// Boot with this initramfs instead of the image's; without a world file, Everett contacts no agent in the guest
     #[arg(long, value_name = "FILE")]
     pub initramfs: Option<PathBuf>,
     /// Text added to the kernel's command line
@@ -65,7 +65,7 @@ pub struct Args {
     /// Engine
     #[command(flatten)]
     pub engine: EngineArgs,
-    /// Switches that only tests use
+    /// Options that set how the engine executes
     #[command(flatten)]
     pub hidden: Hidden,
 }
@@ -99,8 +99,8 @@ fn boot_raw(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let unpacked = images::unpack_kernel(kernel)?;
     let mut config = MachineConfig::new(unpacked.path());
     config.initramfs.clone_from(&args.initramfs);
-    // Without services there is no *ready*, from which the timeline's seed counts, so the operator's seed becomes the
-    // seed of the boot.
+    // In a world, the operator's seed takes effect at *ready*, when all services are up. A raw kernel has no services
+    // and never reaches *ready*, so here the operator's seed becomes the seed of the boot.
     config.boot_seed = BootSeed::new(args.seed.unwrap_or_default().number());
     config.cmdline = format!("{DEFAULT_CMDLINE} {}", args.cmdline).trim_end().to_owned();
     if let Some(bytes) = args.memory {

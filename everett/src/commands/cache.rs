@@ -101,7 +101,7 @@ fn list(ui: &Ui, cache: &Cache) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Formats an item as a line of a list. `path` names an item that no world used.
+/// Formats an item as a line of a list. The line names the worlds that used the item, or `path` if no world used it.
 fn line(item: &Item, now_s: u64, path: &str) -> String {
     let worlds: Vec<String> = item.worlds.iter().map(|world| world.display().to_string()).collect();
     let by = if worlds.is_empty() { path.to_owned() } else { worlds.join(", ") };

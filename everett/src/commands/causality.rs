@@ -35,10 +35,10 @@ pub struct Args {
     pub run: PathBuf,
     /// Number of the finding
     pub id: u32,
-    /// Stop after this much host time, with the narrowest interval so far
+    /// Stop after this much host time; the result is then the narrowest interval that probably holds the step
     #[arg(long, value_name = "DURATION", value_parser = units::parse_duration_ns)]
     pub budget: Option<u64>,
-    /// Stop after this number of futures, with the narrowest interval so far
+    /// Stop after this number of futures; the result is then the narrowest interval that probably holds the step
     #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..=FUTURES_MAX))]
     pub branches: u64,
     /// Keep the finding's faults in all futures, so that only random streams differ
@@ -194,7 +194,7 @@ impl Onlooker for Keeper<'_> {
         self.bar.at(progress);
         if !self.ui.bars && self.clock.seconds() - self.told_s >= LINES_EVERY_S {
             self.told_s = self.clock.seconds();
-            // The search goes on although standard error may be closed.
+            // The error is ignored: the search goes on even if standard error is closed.
             let _ = writeln!(std::io::stderr(), "{}", self.line(progress));
         }
     }

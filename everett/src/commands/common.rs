@@ -65,7 +65,8 @@ pub(super) fn executed(clock: Clock, count: u64, seconds: f64) -> String {
     }
 }
 
-/// Prints how often a timeline entered KVM, and how much it left to Everett's own CPU. Prints nothing without KVM.
+/// Prints how often a timeline entered KVM, and how many instructions Everett's own CPU executed because KVM could not.
+/// Prints nothing without KVM.
 pub(super) fn tell_bridged(ui: &Ui, timeline: &Timeline) -> anyhow::Result<()> {
     #[derive(Serialize)]
     struct Record {
@@ -118,7 +119,7 @@ pub(super) fn load(file: &Path) -> anyhow::Result<World> {
 pub(super) const WORLD_FILE: &str = "world.toml";
 
 /// Returns the world file to use: the argument, else `world.toml` in the current folder, else the compose file there.
-/// Compose files are those in `COMPOSE_FILE`, or those with the usual names.
+/// The variable `COMPOSE_FILE` (environment or `.env`) names the compose files. Without it, they have the usual names.
 pub(super) fn world_file(named: Option<&Path>) -> anyhow::Result<PathBuf> {
     if let Some(file) = named {
         return Ok(file.to_owned());
@@ -274,7 +275,7 @@ impl Prepared {
     }
 
     /// Applies the options `--cold` and `--from`. The workload lasts `duration_ns` of vtime, if that is known.
-    /// Returns the boot if it failed.
+    /// Returns the failed boot, or `None` if no boot failed.
     pub(super) fn start_as_asked(
         &mut self,
         ui: &Ui,

@@ -17,8 +17,8 @@ pub enum SoftMode {
     Lockstep,
 }
 
-/// Options that set how the engine executes. The hidden ones break determinism or disturb caches on purpose: tests
-/// use them to show that `everett verify` finds differences.
+/// Options that set how the engine executes. The hidden options are for tests of Everett: `--plant` plants a defect
+/// that `everett verify` must find, and the others change caches, which must not change a timeline.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Hidden {
     /// How Everett's own CPU executes guest code; does not change timelines
@@ -38,7 +38,7 @@ pub struct Hidden {
     pub flush_caches: Option<u64>,
 }
 
-/// Nondeterminism that tests plant in the engine.
+/// Defect that tests plant in the engine: nondeterminism or a panic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Leak {
     /// Add host time to one MMIO read

@@ -210,7 +210,8 @@ impl Run {
         Ok((setting, engine))
     }
 
-    /// Returns the report. It lists no gaps (declared but never reached) if the world file is gone or has changed.
+    /// Returns the report. It lists no gaps (faults, values and orders of events that never occurred) if the world file
+    /// is gone or has changed.
     pub(super) fn report(&self, name: &str, known: &Known) -> Report {
         let waiting = self.reading.len().saturating_sub(self.merged.branches());
         let Known { gaps, sometimes, .. } = known;

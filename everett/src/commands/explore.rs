@@ -80,7 +80,7 @@ pub struct Args {
     /// Engine
     #[command(flatten)]
     pub engine: EngineArgs,
-    /// Switches that only tests use
+    /// Options that set how the engine executes
     #[command(flatten)]
     pub hidden: Hidden,
     /// Number of the first branch that the exploration does not begin; it then waits for Ctrl-C
@@ -104,8 +104,8 @@ struct Summary<'a> {
     subtrees: usize,
     vtime_ns: u64,
     instructions: u64,
-    /// Part of `instructions` that final phases took. A final phase ends a branch that is checked: faults and drivers
-    /// stop, and the checks run.
+    /// Part of `instructions` that final phases took. If a branch is checked, it ends with a final phase: faults and
+    /// drivers stop, and the checks run.
     final_phases: FinalPhases,
     /// CPU time of all merged branches, also those that earlier processes ran, in nanoseconds.
     merged_cpu_ns: u64,

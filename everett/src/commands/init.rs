@@ -93,7 +93,7 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
 }
 
 /// Boots a trial machine, which shows how an unknown package starts its server and at which port it listens. Returns
-/// the draft that follows.
+/// a draft of the world file that uses these results.
 fn tried(ui: &Ui, machines: Machines, wanted: &Wanted) -> anyhow::Result<Draft> {
     let one = Wanted { nodes: None, ..wanted.clone() };
     let (machines, needs_port) = match machines {

@@ -22,7 +22,7 @@ pub struct Instruments {
     /// Report stores to these bytes of a node (w), loads (r) or both (rw), as in n1:0xffffffff82a12340+8:w
     #[arg(long, value_name = "NODE:ADDRESS+BYTES:rw")]
     pub watch: Vec<Watched>,
-    /// New file (JSON lines) for the edges, or branches, that programs and the kernel execute
+    /// New file (JSON lines) that records which branch instructions went where, in all programs and in the kernel
     #[arg(long, value_name = "FILE")]
     pub edges: Option<PathBuf>,
 }

@@ -14,7 +14,7 @@ use everett_session::world::event::{Event, What};
 pub(super) struct Judge<'l> {
     abstractions: &'l Abstractions,
     witness: Witness<'l>,
-    /// Number of findings of `witness`, which observes the run, that are already reported.
+    /// Number of the witness's findings that are already reported. The witness observes the run.
     reported: usize,
     /// Number of findings that this judge reported. The session, i.e. Everett's side of the run, reports other findings
     /// itself, as events.
@@ -100,8 +100,8 @@ mod tests {
 
     use super::*;
 
-    /// Has the session report findings of these properties after a fault flipped bits of the disk. Returns the number
-    /// of findings that count, and the number of events that are reported as findings.
+    /// Judges a run in which a fault flips a bit on the disk and the session then reports findings of these properties.
+    /// Returns the number of findings that count, and the number of events that the command reports as findings.
     fn counted(explore: &str, properties: &[&str]) -> (u64, usize) {
         let world =
             "[[node]]\nname = \"a\"\ndisk = { path = \"/data\", size = \"64M\" }\n".to_owned() + explore;

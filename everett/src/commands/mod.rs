@@ -226,7 +226,8 @@ pub fn run(cli: &Cli) -> anyhow::Result<Outcome> {
     }
 }
 
-/// Prints why a command could not run, in one line, or one line per bad line of a fault plan. With `--json` it also
+/// Prints why a command could not run. An error takes one line, and an invalid fault plan takes a line for each of its
+/// invalid lines. If a boot failed, the last output lines of the services come first. With `--json`, the function also
 /// prints JSON on standard output.
 pub fn report_error(cli: &Cli, error: &anyhow::Error) {
     // A reader such as `head` has closed the output. That is no error.
@@ -270,8 +271,8 @@ mod tests {
         Cli::command().debug_assert();
     }
 
-    /// Adds the names of all commands that take these options to `takers`: `command` itself, and its subcommands. A
-    /// command must take all of the options or none.
+    /// Appends to `takers` the name of each command that takes these options, among `command` and all its subcommands.
+    /// Panics if a command takes only some of the options.
     fn add_takers(command: &clap::Command, options: &[&str], name: &str, takers: &mut Vec<String>) {
         let count = command.get_arguments().filter(|arg| options.contains(&arg.get_id().as_str())).count();
         assert!(count == 0 || count == options.len(), "{name}: {count} of {options:?}");

@@ -1,5 +1,5 @@
-//! Draws the fault plans of an exploration's branches again, for the report. A plan follows from the tables of the
-//! world file, the seed and the path.
+//! Draws the fault plans of an exploration's branches again, for the report. A plan follows from the tables `[faults]`
+//! and `[explore]` of the world file, the seed and the path.
 
 use std::collections::BTreeMap;
 
@@ -29,8 +29,8 @@ pub(super) fn fates<'w>(header: &Header, world: &'w World, names: &'w Names) -> 
     }
 }
 
-/// Returns the faults that begin on each branch, as lines of a plan. Empty if the tables of the world file have changed
-/// since the exploration.
+/// Returns the faults that begin on each branch, as lines of a plan. Empty if the table `[faults]` or `[explore]` of
+/// the world file has changed since the exploration.
 pub(super) fn of_branches(
     mut world: World,
     header: &Header,

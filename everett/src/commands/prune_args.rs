@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// Arguments of `everett runs prune`. A run stays if at least one of its bounds keeps it.
+/// Arguments of `everett runs prune`. The command keeps a run if at least one of the given options says so.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct PruneArgs {
     /// Prune only explorations of this world file

@@ -38,12 +38,12 @@ pub(super) const FILE: &str = "recorded.json";
 
 /// Maximum number of branches without a finding whose timelines are recorded.
 pub(super) const LOGS_MAX: usize = 16;
-/// Number of branches of the exploration per recorded branch without a finding. It limits the time that recording
-/// adds to short explorations.
+/// Recording chooses at most one branch without a finding for this many explored branches. This limits the time that
+/// recording adds to short explorations.
 const LOGS_PART: usize = 32;
 
-/// Branch to replay, with the findings that it was the first to show. If there are none, its log lines are recorded
-/// for the map of branches.
+/// Branch to replay, with the findings that it was the first to show. If there are no such findings, the
+/// recording leaves out messages, and the report uses it for its map of branches.
 struct Job<'f> {
     record: Record,
     recorded: Recorded,
@@ -65,7 +65,7 @@ impl<'f> Job<'f> {
     }
 }
 
-/// Chooses branches without a finding to record: those that were the first to reach the most points of coverage. Skips
+/// Chooses branches without a finding to record: the branches that added the most new points of coverage. Skips
 /// branches in `covered`, whose lines are part of another recording. Adds the chosen branches and their ancestors to
 /// `covered`.
 fn interesting(branches: &Branches, covered: &mut BTreeSet<u64>) -> Vec<u64> {
@@ -109,8 +109,9 @@ enum Made {
     Different(String),
 }
 
-/// Records timelines of an ended exploration: first of its findings, in order, and then of branches that reached new
-/// states. Stops when `budget_ns` of host time are used up. Writes the outcome into the run directory.
+/// Records timelines of an ended exploration. The timelines of findings come first, in the order of the findings. Then
+/// come timelines of branches that reached new states. Stops when `budget_ns` of host time are used up. Writes the
+/// outcome into the run directory.
 pub(super) fn findings(
     ui: &Ui,
     setting: &Setting,

@@ -157,8 +157,8 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-/// Writes the page of a run to `file`, or into the run directory without one. Prints the path of the page as text;
-/// with `--json` it prints nothing, because `explore` ends with its own summary line.
+/// Writes the page of a run to `file`, or into the run directory if `file` is `None`. Prints the path of the page as
+/// text. With `--json` it prints nothing, because the last JSON line of `explore` is its summary.
 pub(super) fn page_of(ui: &Ui, folder: &Path, file: Option<&Path>) -> anyhow::Result<()> {
     let whole = Whole::read(folder)?;
     let report = whole.report();

@@ -37,8 +37,8 @@ pub(super) struct Reporter<'a> {
     consoles: Vec<VecDeque<Vec<u8>>>,
     /// Duration of the workload, in nanoseconds of vtime. `None` if the workload runs until it is done.
     duration_ns: Option<u64>,
-    /// Names of the drivers with `repeat = true`. Their starts and ends are not printed, because each repetition prints
-    /// output anyway.
+    /// Names of the drivers with `repeat = true`. The reporter does not print their starts and successful ends, because
+    /// the output of each repetition is enough.
     repeated: Vec<String>,
     pub(super) faults: FaultCounts,
     pub(super) judge: Judge<'a>,
@@ -53,7 +53,7 @@ pub(super) struct FaultCounts {
     pub faults: u64,
     /// Number of times that a data disk lost power.
     pub disk_losses: u64,
-    /// Number of times that a data disk lost power together with written sectors that were not flushed.
+    /// Number of times that a data disk lost power and thereby lost written sectors that were not flushed.
     pub disk_losses_of_data: u64,
 }
 
@@ -111,7 +111,8 @@ impl<'a> Reporter<'a> {
 }
 
 impl Reporter<'_> {
-    /// Reports the judge's last findings at the end of the run. `whole` is true if the checks ran to their end.
+    /// Reports the findings that the judge (the evaluator of properties) makes only at the end of the run. `whole` is
+    /// true if the checks ran to their end.
     pub(super) fn over(&mut self, vtime_ns: u64, whole: bool) -> anyhow::Result<()> {
         let found = self.judge.over(vtime_ns, whole);
         found.iter().try_for_each(|event| self.tell(event))
@@ -189,8 +190,8 @@ impl Watch for Reporter<'_> {
     }
 
     fn booting(&mut self, timeline: &mut Timeline) {
-        // The reporter prints the lines of services and their ends itself, so the boot's own notes about services that
-        // end again and again are dropped.
+        // Drops the notes of the boot about services that end again and again. They are not needed, because the
+        // reporter prints every line of a service and every end of a service.
         timeline.take_boot_notes();
         self.bar.boot(timeline.icount(), &|| timeline.boot_state());
     }

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-/// Divisor: by default moments may take this part of the host's memory.
+/// Divisor: by default, the memory for moments is the host's memory divided by this number.
 const MEMORY_PART: u64 = 4;
 /// Default memory for moments if the size of the host's memory is unknown, in bytes.
 const MEMORY_BYTES_DEFAULT: u64 = 1 << 30;

@@ -203,7 +203,8 @@ fn check_that_it_ends(world: &World) -> anyhow::Result<()> {
     }
 }
 
-/// Records what became of frames in flight, and prints how many steps and frames the files lack.
+/// Records what became of frames in flight. Prints how many moves of frames `wire.jsonl` lacks, and how many frames
+/// `wire.pcapng` lacks.
 fn end_of_wire(ui: &Ui, timeline: &mut Timeline, reporter: &mut Reporter<'_>) -> anyhow::Result<()> {
     let (end_ns, frames) = (timeline.vtime(), timeline.world_mut().take_captured());
     let frames_lost = timeline.world().captured_lost();

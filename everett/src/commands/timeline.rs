@@ -26,7 +26,7 @@ pub struct TimelineArgs {
     /// Fault plan (JSON lines; see docs/faults.md)
     #[arg(long, value_name = "FILE")]
     pub faults: Option<PathBuf>,
-    /// Switches that only tests use
+    /// Options that set how the engine executes
     #[command(flatten)]
     pub hidden: Hidden,
 }

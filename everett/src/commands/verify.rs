@@ -49,7 +49,7 @@ pub struct Args {
 #[derive(Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 enum Record<'a> {
-    /// Begin, before the first run.
+    /// First line, printed before the first run.
     Begin {
         runs: u32,
         jobs: u16,
@@ -89,10 +89,11 @@ struct DivergenceRecord<'a> {
 struct End<'a> {
     path: &'a str,
     clean_runs: u32,
-    /// Upper bound on the probability per run that nondeterminism shows, with the confidence in `confidence`.
+    /// Upper bound on the probability that a run shows nondeterminism. The bound holds with the confidence in the field
+    /// `confidence`.
     leak_probability_below: f64,
     confidence: f64,
-    /// Number of instructions that all runs executed, counted from the moment at which they started.
+    /// Total number of instructions that the runs executed, each counted from the moment at which it started.
     executed: u64,
     cpu_ns: u64,
     host_seconds: f64,

@@ -22,9 +22,10 @@ const HEAD_TIME: Duration = Duration::from_secs(5);
 const ANSWER_TIME: Duration = Duration::from_secs(60);
 /// Number of bytes per write. The deadline is checked before each write.
 const PART_BYTES: usize = 64 << 10;
-/// Time for which the server reads on after it refused a request. If it closed at once, TCP could discard the answer.
+/// Maximum time for which the server reads on after an answer. If the server closed the connection while the client
+/// still sends, TCP could discard the answer.
 const REST_TIME: Duration = Duration::from_millis(200);
-/// Maximum number of bytes that the server reads after it refused a request.
+/// Maximum number of bytes that the server reads after an answer.
 const REST_BYTES_MAX: usize = 64 << 10;
 
 /// Accepted request.
@@ -41,9 +42,9 @@ pub(super) struct Request {
 pub(super) enum Refused {
     /// The client was too slow, or has closed the connection.
     Gone,
-    /// The request is not HTTP/1.
+    /// The request is not HTTP/1, or does not have exactly one host header.
     Bad,
-    /// The head is too long.
+    /// The head is too long or has too many header lines.
     TooLong,
     /// The method is neither GET nor HEAD.
     Method,

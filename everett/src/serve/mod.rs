@@ -1,6 +1,6 @@
 //! Server on loopback that shows the report of a run directory while the run goes on.
 //!
-//! - `http`: a request and its answer, with every bound
+//! - `http`: reads a request and writes its answer, with bounds on sizes and times
 //! - `pages`: the newest page
 //!
 //! **Invariants.** The server listens on 127.0.0.1 only and answers GET and HEAD under its own address. It serves two

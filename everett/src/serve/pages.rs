@@ -99,7 +99,7 @@ impl Pages {
 /// Maker of pages. It runs on a thread of its own.
 pub(super) struct Maker {
     clock: Stopwatch,
-    /// Files when the newest page was made.
+    /// Sizes and times of the files when the newest page was made.
     stamp: Stamp,
     /// Earliest time of the next check, in seconds since the maker began.
     next_s: f64,
@@ -217,7 +217,7 @@ mod tests {
         let (second, problem) = look(&mut maker);
         assert_eq!((second.html.as_str(), problem), ("22", None));
         assert_ne!(second.version, first.version);
-        // A problem keeps the old page, and ends when the next page is made.
+        // While there is a problem, the old page stays. The problem is gone when the next page is made.
         fs::write(&file, "bad").unwrap();
         let (kept, problem) = look(&mut maker);
         assert_eq!((kept.version.as_str(), problem.as_deref()), (second.version.as_str(), Some("it is bad")));
@@ -228,7 +228,7 @@ mod tests {
         maker.work(&pages);
     }
 
-    /// Writes the file of the test: the text always has the same length, and each write its own time.
+    /// Writes `text` into the file of the test, and sets the file's time of last change to `unix_s`.
     fn write(run: &Path, text: &str, unix_s: u64) {
         let file = run.join("branches.bin");
         fs::write(&file, text).unwrap();

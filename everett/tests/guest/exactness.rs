@@ -73,8 +73,8 @@ fn small_caches_change_nothing() {
     assert_eq!(trail(flushed), normal);
 }
 
-/// Interpreted and translated code give the same trail. A machine that runs and compares the two finds a difference
-/// only if a defect is planted.
+/// Interpreted and translated code give the same trail. In lockstep, a machine executes both and compares them. It
+/// finds a difference only if a defect is planted.
 #[test]
 fn translated_code_does_what_interpreted_code_does() {
     let trail = |options| {
@@ -151,8 +151,8 @@ fn an_idle_minute_costs_next_to_nothing() {
 }
 
 /// Runs `everett verify` with a planted leak, i.e. a deliberate defect that makes runs differ. The command must find
-/// it. The leaks `host-time` and `lapic` depend on the host's clock. `host-time`, in MMIO reads, occurs hundreds of
-/// times per run. `lapic`, a lost interrupt, is rare, so its test has more runs. For each leak, the probability that
+/// it. The leaks `host-time` and `lapic` depend on the host's clock. `host-time` falsifies MMIO reads hundreds
+/// of times per run. `lapic` rarely loses an interrupt, so its test has more runs. For each leak, the probability that
 /// all runs agree is below one in a million.
 fn planted(leak: &str, runs: &str, more: &[&str]) {
     image();
@@ -192,9 +192,9 @@ fn a_stale_translation_is_found() {
     planted("tlb", "2", &["--cold"]);
 }
 
-/// Implementation of [`Restarts`], which makes the machines of restarted nodes. This one plants a leak only in cold
-/// restarts, i.e. in boots from power-on. Each restarted machine counts instructions from zero, but the reported
-/// instruction count must cover the node's whole life.
+/// Implementation of [`Restarts`], the trait that makes the machines of restarted nodes. `Leaky` plants a leak in
+/// machines that restart cold, i.e. boot from power-on. A restarted machine counts instructions from zero, but the
+/// search for the leak must report the instruction count of the node's whole life.
 struct Leaky(Nodes);
 
 impl Restarts for Leaky {

@@ -283,8 +283,8 @@ fn regressions_are_files(mut setting: Setting, shrunk: &Shrunk) {
     assert_eq!(read.strategy, Some(setting.launcher.world.explore.strategy));
 }
 
-/// A branch that continues from a moment is equal to the bit to a branch that ran without a stop. A planted leak
-/// changes it.
+/// A branch that continues from a moment is equal to the bit to the same branch of a run that never stopped. If the
+/// test makes host time leak into the machines, the branches change.
 #[test]
 fn a_path_gives_one_timeline_whatever_was_run_before() {
     let setting = setting(WORLD, EngineOptions::default());
@@ -397,7 +397,7 @@ fn a_killed_exploration_continues_as_if_it_had_not_been_killed() {
     let records = || Reading::open(Path::new(&killed)).map_or(0, |reading| reading.len());
     for wanted in [3, 14, 25] {
         // The test kills the process at this record or later. However slow the test is, the process does not begin the
-        // branch `held` (`--hold-from`), so it cannot end first.
+        // branch `held` (`--hold-from`), so it cannot end before the kill.
         let held = wanted + HELD_LATER;
         let hold = ["--hold-from".to_owned(), held.to_string()];
         let mut child = place.spawn(&refs(&[&arguments[..], &hold].concat()));
@@ -446,7 +446,7 @@ fn a_killed_exploration_continues_as_if_it_had_not_been_killed() {
     assert_eq!(other.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&other.stderr).contains("seed differs"), "{}", shown(&other));
 
-    // The error about a damaged record in the journal has its number.
+    // The error about a damaged record in the journal names the record's number.
     let journal = format!("{killed}/branches.bin");
     let mut bytes = fs::read(&journal).unwrap();
     bytes[100] ^= 1;
@@ -557,8 +557,8 @@ fn a_shrinking_that_is_interrupted_leaves_a_file(place: &TestFolder, run: &str) 
     }
 }
 
-/// If the world file leaves `in_flight` and `checks` open, Everett chooses them from the requested number of branches
-/// and records them. A resumed run keeps them.
+/// If the world file lacks `in_flight` and `checks` (the share of branches after which the checks run), Everett chooses
+/// both values from the requested number of branches and records them. A resumed run keeps the recorded values.
 #[test]
 fn a_short_exploration_has_few_branches_in_flight() {
     image();

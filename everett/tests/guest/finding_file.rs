@@ -14,8 +14,8 @@ use serde_json::Value;
 use crate::explore::TestFolder;
 use crate::support::{image, shown};
 
-/// World whose program counts and prints each number. Its words come from a file beside the world file, its script
-/// from another folder.
+/// World whose program counts and prints a word with each number. The word comes from a file beside the world file. The
+/// program is a script in another folder.
 const WORLD: &str = r#"
 [[node]]
 name = "db"
@@ -194,7 +194,8 @@ fn words_of(world: &Path) -> PathBuf {
     words.next().expect("the world has its files")
 }
 
-/// Finding files with a changed byte, truncated files, and files of another machine version.
+/// Checks that Everett refuses finding files with a changed byte, truncated files, files of another machine version,
+/// and files whose manifest names a file that the archive lacks.
 fn tampered(place: &TestFolder, file: &str) {
     let whole = fs::read(file).unwrap();
     let bad = place.path("bad");
@@ -222,8 +223,8 @@ fn tampered(place: &TestFolder, file: &str) {
     assert!(error.contains("/bad") && error.contains("damaged"), "{error}");
 }
 
-/// Packs a finding file again with a text in its manifest replaced. `to` is as long as `from`, or one character
-/// longer.
+/// Replaces a text in the manifest of a finding file, and packs the file again. `to` is as long as `from`, or one
+/// character longer.
 fn repacked(file: &[u8], from: &str, to: &str) -> Vec<u8> {
     let tar = zstd::decode_all(file).unwrap();
     let mut archive = tar::Archive::new(&tar[..]);

@@ -195,7 +195,8 @@ fn the_boot_is_the_same_for_all_seeds_and_the_rest_is_not() {
     }
     assert!(after > 0);
 
-    // A timeline that begins at *ready*, with its session restored from the stored form, is the same.
+    // A timeline whose state is stored and restored at *ready* has the same events and the same trail as the timeline
+    // above, which ran without a stop.
     let mut waiting = launcher.boot().unwrap();
     waiting.run_to(Phase::Mounted, &mut |_, _| true).unwrap();
     assert_eq!(waiting.phase(), Phase::Mounted);

@@ -79,8 +79,8 @@ fn a_finding_before_the_last_fork_is_still_there() {
     assert!(shown(&gone).contains("no zero is not violated"), "{}", shown(&gone));
 }
 
-/// The machine stops before the second fork. Findings up to that point count. Whether another finding would still
-/// come is unknown, so that is an error.
+/// The machine stops before the second fork. A replay shows a finding that comes before the stop. For any other finding
+/// the replay ends with an error, because the finding might have come later.
 #[test]
 fn a_route_ends_with_its_machines() {
     let place = explored();

@@ -80,7 +80,8 @@ fn moments_anywhere_change_nothing_and_can_be_continued() {
     assert_eq!(timeline.trail(), &expected);
     assert_eq!(told, events);
 
-    // Continues from randomly chosen moments, mostly on one machine with leftovers of the previous moment.
+    // Continues from randomly chosen moments. Every fourth round uses a new machine. The other rounds restore the
+    // moment into the machine of the previous round, which still has that round's state.
     let options = EngineOptions::default();
     let mut worker = launcher(options).start(Seed::new(1)).unwrap();
     for round in 0..12 {

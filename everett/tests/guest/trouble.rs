@@ -116,8 +116,8 @@ fn a_service_that_always_ends_ends_the_boot_and_says_why() {
     assert!(told.contains("\n    sh: out of order ") && told.contains(reason), "{told}");
 }
 
-/// `everett run` continues the timeline of a boot that failed instead of booting again. The result is that of a run
-/// from power-on.
+/// After a boot that failed, `everett run` does not boot again, but continues the timeline of this boot. The result
+/// equals the result of a run from power-on.
 #[test]
 fn a_run_continues_the_boot_that_failed() {
     let world = format!("[[node]]\nname = \"a\"\nmemory = \"96M\"\n[[node.service]]\n{ALWAYS_ENDS}");

@@ -20,8 +20,9 @@ use libtest_mimic::Arguments;
 
 use trials::{Lacking, Ran, each_test_is_listed, trial};
 
-/// Everett ends an endless guest after a number of timer signals, not after a time. A thread that is not scheduled
-/// has at most one pending signal, so on a slow host the guest ends later.
+/// Everett ends an endless guest after a fixed number of timer signals, and not after a fixed time. While a thread is
+/// not scheduled, at most one signal is pending for it. On a slow host, signals are therefore lost, and the guest ends
+/// later.
 fn a_guest_that_does_not_end_is_ended() -> Ran {
     let mut host = Real::new(Host::open().map_err(Lacking::new)?);
     for ring in [Ring::Zero, Ring::Three] {

@@ -140,7 +140,7 @@ pub struct Jump {
     pub probability_ppm: u32,
     /// True if at most one step lies in the interval, so that no search can narrow it.
     pub is_narrowest: bool,
-    /// Steps within the interval. If there are too many, the last ones.
+    /// Steps within the interval. If there are more than [`STEPS_MAX`], only the last ones.
     pub steps: Vec<Step>,
     /// Number of all steps within the interval.
     pub steps_count: u64,
@@ -148,8 +148,9 @@ pub struct Jump {
     pub steps_before: Vec<Step>,
     /// First steps after the interval.
     pub steps_after: Vec<Step>,
-    /// Faults and output lines near a message in the interval, on the message's nodes, in the order of vtime. Empty if
-    /// the interval has no message.
+    /// Steps that may explain a message in the interval, in the order of vtime: the last fault before the message, the
+    /// next faults after it, and output lines of its nodes shortly before and after it. Empty if the interval has no
+    /// message, or also has other steps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<Step>,
     /// Functions that were executed within the interval. Empty if the functions are unknown.

@@ -38,8 +38,8 @@ const ANCHOR: Count = Count { futures: 8, shown: 8 };
 /// Minimum number of futures from each of the two cuts around a step before the search may name the step as the
 /// decisive one.
 const ENDS_MIN: u64 = 16;
-/// Minimum number of futures from the root moment before the search may end with [`CausalityEnd::Flat`] because at
-/// least nine tenths of them show the finding.
+/// Minimum number of futures from the root moment for this rule: the search ends with [`CausalityEnd::Flat`] if at
+/// least nine tenths of these futures show the finding.
 const ROOT_MIN: u64 = 32;
 const PPM: u128 = 1_000_000;
 
@@ -241,8 +241,8 @@ impl Search {
 
     fn first(&self) -> Batch {
         let each = (self.limits.futures / (4 * SURVEY)).clamp(1, SURVEY_EACH);
-        // The order of the batch runs one future at each vtime before any second one, so that a search that ends early
-        // has results from all vtimes.
+        // The batch lists the first futures of all vtimes before the second future of any vtime, so that a search that
+        // ends early has results from all vtimes.
         (0..each).flat_map(|number| self.survey.iter().map(move |&cut| Ask { cut, number })).collect()
     }
 
@@ -252,7 +252,7 @@ impl Search {
         let mut planned: BTreeMap<usize, u64> = BTreeMap::new();
         let mut batch = Batch::new();
         // If at least three quarters of the futures from the root moment show the finding, the search may end as
-        // `CausalityEnd::Flat`. More futures from there settle this soon.
+        // `CausalityEnd::Flat`. More futures from the root moment soon show whether it ends so.
         let root = self.count(0);
         if 4 * root.shown >= 3 * root.futures {
             batch.extend((0..EACH as u64).map(|i| Ask { cut: 0, number: root.futures + i }));

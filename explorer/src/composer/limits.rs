@@ -27,6 +27,6 @@ pub const KILL_NS_MAX: u64 = 10_000_000_000;
 /// Maximum time for the `eventually_` command, or for all `finally_` commands together, in nanoseconds of vtime: 600 s.
 pub const LAST_NS_MAX: u64 = 600_000_000_000;
 
-/// Exclusive upper bound of the numbers of runs, where each start of a command is one run. No timeline lasts long
-/// enough to reach it.
+/// Exclusive upper bound of a run's number. Each start of a command is a run, and runs are numbered in the order of
+/// their starts. No timeline lasts long enough to reach the bound.
 pub const RUN_MAX: u64 = 1 << 48;

@@ -23,7 +23,8 @@
 //! | killing | no new commands; the running ones are killed | no command runs, or time is up |
 //! | last | one `eventually_` command, or all `finally_` commands in turn | they have ended, or time is up |
 //!
-//! If a template has both types, each timeline draws whether `finally_` or `eventually_` commands follow the workload.
+//! If a template has `finally_` and `eventually_` commands, each timeline draws which of the two types follows the
+//! workload.
 //! The phase "finishing" exists only if `finally_` commands are to follow and no command was killed before. If a
 //! command is killed or too slow in this phase, no `finally_` command runs. An `eventually_` command runs instead,
 //! after "killing", if the template has one and a workload ran.

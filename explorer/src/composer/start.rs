@@ -61,8 +61,8 @@ impl Composer<'_> {
         }
     }
 
-    /// Returns the numbers of the commands of a track for which a node is up. Leaves out the singleton drivers that
-    /// were already started.
+    /// Returns the numbers of a track's commands that have at least one node that is up. Leaves out the singleton
+    /// drivers that were already started.
     fn candidates(&self, track: Track) -> impl Iterator<Item = usize> {
         let commands = self.template.with(move |prefix| track.has(prefix));
         commands.filter(|command| !self.state.spent.contains(command) && self.is_up(*command))
@@ -96,7 +96,7 @@ impl Composer<'_> {
         room && self.is_up(command)
     }
 
-    /// Returns the numbers of the commands with this prefix for which a node is up.
+    /// Returns the numbers of the commands that have this prefix and at least one node that is up.
     pub(super) fn has_node(&self, prefix: Prefix) -> impl Iterator<Item = usize> {
         self.template.with(move |other| other == prefix).filter(|command| self.is_up(*command))
     }

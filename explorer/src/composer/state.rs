@@ -44,7 +44,8 @@ pub(super) enum Phase {
     Over { told: bool },
 }
 
-/// Sequence of commands whose starts are drawn independently of the other track.
+/// Group of commands, drivers or `anytime_` commands. The starts of one group are drawn independently of the other
+/// group's starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Track {
     Drivers,

@@ -18,9 +18,9 @@ pub enum Act {
     Start(Start),
     /// Kill all running commands, and report the end of each command.
     KillAll,
-    /// The timeline is over. Commands may still run: they are killed only if an `eventually_` command follows, and
-    /// killed commands or the `eventually_` and `finally_` commands may exceed their time. The caller decides what
-    /// happens to them.
+    /// The timeline is over. The caller decides what happens to commands that still run. Commands of the workload may
+    /// still run, because they are killed only before an `eventually_` command, and the kill may take too long. A
+    /// `finally_` or `eventually_` command may still run, because it exceeded its time.
     Over,
 }
 

@@ -25,7 +25,8 @@ impl WorldState {
         WorldState { nodes: vec![NodeState::default(); nodes], globals: BTreeMap::new() }
     }
 
-    /// Returns the phase of each node. A phase is the node's own state, in which all other nodes are called `other`.
+    /// Returns the phase of each node. A phase is the text of a node's state. In this text the node itself is called
+    /// `self`, and every other node is called `other`.
     pub(super) fn phases(&self) -> Vec<String> {
         let ranks = self.ranks();
         let phase = |(index, node): (u16, &NodeState)| {

@@ -63,7 +63,7 @@ pub struct Covered {
 pub struct ReachedAt {
     /// Number of the branch, in the order in which the explorer chose the branches.
     pub choice: u64,
-    /// Vtime since the branch's start, in nanoseconds.
+    /// Vtime at which the branch first reached the point, in nanoseconds.
     pub vtime_ns: u64,
 }
 
@@ -170,7 +170,8 @@ impl Coverage {
     }
 
     /// Adds points that no earlier branch reached, up to a total of [`POINTS_MAX`]. If there are too many, adds those
-    /// with the lowest ids. Numbers cannot decide this, because they depend on when results arrived.
+    /// with the lowest ids. The lowest numbers would differ between runs, because numbers depend on the order in which
+    /// results arrived.
     fn admit(&mut self, choice: u64, new: Vec<(Candidate<'_>, u64)>, entries: &Entries) -> Reward {
         let mut reward = Reward::default();
         let with_id = |(candidate, vtime_ns)| {
@@ -323,7 +324,7 @@ impl Coverage {
         &self.growth
     }
 
-    /// Returns a hash of the whole coverage. The numbers of points have no influence on it.
+    /// Returns a hash of the whole coverage. The numbers that the dictionary assigns to points have no influence on it.
     #[must_use]
     pub fn digest(&self) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new();

@@ -1,4 +1,5 @@
-//! Numbers of coverage points. A file contains the texts of a point once, and after that only the point's number.
+//! Numbers of coverage points. A run directory's file of records contains the texts of a point once, and after that
+//! only the point's number.
 //!
 //! Points get their numbers in the order in which results arrive, and this order differs between runs. Digests must be
 //! comparable between explorations, so they are computed from the points' ids and never from their numbers.
@@ -182,7 +183,8 @@ fn alike(reached: &Reached) -> (Option<(&str, bool)>, &Point) {
 mod tests {
     use super::*;
 
-    /// A point that is too long does not block a shorter one, and removed points make room.
+    /// If a point's texts exceed the remaining room, a shorter point can still be added. The removal of a point frees
+    /// the room of its texts.
     #[test]
     fn texts_of_numbered_points_are_bounded() {
         let point = |text: &str| Arc::new(Point::Fault { fault: text.to_owned(), phase: "phase".to_owned() });

@@ -47,7 +47,7 @@ pub struct FaultGap {
 pub struct OrderGap {
     /// Event type that never occurred before `then`.
     pub first: String,
-    /// Event type that occurred only before `first`.
+    /// Event type that occurred before `first`, but never after it.
     pub then: String,
     /// True if the two events happen on different nodes, false if they happen on one node.
     pub across: bool,

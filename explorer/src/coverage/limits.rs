@@ -55,8 +55,8 @@ pub const POINTS_MAX: usize = 1 << 18;
 /// coverage never admits: numbers are assigned when results arrive, but coverage admits points in the order in
 /// which the branches were chosen.
 pub const DICTIONARY_MAX: usize = 2 * POINTS_MAX;
-/// Maximum total length of the texts of numbered points, in bytes. Points share texts in a file, but each point has its
-/// own copy in memory.
+/// Maximum total length of the texts of numbered points in memory, in bytes. In memory each point has its own copy of
+/// its texts, so a text that two points have counts twice.
 pub const DICTIONARY_BYTES_MAX: usize = 1 << 29;
 /// Maximum number of samples on the growth curve.
 pub const GROWTH_MAX: usize = 512;

@@ -18,7 +18,7 @@
 //! - `dictionary`: numbers of points
 //! - `numbers`: compact storage of one branch's points, by their numbers
 //! - [`statistics`]: estimates of unseen points and bugs
-//! - `gaps`: known points that no branch reached
+//! - `gaps`: points that no branch reached, although they seem reachable
 //!
 //! Not here: the choice of the next branch (strategies read rewards and statistics), the storage of deltas, and the
 //! collection of events from a world.

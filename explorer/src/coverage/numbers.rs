@@ -148,7 +148,7 @@ impl Numbers {
         overflow: u64,
         strange: u64,
     ) -> Result<Numbers, BadNumbers> {
-        // A run takes at least one byte, and usually has one point.
+        // Guess two points for each packed byte. The vector grows if there are more.
         let mut numbers = Vec::with_capacity((2 * packed.len()).min(DELTA_POINTS_MAX));
         let mut steps = Vec::new();
         let (mut rest, mut vtime_ns, room) =
@@ -241,7 +241,8 @@ fn take_long(bytes: &mut &[u8]) -> Result<u64, BadNumbers> {
 mod tests {
     use super::*;
 
-    /// A vtime without runs takes two bytes in the packed form, and no memory after unpacking.
+    /// Two packed bytes can encode a vtime without points. Unpacking many of these vtimes must not reserve memory in
+    /// proportion to the bytes.
     #[test]
     fn memory_is_reserved_for_points_and_not_for_bytes() {
         let numbers = Numbers::unpack(&vec![0; 1 << 20], 0, Vec::new(), 0, 0).unwrap();

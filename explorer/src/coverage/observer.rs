@@ -45,7 +45,8 @@ pub struct OtherWorld;
 pub struct Observer<'a> {
     abstraction: &'a Abstraction,
     state: ObserverState,
-    /// Points of the branch's ancestors that this branch also reaches. The first event adds them to the delta.
+    /// Assertion points that the branch's ancestors reached. They also count as reached by this branch: the first event
+    /// adds them to the delta.
     inherited: Vec<Point>,
     delta: Delta,
     /// Orders that the branch has reached.

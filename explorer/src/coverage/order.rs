@@ -2,7 +2,8 @@
 //! follow from it.
 //!
 //! An event happens before another if it is earlier on the same node, or if messages lead from it to the other event.
-//! The clock of a node counts, for each node, how many of that node's events happen before the first node's next event.
+//! The vector clock of a node A has one count for each node B: the number of B's events that happen before A's next
+//! event.
 //!
 //! A typed event is an event whose type is tracked. Only the last [`WINDOW`] typed events of each node are compared, so
 //! orders over a longer distance are ignored. Otherwise every type of event would eventually happen before every other
@@ -32,7 +33,7 @@ pub(super) struct Before {
 #[derive(Debug)]
 pub(super) struct Orders([[u64; 2]; TYPES_MAX]);
 
-// An event is compared with hundreds of earlier events, so each set of types fits in one machine word.
+// Each event is compared with hundreds of earlier events. For speed, each set of types fits in one machine word.
 const _: () = assert!(TYPES_MAX <= u64::BITS as usize, "a type has no bit");
 
 impl Orders {
@@ -82,8 +83,8 @@ impl Timelines {
             && self.nodes.iter().map(|node| &node.clock).chain(self.sends.values()).all(|c| c.len() == nodes)
     }
 
-    /// Records an event of a node. Returns the remembered events with a type that happened before it. Returns nothing
-    /// if the new event has no type or the node is unknown.
+    /// Records an event of a node. Returns the remembered typed events that happened before it. Returns nothing if the
+    /// new event has no type or the node is unknown.
     pub(super) fn local(&mut self, node: u16, kind: Option<u32>) -> Vec<Before> {
         let own = usize::from(node);
         let Some(timeline) = self.nodes.get(own) else { return Vec::new() };
@@ -131,8 +132,8 @@ impl Timelines {
         self.local(to, kind)
     }
 
-    /// Returns the remembered events that happened before the loss of a message, i.e. before its send, and the send
-    /// itself. Since no node notices the loss, it happens before no other event.
+    /// Returns the remembered events that happened before the loss of a message: the message's send, and all events
+    /// before the send. The loss itself is not recorded, because no node notices it.
     pub(super) fn lose(&self, from: u16, message: Option<u64>) -> Vec<Before> {
         self.sent(from, message).map_or_else(Vec::new, |sent| self.before(from, &sent))
     }

@@ -45,7 +45,7 @@ impl Kind {
         Kind::Edge,
     ];
 
-    /// Number of kinds, at the start of [`Kind::ALL`], that do not need programs with the SDK.
+    /// Number of kinds whose points can be reached without the SDK. These kinds come first in [`Kind::ALL`].
     pub const OF_EVERY_WORLD: usize = 6;
 
     /// True if only programs with the SDK reach points of this kind.

@@ -5,11 +5,13 @@
 //!
 //! Nodes with equal keys can still be exchanged. The exchange matters only if a value names a node. In that case the
 //! text is printed for all orders of nodes with equal keys, and the lexicographically least text is the canonical form.
-//! The result is exact: it equals the least text over all permutations.
+//! The result is exact: two states have the same text if and only if they differ only in the order of interchangeable
+//! nodes.
 //!
-//! If there are more than [`PERMUTATIONS_MAX`] orders, nodes with equal keys stay in the order of their indices. So
-//! many orders need more than six nodes with equal keys, or several sets of nodes with equal keys. Two equivalent
-//! states may then have two texts, but two different states never have the same text.
+//! If there are more than [`PERMUTATIONS_MAX`] orders, nodes with equal keys stay in the order of their indices. Two
+//! equivalent states may then have two texts, but two different states never have the same text. More than
+//! [`PERMUTATIONS_MAX`] orders exist only for more than six nodes with equal keys, or for several sets of nodes with
+//! equal keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,8 +27,8 @@ pub(super) fn invariant_name(world: &World, own: u16, node: u16) -> String {
     }
 }
 
-/// Returns the name by which a text calls the node in a slot, i.e. at a place in the text: the number of the slot if
-/// the node is interchangeable, otherwise the node's own name.
+/// Returns the name that a text uses for the node in a slot. A slot is a place in the text. The name is the slot's
+/// number if the node is interchangeable, otherwise the node's own name.
 pub(super) fn slot_name(world: &World, slot: u16) -> String {
     match world.group(slot) {
         Some(_) => format!("^{}", usize::from(slot) + 1),
@@ -50,8 +52,7 @@ pub(super) fn least(
             groups.entry(group).or_default().push(*node);
         }
     }
-    // Sets of nodes of one group with equal keys, each with the slots for which every order of these nodes is
-    // permitted.
+    // Each entry contains nodes of one group with equal keys, and the slots that these nodes may fill in any order.
     let mut ties: Vec<(Vec<u16>, Vec<u16>)> = Vec::new();
     for places in groups.into_values() {
         let key = |node: &u16| keys.get(usize::from(*node));

@@ -139,7 +139,7 @@ pub enum Problem {
     /// A duration is 0.
     #[error("must be longer than 0")]
     Zero,
-    /// A distribution of times has none of its forms (e.g. a uniform one), or more than one.
+    /// A distribution of times does not have exactly one of the three forms that the message lists.
     #[error("give one of \"constant\", \"uniform\" and \"quantiles\"")]
     DistributionForm,
     /// A value is outside the bounds that the fault has for it.

@@ -72,13 +72,14 @@ impl Events {
         Events { list }
     }
 
-    /// Returns all events. An event's index is the cursor position before it.
+    /// Returns all events. A cursor's value is the index of its next event.
     #[must_use]
     pub fn all(&self) -> &[Event] {
         &self.list
     }
 
-    /// Returns true if both plans have the same events before this cursor. Returns false if a plan has fewer events.
+    /// Returns true if both plans have the same events before this cursor. Returns false if the cursor is
+    /// beyond the last event of a plan.
     #[must_use]
     pub fn agree_up_to(&self, cursor: &Cursor, other: &Events) -> bool {
         let happened = usize::try_from(cursor.happened).unwrap_or(usize::MAX);

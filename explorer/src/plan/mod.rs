@@ -1,7 +1,7 @@
 //! Fault plans: the faults of a world over time, as data. Everett draws plans, and operators can write or edit them.
 //!
 //! A plan is a text of JSON lines, one entry per line. Empty lines and lines that start with `#` are comments. Times
-//! count from *ready*, the moment at which all services of the world are up. `docs/faults.md` is the user's page about
+//! count from *ready*, the time at which all services of the world are up. `docs/faults.md` is the user's page about
 //! plans.
 //!
 //! - `limits`: bounds

@@ -94,8 +94,8 @@ impl Names {
     }
 }
 
-/// Returns the hint for an unknown name: the nearest known name. If none is near, the first known names after the words
-/// `all`, e.g. "the nodes are".
+/// Returns the hint for an unknown name. If a known name is similar, the hint suggests it. Otherwise, the hint starts
+/// with the words in `all`, e.g. "the nodes are", and lists the first known names.
 pub(crate) fn hint<'k>(name: &str, known: impl Iterator<Item = &'k str> + Clone, all: &str) -> String {
     match suggest::nearest(name, known.clone()) {
         Some(near) => format!("did you mean {}?", quoted(near)),

@@ -20,7 +20,7 @@ pub(super) struct Period {
 pub(super) struct QuietPeriods {
     /// Heals and quiet periods, sorted by time.
     periods: Vec<Period>,
-    /// For each period, an index into `periods`: of this period and all earlier ones, the period that ends last.
+    /// For each period, the index of the period that ends last among this period and all earlier periods.
     last: Vec<usize>,
 }
 

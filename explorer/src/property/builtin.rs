@@ -2,8 +2,8 @@
 //!
 //! Module `judge`, which finds violations, recognises only problems of kernels by itself. The caller of the judge
 //! reports violations of all other built-in properties. Their names are here as well, so that one list has all
-//! properties that a world can ignore. A reported name that is not on the list is also a hit (a violation), but no
-//! world can ignore it.
+//! properties that a world can ignore. The caller can also report a violation of a property that is not on the list.
+//! This violation becomes a hit (a recorded violation), too, but no world can ignore the property.
 
 use super::kernel::Trouble;
 
@@ -80,8 +80,8 @@ mod tests {
     #[test]
     fn each_has_a_name_of_its_own() {
         assert_eq!(names().collect::<BTreeSet<_>>().len(), names().count());
-        // `FileSystem` is the last variant. A variant that is added after it must also be added to `TROUBLES`, and
-        // replace it here.
+        // `FileSystem` is the last variant. If you add a variant after it, also add the variant to `TROUBLES`, and
+        // write the variant's name instead of `FileSystem` below.
         assert_eq!(TROUBLES.len(), Trouble::FileSystem as usize + 1);
         assert!(TROUBLES.is_sorted_by(|a, b| a < b));
     }

@@ -19,7 +19,8 @@ pub struct PropertyConfig {
     /// a matching line violates the property.
     #[serde(default)]
     pub eventually: Option<String>,
-    /// Expression that a line of at least one timeline must match. It never causes a hit.
+    /// Expression that a line of at least one timeline should match. If no line does, the report lists a gap, but there
+    /// is no hit.
     #[serde(default)]
     pub sometimes: Option<String>,
     /// Name pattern of the units whose lines are judged; `*` stands for any characters. If absent, lines of all units

@@ -50,8 +50,8 @@ pub enum What<'t> {
     Restarted,
     /// A program violated an assertion.
     Asserted {
-        /// Name of the assertion. It is both the property and the signature of the hit, so each assertion is one
-        /// finding.
+        /// Name of the assertion. It is the property of the hit, and the hit's signature is computed from it, so each
+        /// assertion is one finding.
         name: &'t str,
         /// Description in one line.
         text: &'t str,

@@ -47,8 +47,8 @@ impl Excuses {
         self.rotted.insert(node);
     }
 
-    /// Records that a node has restarted. Its new kernel has not seen the earlier standstill, so this no longer excuses
-    /// a report. Requests that failed before the restart excuse no later report either, unless requests still fail.
+    /// Records that a node has restarted. Its new kernel has not seen an earlier standstill, so the standstill no
+    /// longer excuses reports. Disk errors continue to excuse reports only if requests still fail.
     pub fn restarted(&mut self, node: u16) {
         self.until_ns.remove(&node);
         if !self.failing.contains(&node) {

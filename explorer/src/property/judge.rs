@@ -116,8 +116,8 @@ impl<'a> Judge<'a> {
         self.hits.get(before..).unwrap_or_default()
     }
 
-    /// Ends all open records of several lines, at the end of a timeline or before branches continue it. Later lines of
-    /// such a record are judged one by one.
+    /// Ends all open records of several lines. The caller does this at the end of a timeline, and before branches
+    /// continue the timeline. Later lines of an ended record are judged one by one.
     pub fn end_records(&mut self) {
         let open = self.records.end_of(None);
         self.ended(open);
@@ -157,8 +157,8 @@ impl<'a> Judge<'a> {
         (self.hits, self.state)
     }
 
-    /// Returns the node if the world has it. Events of unknown nodes are ignored, so they excuse nothing and use no
-    /// memory.
+    /// Returns the node if the world has it. Standstills, disk faults and restarts of unknown nodes are ignored, so
+    /// they excuse nothing and use no memory.
     fn existing(&self, node: Option<u16>) -> Option<u16> {
         node.filter(|node| usize::from(*node) < self.properties.world().len())
     }
@@ -243,8 +243,8 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Returns false if a match would change nothing: the `sometimes` rule was matched before on this path, or the
-    /// `eventually` rule was matched since all faults ended, or not all faults have ended.
+    /// Returns false if a match would change nothing. For a `sometimes` rule, only the first match on a path counts.
+    /// For an `eventually` rule, only the first match after the end of all faults counts.
     fn waits_for(&self, rule: &Rule) -> bool {
         match rule.form() {
             Form::Never => true,

@@ -60,8 +60,8 @@ pub(super) struct Records(BTreeMap<Output, Open>);
 
 impl Records {
     /// Processes a line. If the line does not belong to the open record of its output, ends this record, and returns it
-    /// if a property matched in it. The line may then open another record. [`Records::add`] adds a match in the line to
-    /// the record that is open afterwards.
+    /// if a property matched in it. The line may then open another record. If a property matches in the line, the
+    /// caller then calls [`Records::add`], which adds the match to the record that is open now.
     pub(super) fn line(&mut self, output: &Output, now_ns: u64, text: &str) -> Option<Ended> {
         let mut ended = None;
         if let Some(open) = self.0.get_mut(output) {

@@ -16,7 +16,7 @@ pub struct JudgeState {
     had: BTreeMap<String, BTreeSet<String>>,
     /// Number of hits that a bound suppressed.
     beyond: u64,
-    /// Names of the `sometimes` properties that this path has shown.
+    /// Names of the `sometimes` properties with a matching line on this path.
     pub(super) seen: BTreeSet<String>,
     /// Calm period, if all faults have ended and the timeline has not.
     pub(super) calm: Option<Calm>,
@@ -33,7 +33,7 @@ pub(super) struct Calm {
 }
 
 impl JudgeState {
-    /// Returns the names of the `sometimes` properties that this path has shown.
+    /// Returns the names of the `sometimes` properties with a matching line on this path.
     pub fn seen(&self) -> impl Iterator<Item = &str> {
         self.seen.iter().map(String::as_str)
     }

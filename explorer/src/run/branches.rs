@@ -1,6 +1,6 @@
 //! Short summary of each branch (times, costs, faults, findings), for displays of the whole tree.
 //!
-//! Records are too large to keep all of them in memory. The summary of a branch takes about a hundred bytes.
+//! The full records of all branches do not fit in memory. The summary of a branch takes about a hundred bytes.
 
 use super::fault_kinds::FaultKinds;
 use super::final_phase::FinalPhase;
@@ -9,7 +9,7 @@ use super::merged::Merged;
 use crate::coverage::Dictionary;
 use crate::search::Standing;
 
-/// Summaries of all merged branches, in the order of choices.
+/// Summaries of all merged branches, in the order in which the explorer chose the branches.
 #[derive(Debug, Clone, Default)]
 pub struct Branches {
     /// Summary of each branch.

@@ -13,8 +13,8 @@ const VALUE_BYTES_MAX: usize = 120;
 impl Header {
     /// Checks that both headers describe the same exploration, so that each run may use the other's records.
     ///
-    /// Only two fields may differ: the path of the world file (but not its contents), and the format version. Everett's
-    /// version must be equal, because another version may make other choices.
+    /// Only three fields may differ: the path of the world file (but not its contents), the format version, and the
+    /// engine. Everett's version must be equal, because another version may make other choices.
     ///
     /// # Errors
     /// Returns the first difference.

@@ -38,7 +38,7 @@ pub enum Damage {
     /// The record is missing, although the run ended with more records.
     #[error("it is missing, although the run ended with more records")]
     Missing,
-    /// A text of a point in the record is too long.
+    /// A text of a coverage point in the record is too long.
     #[error("it has a text of a point that is longer than {STATE_BYTES_MAX} bytes")]
     LongText,
     /// The record refers to a text by a number that no text has.

@@ -17,10 +17,10 @@ pub struct Span {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FinalPhase {
-    /// Cost from the end of the faults to the start of the `finally_` or `eventually_` commands and the checks. In this
-    /// time drivers stop, machines come back, and the world settles.
+    /// Cost from the end of the faults to the start of the checks and of the test template's `finally_` or
+    /// `eventually_` commands. In this time drivers stop, machines come back, and the world settles.
     pub calm: Span,
-    /// Cost of the test template's `finally_` or `eventually_` commands, and of the checks.
+    /// Cost of the checks and of the test template's `finally_` or `eventually_` commands.
     pub checks: Span,
 }
 

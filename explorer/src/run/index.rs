@@ -41,7 +41,7 @@ pub(super) struct Index {
     length: u64,
     dictionary: Dictionary,
     strings: StringTable,
-    /// Lowest number of a recorded branch with a hit, by property and signature.
+    /// For each property and signature of a hit, the lowest number of a recorded branch with this hit.
     evidence: BTreeMap<(String, String), u64>,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Index {
 /// `Break` ends the reading of the file.
 pub(super) type Visitor<'v> = &'v mut dyn FnMut(&Dictionary, Undecoded, &[u8]) -> ControlFlow<()>;
 
-/// Record of which only the heading, i.e. the first part, is decoded.
+/// Record whose first part, the heading, is decoded. The rest has not been decoded yet.
 #[derive(Debug)]
 pub(super) struct Undecoded {
     heading: Heading,
@@ -295,7 +295,7 @@ impl Index {
         &self.source
     }
 
-    /// Returns the numbers of points that the records use.
+    /// Returns the dictionary, which numbers the coverage points of the records.
     pub(super) fn dictionary(&self) -> &Dictionary {
         &self.dictionary
     }

@@ -5,24 +5,24 @@ use crate::coverage::limits::{DELTA_POINTS_MAX, STATE_BYTES_MAX};
 
 /// Maximum number of records in a run.
 pub const RECORDS_MAX: usize = 1 << 22;
-/// Maximum length of a record without its head, in bytes. All records within their bounds are shorter: see
-/// `FRAME_BYTES_WORST`.
+/// Maximum length of a record in the file, in bytes, without the head (28 bytes with the length and the
+/// checksum). Records whose fields are within their bounds are shorter: see `FRAME_BYTES_WORST`.
 pub const RECORD_BYTES_MAX: usize = 1 << 28;
 /// Maximum length of a damaged tail, i.e. of the file's end after the last whole record, in bytes. A crash leaves a
-/// shorter tail. The search for whole records in a tail reads at most this many bytes.
+/// shorter tail, so a longer tail is an error. The search for whole records in a tail reads at most this many bytes.
 pub const SEARCH_BYTES_MAX: u64 = 1 << 30;
-/// Maximum number of texts of points that get a number and are written once. Further texts are written again with each
-/// new point that has them.
+/// Maximum number of different texts of coverage points that the file stores only once and then refers to by number.
+/// The file repeats any further text in each new point that contains the text.
 pub const STRINGS_MAX: usize = 1 << 20;
-/// Maximum number of signatures for which the journal remembers the first recorded branch with a hit. Evidence of hits
-/// with further signatures is always recorded.
+/// Maximum number of findings (pairs of property and signature) for which the journal remembers the earliest recorded
+/// branch with a hit. Evidence of hits of further findings is always recorded.
 pub const EVIDENCE_KEYS_MAX: usize = 4 * FINDINGS_MAX;
 /// Maximum number of records that are written without a sync.
 pub const UNSYNCED_RECORDS_MAX: u64 = 64;
 /// Maximum length of `run.json` and of `end.json`, in bytes.
 pub const HEADER_BYTES_MAX: usize = 16 << 20;
 
-/// Maximum number of hits of a branch. Each has another property or signature.
+/// Maximum number of hits in the record of a branch. Only the first hit of each property and signature is recorded.
 pub const HITS_MAX: usize = 128;
 /// Maximum length of the name of a property or node, in bytes.
 pub const NAME_BYTES_MAX: usize = 128;
@@ -48,8 +48,8 @@ pub const FILES_MAX: usize = 64;
 /// Maximum length of the name of a file of evidence, in bytes.
 pub const FILE_NAME_BYTES_MAX: usize = 64;
 
-/// Upper bound of the length of a record within its bounds, in bytes. A point has at most three texts and four
-/// integers. A text is at most as long as a state, and an integer has at most ten bytes.
+/// Upper bound of the length of a record whose fields are within their bounds, in bytes. A coverage point has at most
+/// three texts and four integers. A text has at most `STATE_BYTES_MAX` bytes, and an integer at most ten.
 const FRAME_BYTES_WORST: usize = DELTA_POINTS_MAX * (3 * STATE_BYTES_MAX + 64)
     + 40 * DELTA_POINTS_MAX
     + HITS_MAX * (3 * EVIDENCE_LINES_MAX * (EVIDENCE_LINE_BYTES_MAX + 3) + 2 * TEXT_BYTES_MAX)
@@ -59,6 +59,6 @@ const FRAME_BYTES_WORST: usize = DELTA_POINTS_MAX * (3 * STATE_BYTES_MAX + 64)
     + MARKS_MAX * (TRAIL_BYTES_MAX + 16)
     + (1 << 20);
 const _: () = assert!(FRAME_BYTES_WORST < RECORD_BYTES_MAX);
-/// Maximum number of marks in the record of a branch. A mark is a digest at a point along the trail, the list of state
-/// digests at fixed vtimes.
+/// Maximum number of marks in the record of a branch. A mark is a vtime on the branch's timeline with a digest of the
+/// world's state at this vtime.
 pub const MARKS_MAX: usize = 100_000;

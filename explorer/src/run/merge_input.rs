@@ -13,7 +13,7 @@ pub struct MergeInput {
     pub(super) record: Record,
     /// Numbers of the points that the branch reached.
     pub(super) numbers: Numbers,
-    /// Digest of the parts of the record that depend only on what the exploration was started with.
+    /// Digest of the record's exact parts, which must be equal whenever the same exploration runs this branch again.
     pub(super) exact: blake3::Hash,
 }
 
@@ -21,7 +21,7 @@ impl MergeInput {
     /// Cuts a record to its bounds and converts it. Points without a number in the dictionary get one.
     ///
     /// # Errors
-    /// Returns an error if the record is invalid, or if a point has a wrong id.
+    /// Returns an error if the record is invalid, or if it lists a point under another point's id.
     pub fn new(mut record: Record, dictionary: &Dictionary) -> Result<MergeInput, RecordProblem> {
         record.bound();
         MergeInput::of(&record, dictionary)

@@ -47,8 +47,8 @@
 //! - A record is read exactly as it was written, or not at all. Damage that a crash cannot have caused is an error that
 //!   names the position. In a run that has ended, all damage is an error, because the records were synced before
 //!   `end.json` was written.
-//! - The first record with a point, in file order, has the point's texts. Later records refer to the point by its
-//!   number. The file can therefore be read up to any record without the rest.
+//! - The first record in the file that has a coverage point contains the point's texts. Later records refer to the
+//!   point by its number. A reader can therefore stop after any record, because no record refers to a later one.
 //! - The merged summary is a function of the records in the order of choices. Host times are recorded, but never
 //!   compared.
 //! - Files are untrusted. Memory and time are bounded for any contents, and Everett never writes through a link.

@@ -48,8 +48,8 @@ impl Reading {
     }
 
     /// Opens a run directory, and merges its records on a second thread while they are read. If the run has ended,
-    /// merges the records that `end.json` counts. Otherwise merges all records before the first branch without a
-    /// record.
+    /// merges the records that `end.json` counts. Otherwise merges records in the order of choices, and stops
+    /// before the first branch without a record.
     ///
     /// # Errors
     /// See [`Reading::open`].
@@ -119,7 +119,7 @@ impl Reading {
         read: impl FnOnce(Source, u64, &Header, Option<&ExplorationEnd>) -> Result<(Index, Tail, T), RunError>,
     ) -> Result<(Reading, T), RunError> {
         let header = Header::read(run)?;
-        // Read the end before the records. A writer that resumes the run removes the end before it adds records.
+        // Read `end.json` before the records. A writer that resumes the run removes `end.json` before it adds records.
         let end = folder::read_end(run)?;
         let path = run.join(names::BRANCHES);
         let opened = everett_input::file::open(&path).map_err(io::Error::from);
@@ -128,7 +128,8 @@ impl Reading {
         let length = source.length()?;
         let (index, tail, more) = read(source, length, &header, end.as_ref())?;
         if end.as_ref().is_some_and(|end| !index.has_first(end.branches)) {
-            // A writer that has resumed the run has added records but removed none, so a missing record is damage.
+            // If another process resumed the run in the meantime, it only added records. A missing record is therefore
+            // damage.
             return Err(index.damaged_end(tail.damage));
         }
         Ok((Reading { run: run.to_owned(), header, end, index }, more))
@@ -166,7 +167,7 @@ impl Reading {
         self.index.get(choice)
     }
 
-    /// Merges the records before the first branch without a record, but at most `most` records.
+    /// Merges at most `most` records in the order of choices. Stops before the first branch without a record.
     ///
     /// # Errors
     /// Returns an error if a record is damaged, or if a system call fails.
@@ -185,10 +186,10 @@ impl Reading {
 #[derive(Default)]
 struct Batch {
     dictionary: Dictionary,
-    /// Records. For each, the range of `bytes` that follows the record's heading.
+    /// Heading of each record, and the range of `bytes` that contains the rest of the record.
     records: Vec<(Undecoded, Range<usize>)>,
-    /// Contents of all records. They share one allocation, because freeing memory that another thread allocated takes a
-    /// lock.
+    /// Bytes of all records after their headings. They share one allocation, because freeing memory that another thread
+    /// allocated takes a lock.
     bytes: Vec<u8>,
 }
 

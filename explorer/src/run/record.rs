@@ -12,9 +12,9 @@ use crate::coverage::limits::{DELTA_POINTS_MAX, STATE_BYTES_MAX};
 use crate::coverage::{Delta, PointId};
 use crate::search::{Choice, ForkPoint, Path};
 
-/// Recorded result of a branch. All fields except `executed`, `cpu_ns` and the text of `broken` depend only on what the
-/// exploration was started with. The default is branch 0, which starts at the root moment and reaches no coverage
-/// point.
+/// Recorded result of a branch. If the same exploration runs the branch again, it gets the same result except for
+/// `executed`, `cpu_ns` and the text of `broken`. Which hits keep their evidence depends on the order in which branches
+/// end: see `Journal::append`. The default is branch 0, which starts at the root moment and reaches no coverage point.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {

@@ -26,7 +26,7 @@ pub(super) struct Frame {
     pub(super) number: u32,
     /// Offset of the record in the file.
     pub(super) offset: u64,
-    /// Bytes of the record, without the head.
+    /// Bytes of the record, without the head (28 bytes with the length and the checksum).
     pub(super) text: Vec<u8>,
 }
 

@@ -88,8 +88,8 @@ impl fmt::Display for Location {
     }
 }
 
-/// Line of an assertion: its registration, i.e. the report that the program contains it, or the result of one
-/// evaluation.
+/// SDK line about an assertion. The line either registers the assertion, i.e. reports that the program contains it, or
+/// reports one evaluation of the assertion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assertion {
     /// Kind of the assertion.

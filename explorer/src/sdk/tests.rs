@@ -1,4 +1,5 @@
-//! Tests of the parser of SDK lines, with lines of both public SDKs, with damaged lines, and with arbitrary text.
+//! Tests of the parser of SDK lines, with valid lines in the format of the Antithesis SDKs, with damaged lines, and
+//! with arbitrary text.
 
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};

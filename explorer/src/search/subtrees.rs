@@ -33,7 +33,7 @@ pub struct Subtree {
     /// Sum of the weights of the subtree's open branches. [`Tree::weight`] is the sum over all subtrees. Strategy
     /// `novelty` extends a subtree with a probability proportional to this sum.
     pub weight: u64,
-    /// Number of the subtree's last branch with a result.
+    /// Highest number of a branch in the subtree that has a result.
     pub last: u64,
 }
 

@@ -1,5 +1,5 @@
-//! Tests of the search, which chooses where the next branch starts, in a simulated world. A branch's result is a
-//! function of its path there.
+//! Tests of the search, which chooses where the next branch starts. The tests use a simulated world, in which the path
+//! of a branch decides its result.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZero;
@@ -252,8 +252,8 @@ fn small(rewards: [u64; 4]) -> Tree {
     tree
 }
 
-/// Checks the shares of a [`small`] tree's moments: the root moment, and those after the first, the second and the fourth
-/// branch. No branch can start after the third.
+/// Checks the shares of a [`small`] tree's moments: the root moment, and the ends of the first, the second and the
+/// fourth branch. No branch can start at the end of the third.
 #[track_caller]
 fn assert_shares(share: impl Fn(ForkPoint) -> u32, expected: [u32; 4]) {
     let places = [ForkPoint::Root, ForkPoint::After(0), ForkPoint::After(1), ForkPoint::After(3)];

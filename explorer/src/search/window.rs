@@ -20,7 +20,7 @@ pub trait Ledger {
     /// Merges a result. The results of all earlier choices have already been merged.
     fn take(&mut self, choice: u64, outcome: Self::Outcome) -> Standing;
 
-    /// Returns the estimated probability that the next reached point is new, in parts of a million.
+    /// Returns the estimated probability that the next state that a branch reaches is new, in parts of a million.
     fn unseen_ppm(&self) -> u32;
 }
 

@@ -26,7 +26,7 @@ pub(crate) fn is_path(text: &str) -> bool {
     text.bytes().all(is_plain) && text.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }
 
-/// Percent-encodes a path as apt does in addresses. A plus and a tilde are encoded, too, because some servers take a
+/// Percent-encodes each plus, tilde and percent sign of a path, as apt does in addresses. Some servers would take a
 /// plus for a space.
 pub(super) fn encoded(path: &str) -> String {
     path.bytes().fold(String::new(), |mut text, byte| {

@@ -123,8 +123,8 @@ pub struct Remote {
     pub package: Exact,
     /// Name under which apt saves the package's file.
     pub file: String,
-    /// Path of the file below the base address of its archive. `None` if apt's address for the file is below no
-    /// source's archive, or if the rest of the address is not a valid path.
+    /// Path of the file below the base address of its archive. `None` if apt's address for the file is not
+    /// below the base address of any source, or if the rest of the address is not a valid path.
     pub path: Option<String>,
     /// Length of the file in bytes.
     pub bytes: u64,

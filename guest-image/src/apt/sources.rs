@@ -130,8 +130,8 @@ fn belongs(named: &str, suite: &str) -> bool {
     matches!(rest, Some("" | "-updates" | "-security" | "/updates"))
 }
 
-/// True if the address is a Debian archive. Only the address's path shows this, because an archive of another
-/// organisation may have a suite of the same name.
+/// True if the address is a Debian archive. The address's path decides. The suite's name cannot decide, because an
+/// archive of another organisation may have a suite of the same name.
 fn is_debian(uri: &str) -> bool {
     let path = uri.trim_end_matches('/');
     let of_network =

@@ -33,11 +33,12 @@ const BLOCK_BYTES: usize = 512;
 /// contents.
 const STREAM_PART: u64 = 2;
 
-/// Numbers of bytes that the archive may still have. The reader and the loop over entries share them.
+/// Numbers of bytes that may still be read before a bound is exceeded. The reader and the loop over entries share them.
 #[derive(Debug)]
 struct Meter {
     stream: Cell<u64>,
-    /// Number of bytes that the current entry's headers and records may still have. `None` while the content is read.
+    /// Number of bytes that may still be read of the current entry's headers and records. `None` while the entry's
+    /// content is read.
     records: Cell<Option<u64>>,
     head: RefCell<Head>,
 }
@@ -195,8 +196,8 @@ impl<R: Read> Read for Metered<R> {
     }
 }
 
-/// Calls `visit` for each entry. Fails if the contents of all entries together exceed `bytes_max` bytes, holes
-/// included.
+/// Calls `visit` for each entry. Fails if the contents of all entries together exceed `bytes_max` bytes. Holes of
+/// sparse files count, but not in the PAX format ([`super::sparse`]), which the `tar` crate does not know.
 ///
 /// # Errors
 /// Returns an error if the archive is damaged or exceeds a bound, or if `visit` fails.

@@ -1,8 +1,8 @@
 //! The cache of downloaded and built files. The key of a file is a digest of everything from which the file was made.
 //!
 //! An entry is a file, with a record beside it that contains the file's length and BLAKE3. Everett uses an entry only
-//! if the file matches the record. Everett makes a truncated, altered or half-written entry again. Everett writes a
-//! file under a temporary name, flushes it to the disk and renames it. A crash therefore leaves either no file or a
+//! if the file matches the record. If the file was truncated or altered, Everett makes the entry again. Everett writes
+//! a file under a temporary name, flushes it to the disk and renames it. A crash therefore leaves either no file or a
 //! complete file, and several processes may build at once. [`usage`] notes which worlds use which files and folders of
 //! the cache, so that unused ones can be removed.
 

@@ -67,7 +67,7 @@ impl Format {
     }
 
     /// Returns a streaming decoder for a sequence of members or frames. Tools that compress in parallel write several
-    /// of them. Does not support [`Format::Lz4Legacy`].
+    /// of them. With xz and LZMA, decodes only the first stream. Does not support [`Format::Lz4Legacy`].
     ///
     /// # Errors
     /// See [`Format::reader`].
@@ -120,8 +120,8 @@ fn unpack_lz4_legacy(packed: &[u8], bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut block = vec![0; LZ4_BLOCK_BYTES];
     while let Some((length, after)) = rest.split_first_chunk::<4>() {
         let length = u32::from_le_bytes(*length) as usize;
-        // In a kernel, the uncompressed length follows the last block. Read as the length of a block, it exceeds the
-        // remaining bytes.
+        // In a kernel, the uncompressed length follows the last block. The loop reads this number as the length
+        // of a block. The number exceeds the remaining bytes, so the loop ends.
         let Some((data, after)) = after.split_at_checked(length) else { break };
         let written = lz4_flex::block::decompress_into(data, &mut block).map_err(io::Error::other)?;
         unpacked.extend_from_slice(&block[..written]);

@@ -15,8 +15,8 @@ use super::package::Package;
 pub(crate) struct Stage<'p> {
     /// Packages whose preinst scripts run in this stage, in this order.
     pub(crate) preinst: Vec<&'p Package>,
-    /// Packages that are configured after the scripts. Empty in the last stage, which configures all remaining
-    /// packages.
+    /// Packages that are configured after the scripts. The list is empty in the last stage, after whose scripts dpkg
+    /// configures all packages that remain.
     pub(crate) configure: Vec<&'p Package>,
 }
 

@@ -119,7 +119,7 @@ fn packages_for_other_machines_and_damaged_packages_are_refused() {
 
     let good = std::fs::read(package(&folder, "good", "Architecture: all\n", &[], &[("./x", "x")])).unwrap();
     let path = folder.path().join("cut.deb");
-    // The last byte may be padding, so the test keeps it.
+    // The last byte may be padding, so the test never cuts off only this byte.
     for length in (0..good.len() - 1).step_by(7) {
         std::fs::write(&path, &good[..length]).unwrap();
         // If the package still opens, its data is cut off.

@@ -14,8 +14,8 @@ pub fn compare(left: &str, right: &str) -> Ordering {
         .then_with(|| parts(left_revision, right_revision))
 }
 
-/// Compares two upstream versions or revisions. Both are split into alternating parts: runs of characters that are not
-/// digits, which are compared by [`weight`], and numbers.
+/// Compares two epochs, upstream versions or revisions. Splits both into alternating runs of non-digits and of digits.
+/// Compares non-digits by [`weight`], and runs of digits as numbers.
 fn parts(left: &str, right: &str) -> Ordering {
     let (mut left, mut right) = (left.as_bytes(), right.as_bytes());
     while !left.is_empty() || !right.is_empty() {

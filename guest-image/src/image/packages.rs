@@ -14,8 +14,8 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Length in bytes at which a batch of downloads ends. apt takes a quarter of a second to start, and progress is shown
-/// only between batches.
+/// Length in bytes at which a batch of downloads ends. Shorter batches would cost time, because apt takes a quarter of
+/// a second to start. Longer batches would show progress less often, because apt reports none within a batch.
 const BATCH_BYTES: u64 = 8 << 20;
 
 /// A package whose file is in the cache.
@@ -176,8 +176,8 @@ impl<'a> Packages<'a> {
         Ok(locked.into_iter().map(|locked| Fetched { path: path_of(&locked), locked }).collect())
     }
 
-    /// Fetches files that a lock names, without package lists. Returns the digests of the files that have arrived.
-    /// Files may be missing, because archives drop old versions.
+    /// Fetches files by their paths in the lock, so no package lists are needed. Returns the digests of the files that
+    /// have arrived. Files may be missing, because archives drop old versions.
     fn fetch_files(
         &mut self,
         files: &[ArchiveFile],
@@ -259,9 +259,9 @@ fn batches<T>(mut packages: &[T], bytes_of: impl Fn(&T) -> u64) -> impl Iterator
     })
 }
 
-/// Packages of every root filesystem, as apt patterns and names. Debian's essential packages come first, but without
-/// apt, which is useless without a network. `usr-is-merged` declares merged `/usr`, `netbase` lists the names of
-/// protocols and services, and `e2fsprogs` makes filesystems on data disks.
+/// Packages of every root filesystem, as apt patterns and names. The pattern selects Debian's essential packages except
+/// apt, which is useless because guests cannot reach a mirror. `usr-is-merged` declares merged `/usr`, `netbase` lists
+/// the names of protocols and services, and `e2fsprogs` makes filesystems on data disks.
 const BASE: [&str; 4] = ["?and(?essential,?not(?exact-name(apt)))", "usr-is-merged", "netbase", "e2fsprogs"];
 
 /// Returns the names in sorted order, without duplicates.

@@ -71,7 +71,7 @@ pub(super) fn fetch(
 }
 
 /// Makes the root filesystem from `fetched`, or from the folder or archive in `spec`. Takes the result from the cache
-/// if the cache has it.
+/// if the cache has it; a root from a folder is always made again.
 pub(super) fn build(
     spec: &ImageSpec,
     cache: &Cache,
@@ -108,7 +108,7 @@ pub(super) fn build(
                 Error::RootFolder { path, source }
             })?;
             check_root(&tree, path)?;
-            // Only a complete read would detect changes in the folder, so Everett makes the entry every time.
+            // Only a complete read of the folder would detect changes, so Everett makes the cache entry every time.
             let place = path.canonicalize().unwrap_or_else(|_| path.clone());
             let key = key(spec, "folder").with(place.as_os_str().as_encoded_bytes());
             store(spec, cache, &key, tree, progress)?
@@ -157,8 +157,8 @@ struct RootBuilder<'a> {
 }
 
 impl RootBuilder<'_> {
-    /// Returns the root filesystem of these packages. The base comes from the cache or is made; the other packages are
-    /// installed on the base.
+    /// Returns the root filesystem of these packages. The packages of the base ([`Layers::base`]) come from the cache,
+    /// already installed, or are installed now. The other packages are installed on the base.
     fn of_packages(&mut self, fetched: &[Fetched], layer_key: Key) -> Result<(Tree, Spool), Error> {
         let opened =
             fetched.iter().map(|Fetched { locked, path }| Ok((Package::open(path)?, locked.sha256.as_str())));
@@ -248,8 +248,8 @@ impl RootBuilder<'_> {
     }
 }
 
-/// Applies a machine's packed changes to the tree. The contents of files stay in the disk's file, which may be unlinked
-/// afterwards.
+/// Applies the changes that the machine packed as a tar archive on `out_disk`. The tree keeps this file open and reads
+/// the contents of the changed files from it, so the caller may delete the file's path.
 fn apply(out_disk: &Path, tar_bytes: u64, tree: &mut Tree, spool: &mut Spool) -> Result<(), Error> {
     let read = |source: io::Error| Error::Packed(archive::Error::Read(source));
     let file = Arc::new(File::open(out_disk).map_err(read)?);

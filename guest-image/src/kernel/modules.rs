@@ -394,7 +394,7 @@ mod tests {
             available.closure(["m0"])
         };
         assert_eq!(chain(CHAIN_MAX).unwrap().len(), CHAIN_MAX);
-        // Without the bound, a chain of this length would overflow the stack.
+        // Without the bound, a chain of 200,000 modules would overflow the stack.
         for length in [CHAIN_MAX + 1, 200_000] {
             let error = chain(length).unwrap_err().to_string();
             let expected = format!(

@@ -60,10 +60,10 @@ pub enum Error {
         /// Reason why Everett refuses the file.
         reason: String,
     },
-    /// The index is malformed, or belongs to another suite.
+    /// The index or a list of packages is malformed, or the index belongs to another suite.
     #[error("{address}: {}", one_line(problem))]
     Format {
-        /// Address of the index.
+        /// Address of the index or list.
         address: String,
         /// Description of the defect.
         problem: String,
@@ -102,7 +102,7 @@ pub enum Error {
     Package(#[from] apt::Error),
 }
 
-/// Returns a function that turns an I/O error into the error of this file in the state folder.
+/// Returns a function that turns an I/O error into an error that names `path`, a file in the state folder.
 pub(super) fn file_error(path: &std::path::Path) -> impl FnOnce(io::Error) -> Error + '_ {
     |source| apt::file_error(path)(source).into()
 }

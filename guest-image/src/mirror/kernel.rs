@@ -26,7 +26,7 @@ pub(super) fn choose<'l>(packages: &[&'l Listed], requested: &str, pins: &[Exact
     }
 }
 
-/// A dependency on a package. Of several alternatives, it is the first.
+/// A dependency on a package. If the dependency has several alternatives, only the first is kept.
 #[derive(Debug, PartialEq, Eq)]
 struct Dependency<'t> {
     name: &'t str,

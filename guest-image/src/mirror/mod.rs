@@ -86,8 +86,8 @@ impl<'a> Mirror<'a> {
         let all = || {
             sources.sources.iter().flat_map(|source| source.suites.iter().map(move |named| (source, named)))
         };
-        // The suite itself comes first, because its archive contains the package with the keys. The other archives may
-        // lack this package.
+        // The suite that the world names comes first, because its archive contains the package with the keys. The
+        // archives of the other suites, such as the security updates, may lack this package.
         let (first, others): (Vec<_>, Vec<_>) = all().partition(|(_, named)| **named == sources.suite);
         for (source, named) in first.into_iter().chain(others) {
             suites.extend(update::update(&self.folder, &self.fetcher, source, named, now_s)?);
@@ -213,7 +213,7 @@ impl<'a> Mirror<'a> {
     }
 }
 
-/// Converts an entry of a list to a [`Remote`], as apt would describe the package.
+/// Converts an entry of a list to a [`Remote`] with the file name that apt would give to the package.
 fn remote(listed: &Listed) -> Remote {
     let Listed { package, architecture, file, .. } = listed;
     let name = format!("{}_{}_{architecture}.deb", package.name, package.version.replace(':', "%3a"));

@@ -151,7 +151,7 @@ fn fetched(place: &IndexLocation<'_>, signed: &dyn Signed) -> Result<Option<Vec<
     archive::each(data, UNPACKED_BYTES_MAX, |entry, _| {
         let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         let end = path.trim_start_matches("./").strip_prefix(IN_PACKAGE);
-        // Each of the two endings may be a link to the other, so links are skipped.
+        // The file with one ending may be a link to the file with the other ending, so links are skipped.
         if matches!(end, Some(".gpg" | ".pgp")) && entry.header().entry_type().is_file() {
             let mut bytes = Vec::new();
             entry.take(KEYS_BYTES_MAX).read_to_end(&mut bytes)?;

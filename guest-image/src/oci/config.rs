@@ -167,8 +167,9 @@ fn volumes(paths: &[String]) -> Result<Vec<String>, Problem> {
     Ok(volumes)
 }
 
-/// Returns the ports of the entries `PORT`, `PORT/tcp` and of ranges; a range gives its first port. Leaves out ports of
-/// other protocols. Also leaves out malformed entries, because the key has no effect on the process.
+/// Returns the TCP ports of `ExposedPorts`. An entry is `PORT`, `PORT/tcp` or a range, which gives its first port.
+/// Leaves out ports of other protocols. Also leaves out malformed entries, because `ExposedPorts` does not affect the
+/// process.
 fn ports(entries: &[String]) -> Result<Vec<u16>, Problem> {
     if entries.len() > PORTS_MAX {
         return fail("ExposedPorts", format!("more than {PORTS_MAX} ports"));
@@ -199,7 +200,7 @@ fn healthcheck_of(raw: documents::Healthcheck) -> Result<Option<Healthcheck>, Pr
         None | Some("" | "NONE") => return Ok(None),
         Some("CMD") => test.collect(),
         Some("CMD-SHELL") => {
-            // buildah splits the shell's line into words. They are joined again, as podman does it.
+            // buildah splits the command line of CMD-SHELL into words. Everett joins the words again, as podman does.
             let line = test.collect::<Vec<_>>().join(" ");
             if line.is_empty() {
                 return fail("Healthcheck", "CMD-SHELL without a command");

@@ -39,7 +39,7 @@ pub enum Problem {
     /// A JSON document is invalid.
     #[error("{what} is not valid: {problem}")]
     Document {
-        /// Name of the document: "the manifest" or "the index".
+        /// Name of the document, for example "the manifest" or "the archive".
         what: &'static str,
         /// Description of the defect.
         problem: String,
@@ -117,13 +117,13 @@ pub enum Problem {
     /// The unpacked length of a layer exceeds the bound.
     #[error("the layer {layer} unpacks to more than {LAYER_BYTES_MAX} bytes")]
     LayerBytes {
-        /// Digest of the layer.
+        /// Digest of the layer's blob, or the blob's path in an archive of Docker's own format.
         layer: String,
     },
     /// A layer becomes so much longer when it is decompressed that Everett takes it for an attack.
     #[error("the layer {layer}: {Expanded}")]
     Expansion {
-        /// Digest of the layer.
+        /// Digest of the layer's blob, or the blob's path in an archive of Docker's own format.
         layer: String,
     },
     /// The total unpacked length of the layers exceeds the bound.

@@ -45,8 +45,8 @@ pub(super) fn unpack(
         let hasher = layer.digest.as_ref().unwrap_or(diff_id).hasher();
         let mut packed = BufReader::with_capacity(1 << 20, Hashed::new(blob, hasher));
         let unpacked = copy(cache, &mut packed, layer, diff_id, file);
-        // A blob that is cut off or damaged usually cannot be decompressed. The code below checks length and digest
-        // first, because their errors say more than an error of the decoder.
+        // If a blob is cut off or damaged, its decompression usually fails. Everett then reports the wrong length or
+        // digest of the blob, which says more than the error of the decoder in `unpacked`.
         let rest = io::copy(&mut packed, &mut io::sink());
         let packed = packed.into_inner();
         let found = packed.bytes;

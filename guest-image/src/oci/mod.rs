@@ -24,9 +24,9 @@
 //! contents of its files are parts of these archives. Only the SquashFS's tables, such as names and owners, are stored
 //! for each image.
 //!
-//! **Invariants.** A root filesystem is a function of the diff IDs of its layers and of the image's time. Everett
-//! verifies every blob with a digest before it uses the blob. Images are untrusted. Everett writes nothing outside the
-//! cache, and every count and length has a bound. An error is one line that names the image.
+//! **Invariants.** A root filesystem is a function of the diff IDs of its layers and of the image's time. If the digest
+//! of a blob is known, Everett verifies the digest before it uses the blob. Images are untrusted. Everett writes
+//! nothing outside the cache, and every count and length has a bound. An error is one line that names the image.
 
 mod archive;
 mod blobs;
@@ -101,8 +101,8 @@ impl ContainerImage {
     /// Returns the image that has these files. Errors name the image `name`.
     ///
     /// # Errors
-    /// Returns an error if the configuration cannot be read or the layers are too long. The error is one line that
-    /// names the image.
+    /// Returns an error if the configuration cannot be read or parsed, or if the lengths of the files exceed a bound or
+    /// do not fit together. The error is one line that names the image.
     pub fn of_files(name: &str, files: ImageFiles) -> Result<ContainerImage, Error> {
         let named = |problem: Problem| Error { image: name.to_owned(), problem };
         layers::check_total(&files.layers).map_err(named)?;
@@ -125,9 +125,9 @@ fn read_config(entry: &CacheEntry) -> Result<ImageConfig, Problem> {
     ImageConfig::parse(&text)
 }
 
-/// Returns the image from an origin, from the cache or newly made. Modification times later than `time_s` (seconds
-/// since 1970) become `time_s`. `locked` is the digest of the image's manifest in the lock. `access` sends requests to
-/// registries.
+/// Returns the image of an origin. Fetches and makes only the parts that the cache lacks. Modification times later than
+/// `time_s` (seconds since 1970) become `time_s`. `locked` is the digest of the image's manifest in the lock. `access`
+/// sends requests to registries.
 ///
 /// # Errors
 /// Returns an error of one line that names the image.
@@ -182,13 +182,13 @@ fn made(
     Ok(ContainerImage { disk, config, files, digest, pinned: opened.pinned })
 }
 
-/// An origin, opened only as far as a request needs it.
+/// The origin of one image. Its blobs are read only when they are needed.
 struct Opened {
     origin: ImageOrigin,
     /// Cache key of the configuration. If there is none, the origin is read every time.
     key: Option<Key>,
     found: Option<(Box<dyn Blobs>, ResolvedImage)>,
-    /// Client of the registry, until the image's manifest is fetched.
+    /// Client of the registry, until [`Self::found`] moves it into the field `found`. `None` for other origins.
     registry: Option<registry::Registry>,
     /// Digest of the image's manifest in the registry.
     pinned: Option<String>,

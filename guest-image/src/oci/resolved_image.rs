@@ -5,7 +5,7 @@ use super::digest::Digest;
 /// An image that a source has found: the configuration, and references to the layers.
 #[derive(Debug, Clone)]
 pub(super) struct ResolvedImage {
-    /// Text of the configuration. Its digest is verified.
+    /// Text of the configuration. If the image gives a digest for it, the digest is verified.
     pub(super) config: Vec<u8>,
     /// References to the layers, the lowest layer first.
     pub(super) layers: Vec<LayerBlob>,

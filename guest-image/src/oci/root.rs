@@ -82,7 +82,7 @@ pub(super) fn get(
     Ok((disk(&tables, layers), tables))
 }
 
-/// Checks that files of these lengths can be parts of one disk.
+/// Checks that the lengths of these files allow them to be parts of one disk.
 pub(super) fn check(tables: &CacheEntry, layers: &[CacheEntry]) -> Result<(), Problem> {
     let least = if layers.is_empty() { PADDING_BYTES } else { HEAD_BYTES };
     let is_whole = |entry: &CacheEntry| entry.bytes.is_multiple_of(PADDING_BYTES);
@@ -94,8 +94,8 @@ pub(super) fn check(tables: &CacheEntry, layers: &[CacheEntry]) -> Result<(), Pr
 
 /// Returns the disk that consists of these tables and layers.
 pub(super) fn disk(tables: &CacheEntry, layers: &[CacheEntry]) -> RootDisk {
-    // Without layers, the disk is a single part. Otherwise the layers follow the first `HEAD_BYTES` bytes, and the rest
-    // of the tables comes last.
+    // Without layers, the disk consists of the tables only. Otherwise it consists of the first `HEAD_BYTES` bytes of
+    // the tables, then the layers, and then the rest of the tables.
     let head = if layers.is_empty() { tables.bytes } else { HEAD_BYTES };
     let of_tables = |offset, bytes| RootPart { path: tables.path.clone(), offset, bytes };
     let mut parts = vec![of_tables(0, head)];
@@ -136,7 +136,8 @@ fn build(
     Ok(())
 }
 
-/// Makes the folders on which the agent mounts or to which it writes.
+/// Makes the folders at which the agent mounts filesystems and the folders to which the agent writes. Removes the files
+/// in [`WRITTEN`].
 fn prepare(tree: &mut Tree) -> Result<(), Problem> {
     for (path, mode) in MOUNT_POINTS {
         if !tree.is_real_folder(path.as_bytes()) {

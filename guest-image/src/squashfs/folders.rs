@@ -23,8 +23,8 @@ pub(super) struct Listing {
     pub(super) place: MetadataLocation,
     /// Length of the listing in bytes, without block headers.
     pub(super) bytes: usize,
-    /// Index with an entry for each further block of the table that a long listing reaches. With the index, a look-up
-    /// of a name can skip blocks.
+    /// Index of a listing that continues in further blocks of the table. It has one entry for each further block. With
+    /// the index, a look-up of a name can skip blocks.
     pub(super) index: Vec<IndexEntry>,
 }
 
@@ -73,8 +73,8 @@ pub(super) fn write(table: &mut MetadataWriter, entries: &[Entry<'_>]) -> Listin
 }
 
 /// Returns the number of entries that can share a header. Their inodes must be in one block of the inode table, and
-/// their inode numbers must be close to the first entry's number. A run ends when it reaches the end of the table's
-/// block, so that the index has an entry for each block.
+/// their inode numbers must be close to the first entry's number. A run ends when it reaches the end of a block of the
+/// directory table, so that the index has an entry for each block.
 fn run_length(entries: &[Entry<'_>], here: MetadataLocation) -> usize {
     const HEADER_BYTES: usize = 12;
     const ENTRY_BYTES: usize = 8;

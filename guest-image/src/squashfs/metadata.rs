@@ -7,7 +7,8 @@ pub(super) const BLOCK_BYTES: usize = 8192;
 /// Flag in a block's header: the block is not compressed.
 pub(super) const NOT_PACKED: u16 = 0x8000;
 
-/// A location in a table: the start of the block, counted in bytes with headers, and the offset in the block's content.
+/// A location in a table: the offset of the block in the written table, in bytes with all headers, and the offset in
+/// the block's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MetadataLocation {
     pub(super) block: u64,
@@ -15,7 +16,7 @@ pub(super) struct MetadataLocation {
 }
 
 impl MetadataLocation {
-    /// Encodes the location as the format refers to an inode or to an attribute set.
+    /// Returns the location as one number, with which the format refers to an inode or to an attribute set.
     pub(super) fn reference(self) -> u64 {
         self.block << 16 | u64::from(self.offset)
     }

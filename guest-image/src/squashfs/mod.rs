@@ -1,9 +1,9 @@
 //! Writer and reader of SquashFS 4.0 images (Linux, Documentation/filesystems/squashfs.rst), without compression.
 //!
-//! An image is not compressed, for two reasons: a guest would spend instructions on decompression, and the host maps
-//! the file and shares its pages. An image has no fragments (blocks that several files share), because they would only
-//! add copies. Equal trees make equal bytes: files are in the order of their names, tables are sorted, and the
-//! superblock's time comes from the caller.
+//! An image is not compressed. Compression would cost each guest instructions, and would save the host little memory:
+//! the host maps the file, and all machines with this image share its pages. An image has no fragments (blocks that
+//! hold the ends of several files), because a guest would copy each end out of its block. Equal trees make equal bytes:
+//! files are in the order of their names, tables are sorted, and the superblock's time comes from the caller.
 //!
 //! The file starts with the superblock and the files' data ([`data`]). Then come the inode table ([`inodes`]), the
 //! directory table ([`folders`]), the table of users and groups, and the extended attributes ([`xattrs`]). Tables are
@@ -31,15 +31,14 @@ const BLOCK_LOG: u16 = 17;
 
 const MAGIC: u32 = 0x7371_7368;
 const SUPERBLOCK_BYTES: u64 = 96;
-/// Number of gzip, the default. The format requires a compression method, although nothing is compressed.
+/// Number of the compression method gzip. The format requires a method, although nothing is compressed.
 const COMPRESSION: u16 = 1;
 /// Flags: inodes, data, fragments, attributes and ids are not compressed, and there are no fragments.
 const FLAGS: u16 = 0x0001 | 0x0002 | 0x0008 | 0x0010 | 0x0100 | 0x0800;
 const NO_XATTRS: u16 = 0x0200;
 const ABSENT: u64 = u64::MAX;
 
-/// Number of bytes of which an image's length is a multiple, so that an image is a disk of whole sectors and whole
-/// pages.
+/// An image is padded to a multiple of this number of bytes, so that it is a disk of whole sectors and whole pages.
 pub const PADDING_BYTES: u64 = 4096;
 
 /// Maximum number of distinct users and groups. The format counts them with 16 bits.
@@ -80,7 +79,7 @@ pub fn write(tree: &Tree, time_s: u32, out: &mut (impl Write + Seek)) -> Result<
     write_around(tree, time_s, &Inserted::default(), out)
 }
 
-/// Length in bytes of the first part of an image with inserted files. It is the superblock, padded.
+/// Length in bytes of the part of an image before the inserted files. This part is the padded superblock.
 pub const HEAD_BYTES: u64 = 4096;
 
 /// Files that are inserted into an image unchanged, after its first [`HEAD_BYTES`]. If a file's content is a part of an
@@ -98,7 +97,8 @@ impl Inserted {
         self.files.iter().map(|(_, bytes)| bytes).sum()
     }
 
-    /// Returns the offset in the image of a content, in bytes. `None` if the content is not a part of an inserted file.
+    /// Returns the offset of a file's content in the image, in bytes. `None` if the content is not a part of an
+    /// inserted file.
     fn place(&self, content: &Content) -> Option<u64> {
         let Content::Span { file, offset, .. } = content else { return None };
         let mut start = HEAD_BYTES;

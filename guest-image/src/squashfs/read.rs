@@ -17,8 +17,8 @@ const ENTRIES_MAX: u64 = 1 << 24;
 const DEPTH_MAX: usize = 2048;
 /// Maximum length of a folder's listing, in bytes.
 const LISTING_BYTES_MAX: usize = 64 << 20;
-/// Maximum length of a file that is read, in bytes. The image's length is no bound, because zeros take no room in an
-/// image.
+/// Maximum length of a file that is read, in bytes. A file can be longer than its image, because an image does not
+/// store blocks of zeros.
 const FILE_BYTES_MAX: u64 = 4 << 30;
 /// Maximum length of a name, in bytes. The format sets this bound.
 const NAME_BYTES_MAX: usize = 256;
@@ -138,7 +138,7 @@ impl<'a> Reader<'a> {
             let whole = end.min(BLOCK_BYTES.into());
             end -= whole;
             let wanted = left.min(whole);
-            // One piece is at most a block.
+            // `wanted` is at most the length of a block, so it fits into `usize`.
             let filled = content.len();
             content.resize(filled + wanted as usize, 0);
             if size != HOLE {
@@ -200,8 +200,8 @@ impl<'a> Reader<'a> {
         Ok(Inode::File(File { length, start, sizes }))
     }
 
-    /// Returns the folders and regular files of a listing. `left` is the number of entries that the image may still
-    /// have.
+    /// Returns the folders and regular files of a listing. `left` is the number of entries that the reader still
+    /// accepts. Each entry of the listing reduces this number by one.
     fn listing(&self, folder: &Folder, left: &mut u64) -> io::Result<Vec<Entry>> {
         let mut entries = Vec::new();
         if folder.bytes == 0 {

@@ -137,7 +137,8 @@ impl Tree {
     /// The root folder.
     pub const ROOT: InodeId = InodeId(0);
 
-    /// Counts `bytes` bytes of memory that `path` will need against the tree's bound. Call it before storing.
+    /// Adds `bytes`, the memory that `path` will need, to the tree's sum, which [`NAMES_BYTES_MAX`] bounds. Call this
+    /// function before the path is stored.
     ///
     /// # Errors
     /// Returns an error if the sum exceeds [`NAMES_BYTES_MAX`].
@@ -270,8 +271,8 @@ impl Tree {
         }
     }
 
-    /// Sets all modification times later than `latest_s` to `latest_s`. Files made during the build have times that
-    /// mean nothing.
+    /// Sets all modification times later than `latest_s` to `latest_s`. The build itself makes some files, and
+    /// their times mean nothing.
     pub fn clamp_times(&mut self, latest_s: u64) {
         for inode in &mut self.inodes {
             inode.attributes.mtime_s = inode.attributes.mtime_s.min(latest_s);

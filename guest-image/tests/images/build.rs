@@ -97,7 +97,7 @@ fn built_in_modules_are_an_input_of_the_cache_key() {
         build(&spec, &lab.cache, &Online, &mut NoMachine, &mut Silent)
     };
     assert!(built_in(&DEFAULT_MODULES).is_ok());
-    // Another kernel has one module less, so the cached entry must not be used.
+    // The kernel now has one built-in module less, so the first build's cache entry must not be used.
     let error = built_in(&DEFAULT_MODULES[1..]).unwrap_err();
     let error = with_causes(&error).to_string();
     assert!(error.contains("has no module virtio_mmio"), "{error}");

@@ -100,8 +100,8 @@ impl History {
         Ok(History { connection, file: file.to_owned() })
     }
 
-    /// Records that an exploration starts or resumes. With `resumed`, the recorded start and the results so far are
-    /// kept. Without `resumed`, the record of an earlier exploration in the same folder is replaced.
+    /// Records that an exploration starts or resumes. With `resumed`, a record of the same folder, identity and seed
+    /// keeps its start and its results so far. In all other cases, a new record replaces any record of the folder.
     ///
     /// # Errors
     /// Returns an error if the file cannot be changed, or if a path is too long.

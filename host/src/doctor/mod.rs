@@ -22,7 +22,7 @@ pub enum Verdict {
     Ok,
     /// The operator should know the observation, but nothing fails because of it.
     Note,
-    /// A function of this version cannot work on this host.
+    /// A feature of this version of Everett cannot work on this host.
     Bad,
 }
 
@@ -35,7 +35,7 @@ pub struct Finding {
     pub verdict: Verdict,
     /// Observation in words.
     pub detail: String,
-    /// Purpose or consequence of the observation. Empty if it is obvious.
+    /// Purpose of the checked property, or consequence of the observation. Empty if obvious.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub means: &'static str,
     /// Comparisons of undefined status flags, for the finding about them. Empty for other findings.

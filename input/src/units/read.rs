@@ -116,7 +116,7 @@ struct Units {
 impl Units {
     fn read<'de, D: Deserializer<'de>>(&'static self, from: D) -> Result<u64, D::Error> {
         // Self-describing formats tell the type of a value, so the error for a bare number can suggest a unit. Binary
-        // formats do not, so they are asked for a string.
+        // formats do not tell it, so `read` asks for a string.
         if from.is_human_readable() {
             from.deserialize_any(Quantity(self))
         } else {

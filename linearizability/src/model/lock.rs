@@ -1,8 +1,8 @@
 //! Model of a lock.
 //!
 //! While a process holds the lock, only its release can happen. While the lock is free, only an acquire can happen.
-//! Open operations can therefore be postponed: an open acquire until just before the process's release, and an open
-//! release until just before the next acquire.
+//! Open operations (operations of unknown outcome) can therefore be postponed: an open acquire until just before the
+//! same process's release, and an open release until just before the next acquire.
 
 use super::{Model, Op, Undo};
 use crate::operation::Call;
@@ -14,8 +14,8 @@ pub(super) struct Lock {
 }
 
 impl Model for Lock {
-    // In each state, only the open operations of one process can enable an acknowledged operation. Their effect is the
-    // same, so the search needs to try only the first of them.
+    // In each state, only the open operations of one process can enable a given acknowledged operation. These open
+    // operations have the same effect, so the search needs to try only the first one.
     fn first_help_does(&self) -> bool {
         true
     }

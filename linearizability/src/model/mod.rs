@@ -74,7 +74,7 @@ pub(super) trait Model {
     /// True if the open operation may enable `target`, which cannot happen in this state.
     fn helps(&self, open: &Op<'_>, target: &Op<'_>) -> bool;
 
-    /// True if an open operation may have to happen before an acknowledged operation needs it.
+    /// True if the search cannot postpone this open operation until an acknowledged operation needs it.
     fn eager(&self, _open: &Op<'_>) -> bool {
         false
     }

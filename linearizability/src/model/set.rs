@@ -1,8 +1,8 @@
 //! Model of a set.
 //!
-//! An acknowledged add or remove can happen if the element is in the set and also if it is not. Open adds and removes
-//! can be postponed until just before the next acknowledged operation on the element. Before a `contains` or a read,
-//! only the element's last open operation matters. Before an acknowledged add or remove, none of them matters.
+//! An acknowledged add or remove can happen whether or not the element is in the set. Open adds and removes (of unknown
+//! outcome) can be postponed until just before the next acknowledged operation on the element. Before a `contains` or a
+//! read, only the element's last open operation matters. Before an acknowledged add or remove, no open operation does.
 
 use std::collections::BTreeSet;
 

@@ -92,7 +92,7 @@ fn a_history_ends_where_lines_were_dropped() {
 }
 
 /// Open operation. The first field is the value to write, or `None` for a read. The second is the key's value after the
-/// operation took effect, or `None` if it has not.
+/// operation took effect, or `None` if the operation has not yet taken effect.
 type Asked = (Option<u64>, Option<Option<u64>>);
 
 /// Returns the lines of a correct history of `keys` registers with five clients each. The begin, effect and end of

@@ -149,7 +149,8 @@ fn each_cause_is_reported() {
     assert_eq!((report.losses.len(), report.causes.len(), counts), (1, 1, (2, 2)));
 }
 
-/// A lost write beyond `LOST_MAX` is still reported if it has another cause, and it hides no violation.
+/// After more than `LOST_MAX` lost writes of one cause, a lost write of another cause is still reported, and so is a
+/// violation on another key.
 #[test]
 fn many_losses_of_one_cause_hide_no_other() {
     let count = crate::limits::LOST_MAX + 5;

@@ -1,4 +1,4 @@
-//! Tests that the user's page lists exactly the models and operations that exist.
+//! Tests that the manual page docs/exploring.md lists exactly the models and operations that exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 

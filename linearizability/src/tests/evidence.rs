@@ -25,8 +25,8 @@ fn the_first_impossible_completion_is_reported() {
     assert_eq!(evidence.since.map(|moment| moment.line), Some(2));
 }
 
-/// The search over the whole history gets stuck at the dequeue of `null`. This is not the first impossible completion:
-/// up to line 6, the other dequeue may have taken the 1.
+/// The search over the whole history gets stuck at the dequeue of `null`, which ends at line 5. The first impossible
+/// completion is at line 6. Before line 6, process 2's dequeue may have taken the 1, which explains the empty queue.
 #[test]
 fn a_search_may_get_stuck_before_the_impossible_operation() {
     let text = "1 invoke enqueue 1
@@ -36,7 +36,6 @@ fn a_search_may_get_stuck_before_the_impossible_operation() {
          3 ok dequeue null
          2 ok dequeue 2";
     let evidence = evidence(ModelKind::Queue, text);
-    // Until its result is known, the other dequeue could explain the empty queue.
     assert_eq!(evidence.operation.completed.unwrap().line, 6);
     assert!(evidence.earliest);
     assert_eq!(

@@ -48,7 +48,7 @@ fn each_line_that_cannot_be_read_is_reported() {
     for (text, expected) in cases {
         assert_eq!(wrong(ModelKind::Register, &[text]), [format!("1: {expected}")], "{text}");
     }
-    // These lines begin like an invocation.
+    // The loop below puts the beginning of an invocation before each of these texts.
     let cases: &[(ModelKind, &str, &str)] = &[
         (ModelKind::Register, r#""f":7}"#, "f must be a text"),
         (ModelKind::Register, r#""f":"read","key":[1]}"#, "key must be a text, a number, true or false"),

@@ -5,8 +5,8 @@ use syn::{Item, UseTree};
 
 use super::Named;
 
-/// Returns the paths that items name. Leaves out paths of one segment outside of `use`: a `use` has already named
-/// what they refer to.
+/// Returns the paths that items name. Leaves out each path that has one segment and is not in a `use`: it refers to an
+/// item of the same module, or to an item that a `use` has already named.
 pub(super) fn of(items: &[&Item]) -> Vec<Named> {
     let mut found = Finder(Vec::new());
     for item in items {

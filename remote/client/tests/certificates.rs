@@ -126,7 +126,7 @@ fn keys_in_armor_are_read() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// A signed text with any alteration is refused, except if the signed text itself stays the same.
+    /// A signed message with a changed byte or a missing end is refused, unless the signed text in it stays the same.
     #[test]
     fn no_altered_text_is_trusted(at in any::<prop::sample::Index>(), byte: u8, cut: bool) {
         let signer = Signer::new(Recipe::new(1));

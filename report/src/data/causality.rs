@@ -15,7 +15,7 @@ pub struct Causality {
     pub sentence: String,
     /// Sentence about the step at which the likelihood jumps. `None` without a jump.
     pub step: Option<String>,
-    /// Difference between the futures from one vtime: only their random streams, or also their faults.
+    /// Parts in which the futures from one vtime differ: only the random streams, or also the faults.
     pub vary: Vary,
     /// Reason why the search ended.
     pub why: CausalityEnd,
@@ -101,7 +101,7 @@ impl Causality {
         let causality::Causality { vary, why, futures, error_ppm, root_ns, found_ns, .. } = *causality;
         let point =
             |point: &causality::Point| Point { vtime_ns: point.vtime_ns, share: Share::of(point.count) };
-        // Of more than [`POINTS_MAX`] points, only the last ones stay.
+        // Keeps only the last `POINTS_MAX` points.
         let points = &causality.points;
         let points = points.get(points.len().saturating_sub(POINTS_MAX)..).unwrap_or_default();
         Causality {

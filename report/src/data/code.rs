@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::limits::{CODE_MAX, NAME_CHARS_MAX};
 use crate::clip::clip;
 
-/// Maximum number of nodes that are read from one line.
+/// Maximum number of nodes that are read from one line of a file of edges.
 const NODES_MAX: usize = 256;
 /// Name for code that belongs to no file of the image.
 const OTHER: &str = "code in no file of the image";
@@ -27,7 +27,7 @@ pub struct Code {
 /// Executed code of one binary.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Binary {
-    /// Path of the binary in the image, or `kernel`.
+    /// Path of the binary in the image, `kernel`, or `code in no file of the image`.
     pub name: String,
     /// Number of edges that end in the binary.
     pub edges: u64,

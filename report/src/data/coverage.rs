@@ -41,7 +41,8 @@ pub struct Growth {
     /// Number of points of this kind, and estimates.
     #[serde(flatten)]
     pub figures: KindFigures,
-    /// Pairs of a number of branches and the number of points that these branches reached.
+    /// Samples of the growth curve. Each is a pair: a number n, and the number of points that the first n branches
+    /// reached.
     pub samples: Vec<(u64, u64)>,
 }
 

@@ -150,7 +150,8 @@ pub(super) fn tally<'m>(merged: &'m Merged, key: &(String, String)) -> Option<&'
     merged.findings().iter().find(|finding| finding.id == id).map(|finding| &finding.tally)
 }
 
-/// Returns what each run observed of a finding, with costs in one unit.
+/// Returns the times and hits of each run, for one finding or property. `tally` looks up its hits in a run. `unit`
+/// selects the unit of the times: CPU nanoseconds or instructions.
 pub(super) fn observed<'m>(
     runs: &[Run<'m>],
     tally: impl Fn(&'m Merged) -> Option<&'m Tally>,

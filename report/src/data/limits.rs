@@ -2,13 +2,13 @@
 
 use super::Sources;
 
-/// Maximum number of findings with a scene: events, messages and operations. Further findings have numbers, but no
+/// Maximum number of findings with a scene: events, messages and operations. Further findings are listed without a
 /// scene.
 pub const SCENES_MAX: usize = 64;
 /// Maximum number of lines, messages and operations of all recorded timelines together. A finding whose timeline no
 /// longer fits has only its last lines and messages. The bound keeps the page below about 30 MB.
 pub const ENTRIES_MAX: usize = 150_000;
-/// Maximum number of lines in all logs of branches without a finding together.
+/// Maximum total number of lines in the logs of branches without a finding.
 pub const LOG_LINES_MAX: usize = 40_000;
 /// Maximum number of branches on the map. For a larger run, the map shows the first branches.
 pub const BRANCHES_MAX: usize = 1_000_000;

@@ -14,7 +14,7 @@ use crate::scene::{Event, Scene};
 pub struct Log {
     /// Number of the branch.
     pub branch: u64,
-    /// Lines in the order of vtime. A node is an index into the summary's list.
+    /// Lines in the order of vtime. A line names its node by the index of the node in the summary's list of nodes.
     pub events: Vec<Event>,
     /// Number of earlier lines that were dropped because of a bound.
     pub left_out: u64,

@@ -59,7 +59,7 @@ use crate::scene::Scene;
 /// Version of the format of the data.
 pub const DATA_VERSION: u32 = 1;
 
-/// Run directory, as it was read.
+/// Contents of a run directory, as far as a report needs them.
 #[derive(Debug, Clone, Copy)]
 pub struct Run<'r> {
     /// Path of the run directory, as the operator named it.
@@ -86,8 +86,8 @@ pub struct Sources<'r> {
     pub enabled: &'r [String],
     /// Regression files in the run directory, with their file names. The key is the number of the finding.
     pub regressions: BTreeMap<u32, (String, serde_json::Value)>,
-    /// Recorded timelines of findings. The key is the number of the finding. They replace the evidence in the run
-    /// directory.
+    /// Recorded timelines of findings. The key is the number of the finding. If a finding has a recorded timeline, the
+    /// report shows it instead of the shorter evidence in the run directory.
     pub scenes: BTreeMap<u32, Scene>,
     /// Recorded timelines of branches without a finding. The key is the number of the branch.
     pub logs: BTreeMap<u64, Scene>,

@@ -23,12 +23,12 @@ pub struct Property {
     pub kind: String,
     /// Result.
     pub state: State,
-    /// Reason why the property was never reached. Empty if it was reached.
+    /// Reason why the property was never reached, or why it never succeeded although it was reached. Otherwise empty.
     pub why: String,
     /// Status of its failures compared with older runs. `None` without older runs, or if no run shows a failure.
     pub status: Option<Status>,
-    /// Number of branches that violate the property. For `sometimes` properties, test commands and assertions that no
-    /// branch violates, it is the number of branches with a success.
+    /// Number of branches that violate the property. For a `sometimes` property, a test command, or an assertion that
+    /// did not fail: number of branches on which it succeeded.
     pub branches: u64,
     /// Number of a branch on which the property holds. `None` if there is none, or if the property was never reached.
     pub example: Option<u64>,

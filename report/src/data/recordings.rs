@@ -16,8 +16,8 @@ pub struct Recordings {
     pub host_ns: u64,
     /// Numbers of findings with a recorded timeline.
     pub recorded: Vec<u32>,
-    /// Other branches with a recorded timeline: those that were the first to reach the largest numbers of coverage
-    /// points.
+    /// Numbers of other branches with a recorded timeline. They were chosen because they reached many coverage points
+    /// before any other branch did.
     pub branches: Vec<u64>,
     /// Numbers of findings that were not recorded, because the budget ran out or a report has no place for them.
     pub left_out: Vec<u32>,

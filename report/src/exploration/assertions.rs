@@ -30,7 +30,7 @@ pub struct Asserted {
 pub enum Verdict {
     /// The assertion was violated.
     Failed,
-    /// The assertion should have been reached, or should have held once, and no branch showed that.
+    /// Some branch should have reached the assertion, or should have fulfilled its condition, but no branch did.
     NeverReached,
     /// The assertion holds.
     Passed,

@@ -22,8 +22,8 @@ pub struct Explored {
     /// Part of `cost` that final phases took. A final phase is what follows a branch with checks: waiting until the
     /// world is at rest, and the checks.
     pub final_phases: FinalPhases,
-    /// Number of instructions that the engine executed. It exceeds the number in `cost` if parts were executed again,
-    /// and is lower if parts were taken from stored moments.
+    /// Number of instructions that the engine executed. It exceeds the number in `cost` if parts of timelines were
+    /// executed again, and is lower if parts were taken from stored moments.
     pub executed: u64,
     /// Number of applied faults.
     pub faults: u64,

@@ -21,8 +21,8 @@ pub struct Missing {
     pub hits_full: u64,
     /// Number of hits that were dropped because the list of findings was full and did not contain the hit's finding.
     pub findings: u64,
-    /// Number of times that a branch fulfilled a `sometimes` property that was not in the full list of these
-    /// properties.
+    /// Number of times that a branch fulfilled a `sometimes` property for which the list of fulfilled properties had no
+    /// room.
     pub sometimes: u64,
     /// Number of events of nodes that the world does not have.
     pub strange: u64,

@@ -10,10 +10,10 @@ use everett_explorer::run::{Header, Merged};
 
 /// Guarantee of random priorities (PCT): a lower bound on the probability of finding a bug.
 ///
-/// In this bound a run is a subtree, whose first branch draws priorities from its own random stream. Later branches of
-/// the subtree keep its latencies that have not ended and add others, so they are not independent runs. The bound falls
-/// with the number of messages among which priorities change. They change at random times up to the horizon (the
-/// longest time that a timeline can have). So the bound uses the number of messages of the timeline that has the most.
+/// In this bound a run is a subtree, whose first branch draws priorities from its own random stream. A later branch of
+/// the subtree is not an independent run: it keeps the latencies that are still in force, and adds others. Priorities
+/// change at random times up to the horizon (the longest time that a timeline can have). The more messages a run has,
+/// the lower the bound is. So the bound assumes that each run has as many messages as the timeline with the most.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PctGuarantee {
     /// Parameters of the bound.

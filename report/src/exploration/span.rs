@@ -49,7 +49,8 @@ pub fn word(text: &str) -> String {
     }
 }
 
-/// Returns a path in a code span. Of a long path it shows only the first and the last fork.
+/// Returns a path as Markdown, in code spans. A long path is shortened to its first fork, the number of later forks,
+/// and its last fork.
 pub(super) fn path(path: &everett_explorer::search::Path) -> String {
     let text = path.to_string();
     if text.len() <= PATH_BYTES_MAX {
@@ -94,7 +95,7 @@ mod tests {
         fn a_span_shows_its_text(text in "[`a\\\\| ]{1,12}|\\PC{1,20}") {
             let expected = one_line(&text);
             let read = read(&code(&text));
-            // A text of only spaces may differ.
+            // A text that consists only of spaces may come back with fewer or more spaces.
             prop_assert!(read.as_ref() == Some(&expected) || expected.trim_matches(' ').is_empty(), "{:?}", read);
         }
 

@@ -10,10 +10,10 @@ use everett_explorer::run::{Header, Merged};
 
 /// Thoroughness of an exploration.
 ///
-/// The estimate is the share of subtrees with a finding. A subtree is a branch from the root moment, with all branches
-/// that continue from it. Branches are not counted, because only the first branch of each subtree is drawn
-/// independently. Many properties are judged only by checks, so a subtree counts only if checks followed one of its
-/// branches.
+/// Its measure is an upper bound of the share of subtrees with a finding. A subtree is a branch from the root moment,
+/// with all branches that continue from it. The bound counts subtrees and not branches, because only the first branch
+/// of each subtree is drawn independently. Many properties are judged only by checks, so a subtree counts only if
+/// checks followed one of its branches.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Thoroughness {
     /// Number of branches.

@@ -60,8 +60,8 @@ fn at_most(hits: u64, mean: f64) -> f64 {
     sum * (-mean).exp()
 }
 
-/// Returns the quantile of a Gamma distribution with scale 1, at the probability of the quantile `z` of the standard
-/// normal distribution.
+/// Approximates a quantile of the Gamma distribution with this shape and scale 1. `z` is the quantile of the standard
+/// normal distribution for the same probability.
 fn approximate(shape: f64, z: f64) -> f64 {
     let ninth = 1.0 / (9.0 * shape);
     shape * (1.0 - ninth + z * ninth.sqrt()).powi(3)

@@ -25,7 +25,7 @@ pub struct Terms {
     /// Survival probability at or below which a bug counts as gone.
     pub alpha: f64,
     /// Number of runs after which a hit counts half, because the program has changed in the meantime. Time always
-    /// counts in full. Otherwise a bug that was seen once in a long time would later look frequent.
+    /// counts in full: if old time counted less, a bug that was seen once in a long time would later look frequent.
     pub half_life: f64,
     /// Prior distribution of the rate.
     pub prior: Prior,
@@ -59,8 +59,8 @@ pub struct Outlook {
     /// For each run: probability that the bug, if it is still there, stays hidden from its last hit to the end of
     /// this run. 1 for a run with a hit, `None` for runs before the first hit.
     pub survival: Vec<Option<f64>>,
-    /// Survival probabilities after future runs as long as the last run. The list ends with the first value at or
-    /// below [`Terms::alpha`], and has at most [`PROJECTED_MAX`] values.
+    /// Survival probability after each future run, if future runs have no hit and take the same time as the last run.
+    /// The list ends with the first value at or below [`Terms::alpha`], and has at most [`PROJECTED_MAX`] values.
     pub projected: Vec<f64>,
     /// Time without a hit, and how much of it is needed until the bug counts as gone. `None` without a hit, or if no
     /// time was spent.
@@ -74,8 +74,8 @@ pub struct Clean {
     pub spent: f64,
     /// Time without a hit after which the survival probability is [`Terms::alpha`].
     pub needed: f64,
-    /// Number of further runs, as long as the last run, until `needed` is reached. 0 if it is reached already; `None`
-    /// if it takes more than [`PROJECTED_MAX`] runs, or if the last run took no time.
+    /// Number of further runs until `spent` reaches `needed`, if each takes the same time as the last run. 0 if it is
+    /// reached already. `None` if it takes more than [`PROJECTED_MAX`] runs, or if the last run took no time.
     pub runs_left: Option<u64>,
 }
 

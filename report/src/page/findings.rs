@@ -9,7 +9,7 @@ use crate::data::{Data, Finding};
 use crate::findability::Outlook;
 use crate::scene::{Bar, Scene};
 
-/// Number of findings that are open when the page loads.
+/// Number of findings whose details are unfolded when the page loads.
 const OPEN: usize = 1;
 
 pub(super) fn section(data: &Data) -> Markup {

@@ -9,11 +9,11 @@ use super::text::{foreign, plain, seconds};
 use crate::data::Finding;
 use crate::scene::{Operation, Outcome, Scene};
 
-/// Maximum number of last operations before the finding in the chart. The chart also shows all operations that the
-/// finding names, even earlier ones, so it can have more.
+/// Maximum number of operations in the chart, counted back from the finding. Operations that the finding names are
+/// always shown, even earlier ones, so the chart can have more.
 const OPERATIONS_SHOWN_MAX: usize = 120;
-/// Maximum number of processes that have their own rows. If there are more, processes of one node share rows whose
-/// operations do not overlap.
+/// Maximum number of processes that have their own rows. If there are more, the processes of one node share rows. Two
+/// operations share a row only if they do not overlap in time.
 const ROWS_MAX: usize = 20;
 /// Sizes and margins, in pixels.
 const WIDTH: f64 = 1040.0;

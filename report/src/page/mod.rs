@@ -56,8 +56,8 @@ const SCRIPT: [&str; 6] = [
 
 /// Style of the served page's status bar.
 const LIVE_STYLE: &str = include_str!("assets/live.css");
-/// Text that wraps the script into a function, so that the script can start again with new data. The next constant is
-/// the script that calls the function.
+/// Texts around the script in the served page. They turn the script into a function, so that it can start again with
+/// new data. `LIVE` is the script that calls this function.
 const LIVE_SCRIPT: [&str; 3] = [
     "\"use strict\";\n",
     "// The script of the page, as a function that can start again with new data. `signal` removes its event listeners.\n\
@@ -77,9 +77,9 @@ pub fn html(data: &Data) -> Result<String, serde_json::Error> {
     written(data, &script, STYLE, &policy(&script, STYLE), None)
 }
 
-/// Returns the page in the form that a server serves. Its script asks the server for its state, and takes over a
-/// newer page without losing the reader's position. The server sets the empty attribute `data-version` of the
-/// document.
+/// Returns the page for `everett serve`. The script of this page asks the server whether there is a newer version. It
+/// then shows the newer version without losing the reader's position. The attribute `data-version` of the document is
+/// empty, and the server writes the version into it.
 ///
 /// # Errors
 /// Returns an error if the data cannot be serialized. No data is known to cause this.

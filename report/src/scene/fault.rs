@@ -68,7 +68,7 @@ impl Bar {
         };
         let words = match FaultKind::named(kind) {
             Some(known) => words(known, &target, entry),
-            // The plan is of another version and names another kind.
+            // A plan of another version of Everett may name a kind that this version does not know.
             None => format!("{} {}", short(kind), target.place()),
         };
         Some(Bar {

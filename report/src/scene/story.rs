@@ -103,7 +103,7 @@ fn violation(property: &str, violated: &str, text: &str) -> String {
             }
             None => format!("clients saw what no correct server shows: {text}"),
         },
-        // The text of an assertion of the SDK is already a sentence with its name.
+        // The text of a violated SDK assertion is already a sentence that contains the assertion's name.
         _ if violated != property && violated.contains(property) && text.contains(property) => text,
         _ => format!("{violated}: {text}"),
     }
@@ -151,7 +151,7 @@ pub fn lines_told(scene: &Scene, most: usize) -> Vec<StoryLine> {
     let node = |lane: Option<u16>| {
         lane.and_then(|lane| scene.lanes.get(usize::from(lane))).cloned().unwrap_or_default()
     };
-    // Each line has a rank, the number before it. Lines with lower ranks are chosen first. Among lines with equal
+    // The number in each pair is the rank of the line. Lines with lower ranks are chosen first. Among lines with equal
     // ranks, the lines nearer to the finding come first.
     let mut ranked: Vec<(usize, StoryLine)> = Vec::new();
     for bar in &scene.faults {

@@ -1,4 +1,4 @@
-//! Tests of the bounds of the data, and of the lines in which the report mentions what they cut off.
+//! Tests of the bounds of the data, and of the lines in which the report names the parts that were cut off.
 
 use everett_explorer::run::Hit;
 

@@ -21,7 +21,7 @@ fn hidden(c: char) -> bool {
 fn check(word: &str) {
     let page = inert(word);
     let plain = page::html(&data("x")).unwrap();
-    // The number of elements does not depend on texts.
+    // The elements of the page do not depend on texts.
     assert!(elements(&page) == elements(&plain), "{word:?}");
 }
 
@@ -30,7 +30,7 @@ fn inert(word: &str) -> String {
     let data = data(word);
     let page = page::html(&data).unwrap();
     assert!(!page.contains(hidden), "{word:?}");
-    // The embedded data is exactly what the script reads.
+    // The embedded data contains no `<`, `>` or `&`. Without its escapes, it equals the report's data.
     let (_, json) = page.split_once("id=\"data\">").unwrap();
     let (json, _) = json.split_once("</script>").unwrap();
     assert!(!json.contains(['<', '>', '&']), "{word:?}");

@@ -172,7 +172,7 @@ pub(super) fn records(word: &str) -> Vec<Record> {
     records
 }
 
-/// Run directory, as it was read.
+/// Contents of a run directory, and the text that the test chose for it.
 pub(super) struct Sample {
     reading: Reading,
     merged: Merged,

@@ -29,8 +29,8 @@ impl BranchMoment {
         BranchMoment { world: timeline.world_mut().moment(pool), session, memory }
     }
 
-    /// Returns the approximate memory of this moment in bytes, without the pages and history lines of an ancestor.
-    /// `history` is the history up to the ancestor.
+    /// Returns the approximate memory of this moment in bytes, without the pages and history lines that it shares with
+    /// an ancestor. `history` is the history up to the ancestor.
     #[must_use]
     pub fn bytes_beyond(&self, ancestor: &WorldMoment, history: &HistoryChain) -> u64 {
         let machines = self.world.machines.iter().zip(&ancestor.machines);

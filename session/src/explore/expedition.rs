@@ -26,8 +26,8 @@ use crate::run::worker::joined;
 
 /// Longest host time between two calls of [`Onlooker::at`].
 const TICK: Duration = Duration::from_millis(200);
-/// Number of queued branches for each worker. With queued branches, a worker never waits until the search has chosen
-/// its next branch.
+/// Number of queued branches for each worker. A worker takes its next branch from the queue and does not have to wait
+/// for a choice of the search.
 const WAITING: usize = 2;
 
 /// Conditions that end an exploration, and bounds on its resources.
@@ -37,8 +37,8 @@ pub struct Limits {
     pub branches: u64,
     /// Host time after which the exploration ends, in nanoseconds.
     pub host_ns: Option<u64>,
-    /// True if the exploration ends with the first branch that has a finding. Branches count in the order in which the
-    /// search chose them.
+    /// True if the exploration ends with the first branch that has a finding: the first one in the order in which the
+    /// search chose the branches.
     pub until_found: bool,
     /// Number of branches that run in parallel.
     pub workers: usize,
@@ -61,8 +61,8 @@ pub struct ExplorationProgress {
 pub trait Onlooker {
     /// Reports the first occurrence of a finding, with the record of its branch.
     fn found(&mut self, record: &Record, hit: &Hit);
-    /// Reports the result of a branch. Calls are in the order in which results arrive. `dictionary` translates coverage
-    /// points.
+    /// Reports the result of a branch. Calls are in the order in which results arrive. `dictionary` maps the numbers
+    /// of coverage points to the points.
     fn branch(&mut self, _: &MergeInput, _dictionary: &Dictionary) {}
     /// Shows the exploration's data. Called before each [`Onlooker::at`].
     fn look(&mut self, _: &Sight<'_>) {}

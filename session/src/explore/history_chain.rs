@@ -1,5 +1,5 @@
-//! History lines (reports of operations by clients, which Everett judges) up to a moment, as a chain of segments.
-//! Children of a moment share the segments before it.
+//! History lines up to a moment, as a chain of segments. A history line is a client's report of one of its operations.
+//! Everett judges these reports. The children of a moment share the segments up to this moment.
 //!
 //! **Invariant.** The memory of a chain's lines is at most [`HISTORY_BYTES_MAX`]. Later lines are dropped, and the
 //! chain keeps the vtime of the first dropped line.

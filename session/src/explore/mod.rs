@@ -1,4 +1,4 @@
-//! Explorations: a tree of timelines that fork at moments. A path alone is enough to replay a timeline.
+//! Explorations: a tree of timelines that fork at moments. The seed and a path are enough to replay a timeline.
 //!
 //! - [`setting`]: data that all branches of an exploration share: the booted world, the seed, the properties
 //! - [`path_runner`]: replays paths and runs branches
@@ -26,8 +26,8 @@
 //! **Invariants.**
 //! - The result of a branch is a function of the [`setting`], the seed and its path. Three things do not matter: the
 //!   worker that runs it, this worker's earlier branches, and whether the parent's moment was stored or derived again.
-//! - The search chooses each branch from the results of earlier branches, taken in the order in which these were
-//!   chosen. Host time decides only after how many choices the search ends.
+//! - The search chooses each branch by the results of earlier branches. It takes these results in the order in which
+//!   it chose the branches. Host time decides only how many branches the search chooses.
 
 pub mod abstractions;
 pub mod branch_moment;

@@ -16,7 +16,7 @@ use super::history_chain::HistoryChain;
 /// Number of the branch that ends at the moment, or `None` for the root moment.
 type Key = Option<u64>;
 
-/// Branches from the root moment to some moment, each with its path.
+/// Branches from the root moment to some moment, each with its number and its path.
 pub type Way = [(u64, Path)];
 
 /// Store of moments that all workers share.
@@ -71,8 +71,8 @@ impl MomentStore {
         let at_moment = Arc::new(at_moment);
         let Some(((branch, _), before)) = way.split_last() else { return at_moment };
         let parent = before.last().map(|(branch, _)| *branch);
-        // The caller has just stored or derived the parent. If the store refuses the moment, a worker derives it again
-        // later.
+        // An insertion fails only if the store does not know the parent, or knows the moment with another parent or
+        // cost. A failure would do no harm: a worker would derive the moment again later.
         let _ = self.lock().insert(Some(*branch), parent, cost, KeptMoment::Branch(Arc::clone(&at_moment)));
         at_moment
     }

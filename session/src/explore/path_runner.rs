@@ -46,7 +46,7 @@ pub struct Branch {
     pub broken: Option<String>,
     /// Number of executed instructions.
     pub instructions: u64,
-    /// Cost of the part after the segment, if checks ran.
+    /// Cost of the final phase, i.e. the part after the segment. `None` if the branch has no final phase.
     pub final_phase: Option<FinalPhase>,
     /// Digests at points of the trail, at the end of the segment and at the end of the checks.
     pub marks: Marks,
@@ -207,8 +207,9 @@ impl<'s> PathRunner<'s> {
         self.unless_failed(branch)
     }
 
-    /// Runs the timeline of a path to the vtime `to_ns` and returns the moment there. The run starts at `from`, or at
-    /// the root moment with the observer state `memory` if `from` is `None`. A fork at `to_ns` is not taken.
+    /// Runs the timeline of a path to the vtime `to_ns` and returns the moment there. The run starts at `from`. If
+    /// `from` is `None`, the run starts at the root moment, and `memory` is the observer state there. A fork at `to_ns`
+    /// is not taken.
     ///
     /// # Errors
     /// See [`PathRunner::branch`]. Also returns an error if the timeline ends before `to_ns`.
@@ -358,8 +359,8 @@ impl<'s> PathRunner<'s> {
         self.mark_end(watch)?;
         let open = end.open && broken.is_none();
         let checks = aim == Aim::Whole && end.checked && broken.is_none();
-        // The observer state is taken for every aim, because taking it ends unfinished log records of several lines. So
-        // later branches inherit the same state, whichever aim this branch ran for.
+        // `Witness::memory` closes a log record of several lines that is still unfinished. The runner therefore calls
+        // it for every aim. Later branches then inherit the same state, whichever aim this branch ran for.
         let memory = witness.memory();
         let mut history = None;
         if aim == Aim::Whole && !checks {
@@ -452,10 +453,12 @@ impl<'s> PathRunner<'s> {
         }
     }
 
-    /// Returns the cost of the final phase, which has just ended. `calm_begun` has the count and vtime at its start.
+    /// Returns the cost of the final phase, which has just ended. `calm_begun` has the instruction count and
+    /// the vtime at its start.
     fn final_phase(&self, calm_begun: (u64, u64)) -> FinalPhase {
         let end = (self.timeline.icount(), self.timeline.vtime());
-        // If a node did not come to rest, no check ran, and the whole phase was spent on waiting.
+        // Checks begin only after all drivers have ended and all restarts are over. If this took too long, no check
+        // ran, and the whole phase counts as waiting.
         let checks_begun = self.timeline.checks_begun().unwrap_or(end);
         let span = |from: (u64, u64), to: (u64, u64)| Span {
             instructions: to.0.saturating_sub(from.0),
@@ -541,7 +544,7 @@ impl<'s> PathRunner<'s> {
     }
 }
 
-/// Returns where and why a route ended before the last fork of its path, or `None` if it ran to its end.
+/// Returns where and why a route ended before the last branch of its path, or `None` if it reached the last branch.
 #[must_use]
 pub fn ended_early(branches: &[Branch], path: &Path) -> Option<String> {
     let (legs, forks) = (branches.len(), path.forks().len());

@@ -35,8 +35,8 @@ const FILE_BYTES_MAX: u64 = 2 * PLAN_BYTES_MAX as u64;
 pub struct Regression {
     /// Format version of the file.
     pub schema_version: u32,
-    /// Path of the world file, relative to the regression file's folder. If this file is missing,
-    /// [`Regression::world_file`] looks for it in the folder itself.
+    /// Path of the world file, relative to the regression file's folder. If the path leads to no file,
+    /// [`Regression::world_file`] looks for a world file of the same name in the regression file's folder.
     pub world: PathBuf,
     /// Name of the timeline that has the finding.
     pub timeline: String,
@@ -123,8 +123,9 @@ impl Regression {
 
     /// Reads a regression file.
     ///
-    /// # Errors Returns an error if the file cannot be read or is invalid, or if its format version or machine version
-    /// differs from this program's.
+    /// # Errors
+    /// Returns an error if the file cannot be read or is invalid, or if its format version or machine version differs
+    /// from this program's.
     pub fn read(file: &FilePath) -> anyhow::Result<Regression> {
         let here = || file.display().to_string();
         let text = everett_input::file::read_text(file, FILE_BYTES_MAX)?;
@@ -336,7 +337,7 @@ mod tests {
             error.contains("r.json: there is no world file at ") && error.contains("--world PATH"),
             "{error}"
         );
-        // For a path without a folder, the world file would have to be in the working directory.
+        // The path `r.json` has no folder, so its folder is the working directory, which has no `w.toml`.
         let bare = Regression { world: "w.toml".into(), ..a_regression() };
         assert!(bare.world_file(FilePath::new("r.json"), None).is_err());
     }

@@ -1,9 +1,9 @@
 //! Shrinking of a finding: removes its forks if possible, then removes faults, then shortens faults.
 //!
-//! **Invariant.** The number of parallel runs does not change the result, because each round (a list of plans to try)
-//! takes the first plan in the order of the list that shows the finding, whichever run ends first. Only the budget of
-//! host time, Ctrl-C, or a failure of the host or the engine can end shrinking early. The result is then the best plan
-//! so far.
+//! **Invariant.** The number of parallel runs does not change the result. Shrinking works in rounds, and each round
+//! tries a list of plans. If several plans of a list show the finding, the round takes the one that is first in the
+//! list, whichever run ends first. Only the budget of host time, Ctrl-C, or a failure of the host or the engine can end
+//! shrinking early. The result is then the best plan so far.
 
 use std::thread;
 
@@ -52,7 +52,7 @@ impl Wanted {
         })
     }
 
-    /// Returns the first matching hit of a route's branches, with its evidence. Only the branch that made a hit has it.
+    /// Returns the first matching hit of a route's branches, with its evidence. The hit can be on any of the branches.
     /// Later branches inherit the state of the judge, which evaluates properties, and do not report the hit again.
     #[must_use]
     pub fn in_journey<'b>(&self, branches: &'b [Branch]) -> Option<&'b HitWithEvidence> {
@@ -310,8 +310,9 @@ impl Runs for Runners<'_, '_> {
 
 /// Runs routes on at most `workers` runners in parallel. `make` creates missing runners, which are added to `idle`.
 ///
-/// Returns the results in the order of the routes, up to an error of `make`. If `make` fails while there are other
-/// runners, the host has no more machines, and `workers` becomes the number of runners.
+/// Returns the results in the order of the routes. If `make` fails while there are other runners, the host cannot
+/// provide more machines, and `workers` is reduced to the number of runners. If `make` fails while there is no runner,
+/// the last result is its error, and the remaining routes have no results.
 fn in_turns<R: Send>(
     routes: &[Route],
     idle: &mut Vec<R>,

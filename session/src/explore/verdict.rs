@@ -45,8 +45,8 @@ struct HistoryFinding {
     text: String,
 }
 
-/// Returns one finding for each cause in a report. A lost write makes its history not linearizable too, but is only one
-/// finding.
+/// Returns one finding for each cause in a report. A history with a lost write also violates linearizability, but a
+/// report lists only the lost write for its key.
 fn wrong(report: Report) -> Vec<HistoryFinding> {
     let losses = report.losses.into_iter().map(|ViolationGroup { cause, first, count }| {
         let more = match count {

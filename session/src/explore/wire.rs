@@ -20,8 +20,8 @@ const RST: u8 = 1 << 2;
 const ECHO_REPLY: u8 = 0;
 const ECHO: u8 = 8;
 
-/// Returns true if this step is the first arrival of a message. While a branch runs, the kind TIMEOUT means that the
-/// message arrived late. Only after the branch's log is closed can it also mean that the message is missing.
+/// Returns true if this step is the first arrival of a message. While a branch runs, [`FrameStepKind::Timeout`] means
+/// that the message arrived late. When the wire's log is closed, messages that have not arrived get this kind too.
 pub(super) fn arrives(kind: FrameStepKind) -> bool {
     match kind {
         FrameStepKind::Deliver | FrameStepKind::Timeout => true,
@@ -29,7 +29,7 @@ pub(super) fn arrives(kind: FrameStepKind) -> bool {
     }
 }
 
-/// Names of the services that declare a port on which they listen, by this port.
+/// Names of services, by the TCP port of the service's readiness check.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ports(BTreeMap<u16, String>);
 

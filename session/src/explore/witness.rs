@@ -27,7 +27,8 @@ use crate::output::show;
 use crate::world::event::{Event, StreamName, What};
 use crate::world::timeline::Timeline;
 
-/// Maximum number of lines in the evidence of a hit. A hit whose record has several lines can have more.
+/// Maximum number of lines in the evidence of a hit. If the hit is a log record of several lines, the
+/// evidence can have more lines.
 const LINES_MAX: usize = 60;
 /// Maximum number of messages in the evidence of a hit.
 const PACKETS_MAX: usize = 40;
@@ -224,7 +225,7 @@ impl<'s> Witness<'s> {
         self.hits();
     }
 
-    /// Returns the state that a child inherits. Unfinished log records of several lines end here.
+    /// Returns the state that a child inherits. Also closes log records of several lines that are still unfinished.
     pub fn memory(&mut self) -> Inherited {
         self.judge.end_records();
         self.hits();
@@ -328,8 +329,8 @@ impl<'s> Witness<'s> {
         self.observer.observe(&Observed { vtime_ns, node, what });
     }
 
-    /// Counts a line. Coverage sees the line unless all lines so far exceed the world file's bound on their size in
-    /// bytes.
+    /// Counts a line's bytes. Passes the line to coverage only if the lines so far have at most as many bytes as the
+    /// world file allows.
     fn log(&mut self, vtime_ns: u64, node: Option<u16>, bytes: usize, what: impl FnOnce() -> Shown) {
         self.log_bytes = self.log_bytes.saturating_add(bytes as u64);
         if self.log_bytes <= self.abstractions.world.explore.log.0 {

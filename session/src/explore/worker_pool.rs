@@ -156,8 +156,8 @@ impl<'s> WorkerPool<'s> {
         }
     }
 
-    /// Returns true if this worker stops because the host cannot provide its machines. Other workers then continue. For
-    /// the last worker the function returns false, so that its error is reported.
+    /// Returns true if this worker stops because the host cannot provide its machines. The function then records the
+    /// reason, and other workers continue. For the last worker it returns false, so that the error is reported.
     fn stops(&self, error: &anyhow::Error) -> bool {
         let host = matches!(
             error.downcast_ref(),

@@ -75,8 +75,8 @@ fn open(path: &Path) -> anyhow::Result<Reader<About>> {
 /// Unpacks a finding file into the empty folder `into`, as a run directory with its world. The caller will move the
 /// folder to `place`.
 ///
-/// # Errors Returns an error of one line that names the file. In this case some members of the file may already be in
-/// `into`.
+/// # Errors
+/// Returns an error of one line that names the file. In this case some members of the file may already be in `into`.
 pub fn unpack(path: &Path, into: &Path, place: &Path, images: ImagesTo<'_>) -> anyhow::Result<Unpacked> {
     let here = || path.display().to_string();
     let reader = open(path)?;

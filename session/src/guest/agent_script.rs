@@ -36,8 +36,9 @@ pub struct AgentScript {
     pub interfaces: Vec<protocol::Interface>,
     /// Data disks.
     pub disks: Vec<protocol::DataDisk>,
-    /// Words before every command line. For a node with a container image, they are the shim, i.e. the program that
-    /// prepares the machine as a container engine would, and its options. Other nodes have none.
+    /// Words that Everett puts before each command line that is not in the world file, e.g. before a test command. For
+    /// a node with a container image, they are the shim, i.e. the program that prepares the machine as a container
+    /// engine would, and its options. Other nodes have none.
     pub prefix: Vec<String>,
     /// Files that the agent writes before the services start, split into pieces.
     pub files: Vec<protocol::PutFile>,
@@ -369,9 +370,9 @@ fn service(service: &world_file::Service) -> protocol::Service {
 /// shorter pause.
 const READY_INTERVAL_MS: u64 = 20;
 
-/// Environment variable that passes the timeline's seed to drivers and checks.
+/// Environment variable that passes the timeline's seed to drivers, test commands and checks.
 pub const SEED_VARIABLE: &str = "EVERETT_SEED";
-/// Environment variable that passes its run number to a driver or test command. A repeated driver gets the number of
+/// Environment variable with the run number of a driver or test command. For a repeated driver, this is the number of
 /// its earlier starts.
 pub const ROUND_VARIABLE: &str = "EVERETT_ROUND";
 
@@ -388,7 +389,8 @@ fn driver_service(driver: &world_file::Driver) -> protocol::Service {
     }
 }
 
-/// Returns the empty file to which libraries for test commands append. Writing the file also creates its folder.
+/// Returns an empty file in the output folder of test commands. SDK libraries in the commands append their lines to it.
+/// When the agent writes the file, it also creates the folder.
 fn output_file() -> protocol::PutFile {
     protocol::PutFile {
         path: format!("{OUTPUT_FOLDER}/sdk.jsonl"),

@@ -66,9 +66,9 @@ impl NodeImage {
         Disk::open_parts(&self.disk.parts.iter().map(part).collect::<Vec<_>>(), self.disk.digest)
     }
 
-    /// Returns the words before every command that is not in the world file: the shim and its options. The options set
-    /// environment, user, folder and volumes. Their values come from the image. A compose file's service overrides
-    /// them, as with `docker compose exec`.
+    /// Returns the words that Everett puts before each command that is not in the world file: the shim and its options.
+    /// The options set environment, user, folder and volumes, with values from the image. A service in a compose file
+    /// overrides these values, as with `docker compose exec`.
     #[must_use]
     pub fn prefix(&self, node: &Node) -> Vec<String> {
         let plain = Command { argv: Vec::new(), env: BTreeMap::new(), cwd: None, user: None };

@@ -1,4 +1,5 @@
-//! The SDK in guests: its files, its environment variables and the collector of its lines.
+//! The SDK in guests: its files, its environment variables and the collector. The collector is a program that collects
+//! the lines that a workload writes through the SDK.
 //!
 //! Guests of worlds without the section `[sdk]` get nothing from this file, because an extra file or process changes
 //! the trail.
@@ -26,7 +27,7 @@ const COLLECTOR_LIMIT_MS: u64 = 60_000;
 /// The SDK in a node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sdk {
-    /// Command that starts the collector. The command ends when the collector accepts lines.
+    /// Command that starts the collector. The command ends as soon as the collector can accept lines.
     pub collector: protocol::Exec,
     /// Time limit from ready services to the SDK's "setup complete" line, in nanoseconds of vtime. `None` if Everett
     /// does not wait for this line.

@@ -49,7 +49,7 @@ pub struct WorldImage {
     pub packages: usize,
     /// Total size of the image's files, in bytes.
     pub bytes: u64,
-    /// Path of the lock file with the package versions, if the image has packages.
+    /// Path of the lock file with the versions of packages and the digests of container images, if the file exists.
     pub lock: Option<PathBuf>,
     /// The image's files by digest, as a finding file lists them.
     pub sealed: SealedImages,
@@ -90,8 +90,8 @@ impl WorldImage {
     }
 }
 
-/// Returns the image that all nodes of a world share, from the cache or newly built. Requests to registries and mirrors
-/// go through `access`.
+/// Returns the image of a world, with the container images of its nodes. Parts that are not in the cache are built.
+/// Requests to registries and mirrors go through `access`.
 ///
 /// # Errors
 /// Returns an error of one line if a part of the image cannot be fetched, built or cached.

@@ -128,8 +128,8 @@ fn digest_of(file: &mut File) -> std::io::Result<String> {
     Ok(hasher.finalize().to_hex().to_string())
 }
 
-/// Returns an error for an image that must come from this host and not from a registry. A build on this host, for
-/// example, would run commands that a stranger wrote.
+/// Returns an error if a sealed world's image would be read or built on this host instead of fetched from a registry. A
+/// build, for example, would run commands that a stranger wrote. `is_locked` says whether the lock file has the image.
 pub(super) fn check_origin(origin: &ImageOrigin, is_locked: bool) -> anyhow::Result<()> {
     match origin {
         ImageOrigin::Registry(_) => Ok(()),
@@ -199,7 +199,7 @@ mod tests {
         place.write(b"kernel", b"forged");
         let error = place.find(&blob).unwrap_err();
         assert!(error.contains(&blob.blake3) && error.contains("its content has changed"), "{error}");
-        // The cache may have the file under the same digest.
+        // If the folder lacks the file, it comes from the cache, unless its content in the cache has changed.
         fs::remove_file(place.folder.path().join(IMAGES).join(&blob.blake3)).unwrap();
         let error = place.find(&blob).unwrap_err();
         assert!(error.contains("is missing, and is not in the cache"), "{error}");

@@ -14,9 +14,9 @@ const KERNEL_WORK_BYTES: u64 = 5 << 20;
 /// Granularity of the minimum, in bytes. The minimum is rounded up to a multiple of it.
 const STEP_BYTES: u64 = 1 << 20;
 
-/// Returns the least memory in which these files boot, in bytes. It is the sum of the kernel, twice the initramfs file
-/// and the kernel's working memory. The initramfs counts twice because its unpacked copy needs about as much memory
-/// again.
+/// Returns the least memory in which these files boot, in bytes. It is the sum of the kernel's end address, twice the
+/// size of the initramfs file, and the kernel's working memory. The initramfs counts twice because its unpacked copy
+/// needs about as much memory again.
 ///
 /// Returns `None` if a file cannot be read, if the kernel's file holds no kernel, or if the sum overflows. The error
 /// then appears when the machine is created.

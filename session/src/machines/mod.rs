@@ -76,7 +76,7 @@ impl EngineKind {
 }
 
 /// Engine and its settings. Only the leaks, which are deliberate defects for tests, can change what a guest computes.
-/// The fields after `patience` serve tests, `everett verify` and `--edges`.
+/// The fields after `patience` are for tests, `everett verify`, `everett causality` and the option `--edges`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EngineOptions {
     /// Kind of the engine.
@@ -121,8 +121,8 @@ impl EngineOptions {
         Ok(self.applied(Machine::from_moment(config, moment, |ram: &Ram| self.engine(clock, ram))?))
     }
 
-    /// Makes an engine that counts the unit of `clock`. KVM cannot count every unit; the machine then refuses the
-    /// engine.
+    /// Makes an engine that counts the unit of `clock`: instructions, branches or exits. If KVM cannot count this unit,
+    /// the engine counts another one, and [`Machine`] returns an error when it receives the engine.
     fn engine(&self, clock: ClockMode, ram: &Ram) -> Result<AnyEngine, MachineError> {
         Ok(match (self.engine, clock) {
             (EngineKind::Soft, ClockMode::Exit) => CountingEngine::exits(self.soft_engine(clock, ram)).into(),

@@ -73,7 +73,7 @@ struct WireLine<'a> {
     summary: String,
 }
 
-/// Fates of frames, with the names that network models use.
+/// Fate of a frame: the field `move` of a line in `wire.jsonl`.
 #[derive(Serialize)]
 #[serde(tag = "move", rename_all = "UPPERCASE")]
 enum Move {

@@ -10,7 +10,8 @@ use crate::world::event::{Event, Loss, StreamName, What};
 /// Width of the column for unit names, in characters. A longer name moves its line to the right.
 const UNIT_WIDTH: usize = 12;
 
-/// Formats an event as a line of vtime, unit and description. With `several_nodes`, the unit has the node's name.
+/// Formats an event as a line of vtime, unit and description. With `several_nodes`, the node's name and `/` precede the
+/// unit.
 #[must_use]
 pub fn line(event: &Event, several_nodes: bool) -> String {
     let (unit, text) = match &event.what {

@@ -10,8 +10,8 @@ use everett_explorer::coverage::statistics::probability_below;
 /// Confidence of the stated bounds.
 pub use everett_explorer::coverage::statistics::CONFIDENCE;
 
-/// Returns the largest leak probability per run that `clean_runs` runs without a mismatch do not exclude at
-/// [`CONFIDENCE`].
+/// Returns the upper bound on the probability that a leak shows in a run, after `clean_runs` runs without a mismatch.
+/// The bound holds at [`CONFIDENCE`].
 #[must_use]
 pub fn leak_probability(clean_runs: u32) -> f64 {
     probability_below(clean_runs.into())

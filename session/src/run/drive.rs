@@ -48,10 +48,10 @@ pub trait Watch {
     }
     /// Receives the edges of code that a node has executed for the first time.
     fn edges(&mut self, _node: usize, _edges: &[Edge]) {}
-    /// Reports progress before *ready*.
+    /// Receives the timeline after each step before *ready*.
     fn booting(&mut self, _timeline: &mut Timeline) {}
-    /// Reports the vtime since *ready* in nanoseconds (0 before *ready*) and the number of executed instructions.
-    /// Returns false to end the timeline.
+    /// Receives, after each step, the vtime since *ready* in nanoseconds (0 before *ready*) and the number of executed
+    /// instructions. Returns false to end the timeline.
     fn at(&mut self, _since_ready_ns: u64, _instructions: u64) -> bool {
         true
     }
@@ -239,7 +239,7 @@ mod tests {
         let mut timeline = halting(state::tests::driven());
         let text = "check alive did not end within its timeout of 1 s, and its machine did not answer for 10 s after that";
         assert_eq!(found(&mut timeline), [text]);
-        // The trail's next point after 11 seconds.
+        // The run ends at the trail's first point after 11 s: 1 s is the check's limit, 10 s the wait for the machine.
         assert_eq!((timeline.phase(), timeline.vtime()), (Phase::Done, 11_100_000_000));
     }
 

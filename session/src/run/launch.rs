@@ -267,8 +267,8 @@ impl Launcher {
         world_checks(&self.world, &self.nodes().collect::<Vec<_>>())
     }
 
-    /// Returns the configuration of the wire. The ports of nodes come from their machines. Everett gets a port if the
-    /// workload has a check over the wire.
+    /// Returns the configuration of the wire. It lacks the ports of the nodes, because each machine's network card gets
+    /// its own port. Everett gets a port if the workload has a check over the wire.
     fn wire(&self) -> WireConfig {
         let links = &self.world.links;
         // A link is left out if one of its nodes is not started.

@@ -162,7 +162,7 @@ pub enum What {
     },
     /// A data disk lost power.
     Loss(Loss),
-    /// A fault had this result, or was not applied for this reason.
+    /// A fault had a result, or was not applied. The text describes the result or the reason.
     Effect {
         /// Description in one line.
         text: String,

@@ -98,8 +98,8 @@ impl Identity {
         Identity(if world.workload.has_host() { blake3::keyed_hash(hash.as_bytes(), b"host") } else { hash })
     }
 
-    /// Returns the identity in the names of an exploration's paths, for all seeds. It covers the length of branches and
-    /// the faults that the explorer draws, but not the evaluation of results.
+    /// Returns the identity that the names of an exploration's paths contain. It is the same for all seeds. It covers
+    /// the length of branches and the faults that the explorer draws, but not the evaluation of results.
     #[must_use]
     pub fn of_exploration(world: &World, image_digests: &[String]) -> Identity {
         let Identity(hash) = Identity::new(world, image_digests);

@@ -273,8 +273,8 @@ impl NodeSession {
             let rng = node.machine_mut().stream(Purpose::Priorities);
             let mut drawn = [0; PRIORITIES];
             rng.fill_bytes(&mut drawn);
-            // The drawn priorities decide which of two threads runs first, and whether a thread has to wait for
-            // another.
+            // These are real-time priorities: a runnable thread runs before all threads of a lower priority. Two
+            // threads can draw the same priority. Then one thread waits until the other blocks.
             let drawn = drawn.map(|byte| byte % PRIORITY_MAX + 1).to_vec();
             priorities.next_ns = world_ns.saturating_add(priorities.every.draw(rng).max(1));
             // If the agent is slower than the interval, some draws are skipped.

@@ -1,7 +1,8 @@
 //! Atomic file writes: a file is complete under its name, or does not exist.
 //!
 //! A writer writes the file under a temporary name in the same folder, syncs it, renames it, and syncs the folder. If a
-//! step fails, it removes the temporary file. An earlier file under the target name then stays.
+//! step up to the renaming fails, the writer removes the temporary file, and an earlier file under the target name
+//! stays. If only the sync of the folder fails, the new file is in place but may not survive a power loss.
 //!
 //! A killed process leaves its temporary file behind, but the kernel releases the process's lock on the file.
 //! [`sweep_temporaries`] removes temporary files whose lock is free. It may also hit a new file that its writer has not

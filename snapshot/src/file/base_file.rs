@@ -47,7 +47,8 @@ impl BaseFile {
     ///
     /// # Errors
     /// Returns an error if the image has more than [`BASE_PAGES_MAX`] pages, or if the host refuses, for example
-    /// because the disk is full. An earlier file under this name then still exists, and there is no other new file.
+    /// because the disk is full. An earlier file under this name then stays, unless only the final sync of the folder
+    /// failed.
     pub fn write(path: &Path, image: &impl PageSource) -> Result<BaseDigest, FileError> {
         let Encoded { head, digest } = Encoded::of(path, image)?;
         write_atomically(path, |file| {
@@ -128,7 +129,7 @@ impl BaseFile {
     /// file system reports as holes.
     ///
     /// # Errors
-    /// Returns [`FileError::Damaged`], which names the first damaged page.
+    /// Returns [`FileError::Damaged`] with the first damaged page, or [`FileError::Io`] if seeking in the file fails.
     pub fn verify_all(&self) -> Result<(), FileError> {
         let zero = PageHash::of(ZEROES);
         let verify = |page: u64| -> Result<(), FileError> {

@@ -143,8 +143,8 @@ impl FileError {
 /// compressors that `.cargo/config.toml` leaves out; zstd would then silently use the compressor of level 3.
 pub(crate) const ZSTD_LEVEL: i32 = 3;
 
-/// Returns the BLAKE3 hash of a file without its stored checksum: the bytes before the checksum, then the bytes after
-/// it.
+/// Returns the checksum that a file stores: the BLAKE3 hash of the covered bytes before the checksum's place in the
+/// file, followed by the covered bytes after this place.
 pub(crate) fn checksum(before: &[u8], after: &[u8]) -> [u8; 32] {
     *blake3::Hasher::new().update(before).update(after).finalize().as_bytes()
 }

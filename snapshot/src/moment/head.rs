@@ -1,5 +1,5 @@
-//! The head of a moment file: the description that lists of moments show, and the sizes and the hash of the directory
-//! (the file's table of contents).
+//! The head of a moment file: the description of the moment, e.g. for a list of moments, and the sizes and the hash of
+//! the directory (the file's table of contents).
 
 use std::path::Path;
 

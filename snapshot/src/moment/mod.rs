@@ -10,9 +10,10 @@
 //!          8   4  format version
 //!         12   4  H: bytes of the head
 //!         16  32  blake3 of bytes 0..16 and 48..H
-//!         48 H-48 state version (4), vtime (8), seed (8), key (32), bytes of states (8), entries of images and
-//!                 trees (8), distinct pages (8), bytes of the file (8); directory: stored bytes (8), bytes (8),
-//!                 blake3 as stored (32); label: bytes (4) and UTF-8
+//!         48 H-48 state version (4), vtime (8), seed (8), key (32), bytes of states (8), number of entries of
+//!                 images and trees (8), number of distinct pages (8), bytes of the file (8); directory: bytes
+//!                 compressed (8), bytes decompressed (8), blake3 of its compressed bytes (32); label: bytes (4)
+//!                 and UTF-8
 //!          H      chunks, each zstd: all states concatenated and cut into pieces of 256 KiB, then the
 //!                 distinct pages, 64 to a chunk, in the order in which the directory first names them
 //!        end      directory, zstd
@@ -21,7 +22,7 @@
 //! The format of its directory (varint: LEB128):
 //!
 //! ```text
-//! each chunk:  stored bytes (4), blake3 as stored (32)
+//! each chunk:  bytes compressed (4), blake3 of its compressed bytes (32)
 //! states:      count (4); each: name, bytes (8)
 //! images:      count (4); each: name, base: 0, or 1 and its digest (32); pages (8), entries
 //! trees:       count (4); each: name, entries
@@ -76,7 +77,7 @@ const KIND: &str = "moment";
 /// Description of a moment, which the caller provides.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MomentInfo {
-    /// Text that lists of moments show, at most [`LABEL_BYTES_MAX`] bytes.
+    /// Text for a list of moments, at most [`LABEL_BYTES_MAX`] bytes.
     pub label: String,
     /// vtime of the moment, in nanoseconds since boot.
     pub vtime: u64,
@@ -127,7 +128,7 @@ impl MomentFile {
     ///
     /// # Errors
     /// Returns an error if a part exceeds its maximum, or if the host refuses, for example because the disk is full. An
-    /// earlier file under this name then still exists, and there is no other new file.
+    /// earlier file under this name then stays, unless only the final sync of the folder failed.
     pub fn write(path: &Path, info: &MomentInfo, parts: &MomentParts) -> Result<MomentHeader, FileError> {
         write::write(path, info, parts)
     }

@@ -59,7 +59,7 @@ pub(super) fn read(
     Ok(parts)
 }
 
-/// Reads the chunks one after the other.
+/// Reads the chunks in the order of the file. Several threads decompress them.
 struct Chunks<'a> {
     path: &'a Path,
     body: Reader<'a>,

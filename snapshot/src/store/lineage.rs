@@ -2,7 +2,7 @@
 //!
 //! Only some keys have a value. The value *above* a value belongs to the nearest ancestor that has one. The values
 //! *below* a value are the values that have it above them. Each value stores how many bytes it has beyond the value
-//! above it, and how many more it would count if the value above were evicted.
+//! above it, and by how much this number would grow if the value above were evicted.
 //!
 //! **Invariants.**
 //! - The queue holds exactly the values whose eviction frees bytes, each with the freed bytes and the cost of deriving
@@ -36,8 +36,8 @@ struct Kept<K, V> {
     value: V,
     /// Bytes that the value has and the value above lacks. 0 for the root.
     bytes: u64,
-    /// Bytes by which `bytes` would grow if the value above were evicted. Negative if this value shares pages, which
-    /// the evicted value lacks, with the value above the evicted one.
+    /// Bytes by which `bytes` would grow if the value above were evicted. Can be negative: this value and the value two
+    /// above may share pages that the value above lacks.
     inherited: i128,
     /// Position in the queue; `None` if eviction would free nothing.
     rank: Option<Rank<K>>,

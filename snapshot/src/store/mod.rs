@@ -8,8 +8,8 @@
 //! Values share memory with their ancestors. A value therefore counts with the bytes that it does not share with the
 //! nearest ancestor that has a value ([`Layered`]). When a value is evicted, the values below it are counted anew,
 //! because they may still hold parts of it. The eviction frees only the bytes that no value below holds. The sum of the
-//! counts is never less than the memory that all values need beyond the root. The sum is larger than that memory if
-//! several values share memory with an evicted ancestor.
+//! counts is never less than the memory that all values need in addition to the root's value. The sum is larger than
+//! that memory if several values share memory with an evicted ancestor.
 //!
 //! - `lineage`: keys, parents, costs and values; `rank`: the order of eviction
 //!
@@ -18,7 +18,8 @@
 //!   no time, and it breaks ties by key. Nevertheless, **no result may depend on which values are present**, because
 //!   the host decides the order in which workers call. A value that is derived again must equal the evicted one, and
 //!   the budget must affect nothing but time.
-//! - The store does not evict the root's value and the value of the current call, so these may exceed the budget.
+//! - The root's value does not count towards the budget and is never evicted. A call that adds a value does not evict
+//!   that value, so a single large value may exceed the budget.
 //!
 //! The store has no lock; threads that share a store need one around it. The caller derives values.
 
@@ -53,7 +54,7 @@ impl Layered for Tree {
 }
 
 impl Layered for PageImage {
-    /// The bases do not count. Images above different bases count as sharing nothing.
+    /// Never counts pages of a base. Images with different bases count as sharing nothing.
     fn bytes_beyond(&self, ancestor: &PageImage) -> u64 {
         match Arc::ptr_eq(self.base(), ancestor.base()) {
             true => self.delta().bytes_beyond(ancestor.delta()),

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A memory whose pages have one byte: the content by page number.
+/// A memory whose pages are one byte long: maps each page number to its byte.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Pages(BTreeMap<u8, u8>);
 
@@ -129,8 +129,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// After each step, the same values are present as in the simple store, and they need no more memory than is
-    /// counted.
+    /// After each step, the same values are present as in the simple store, and they need no more memory than the store
+    /// counts.
     #[test]
     fn equals_the_naive_store(budget in 0u64..60, root in writes(), steps in steps()) {
         let root = Pages::default().with(&root);
@@ -166,7 +166,7 @@ proptest! {
     }
 }
 
-/// A chain of 5,000 keys, two of which have a value at the end.
+/// A chain of 5,000 keys. The budget lets only the root and two more keys keep a value.
 #[test]
 fn long_chains() {
     let page = |key: u32| Pages(BTreeMap::from([((key % 200) as u8, (key / 200) as u8)]));
@@ -198,8 +198,8 @@ fn an_evicted_value_leaves_what_others_share_with_it() {
     let store = family(14, 4);
     assert!(store.get(&"parent").is_none() && store.get(&"child").is_some());
     assert_eq!(store.stats().bytes, 11, "the child holds 6 pages of its parent");
-    // Only 1 page belongs to the parent alone, so evicting the parent is not enough. The value of the current call
-    // stays.
+    // Only 1 page belongs to the parent alone, so evicting the parent is not enough. The child stays, because the last
+    // call added it.
     let store = family(10, 1);
     assert!(store.get(&"parent").is_none() && store.get(&"child").is_some());
     assert_eq!(store.stats().bytes, 11);
@@ -211,8 +211,8 @@ fn a_value_that_others_share_is_not_evicted() {
     let other = store.get(&"parent").unwrap().with(&[(21, 3)]);
     store.insert("other", "parent", 20, other.clone()).unwrap();
     assert_eq!(store.stats().bytes, 10 + 1 + 1);
-    // Evicting the parent would free nothing. It costs less to derive than other values, but those are evicted before
-    // it.
+    // The parent costs least to derive. But as long as "child" and "other" share all of its pages, evicting the parent
+    // would free nothing. The store therefore evicts "child" and "other" first.
     let dear = Pages((30..54).map(|page| (page, 4)).collect());
     store.insert("dear", "root", 1000, dear).unwrap();
     assert!(store.get(&"child").is_none() && store.get(&"other").is_none());

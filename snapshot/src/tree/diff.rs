@@ -8,8 +8,9 @@ use super::{Entry, Tree};
 /// Callback for a difference: page number, entry of the first tree, entry of the second tree.
 type Found<'a, 'f> = dyn FnMut(u64, Option<&'a Entry>, Option<&'a Entry>) + 'f;
 
-/// Part of a tree below some position: a node, or nothing. The node's `height` may be lower than the position's,
-/// because the other tree may be higher. The node is then the leftmost part below the position.
+/// The part of one tree in the range of page numbers that is being compared: a node and its height, or no node. If the
+/// other tree is higher, the range may be larger than the node's. The node then covers the lowest numbers of the range,
+/// and the tree has no other entries in it.
 #[derive(Clone, Copy)]
 struct Part<'a> {
     node: Option<&'a Arc<Node>>,
@@ -21,7 +22,7 @@ pub(super) fn trees<'a>(a: &'a Tree, b: &'a Tree, f: &mut Found<'a, '_>) {
     parts(part(a), part(b), a.height.max(b.height), 0, f);
 }
 
-/// Compares two parts at a position of `height` levels whose first page number is `first`.
+/// Compares two parts in the range of page numbers that starts at `first` and that a node of `height` levels covers.
 fn parts<'a>(a: Part<'a>, b: Part<'a>, height: u32, first: u64, f: &mut Found<'a, '_>) {
     match (a.node, b.node) {
         (None, None) => return,
@@ -44,7 +45,7 @@ fn parts<'a>(a: Part<'a>, b: Part<'a>, height: u32, first: u64, f: &mut Found<'a
 }
 
 impl<'a> Part<'a> {
-    /// Returns the part in slot `slot` of a position of `height` levels.
+    /// Returns the part in slot `slot` of the range, which a node of `height` levels covers.
     fn child(self, height: u32, slot: usize) -> Part<'a> {
         if self.height < height {
             return Part { node: self.node.filter(|_| slot == 0), height: self.height };

@@ -82,8 +82,8 @@ impl Hpet {
         (number < TIMERS).then_some(number)
     }
 
-    /// Writes a register. Of an 8-byte write, only the lower half has an effect; a write to the counter sets both
-    /// halves.
+    /// Writes a register. An 8-byte write to the counter sets all 64 bits. An 8-byte write to any other register has
+    /// the effect of a 4-byte write of the lower half.
     pub fn write(&mut self, offset: u64, size: u8, value: u64, now: u64, events: &mut EventQueue) {
         if !matches!((size, offset % 8), (8, 0) | (4, 0 | 4)) {
             return;

@@ -1,11 +1,11 @@
 //! Older PC devices, for machines in clock modes `exit` and `branch`, where kernels must not use the TSC.
 //!
-//! A kernel without a TSC reads the time from the HPET, and every read is an exit. The HPET also supplies its ticks,
-//! because the kernel cannot find out the LAPIC timer's frequency. Linux uses HPET ticks only on platforms that are not
-//! hardware-reduced and have a PIC. So these machines have ACPI's fixed PM1 registers and the mask registers of two
-//! PICs, neither of which ever interrupts. A kernel without a TSC also mixes a PIT's count into the random layout of
-//! its address space. The PIT of these machines stands still and adds no randomness, but the kernel also mixes in its
-//! boot seed.
+//! A kernel without a TSC reads the time from the HPET, and every read is an exit. The HPET also interrupts for the
+//! kernel's ticks, because the kernel cannot find out the LAPIC timer's frequency. Linux uses HPET ticks only on
+//! platforms that are not hardware-reduced and have a PIC. So these machines have ACPI's fixed PM1 registers and the
+//! mask registers of two PICs, neither of which ever interrupts. A kernel without a TSC also mixes a PIT's count into
+//! the random layout of its address space. The PIT of these machines stands still and adds no randomness, but the
+//! kernel also mixes in its boot seed.
 
 use serde::{Deserialize, Serialize};
 

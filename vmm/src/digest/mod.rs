@@ -1,8 +1,9 @@
 //! Digests: 256-bit hashes of states.
 //!
-//! The digest of a machine covers everything that determines its further execution: registers, RAM, devices, timers,
-//! random streams, clock and disks (`machine/digest.rs`). It is incremental: only pages and blocks that were written
-//! since the last digest are hashed. Computing it changes nothing in the machine.
+//! In clock mode `insn`, the digest of a machine covers everything that determines its further execution: registers,
+//! RAM, devices, timers, random streams, clock and disks. In clock modes `exit` and `branch` it leaves out RAM and some
+//! registers (`machine/digest.rs`). It is incremental: only pages and blocks that were written since the last digest
+//! are hashed. Computing it does not affect the machine's execution.
 //!
 //! - `leaves`: the hash of a set of pages or blocks
 //! - `registers`: the registers that digests and comparisons cover

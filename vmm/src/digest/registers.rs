@@ -1,9 +1,9 @@
 //! The registers of a CPU that digests and comparisons cover.
 //!
 //! In clock mode `insn` these are all registers. In clock modes `exit` and `branch` the engine may be the host's
-//! processor, and vendors' processors differ in registers that the manual leaves undefined. [`compared`] alone decides
-//! which registers count, and thus is the *rule* below. Digests, the search for the first difference of two runs, and
-//! tests all use it.
+//! processor. The processor manuals leave some bits undefined, and vendors' processors differ in these bits.
+//! [`compared`] decides which registers and bits count. The text below calls this decision the *rule*. Digests, the
+//! search for the first difference of two runs, and tests all follow the rule.
 //!
 //! # Undefined status flags
 //!
@@ -24,10 +24,10 @@
 //!   and no larger number.
 //! - *What can still differ.* A guest that extracts undefined flags copies the host's values into covered registers. It
 //!   can do this by LAHF, by SETcc and CMOVcc on an undefined flag, or by shifting or masking a copy. Compiled programs
-//!   hardly ever do. A stock kernel with all undefined flags inverted had such a bit in a register after 4 of 60,000
-//!   exits (`docs/kvm.md`), and still executed in the same way. Exceptions and interrupts push flags to RAM, which
-//!   digests in these clock modes do not cover. IRET and POPF load them into the status flags, which digests do not
-//!   cover either.
+//!   hardly ever do. A test inverted all undefined flags of a stock kernel. After 4 of 60,000 exits a covered register
+//!   contained an inverted flag, and the kernel still executed the same instructions (`docs/kvm.md`). Exceptions and
+//!   interrupts push flags to RAM, which digests in these clock modes do not cover. IRET and POPF load them into the
+//!   status flags, which digests do not cover either.
 //! - *Moments* store the flags as the engine left them. Everett cannot make them canonical, because some may be defined
 //!   and the next instruction may read them. Two moments of the same point can therefore differ in these six bits.
 //!   Nothing compares the bytes of moments.

@@ -1,8 +1,8 @@
 //! Content of a disk as reads return it: the blocks that were written, and the base for all others.
 //!
-//! The blocks of the last moment are a tree of immutable pages, whose unchanged parts the moments share. Blocks written
-//! since then belong to the disk alone until [`Content::moment`] adds them to the tree. The digest uses the blocks'
-//! hashes, which are updated only when needed.
+//! The blocks of the last moment are a tree of immutable pages. Moments share the parts of it that no write changed.
+//! Blocks written since the last moment belong to the disk alone until [`Content::moment`] adds them to the tree. The
+//! digest uses the blocks' hashes, which are updated only when needed.
 //!
 //! **Invariant.** The set of written blocks depends only on the writes, never on when moments were taken. A block that
 //! was overwritten with zeroes still counts as written, because it keeps its space on a thin-provisioned device.

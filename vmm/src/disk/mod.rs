@@ -1,9 +1,10 @@
 //! Disks: their contents, the writes that a power loss could lose, and their faults.
 //!
-//! The base of a disk is immutable, and all machines that use it share it. The 4 KiB blocks that were written belong to
-//! the disk. A guest's writes are volatile until a flush covers them. Reads return the newest version of each sector.
-//! After a power loss, a sector holds one of its versions since the last covering flush. A disk is a value that
-//! outlives its machine. Cloning it costs time in proportion to the blocks written since the last moment.
+//! The base of a disk is immutable, and all machines that use it share it. Each disk has its own copy of the 4 KiB
+//! blocks that were written to it. A guest's writes are volatile until a flush covers them. Reads return the newest
+//! version of each sector. After a power loss, a sector holds one of its versions since the last covering flush. A disk
+//! is a value that outlives its machine. Cloning it costs time in proportion to the blocks written since the last
+//! moment.
 //!
 //! - `base`: the immutable content below the written blocks; `map`: maps its files; `content`: the content that reads
 //!   return

@@ -1,7 +1,7 @@
 //! Moments of a disk: blocks, cache and faults, and the properties that identify the disk.
 //!
-//! Taking a moment costs time in proportion to the blocks written since the last moment. The moment shares the cache
-//! without a copy. In a file, the blocks are a tree of pages, and everything else is one byte string.
+//! Taking a moment costs time in proportion to the blocks written since the last moment. The moment shares the disk's
+//! cache and does not copy it. In a file, the blocks are a tree of pages, and everything else is one byte string.
 
 use std::fmt;
 

@@ -69,8 +69,8 @@ impl Disk {
         self.cache.flush(covers, self.sector);
     }
 
-    /// Applies one change of a write and keeps the old content in the cache. If `bounded` is true, destages the cache
-    /// to its maximum size.
+    /// Applies one change of a write and keeps the old content in the cache. If `bounded` is true, makes the oldest
+    /// versions durable until the cache does not exceed its maximum size.
     pub(super) fn change(&mut self, write: u64, change: &Change, bounded: bool) {
         let size = self.sector.bytes();
         let (offset, len) = change.range();

@@ -14,9 +14,10 @@
 //! In a world, the state between the machines (frames on the wire, the nodes' clocks, the progress of the world's loop)
 //! may differ first. The search then reports that state and its vtime.
 //!
-//! A correct engine is not affected by digests. But a digest asks the engine which pages were written, which touches
-//! the TLB. Digests may therefore hide or reveal a defect of the engine's caches. So a repeated run takes its digests
-//! at the same points as the first run. Between those points, the search compares registers, devices and RAM directly.
+//! A correct engine is not affected by digests. But to compute a digest, Everett asks the engine for the list of
+//! written pages, and the engine then drops TLB entries. Digests may therefore hide or reveal a defect of the engine's
+//! caches. So a repeated run takes its digests at the same points as the first run. Between those points, the search
+//! compares registers, devices and RAM directly.
 
 use std::fmt;
 
@@ -50,7 +51,7 @@ pub trait Subject {
     /// Returns the node's count, in the unit of the clock mode (by default, retired instructions). A node that restarts
     /// gets a new machine; the count covers all machines that the node has had.
     fn retired(&self, node: usize) -> u64;
-    /// Returns the world's vtime at which the node's current machine shows `vtime`.
+    /// Converts `vtime`, which the node's current machine counts from its power-on, to the world's vtime.
     fn world_ns(&self, node: usize, vtime: u64) -> u64;
     /// Returns the number of nodes.
     fn nodes(&self) -> usize;
@@ -107,8 +108,8 @@ pub enum Cause {
     /// The CPUs computed different results from the same inputs.
     Execution,
     /// All machines were equal, but the state between them was not. `differences` then lists the differing parts of
-    /// that state. `vtime` is the world's vtime at which the search found them. The `icount` and `rip` of the result
-    /// are those of the node at that vtime.
+    /// that state. `vtime` is the world's vtime at which the search found them. `icount` and `rip` describe machine
+    /// `node` at that vtime, although this machine does not differ.
     Between,
     /// The difference did not occur again when the runs were repeated. `icount` is then the start of the interval to
     /// which the search had narrowed the difference.
@@ -226,8 +227,8 @@ struct Equal {
 }
 
 impl Equal {
-    /// Returns the condition to run to a count between this point and the next. A run whose CPU is idle never reaches
-    /// the count and stops at the next point.
+    /// Returns the conditions that stop a run at the count `icount`, which lies between this point and the next. If the
+    /// CPU is idle and does not reach the count, the run stops at the next point.
     fn until(&self, icount: u64) -> Until<'static> {
         Until { vtime: self.end_ns, ..Until::icount(icount) }
     }
@@ -398,8 +399,8 @@ impl<S: Subject> Pair<S> {
             && same_memory(a.ram(), b.ram())
             && a.disk_digests() == b.disk_digests()
     }
-    /// Returns the first node that differs. If no node differs, returns the state between the machines if that differs.
-    /// The world is at `vtime`.
+    /// Returns the first node that differs. If all nodes are equal, compares the state between the machines instead.
+    /// Returns `None` if that is equal, too. `vtime` is the world's current vtime.
     fn unlike_part(&mut self, vtime: u64) -> Option<Part> {
         if let Some(node) = self.unlike_node() {
             return Some(Part::Node(node));

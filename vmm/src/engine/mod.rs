@@ -74,7 +74,7 @@ pub struct Capabilities {
     pub disturbed: bool,
 }
 
-/// A virtual CPU, which Everett's own CPU or the host's processor executes.
+/// A virtual CPU. Everett's own CPU or the host's processor executes its instructions.
 pub trait Engine {
     /// Returns what the engine can do. The answer never changes.
     fn capabilities(&self) -> Capabilities;
@@ -89,8 +89,8 @@ pub trait Engine {
     fn failure(&self) -> Option<Failure> {
         None
     }
-    /// Clears a failure if it was a disturbance by the host that may not occur again, and returns true. The caller must
-    /// then replace the state and guest memory by earlier ones.
+    /// Clears a failure if it was a disturbance by the host ([`Failure::Disturbed`]), and returns true. The caller must
+    /// then replace the state and guest memory by earlier ones, and can repeat the run. Otherwise returns false.
     fn recover(&mut self) -> bool {
         false
     }
@@ -115,8 +115,8 @@ pub trait Engine {
     /// Tells the engine that a device, a restore or a debugger wrote guest memory at `gpa`. The engine drops everything
     /// that it derived from these bytes, and marks their pages dirty.
     fn memory_written(&mut self, gpa: u64, len: u64);
-    /// Tells the engine that a restore replaced these pages of guest memory. The engine drops everything derived from
-    /// their old content, and marks nothing dirty.
+    /// Tells the engine that a restore replaced these pages of guest memory. The engine no longer uses anything that it
+    /// derived from their old content. It does not mark the pages dirty, and may forget which pages were dirty before.
     fn memory_replaced(&mut self, pages: &[u64]);
     /// Returns the numbers of the pages of guest memory that were written since the last call, ascending and without
     /// duplicates.
@@ -134,8 +134,8 @@ pub trait Engine {
     fn take_hits(&mut self) -> Vec<WatchpointHit> {
         Vec::new()
     }
-    /// Takes the branch edges that were executed for the first time since the last call, in the order of execution.
-    /// Empty for an engine that does not record edges.
+    /// Returns the branch edges that the guest executed for the first time, in the order of execution. Leaves out edges
+    /// that an earlier call returned. Empty for an engine that does not record edges.
     fn take_edges(&mut self) -> Vec<Edge> {
         Vec::new()
     }

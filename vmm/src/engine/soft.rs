@@ -126,7 +126,8 @@ impl SoftEngine {
         self.cpu.leak_panic(from);
     }
 
-    /// Plants the same defect in the interpreting CPU of lockstep. Does nothing without lockstep.
+    /// Plants the defect of [`SoftEngine::leak_panic`] in the interpreting CPU of lockstep. Does nothing without
+    /// lockstep.
     #[doc(hidden)]
     pub fn leak_panic_in_lockstep(&mut self, from: Option<u64>) {
         if let Some(lockstep) = &mut self.lockstep {

@@ -79,8 +79,8 @@ fn explain(error: &io::Error) -> String {
     known.to_owned()
 }
 
-/// Maximum number of attempts at a request that signals interrupt. Without a bound, signals that arrive faster than the
-/// kernel creates a virtual machine would interrupt the request forever.
+/// Maximum number of times that a request is repeated because a signal interrupted it. Without a bound, signals that
+/// arrive faster than the kernel creates a virtual machine would interrupt the request forever.
 const TRIES_MAX: u32 = 1000;
 
 /// Makes a request that may wait in the kernel. Repeats it if a signal interrupts it, at most [`TRIES_MAX`] times.

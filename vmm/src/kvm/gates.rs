@@ -3,20 +3,21 @@
 //!
 //! The engine uses closed gates on hosts that execute some of these events wrongly. On one KVM that emulates ring 0 in
 //! software, for example, SYSCALL stays in ring 3. KVM gets an interrupt descriptor table that is too short for any
-//! gate, and a SYSCALL target in an unmapped page. Using either causes a fault that the CPU cannot deliver, then a
-//! double fault that it cannot deliver (SDM volume 3, 6.15), so the guest shuts down. If the event was a fault, the
-//! guest's registers are those before the instruction, and RF is set. If it was a trap, they are those after the
-//! instruction, and RF is clear. SYSCALL has already saved RIP and RFLAGS to RCX and R11.
+//! gate, and a SYSCALL target in an unmapped page. When the guest uses the table or the target, the CPU raises a fault
+//! that it cannot deliver, then a double fault that it cannot deliver either (SDM volume 3, 6.15), so the guest shuts
+//! down. If the event was a fault, the guest's registers are those before the instruction, and RF is set. If it was a
+//! trap, they are those after the instruction, and RF is clear. SYSCALL has already saved RIP and RFLAGS to RCX and
+//! R11.
 //!
 //! The guest can notice closed gates in these ways:
 //! - SIDT returns the short table. LIDT opens the gates until the engine next loads the registers. Until then, SYSCALL
-//!   is a page fault.
+//!   raises a page fault in the guest.
 //! - A jump to [`NOWHERE`] looks like a system call with arbitrary flags.
-//! - The guest's own breakpoints are lost. On kvm-intel, INT1 and single steps are lost, too. kvm-intel intercepts #DB
-//!   and delivers it itself, which leaves the registers as after a fault of the next instruction.
+//! - The guest's own breakpoints are lost. On kvm-intel, INT1 and single steps are lost, too: kvm-intel intercepts #DB
+//!   and delivers it itself. The registers then look as if the next instruction had raised a fault.
 //! - AMD processors lose the guest's registers at a shutdown (APM volume 2, 15.14.3).
 //!
-//! Closed gates are therefore only for hosts that are not exact with open gates either.
+//! The engine therefore closes the gates only on hosts that have not shown that SYSCALL enters ring 0.
 //!
 //! **Invariant.** Saved states hold the guest's own table and SYSCALL target, never the values that KVM got.
 
@@ -51,7 +52,7 @@ struct Gates {
 }
 
 impl Gates {
-    /// Stores the guest's values of `state` and returns the state to load into KVM.
+    /// Remembers the guest's table and SYSCALL target from `state`, and returns `state` with the replacements for KVM.
     fn close(&mut self, state: &CpuState) -> CpuState {
         let msrs = &state.msrs;
         *self = Gates { idtr: state.idtr, lstar: msrs.lstar, star: msrs.star, cr2: state.cr2 };

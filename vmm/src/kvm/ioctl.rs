@@ -69,7 +69,7 @@ pub(super) fn read_tsc(vcpu: &OwnedFd) -> Result<u64, errno::Error> {
     }
 }
 
-/// Returns the request's argument for the TSC offset at address `offset`, which the kernel reads or writes.
+/// Returns the argument of a device-attribute request that makes the kernel read or write the TSC offset at `offset`.
 fn offset_at(offset: *const u64) -> kvm_device_attr {
     kvm_device_attr {
         flags: 0,

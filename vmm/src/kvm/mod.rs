@@ -4,8 +4,8 @@
 //! - [`vcpu`]: a vCPU that runs; [`exit`]: its exits and their answers; [`state`]: its registers
 //! - [`cpuid`]: the CPU model's CPUID table for KVM; [`ticker`]: a signal that takes control back from a guest that
 //!   does not exit
-//! - [`processor`]: trait for a vCPU and its memory; [`counter`]: trait for a counter of its branches; [`tsc`]: trait
-//!   for a TSC that is held still. Tests implement all three traits, because few hosts support all three
+//! - [`processor`]: trait for a vCPU and its memory; [`counter`]: trait for a counter of a vCPU's branches; [`tsc`]:
+//!   trait for a TSC that is held still. Tests simulate all three, because few hosts can provide all three
 //! - [`gates`]: a vCPU that leaves exceptions and system calls to the soft CPU
 //! - [`perf`]: performance counters of the host's kernel
 //! - `ioctl`: requests for which `kvm-ioctls` has no method; [`error`]: errors of one line each

@@ -103,7 +103,7 @@ impl Alarm {
     pub fn is_of_this_thread(&self) -> bool {
         self.thread == thread::current().id()
     }
-    /// Sets the alarm: the first signal comes after `first`, the next ones after each `again`.
+    /// Sets the alarm: the first signal comes after `first`, and then it repeats at intervals of `again`.
     ///
     /// # Errors
     /// Returns an error if the host refuses.
@@ -208,8 +208,8 @@ mod tests {
         alarm.set(interval, interval).unwrap();
         wait_for(before + 3);
         alarm.clear();
-        // The kernel delivered pending signals before that call returned. These steps take a hundred intervals on any
-        // processor:
+        // The kernel delivered pending signals before `alarm.clear` returned. The steps below take at least a hundred
+        // intervals on any processor:
         let before = TICKS.get();
         (0..10_000_000).for_each(|step| {
             std::hint::black_box(step);

@@ -44,7 +44,7 @@ const TICKS_KNOWN: u64 = 500;
 /// time than the time limit of `everett doctor`, which checks hosts.
 const READINGS_MAX: u32 = 500_000;
 
-/// TSC of a vCPU that was slowed down to 1 kHz.
+/// TSC of a vCPU, slowed down to 1 kHz.
 #[derive(Debug)]
 pub struct SlowTsc {
     vcpu: OwnedFd,

@@ -106,8 +106,9 @@ impl Vm {
             userspace_addr: self.base,
         };
         uninterrupted("set the guest's memory", || {
-            // SAFETY: the mapping has this length; length zero removes it. It outlives the machine: `Vm` owns both, and
-            // each vCPU owns the `Vm`. While the guest writes there, no other code does, as for `everett_cpu::Ram`.
+            // SAFETY: the mapping has this length; length zero removes it from KVM. The mapping outlives KVM's machine:
+            // `Vm` owns the mapping and the machine's descriptor, and each vCPU shares ownership of the `Vm`. While the
+            // guest writes to the mapping, no other code does, as for `everett_cpu::Ram`.
             unsafe { self.fd.set_user_memory_region(region) }
         })
     }

@@ -116,7 +116,7 @@ impl Machine {
             (PM_TIMER_PORT, 4) | (SLEEP_CONTROL_PORT | SLEEP_STATUS_PORT | RESET_PORT, 1) => {
                 u64::from(state.power.read(port, now))
             }
-            // The guest reads the PM timer in bytes or words.
+            // The guest may also read the PM timer byte by byte or in words.
             (PM_TIMER_PORT..PM_TIMER_END, _) => {
                 u64::from(state.power.read(PM_TIMER_PORT, now)) >> (8 * (port - PM_TIMER_PORT)) & ones(size)
             }

@@ -31,9 +31,9 @@ impl Machine {
         self.state.virtio.iter().map(|transport| of(transport.device())).sum()
     }
 
-    /// Cuts the power of all disks. For each disk, a random stream in `streams`, which belongs to node number `node`
-    /// and the disk, decides which unflushed writes the disk loses. Requests in flight never complete, so the caller
-    /// must end the machine or restore it to a moment.
+    /// Cuts the power of all disks. `streams` has a random stream for each disk of node number `node`. The disk's
+    /// stream decides which unflushed writes the disk loses. Requests in flight never complete, so the caller must end
+    /// the machine or restore it to a moment.
     pub fn power_loss(
         &mut self,
         streams: &mut Streams,
@@ -46,9 +46,9 @@ impl Machine {
         })
     }
 
-    /// Resets the machine's disks, which keep their power and caches. For each disk, a random stream in `streams`,
-    /// which belongs to node number `node` and the disk, decides whether the disk executes a request in flight
-    /// completely, in part or not at all. None of these requests completes.
+    /// Resets the machine's disks, which keep their power and caches. `streams` has a random stream for each disk of
+    /// node number `node`. The disk's stream decides how much of each request in flight the disk still executes: all,
+    /// a part or nothing. The guest gets no completion for these requests.
     pub fn reset_disks(&mut self, streams: &mut Streams, node: u16) -> Vec<Aborted> {
         self.each_drive(|blk, disk, ram, events| {
             let rng = streams.get(Purpose::Reset { node, disk: blk.number() });

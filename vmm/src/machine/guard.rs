@@ -11,14 +11,15 @@ pub const STORM_INTERRUPTS: u64 = 100_000;
 /// If fewer instructions than this lie between two interrupts, the guest has done nothing but handle the first one.
 /// Linux guests stay above it, because Linux takes several hundred instructions to enter, run and leave a handler.
 pub const STORM_GAP: u64 = 200;
-/// [`STORM_GAP`] for clock mode `exit`, in exits. A handler that does nothing else causes one exit, its EOI.
+/// [`STORM_GAP`] for clock mode `exit`, in exits. A handler that only acknowledges its interrupt causes one exit, the
+/// write to the LAPIC's EOI register.
 const STORM_GAP_EXITS: u64 = 2;
 /// [`STORM_GAP`] for clock mode `branch`, in branches.
 const STORM_GAP_BRANCHES: u64 = STORM_GAP / BRANCH_INSTRUCTIONS;
 /// Maximum number of device accesses by one instruction. FXSAVE to a device makes 64.
 pub const ACCESSES_MAX: u32 = 4096;
-/// Maximum number of device accesses between two branches in clock mode `branch`. Many instructions may share this
-/// bound, because vtime stands still between two branches.
+/// Maximum number of device accesses between two branches in clock mode `branch`. It is larger than [`ACCESSES_MAX`],
+/// because many instructions may execute between two branches.
 const ACCESSES_MAX_BRANCHES: u32 = 1 << 20;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

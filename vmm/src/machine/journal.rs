@@ -3,8 +3,8 @@
 //!
 //! The CPU is a function of its state and its inputs; the devices are a function of the CPU's writes. So the first
 //! entry that differs shows which side leaked, i.e. was not deterministic. If the entry is an input with a different
-//! value, the machine leaked. If it is a write, or an access to a different address, the CPU leaked some instructions
-//! earlier.
+//! value, the machine leaked. If it is a write, or an access to a different address, the CPU leaked, in one of the
+//! instructions before.
 
 use std::fmt;
 
@@ -62,7 +62,7 @@ pub enum EntryKind {
         /// Value that was written.
         value: u64,
     },
-    /// Devices wrote these pages.
+    /// Devices wrote pages of RAM.
     DeviceWrite {
         /// Number of pages.
         pages: u64,

@@ -5,7 +5,7 @@
 //!   on guests that make no progress
 //! - `digest`: digest of a machine; `streams`: its random streams
 //! - `stop`: reasons for the end of a run; `slice`: when due events are dispatched in clock mode `branch`
-//! - `journal`: inputs of a CPU, for comparing two runs
+//! - `journal`: everything that a CPU and its machine exchange, for comparing two runs
 //! - `moment`: taking and restoring a moment of a machine
 //! - `drives`: operations of Everett on disks: power loss, reset, replacement
 //!
@@ -361,7 +361,7 @@ impl Machine {
     pub fn disk(&self, index: usize) -> Option<&Disk> {
         self.disks.get(index)
     }
-    /// Returns the output (console, ports, frames and notes). The caller takes from it.
+    /// Returns the output (console, ports, frames and notes). Observers remove output with its `take_…` methods.
     pub fn output(&mut self) -> &mut Output {
         &mut self.output
     }
@@ -479,7 +479,7 @@ impl Machine {
         self.state.interrupts.pulse(EVENT_GSI);
     }
 
-    /// Starts or stops the journal of the CPU's inputs.
+    /// Starts an empty journal of what the CPU and the machine exchange, or stops and drops the journal.
     pub fn keep_journal(&mut self, on: bool) {
         self.journal = on.then(Journal::default);
     }

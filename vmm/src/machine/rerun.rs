@@ -16,9 +16,10 @@ use super::{Machine, Moment};
 use crate::engine::Engine;
 use crate::output::Output;
 
-/// Number of attempts at a run. If the host disturbs all of them, the run fails. A busy host disturbs a run whenever
-/// its scheduler takes the processor away for more than a tick of the guest's TSC, which then ticks once per
-/// millisecond. A few disturbed attempts in a row are therefore no sign of a broken host.
+/// Number of attempts at a run. If the host disturbs all of them, the run fails. If the engine holds the
+/// guest's TSC at a fixed value, it slows the TSC down to one tick per millisecond. A busy host then disturbs a run
+/// whenever its scheduler takes the processor away for more than one tick. A few disturbed attempts in a row are
+/// therefore no sign of a broken host.
 pub const TRIES_MAX: u32 = 100;
 
 /// Machine, output and journal at the start of a run.

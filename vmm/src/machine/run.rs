@@ -38,7 +38,8 @@ impl Machine {
                 stopped = self.begin_again(beginning).and_then(|()| self.run_to_stop(until));
             }
         }
-        // If the engine failed during a query, its answer to the query was invalid.
+        // The engine may have failed during a query and given an invalid answer. The result of the run may depend on
+        // that answer, so the failure replaces the result.
         if self.engine.failure().is_some() && !stopped.as_ref().is_err_and(End::is_failure) {
             stopped = Err(self.failed_end());
         }
@@ -230,7 +231,7 @@ impl Machine {
         !until.breakpoints.is_empty() && until.breakpoints.contains(&self.engine.state().rip)
     }
 
-    /// Returns the end of a machine whose guest executes without causing what its clock counts.
+    /// Returns the end of a machine whose guest executes without an event that the clock counts (a branch or an exit).
     fn no_progress(&self) -> End {
         if self.clock_mode() == ClockMode::Branch { End::NoBranch } else { End::NoExit }
     }
@@ -238,8 +239,9 @@ impl Machine {
     /// Dispatches due events, unless clock mode `branch` defers them to a later boundary.
     fn dispatch(&mut self, now: u64) {
         if let Some(slice) = &self.state.slice {
-            // A halted CPU has just executed HLT, an exit that set the TSC. The guest cannot read the TSC before the
-            // next interrupt, so the number of stops until then has no influence.
+            // While the CPU is halted, due events are dispatched at once, and the TSC keeps its value from HLT. The
+            // guest cannot read the TSC before the next interrupt, which sets it again. So the number of stops until
+            // then has no influence.
             if !self.state.halted {
                 if !slice.dispatches(now, self.state.events.next_vtime()) {
                     return;

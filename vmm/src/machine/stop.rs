@@ -45,7 +45,8 @@ pub enum Stop {
     Time,
     /// The count was reached.
     Count,
-    /// The run reached the vtime with a halted CPU and no scheduled event. Only input from outside can wake the CPU.
+    /// The CPU is halted and no event is scheduled, so only input from outside can wake the CPU. If the run had a limit
+    /// on vtime, it advanced vtime to that limit.
     Idle,
     /// The guest ended a line on these console ports (bit i stands for port i).
     PortLines(u8),
@@ -100,8 +101,8 @@ impl End {
         matches!(self, End::Host(_) | End::Engine(_))
     }
 
-    /// True if the CPU may have ended within an instruction, between an instruction and its exception, or at a bound.
-    /// Engines may differ in how far they have executed then.
+    /// True if the CPU may have ended within an instruction, between an instruction and its exception, or because the
+    /// engine stopped a guest that executes no branch. Engines may differ in how far they have executed then.
     pub(crate) fn is_within_an_instruction(&self) -> bool {
         matches!(
             self,

@@ -1,5 +1,6 @@
-//! Log of pages written through `vm-memory`: a bitmap with a summary. The cost of taking the log is proportional to the
-//! number of pages written.
+//! Log of pages written through `vm-memory`: a bitmap with a summary. If no page was written, taking the log costs one
+//! atomic operation. Otherwise it reads the summary (one word per 4096 pages of RAM) and the bitmap words that are not
+//! zero.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};

@@ -17,8 +17,8 @@ pub const PORT_NAMES: [&str; PORTS] =
     ["everett.log", "everett.control", "everett.history", "everett.sdk", "everett.debug", "everett.spare"];
 /// Maximum bytes that wait for the guest in one port. Further bytes are refused.
 pub const INPUT_BYTES_MAX: usize = 4 << 20;
-/// Maximum number of control messages that wait for the guest's buffers. A guest that causes more of them violates the
-/// protocol.
+/// Maximum number of control messages that wait for the guest's buffers. If more are waiting than this, the guest has
+/// violated the protocol.
 const CONTROL_MESSAGES_MAX: usize = 1024;
 /// Maximum length of a single write of the guest to a port, in bytes.
 const WRITE_BYTES_MAX: u64 = 1 << 20;

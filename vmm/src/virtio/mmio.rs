@@ -26,7 +26,7 @@ const INTERRUPT_USED: u32 = 1;
 const INTERRUPT_CONFIG: u32 = 2;
 /// Offset of the configuration space.
 const CONFIG: u64 = reg::VIRTIO_MMIO_CONFIG as u64;
-/// Length that the driver reads for a shared memory region that does not exist (4.2.2).
+/// Value of the length and address registers of a shared memory region that does not exist (4.2.2).
 const NO_REGION: u32 = u32::MAX;
 
 const STATUS_WRITABLE: u32 = VIRTIO_CONFIG_S_ACKNOWLEDGE
@@ -133,7 +133,8 @@ impl Transport {
         }
     }
 
-    /// Returns the device, so that Everett can change it. Input that Everett adds takes effect at [`Transport::event`].
+    /// Returns the device, so that Everett can change it. If the caller adds input to the device, it must then call
+    /// [`Transport::event`], which passes the input to the guest.
     pub(crate) fn device_mut(&mut self) -> &mut Device {
         &mut self.device
     }

@@ -7,7 +7,7 @@
 //! **Invariant.** The guest is an attacker. It may supply a queue outside RAM, or a descriptor chain that loops, lies
 //! about its length or lacks what its device needs. The result is an error status if the device has one, otherwise
 //! DEVICE_NEEDS_RESET. It is never a panic, an unbounded loop or unbounded memory. The network card instead drops
-//! frames of a bad length, and received frames for which a valid chain is too short.
+//! sent frames of a bad length, and received frames that do not fit into the chain that the driver supplied for them.
 
 pub mod blk;
 pub mod console;

@@ -13,7 +13,7 @@ use super::pairs::Pairs;
 /// Latency that a slow partition adds to each frame, in nanoseconds.
 pub const SLOW_NS: u64 = 1_000_000_000;
 
-/// Error of beginning a fault on a wire.
+/// Reason why a wire refuses to begin a fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FaultError {
     /// The wire has no node with this name.

@@ -15,8 +15,8 @@ impl Wire {
         state.flight.ready.front().map(|delivery| delivery.at).or_else(on_way)
     }
 
-    /// Takes the next frame that arrives at `now` or before, in the order of (vtime, sending). The caller repeats this
-    /// until it returns `None`.
+    /// Takes the next frame that arrives at `now` or before, in the order of arrival. Frames with the same vtime of
+    /// arrival come in the order of sending. The caller repeats the call until it returns `None`.
     pub fn pop_due(&mut self, now: u64) -> Option<Delivery> {
         self.advance(now);
         let ready = &mut self.state.flight.ready;

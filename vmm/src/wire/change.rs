@@ -93,8 +93,8 @@ impl Wire {
         at
     }
 
-    /// Stops the directions of a fault. The frames in the queues of these directions are lost if the fault is a
-    /// partition that drops. Otherwise they wait before their queue.
+    /// Empties the queues of a fault's directions. The frames from these queues are lost if the fault is a partition
+    /// that drops. Otherwise the fault holds them at their senders' ends.
     fn cut(&mut self, active: &Active, at: u64) {
         let state = &mut self.state;
         let queues =
@@ -149,8 +149,8 @@ impl Wire {
         state.flight.not_before(&state.topology, &directions, floor);
     }
 
-    /// Moves frames that no fault holds any more from their senders' ends into the queues. The queues have room for
-    /// them.
+    /// Moves frames that no fault holds any more from their senders' ends into the queues. The maximum size of a queue
+    /// does not apply to these frames.
     fn release_back(&mut self, at: u64) {
         let faults = &self.state.faults;
         self.state.flight.held_back.leave_cards(|port| faults.clogs(port));

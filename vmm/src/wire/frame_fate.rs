@@ -28,8 +28,8 @@ pub(super) struct FrameFate {
     pub(super) transit: u64,
     /// Latency that faults add, in nanoseconds. `None` if no fault adds latency.
     pub(super) late: Option<u64>,
-    /// Additional time, in nanoseconds, by which the frame is delayed outside of the order of frames. Other frames may
-    /// overtake it.
+    /// Additional delay of a reordered frame or an extra copy, in nanoseconds. Frames that are sent later may overtake a
+    /// frame with this delay, and need not wait for it.
     pub(super) aside: Option<u64>,
     /// Numbers of the bits that flip, counted from the first bit of the frame.
     pub(super) flips: Vec<u64>,
@@ -117,8 +117,8 @@ pub(super) fn draw(
         fate.lost = Some(DropReason::Loss);
     }
     for _ in 0..copies {
-        // The copy travels the link a second time, outside of the order of frames. It arrives after its original,
-        // regardless of other frames.
+        // The copy enters the queue after its original and takes one more latency of the link. It keeps no place in the
+        // order of frames, so frames that are sent later may arrive before it.
         let again = draws.time(LinkDraw::Copy, latency);
         let mut copy =
             FrameFate { transit: fate.transit, late: fate.late, aside: Some(again), ..FrameFate::default() };

@@ -1,8 +1,8 @@
 //! Frames on their way: in a card's queue, on a link, held by a fault, or arrived and not yet taken by the wire's owner
 //! (a world or a test).
 //!
-//! The counts for bounds and queues follow the vtimes of calls to the wire, never the times at which the owner takes
-//! frames. Only `settle` subtracts frames that have left a queue or arrived.
+//! The counts of frames on their way and of bytes in queues depend only on the vtimes of calls to the wire, and not on
+//! the times at which the owner takes frames. Only `settle` subtracts frames that have left a queue or arrived.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -24,7 +24,7 @@ pub const BYTES_MAX: u64 = 64 << 20;
 /// only if the owner stops taking frames.
 pub const READY_FRAMES_MAX: usize = 1 << 20;
 
-/// Items (frames and extra copies) that a fault holds, in the order in which they were sent on their way.
+/// Items (frames and extra copies) that faults hold, by sequence number.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Held {
     items: BTreeMap<u64, Item>,
@@ -43,7 +43,7 @@ impl Held {
         Ok(())
     }
 
-    /// Takes the items for which `meant` is true, in order.
+    /// Takes the items for which `meant` is true, in the order of sequence numbers.
     pub(super) fn take(&mut self, meant: impl Fn(&Item) -> bool) -> Vec<Item> {
         let taken: Vec<Item> =
             self.items.extract_if(.., |_, item| meant(item)).map(|(_, item)| item).collect();
@@ -218,7 +218,7 @@ impl InFlight {
     }
 
     /// Refills a direction's empty queue with these items, in this order, at another bandwidth. The first item was
-    /// already being sent. It leaves no later than it would have left before.
+    /// already being sent. It leaves no later than it would have left at the old bandwidth.
     pub(super) fn requeue(&mut self, direction: usize, items: Vec<Item>, at: u64, bits_per_s: u64) {
         for (i, mut item) in items.into_iter().enumerate() {
             let Some(state) = self.directions.get_mut(direction) else { continue };

@@ -12,7 +12,7 @@ const NS_PER_S: u128 = 1_000_000_000;
 /// A frame, or an extra copy of one, on its way from one port to another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Item {
-    /// Sequence number among all frames and copies that were ever sent on their way.
+    /// Sequence number. The wire numbers all frames and copies that are within its bounds, in the order of sending.
     pub(super) seq: u64,
     /// Number of the frame.
     pub(super) frame: u64,

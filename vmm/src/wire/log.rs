@@ -5,11 +5,12 @@
 //! - DELIVER: the frame arrives;
 //! - DUPLICATE: an extra copy of the frame arrives;
 //! - DROP: the frame never arrives, for the reason in [`DropReason`];
-//! - TIMEOUT: the frame arrives so late that its receiver has stopped waiting, or has not arrived when the log is
-//!   closed. A frame is late [`TIMEOUT_NS`] after it was sent, which is Linux's minimum retransmission timeout.
+//! - TIMEOUT: the frame arrives so late that its receiver has stopped waiting. When the log is closed, a frame that has
+//!   not arrived is also a TIMEOUT if it is late by then or a fault holds it. A frame is late [`TIMEOUT_NS`] after it was
+//!   sent, which is Linux's minimum retransmission timeout.
 //!
-//! An extra copy is a DUPLICATE even if it is late. The loss of an extra copy is not logged. A frame that a partition
-//! holds has no outcome until it moves on.
+//! An extra copy is a DUPLICATE even if it is late. The loss of an extra copy is not logged. A frame that a fault
+//! holds has no outcome until it moves on or the log is closed.
 //!
 //! **Invariant.** The log is not part of the wire's state: moments and digests do not contain it, and the wire's
 //! behaviour does not depend on it.
@@ -36,7 +37,7 @@ pub enum FrameStepKind {
         /// Reason of the loss.
         why: DropReason,
     },
-    /// The frame arrived too late, or had not arrived when the log was closed.
+    /// The frame arrived too late. Or, when the log was closed, the frame was late or held by a fault.
     Timeout,
 }
 
@@ -104,8 +105,8 @@ impl Log {
 
     pub(super) fn take(&mut self) -> Vec<FrameStep> {
         let mut steps = std::mem::take(&mut self.steps);
-        // Arrivals are logged in advance, i.e. before frames that are sent in the meantime. So the steps must be
-        // sorted.
+        // The wire may log an arrival ahead of its vtime. It then logs losses with earlier vtimes after this arrival, so
+        // the steps must be sorted.
         steps.sort_by_key(|step| step.vtime);
         steps
     }

@@ -19,15 +19,15 @@
 //!
 //! Elsewhere: cards ([`crate::virtio::net`]), the order in which nodes execute, and when faults begin and end.
 //!
-//! **Calls** must come in the order of their vtimes: frames by (vtime, port), and a change after the frames of the same
-//! vtime that were sent before it. [`Wire::pop_due`] decides all arrivals up to the vtime that it gets. It may be
-//! called for a vtime that is up to [`Wire::lookahead_ns`] ahead of later calls to [`Wire::send`], but not for one
-//! beyond the next change.
+//! **Calls** must come in the order of their vtimes. Between two changes, frames of the same vtime must come in the
+//! order of their ports. A call of [`Wire::pop_due`] decides all arrivals up to its vtime. This vtime may exceed the
+//! vtimes of later calls to [`Wire::send`] by up to [`Wire::lookahead_ns`], but not the vtime of the next change.
 //!
 //! **Invariants.**
 //! - A frame arrives [`Wire::lookahead_ns`] after it was sent, or later, because faults only add latency. A frame that
 //!   a fault held arrives at least this time after the fault's end.
-//! - Frames of one direction arrive in the order in which they were sent, unless a fault reorders them.
+//! - Frames of one direction arrive in the order in which they were sent, unless a fault reorders, duplicates or delays
+//!   some of them.
 //! - Arrivals and their vtimes are a function of configuration, seed, and the calls with their vtimes. They do not
 //!   depend on when the owner takes deliveries, or on the log.
 //! - Faults on one direction do not change the draws of another direction (`frame_fate`).
@@ -87,7 +87,7 @@ pub struct Delivery {
 struct State {
     topology: Topology,
     streams: Streams,
-    /// Vtime and port of the last frame that was sent.
+    /// Vtime and port of the last frame that was sent. A change of the wire sets its own vtime and port 0.
     last: (u64, u8),
     /// Vtime up to which arrivals are decided.
     now: u64,

@@ -100,8 +100,9 @@ impl<W: Write> PcapNg<W> {
         self.packet(*port, *at, bytes, bytes.len(), INBOUND, &[])
     }
 
-    /// Writes a frame that was lost after it had been sent, at the port where it should have arrived, or at the
-    /// sender's port if the switch sent the frame nowhere. The packet has no bytes, and the reason is a comment.
+    /// Writes a frame that was lost after it had been sent, as a packet of the interface at which it should have
+    /// arrived. If the switch sent the frame nowhere, the packet belongs to the sender's interface. The packet has no
+    /// bytes, and the reason is a comment.
     ///
     /// # Errors
     /// Returns the errors of the writer, and an error if no port has this number.

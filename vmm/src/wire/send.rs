@@ -78,7 +78,8 @@ impl Wire {
         }
     }
 
-    /// Puts an item into its direction's queue, or holds it before the queue. Returns false if the item is lost.
+    /// Puts an item into its direction's queue, or holds it at the sender's end if a fault requires that. Returns false
+    /// if the item is lost.
     fn enter(&mut self, mut item: Item, at: u64) -> bool {
         let state = &mut self.state;
         if !state.flight.has_room(item.bytes.len()) {

@@ -13,7 +13,7 @@ use iced_x86::{Instruction, Mnemonic};
 pub(crate) trait Alu {
     /// True if the operation writes its result to the destination.
     const STORES: bool = true;
-    /// Returns the result, whose excess upper bits are not cleared, and the flags.
+    /// Returns the result and the flags. The bits of the result above the width `W` are undefined.
     fn apply<W: Width>(a: u64, b: u64, flags: &Flags) -> (u64, Flags);
 }
 

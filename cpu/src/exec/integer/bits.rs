@@ -73,8 +73,8 @@ fn at<W: Width, K: BitOp>(core: &mut Core, va: u64, n: u64) -> Flow {
 fn mem_imm<W: Width, A: Address, K: BitOp>(core: &mut Core, op: &Op) -> Flow {
     at::<W, K>(core, A::of(core, op), op.imm)
 }
-/// Bit in a memory bit string. The signed value of the register selects the bit, also outside the memory operand (SDM
-/// vol. 2A, BT).
+/// BT, BTS, BTR or BTC on memory, with a bit offset from a register. The offset is signed, and may select a bit outside
+/// the memory operand (SDM vol. 2A, BT).
 fn mem_reg<W: Width, K: BitOp>(core: &mut Core, op: &Op) -> Flow {
     let n = W::sext(W::read(core, op.src));
     let step = ((n as i64) >> W::BITS.trailing_zeros()) * i64::from(W::BITS / 8);

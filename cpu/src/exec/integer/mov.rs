@@ -50,8 +50,8 @@ fn zx_reg<D: Width, S: Width>(core: &mut Core, op: &Op) -> Flow {
     D::write(core, op.dst, v);
     Ok(())
 }
-/// Zero extension of memory from `S` to `D`, which has 16 or 32 bits. A write of 32 bits clears the upper half, so it
-/// serves 64-bit destinations, too.
+/// Zero extension of memory from `S` to `D`, which has 16 or 32 bits. 64-bit destinations also use a `D` of 32 bits,
+/// because a 32-bit write clears the upper half of the register.
 fn zx_mem<S: Width, A: Address, D: Width>(core: &mut Core, op: &Op) -> Flow {
     let v = core.mem.load::<S>(A::of(core, op))?.to_u64();
     D::write(core, op.dst, v);

@@ -9,7 +9,8 @@ use crate::op::{Address, Handler, Kind, Op};
 use crate::stop::{Flow, vector};
 use iced_x86::{Instruction, Mnemonic};
 
-/// One-operand form: the accumulator pair (AX, or rDX and rAX) is multiplied or divided by a value.
+/// One-operand form. A multiplication multiplies AL or rAX by a value, and writes the product to the accumulator pair
+/// (AX, or rDX and rAX). A division divides the accumulator pair by a value.
 trait Wide {
     fn apply<W: Width>(core: &mut Core, v: u64) -> Flow;
 }

@@ -13,8 +13,8 @@ use crate::stop::Flow;
 use iced_x86::{Instruction, Mnemonic};
 
 trait Shift {
-    /// Returns the result, whose excess upper bits may be set, and the flags. `count` is masked and not zero; `a` is
-    /// zero-extended.
+    /// Returns the result and the flags. The bits of the result above the width `W` are undefined. `count` is masked
+    /// and not zero; `a` is zero-extended.
     fn apply<W: Width>(a: u64, count: u32, f: &Flags) -> (u64, Flags);
 }
 struct Shl;

@@ -122,8 +122,8 @@ fn flags<C: Ordered>(i: &Instruction, op: &mut Op) -> Option<Kind> {
         let (x, y) = (C::Bits::narrow(a), C::Bits::narrow(b));
         if x.comparable() && y.comparable() {
             let (less, equal) = C::less_equal(x, y);
-            // ZF is set if the operands are equal. PF must be clear: the result 1 has odd parity, and with the result 0
-            // the bit in `aux` inverts the parity.
+            // `res` is 0 if the operands are equal, which sets ZF. PF must be clear. The byte 1 has odd parity, which
+            // clears PF. The byte 0 has even parity, so bit 8 of `aux` inverts its bit 0.
             let (res, parity) = if equal { (0, 1 << 8) } else { (1, 0) };
             core.flags = Flags { res, carry: u64::from(less) * (3 << 62), aux: parity };
             return Ok(());

@@ -63,8 +63,8 @@ pub(super) fn run_shaped(
         return Ok(r);
     }
     // If the guest unmasks underflow, flush-to-zero has no effect, and every tiny result raises UE, even an exact one.
-    // Here underflow is masked on the host, which then sets UE for an exact tiny result only with flush-to-zero. A
-    // second run with flush-to-zero therefore detects tiny results.
+    // The host runs the operation with underflow masked. It then sets UE for an exact tiny result only if flush-to-zero
+    // is on. A second run with flush-to-zero therefore detects all tiny results.
     let ignored = if guest & UM == 0 { FZ } else { 0 };
     let (r, status) = f(control & !ignored, a, b);
     let mut raised = status & FLAGS;

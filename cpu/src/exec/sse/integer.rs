@@ -23,8 +23,8 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
             }
         };
     }
-    /// Operation on the elements of both operands together. The MMX form joins the two operands as halves of one XMM
-    /// operand. Its result is the low half of the XMM result.
+    /// Operation whose result has elements from the first operand, then elements from the second, e.g. PHADDW. The MMX
+    /// form passes both operands as the halves of `$f`'s first argument. Its result is the low half of `$f`'s result.
     macro_rules! joined {
         ($f:path) => {
             if mmx {

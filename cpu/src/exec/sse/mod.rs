@@ -4,8 +4,8 @@
 //! - `moves`: moves of all kinds
 //! - `element`: insertion and extraction of single elements, PTEST
 //! - `integer`: packed integers, logic and shuffles, with the pure functions of `lanes` and `shuffle`
-//! - `float`, `precision`: floating-point exceptions under the guest's MXCSR, and a quick path for operations without
-//!   them
+//! - `float`, `precision`: floating-point exceptions under the guest's MXCSR, and a quick path for operations that
+//!   change no flag of MXCSR
 //! - `arith`, `compare`, `convert`: instructions that use `float`
 //! - `round`, `horizontal`, `approximate`, `strings`: instructions composed of SSE2 arithmetic or computed in software
 //! - `fxsave`: MXCSR, FXSAVE, FXRSTOR, EMMS, fences and hints

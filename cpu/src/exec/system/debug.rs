@@ -114,8 +114,8 @@ impl Core {
         true
     }
     /// Delivers #DB after an instruction that hit data breakpoints (`hits`), or that began with RFLAGS.TF set
-    /// (`stepping`). If the instruction entered a handler, there is no single-step trap. After MOV SS, the trap happens
-    /// one instruction later.
+    /// (`stepping`). There is no single-step trap after INT n, INT3, INT1 or SYSCALL if the instruction cleared TF.
+    /// After MOV SS, the single-step trap happens one instruction later.
     pub(crate) fn debug_trap(&mut self, stepping: bool, hits: u64) {
         let entered = std::mem::take(&mut self.no_trap);
         let step = stepping && !entered && !self.shadow;

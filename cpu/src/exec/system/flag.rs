@@ -46,8 +46,8 @@ fn sti(core: &mut Core, _op: &Op) -> Flow {
         return Ok(());
     }
     core.rflags |= bits::IF;
-    // If TF is set, there is no interrupt shadow: nothing delays the single step, and entering its handler would end
-    // the shadow.
+    // If TF is set, STI starts no interrupt shadow. STI does not delay the single-step trap after it, and entering the
+    // trap's handler would end the shadow anyway.
     core.shadow = core.rflags & bits::TF == 0;
     Err(Stop::Leave)
 }

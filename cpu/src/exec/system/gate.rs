@@ -1,4 +1,4 @@
-//! INT n, INT3 and INT1, which enter a handler by request.
+//! INT n, INT3 and INT1, which enter the guest's handler of an interrupt or exception.
 
 use crate::core::Core;
 use crate::exec::event::Event;

@@ -215,7 +215,7 @@ fn save(core: &mut Core, op: &Op, layout: Layout) -> Flow {
         let (significand, exponent) = core.fpu.r[physical(core, n)];
         let v = u128::from(significand) | u128::from(exponent) << 64;
         let at = va.wrapping_add(layout.bytes() + 10 * u64::from(n));
-        // With alignment checks on, a wider store would raise #AC unless the image in memory had that wider alignment.
+        // With alignment checks on, a wider store would raise #AC if the image in memory is aligned to only two bytes.
         for word in 0..5 {
             core.mem.store(at.wrapping_add(2 * word), (v >> (16 * word)) as u16)?;
         }

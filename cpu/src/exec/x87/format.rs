@@ -54,8 +54,8 @@ pub(super) fn unpack((significand, exponent): Extended) -> Unpacked {
     }
 }
 
-/// Packs a number that is exact in the format, also if it is denormal. Returns the encoding, and UE if the number is
-/// tiny and that exception is unmasked.
+/// Packs a number that the format can represent exactly, as a normal or denormal number. Returns the encoding, and UE
+/// if the number is tiny and the underflow exception is unmasked.
 pub(super) fn pack(cw: u16, v: Unpacked) -> (Extended, u16) {
     let sign = if v.negative { 0x8000 } else { 0 };
     let biased = v.exponent + BIAS;

@@ -77,8 +77,8 @@ fn remainder(cw: u16, a: Extended, b: Extended, nearest: bool) -> (Extended, u16
         let (r, status) = finish(cw, x.negative, rest, x.exponent - n);
         return (r, denormal | status | QUOTIENT | C2);
     }
-    // The exponent of `x` may be one less than that of `y` (a distance of -1), so the unit is half of the last place of
-    // `y`.
+    // The exponent of `x` may be one less than that of `y` (a distance of -1). Both significands are therefore shifted
+    // left by one more bit. The last bit of `scaled`, `unit` and `rest` then weighs half of the last place of `y`.
     let (scaled, unit) = (mx << (distance + 1), my << 1);
     let (mut quotient, mut rest, mut negative) = (scaled / unit, scaled % unit, x.negative);
     if nearest && (2 * rest > unit || 2 * rest == unit && quotient & 1 != 0) {

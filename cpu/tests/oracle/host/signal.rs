@@ -91,8 +91,8 @@ pub(super) fn install() {
     }
 }
 
-/// Entry of all signal handlers. The kernel starts it with the flags of the test instruction. It turns alignment checks
-/// off before any Rust code runs.
+/// Entry of all signal handlers. The kernel starts it with the flags of the test instruction. The code here turns
+/// alignment checks off before any Rust code runs.
 #[unsafe(naked)]
 extern "C" fn entry(_signal: i32, _info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
     naked_asm!(

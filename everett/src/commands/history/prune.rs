@@ -24,7 +24,8 @@ struct Line<'a> {
     why: Option<String>,
 }
 
-/// Removes the runs that no option (`--keep`, `--older-than`, `--gone`) keeps, with their run directories.
+/// Removes runs with their run directories. Each option keeps some runs: `--keep` the newest, `--older-than` those that
+/// are not older, and `--gone` those whose directory still exists. All other runs are removed.
 pub(in crate::commands) fn prune(ui: &Ui, args: &PruneArgs) -> anyhow::Result<()> {
     let recorded = match super::read()? {
         Some(history) => super::recorded(&history, args.world.as_deref())?,

@@ -67,7 +67,7 @@ pub enum RunsCommand {
         #[arg(short, long, value_name = "DIR")]
         output: Option<PathBuf>,
     },
-    /// Remove old run directories and their records; directories in which a process explores stay
+    /// Remove old run directories and their records, except directories in which an exploration is running
     ///
     /// Everett removes only files that it wrote itself.
     Prune(PruneArgs),

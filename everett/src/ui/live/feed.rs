@@ -150,7 +150,7 @@ impl Feed {
         Slow {
             rows: rows.collect(),
             states: KindCoverage::of(sight.merged.coverage(), Kind::State).figures,
-            // Until the first branch is merged, every property is unchecked, so the list would be no news.
+            // Until the first branch is merged, the list stays empty. Otherwise it would name every property.
             unchecked: match sight.merged.branches() {
                 0 => Vec::new(),
                 _ => unreached(&self.header, sight.merged, &self.sometimes),

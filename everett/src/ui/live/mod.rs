@@ -144,7 +144,7 @@ impl Live {
         }
     }
 
-    /// Takes over the progress of the exploration.
+    /// Shows the new progress of the exploration.
     pub fn at(&mut self, progress: &ExplorationProgress) {
         self.feed.at(&mut self.shared.model(), progress);
     }
@@ -165,7 +165,7 @@ impl Live {
         self.shared.over.store(true, Ordering::SeqCst);
         if let Some(drawer) = self.drawer.take() {
             drawer.thread().unpark();
-            // The panic hook has reported a panic of this thread. The exploration goes on without the view.
+            // An error means that the drawing thread panicked. The panic hook has already reported this.
             let _ = drawer.join();
         }
         screen::leave();
@@ -223,8 +223,9 @@ fn work(shared: &Shared, terminal: &mut Terminal) -> io::Result<()> {
     Ok(())
 }
 
-/// Restores the terminal, stops the process, and takes the terminal over again when the process is in the foreground.
-/// Until then the exploration goes on without the view. Returns false if the exploration ended in the meantime.
+/// Restores the terminal and stops the process until the shell continues it. If the shell continues it in the
+/// background, the exploration goes on without the view. Takes over the terminal again when the process is in the
+/// foreground. Returns false if the exploration ended before that.
 fn suspend(shared: &Shared, terminal: &mut Terminal) -> io::Result<bool> {
     screen::leave();
     stop_self()?;

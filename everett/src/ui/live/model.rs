@@ -225,7 +225,7 @@ impl Model {
         }
     }
 
-    /// Takes over the progress at a host time, in seconds.
+    /// Stores the progress of the exploration after `seconds` of host time.
     pub(super) fn at(&mut self, seconds: f64, progress: &ExplorationProgress) {
         self.seconds = seconds;
         self.progress = *progress;

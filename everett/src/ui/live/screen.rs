@@ -1,7 +1,7 @@
 //! Control of the terminal: the alternate screen in raw mode, and the way back.
 //!
-//! **Invariant.** Unless SIGKILL ends the process, [`leave`] runs first: at the end of the view, in the panic hook,
-//! and before the process stops or ends at once.
+//! **Invariant.** [`leave`] restores the terminal at the end of the view, in the panic hook, and before the process
+//! stops or ends at once. Only SIGKILL can end the process without it.
 
 use std::io::{self, IsTerminal, Stdout, stdout};
 use std::panic;

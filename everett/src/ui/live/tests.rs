@@ -207,7 +207,7 @@ fn the_bar_is_about_the_limits_that_the_exploration_has() {
         row.replace(['█', '░'], "").split_whitespace().collect::<Vec<_>>().join(" ")
     };
     assert_eq!(gauge(Some(480.0), None, 120.0), "2:00 of 8:00, 600 branches, 6:00 left 25 %");
-    // 600 branches in two minutes: the other 300 take one.
+    // 600 branches took two minutes, so the other 300 take one minute.
     assert_eq!(gauge(None, Some(900), 120.0), "2:00, 600 of 900 branches, 1:00 left 67 %");
     assert_eq!(gauge(None, None, 120.0), "2:00, 600 branches until Ctrl-C");
     // If there are two limits, the nearer one decides.
@@ -292,7 +292,7 @@ fn a_disk_that_is_nearly_full_is_marked() {
         buffer[(x, y)].fg
     };
     assert_eq!(colour(&model), Color::Reset);
-    // A run directory is small at first, so free space below 640 MiB counts as low for every run.
+    // Free space counts as low below ten times the size of the run directory, and always below 640 MiB.
     model.disk.free_bytes = 640 << 20;
     assert_eq!(colour(&model), Color::Reset);
     model.disk.free_bytes -= 1;

@@ -129,24 +129,24 @@ fn services_are_stopped_as_the_compose_file_says() {
     let events = run_file_under(&file, &plan, 13_000 * MS);
     assert_eq!(findings(&events), Vec::<&str>::new());
 
-    // Service `asked` gets the signal in the compose file, `usual` gets SIGTERM. Services with `init`, `stop_signal` or
-    // `stop_grace_period` have a supervisor, a program of Everett that signals only the service's first process.
-    // `usual` has none, so the signal goes to its whole process group.
+    // Service `asked` gets SIGUSR1, its `stop_signal` in the compose file. Service `usual` gets SIGTERM, the default.
+    // Services with `init`, `stop_signal` or `stop_grace_period` have a supervisor, a program of Everett that signals
+    // only the service's first process. `usual` has no supervisor, so the signal goes to its whole process group.
     assert_eq!(lines(&events, "asked"), ["started", "caught 10", "started"]);
     let mut usual = lines(&events, "usual");
     usual.sort_unstable();
     assert_eq!(usual, ["caught 15", "started", "started", "the child caught it"]);
-    // The two services ignore the signal, and are killed when their grace period is over.
+    // The two services catch the signal and go on, so they are killed when their grace period is over.
     assert_eq!(ends(&events, "asked"), [("signal 9".to_owned(), 2_000)]);
     assert_eq!(ends(&events, "usual"), [("signal 9".to_owned(), 10_000)]);
 
-    // Processes that a service left behind end when the service ends.
+    // When a service ends, its orphans end too.
     for unit in ["plain", "tini"] {
         assert_orphans_end(&events, unit);
     }
 
-    // Without an init, the program is the first process of the container: a signal that it does not catch does not
-    // end it, and it adopts orphans.
+    // Without an init, the program is the first process of the container. It survives SIGTERM without catching it, and
+    // it adopts orphans.
     assert_eq!(ends(&events, "plain"), [("signal 9".to_owned(), 1_000)]);
     let of_plain = ["started beside 0 others", "an orphan of program", "zombies: 1"];
     assert_eq!(without_orphans(&events, "plain"), [of_plain, of_plain].concat());
@@ -167,7 +167,8 @@ fn services_are_stopped_as_the_compose_file_says() {
     assert!(run_file_under(&file, &plan, 13_000 * MS) == events, "a second run differs");
 }
 
-/// Returns how a service ended, and how long after the stop request, in milliseconds rounded down to tenths of a second.
+/// Returns each end of a service: how it ended, and the time since the stop request, in milliseconds. The time is
+/// rounded down to a multiple of 100 ms.
 fn ends(events: &[Event], unit: &str) -> Vec<(String, u64)> {
     let asked = |event: &&Event| matches!(&event.what, What::Effect { text } if text.starts_with(&format!("{unit} is asked")));
     let asked_ns = events.iter().find(asked).expect("it is asked").vtime_ns;

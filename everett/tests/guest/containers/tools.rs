@@ -51,8 +51,7 @@ pub(super) struct Tools {
     libraries: PathBuf,
 }
 
-/// Returns the tools. The first caller downloads them, if the folder of an earlier test run does not have the same
-/// versions.
+/// Returns the tools. The first caller downloads them, unless an earlier test run has unpacked the same versions.
 pub(super) fn tools() -> &'static Tools {
     static TOOLS: OnceLock<Tools> = OnceLock::new();
     TOOLS.get_or_init(|| {

@@ -131,8 +131,8 @@ fn python_prints_the_same_verdicts_here_and_in_its_local_mode() {
     let text = found["text"].as_str().unwrap();
     assert!(text.contains("app.py:") && text.contains("\"why\":\"a test\""), "{text}");
     assert_eq!(findings.len(), here.values().filter(|verdict| *verdict == "failed").count());
-    // An assertion about a number adds coverage whenever its number is better than all earlier ones of the timeline,
-    // i.e. greater or smaller, as the assertion says.
+    // An assertion about a number says whether greater or smaller numbers are better. It adds coverage whenever its
+    // number is better than all its earlier numbers on the timeline.
     let kind =
         |kind: &str| data["coverage"]["kinds"].as_array().unwrap().iter().find(|one| one["kind"] == kind);
     let guidance = kind("guidance").expect("guidance").clone();

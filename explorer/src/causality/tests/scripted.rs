@@ -154,7 +154,7 @@ fn a_short_search_gives_an_interval_that_a_longer_one_narrows() {
     assert!(before < 50, "{before} steps are left");
 }
 
-/// Futures without a result, because they were cancelled, do not count. The futures before them in the batch do.
+/// Futures that were cancelled have no result and do not count. The futures before them in the batch count.
 #[test]
 fn an_interrupted_batch_counts_up_to_its_first_missing_result() {
     let cuts = timeline(1_000);

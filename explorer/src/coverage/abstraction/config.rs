@@ -30,7 +30,8 @@ impl Default for AbstractionConfig {
 #[serde(rename_all = "snake_case")]
 pub enum Templates {
     /// Templates are part of the state only if there are no rules. Declared variables describe a state better than
-    /// templates. With both, nearly every state would be new and would not guide the explorer.
+    /// templates. If states contained both, nearly every state would be new, and new states could not guide the
+    /// explorer.
     #[default]
     Auto,
     /// Templates are part of the state.
@@ -66,7 +67,7 @@ pub struct RuleConfig {
     /// Possible values of variables, so that reports can list the values that never occurred.
     #[serde(default)]
     pub values: BTreeMap<String, BTreeSet<String>>,
-    /// Events that clear the rule's variables.
+    /// Events that clear the rule's variables on the event's node. No event clears global variables.
     #[serde(default = "all_resets")]
     pub reset_on: BTreeSet<Reset>,
 }
@@ -82,8 +83,8 @@ pub enum Capture {
     /// The captured text itself.
     #[default]
     Exact,
-    /// A number, replaced by its rank, i.e. by how many distinct smaller numbers the nodes have. Suitable for terms and
-    /// epochs.
+    /// A number, replaced by its rank. If the variable has the values 3, 7 and 9 on the nodes, their ranks are 0, 1 and
+    /// 2. Suitable for terms and epochs.
     Relative,
     /// A number, reduced to its base-2 logarithm, rounded down. Suitable for lengths.
     Bucket,

@@ -75,7 +75,7 @@ pub enum RuleProblem {
     /// A global variable is captured as a rank among nodes, but it belongs to no node.
     #[error("captures: {0:?} is global and has no rank among nodes")]
     GlobalRank(String),
-    /// Another rule sets the variable with another capture or another `global`.
+    /// Another rule sets the same variable, but interprets its capture differently or has a different `global`.
     #[error("variable {0:?}: another rule captures it differently, or has another `global`")]
     TwoMeanings(String),
 }

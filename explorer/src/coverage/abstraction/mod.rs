@@ -1,5 +1,5 @@
-//! Definition of a world's abstract state, i.e. of the summary that coverage makes of logs: declared rules, or log
-//! templates if no rule is declared.
+//! Definition of a world's abstract state, which is a summary of the world's logs and faults. The definition says
+//! whether declared rules, log templates or both summarize the logs.
 //!
 //! - `config`: the configuration in world files
 //! - `error`: errors in the configuration

@@ -1,8 +1,8 @@
 //! Estimated number of points that no branch reached, from the numbers of points that one or two branches reached.
 //!
-//! The estimate counts branches and not events, because the events of one branch are not independent. For such counts
-//! the estimate of the number of points is called Chao2. In Chao2, the unseen part has a factor of (m-1)/m for m
-//! branches. This code omits the factor, because it is close to 1 whenever the estimate is useful.
+//! The estimate counts the branches that reached a point, and not the events that reached it, because the events of one
+//! branch are not independent. The estimator for these counts is called Chao2. In Chao2, the unseen part has a factor
+//! of (m-1)/m for m branches. This code omits the factor, because it is close to 1 whenever the estimate is useful.
 
 use std::cmp::Ordering;
 

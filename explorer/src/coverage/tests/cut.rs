@@ -4,8 +4,8 @@ use super::*;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
-    /// The exploration of a tree relies on this invariant. As in an exploration, the test stores the state and reads it
-    /// back.
+    /// An exploration observes a timeline in pieces, one for each branch, and relies on this property. Like an
+    /// exploration, the test stores the observer's state after the first piece and reads it back.
     #[test]
     fn a_cut_timeline_reaches_the_same_points(events in events(4, 80), cut in 0usize..80, declared: bool) {
         let config = if declared { raft() } else { config(json!({ "last": 2, "vocabulary": 3 })) };

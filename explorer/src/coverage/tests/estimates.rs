@@ -27,7 +27,7 @@ fn estimates_match_the_textbook() {
     assert_eq!(counted(&counts).unseen(), fraction(75, 98));
     assert!((1.0 - counted(&counts).unseen().as_f64() - 0.234_693_877_55).abs() < 1e-9);
     assert_eq!(counted(&[0, 1, 1, 4, 2, 5, 2, 4, 1, 2]).richness(), fraction(39, 4));
-    // Samples without species that were seen twice, and without species that were seen once.
+    // The first sample has no species that was seen twice. The second sample has no species that was seen once.
     assert_eq!(counted(&[1, 1, 1, 5]).richness(), fraction(7, 1));
     assert_eq!(counted(&[0, 2, 2, 4, 5, 0, 0]).richness(), fraction(4, 1));
     assert_eq!(counted(&[0, 2, 2, 4, 5, 0, 0]).unseen(), fraction(0, 1));

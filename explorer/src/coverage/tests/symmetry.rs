@@ -34,7 +34,7 @@ proptest! {
         let groups: &[&[&str]] = &[&["n1", "n2", "n3"], &["n4", "n5"]];
         let order = |node: u16| match (two_groups, node) {
             (false, _) => order[usize::from(node)],
-            // The same order, restricted to the first three nodes and the next two nodes.
+            // Each of the two groups has the order that its nodes have in `order`.
             (true, 0..3) => order.iter().filter(|n| **n < 3).nth(usize::from(node)).copied().unwrap(),
             (true, 3..5) => order.iter().filter(|n| (3..5).contains(*n)).nth(usize::from(node) - 3).copied().unwrap(),
             (true, _) => node,
@@ -92,8 +92,8 @@ proptest! {
     }
 }
 
-/// Two nodes that follow each other have another state than two nodes that follow themselves, although the nodes are
-/// interchangeable.
+/// Although the nodes are interchangeable, the state depends on how they follow each other: two pairs of nodes that
+/// follow each other differ from a ring, and from nodes that follow themselves.
 #[test]
 fn relations_between_interchangeable_nodes_count() {
     let abstraction = Abstraction::new(&raft(), world(4, &[&["n1", "n2", "n3", "n4"]])).unwrap();

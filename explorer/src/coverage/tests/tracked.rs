@@ -79,7 +79,7 @@ fn without_rules_the_last_templates_are_the_state() {
     assert_eq!(phases(1, &["x", "y", "z", "v"]), "up a:[other]");
     assert_eq!(phases(1, &["x", "y", "z", "w"]), phases(1, &["x", "y", "z", "v"]));
     assert_eq!(phases(1, &["x", "y", "z", "v", "x"]), "up a:[x]");
-    // Names of nodes do not make lines differ, even the node's own name.
+    // A node's name in a line is masked, even if it is the name of the node that logged the line.
     assert_eq!(phases(1, &["from n1:80"]), "up a:[\"from <node>:<n>\"]");
 }
 

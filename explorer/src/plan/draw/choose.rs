@@ -123,7 +123,8 @@ impl<'d> Dice<'d> {
     }
 }
 
-/// Builds a fault: first draws the target, and then evaluates the expression of the effect, which may draw values.
+/// Builds a fault. For the words `disk`, `medium`, `node` and `guest`, first draws the target, and then evaluates the
+/// expression of the effect, which may draw values. For `network` and `fault`, the expression also draws the target.
 macro_rules! fault {
     (network $dice:ident $fault:expr) => {
         Fault::Network($fault)
@@ -145,8 +146,8 @@ macro_rules! fault {
     };
 }
 
-/// Implements [`Choose`] for each kind. Each kind has one entry: `Kind |self, dice| duration => target fault`. The
-/// target `fault` means that the expression builds a whole fault, including its target.
+/// Implements [`Choose`] for each kind. Each kind has one entry: `Kind |self, dice| duration => word expression`. The
+/// word and the expression are the arguments of the macro `fault`.
 macro_rules! choose {
     ($($Kind:ident |$this:ident, $dice:ident| $lasts:expr => $target:ident $fault:expr;)*) => {$(
         impl Choose for $Kind {

@@ -1,8 +1,9 @@
 //! The settings of each kind of fault, with their defaults and bounds, as one table.
 //!
-//! The defaults test a world as a whole, with about a dozen faults in a minute of vtime. Faults of networks and
-//! machines are frequent (partitions, crashes, pauses, slow and lossy links). Faults of clocks and schedulers are
-//! occasional, and faults of disks are rare. Kinds that most software does not claim to survive are off by default.
+//! The defaults test a world as a whole, with about 20 faults in a minute of vtime outside quiet periods. Faults of
+//! networks and machines are frequent (partitions, crashes, pauses, slow and lossy links). Faults of clocks and
+//! schedulers are occasional, and faults of disks are rare. Kinds that most software does not claim to survive are off
+//! by default.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -343,8 +344,8 @@ kinds! {
     /// A service is stopped and started again. Off by default.
     ///
     /// This table is serialized only if it differs from the default. Serialized tables are part of an exploration's
-    /// name, so explorations without this kind keep the name that they had before it existed. All stored tables are
-    /// JSON or TOML, which can leave out a field. Postcard could not.
+    /// name, so explorations without this kind of fault keep the name that they had before Everett had the kind. Stored
+    /// tables must be JSON or TOML, because the binary format Postcard cannot leave out a field.
     RestartService restart_service [serde(skip_serializing_if = "is_default")]: false, every 60 s {
     }
 }

@@ -14,8 +14,8 @@
 //!
 //! **Invariants.**
 //! - Each kind has its own random stream, whose key is the kind's name. The draws of a kind depend only on the kind's
-//!   settings, on `start` and on the world's names. A change of one kind's settings therefore does not affect another
-//!   kind's draws.
+//!   settings, on the time at which faults may first start (`start` in the table), and on the world's names. A change
+//!   of one kind's settings therefore does not affect another kind's draws.
 //! - A drawn fault that conflicts with an earlier fault, or takes down too many nodes, is left out. A drawn fault that
 //!   would last into a quiet period is cut short. No fault is drawn as a replacement.
 //! - A drawn plan passes the same checks as a plan from a file, even if the settings are invalid.

@@ -19,9 +19,9 @@ pub(super) fn chance(rng: &mut impl Rng, ppm: Ppm) -> bool {
     below(rng, u64::from(PPM)) < u64::from(ppm)
 }
 
-/// Returns a number from `least` to `most`, both included, or `least` if `most` is smaller. Each doubling is equally
-/// likely: a range from 1 ms to 10 s yields milliseconds as often as seconds. Always draws two numbers from the
-/// generator.
+/// Returns a number from `least` to `most`, both included, or `least` if `most` is smaller. The range is divided where
+/// `least` doubles (e.g. at 1, 2, 4 and 8 ms), and each part is equally likely. A range from 1 ms to 10 s therefore
+/// yields milliseconds as often as seconds. Always draws two numbers from the generator.
 pub(super) fn between(rng: &mut impl Rng, least: u64, most: u64) -> u64 {
     let most = most.max(least);
     let base = least.max(1);
@@ -32,7 +32,8 @@ pub(super) fn between(rng: &mut impl Rng, least: u64, most: u64) -> u64 {
     from + below(rng, (to - from).saturating_add(1))
 }
 
-/// Returns the time to the next of a series of independent events that are `mean` apart on average.
+/// Returns an exponentially distributed time: the time between two successive events of a series of independent events.
+/// The average of these times is `mean`.
 ///
 /// This is John von Neumann's method, which needs only comparisons. It draws descending sequences of numbers until a
 /// sequence has an odd length. The first number of that sequence is the fractional part of the result, in units of the
@@ -92,7 +93,7 @@ mod tests {
         for _ in 0..40_000 {
             counts[(between(&mut rng, 10, 159) / 10).ilog2() as usize] += 1;
         }
-        // The doublings begin at 10, 20, 40 and 80. The test allows four standard deviations.
+        // The parts of the range begin at 10, 20, 40 and 80. The test allows four standard deviations.
         assert!(counts.iter().all(|&n| n.abs_diff(10_000) < 350), "{counts:?}");
         let values: std::collections::BTreeSet<u64> = (0..500).map(|_| between(&mut rng, 0, 5)).collect();
         assert!(values.iter().copied().eq(0..=5), "{values:?}");

@@ -40,7 +40,8 @@ impl<'de> Deserialize<'de> for Span {
     }
 }
 
-/// Range from which each fault draws a value, both ends included. Each doubling is equally likely.
+/// Range from which each fault draws a value, both ends included. The draw favours no order of magnitude: a range from
+/// 1 ms to 10 s yields milliseconds as often as seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Between<T>(pub T, pub T);
 

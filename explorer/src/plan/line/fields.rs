@@ -113,7 +113,7 @@ impl<'j, 'e> Fields<'j, 'e> {
         self.maybe(name).unwrap_or(default)
     }
 
-    /// Reports each field that was not read as unknown.
+    /// Reports an unknown field for each field of the object that was not read.
     pub(super) fn finish(self) {
         let known = self.taken.iter().copied();
         for (field, _) in self.entries.iter().filter(|(field, _)| !self.taken.contains(&field.as_str())) {

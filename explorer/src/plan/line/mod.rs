@@ -32,8 +32,9 @@ const HEAL: &str = "heal";
 /// Value of the field `fault` in the line of a quiet period.
 const QUIET: &str = "quiet";
 
-/// Parses a line. The entry is valid only if no errors were added to `errors`. An invalid entry contains placeholders.
-/// The result is `None`, with an error, if the text is not a JSON object or the kind of fault is unknown.
+/// Parses a line. The entry is valid only if no errors were added to `errors`. An invalid entry contains placeholders
+/// for values that could not be read. Adds an error and returns `None` if the text is not a JSON object, or if the kind
+/// of fault is unknown.
 pub(super) fn read(text: &str, errors: &mut Faulty) -> Option<PlanEntry> {
     let entries = match serde_json::from_str(text) {
         Ok(Json::Object(entries)) => entries,

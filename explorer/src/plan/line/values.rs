@@ -62,7 +62,7 @@ impl Value for SignedNs {
 }
 
 fn duration(text: &str) -> Result<u64, Problem> {
-    // Refuse these texts here, because the error message quotes the text and must fit on one line.
+    // Refuse these texts before they are parsed. A parser's error quotes its text unchanged, but must fit on one line.
     if text.len() > DURATION_BYTES_MAX || text.chars().any(|c| c.is_control() || c == '"') {
         return Err(Problem::NoDuration(quoted(text)));
     }

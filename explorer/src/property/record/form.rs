@@ -17,8 +17,8 @@ pub(in super::super) struct Cause {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Traceback of Python: frames, then the exception. The traceback of another exception may follow, raised during
-    /// handling.
+    /// Traceback of Python: frames, then the exception. The traceback of a second exception may follow, which was
+    /// raised because of the first exception or while it was handled.
     Python,
     /// Exception of Java or error of JavaScript, followed by frames.
     Exception,
@@ -44,7 +44,7 @@ pub(super) struct Form {
     named: Option<String>,
     /// Top frame of the stack that is being read.
     frame: Option<String>,
-    /// True if the next line belongs to the record, with any content.
+    /// True if the next line belongs to the record, whatever the line contains.
     wants_line: bool,
     /// True if frames of a Python traceback have begun, or if a line announced another traceback.
     is_under_way: bool,

@@ -82,7 +82,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..60)
 }
 
-/// Time between two steps. A watchdog's period has ten steps, so it ends within many of the timelines.
+/// Time between two steps. A watchdog's period is ten steps long, so many timelines are longer than a period.
 const APART_NS: u64 = WATCHDOG_NS / 10;
 
 fn go(judge: &mut Judge<'_>, at: u64, step: &Step) -> Vec<PropertyHit> {

@@ -5,7 +5,8 @@ use super::super::digest::Digest;
 use super::finding::Finding;
 use crate::coverage::Coverage;
 
-/// Chain with one digest for each number of branches. Each digest is computed from the previous digest and a record.
+/// Chain of digests. Digest n covers the results of the first n branches: it is computed from digest n - 1 and the
+/// record of the n-th branch.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Chain {
     /// Digests after 1, 2, 3, … branches.

@@ -6,7 +6,8 @@ use super::super::record::Record;
 use super::Seen;
 use crate::composer::{Counts, Tally};
 
-/// Results of a test template's commands. The number of commands is bounded as in a template.
+/// Results of a test template's commands. A template has at most `COMMANDS_MAX` commands, and further commands of
+/// untrusted records are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Commands {
     tally: Tally,

@@ -16,8 +16,8 @@ pub struct Cost {
     pub instructions: u64,
 }
 
-/// Cost of the final phases of all branches that have one. A final phase is the part of a timeline from the branch's
-/// end to the end of the checks. It may end before its checks are complete.
+/// Cost of the final phases of all branches that have one. A final phase is the part of a timeline after the branch's
+/// end: the world comes to rest, and then the checks run. The phase may end before the checks are complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct FinalPhases {
     /// Number of branches with a final phase of known cost.
@@ -63,7 +63,8 @@ pub struct Totals {
     pub cost: Cost,
     /// Cost of all final phases, which is included in the cost of the branches.
     pub final_phases: FinalPhases,
-    /// Number of instructions that the host executed for the branches.
+    /// Number of instructions that the host executed for the branches. Parts that the host ran again count again, and
+    /// parts that were already stored do not count.
     pub executed: u64,
     /// Total length of the branches, in nanoseconds of vtime.
     pub vtime_ns: u64,

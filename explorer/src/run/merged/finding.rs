@@ -40,7 +40,7 @@ pub struct Tally {
 /// Hits within one subtree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InSubtree {
-    /// Number of branches of the subtree with a hit.
+    /// Number of the subtree's branches that have a hit.
     pub branches: u64,
     /// Cost of the subtree up to and including its first branch with a hit.
     pub until: Cost,

@@ -7,10 +7,11 @@
 //! - `chain`: digests of all results that do not depend on the host
 //!
 //! **Invariants.**
-//! - All results except costs in host time are functions of the records' exact parts, i.e. of the parts that do not
-//!   depend on the host. Different results have different [`Merged::digest`]s.
-//! - Records are merged one by one without a gap. The first n records therefore have the same result in a longer
-//!   exploration.
+//! - [`Merged::digest`] covers the exact parts of all records. These are all parts except CPU times, executed
+//!   instructions, the text of `broken`, evidence, lengths of logs, and costs of final phases. If two explorations
+//!   differ in an exact part, their digests differ.
+//! - Records are merged in the order of choices, and none is skipped. The result of the first n branches is therefore
+//!   the same in a short and in a long exploration.
 
 mod chain;
 mod commands;
@@ -237,7 +238,8 @@ impl Merged {
         &self.sometimes
     }
 
-    /// Returns how often a `sometimes` property was dropped because the bound was reached.
+    /// Returns how often a `sometimes` property was dropped because the exploration already had
+    /// [`SOMETIMES_ALL_MAX`](super::limits::SOMETIMES_ALL_MAX) of them.
     #[must_use]
     pub fn sometimes_overflow(&self) -> u64 {
         self.sometimes_overflow
@@ -276,8 +278,8 @@ impl Merged {
         Findability { time, hits: tally.subtrees.len() as u64 }
     }
 
-    /// Returns the digest of the first `branches` branches' results, in constant time. If two explorations have the
-    /// same digest, these results are equal. Returns `None` if fewer branches are merged.
+    /// Returns the digest of the results of the first `branches` branches, in constant time. If two explorations have
+    /// the same digest, the exact parts of these results are equal. Returns `None` if fewer branches are merged.
     #[must_use]
     pub fn digest_at(&self, branches: u64) -> Option<blake3::Hash> {
         self.chain.at(branches)

@@ -137,7 +137,8 @@ fn only_the_next_choice_is_merged() {
     assert_eq!((merged.digest(), merged.stray()), (before, Some(Stray::Order { choice: 3, next: 2 })));
 }
 
-/// A change of an exact part changes the digest. A change of any other part does not.
+/// A change of an exact part of a record changes the digest. A change of another part does not: of a cost on the host,
+/// the length of the log, or evidence.
 #[test]
 fn digests_depend_on_exact_parts_only() {
     let base = four();
@@ -184,7 +185,7 @@ fn digests_depend_on_exact_parts_only() {
         assert_ne!((i, changed.digest_at(4)), (i, whole.digest_at(4)));
         assert_eq!((i, changed.digest_at(3)), (i, whole.digest_at(3)));
     }
-    // The digest of a prefix equals the digest of the whole after the same number of records.
+    // If only the first n records are merged, their digest equals the digest of the whole chain after n records.
     assert_eq!(merged(&[]).digest_at(0), whole.digest_at(0));
     assert_eq!(merged(&base[..2]).digest_at(2), whole.digest_at(2));
 }

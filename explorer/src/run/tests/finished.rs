@@ -80,13 +80,13 @@ fn records_after_those_that_the_end_counts() {
     assert!(
         said(run.path()).iter().all(|said| said.as_ref().is_err_and(|error| error.contains("record 4 ")))
     );
-    // A reader may have read `end.json` just before another process resumed the run. The reader therefore needs only
-    // the records that `end.json` counts.
+    // Record 6 is incomplete. Another process could have resumed the run after the reader read `end.json`, and could be
+    // writing this record. The reader therefore needs only the records that `end.json` counts.
     cut(6);
     let [read, merged, resumed] = said(run.path());
     assert_eq!((read, merged), (Ok(5), Ok(3)));
     assert!(resumed.unwrap_err().contains("record 6 is damaged"));
-    // An `end.json` that counts more branches than a run can have.
+    // All three calls fail if `end.json` counts more branches than a run can have.
     fs::write(branches(run.path()), &whole).unwrap();
     let end = fs::read_to_string(run.path().join(names::END)).unwrap();
     let end = end.replace("\"branches\": 3", &format!("\"branches\": {}", u64::MAX));

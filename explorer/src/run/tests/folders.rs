@@ -83,7 +83,7 @@ fn a_choice_has_one_result() {
     let run = written(&row(2));
     let before = fs::read(branches(run.path())).unwrap();
     let mut journal = resumed(run.path());
-    // A slower worker produces the same result.
+    // Results count as equal if they differ only in costs on the host and in the length of the log.
     journal.append(Record { cpu_ns: 9, executed: 9, log_bytes: 9, ..row(1)[0].clone() }).unwrap();
     for other in [
         Record { trail: "00fe".to_owned(), ..row(1)[0].clone() },
@@ -94,7 +94,7 @@ fn a_choice_has_one_result() {
         assert_eq!(message(&error, run.path()), "the result of choice 0 differs from the recorded one");
     }
     assert_eq!(fs::read(branches(run.path())).unwrap(), before);
-    // The search must make the recorded choices again.
+    // A resumed search must make the recorded choices again. Any other choice is an error.
     let choice = |number, from, path: &str| Choice { number, from, path: path.parse().unwrap() };
     let of = |choice| journal.recorded(&choice);
     assert_eq!(

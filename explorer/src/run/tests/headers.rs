@@ -16,7 +16,7 @@ fn invalid_headers_are_refused() {
             good.replace("\"schema_version\": 4", "\"schema_version\": 2"),
             "run.json: its format version is 2; this version of Everett reads versions 3 to 4",
         ),
-        // Fields of another format version are ignored.
+        // A header of another format version may have unknown fields. The error names the version, not the fields.
         (
             "{\"schema_version\":9,\"x\":1}".to_owned(),
             "run.json: its format version is 9; this version of Everett reads versions 3 to 4",

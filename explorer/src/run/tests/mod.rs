@@ -1,5 +1,5 @@
-//! Tests of run directories, with a header, records, and a simulated world in which a record is a function of the
-//! choice.
+//! Tests of run directories. This file has their helpers, e.g. a simulated world in which the path of a branch decides
+//! the branch's result.
 
 mod computed_by_hand;
 mod concurrent_reader;

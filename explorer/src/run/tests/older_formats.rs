@@ -40,7 +40,7 @@ fn a_run_of_version_3_is_read_and_not_continued() {
     // The result equals the result of a run in the current format, including the digest.
     let now = written(&[record]);
     assert_eq!(Reading::open_merged(now.path()).unwrap().1.digest(), merged.digest());
-    // A replay compares its header with the header of the run. The format version does not matter for it.
+    // A replay compares its header with the header of the run. The comparison ignores the format version.
     assert_eq!(reading.header().same_exploration(&header()), Ok(()));
     let error = message(&Journal::resume(run.path(), &header()).unwrap_err(), run.path());
     let expected = "run.json: its format version is 3; an exploration continues only in a run of version 4: name another folder";
@@ -58,7 +58,8 @@ fn final_phases_are_summed_and_not_part_of_digests() {
     assert_eq!(merged.digest(), of(&[first, Record { final_phase: None, ..second }]).digest());
 }
 
-/// Records whose format version differs from the header's version are errors with their position.
+/// If a record is encoded in another format version than the header names, reading the record gives an error with the
+/// record's number.
 #[test]
 fn a_version_that_is_not_that_of_the_records_is_damage() {
     let [first, second] = checked();

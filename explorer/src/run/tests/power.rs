@@ -81,8 +81,8 @@ enum Loss {
     Torn(u64),
     /// The file keeps its length, and all bytes become zero.
     Zeroes,
-    /// Each sector is written or not. The file either keeps its length or loses the zeros at its end. It never becomes
-    /// shorter than the durable bytes.
+    /// Each sector is written or not, drawn at random with this seed. The file either keeps its length or loses the
+    /// zeros at its end. It never becomes shorter than the durable bytes.
     Sectors(u64),
 }
 
@@ -282,7 +282,7 @@ fn evidence_is_recorded_if_it_may_be_the_first() {
     assert_eq!(merged.digest(), plain.digest());
 }
 
-/// Worker that runs branches of the simulated world, the latest first, and changes their records.
+/// Worker for the simulated world. It runs the newest job first, and passes each record through `change`.
 struct Stack {
     jobs: Vec<Job>,
     change: fn(Record) -> Record,
@@ -347,7 +347,7 @@ fn the_first_error_of_an_exploration_is_reported() {
     assert_eq!(end.merged.digest(), whole.merged.digest());
 }
 
-/// Another program may have written a run directory with any times.
+/// The sums of vtimes and costs saturate, because records are untrusted and may contain any number.
 #[test]
 fn sums_of_progress_are_bounded() {
     const MOST: u64 = u64::MAX;

@@ -8,9 +8,9 @@ use crate::search::tree::{ForkPoint, Tree};
 
 const PPM: u64 = 1_000_000;
 
-/// Draws a moment at random. Its weight is the reward of the branch that ends there, i.e. the number of coverage points
-/// that this branch was the first to reach, divided by (n + 1)^2. Here n is the number of branches that already start
-/// at the moment.
+/// Draws a moment at random. A moment's weight is r / (n + 1)^2. Here r is the reward of the branch that ends at the
+/// moment, i.e. the number of coverage points that this branch was the first to reach. The number n counts the branches
+/// that already start at the moment.
 ///
 /// Some branches start at the root moment instead. Their share is at least [`Novelty::fresh_ppm`], and grows as the
 /// estimated share of unseen states falls. If few states are unseen, rewards guide the search badly, and fresh starts

@@ -6,7 +6,8 @@ use super::Strategy;
 use crate::plan::draw::numbers::below;
 use crate::search::tree::{ForkPoint, Tree};
 
-/// Draws a depth of the tree, and then a moment of this depth, both with equal probabilities.
+/// Draws a depth of the tree, and then a moment of this depth. All depths are equally likely, and so are all moments of
+/// one depth.
 ///
 /// A uniform draw among all moments would nearly always pick the depth with the most moments.
 #[derive(Debug, Clone, Copy, Default)]

@@ -203,8 +203,8 @@ pub(super) fn triggered(tree: &Tree, paths: &[&str]) -> Result<String, Error> {
         path.strip_prefix(trigger).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     let fired = triggers.into_iter().filter(|trigger| paths.iter().any(|path| under(path, trigger)));
-    // The `-` says that no package waits for the trigger (deb-triggers(5), noawait). None needs to, because one run of
-    // dpkg processes all triggers.
+    // The `-` says that no package waits for the trigger (deb-triggers(5), noawait). No package needs to wait, because
+    // one run of dpkg processes all triggers.
     Ok(fired.map(|trigger| format!("{trigger} -\n")).collect())
 }
 

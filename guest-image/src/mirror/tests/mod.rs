@@ -199,8 +199,8 @@ fn bombs_are_refused_by_the_bound_that_they_break() {
     assert!(lab.refusal().contains("has more than 1048576 bytes"));
     lab.server.put(INDEX, Answer::File(vec![b'\n'; 1 << 20]));
     assert!(lab.refusal().contains("more than 8000 lines"));
-    // The index says that the list is too long, compressed or decompressed. Then the list is longer than the index
-    // says.
+    // The first two indexes announce a list that is too long, compressed or decompressed. After them come a list that
+    // is longer than its index says, and a list with a line that is too long.
     let (text, packed) = (list(), xz(list().as_bytes()));
     let good = index(Dates::default(), text.as_bytes(), &packed);
     let line = |bytes: usize, path: &str| format!(" {bytes} main/binary-amd64/{path}\n");
@@ -258,10 +258,10 @@ fn an_archive_cannot_bring_keys_of_its_own() {
     let error = refused();
     assert!(error.contains("none of them is a key of Debian that Everett knows"), "{error}");
     assert!(!lab.folder.path().join("state/keyring.pgp").exists());
-    // Stored keys must have the fingerprints, as fetched keys must.
+    // Keys in the state folder are accepted only with Debian's fingerprints, like keys from the archive.
     std::fs::write(lab.folder.path().join("state/keyring.pgp"), lab.signer.file()).unwrap();
     assert!(refused().contains("none of them is a key of Debian that Everett knows"));
-    // A file of keys that the host names is trusted. A file without keys is an error.
+    // A file of keys that the host's configuration names is trusted. A named file without keys is an error.
     lab.mirror().unwrap();
     std::fs::write(lab.folder.path().join("keys.pgp"), b"no keys").unwrap();
     assert!(lab.refusal().starts_with("cannot use the keys in "));

@@ -8,8 +8,9 @@
 //! server under another name. Over http the server of tokens must be the registry's own host and port, and the registry
 //! must be on this host. Everett never sends credentials to the target of a redirection or to another local service.
 //!
-//! Everett asks a registry for a name only once, and writes the digest of the manifest to the world's lock. From then
-//! on it pulls the image by this digest, so no later answer of the registry can change the image.
+//! Everett asks a registry only once which manifest an image's name means, and writes the manifest's digest to the
+//! world's lock. From then on it pulls the image by this digest, so no later answer of the registry can change the
+//! image.
 
 mod challenge;
 mod reference;
@@ -86,8 +87,8 @@ impl Registry {
         Registry { reference, client, tokens, credential, authorization: None, top: None }
     }
 
-    /// Returns the digest of the manifest or index to which the reference leads. Fetches it if the reference has no
-    /// digest.
+    /// Returns the digest of the manifest or index to which the reference leads. If the reference has no digest,
+    /// fetches the manifest or index and computes its digest.
     pub(super) fn digest(&mut self) -> Result<Digest, Problem> {
         if let Some(digest) = &self.reference.digest {
             return Ok(digest.clone());

@@ -54,7 +54,8 @@ impl Server {
         self.heads.lock().unwrap().join("\n\n")
     }
 
-    /// Requests an image that this registry does not have, with a name and a password. Returns the error.
+    /// Requests a missing image from this registry. The operator's credentials are a name and a password. Returns the
+    /// error.
     fn refuses(&self) -> String {
         self.refuses_with(|_| {
             Some(DockerCredential::UsernamePassword("everett".to_owned(), "secret".to_owned()))

@@ -1,5 +1,5 @@
-//! A probe guest, i.e. a few instructions that test one property of `/dev/kvm`, as data: 64-bit code in ring 0 or ring
-//! 3, with its own page tables and descriptor tables.
+//! Data of a probe guest, i.e. of a few instructions that test one property of `/dev/kvm`. The guest runs 64-bit code
+//! in ring 0 or ring 3, with its own page tables and descriptor tables.
 //!
 //! Memory is one large page, which the page tables map at four addresses. Both rings may write to it at all four,
 //! unless [`Guest::kernel_pages`] reserves the first mapping for ring 0. Code ends by setting R15 to [`END_MARK`] and
@@ -14,7 +14,7 @@ pub const RAM_BYTES: usize = 2 << 20;
 pub const USED_BYTES: usize = 256 << 10;
 /// Guest-physical address of the code.
 pub const CODE: u64 = 0x1_0000;
-/// Guest-physical address of a page that guests write. The next page is never written.
+/// Guest-physical address of a page that guests write. Guests only read the next page.
 pub const DATA: u64 = 0x2_0000;
 /// Vector of the exception that HLT raises in ring 3, which ends the code. Code does not end with INT, because some
 /// hosts cannot execute it.
@@ -29,7 +29,7 @@ pub const FOR_PROGRAMS: u64 = 4 << 20;
 pub const SWAPPED: u64 = 6 << 20;
 /// Guest-physical address of the page table entry for [`SWAPPED`].
 pub const SWAPPED_ENTRY: u64 = 0xc000;
-/// Guest-virtual address to which both rings may write. There is no memory, so each store exits to Everett.
+/// Guest-virtual address to which both rings may write. It maps to no memory, so each store exits to Everett.
 pub const DEVICE: u64 = 8 << 20;
 /// Value of R15 after the code has run to its end.
 pub const END_MARK: u64 = 0x600d;
@@ -57,8 +57,8 @@ pub const PRESENT_WRITABLE_USER: u64 = 7;
 const USER: u64 = 4;
 const LARGE: u64 = 0x80;
 const EXECUTE_DISABLE: u64 = 1 << 63;
-// The selectors are those of Linux. Where `/dev/kvm` is emulated in software, ring 3 may run on the processor itself
-// only with these selectors.
+// The selectors are those of Linux. An emulated `/dev/kvm` may run ring 3 on the processor itself, and may then accept
+// no other selectors.
 const KERNEL_CS: u16 = 0x10;
 const KERNEL_SS: u16 = 0x18;
 const USER_SS: u16 = 0x2b;

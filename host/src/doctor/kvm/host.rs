@@ -33,8 +33,8 @@ pub struct Ran {
     pub top: u64,
     /// Number of exits to Everett.
     pub exits: u64,
-    /// For a guest with [`Guest::swaps`]: number of its stores that show the content of an earlier page, i.e. that the
-    /// guest did not notice a swap.
+    /// For a guest with [`Guest::swaps`]: number of its stores whose value came from an earlier page. Each such
+    /// store shows that the guest did not notice a swap.
     pub stale: u64,
     /// Number of exits that were MSR accesses.
     pub msr_exits: u64,

@@ -7,8 +7,8 @@
 //! **Invariants.**
 //! - A property counts only if a guest has shown it on this host, in this examination. Nothing is inferred from a name
 //!   or a version.
-//! - A guest that still runs after about a second is stopped by a signal. The number of guests is bounded, but all of
-//!   them may take long on a slow host. If no guest ends for a minute, the host's kernel hangs in a guest, and
+//! - A guest that still runs after about a second is stopped by a signal. The number of guests is bounded, but
+//!   together they may take long on a slow host. If no guest ends for a minute, the host's kernel hangs in a guest, and
 //!   [`examine`] returns without waiting for the probe thread.
 
 pub mod guest;
@@ -45,8 +45,8 @@ pub struct ProbeReport {
     pub coherent: bool,
 }
 
-/// Time after which the caller gives up if no guest has ended in it. A guest takes milliseconds, or some tens of
-/// milliseconds on an emulated host.
+/// Maximum time between the ends of two guests. After this time, the caller gives up. A guest takes milliseconds, or
+/// some tens of milliseconds on an emulated host.
 const PATIENCE: Duration = Duration::from_secs(60);
 const DEVICE: &str = "/dev/kvm";
 

@@ -26,8 +26,9 @@ const TICKS_MAX: u64 = 200;
 
 /// A host that runs guests on `/dev/kvm`.
 ///
-/// Most guests run one after the other on the same virtual machine. When a machine is destroyed, KVM waits some 20 ms
-/// until nothing reads its data. An examination with `Effort::Proof` runs more than ten thousand guests.
+/// Most guests run one after the other on the same virtual machine. A new machine for each guest would take too long:
+/// when a machine is destroyed, KVM waits some 20 ms until nothing reads its data, and an examination with
+/// `Effort::Proof` runs more than ten thousand guests.
 #[derive(Debug)]
 pub struct Real {
     device: Device,
@@ -55,7 +56,8 @@ impl Machine {
 }
 
 /// True if the guest leaves only registers and memory in KVM, which the next guest replaces. The guest must also have
-/// the page tables that most guests have, because a KVM that shadows page tables does not notice other tables.
+/// the page tables that most guests have: a KVM that shadows page tables does not notice that the next guest has other
+/// tables.
 fn leaves_nothing(guest: &Guest) -> bool {
     let has_usual_tables = !guest.kernel_pages && !guest.swaps;
     guest.tsc == Tsc::Free

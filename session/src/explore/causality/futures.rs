@@ -30,8 +30,8 @@ pub(super) struct Future {
 }
 
 impl Future {
-    /// Creates the future number `number`. It starts at the moment `from` of a path, or at the root moment if `from` is
-    /// `None`.
+    /// Creates the future number `number`. It starts at `from`, the moment at `vtime_ns` on the timeline of `path`, or
+    /// at the root moment if `from` is `None`.
     pub(super) fn new(
         fates: &Fates<'_>,
         path: &Path,
@@ -235,7 +235,7 @@ mod tests {
         let path = child(child(Path::default(), 1), 5);
         let at_ns = 4 * SECOND_NS;
         let future = |number, vary| Future::new(&fates, &path, at_ns, number, vary, None).unwrap();
-        // The first child of the last fork is the finding itself.
+        // The finding is child 1 of the last fork, so futures need other child numbers.
         assert!((0..3).all(|number| future(number, Vary::All).fork.child > u64::from(u32::MAX)));
         assert_ne!(future(0, Vary::All).fork, future(1, Vary::All).fork);
         assert_eq!(future(0, Vary::Streams).plan, fates.plan(&path));

@@ -5,13 +5,13 @@
 //! - `steps`: events and messages of the finding's timeline, in order
 //! - `moments`: moments from which futures start
 //! - `futures`: runs futures from these moments, on all workers
-//! - `code`: code that ran where the finding became likely
+//! - `code`: lists the guest code that ran in the interval of vtime in which the finding became likely
 //!
-//! Not here: the choice of vtimes, and statistics (`everett_explorer::causality`).
+//! Not here: the choice of the vtimes at which futures fork, and statistics (`everett_explorer::causality`).
 //!
 //! **Invariants.**
 //! - The result of a future is a function of the setting (booted world, seed, properties), the finding's path, the
-//!   vtime of its fork and its number.
+//!   vtime at which the future forks, and the future's number.
 //! - The result after n futures does not depend on the number of workers. If a batch of futures is interrupted,
 //!   the search uses only the results that precede the first missing one.
 
@@ -190,9 +190,9 @@ impl<'s, 'w> Work<'s, 'w> {
         ending: &'w Ending<'w>,
         steps: Steps,
     ) -> anyhow::Result<Work<'s, 'w>> {
-        // The latest start of a future is the end of the path's last branch, or just before the finding if that is
-        // earlier. The checks come after this end, so the search tries no steps of the checks, even if a check made the
-        // finding.
+        // Futures start at the end of the path's last branch at the latest. If the finding is earlier than that end,
+        // they start before the finding. The checks run after the end of the branch. The search therefore never tries
+        // a step of the checks, even if a check reported the finding.
         let last_ns = end.at_ns.min(finding.hit.vtime_ns.saturating_sub(1)).max(setting.root_ns);
         let cuts = Cuts::new(setting.root_ns, last_ns, steps.times(last_ns));
         Ok(Work {
@@ -241,8 +241,8 @@ impl<'s, 'w> Work<'s, 'w> {
         error.map_or(Ok(()), Err)
     }
 
-    /// Adds the code that ran in the interval of the jump, i.e. where the finding became likely, if the interval is
-    /// short.
+    /// Adds to `result` the guest code that ran in the interval of vtime in which the finding became likely. Adds
+    /// nothing if that interval is longer than [`code::INTERVAL_NS_MAX`].
     fn code(&mut self, result: &mut Causality) -> anyhow::Result<()> {
         let Some(jump) = &mut result.jump else { return Ok(()) };
         let (from_ns, to_ns) = (jump.from_ns, jump.to_ns.min(self.cuts.at(self.cuts.last())));

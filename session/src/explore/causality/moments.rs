@@ -14,8 +14,8 @@ use super::super::witness::Inherited;
 /// Moments by vtime in nanoseconds. `None` is the root moment.
 pub(super) type Places = BTreeMap<u64, Option<Arc<BranchMoment>>>;
 
-/// Store of moments with a memory budget. A moment shares pages with the moment before it, and its size leaves these
-/// out.
+/// Store of moments with a memory budget. A moment shares pages with the moment before it. The size of a moment does
+/// not count these shared pages.
 pub(super) struct Moments<'s, 'w> {
     setting: &'s Setting,
     path: &'w Path,

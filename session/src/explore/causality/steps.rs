@@ -14,9 +14,9 @@ use crate::world::event::{Event, What};
 
 /// Maximum number of steps of a finding's timeline. Only the last steps of a longer timeline are kept.
 const ALL_MAX: usize = 400_000;
-/// Maximum number of steps in the interval that the result lists.
+/// Maximum number of listed steps within the interval of vtime in which the finding became likely.
 pub(super) const WITHIN_MAX: usize = STEPS_MAX;
-/// Maximum number of steps before the interval, and also after it, that the result lists.
+/// Maximum number of listed steps before this interval. The same maximum applies to the steps after it.
 pub(super) const AROUND_MAX: usize = 4;
 
 /// Steps of a timeline up to the finding, ordered by vtime.
@@ -55,13 +55,15 @@ pub(super) fn first(steps: &[Step], most: usize) -> Vec<Step> {
     steps[..steps.len().min(most)].to_vec()
 }
 
-/// Longest time between a message and a line of output in its context, in nanoseconds of vtime.
+/// Longest time between a message and a line of output that [`context`] returns for it, in nanoseconds of vtime.
 const CONTEXT_NS: u64 = 100_000_000;
-/// Maximum number of lines of output before a message, and also after it, in its context.
+/// Maximum number of lines of output before a message that [`context`] returns. The same maximum applies to the lines
+/// and faults after the message.
 const CONTEXT_LINES: usize = 2;
 
-/// Returns steps that may explain a message: the last fault before it, and the nearest lines of output on its nodes. If
-/// `within` also has steps that are not messages, nothing is returned, because such steps need no explanation.
+/// Returns steps that may explain the first message of `within`: the last fault before it, the nearest lines of output
+/// on its nodes, and the first faults after it. Returns nothing if `within` has a step that is not a message, because
+/// that step needs no explanation.
 pub(super) fn context(before: &[Step], within: &[Step], after: &[Step]) -> Vec<Step> {
     let is_message = |step: &&Step| matches!(step.kind, StepKind::Sent | StepKind::Message);
     let Some(message) = within.first().filter(|_| within.iter().all(|step| is_message(&step))) else {

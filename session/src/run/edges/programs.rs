@@ -58,13 +58,15 @@ impl Programs {
     }
 }
 
-/// Returns the pages of an ELF64 file's executable segments, each with its address. In valid programs segments do not
-/// overlap, so a page is in at most two of them, and all segments together have at most twice the file's pages. The
-/// first segment that exceeds this total and all later ones are left out.
+/// Returns the pages of an ELF64 file's executable segments, each with its address.
+///
+/// The total is at most twice the number of the file's pages. Valid programs stay below this bound, because their
+/// segments do not overlap: a page is usually in one segment, and in two if one segment ends and the next begins in it.
+/// The function leaves out the first segment that exceeds the bound, and all later segments.
 fn code_pages(file: &[u8]) -> Vec<(usize, u64)> {
     let (mut pages, mut left) = (Vec::new(), 2 * file.len().div_ceil(PAGE));
     for Segment { offset, address, file_bytes, .. } in segments(file) {
-        // The contents end within the file, so the numbers fit.
+        // `segments` returns only segments whose contents lie within the file, so their offsets fit in a `usize`.
         let (first, last) = (offset as usize / PAGE, ((offset + file_bytes) as usize).div_ceil(PAGE));
         let Some(rest) = left.checked_sub(last.saturating_sub(first)) else { break };
         left = rest;
@@ -146,8 +148,8 @@ mod tests {
             programs.add("/bin/bad", &bad);
         }
         programs.add("/bin/short", b"\x7fELF");
-        // Byte 0x39 makes its file claim 65,281 headers, more than the file holds. Even if the valid first header
-        // counted, this file would add only two pages.
+        // The file with the changed byte 0x39 claims 65,281 headers, more than it holds. Even if its one valid
+        // header counted, the file would add only two pages.
         assert!(programs.pages.len() <= 2);
     }
 }

@@ -1,4 +1,4 @@
-//! Edges with names: JSON lines for programs, and counts for people.
+//! Edges with names, as JSON lines for other tools and as counts for people.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};

@@ -67,7 +67,8 @@ impl Conversation {
         if mounted.progress.phase != Phase::Mounted {
             return Err(StateError::Inconsistent("a restart point at which the root is not mounted"));
         }
-        // At a restart point the workload has not started, so one boot serves all workloads.
+        // Worlds with different workloads share a stored boot, so `mounted` can have another number of drivers. At a
+        // restart point no driver has started, so this conversation's drivers are checked in their initial state.
         let drivers = vec![DriverState::default(); self.plan.drivers.len()];
         ConversationProgress { drivers, ..mounted.progress.clone() }.check(&self.plan)
     }

@@ -174,7 +174,8 @@ impl Conversation {
         self.at.ready_ns
     }
 
-    /// Returns the vtime of the last event that left the node at rest, in nanoseconds.
+    /// Returns the vtime of the latest of certain events on the node, in nanoseconds. The timeline uses it as the vtime
+    /// at which the node came to rest, and the conversation measures the duration of a check from it.
     ///
     /// The events are: the beginning of the timeline, the end of the last running driver, the end of the last service
     /// restart, and the start and end of a check.

@@ -92,7 +92,7 @@ impl Conversation {
         }
     }
 
-    /// Sets `rest_ns` if no driver runs any more.
+    /// Sets `rest_ns` if all drivers have ended.
     fn rest(&mut self, vtime_ns: u64) {
         if self.has_driven() {
             self.at.rest_ns = vtime_ns;

@@ -1,7 +1,8 @@
 //! Folder in the user's cache with a stored boot and the moments saved after it.
 //!
-//! The folder's name is a key, i.e. a hash of everything that the boot depends on, so worlds that differ only in their
-//! workload share a folder.
+//! The folder's name is a key, i.e. a hash of everything that the boot depends on. Most of the workload does not affect
+//! the boot, so worlds that differ only in this part share a folder. `TIMELINES` is a second key, which also covers the
+//! whole workload.
 //!
 //! ```text
 //! moments/KEY/boot-ready.moment             ready, the root of all timelines; each page is stored once, compressed
@@ -133,7 +134,7 @@ impl MomentFolder {
     /// Stores a boot. The caller holds the lock.
     ///
     /// `ready` must be the moment as the boot left it, not the result of [`MomentFolder::on_bases`]. `restart` must be
-    /// based on this result.
+    /// the restart points that [`MomentFolder::on_bases`] returned.
     ///
     /// # Errors
     /// Returns an error if a file cannot be written, for example on a full disk.

@@ -1,6 +1,7 @@
 //! Parts of a machine in the file of a moment: its state, its memory and its disks.
 //!
-//! Each part has a name. The file sorts names as text, and two digits are enough for the numbers of nodes and disks.
+//! The name of each part has the number of its node, and the number of its disk if the part belongs to a disk. The file
+//! sorts the names as text. Each number has two digits, so the parts are sorted by number.
 
 use anyhow::{Context, anyhow};
 use everett_snapshot::moment::MomentParts;

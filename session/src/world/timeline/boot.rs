@@ -88,8 +88,8 @@ impl Timeline {
         self.course.begun.or(self.course.begin_with)
     }
 
-    /// Limits the boot of each node to [`BOOT_NS_MAX`](super::BOOT_NS_MAX) from here. A node that exceeds the limit is
-    /// a finding that ends the timeline.
+    /// Limits the boot of each node to [`BOOT_NS_MAX`](super::BOOT_NS_MAX) from the current vtime. If a node exceeds
+    /// the limit, the timeline ends with a finding.
     pub fn limit_boot(&mut self) {
         let now = self.world.vtime();
         for session in &mut self.nodes {
@@ -100,8 +100,8 @@ impl Timeline {
     /// Runs until the timeline is in `phase`, which must be [`Phase::Mounted`] or [`Phase::Ready`].
     ///
     /// With one node, the machine stops right after the instruction with which the agent reported the phase, before
-    /// Everett acts on the report. `run_to` calls `go_on` at each node's restart point and every few milliseconds of
-    /// host time. `go_on` may take events and console output.
+    /// Everett acts on the report. `run_to` calls `go_on` at each node's restart point and every 20 ms of vtime.
+    /// `go_on` may take events and console output.
     ///
     /// # Errors
     /// Returns an error if the world cannot reach the phase, or if `go_on` returns false. If `go_on` returned false,
@@ -126,7 +126,7 @@ impl Timeline {
             if self.phase() >= phase {
                 return Ok(());
             }
-            // `run::drive` ends its steps at the same vtimes, so both functions give up a boot at the same vtime.
+            // `run::drive` ends its steps at the same vtimes as `run_to`, so both give up a boot at the same vtime.
             let next_ns = self.world.vtime().saturating_add(1).next_multiple_of(STEP_NS);
             let is_mounted = |session: &NodeSession| session.conversation.phase() == Phase::Mounted;
             let wanted = |timeline: &Timeline| {
@@ -142,8 +142,9 @@ impl Timeline {
         }
     }
 
-    /// Sets the limit for services that end again and again during the boot. The boot ends with a finding after `limit`
-    /// equal ends in a row, if nothing else in the world can change that. A limit of 0 allows any number.
+    /// Sets the limit for services that end again and again during the boot. After a service has ended `limit` times in
+    /// a row in the same way, the boot ends with a finding, unless a later start may still succeed (see `boot_watch`).
+    /// A limit of 0 allows any number of ends.
     pub fn limit_ends(&mut self, limit: u32) {
         let plans = self.nodes.iter().map(|session| session.conversation.plan());
         self.boot_watch = Some(BootWatch::new(plans, limit));
@@ -163,8 +164,8 @@ impl Timeline {
 
     /// Ends the boot with a finding if a service that the world needs ends again and again. Returns true in this case.
     ///
-    /// Call this function after [`Timeline::take_events`]. The vtimes of the calls must not depend on the steps in
-    /// which the caller runs the boot.
+    /// Call this function after [`Timeline::take_events`]. All callers run the boot in steps that end at multiples of
+    /// 20 ms of vtime, so that all of them give up a boot at the same vtime.
     pub fn give_up_hopeless_boot(&mut self) -> bool {
         if self.ready_ns().is_some() {
             self.boot_watch = None;
@@ -255,7 +256,7 @@ impl Timeline {
             let has_begun = self.nodes[number].place.begun.is_some();
             let is_reached = |after: &After| {
                 let mut others = self.nodes.iter().map(|session| &session.conversation);
-                // If only some nodes were started, no node waits for the others.
+                // If only some nodes were started, no node waits for a node that was not started.
                 others.find(|other| other.plan().node == after.node).is_none_or(|other| match after.ready {
                     true => other.phase() >= Phase::Ready && other.phase() < Phase::Broken,
                     false => other.has_started(),

@@ -40,9 +40,10 @@ pub(super) struct BootWatch {
     longest_limit_ns: u64,
     /// Ends of services, by node and service name.
     services: BTreeMap<(String, String), Ends>,
-    /// Digests of all lines and exit statuses so far, by service. Numbers in lines are left out.
+    /// Digests of all lines and exit statuses so far, each hashed with the names of its node and service. Words with
+    /// digits are left out.
     seen: BTreeSet<[u8; 8]>,
-    /// Vtime of the last new line or other change, in nanoseconds.
+    /// Vtime of the last new line, new kind of end, or boot step of a node, in nanoseconds.
     changed_ns: u64,
 }
 
@@ -56,7 +57,7 @@ struct Ends {
     /// Vtimes of the first and last of the equal ends, in nanoseconds.
     first_ns: u64,
     last_ns: u64,
-    /// Digest of the last end: its status and the lines before it. Numbers in lines are left out.
+    /// Digest of the last end: its status and the lines before it. Words with digits are left out.
     last: [u8; 8],
     status: String,
     /// Hash of the lines since the last start.
@@ -196,7 +197,7 @@ impl Ends {
         self.tail.push_back(text.chars().take(TAIL_CHARS_MAX).collect());
     }
 
-    /// Counts an end. Returns true if it equals the last one.
+    /// Counts an end. Returns true if it equals the service's previous end.
     fn end(&mut self, status: &str, vtime_ns: u64) -> bool {
         let mut hasher = std::mem::take(&mut self.lines);
         hasher.update(status.as_bytes());

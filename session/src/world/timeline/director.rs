@@ -109,8 +109,8 @@ impl Timeline {
         self.checks.iter().map(limit_ns).fold(0, u64::saturating_add)
     }
 
-    /// Returns [`Timeline::icount`] and the vtime in nanoseconds at which the last commands or the checks began. `None`
-    /// if they have not begun since the workload's end was set.
+    /// Returns [`Timeline::icount`] and the vtime in nanoseconds at which the last commands or the checks began. Returns
+    /// `None` before that, and after a later call of [`Timeline::end_after`].
     #[must_use]
     pub fn checks_begun(&self) -> Option<(u64, u64)> {
         self.checks_begun
@@ -175,7 +175,7 @@ impl Timeline {
             return;
         }
         let Some(last) = self.services_ready_ns() else { return };
-        // If the world waits for a complete setup, the first report of one by any program counts.
+        // If the world waits for a complete setup, the setup is complete when the first program reports so.
         let setup = match self.setup_timeout_ns() {
             Some(_) => self.nodes.iter().filter_map(|session| session.conversation.setup_ns()).min(),
             None => Some(last),
@@ -192,8 +192,8 @@ impl Timeline {
         ready.collect::<Option<Vec<u64>>>().and_then(|all| all.into_iter().max())
     }
 
-    /// Returns the time limit from ready services to a complete setup, i.e. the SDK's "setup complete" line, if the
-    /// world waits for this line.
+    /// Returns the time limit for the SDK's "setup complete" line, in nanoseconds of vtime. The limit starts when all
+    /// services are ready. Returns `None` if the world does not wait for this line.
     fn setup_timeout_ns(&self) -> Option<u64> {
         self.nodes.first()?.conversation.plan().sdk.as_ref()?.setup_timeout_ns
     }
@@ -325,7 +325,8 @@ impl Timeline {
     fn calm_limit_ns(&self, now: u64) -> u64 {
         let conversations = || self.nodes.iter().map(|session| &session.conversation);
         let waits = |one: &Conversation| one.phase() < Phase::Ready || one.is_restarting();
-        // The world file sets the time that a restarted service has to stop. The limit starts after that time.
+        // Before a restart, a service gets time to exit, and is killed at the end of this time. The limit starts after
+        // the last of these kills.
         let killed = conversations().flat_map(Conversation::kills_ns).max();
         let limit = if conversations().any(waits) { CALM_NS_MAX } else { STOP_NS_MAX };
         killed.unwrap_or(now).max(now).saturating_add(limit)

@@ -30,7 +30,7 @@ pub enum ForkError {
     /// The child's plan differs from the timeline's plan before the fork.
     #[error(transparent)]
     Plan(#[from] OtherPlan),
-    /// Path of the child that is invalid.
+    /// The child's path is invalid.
     #[error(transparent)]
     Path(#[from] PathError),
 }
@@ -78,7 +78,8 @@ impl Timeline {
                 continue;
             }
             session.new_generation(node);
-            // A booting node draws entropy when it joins the world. A node that is beginning has already drawn it.
+            // Nodes in earlier phases need no request: a booting node draws entropy when it joins the world, and a
+            // node in phase `Beginning` has already drawn its entropy.
             if session.conversation.phase() >= Phase::Running {
                 session.reseed(node);
             }

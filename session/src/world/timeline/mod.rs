@@ -94,8 +94,8 @@ pub struct Timeline {
     boot_watch: Option<BootWatch>,
     /// Lines about the boot for the operator that the caller has not taken yet.
     boot_notes: Vec<String>,
-    /// Instruction count and vtime in nanoseconds at which the test template's `eventually_` or `finally_` commands
-    /// began, or the checks without these commands.
+    /// [`Timeline::icount`] and vtime in nanoseconds at the start of the test template's `eventually_` and `finally_`
+    /// commands or, without these commands, at the start of the checks.
     checks_begun: Option<(u64, u64)>,
     /// True if the workload will end by itself and has not ended yet.
     until_done: bool,
@@ -227,8 +227,8 @@ impl Timeline {
         self.world.icount()
     }
 
-    /// Returns the digest of the world: everything that decides its future, except the state of this timeline's
-    /// conversations.
+    /// Returns the digest of the world. It covers everything that decides the world's future, except the state of this
+    /// timeline's conversations.
     pub fn digest(&mut self) -> Digest {
         self.world.digest()
     }
@@ -346,8 +346,8 @@ impl Timeline {
             return;
         }
         // Nodes run one after the other from one exchange of frames to the next. In between, the world's state depends
-        // on how calls of `run` divide the run. So the world goes on to the vtime one wire latency after the last
-        // node's, and the trail's last point lies there.
+        // on how calls of `run` divide the run. So the world runs to one wire latency after the latest vtime of any
+        // node, and the trail's last point lies there.
         let last = self.world.nodes().iter().map(|node| node.vtime()).max().unwrap_or(0);
         let at = last.saturating_add(self.world.wire().lookahead_ns());
         let until = WorldUntil { vtime: at, port_lines: 0, node, icount: u64::MAX, breakpoints: &[] };

@@ -105,7 +105,7 @@ mod tests {
     }
 
     proptest! {
-        /// Up to the maximum number of periods, a vtime is quiet exactly if a request covers it.
+        /// A vtime is quiet exactly if a request covers it, as long as there are at most [`PERIODS_MAX`] periods.
         #[test]
         fn periods_cover_what_was_asked_for(asked in prop::collection::vec((0..1000u64, 0..40u64), 0..40)) {
             let mut periods = Vec::new();

@@ -213,8 +213,8 @@ impl Lapic {
     pub fn acknowledge(&mut self, vector: u8, now: u64, events: &mut EventQueue) {
         self.irr.clear(vector);
         self.isr.set(vector);
-        // While the timer's interrupt is requested, the timer schedules no periodic expiry, so it may have to do so
-        // now.
+        // The timer schedules no periodic expiry while its interrupt is requested. If `vector` is the timer's, that
+        // state has just ended, and the timer must schedule the next expiry.
         self.timer.taken(vector, now, &self.irr, events);
     }
 

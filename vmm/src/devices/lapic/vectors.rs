@@ -1,4 +1,4 @@
-//! A set of 256 interrupt vectors. The registers ISR, TMR and IRR are three of them.
+//! A set of interrupt vectors, numbered 0 to 255. The registers ISR, TMR and IRR each hold such a set.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,12 +1,13 @@
 //! The volatile write cache: the versions of a sector that a power loss may leave behind.
 //!
-//! The disk's content has the newest version of each sector. The cache is a log of the content that sectors had
-//! *before* each write that no flush has covered, in the order of completion. Each record of the log has this content
-//! in its field `before`. The versions of a sector are thus the `before`s of its records and the current content. The
-//! first of them is the durable version. A flush drops the front of the log, up to the last write that it covers. The
-//! `before` of the next record of a sector is then the result of the last covered write. Destaging (writing the oldest
-//! versions back when the cache is full) drops one record at a time. The log needs no index, because sectors are looked
-//! up only at a power loss.
+//! The disk's content has the newest version of each sector. The cache is a log of the writes that no flush has made
+//! durable yet, in the order of completion. Each record of the log has, in its field `before`, the content that a few
+//! sectors had *before* the write. The versions of a sector are thus the `before`s of its records, oldest first, and
+//! then the current content. The first of these versions is the durable one. A flush drops the records of all writes
+//! that it covers, which are at the front of the log. The first remaining version of a sector is then the content that
+//! the last covered write left, so this content is now durable. Destaging (writing the oldest versions back when the
+//! cache is full) drops one record at a time. The log needs no index, because sectors are looked up only at a power
+//! loss.
 //!
 //! - `fifo`: a queue that clones share; `record`: the content of a few sectors before a write; `stored`: encodes and
 //!   decodes the cache for files
@@ -70,7 +71,7 @@ impl Cache {
         self.log.iter_from(0)
     }
 
-    /// Appends a record, before the write changes the sectors.
+    /// Appends a record. The caller appends it before it changes the sectors.
     pub(super) fn push(&mut self, record: Record, size: SectorSize) {
         self.bytes += u64::from(record.sectors) * size.bytes();
         self.log.push(record);

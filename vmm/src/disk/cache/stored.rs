@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::{Before, CACHE_BYTES_MAX, Cache, Record};
 use crate::disk::{BLOCK, SectorSize};
 
-/// Bound of write numbers in a file. No disk completes so many writes, and a disk that starts below it never exhausts
-/// `u64`.
+/// Greatest number of writes in a file. No real disk completes this many writes. The bound also leaves enough numbers
+/// for the writes that follow, so that `u64` never overflows.
 const WRITES_MAX: u64 = 1 << 62;
 
 /// Defect of a stored cache.

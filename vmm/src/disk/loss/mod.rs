@@ -5,12 +5,12 @@
 //! have written any subset of the sectors of a request in flight; these sectors *land*.
 //!
 //! A fair coin for each sector would be legal but useless: if there are many sectors, always about half would be lost.
-//! So each power loss first draws a [`LossMode`]. Each mode chooses one of the sector's versions for each sector, so
-//! all modes are legal. They differ in which versions occur together.
+//! So each power loss first draws a [`LossMode`]. Every mode gives each sector one of that sector's versions, so all
+//! modes are legal. They differ in which versions occur together.
 //!
-//! A power loss that loses nothing is legal, too, but finds no defects. Only [`LossMode::AllKept`] allows it, with a
-//! probability of 1 in [`ALL_KEPT_IN`]. In the other modes at least one sector loses its newest version, if that is
-//! possible.
+//! A power loss that loses nothing is legal, too, but finds no defects. Only [`LossMode::AllKept`] allows it, and this
+//! mode is drawn with a probability of 1 in [`ALL_KEPT_IN`]. In the other modes at least one sector loses its newest
+//! completed version, if that is possible.
 //!
 //! - `sector_versions`: chooses the version of each sector; `landing`: chooses which sectors of a request in flight
 //!   land
@@ -25,8 +25,8 @@ use chacha20::rand_core::Rng;
 use super::{Change, Disk, draw};
 use landing::Landing;
 
-/// Maximum bytes of all requests in flight that can land at a power loss or a reset, counted in the order of
-/// submission. A request beyond the bound does not land, which is legal.
+/// Maximum total size, in bytes, of the requests in flight that can land at a power loss or a reset. The requests are
+/// added up in the order of submission. A request beyond the bound does not land, which is legal.
 pub const LANDING_BYTES_MAX: u64 = 64 << 20;
 
 /// One in this many power losses keeps all completed writes.
@@ -84,9 +84,10 @@ pub struct PowerLoss {
     pub mode: Option<LossMode>,
     /// Number of sectors in which at least one completed version differs from the durable one.
     pub unflushed: u64,
-    /// Number of these sectors that lost their newest completed version and hold an older one.
+    /// Number of [`unflushed`](Self::unflushed) sectors that lost their newest completed version and hold an older one.
     pub lost_newest: u64,
-    /// Number of these sectors that hold a version between the durable one and the newest completed one.
+    /// Number of [`unflushed`](Self::unflushed) sectors that hold a version between the durable one and the newest
+    /// completed one.
     pub in_between: u64,
     /// Number of torn sectors, which hold parts of two versions.
     pub torn: u64,
@@ -144,8 +145,8 @@ impl Disk {
         mode: impl FnOnce(&mut R) -> LossMode,
     ) -> PowerLoss {
         let first_in_flight = self.completed();
-        // Each request in flight adds a version. This must not destage older versions, because the request may not
-        // land.
+        // Each request in flight adds a version, even if the cache then exceeds its maximum size. To shrink the cache,
+        // older versions would have to become durable, but it is not yet decided whether the request lands.
         for changes in in_flight {
             let write = self.cache.number();
             changes.iter().for_each(|change| self.change(write, change, false));

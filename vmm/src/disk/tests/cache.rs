@@ -82,7 +82,8 @@ fn the_oldest_versions_are_destaged() {
     assert_eq!(disk.cached_bytes(), CACHE_BYTES_MAX, "the cache is full");
     assert_eq!(durable(&disk)[..24], [Some(0); 24]);
     let sector = |disk: &Disk, number: u64| durable(disk)[number as usize];
-    // One more sector destages a whole record, because a record was written as a whole.
+    // One more sector is too much for the cache. The oldest record then becomes durable as a whole: all eight sectors
+    // of block 0.
     disk.complete(&[fill(&disk, 8 * blocks, &[104])]);
     assert_eq!(disk.cached_bytes(), CACHE_BYTES_MAX - BLOCK + SECTOR);
     assert_eq!((sector(&disk, 0), sector(&disk, 7), sector(&disk, 8)), (Some(100), Some(100), Some(0)));
@@ -90,7 +91,7 @@ fn the_oldest_versions_are_destaged() {
     assert_eq!((sector(&disk, 0), sector(&disk, 8)), (Some(100), Some(101)));
     disk.complete(&[fill(&disk, 8 * blocks + 16, &[104; 8])]);
     assert_eq!((sector(&disk, 0), sector(&disk, 16)), (Some(102), Some(0)));
-    // A request is larger than the whole cache, so its own first blocks become durable.
+    // This request is larger than the whole cache, so its own first blocks become durable.
     disk.complete(&[fill(&disk, 8, &vec![105; 8 * blocks as usize + 8])]);
     assert_eq!(disk.cached_bytes(), CACHE_BYTES_MAX);
     assert_eq!((sector(&disk, 15), sector(&disk, 16)), (Some(105), Some(103)));

@@ -26,7 +26,7 @@ struct Oracle {
     covered: u64,
     /// Writes that were submitted and have not completed, in order.
     in_flight: Vec<(Vec<Change>, Writes)>,
-    /// Flushes that have not completed. A flush is stored as the write number below which it covers all writes.
+    /// One write number for each flush that has not completed. The flush covers all writes with lower numbers.
     flushes: Vec<u64>,
     /// True after a reset. The oracle does not know which sectors of the requests landed, so it allows more outcomes
     /// than are legal.
@@ -207,7 +207,8 @@ impl Model {
                 self.both(|disk| disk.abort(&mut rng(seed), &changes));
                 self.oracle.flushes.clear();
                 self.oracle.guesses = true;
-                // Each sector may have held the value of each request before it got its current value.
+                // The oracle records every request as completed, whether it landed or not, and after them a write of
+                // the current content. A later power loss may then give a sector the value of any of these requests.
                 let number = self.disk.completed().saturating_sub(1);
                 let mut legal: BTreeMap<u64, BTreeSet<u8>> = BTreeMap::new();
                 let newest = self.oracle.newest();

@@ -49,14 +49,14 @@ pub(super) enum Step {
     Failed(String),
 }
 
-/// Guest memory as the soft CPUs beside KVM use it.
+/// Guest memory, with the soft CPUs that work on it while KVM does not run.
 #[derive(Debug)]
 pub(super) struct Memory {
     ram: Ram,
     /// CPU that only reads through the guest's page tables and executes nothing.
     reader: Cpu,
-    /// CPU to use for the next instruction. Creating one takes a hundred microseconds, mostly for tables of the guest's
-    /// pages.
+    /// CPU to use for the next instruction. Creating one takes a hundred microseconds, mostly for tables with an entry
+    /// for each page of guest memory.
     idle: Option<Cpu>,
     /// Maximum number of instructions, or of iterations of a repeated instruction, that a CPU executes without an exit
     /// or branch. At this limit the guest is ended, as on the soft engine.

@@ -170,11 +170,12 @@ impl KvmEngine {
         self.inner.get_mut().give_up_after(signals);
     }
 
-    /// Ends a run as [`KvmEngine::give_up_after`] does, after about this much host time. The engine then starts its own
-    /// signals.
+    /// Sets the approximate host time after which a run ends as with [`KvmEngine::give_up_after`]. From the next run
+    /// on, the engine sends the signals itself.
     pub fn wait_at_most(&mut self, patience: Duration) {
         self.ticks = true;
-        // If the TSC is held, [`HeldTsc`] sends the signals. A branch counter signals only when it overflows.
+        // If the TSC is held, [`HeldTsc`] sends most of the signals. Those of a branch counter do not matter here: the
+        // counter signals only after branches, and a branch restarts the counting.
         let tick = if self.inner.get_mut().holds_tsc() { HELD } else { TICK };
         let signals = patience.as_nanos() / tick.as_nanos();
         self.give_up_after(u32::try_from(signals).unwrap_or(u32::MAX));

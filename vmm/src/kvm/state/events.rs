@@ -33,8 +33,8 @@ impl Vcpu {
             events.flags |= KVM_VCPUEVENT_VALID_TRIPLE_FAULT;
         }
         if state.shadow {
-            // Processors refuse to enter a guest that has STI's shadow and disabled interrupts, so the shadow is then
-            // MOV SS's.
+            // Processors refuse to enter a guest that has STI's shadow and disabled interrupts. If interrupts are
+            // disabled, KVM therefore gets MOV SS's shadow.
             let enabled = state.rflags & INTERRUPTS_ENABLED != 0;
             let shadow = if enabled { KVM_X86_SHADOW_INT_STI } else { KVM_X86_SHADOW_INT_MOV_SS };
             events.interrupt.shadow = shadow as u8;

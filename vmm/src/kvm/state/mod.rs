@@ -5,12 +5,12 @@
 //! KVM does not hold these fields of [`CpuState`]; the engine keeps them:
 //! - `icount`, `exceptions`, `dead`, and `halted` (HLT exits)
 //! - `msrs.tsc_offset`: KVM's offset is relative to the host's TSC; the field contains the value that the guest wrote
-//! - which instruction began an interrupt shadow: KVM distinguishes STI from MOV SS, [`CpuState`] does not. KVM gets
-//!   STI's shadow if interrupts are enabled, and MOV SS's otherwise
 //!
 //! [`CpuState`] does not hold these parts of KVM's state:
 //! - interrupts and exceptions that are about to be delivered ([`Queued`]): the engine delivers them first
 //! - CR8, which belongs to the local APIC, a device of the machine
+//! - which instruction began an interrupt shadow, STI or MOV SS: a load gives KVM the shadow of STI if interrupts are
+//!   enabled, and the shadow of MOV SS otherwise
 //! - NMI, SMM, XCR0, PDPTRs, guest debugging: each load writes their reset values
 //!
 //! **Invariant.** After a load, a vCPU does not depend on what it executed before: each structure is written whole,

@@ -173,7 +173,8 @@ fn machines_can_move_between_threads() {
 fn a_periodic_timer_of_a_nanosecond_does_not_hang() {
     let mut main = timer(1, true);
     main.extend([Op::Sti, Op::Work(1_000_000)]);
-    // With an ordinary handler the guest hardly progresses, which the machine reports as a storm.
+    // The handler acknowledges each interrupt, but the next one follows at once. The guest hardly progresses, and the
+    // machine reports a storm.
     let mut machine = Script::new(&main, &[Op::Store(LAPIC + reg::EOI, 0), Op::Iret]).machine();
     assert!(matches!(machine.run(&Until::vtime(NANOS)), Stop::End(End::InterruptStorm { .. })));
     // The CPU is halted and the task priority blocks the timer's vector. Nothing happens, and it costs no host time.

@@ -63,8 +63,8 @@ impl Default for Latency {
 struct InFlight {
     event: EventId,
     request: Parsed,
-    /// Write number. If the request is a flush, it covers all writes with smaller numbers, which had completed at its
-    /// submission.
+    /// Number of the disk's next write at the time when the driver submitted the request. If the request is a flush, it
+    /// covers all writes with smaller numbers.
     covers: u64,
 }
 

@@ -48,9 +48,9 @@ impl Blk {
         self.disk as u8
     }
 
-    /// Removes the requests in flight and returns their changes, in the order of submission. Their data is still in
-    /// RAM. Leaves out requests that would fail, and requests that would raise the total of changed bytes above
-    /// [`LANDING_BYTES_MAX`].
+    /// Removes the requests in flight and returns their changes, in the order of submission. Reads the data of writes
+    /// from RAM, because the device copies it only when a request completes. Leaves out requests that would fail, and
+    /// requests that would raise the total of changed bytes above [`LANDING_BYTES_MAX`].
     fn take_in_flight(&mut self, disk: &Disk, ram: &Ram, events: &mut EventQueue) -> Vec<Vec<Change>> {
         let mut left = LANDING_BYTES_MAX;
         let mut all = Vec::new();

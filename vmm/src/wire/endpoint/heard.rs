@@ -15,7 +15,7 @@ pub const HEARD_BYTES_MAX: usize = 64 << 20;
 /// Frames that arrived at an endpoint, and the vtime that it has reached.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Heard {
-    /// Frames with their vtimes of arrival, in this order.
+    /// Frames with their vtimes of arrival, in the order of arrival.
     pub(super) frames: Vec<(u64, Vec<u8>)>,
     /// Bytes of memory that the frames need.
     bytes: usize,

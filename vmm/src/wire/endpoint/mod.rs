@@ -45,8 +45,8 @@ pub use ping::Pong;
 pub use sockets::{BUFFER_BYTES, PACKETS_MAX, PAYLOAD_BYTES_MAX, SOCKETS_MAX, SocketError, SocketId};
 pub use tcp::TcpState;
 
-/// Maximum number of frames that have arrived and that the endpoint has not processed. A wire can hold no more; further
-/// frames are lost.
+/// Maximum number of frames that have arrived and that the endpoint has not processed. Further frames are lost. The
+/// bound equals the maximum number of frames on their way on a wire, including all frames that faults hold.
 pub const INBOX_FRAMES_MAX: usize = 2 * FRAMES_MAX;
 /// Resolution of the stack's clock, which counts microseconds.
 const NS_PER_US: u64 = 1_000;
@@ -168,8 +168,8 @@ impl Endpoint {
         self.port
     }
 
-    /// Returns the digest of the frames that the endpoint received and sent, with their vtimes. The endpoint's further
-    /// behaviour is a function of these and of the calls to it.
+    /// Returns the digest of the frames that the endpoint received and sent, with their vtimes. Two endpoints with equal
+    /// digests, configurations, random values and calls are in the same state.
     #[must_use]
     pub fn digest(&self) -> Digest {
         Digest(*self.history.finalize().as_bytes())
@@ -206,8 +206,8 @@ impl Endpoint {
         if at > now {
             return Some(u64::try_from(at.total_micros()).unwrap_or(0).saturating_mul(NS_PER_US));
         }
-        // The stack has something to do now. If a call is the reason, the call takes effect at its own vtime. Otherwise
-        // the stack could not act yet. It tries again in the next microsecond, so that time advances.
+        // The stack has something to do now. If a call is the reason, the stack acts at the vtime `asked`, and needs no
+        // timer. Otherwise the stack could not act yet. It tries again in the next microsecond, so that time advances.
         let again = (self.acted / NS_PER_US + 1).saturating_mul(NS_PER_US);
         if self.asked.is_some() { None } else { Some(again.max(self.now)) }
     }

@@ -66,7 +66,8 @@ impl Neighbors {
         wanted.min()
     }
 
-    /// Learns a MAC address from a frame that arrived, if the frame is an answer.
+    /// Records that the sender's MAC address is known, if the frame is an ARP packet or a neighbor advertisement. The
+    /// stack learns the address itself from the same frame.
     pub(super) fn hear(&mut self, frame: &[u8], now: u64) {
         let who = match Summary::of(frame) {
             Summary::Arp { sender, .. } => sender.into(),

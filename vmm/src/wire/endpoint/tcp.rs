@@ -36,8 +36,8 @@ impl Endpoint {
         self.add(Kind::Tcp, socket)
     }
 
-    /// Waits for a connection to a port. The socket becomes that connection. To accept another connection, listen
-    /// again.
+    /// Listens for a connection to a port. The socket becomes the first connection. To accept another connection,
+    /// listen again.
     ///
     /// # Errors
     /// Returns an error if the endpoint has too many sockets, or the port is 0.

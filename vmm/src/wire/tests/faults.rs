@@ -118,8 +118,8 @@ fn latency_follows_its_quantiles_and_latencies_add() {
 
 #[test]
 fn reordering_has_its_probability() {
-    // Frames are sent at a tenth of the hold (the delay of reordered frames), so each held frame is overtaken, and no
-    // other.
+    // The interval between frames is a tenth of the hold (the delay of reordered frames). So later frames overtake each
+    // held frame, and no other frame is overtaken.
     let (ppm, every) = (40_000, 10_000);
     let mut wire = wire(2, Distribution::Constant(LATENCY));
     let hold = Distribution::Constant(10 * every);
@@ -275,7 +275,8 @@ fn a_clogged_node_neither_sends_nor_receives() {
     );
 }
 
-/// A frame that two faults hold continues when the last of them ends, and is lost in a partition that drops.
+/// A frame that several faults hold continues when the last of these faults ends. If a partition that drops frames is
+/// active then, the frame is lost.
 #[test]
 fn a_frame_that_two_faults_hold_waits_for_both() {
     let begin = "

@@ -51,7 +51,7 @@ proptest! {
         prop_assert_eq!(arrived, got.len());
     }
 
-    /// Frames of one direction arrive in order even if others are lost, held, clogged or slowed.
+    /// Frames of one direction arrive in order even if frames are lost, held or clogged, or the bandwidth changes.
     #[test]
     fn directions_keep_their_order(plan in plan(Faults::InOrder)) {
         let mut wire = plan_wire();

@@ -54,7 +54,7 @@ fn frames() -> Vec<Vec<u8>> {
         PacketBuilder::ethernet2(from, to).double_vlan(1.try_into().unwrap(), 2.try_into().unwrap());
     builder.ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64).udp(1, 2).write(&mut tagged, b"tagged").unwrap();
     frames.push(tagged);
-    // Options for each hop, a routing header, a fragment header, an authentication header, options, and TCP.
+    // Hop-by-hop options, a routing header, a fragment header, an authentication header, destination options, and TCP.
     let headers: [&[u8]; 6] = [
         &[43, 0, 1, 4, 0, 0, 0, 0],
         &[44, 0, 0, 0, 0, 0, 0, 0],

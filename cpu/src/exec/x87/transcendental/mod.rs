@@ -47,7 +47,8 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     Some(Kind::Straight)
 }
 
-/// A result and its status word. C2 is set if the operand is out of range; the result is then the operand.
+/// A result and its status word. If the operand of a trigonometric instruction is out of range, the status word has C2
+/// set, and the result is the operand.
 type Outcome = (Extended, u16);
 
 /// Returns `status`. If it has an unmasked exception that is detected before the computation, the exceptions of the
@@ -161,7 +162,8 @@ fn tangent(cw: u16, a: Extended) -> (Outcome, Outcome) {
     }
 }
 
-/// F2XM1. The manual leaves the result undefined for operands outside -1 to 1. Here the result is then the operand.
+/// F2XM1. The manual leaves the result undefined for operands outside -1 to 1. Here the result is then the operand,
+/// except that the result for minus infinity is -1.
 fn power(cw: u16, a: Extended) -> Outcome {
     let class = classify(a);
     match class {
@@ -198,8 +200,8 @@ fn arctangent(cw: u16, y: Extended, x: Extended) -> Outcome {
         _ => {
             let (v, w) = (Wide::from_unpacked(unpack(y)), Wide::from_unpacked(unpack(x)));
             let r = series::arctangent(v, w);
-            // This also holds for a quotient below the range of the format: its arctangent differs from it only far
-            // beyond the last place of the format.
+            // A quotient y / x below the range of the format needs no special case: `Wide` has a larger range, and the
+            // difference between quotient and arctangent is far beyond the last place of the format.
             finish(cw, r, PE | denormal(a) | denormal(b))
         }
     }
@@ -243,7 +245,7 @@ fn logarithm(cw: u16, y: Extended, x: Extended) -> Outcome {
 }
 
 /// FYL2XP1: y * log2(x + 1). The manual leaves the result undefined for |x| above 1 - sqrt(2) / 2. Here the function
-/// extends to all x above -1. For x of -1 or less the result is x, as on hardware.
+/// extends to all x above -1. For finite x of -1 or less and finite nonzero y, the result is x, as on hardware.
 fn logarithm_one_plus(cw: u16, y: Extended, x: Extended) -> Outcome {
     use Class::*;
     let (b, a) = (classify(y), classify(x));

@@ -47,8 +47,8 @@ fn sum(first: Wide, next: impl Fn(Wide, u32) -> Wide) -> Wide {
     }
 }
 
-/// Returns sine and cosine of `x`, whose magnitude must be below 2^63. The exact reduction by Intel's 66-bit pi makes
-/// the results for large arguments those of the manual.
+/// Returns sine and cosine of `x`, whose magnitude must be below 2^63. As the manual specifies, `x` is reduced exactly,
+/// by Intel's 66-bit pi. Results for large arguments depend on that value of pi.
 pub(super) fn sine_cosine(x: Wide) -> (Wide, Wide) {
     let (quadrant, r) = reduce(x.signed(false));
     let square = r.mul(r);
@@ -71,7 +71,8 @@ pub(super) fn sine_cosine(x: Wide) -> (Wide, Wide) {
 
 /// Returns the number of quarter turns in `x`, and the remainder between -pi/4 and pi/4.
 fn reduce(x: Wide) -> (u128, Wide) {
-    // An argument below 1/2 needs no reduction. All 64 bits of an argument from 1/2 to 2^63 fit in these units.
+    // An argument below 1/2 needs no reduction. An argument from 1/2 to 2^63 has 64 significant bits, and is therefore
+    // a whole number of units of 2^-65.
     if x.exponent < -1 {
         return (0, x);
     }
@@ -106,13 +107,14 @@ fn half(x: Wide) -> Wide {
 /// Returns arctan(small / large). The quotient must be at most one.
 fn first_eighth(small: Wide, large: Wide) -> Wide {
     let t = small.div(large);
-    // `k` is the nearest multiple of one eighth, in eighths.
+    // `k` eighths is the multiple of one eighth that is nearest to `t`.
     let sixteenths = if t.exponent < -5 { 0 } else { ((t.significand >> 64) >> (59 - t.exponent)) as usize };
     let k = sixteenths.div_ceil(2).min(8);
     let (base, t) = match k {
         0 => (ZERO, t),
         _ => {
-            // tan(a - b) = (t - c) / (1 + t c), computed from numerator and denominator, which saves a second division.
+            // tan(arctan t - arctan c) = (t - c) / (1 + t c). Numerator and denominator are multiplied by `large`, so
+            // that they contain `small` instead of `large * t`, and `t` adds no rounding error.
             let c = Wide::scaled(false, k as u128, -3);
             (ARCTAN_EIGHTHS[k - 1], small.sub(large.mul(c)).div(large.add(small.mul(c))))
         }
@@ -134,7 +136,7 @@ pub(super) fn power_of_two_minus_one(x: Wide) -> Wide {
 
 /// Returns log2(1 + x). `x` must be nonzero and above -1.
 pub(super) fn log2_one_plus(x: Wide) -> Wide {
-    // For small x the series converges fast, and its use of x itself loses no precision.
+    // For small x the series converges fast. It uses x directly, because 1 + x would lose the last bits of x.
     if x.exponent < -2 {
         return hyperbolic(x, Wide::integer(2).add(x));
     }

@@ -12,7 +12,7 @@ use super::format::{bar, clock, curve, wrapped};
 
 /// Maximum number of lines for a finding's text.
 const TEXT_LINES: usize = 4;
-/// Text of the lists about merged branches before the first branch is merged.
+/// Text that a list about merged branches shows until the first branch is merged.
 const WAITING: &str = "This list fills when the first results are merged.";
 /// Width of a subtree's curve, in characters.
 const TREE_WIDTH: usize = 12;

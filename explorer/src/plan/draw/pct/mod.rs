@@ -32,20 +32,20 @@ use super::span::{Between, Bounded, Span};
 pub use super::guarantee::Guarantee;
 pub use super::merge::merge;
 
-/// Bounds of the depth d, the number of ordered pairs of events that a bug needs. At high depths the guaranteed
-/// probability is too small to be useful.
+/// Bounds of the depth d, the number of orderings between two events that a bug needs to appear. At high depths the
+/// guaranteed probability is too small to be useful.
 pub(crate) const DEPTH: RangeInclusive<u64> = 1..=16;
 /// Bounds of the difference in latency between two neighbouring priorities, in nanoseconds: 1 µs to 10 s.
 const STEP_NS: RangeInclusive<u64> = 1_000..=10_000_000_000;
-/// Maximum number of chains that get random priorities, because each chain may need its own network fault. Nodes beyond
-/// this number keep the highest priority.
+/// Maximum number of chains that get random priorities. Each of these chains may need a network fault of its own, and
+/// the number of simultaneous network faults is limited. All other chains get no added latency.
 const CHAINS_MAX: usize = NETWORK_FAULTS_MAX;
 
 /// Configuration of random priorities.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct PctConfig {
-    /// Depth d: number of ordered pairs of events that the bug needs. d-1 falls of priorities are drawn.
+    /// Depth d: number of orderings between two events that the bug needs to appear. d-1 falls of priorities are drawn.
     pub depth: u32,
     /// Difference in latency between two neighbouring priorities. Each call of [`entries`] draws it once from this
     /// range.

@@ -15,7 +15,7 @@ use crate::doctor::kvm::host::Host;
 pub(crate) const NAME: &str = "approximations";
 const MEANS: &str = "programs that use them get other results than on the soft engine";
 
-/// Reciprocals of the two single-precision numbers in RAX. The result is in RBX.
+/// Reciprocals, or reciprocals of square roots, of the two single-precision numbers in RAX. The results are in RBX.
 const RECIPROCALS: [(&str, &[u8]); 2] = [
     // The code is movq xmm0, rax; rcpps xmm1, xmm0; movq rbx, xmm1.
     ("RCPPS", &[0x66, 0x48, 0x0f, 0x6e, 0xc0, 0x0f, 0x53, 0xc8, 0x66, 0x48, 0x0f, 0x7e, 0xcb]),
@@ -110,8 +110,8 @@ mod tests {
                 let (result, wanted) = match name {
                     "RCPPS" => (f64::from(f32::from_bits(bits as u32)), 1.0 / x),
                     "RSQRTPS" => (f64::from(f32::from_bits(bits as u32)), 1.0 / x.sqrt()),
-                    // The value is the significand of an extended number. The test takes the exponent of the expected
-                    // result.
+                    // `bits` is only the significand of an extended number. The test assumes that the number has the
+                    // exponent of the expected result.
                     _ => {
                         let wanted = match name {
                             "FSIN" => x.sin(),

@@ -31,8 +31,8 @@ const CODE_WITH_EXITS: [u8; 19] = [
     0x58, // pop rax
     0xe2, 0xed, // loop again
 ];
-/// Scale of the measurement of the delay, in branches. The counter stops the guest after a tenth of this number. If it
-/// does not, the guest ends after a hundred times this number.
+/// Number of branches that scales the measurement of the delay. The counter should stop the guest after a tenth of this
+/// number. If the counter does not stop the guest, the guest ends after a hundred times this number.
 const BRANCHES: u64 = 1_000_000;
 const NAME: &str = "guest counters";
 const MEANS: &str = "to stop a guest at an exact place";

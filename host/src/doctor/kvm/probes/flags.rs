@@ -87,9 +87,10 @@ const SAMPLES: [Sample; 34] = [
     Sample { privileged: true, ..sample("mov from a control register", &[0x0f, 0x20, 0xc0], ALL) },
 ];
 
-/// Values of RAX and RCX in the cases. RDX is zero, so that no quotient overflows. The products occur with both
-/// parities and both signs, and the positions of the lowest and of the highest set bit occur with both parities. A flag
-/// that depends on the result therefore differs between cases.
+/// Values of RAX and RCX before a sample's instruction. A case is one of these pairs with one value of [`BEFORE`]. RDX
+/// is zero, so that no quotient overflows. The products occur with both parities and both signs, and the positions of
+/// the lowest and of the highest set bit occur with both parities. A flag that depends on the result therefore differs
+/// between cases.
 const OPERANDS: [(u64, u64); 3] = [(0x8000_0011, 0xb), (0x7fff_fff1, 0x8000_0001), (0, 0x10)];
 /// Values of the status flags before the instruction.
 const BEFORE: [u64; 2] = [0, ALL];
@@ -131,7 +132,7 @@ pub struct Undefined {
     pub flag: &'static str,
     /// Behaviour of the host's processor.
     pub host: Does,
-    /// Behaviour of the soft CPU.
+    /// Behaviour of the CPU model.
     pub model: Does,
     /// True if host and model give the same value in every case.
     pub equal: bool,

@@ -55,8 +55,8 @@ const HIDDEN_BY_UMIP: [(&str, &[u8]); 4] = [
     ("STR", &[0x0f, 0x00, 0xc8]),
 ];
 /// SMSW with the operand EAX. CR4.UMIP hides SMSW, too. On Intel processors without UMIP, KVM emulates UMIP, but VMX
-/// cannot intercept SMSW. This is harmless: if SMSW raised #GP, Linux would emulate it and return the same value. Only
-/// a warning in the kernel's log is missing.
+/// cannot intercept SMSW. This is harmless: if SMSW raised #GP, Linux would emulate it and return the same value. The
+/// only difference is that the kernel's log lacks a warning.
 const SMSW: [u8; 3] = [0x0f, 0x01, 0xe0];
 /// Instructions that CPUID promises. If the processor raises #UD at one of them, the guest gets this exception:
 /// Everett's own CPU does not execute the instruction instead. Memory operands are [DATA].

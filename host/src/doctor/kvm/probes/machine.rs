@@ -148,9 +148,10 @@ fn dirty(host: &mut dyn Host, spare: &mut bool) -> Result<Option<String>, String
     Ok(None)
 }
 
-/// Checks that a guest sees memory that Everett has replaced. Everett stores to the page, changes the page table entry
-/// that maps it, and flushes the translations that the processor has cached. A KVM that shadows the guest's page tables
-/// does not notice these stores. A software KVM may shadow page tables only for ring 3.
+/// Checks that a guest sees memory that Everett has replaced. Everett stores to another page, maps this page by a store
+/// to the guest's page table, and flushes the translations that the processor has cached. A KVM that shadows the
+/// guest's page tables does not notice the store to the page table. A software KVM may shadow page tables only for ring
+/// 3.
 fn replaced(host: &mut dyn Host) -> Result<Option<String>, String> {
     const TIMES: u64 = 100;
     let code = [

@@ -124,9 +124,9 @@ fn commands_run_beside_each_other_and_end() {
     };
     assert_eq!((&**unit, &**property), ("anytime_a b", builtin::DRIVER_EXIT));
     assert_eq!(text, "command anytime_a b ended with exit status 3");
-    // The first run has ended, so the next run of the command gets its service name. Then the second run exits too. A
-    // process that the second run started can still print a line, which then appears under the displayed name of the
-    // second run.
+    // The first run has ended, so the next run of the command gets the first run's service name. Then the second run
+    // exits too. A process that the second run started can still print a line, which then appears under the displayed
+    // name of the second run.
     let (_, again) = start(&mut script, 7, "parallel_driver_p");
     assert_eq!(again.name, first.name);
     script.host.take_events();

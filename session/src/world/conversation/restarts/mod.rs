@@ -12,16 +12,17 @@
 //!        └─────────► Started ───────► (over)
 //! ```
 //!
-//! The program at [`INIT_PATH`] signals a service that has a supervisor, as a container engine signals the first
-//! process of a container. The agent signals the process groups of other services.
+//! If a service has a supervisor, Everett sends the signal through the program at [`INIT_PATH`]. The program signals
+//! only the first process, as a container engine does. For other services, Everett asks the agent to signal the
+//! service's whole process group.
 //!
 //! **A supervised service that seems not to run.** The agent always knows whether a service runs. The program at
 //! [`INIT_PATH`] knows it only from a note of the supervisor. The supervisor writes the note shortly after its own
 //! start and deletes it shortly before its end.
 //!
 //! If the note is missing, the program sends no signal, and Everett asks the agent to start the service. If the service
-//! does run, the agent refuses, and Everett sends the signal again. When the service's time to end is over, the agent
-//! kills it without a note.
+//! does run, the agent refuses, and Everett sends the signal again. If the service's time limit has passed by then,
+//! Everett asks the agent to kill the process group, for which the agent needs no note.
 //!
 //! - `ready`: end of a restart, when the service is ready
 //!
@@ -49,7 +50,7 @@ pub struct Restarted {
     pub ready: bool,
 }
 
-/// Restart of a service that is not over.
+/// Restart of a service, in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Restart {
     pub(super) stage: Stage,
@@ -215,8 +216,8 @@ impl Conversation {
         match stage {
             _ if self.at.powering_off => self.restart_is_over(unit, vtime_ns),
             Stage::Asked | Stage::Killed => self.start_again(unit, vtime_ns),
-            // Everett has already sent the request to start the service. The agent has not read it yet, and will then
-            // start the service.
+            // Everett has already sent the request to start the service. When the agent reads the request, it starts
+            // the service.
             Stage::Ended => {}
             Stage::Started if exited.restarting => {}
             Stage::Started => self.restart_is_over(unit, vtime_ns),

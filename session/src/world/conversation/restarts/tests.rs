@@ -8,7 +8,7 @@ use crate::guest::containers::Stop;
 use crate::world::conversation::Phase;
 use crate::world::conversation::tests::{Script, plan};
 
-/// Source of the agent, which has the error messages that Everett compares.
+/// Source code of the agent. It contains the error messages by which Everett recognizes why the agent refused.
 const AGENT: &str = include_str!("../../../../../guest-image/agent/src/services.rs");
 const RUNS: &str = "cannot start server: it runs already";
 const DOWN: &str = "the service server does not run";
@@ -121,7 +121,8 @@ fn a_service_is_asked_to_end_killed_and_started_again() {
     assert_eq!((it.sent(), it.script.host.kills_ns().count()), (Some(Sent::Group(9)), 0));
     // The agent's restart policy would start the service later.
     assert_eq!(it.exits(Exit::Signal(9), true), Some(Sent::Start));
-    // The agent sent this report before its answer, so it says nothing about the new process.
+    // The agent sent this report before it answered the request to start the service, so the report says nothing about
+    // the new process.
     it.script.say(&Message::Ready);
     assert_eq!(it.restarted(), Vec::<bool>::new());
     assert_eq!(it.answer(Reply::Done), None);
@@ -212,7 +213,8 @@ fn a_service_whose_supervisor_is_starting_is_asked_again() {
         assert_eq!(it.answer(not_running.clone()), Some(Sent::Start));
         assert_eq!(it.refuse(RUNS), program(15));
     }
-    // Everett still kills the service in time, through the agent if the supervisor never writes its note.
+    // Everett still kills the service at its time limit. The supervisor never writes its note, so the agent sends the
+    // signal.
     it.script.vtime_ns = 110;
     it.script.host.kill_late(110);
     assert_eq!(it.sent(), program(9));

@@ -26,7 +26,7 @@ pub(super) struct DriverState {
     pub(super) runs: bool,
 }
 
-/// State of a conversation, except partial lines and bytes to send.
+/// State of a conversation, except bytes to send and the partial lines of the control, log and history ports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ConversationProgress {
     pub(super) phase: Phase,
@@ -46,7 +46,7 @@ pub(super) struct ConversationProgress {
     pub(super) seed: Option<Seed>,
     /// Vtime at which all services were ready, in nanoseconds.
     pub(super) ready_ns: Option<u64>,
-    /// Vtime of the last event that left the node at rest, in nanoseconds: see [`Conversation::rest_ns`].
+    /// Vtime at which the node came to rest, in nanoseconds: see [`Conversation::rest_ns`].
     pub(super) rest_ns: u64,
     /// Exit status of the command of [`Conversation::command`].
     pub(super) command_exit: Option<Exit>,
@@ -58,7 +58,7 @@ pub(super) struct ConversationProgress {
     pub(super) broken: Option<String>,
     /// Restarts in progress, by service name.
     pub(super) restarts: BTreeMap<String, Restart>,
-    /// Services, drivers and test commands that have been down for good since the machine's boot.
+    /// Services, drivers and test commands that are down for good. A new boot of the machine empties the set.
     pub(super) down: BTreeSet<String>,
 }
 
@@ -136,7 +136,8 @@ impl ConversationProgress {
         self.check_commands(plan)
     }
 
-    /// Returns true if the agent can have a service with this name: a service, driver or test command.
+    /// Returns true if `name` is the service name of a service, a driver or a test command of this node. The agent runs
+    /// all three as services.
     pub(super) fn is_unit(&self, name: &str, plan: &AgentScript) -> bool {
         let is_command = || {
             let (command, slot) = place_of(name)?;
@@ -226,7 +227,8 @@ impl Conversation {
     pub fn restore(&mut self, state: ConversationState) -> Result<(), StateError> {
         let ConversationState { mut progress, control, log, history, outgoing } = state;
         if progress.phase <= Phase::Ready && progress.drivers.iter().all(|driver| driver.rounds == 0) {
-            // The workload has not started, so one boot serves all workloads.
+            // Worlds with different workloads share a stored boot, so `state` can have another number of drivers. No
+            // driver has started, so this conversation's drivers begin in their initial state.
             progress.drivers = vec![DriverState::default(); self.plan.drivers.len()];
         }
         progress.check(&self.plan)?;

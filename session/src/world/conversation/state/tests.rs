@@ -30,8 +30,9 @@ enum Step {
     TestCommand(u64, bool),
     Kill,
     PowerOff,
-    /// Everett restarts the service and kills services that have not exited in time.
+    /// Everett restarts the service.
     Restart,
+    /// Everett kills the services that have not exited in time.
     KillLate,
 }
 
@@ -55,7 +56,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Returns the agent script of the other tests with a test template.
+/// Returns the agent script that other tests use, but with a test template.
 fn planned() -> AgentScript {
     AgentScript { template: Some("/t".to_owned()), ..plan() }
 }
@@ -235,8 +236,8 @@ proptest! {
         prop_assert_eq!(straight.host.save(), stored.host.save());
     }
 
-    /// A real state with changed bytes is refused, or continues to the end of the workload without a panic. A state
-    /// that passes the check passes it again.
+    /// A real state with changed bytes is refused, or continues to the end of the workload without a panic. A
+    /// conversation that continues from a state can be stored, and the new state passes the check again.
     #[test]
     fn damaged_states_cause_no_panic(
         steps in script(), damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),

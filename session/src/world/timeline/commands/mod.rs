@@ -5,7 +5,7 @@
 //! would to reach another node (see `director`). The composer receives messages ordered by vtime of arrival, then by
 //! node. Everett's own actions on a node, such as removing its power, are reported to the composer at once.
 //!
-//! - Commands start when the timeline has begun on every present node.
+//! - Commands start when the timeline has begun on every node that is on.
 //! - After the end of the workload, no command starts until all nodes are back. So the last commands, which have the
 //!   prefix `eventually_` or `finally_`, start in a world at rest.
 //!
@@ -35,7 +35,7 @@ const WORDS_OF_NODE_MAX: usize = 64;
 /// Stored state of a timeline's commands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Commands {
-    /// Each command name with the index of a node that has the command, one pair per node.
+    /// Pairs of a node's index and a command name. A command has one pair for each node on which it exists.
     pub files: Vec<(u16, String)>,
     pub composer: ComposerState,
     /// Counts of starts and results so far, for each command.
@@ -45,8 +45,8 @@ pub(super) struct Commands {
     pub words: Vec<(u64, u16, Said)>,
     /// Nodes on which the timeline has not begun.
     pub awaited: BTreeSet<u16>,
-    /// Vtime by which killed commands must have ended, in nanoseconds. Everett kills the commands that still run when
-    /// the composer starts no more.
+    /// Vtime by which killed commands must have ended, in nanoseconds. When the composer has no command left to start,
+    /// Everett kills the commands that still run.
     pub gone_ns: Option<u64>,
 }
 
@@ -172,8 +172,8 @@ impl Timeline {
         self.tell_composer(|composer, streams| composer.fork(streams.get(Purpose::Commands)));
     }
 
-    /// Returns true if faults may be applied. With a test template, this is the time from the end of its `first_`
-    /// command, if it has one, to the end of the workload.
+    /// Returns true if faults may be applied now. With a test template, faults may be applied until the end of the
+    /// workload. If the template has a `first_` command, they may be applied only after its end.
     pub(super) fn faults_allowed(&self) -> bool {
         self.composing.as_ref().is_none_or(|composing| composing.faults_allowed)
     }
@@ -322,7 +322,7 @@ impl Timeline {
         }
     }
 
-    /// Kills the commands that still run when the composer starts no more commands.
+    /// Kills the commands that still run. Called when the composer has no command left to start.
     fn end_commands(&mut self, now: u64) {
         let Some(commands) = &mut self.course.commands else { return };
         let runs = commands.composer.runs().to_vec();

@@ -45,7 +45,8 @@ impl Timeline {
             let number = usize::from(number);
             let node = self.world.node_mut(number);
             let session = &mut self.nodes[number];
-            // A node without power starts its services when it boots. A paused node gets the signal when it continues.
+            // A node without power starts its services when it boots. A paused node receives the request to stop its
+            // services when it continues.
             if !node.is_on() || session.conversation.phase() != Phase::Running {
                 continue;
             }

@@ -142,7 +142,7 @@ fn a_timeline_that_is_stored_restarts_the_same() {
     assert_eq!(effects(&mut resumed, 20), expected);
 }
 
-/// A paused machine cannot use the time that its services have to stop, so the time counts only after the pause.
+/// Services of a paused machine cannot stop, so their time limit for stopping does not run during the pause.
 #[test]
 fn a_paused_node_is_restarted_when_it_continues() {
     let mut timeline = timeline([vec![], vec![after("a", false, true)], vec![]]);

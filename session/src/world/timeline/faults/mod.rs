@@ -1,8 +1,8 @@
 //! Execution of a fault plan: starts each fault when all nodes have reached its vtime, and ends it after its duration.
 //!
 //! Everett applies faults of the wire, disks, power, clock drift and CPUs without the guest. The agent of a node
-//! applies clock steps, priorities, reseeding, restarts of services and commands. A fault that needs an agent is not
-//! applied if the agent is not up (no power, or still booting).
+//! applies clock steps, priorities and reseeding, restarts services, and runs commands. A fault that needs an agent is
+//! not applied if the agent is not up (no power, or still booting).
 //!
 //! A fault is not applied either while the `first_` command of a test template runs, or in a quiet period
 //! ([`super::quiet`]). An event reports each fault that is not applied.
@@ -36,8 +36,8 @@ pub trait Restarts: Send + Sync {
     /// # Errors
     /// Returns a message of one line if there is none.
     fn warm(&self, node: usize) -> Result<&RestartPoint, String>;
-    /// Makes a machine at power-on for a node that is switched on when the world is at `world_ns`. The machine draws
-    /// from `boot_seed`.
+    /// Makes a machine that has executed nothing yet, for a node that is switched on when the world is at vtime
+    /// `world_ns`. The machine draws its random numbers from `boot_seed`.
     ///
     /// # Errors
     /// Returns a message of one line if the machine cannot be created.
@@ -123,7 +123,7 @@ impl FaultProgress {
     }
 }
 
-/// Returns the number of a node in the purposes of random streams. A world has at most 64 nodes.
+/// Converts a node's index to the type in which a [`Purpose`] of a random stream has it. A world has at most 64 nodes.
 fn stream_number(node: usize) -> u16 {
     u16::try_from(node).unwrap_or(u16::MAX)
 }

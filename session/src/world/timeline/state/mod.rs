@@ -58,8 +58,8 @@ pub(super) struct Course {
     pub host: Streams,
     /// Quiet periods that programs requested: times in which no fault starts.
     pub quiet: Vec<Period>,
-    /// Pending restarts, each with its vtime in nanoseconds and its node, in this order. A service restarts when a
-    /// service on which it depends has restarted. A node occurs once.
+    /// Pending restarts of services whose dependencies have restarted: vtime in nanoseconds and index of the node. They
+    /// are ordered by vtime, then by node. A node occurs at most once.
     pub restarts: Vec<(u64, u16)>,
 }
 
@@ -170,8 +170,8 @@ impl Course {
     }
 }
 
-/// JSON form of a command. The stored form (postcard) needs all fields, and the protocol's types leave out optional
-/// ones.
+/// Stores a command as JSON text. Postcard, the format of the stored state, needs all fields, but the protocol's types
+/// leave out optional fields.
 mod as_json {
     use everett_protocol::Exec;
     use serde::de::{Deserialize, Deserializer, Error as _};

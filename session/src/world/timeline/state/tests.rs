@@ -146,7 +146,7 @@ fn states_that_do_not_fit_are_refused() {
 }
 
 proptest! {
-    /// Bytes that happen to decode as a state, valid or invalid, give the same state after storing.
+    /// If random bytes decode as a state, storing and decoding it gives the same state. The state may be invalid.
     #[test]
     fn garbage_is_refused_or_checked(mut bytes in prop::collection::vec(any::<u8>(), 0..300), versioned: bool) {
         if let (true, Some(first)) = (versioned, bytes.first_mut()) {

@@ -33,8 +33,7 @@ impl Timeline {
                         commands.streams = Streams::new(lineage, Owner::Composer);
                     }
                 }
-                // A timeline has no streams of these owners. They belong to the explorer, which draws their values from
-                // the path.
+                // A timeline has no streams of these owners, which are the explorer and the command `everett plan`.
                 OwnerKind::Fates | OwnerKind::Plan | OwnerKind::Search => {}
             }
         }

@@ -378,8 +378,8 @@ impl Inner {
                     None => {
                         // If the instruction ended in an exception, deliver the exception now, as part of this exit.
                         // The next interrupt then comes after the exception, whether or not an observer reads the state
-                        // here. With closed gates, the processor could not deliver the exception, and the soft CPU
-                        // would repeat the instruction with its device access.
+                        // here. If the exception were left to the processor, closed gates would make its delivery fail,
+                        // and the soft CPU would repeat the instruction with its device access.
                         if self.vcpu.queued()? != Queued::default() {
                             self.settled()?;
                             if self.dead.is_none() {
@@ -561,7 +561,8 @@ impl Inner {
     /// Records pages that the soft CPU wrote. They may contain the guest's page tables, so KVM must drop everything
     /// that it derived from page tables. If the host has shown that a flush is enough, this costs a few requests
     /// ([`crate::kvm::processor::Real::new`]). On other hosts, the guest's memory is removed from KVM and added again.
-    /// In clock mode `branch`, this happens after each stretch that writes.
+    /// In clock mode `branch`, this happens after each stretch (the branches that the soft CPU executes before an exact
+    /// stop) that has written memory.
     fn wrote(&mut self, pages: Vec<u64>) -> Result<(), KvmError> {
         if pages.is_empty() {
             return Ok(());
@@ -571,7 +572,7 @@ impl Inner {
         self.written.extend(self.vcpu.take_dirty_pages()?);
         self.vcpu.forget_memory()
     }
-    /// Fills in the fields of a state that KVM does not hold.
+    /// Fills in the fields of `state` that come from the engine, because KVM does not know their values.
     fn complete_state(&self, mut state: CpuState) -> CpuState {
         state.icount = self.count;
         state.halted = self.halted;

@@ -18,7 +18,8 @@ const WRITE_NS: u64 = 15_500;
 const FLUSH_NS: u64 = 100_000;
 
 /// Returns the effect of a power loss for which `mode` was drawn, and the first byte of each of the first 64 sectors
-/// after it. `None` means that the disk has no unflushed write and no request in flight. Leaves the rig unchanged.
+/// after it. With `mode` `None`, the disk must have no unflushed write and no request in flight. Leaves the rig
+/// unchanged.
 fn after_loss(rig: &Rig, mode: Option<LossMode>) -> (PowerLoss, Vec<u8>) {
     for seed in 0.. {
         let Device::Blk(mut blk) = rig.transport.device().clone() else { panic!("no disk") };
