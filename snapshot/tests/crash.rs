@@ -89,7 +89,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Returns a command that runs this program as a child. The signals in `ignored` do not kill it.
+/// Returns a command that runs this program as a child. The signals in `ignored` do not kill the child.
 fn child(what: &str, folder: &Path, ignored: &str) -> Command {
     let mut command = Command::new("sh");
     command.arg("-c").arg(format!("trap '' {ignored}; exec \"$0\" \"$@\""));

@@ -90,10 +90,9 @@ pub struct Service {
 /// A service whose command line comes from its node's container image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ImageProcess {
-    /// First part of the command line. `None` means the image's entrypoint. If this is set, the image's command is not
-    /// used.
+    /// First part of the command line. `None` means the image's entrypoint.
     pub entrypoint: Option<Vec<String>>,
-    /// Second part of the command line. `None` means the image's command.
+    /// Second part of the command line. `None` means the image's command, or no second part if `entrypoint` is set.
     pub command: Option<Vec<String>>,
     /// True if the image's healthcheck is used as readiness check. A readiness check of the service takes precedence.
     pub healthcheck: bool,

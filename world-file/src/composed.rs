@@ -10,12 +10,12 @@ use serde::Serialize;
 pub struct Composed {
     /// Host name. `None` means the node's name.
     pub hostname: Option<String>,
-    /// Lines of `/etc/hosts` that follow the lines for the machine itself.
+    /// Lines of `/etc/hosts` that follow the lines for `localhost`.
     pub hosts: Vec<HostNames>,
     /// Nodes that must be started or ready before this node's services start at its first boot.
     pub after: Vec<After>,
-    /// Paths in the guest of the volumes that the image does not declare. Each volume has a number on the disk for
-    /// volumes, and the paths are in the order of these numbers.
+    /// Paths in the guest at which the compose file mounts volumes. The disk for volumes numbers its volumes: first the
+    /// image's volumes, then these volumes in this order.
     pub volumes: Vec<String>,
     /// Files and folders whose content comes from the host. The contents are among the node's files.
     pub binds: Vec<Bind>,
@@ -25,9 +25,9 @@ pub struct Composed {
     pub ulimits: BTreeMap<String, Ulimit>,
     /// Kernel settings, by the names that sysctl(8) uses.
     pub sysctls: BTreeMap<String, String>,
-    /// Capabilities that programs get in addition to the usual capabilities of containers, without `CAP_`.
+    /// Capabilities that programs get in addition to the usual capabilities of containers. The names have no `CAP_`.
     pub cap_add: Vec<String>,
-    /// Capabilities that programs do not get, without `CAP_`.
+    /// Capabilities that programs do not get. The names have no `CAP_`.
     pub cap_drop: Vec<String>,
     /// Number of the signal that asks the service to stop. `None` means the image's signal, or SIGTERM if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,9 +47,9 @@ pub struct Composed {
 pub const STOP_GRACE_NS: u64 = 10_000_000_000;
 
 impl Composed {
-    /// True if one of the service's keys needs a supervisor, a program in the guest that then starts the service. Other
-    /// services have no supervisor, so that a world without these keys has the same timelines as before Everett
-    /// supported the keys.
+    /// True if `init`, `stop_signal` or `stop_grace_ns` is set. Then a supervisor, a program in the guest, starts the
+    /// service. Other services have no supervisor, so that a world without these settings has the same timelines as
+    /// before Everett supported them.
     #[must_use]
     pub fn is_supervised(&self) -> bool {
         self.init || self.stop_signal.is_some() || self.stop_grace_ns.is_some()
@@ -97,7 +97,7 @@ pub struct After {
     /// True if the services of `node` must be ready, or must have done their work. False if it is enough that they were
     /// started.
     pub ready: bool,
-    /// True if Everett restarts this node's service whenever Everett has restarted the other node's service.
+    /// True if Everett restarts the waiting service whenever it has restarted the service of `node`.
     #[serde(skip_serializing_if = "is_false")]
     pub restart: bool,
 }

@@ -26,7 +26,7 @@ const NAME_BYTES_MAX: usize = 512;
 pub(super) const TRANSPORTS: [&str; 6] =
     ["oci", "oci-archive", "docker-archive", "docker-daemon", "containers-storage", "docker"];
 
-/// Parses an image's text as it would be read from a world file in `folder`.
+/// Parses the text that names an image. Uses the rules for a world file in `folder`.
 ///
 /// # Errors
 /// Returns a line that says what is wrong with the text.
@@ -42,8 +42,8 @@ pub(super) fn read(item: &Item<'_>) -> Result<ImageOrigin, Error> {
     parse(folder, text, confined).map_err(|what| item.error(what))
 }
 
-/// Parses an image's text. Relative paths start at `folder`. If `confined` is true, all paths must lead to files below
-/// `folder`.
+/// Parses the text that names an image. Relative paths start at `folder`. If `confined` is true, all paths must lead to
+/// files below `folder`.
 pub(super) fn parse(folder: &Path, text: &str, confined: bool) -> Result<ImageOrigin, String> {
     if !confined {
         return unconfined(folder, text);

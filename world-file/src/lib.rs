@@ -8,16 +8,16 @@
 //! - `compose`: reads compose files; `composed`: settings that only their nodes have; `confinement`: checks their paths
 //! - [`init`]: writes drafts of world files
 //! - [`seal`]: reads worlds that came in finding files, and lists the host paths in a world file
-//! - `command`, `talk`, `epoch`, `paths`: parse the settings of programs and of exchanges with a TCP port, dates, and
-//!   paths
+//! - `command`: parses the settings of programs; `talk`: parses exchanges with a TCP port; `epoch`: parses dates;
+//!   `paths`: parses paths
 //! - `folder`: finds the folder of a file; `files`: reads host files that are put into guests
 //!
 //! Not here: running a world (`everett-session`) and building its image (`everett-guest-image`).
 //!
 //! **Invariants.** An unknown key is an error. Every error is one line, `file:line: key: what`; an error about the
 //! whole file has no line or key. Reading never panics, whatever the bytes are, and every list and text has a named
-//! bound. Everett reads only host files that the world file names. A relative path never leaves the world file's
-//! folder, and no path in a compose file leaves the compose file's folder.
+//! bound. Everett reads only host files that the world file names, and the file `.env` beside a compose file. A
+//! relative path never leaves the world file's folder, and no path in a compose file leaves the compose file's folder.
 
 mod command;
 mod compose;
@@ -292,7 +292,7 @@ fn variable(name: &str) -> Option<String> {
     seal::variable(name)
 }
 
-/// Keys of a world.
+/// Top-level keys of all world files. Other keys describe the machines.
 const KEYS: [&str; 13] = [
     "epoch",
     "cpu",

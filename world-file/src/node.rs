@@ -46,11 +46,12 @@ pub struct Node {
     pub name: String,
     /// Size of the RAM in bytes, a multiple of the page size.
     pub memory_bytes: u64,
-    /// Debian packages of this node, in addition to the image's packages. The image's digest covers their contents.
+    /// Debian packages of this node, in addition to the packages of `[image]`. The world's identity covers their
+    /// contents, because it contains the digest of the built image.
     #[serde(skip)]
     pub packages: Vec<String>,
-    /// Container image that is the node's root filesystem. The image's digest covers the image's content and its
-    /// configuration.
+    /// Container image that is the node's root filesystem. The digest of the built image covers the container image's
+    /// content and configuration.
     #[serde(skip)]
     pub image: Option<ImageOrigin>,
     /// Size of the disk for the container image's volumes, in bytes. `None` if the node has no container image.

@@ -6,8 +6,9 @@
 //! [`ABSOLUTE`], which is beside the seal. A compose file's variables come from the seal. If the seal contains images,
 //! Everett does not look for kernels, root filesystems or container images.
 //!
-//! While Everett reads a world file, this module lists the file's host paths and variables. A finding file includes
-//! them. The list and the seal are stored per thread, so that functions that read a path need no parameter for them.
+//! While Everett reads a world file, this module lists the host paths and variables that the world file uses. A finding
+//! file includes the files at these paths and the values of these variables. The list and the seal are stored per
+//! thread, so that functions that read a path need no parameter for them.
 //!
 //! Not here: the finding file itself (`everett-finding-file`), and use of the sealed images (`everett-session`).
 
@@ -255,8 +256,8 @@ fn below_absolute(absolute: &Path) -> Option<PathBuf> {
     Some(below)
 }
 
-/// Calls `read` without listing the paths that it reads. They are paths of images. A finding file contains images, if
-/// at all, as the files that machines boot from (`Seal::images`).
+/// Calls `read` without listing the paths that it reads. Callers read paths of images with it. A finding file does not
+/// store images under these paths: if it contains images, they are the files that machines boot from (`Seal::images`).
 pub(super) fn unlisted<T>(read: impl FnOnce() -> T) -> T {
     let set = |unlisted| {
         READING.with_borrow_mut(|reading| {
@@ -402,7 +403,7 @@ mod tests {
         // file.
         let (place, _) = sealed(&file, None);
         write(&place.path().join("w/conf/one"), "1");
-        // The process's own variables have no effect: this variable has another value here.
+        // The variables of this process have no effect. To show it, the test changes the variable's value in the seal.
         let seal = fs::read_to_string(place.path().join(SEAL_FILE)).unwrap();
         let seal = seal.replace(env!("CARGO_MANIFEST_DIR"), "/elsewhere");
         fs::write(place.path().join(SEAL_FILE), seal).unwrap();

@@ -59,7 +59,7 @@ pub(super) fn read(
     Ok(parts)
 }
 
-/// Reads the chunks in the order of the file. Several threads decompress them.
+/// Reads the chunks in the order of the file. Several threads may decompress the chunks of pages.
 struct Chunks<'a> {
     path: &'a Path,
     body: Reader<'a>,

@@ -49,7 +49,7 @@ pub(super) fn name(name: &str, value: &[u8]) -> Vec<u8> {
     [&[NAME], &path(name)[..], value].concat()
 }
 
-/// Returns an AML package, i.e. an array, of integers.
+/// Returns an AML package (an array) of integers.
 pub(super) fn package(values: &[u32]) -> Vec<u8> {
     // The count fits into a byte, because the DSDT's packages have a few elements.
     let count = values.len() as u8;

@@ -28,8 +28,8 @@ pub(super) struct FrameFate {
     pub(super) transit: u64,
     /// Latency that faults add, in nanoseconds. `None` if no fault adds latency.
     pub(super) late: Option<u64>,
-    /// Additional delay of a reordered frame or an extra copy, in nanoseconds. Frames that are sent later may overtake a
-    /// frame with this delay, and need not wait for it.
+    /// Additional delay of a reordered frame or an extra copy, in nanoseconds. Frames that are sent later may overtake
+    /// a frame with this delay.
     pub(super) aside: Option<u64>,
     /// Numbers of the bits that flip, counted from the first bit of the frame.
     pub(super) flips: Vec<u64>,

@@ -6,8 +6,8 @@
 //! - DUPLICATE: an extra copy of the frame arrives;
 //! - DROP: the frame never arrives, for the reason in [`DropReason`];
 //! - TIMEOUT: the frame arrives so late that its receiver has stopped waiting. When the log is closed, a frame that has
-//!   not arrived is also a TIMEOUT if it is late by then or a fault holds it. A frame is late [`TIMEOUT_NS`] after it was
-//!   sent, which is Linux's minimum retransmission timeout.
+//!   not arrived is also a TIMEOUT if it is late by then or a fault holds it. A frame is late [`TIMEOUT_NS`] after it
+//!   was sent, which is Linux's minimum retransmission timeout.
 //!
 //! An extra copy is a DUPLICATE even if it is late. The loss of an extra copy is not logged. A frame that a fault
 //! holds has no outcome until it moves on or the log is closed.
@@ -105,8 +105,8 @@ impl Log {
 
     pub(super) fn take(&mut self) -> Vec<FrameStep> {
         let mut steps = std::mem::take(&mut self.steps);
-        // The wire may log an arrival ahead of its vtime. It then logs losses with earlier vtimes after this arrival, so
-        // the steps must be sorted.
+        // The wire may log an arrival ahead of its vtime. It then logs losses with earlier vtimes after this arrival.
+        // So the steps must be sorted.
         steps.sort_by_key(|step| step.vtime);
         steps
     }

@@ -18,8 +18,8 @@ impl World {
     }
 
     /// Gives a node power. Before this call, the caller gives the node a machine that has just been switched on, or one
-    /// restored to a moment after its power-on. The machine's vtime 0 then corresponds to the world's present vtime. So a
-    /// restored machine continues when the world has advanced by the machine's vtime.
+    /// restored to a moment after its power-on. The machine's vtime 0 then corresponds to the world's present vtime. So
+    /// a restored machine continues when the world has advanced by the machine's vtime.
     pub fn power_on(&mut self, node: usize) {
         let now = self.round.now;
         self.nodes[node].started(now);

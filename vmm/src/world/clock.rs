@@ -1,8 +1,8 @@
 //! A node's own clock: converts between the world's vtime and the machine's vtime.
 //!
 //! A machine counts its vtime from its power-on, and its crystal may be fast or slow. One linear map covers both the
-//! time of power-on and the crystal's rate. It is computed exactly, in integers. It changes only at times that are
-//! whole nanoseconds on both clocks.
+//! time of power-on and the crystal's rate. The map uses only integers. A change of the rate starts a new map, whose
+//! starting point is rounded to whole nanoseconds of the world's vtime.
 
 use everett_fault::CLOCK_DRIFT_PPM_MAX as DRIFT_PPM_MAX;
 use serde::{Deserialize, Serialize};

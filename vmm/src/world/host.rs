@@ -20,11 +20,11 @@ pub enum PlugError {
 }
 
 impl World {
-    /// Plugs an endpoint into its port; its time begins now. Moments do not contain the endpoint (see
-    /// [`World::plug_again`]).
+    /// Plugs an endpoint into its port. The endpoint's time begins at the world's current vtime. Moments do not contain
+    /// the endpoint (see [`World::plug_again`]).
     ///
     /// # Errors
-    /// Returns an error if the port is not the one for endpoints, or if an endpoint is already plugged in.
+    /// Returns an error if the port belongs to a node or does not exist, or if an endpoint is already plugged in.
     pub fn plug(&mut self, mut endpoint: Endpoint) -> Result<(), PlugError> {
         self.check_plug(&endpoint)?;
         // This sets the endpoint's clock, so that later calls to the endpoint take effect now.

@@ -150,8 +150,8 @@ pub enum WorldStop {
 }
 
 impl World {
-    /// Creates a world at vtime 0 of machines that have just been switched on. The machines' cards get the wire's first
-    /// ports, in this order. The ports that `wire` already has come after them, for [`World::plug`].
+    /// Creates a world of machines that have just been switched on. The world's vtime is 0. The cards of `machines` get
+    /// the wire's first ports, in the order of `machines`. The ports in `wire` follow; they are for [`World::plug`].
     ///
     /// # Errors
     /// Returns an error if the wire's configuration is invalid.

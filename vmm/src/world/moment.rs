@@ -112,8 +112,8 @@ impl World {
         Ok(World { nodes: nodes.collect(), wire, round, host: None, capture: None })
     }
 
-    /// Takes a moment. Stores the pages that were written since the last moment in `pool`, which stores equal pages
-    /// once.
+    /// Takes a moment. Adds the pages that were written since the previous moment to `pool`. The pool stores equal
+    /// pages once.
     ///
     /// The moment does not contain Everett's endpoint. The endpoint's owner rebuilds it after a restore
     /// ([`World::plug_again`]).

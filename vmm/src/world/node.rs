@@ -76,7 +76,7 @@ impl Node {
         self.state.clock.world(self.machine.vtime())
     }
     /// Returns the node's count over all of its machines, in the unit of the clock mode (by default, retired
-    /// instructions). Of a restored machine, only the part after its moment counts.
+    /// instructions). If a machine was restored from a moment, its count up to that moment is left out.
     pub fn retired(&self) -> u64 {
         let now = self.machine.icount().saturating_sub(self.state.started_at);
         self.state.retired_before.saturating_add(now)
@@ -224,7 +224,7 @@ impl Node {
     }
 }
 
-/// Returns the count of the next stall, which is 1 to 2 * `every` instructions from now.
+/// Returns the machine's count at which the next stall comes: `icount` plus a random number from 1 to 2 * `every`.
 fn next_stall(icount: u64, every: u64, rng: &mut impl Rng) -> u64 {
     let span = every.clamp(1, u64::MAX / 2) * 2;
     let drawn = ((u128::from(rng.next_u64()) * u128::from(span)) >> 64) as u64;

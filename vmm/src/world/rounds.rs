@@ -83,8 +83,9 @@ impl World {
         sent.sort_by_key(|&(at, node, _)| (at, node));
     }
 
-    /// Puts the frames that were sent before the world's vtime on the wire, because no node can send an earlier frame
-    /// any more. A node may be an instruction ahead; frames that it sent at the world's vtime or later wait.
+    /// Puts on the wire all frames that were sent before the world's vtime. All running nodes have reached that vtime,
+    /// so no node can send an earlier frame any more. A node may be an instruction ahead of the world's vtime. Frames
+    /// that were sent at the world's vtime or later wait for a later round.
     fn send(&mut self) {
         let now = self.round.now;
         let later = self.round.sent.partition_point(|&(at, ..)| at < now);

@@ -40,8 +40,8 @@ pub(crate) struct Beside {
     /// Pages that were written and not yet reported.
     dirty: BTreeSet<u64>,
     window: bool,
-    /// True if the guest can take an interrupt, according to the soft CPU. `None` if the guest's state is no longer the
-    /// soft CPU's, so that only KVM knows.
+    /// True if the guest can take an interrupt, according to the soft CPU. `None` if the guest no longer has the soft
+    /// CPU's state. KVM is then asked instead.
     ready: Option<bool>,
     skid: Rng,
     /// Number of entries in which `/dev/kvm` executed the guest up to an exit that the guest caused.

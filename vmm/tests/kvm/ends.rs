@@ -149,8 +149,9 @@ fn a_guest_without_progress_ends_as_on_the_soft_engine() {
         assert_eq!(run(&mut kvm, &ram, &guest), expected, "branches, {before} and {behind} bytes");
         assert_eq!(kvm.failure(), None);
     }
-    // In clock mode `exit` the processor executes the stores before OUT, and does not count them. The soft CPU executes
-    // the stores after OUT, because a repeated instruction directly after an exit belongs to the exit.
+    // In clock mode `exit`, KVM's processor executes the stores before OUT, and these stores do not count towards the
+    // kvm engine's limit. The engine's soft CPU executes the stores after OUT, because a repeated instruction directly
+    // after an exit belongs to the exit. These stores exceed the limit.
     let guest = stores(few, many);
     let mut soft = CountingEngine::exits(SoftEngine::new(ram.shared(), CacheConfig::default()));
     soft.give_up_after(many);

@@ -20,8 +20,8 @@ const GUESTS: u64 = 100;
 /// Maximum number of digests of a guest. The test stops a guest there, e.g. if its timer never lets it finish.
 const LOOKS_MAX: usize = 300;
 
-/// Returns the number of exits or branches between two digests. Before an exact stop, the soft CPU executes up to
-/// [`MARGIN`] branches. The number of branches is larger, so the other processor executes a part of each step.
+/// Returns the number of exits or branches between two digests. In clock mode `branch`, the engine's soft CPU executes
+/// up to [`MARGIN`] branches before each digest. The step is longer, so that the other processor executes the rest.
 fn step(clock: ClockMode) -> u64 {
     if clock == ClockMode::Exit { 1 } else { 5 * MARGIN }
 }

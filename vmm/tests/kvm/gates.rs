@@ -59,8 +59,8 @@ const DEBUG_TRAPS: [(&str, Code); 2] = [
         a.or(dword_ptr(rsp), 1 << 8)?;
         a.popfq()?;
         a.inc(rdx)?;
-        // These two instructions end with the opcodes of INT1 and of INT3. The engine must not mistake a trap after
-        // them for one of INT1 or INT3.
+        // These two instructions end with the opcodes of INT1 and of INT3. The engine must not mistake the single-step
+        // trap after them for a trap that INT1 or INT3 caused.
         a.mov(ecx, esi)?;
         a.mov(eax, 0xcc00_0000u32)?;
         a.pushfq()?;

@@ -4,8 +4,8 @@
 //! For each defect, a small guest whose correct result is known runs on the kvm engine (`/dev/kvm`) alone. Only a wrong
 //! result of this guest is a reason to avoid an instruction, never a difference between the kvm engine and the soft
 //! engine (Everett's own CPU). With closed gates ([`Gates`]), the kvm engine lets its soft CPU execute some of the
-//! instructions. No host can lack these, so random programs then always contain them. If the engine itself fails, the
-//! test fails.
+//! instructions. The host cannot execute these instructions wrongly, so random programs for closed gates may contain
+//! them on every host. If the engine itself fails, the test fails.
 
 use std::sync::Arc;
 
@@ -208,8 +208,8 @@ fn goes_on(host: &Host, gates: Gates, user: bool, instruction: Instruction) -> b
     exit == Exit::Device(Request::MmioWrite { gpa: END, size: 4, value: RIGHT as u64 })
 }
 
-/// Checks that both engines execute the piece in the same way. If this test is ignored, no random program contains the
-/// piece.
+/// Checks that both engines execute the piece in the same way. If the host lacks the piece, this test is ignored, and
+/// no random program with these gates contains the piece.
 fn is_the_same_on_both_engines(piece: &Piece, gates: Gates) -> Ran {
     let host = host_with(gates)?;
     let _ticker = tick();

@@ -46,8 +46,8 @@ fn fill(memory: &Memory, ram: &[u8]) {
 }
 
 /// Returns the part of a state that both engines must have in common after an exit. [`compared`], the rule for digests,
-/// leaves out status flags and what looks like a copy of them. Here they are included, because these programs overwrite
-/// each undefined status flag, and copy none, before the next exit.
+/// leaves out the status flags, both in RFLAGS and in registers that look like a copy of RFLAGS. This function keeps
+/// the status flags: the programs overwrite each undefined flag before the next exit, and never copy it.
 pub(crate) fn comparable(state: CpuState) -> CpuState {
     let (rflags, gpr) = (state.rflags, state.gpr);
     CpuState { icount: 0, exceptions: 0, rflags, gpr, ..compared(ClockMode::Exit, state) }

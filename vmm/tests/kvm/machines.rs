@@ -48,7 +48,8 @@ fn from_moment(host: &Host, moment: &Moment) -> Machine {
     Machine::from_moment(config, moment, |ram| Ok(engine(host, ram))).expect("a machine")
 }
 
-/// Runs to the end. Returns the number of bytes that the UART printed since the call, and the final digest.
+/// Runs to the end. Returns the number of bytes that the UART printed and the test has not taken yet, and the final
+/// digest.
 fn finish(machine: &mut Machine) -> (usize, Digest) {
     let stop = machine.run(&Until::vtime(u64::MAX));
     assert_eq!(stop, Stop::End(End::HaltedForever));

@@ -16,12 +16,12 @@
 //!   flags; [`kernel`]: a stock kernel on that processor
 //! - [`gates`]: exceptions, interrupts and system calls that the soft CPU delivers; [`tables`]: page tables that change
 //! - [`resume`]: RFLAGS.RF after exits; [`queued`]: instructions that access a device and then raise an exception
-//! - [`unfinished`]: instructions of several exits, and states that are loaded in the middle of an instruction;
+//! - [`unfinished`]: instructions that take several exits, and states that are loaded in the middle of an instruction;
 //!   [`ends`]: runs that end without an exit
 //! - [`registers`]: states are loaded into a vCPU and read back; [`counter`]: the processor's counter of branches
 //! - [`trials`]: tests that the host may be unable to run
 //!
-//! Processors or hosts differ in the following features, so programs leave them out: CPUID, RDTSC, RDRAND and other
+//! Processors or hosts differ in the following features, so programs leave them out: CPUID; RDTSC; RDRAND and other
 //! features that the CPU model hides; flags that the manual leaves undefined, also x87 condition codes; RCPPS, RSQRTPS
 //! and the x87 functions, which each make approximates in its own way; data breakpoints at MOV SS; CR8; bits 19:16 of
 //! LAR's result; the last x87 instruction's addresses; accessed and dirty bits of page tables. Machines are compared by

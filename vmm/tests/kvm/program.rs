@@ -415,7 +415,7 @@ fn system(a: &mut Assembler, rng: &mut Rng, lacks: Lacks) -> Done {
             a.wrmsr()?;
         }
         6 => {
-            // An MSR that does not exist, or a value that it does not accept.
+            // Writes an invalid value to an MSR (PAT), or writes to an MSR that does not exist.
             a.mov(ecx, rng.pick(&[0x277, 0x1234]))?;
             a.mov(eax, 0x0202_0202)?;
             a.mov(edx, eax)?;

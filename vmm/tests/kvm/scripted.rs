@@ -18,9 +18,9 @@ use everett_vmm::ram::Ram;
 use crate::makes::{Make, Other};
 use crate::rng::Rng;
 
-/// Number of branches by which the engine requests a stop before the exact one, because a counter's signal stops the
-/// guest late. On sound hosts the skid, i.e. the number of branches that the guest executes after the requested stop,
-/// is smaller than this margin.
+/// Distance from the stop that the engine requests to the exact stop, in branches. The engine requests an early stop,
+/// because a counter's signal stops the guest late. The skid is the number of branches that the guest executes after
+/// the requested stop. On sound hosts the skid is smaller than this margin.
 pub(crate) const MARGIN: u64 = 64;
 /// Number of branches until another signal comes, if the counter's signal was lost.
 const WATCHDOG: u64 = 50_000;
@@ -28,7 +28,7 @@ const WATCHDOG: u64 = 50_000;
 /// Disturbance by the host at an entry into the guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trouble {
-    /// The guest stops this many branches after the signal was due. Fewer than [`MARGIN`] have no effect.
+    /// The guest stops this many branches after the signal was due. A delay below [`MARGIN`] has no effect.
     Late(u64),
     /// No signal comes when it is due.
     Lost,
@@ -49,8 +49,8 @@ type Plan = Box<dyn FnMut(u64) -> Trouble + Send>;
 pub(crate) struct Script {
     plan: Plan,
     pub(crate) entries: u64,
-    /// Number of times that the engine asked whether the TSC has moved. On a real host, this question also stops the
-    /// periodic signals with which the engine holds the TSC at one value.
+    /// Number of calls of `has_moved`, by which the engine asks whether the TSC has moved. On a real host, `has_moved`
+    /// also stops the periodic signals with which the engine holds the TSC at one value.
     pub(crate) asked: u64,
     armed: u64,
     counted: u64,
@@ -134,7 +134,7 @@ impl Shared {
         let tsc: Option<Box<dyn HeldTsc>> = Some(Box::new(self.clone()));
         KvmEngine::from_parts(Parts { processor, counting: None, tsc }, ram.shared())
     }
-    /// Returns an engine that counts exits, on a processor whose KVM leaves RFLAGS.RF as it was after a device access.
+    /// Returns an engine that counts exits, on a processor whose KVM does not clear RFLAGS.RF after a device access.
     pub(crate) fn exits_that_keep_resume(&self, ram: &Ram) -> Result<KvmEngine, KvmError> {
         let processor = Box::new(Scripted { keeps_resume: true, ..self.processor(ram, None) });
         KvmEngine::from_parts(Parts { processor, counting: None, tsc: None }, ram.shared())

@@ -1,6 +1,6 @@
 //! Page tables that change while the guest uses them. A KVM that shadows page tables, i.e. runs the guest on its own
-//! copy of them, has to notice the change, even if the soft CPU executes the store. A KVM that does not shadow them
-//! only needs a flush of the TLB ([`is_coherent`]).
+//! copy of them, has to notice each change, even if the soft CPU executes the store that changes a table. A KVM that
+//! does not shadow page tables only needs a flush of the TLB ([`is_coherent`]).
 
 use std::sync::{Arc, OnceLock};
 
@@ -96,8 +96,8 @@ fn a_store_to_an_entry_and_invlpg_take_effect() -> Ran {
 /// Number of times that a page is replaced.
 const TIMES: u64 = 100;
 
-/// Runs a guest that reads a page. This process replaces the paging entry and the page after each read, and flushes the
-/// TLB. Returns the number of reads that saw an earlier page.
+/// Runs a guest that reads a page again and again. After each read, the test writes a new value to another page, points
+/// the paging entry to that page, and flushes the TLB. Returns the number of reads that saw an earlier page.
 fn earlier_pages_seen(host: &Host, user: bool) -> u64 {
     let _ticker = tick();
     let mut guest = Guest::new(user);
@@ -130,8 +130,8 @@ fn earlier_pages_seen(host: &Host, user: bool) -> u64 {
     earlier
 }
 
-/// True if, after this process replaced guest memory, a flush of the TLB is enough for the guest to see it. The engines
-/// of these tests then only flush.
+/// True if a flush of the TLB is enough to let the guest see page tables that the test process has changed. If it is
+/// true, the kvm engines of these tests only flush the TLB when guest memory has been replaced.
 pub(crate) fn is_coherent(host: &Host) -> bool {
     static COHERENT: OnceLock<bool> = OnceLock::new();
     *COHERENT.get_or_init(|| [false, true].iter().all(|&user| earlier_pages_seen(host, user) == 0))

@@ -30,9 +30,10 @@ pub(crate) struct Pace {
     pub(crate) step: fn(u64) -> u64,
     /// Draws the distance to the next change of the engine.
     pub(crate) swap: fn(&mut Rng) -> u64,
-    /// Maximum count of a guest. The test stops a guest there, e.g. if its timer never lets it finish.
+    /// Count at which the test ends a guest, e.g. because the guest's timer never lets it finish. The test compares the
+    /// count at each stop.
     pub(crate) counts_max: u64,
-    /// Number of digests of a guest. After more than this number, the test stops the guest at its next stop.
+    /// Number of digests of a guest. When the test has taken more digests, it ends the guest at the next stop.
     pub(crate) looks_max: u64,
 }
 

@@ -287,8 +287,9 @@ fn a_guest_without_progress_is_ended_at_one_place(clock: ClockMode) {
         while machine.end().is_none() {
             machine.run(&Until::icount(machine.icount().saturating_add(step)));
         }
-        // In clock mode `branch`, earlier stops decide how far the guest has executed after its last branch when it is
-        // ended. The digest of such an end leaves out the registers, and this test does, too.
+        // In clock mode `branch`, the guest executes some instructions after its last branch before the machine ends.
+        // Their number depends on earlier stops, so the digest of the ended machine leaves out the registers. This test
+        // does, too.
         let cpu = (clock == ClockMode::Exit).then(|| machine.cpu());
         (machine.end().cloned(), machine.icount(), cpu, machine.digest())
     };

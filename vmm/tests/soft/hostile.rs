@@ -1,5 +1,5 @@
-//! A guest with a hostile driver of its network card only harms itself: its neighbours have the same digests as beside
-//! a silent guest.
+//! A guest with a hostile driver of its network card only harms itself: the other nodes have the same digests as beside
+//! a guest that does not use its card.
 
 use everett_vmm::Digest;
 use everett_vmm::output::NoteEvent;
@@ -71,8 +71,8 @@ pub(crate) fn only_hurt_themselves(breaks: bool, scripts: impl IntoIterator<Item
     }
 }
 
-/// Returns the script of a driver that offers these chains of descriptors at once, after the other nodes have exchanged
-/// frames.
+/// Returns the script of a driver that waits until the other nodes have exchanged frames, and then offers these chains
+/// of descriptors with one notification.
 fn offered(queue: u32, descriptors: &[(u64, u32, u16, u16)], heads: &[u16]) -> Script {
     let mut script = Script::up();
     script.spin(100_000);

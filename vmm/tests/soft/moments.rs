@@ -16,7 +16,7 @@ use crate::guest::{DATA, assemble, config, machine, plain};
 /// Vtimes of moments: at digests of the trail, between digests, and close together.
 const PLACES: [u64; 8] = [1, 1_000_000, 3_333_333, 3_333_334, 7_000_000, 12_345_678, 19_999_999, 20_000_000];
 
-/// Runs to the vtime [`HORIZON`]. Returns a moment for each of [`PLACES`], with the trail up to that vtime.
+/// Runs to the vtime [`HORIZON`]. Returns, for each vtime in [`PLACES`], the moment there and the trail up to it.
 fn taken(pool: &Pool) -> Vec<(Moment, Trail)> {
     let mut machine = plain(&busy());
     let mut trail = Trail::new(INTERVAL);

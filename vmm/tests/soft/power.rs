@@ -57,7 +57,7 @@ fn a_drift_that_begins_during_a_pause_applies_from_then_on() {
     );
 }
 
-/// All frames that were sent to a paused node arrive when it continues, each once.
+/// When a paused node continues, its guest receives each frame that was sent to the node during the pause, once.
 #[test]
 fn a_paused_node_receives_all_frames_that_were_sent() {
     let mut world = world(vec![working(0, true, mac(1)), working(1, false, mac(0))]);

@@ -1,5 +1,5 @@
-//! The state of a world at a vtime does not depend on the stops of its run, nor on where it is stored and restored. The
-//! nodes of a world run in rounds: one after the other, each up to the same vtime.
+//! The state of a world at a vtime does not depend on the stops of its run, nor on the vtimes at which the world is
+//! stored and restored. The nodes of a world run in rounds: one after the other, each up to the same vtime.
 
 use everett_fault::Distribution;
 use everett_snapshot::Pool;

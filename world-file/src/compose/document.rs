@@ -25,7 +25,7 @@ const VARIABLES_BYTES_MAX: u64 = 1 << 20;
 const PROFILES: &str = "COMPOSE_PROFILES";
 /// Key of the block with Everett's own settings.
 const OWN: &str = "x-everett";
-/// Top-level keys of a compose file. Variables are replaced only in their values.
+/// Top-level keys of a compose file whose values may contain variables.
 const PARTS: [&str; 6] = ["name", "services", "volumes", "networks", "configs", "secrets"];
 
 /// Path and text of a compose file.
@@ -46,7 +46,7 @@ pub(super) struct Document<'p> {
     pub(super) services: Vec<(String, Value)>,
     /// Names of all services, including services in inactive profiles.
     pub(super) all: Vec<String>,
-    /// The mapping `volumes` of the file. Each of the next three fields is the mapping that has the field's name.
+    /// Mapping `volumes` of the file. The next three fields are its mappings `networks`, `configs` and `secrets`.
     pub(super) volumes: Value,
     pub(super) networks: Value,
     pub(super) configs: Value,
@@ -110,8 +110,8 @@ impl<'p> Document<'p> {
                 active.push((key.name, value));
             }
         }
-        // Each service needs at least one machine, unless it has no replicas. The number of services is bounded here,
-        // before each service is read.
+        // Each service becomes at least one machine, except a service without replicas. A file with more services than
+        // a world may have machines is an error here, before any service is parsed.
         if active.len() > crate::NODES_MAX {
             let (count, most) = (active.len(), crate::NODES_MAX);
             return Err(services.error(format!("{count} services; a world has at most {most} machines")));
@@ -180,7 +180,7 @@ fn project_of(file: &Path) -> String {
     if name.is_empty() { "project".to_owned() } else { name.to_owned() }
 }
 
-/// Returns true if a service has no profile, or if one of its profiles is in `wanted`.
+/// Returns true if a service has no profile, or if `wanted`, a list with commas, contains one of its profiles or `*`.
 fn is_on(service: &Value, wanted: &str) -> Result<bool, Error> {
     let Some(profiles) = service.get("profiles")? else { return Ok(true) };
     let profiles = profiles.texts()?;

@@ -6,8 +6,7 @@ use super::value::Value;
 use crate::error::Error;
 use crate::{paths, seal};
 
-/// Returns the host path that `text`, a part of `value`, gives. Fails if the path leads out of the project's folder
-/// `confines`.
+/// Resolves `text`, a part of `value`, to a host path. Fails if the path leads out of the project's folder `confines`.
 pub(super) fn host_path(value: &Value, confines: &Path, text: &str) -> Result<PathBuf, Error> {
     let outside =
         || value.error(format!("\"{}\" is outside of the compose file's folder", text.escape_debug()));

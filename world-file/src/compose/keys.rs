@@ -8,7 +8,7 @@ use crate::error::Error;
 /// Treatment of a key by Everett.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Fate {
-    /// The key has its effect.
+    /// Everett applies the key.
     Used,
     /// The key has no effect, for this reason.
     Ignored(&'static str),

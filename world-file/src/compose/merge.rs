@@ -17,8 +17,8 @@ const NAMES: [&str; 2] = ["depends_on", "networks"];
 const LISTS: [&str; 3] = ["env_file", "tmpfs", "dns"];
 /// Key that can be a mapping or a list of `NAME=ADDRESS`. A name may have several addresses.
 const EXTRA_HOSTS: &str = "extra_hosts";
-/// Keys of a service with lists in which each path in the guest occurs at most once. Beside each key is the folder in
-/// the guest to which a bare name, the short form of an element, refers.
+/// Keys of a service whose values are lists of mounts, with at most one mount for each path in the guest. An element of
+/// `configs` or `secrets` can be only a name. The second text is the guest's folder in which this name is mounted.
 const MOUNTS: [(&str, &str); 3] = [("volumes", ""), ("configs", "/"), ("secrets", "/run/secrets/")];
 /// Keys of a service with lists in which each element occurs at most once.
 const ONCE: [&str; 7] = ["ports", "expose", "cap_add", "cap_drop", "tmpfs", "dns", "security_opt"];
@@ -138,8 +138,9 @@ fn appended(key: &str, of_base: &[Rc<Node>], of_own: &[Rc<Node>]) -> Vec<Rc<Node
     all.into_iter().map(|(_, item)| item).collect()
 }
 
-/// Returns the target of a list's element, which is its path in the guest or its whole text. Of elements with the same
-/// target, only the last is kept. `None` if the element never replaces another.
+/// Returns the target of a list's element. The target of a mount is its path in the guest, and the target of any other
+/// element is its whole text. A list keeps only the last element with the same target. `None` if the element never
+/// replaces another element.
 fn thing(key: &str, item: &Node) -> Option<String> {
     let folder = MOUNTS.iter().find(|(name, _)| *name == key).map(|(_, folder)| *folder);
     match (&item.kind, folder) {

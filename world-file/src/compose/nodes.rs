@@ -120,8 +120,8 @@ fn check_order(services: &[Service], document: &Document<'_>) -> Result<(), Erro
             }));
         }
     }
-    // Each pass of the loop keeps only the services that wait for a service of the pass before. The services that no
-    // pass removes are in a cycle, or wait for a service in one.
+    // Each pass of the loop removes the services that wait for no service in `rest`. The services that no pass removes
+    // are in a cycle, or wait for a service in a cycle.
     let mut rest: BTreeSet<usize> = (0..services.len()).collect();
     loop {
         let waits = |&index: &usize| {

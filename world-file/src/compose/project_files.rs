@@ -27,11 +27,11 @@ const OVERRIDES: [&str; 4] = [
 pub(crate) fn files(name: &Path) -> Option<Vec<PathBuf>> {
     let text = name.to_str().filter(|text| text.contains(SEPARATOR))?;
     let parts: Vec<PathBuf> = text.split(SEPARATOR).map(PathBuf::from).collect();
-    // The name of a single file or folder may have a colon, too.
+    // A colon can also be part of a single file's path: of the file's name, or of a folder's name.
     (!name.is_file() && parts.iter().all(|part| is_compose(part))).then_some(parts)
 }
 
-/// Joins paths of files to a list, as [`crate::load`] reads it.
+/// Joins paths of files with colons. [`crate::load`] reads the result as a list.
 pub fn listed<'f>(files: impl IntoIterator<Item = &'f Path>) -> PathBuf {
     let mut text = std::ffi::OsString::new();
     for (number, file) in files.into_iter().enumerate() {
@@ -48,8 +48,9 @@ pub(crate) fn beside(folder: &Path) -> Option<PathBuf> {
     OVERRIDES.iter().map(|name| folder.join(name)).find(|path| path.is_file())
 }
 
-/// Returns the list of files in `COMPOSE_FILE` for the project in a folder. `None` if the variable is not set or empty.
-/// If the process has no such variable, its value comes from `.env`, and then no file may be outside of the folder.
+/// Returns the list of files in `COMPOSE_FILE` for the project in a folder. `None` if the variable is unset or empty.
+/// If Everett's environment does not contain the variable, the folder's `.env` can set it. Then all files must be in
+/// the folder.
 pub(crate) fn named(
     folder: &Path,
     process: &dyn Fn(&str) -> Option<String>,

@@ -23,7 +23,7 @@ use crate::node::{
 };
 use crate::{NODES_MAX, seal};
 
-/// Memory for the kernel and the initramfs, in bytes. A machine has it besides the memory for its service.
+/// Memory for the kernel and the initramfs, in bytes. Everett adds it to the service's memory limit.
 const KERNEL_BYTES: u64 = 96 << 20;
 /// Resource limits of setrlimit(2), by the names that container engines use.
 const ULIMITS: [&str; 16] = [
@@ -44,7 +44,7 @@ const ULIMITS: [&str; 16] = [
     "sigpending",
     "stack",
 ];
-/// Name of the network of services that name no network.
+/// Name of the network that a service joins if it does not have the key `networks`.
 pub(super) const DEFAULT_NETWORK: &str = "default";
 
 /// Condition of an entry in `depends_on`.
@@ -82,7 +82,7 @@ pub(super) struct Service {
     /// Additional names of the service on all of its networks.
     pub(super) names: Vec<String>,
     pub(super) hostname: Option<String>,
-    /// Other services, each with an additional name that only this service has for it.
+    /// Services that this service links to. Each has an additional name, which only this service can use.
     pub(super) links: Vec<(String, String)>,
     pub(super) extra_hosts: Vec<(String, IpAddr)>,
     pub(super) ulimits: BTreeMap<String, Ulimit>,

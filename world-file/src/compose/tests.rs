@@ -548,7 +548,7 @@ fn hostile_files_are_refused_in_one_line() {
     ] {
         assert!(error(text).contains(r"a\nb"), "{}", error(text));
     }
-    // A text with many variables grows when they are replaced, so the text itself has a bound.
+    // Replacing variables can make a short text huge, so the length after the replacement has a bound.
     let doubled = format!("services:\n  a:\n    image: \"{}\"\n", "${A}".repeat(5000));
     let said = Project::new().read_with(&doubled, &|_| Some("x".repeat(100_000))).unwrap_err();
     assert!(said.contains("with its variables this has more than"), "{said}");

@@ -174,9 +174,9 @@ fn name_of(text: &str) -> &str {
     &text[..end]
 }
 
-/// Parses a file that sets variables, such as `.env` or a file of `env_file`. `variables` replaces variables in values,
-/// and gives a value to names without one. With `None`, values are taken literally. Names without any value are left
-/// out. Errors have a line number.
+/// Parses a file that sets variables, such as `.env` or a file of `env_file`. If `variables` is given, variables in
+/// values are replaced, and a line with only a name gets the value that `variables` has for this name. If `variables`
+/// is `None`, values are taken literally. A name that gets no value is left out. Errors have a line number.
 pub(super) fn of_file(
     text: &str,
     variables: Option<&Variables<'_>>,

@@ -70,7 +70,7 @@ fn value<'n>(node: &'n Node, lines: &Lines, path: &str) -> Result<DeValue<'n>, E
     })
 }
 
-/// Returns true if a text is written as a TOML number is.
+/// Returns true if a text looks like a number in TOML.
 fn is_number(text: &str) -> bool {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     digits.starts_with(|c: char| c.is_ascii_digit())

@@ -20,7 +20,7 @@ const DEPTH_MAX: usize = 64;
 /// Maximum size of a text with all aliases expanded, in bytes: the text of all scalars and keys, and [`NODE_BYTES`] for
 /// each scalar, list and mapping.
 pub(super) const EXPANDED_BYTES_MAX: u64 = 16 << 20;
-/// Number of bytes by which each node counts, besides its text.
+/// Number of bytes that each node adds to the size, besides the bytes of its text.
 const NODE_BYTES: u64 = 16;
 /// Key whose value is a mapping that is merged into the mapping around the key.
 const MERGE: &str = "<<";
@@ -326,7 +326,8 @@ impl Reader {
     }
 }
 
-/// Merges the mappings of the key `<<`. A mapping's own keys take precedence, then the first of several mappings.
+/// Merges the mappings of the key `<<`. A mapping's own keys take precedence. If several merged
+/// mappings have a key, the first of them takes precedence.
 fn merged(entries: Vec<(Key, Rc<Node>)>, mut names: BTreeSet<String>) -> Result<Vec<(Key, Rc<Node>)>, Error> {
     if !names.contains(MERGE) {
         return Ok(entries);

@@ -105,8 +105,8 @@ const PROPERTIES: usize = 8;
 /// Maximum length of a unit's name within a property's name, in characters.
 const UNIT_CHARS_MAX: usize = 55;
 
-/// Returns a property for each of these units, i.e. programs whose lines Everett reads. A `*` in a unit stands for any
-/// characters.
+/// Returns a property for each of these units, i.e. programs whose lines Everett reads. A `*` in a unit's name stands
+/// for any characters.
 pub(super) fn properties(units: &[String]) -> String {
     let mut out = String::from(
         "# Log lines that are findings. never is a regular expression. unit is the process whose lines it reads; without unit it\n\

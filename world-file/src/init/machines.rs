@@ -21,7 +21,7 @@ pub(super) const MEMORY: &str = "256M";
 const IMAGE_READY_TIMEOUT: &str = "180s";
 /// Time within which a server with state must become ready at its first start.
 const STATE_READY_TIMEOUT: &str = "180s";
-/// Comment in a draft above several machines.
+/// Comment in a draft above the first machine, if there are several machines.
 pub(super) const HAS_PEERS: &str = "# Machines reach each other by their names.\n";
 
 /// Comment in a draft for a machine without a disk.
@@ -144,7 +144,7 @@ pub(super) fn of_image(
         _ => (words.to_owned(), words.to_owned()),
     };
     let server = servers::of_image(&words);
-    // The usual port of a well-known server, if the image declares this port or none.
+    // The usual port of a well-known server, if the image declares this port or no port at all.
     let usual =
         server.map(|server| server.port).filter(|port| facts.ports.is_empty() || facts.ports.contains(port));
     let port = wanted.port.or(usual).or(facts.ports.first().copied());

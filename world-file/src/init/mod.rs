@@ -77,7 +77,7 @@ pub enum Machines {
     Image {
         /// Source of the image.
         image: ImageOrigin,
-        /// The image's text, as the operator wrote it.
+        /// Text with which the operator named the image.
         text: String,
         /// Settings of the image's configuration.
         facts: ImageFacts,

@@ -3,13 +3,14 @@
 //! The first rule that fits decides:
 //! - A name that ends in `.yaml` or `.yml` is a compose file. A name that ends in `.toml` is an error.
 //! - A word that starts with a transport (`docker://`, `oci:`) or ends like an archive is an image.
-//! - A path of a folder, with a slash, is the compose file or the OCI layout in the folder. `.` and `..` are also paths
-//!   of folders.
-//! - A path of a file, with a slash, is a program.
-//! - A path that does not exist is an image's name (`library/redis`), unless it starts with `/`, `.` or `~`.
+//! - A word with a slash, if a folder has this path, is the compose file or the OCI layout in the folder. The same
+//!   holds for the words `.` and `..`.
+//! - A word with a slash, if a file has this path, is a program.
+//! - A word with a slash, if nothing has this path, is an image's name (`library/redis`). It is an error if the word
+//!   starts with `/`, `.` or `~`.
 //! - A word with a colon or an at sign (`redis:7`) is an image.
-//! - A word that cannot be a package's name is a folder or a program, as above, if such a file exists, and otherwise an
-//!   error.
+//! - A word that cannot be a package's name is the path of a folder or a program, as above. It is an error if nothing
+//!   has this path.
 //! - Any other word is a Debian package, or an image if the well-known image of this name has no package. It is an
 //!   error if a file has the same name, or if the well-known image's package has another name.
 

@@ -40,10 +40,11 @@ pub(super) struct BootWatch {
     longest_limit_ns: u64,
     /// Ends of services, by node and service name.
     services: BTreeMap<(String, String), Ends>,
-    /// Digests of all lines and exit statuses so far, each hashed with the names of its node and service. Words with
-    /// digits are left out.
+    /// Digests of all lines and exit statuses so far, each hashed with the names of its node and service. In lines, `#`
+    /// replaces each word that has a digit.
     seen: BTreeSet<[u8; 8]>,
-    /// Vtime of the last new line, new kind of end, or boot step of a node, in nanoseconds.
+    /// Vtime of the last change, in nanoseconds: a new line, an end that differs from the service's previous end, or a
+    /// new phase of a node's boot.
     changed_ns: u64,
 }
 
@@ -57,7 +58,7 @@ struct Ends {
     /// Vtimes of the first and last of the equal ends, in nanoseconds.
     first_ns: u64,
     last_ns: u64,
-    /// Digest of the last end: its status and the lines before it. Words with digits are left out.
+    /// Digest of the last end: its status and the lines before it. In lines, `#` replaces each word that has a digit.
     last: [u8; 8],
     status: String,
     /// Hash of the lines since the last start.

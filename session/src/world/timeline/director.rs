@@ -109,8 +109,8 @@ impl Timeline {
         self.checks.iter().map(limit_ns).fold(0, u64::saturating_add)
     }
 
-    /// Returns [`Timeline::icount`] and the vtime in nanoseconds at which the last commands or the checks began. Returns
-    /// `None` before that, and after a later call of [`Timeline::end_after`].
+    /// Returns [`Timeline::icount`] and the vtime in nanoseconds at which the last commands or the checks began.
+    /// Returns `None` before that, and after a later call of [`Timeline::end_after`].
     #[must_use]
     pub fn checks_begun(&self) -> Option<(u64, u64)> {
         self.checks_begun
@@ -325,8 +325,8 @@ impl Timeline {
     fn calm_limit_ns(&self, now: u64) -> u64 {
         let conversations = || self.nodes.iter().map(|session| &session.conversation);
         let waits = |one: &Conversation| one.phase() < Phase::Ready || one.is_restarting();
-        // Before a restart, a service gets time to exit, and is killed at the end of this time. The limit starts after
-        // the last of these kills.
+        // Before a restart, a service gets time to exit. Everett kills the service if it still runs at the end of this
+        // time. The limit starts after the latest of these kill times.
         let killed = conversations().flat_map(Conversation::kills_ns).max();
         let limit = if conversations().any(waits) { CALM_NS_MAX } else { STOP_NS_MAX };
         killed.unwrap_or(now).max(now).saturating_add(limit)

@@ -2,7 +2,8 @@
 //! changes.
 //!
 //! Items are in reference-counted chunks. A clone increments two reference counts. After a clone, the first push copies
-//! the last chunk, which is not full. The list of chunks is copied when a chunk next becomes full or empty.
+//! the last chunk, which is not full. The first change to the list of full chunks copies the list: a chunk joins the
+//! list when it becomes full, and leaves it when all its items are removed.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

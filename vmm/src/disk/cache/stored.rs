@@ -23,7 +23,7 @@ pub enum LogError {
         record: usize,
         /// Write number of the record.
         write: u64,
-        /// Write number of the record before.
+        /// Write number of the previous record.
         after: u64,
         /// Number of the disk's next write.
         before: u64,

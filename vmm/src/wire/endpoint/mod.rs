@@ -168,8 +168,8 @@ impl Endpoint {
         self.port
     }
 
-    /// Returns the digest of the frames that the endpoint received and sent, with their vtimes. Two endpoints with equal
-    /// digests, configurations, random values and calls are in the same state.
+    /// Returns the digest of the frames that the endpoint processed and sent, with their vtimes. Two endpoints with the
+    /// same digest, configuration, random values and calls behave in the same way if they get the same frames.
     #[must_use]
     pub fn digest(&self) -> Digest {
         Digest(*self.history.finalize().as_bytes())

@@ -1,7 +1,8 @@
 //! Reads a frame: Ethernet, VLAN tags, ARP, IP with its extension headers, and transport headers.
 //!
-//! Reading is lax, because frames may be cut or damaged. If a length field is too small for its header or exceeds
-//! the frame, the content extends to the end of the frame. Content that is too short for its header is reported as another protocol.
+//! Reading is lax, because frames may be cut or damaged. If a length is smaller than the header that states it, or
+//! exceeds the frame, the content extends to the end of the frame. Content that is too short for its header is reported
+//! as another protocol.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 

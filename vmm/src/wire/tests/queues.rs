@@ -86,8 +86,8 @@ fn slow() -> WireConfig {
 }
 
 /// When the bandwidth falls to a tenth, the second frame is half sent. It leaves when it would have left without the
-/// fault; the others take ten times as long. In the second run, the fault ends when 30 % of the third frame are sent. The
-/// rest then takes 1 ms, as long as a whole frame at the full bandwidth. A frame that is sent later leaves last.
+/// fault; the others take ten times as long. In the second run, the fault ends when 30 % of the third frame are sent.
+/// The rest then takes 1 ms, as long as a whole frame at the full bandwidth. A frame that is sent later leaves last.
 #[test]
 fn a_new_bandwidth_applies_to_waiting_frames() {
     let begin = "

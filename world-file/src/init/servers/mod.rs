@@ -57,7 +57,7 @@ pub(super) const IMAGE_MEMORY: &str = "512M";
 /// How Everett checks that a server works.
 #[derive(Debug)]
 pub(super) enum Probe {
-    /// The server answers bytes with a certain text.
+    /// Everett sends bytes to the server, and the answer must contain a text.
     Talk {
         /// Bytes to send.
         send: &'static str,

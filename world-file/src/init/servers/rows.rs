@@ -243,8 +243,8 @@ exec /usr/lib/rabbitmq/bin/rabbitmq-server
             ("RABBITMQ_LOGS", "-"),
             ("RABBITMQ_MNESIA_BASE", "/data/mnesia"),
             ("RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", "-setcookie everett"),
-            // With this variable the script executes the server in its own process. The agent (Everett's program in the
-            // guest) therefore sees the server's exit status.
+            // With this variable, the script `rabbitmq-server` replaces itself with the server (exec). The agent
+            // (Everett's program in the guest) therefore sees the server's exit status.
             ("RUNNING_UNDER_SYSTEMD", "yes"),
         ],
         state: Some("256M"),
@@ -255,7 +255,7 @@ exec /usr/lib/rabbitmq/bin/rabbitmq-server
         images: &["eclipse-mosquitto", "mosquitto"],
         programs: &["mosquitto"],
         port: 1883,
-        // A CONNECT of MQTT 3.1.1 without a name. The server accepts with CONNACK.
+        // An MQTT 3.1.1 CONNECT packet with an empty client identifier. The server accepts it with CONNACK.
         probe: Probe::Talk { send: "\u{10}\u{c}\0\u{4}MQTT\u{4}\u{2}\0<\0\0", expect: " \u{2}\0\0" },
         // With the image's own configuration, no other machine can reach the server.
         image_command: &["mosquitto", "-c", "/mosquitto-no-auth.conf"],
@@ -303,8 +303,8 @@ exec nats-server "$@"
         images: &["kafka", "cp-kafka", "kafka-native", "redpanda"],
         programs: &["redpanda"],
         port: 9092,
-        // A request ApiVersions, version 0, from the client "everett". The answer repeats the number 1 and reports no
-        // error.
+        // A request ApiVersions, version 0, with the correlation ID 1, from the client "everett". The answer repeats
+        // the correlation ID and reports no error.
         probe: Probe::Talk {
             send: "\0\0\0\u{11}\0\u{12}\0\0\0\0\0\u{1}\0\u{7}everett",
             expect: "\0\0\0\u{1}\0\0",

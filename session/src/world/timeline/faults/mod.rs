@@ -123,7 +123,7 @@ impl FaultProgress {
     }
 }
 
-/// Converts a node's index to the type in which a [`Purpose`] of a random stream has it. A world has at most 64 nodes.
+/// Converts a node's index to the type of the index in a [`Purpose`]. A world has at most 64 nodes.
 fn stream_number(node: usize) -> u16 {
     u16::try_from(node).unwrap_or(u16::MAX)
 }

@@ -146,7 +146,7 @@ fn states_that_do_not_fit_are_refused() {
 }
 
 proptest! {
-    /// If random bytes decode as a state, storing and decoding it gives the same state. The state may be invalid.
+    /// If random bytes decode as a state, even an invalid one, storing and decoding the state gives an equal state.
     #[test]
     fn garbage_is_refused_or_checked(mut bytes in prop::collection::vec(any::<u8>(), 0..300), versioned: bool) {
         if let (true, Some(first)) = (versioned, bytes.first_mut()) {

@@ -33,7 +33,7 @@ impl Timeline {
                         commands.streams = Streams::new(lineage, Owner::Composer);
                     }
                 }
-                // A timeline has no streams of these owners, which are the explorer and the command `everett plan`.
+                // Parts of the explorer, and the command `everett plan`. They have no streams in a timeline.
                 OwnerKind::Fates | OwnerKind::Plan | OwnerKind::Search => {}
             }
         }
