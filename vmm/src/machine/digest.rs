@@ -20,7 +20,8 @@ use crate::layout::PAGE;
 const _: () = assert!(BLOCK == PAGE);
 
 impl Machine {
-    /// Returns the digest of everything that determines the machine's further execution.
+    /// Returns the digest of everything that determines the machine's further execution, except the state that this file's
+    /// comment lists.
     pub fn digest(&mut self) -> Digest {
         self.breakdown().total()
     }

@@ -239,7 +239,7 @@ impl Merged {
     }
 
     /// Returns how often a `sometimes` property was dropped because the exploration already had
-    /// [`SOMETIMES_ALL_MAX`](super::limits::SOMETIMES_ALL_MAX) of them.
+    /// [`SOMETIMES_ALL_MAX`] of them.
     #[must_use]
     pub fn sometimes_overflow(&self) -> u64 {
         self.sometimes_overflow
