@@ -9,7 +9,7 @@ use everett_explorer::coverage::Kind;
 
 pub(super) fn write(report: &Report) -> String {
     let mut text = "## Coverage\n\n".to_owned();
-    text += "| kind | points | growth | new in the last quarter | in one branch only | likely unseen | next is new |\n";
+    text += "| kind | points | growth | new in the last quarter | in one branch only | estimated unseen | chance that the next is new |\n";
     text += "|---|--:|---|--:|--:|--:|--:|\n";
     for covered in &report.coverage {
         let figures = &covered.figures;

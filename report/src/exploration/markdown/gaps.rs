@@ -80,7 +80,7 @@ fn of(text: &mut String, gaps: &Gaps) {
     let all = lines.len() as u64 + faults.count.saturating_sub(listed);
     list(text, &title, &lines, all, ENTRIES_SHOWN_MAX);
     let lines: Vec<String> = orders.first.iter().map(order).collect();
-    let title = format!("Orders of events of which only the reverse was seen, {}", count(orders.count));
+    let title = format!("Orders of events that were seen only in reverse, {}", count(orders.count));
     list(text, &title, &lines, orders.count, ENTRIES_SHOWN_MAX);
     let lines: Vec<String> = values.first.iter().map(value).collect();
     let title = format!("Declared values that were never seen, {}", count(values.count));
