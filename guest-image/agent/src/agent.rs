@@ -112,7 +112,7 @@ impl Agent {
         }
     }
 
-    /// Forwards the output that an exited program left in its pipes. Later output goes to the log port.
+    /// Forwards the output that an exited program left in its pipes. Later output of its children goes to the log port.
     pub(crate) fn flush_captures(&mut self, unit: &Unit) -> Result<(), Failure> {
         for capture in self.captures.iter_mut().filter(|capture| capture.unit == *unit) {
             capture.forward_all(&mut self.ports)?;
@@ -138,7 +138,7 @@ impl Agent {
         if self.hangup_until_ns.is_none() {
             watch(Source::Control, PollFd::new(&self.ports.control, PollFlags::IN));
         }
-        // Output comes before exits, so the host gets a program's output before the report of its exit.
+        // The pipes precede the signals in `fds`, so the host gets a program's output before the report of its exit.
         for (index, capture) in self.captures.iter().enumerate() {
             watch(Source::Capture(index), PollFd::new(capture, PollFlags::IN));
         }

@@ -71,7 +71,7 @@ fn load_modules(bus: &Bus, note: &mut impl FnMut(Result<(), Failure>)) {
     let mut held = hold(bus, note);
     let list = match fs::read_to_string(MODULE_LIST) {
         Ok(list) => list,
-        // A kernel with built-in drivers has no such file.
+        // The initramfs of a kernel with built-in drivers has no such file.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
         Err(error) => return note(Err(error).context(|| format!("read {MODULE_LIST}"))),
     };

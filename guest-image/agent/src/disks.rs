@@ -93,8 +93,8 @@ fn blank(device: &str) -> Result<bool, Failure> {
 }
 
 /// Runs the root filesystem's mkfs. All random values are derived from the serial number. The options leave nothing for
-/// the kernel to initialise later in the background. The block size is fixed, because mke2fs makes 1 KiB blocks on a
-/// small disk by default. The superblock would then span two sectors of 512 bytes.
+/// the kernel to initialise later in the background. The block size is fixed, so that all disks have the same. By
+/// default, mke2fs would make blocks of 1 KiB on a small disk.
 fn format(disk: &DataDisk, device: &str) -> Result<(), Failure> {
     let uuid = uuid_of(&disk.serial);
     let kind = disk.filesystem.as_str();

@@ -6,7 +6,7 @@
 //!    host (`ports`). All this happens in the initramfs. Then the agent sends its hello message.
 //! 2. `setup`: mounts the root (`root`) when the host requests it. The machine is then at its *restart point*: no data
 //!    disk or network card has a driver (`virtio`), no interface is up, no service has run, and no program has read the
-//!    kernel's `boot_id`. Then follow the steps that the machine repeats after a power loss: new entropy (`entropy`),
+//!    kernel's `boot_id`. At the first start and after each power loss, `setup` then sets up entropy (`entropy`),
 //!    the clock (`clock`), data disks (`disks`), names (`etc`) and the network (`network`).
 //! 3. `agent`: runs one poll(2) loop. It starts services (`services`, `readiness`) and commands (`commands`) through
 //!    `spawn`, with the history port if the host requests it. It captures output line by line (`capture`), serves

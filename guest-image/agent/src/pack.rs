@@ -48,7 +48,7 @@ struct Packer {
     tar: Builder<Counter>,
     /// Path of the upper folder.
     root: PathBuf,
-    /// Path in the archive of the first name of each file with several names, by inode number.
+    /// Archive path of the first entry of each file with hard links, by inode number. Later entries link to this path.
     links: BTreeMap<u64, PathBuf>,
     entries: u64,
 }

@@ -12,7 +12,7 @@ use crate::clock::{ms, now_ns, timespec};
 use crate::failure::{Context as _, Failure};
 
 /// Maximum wait for the host to name its ports, in milliseconds of guest time. The names arrive soon after the driver
-/// is loaded, because the kernel asks for them. Only a machine without ports waits this long.
+/// is loaded, because the kernel asks for them. Only a machine that lacks one of the ports waits this long.
 const PORTS_WAIT_MS: u64 = 5_000;
 
 /// Folder in which the kernel lists the ports.

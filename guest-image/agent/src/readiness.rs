@@ -13,9 +13,9 @@ use crate::clock::ms;
 use crate::failure::{Context as _, Failure};
 use crate::spawn::{Program, start};
 
-/// Time that the first connection waits for its answer, in milliseconds of guest time. If no byte arrives, the next
-/// connection waits twice as long. The service may have dropped input that came too early, or may be slow. If a part of
-/// the answer arrives, the connection waits at most this long for more.
+/// Time that the first connection waits for its answer, in milliseconds of guest time. If no byte arrives, the
+/// service may have dropped input that came too early, or may be slow. So the next connection waits twice as long. If
+/// a part of the answer arrives, the connection waits at most this long for more.
 const ANSWER_MS: u64 = 250;
 /// Divisor of the time limit. A connection waits at most the limit divided by this number, or [`ANSWER_MS`] if that is
 /// longer. So several silent connections fit within the limit.

@@ -18,7 +18,7 @@ const LOWER: &str = "/.everett/lower";
 const WRITABLE: &str = "/.everett/writable";
 const NEW_ROOT: &str = "/.everett/root";
 
-/// Makes this root the root of all processes. Returns the overlay's upper folder, or `None` if the root is no disk.
+/// Makes `root` the root of all processes. Returns the overlay's upper folder, or `None` without a root disk.
 pub(crate) fn enter(root: &Root) -> Result<Option<OwnedFd>, Failure> {
     let mut upper = None;
     if let Root::Disk { serial, filesystem, writable_bytes } = root {

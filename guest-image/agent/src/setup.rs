@@ -1,4 +1,4 @@
-//! Setup of the machine as the host requests it, up to the restart point and after it.
+//! Setup of the machine before and after its restart point, the state that Everett restores after a power loss.
 
 use everett_protocol::{Join, Mount, Reply};
 
@@ -37,7 +37,7 @@ impl Agent {
     /// Performs the steps after the restart point, except files and services. Stops if a filesystem is damaged.
     ///
     /// Entropy comes first, so that all later random values depend on it. The clock comes next, so that new files have
-    /// timestamps of the new time.
+    /// timestamps of the world's time.
     pub(crate) fn join(&mut self, join: &Join) -> Result<Reply, Failure> {
         let Stage::Mounted(hostname) = &self.stage else {
             return Err(Failure::new("the machine is not at its restart point"));

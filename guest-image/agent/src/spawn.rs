@@ -26,7 +26,7 @@ pub(crate) struct Program<'a> {
     pub(crate) stdin: bool,
     /// True to connect standard output and error to pipes, false for `/dev/null`.
     pub(crate) output: bool,
-    /// The history port, if the program is to get it.
+    /// The history port, on which drivers and checks report operations. `None` if the program does not get it.
     pub(crate) history: Option<BorrowedFd<'a>>,
 }
 
@@ -57,8 +57,8 @@ pub(crate) fn start(program: &Program<'_>) -> Result<Started, Failure> {
     command.current_dir(program.cwd.unwrap_or("/"));
     let pipe = |wanted: bool| if wanted { Stdio::piped() } else { Stdio::null() };
     command.stdin(pipe(program.stdin)).stdout(pipe(program.output)).stderr(pipe(program.output));
-    // Duplicates the port to the lowest free number from HISTORY_FD on. HISTORY_FD is then in use, so `spawn` cannot
-    // give this number to a pipe. The child's dup2 to HISTORY_FD would close that pipe while the child still needs it.
+    // Duplicates the port to the lowest free descriptor that is at least HISTORY_FD. HISTORY_FD is then in use, so no
+    // pipe of `spawn` gets it. Otherwise the child's dup2 to HISTORY_FD would close a pipe that the child still needs.
     let history = program.history.map(|port| rustix::io::fcntl_dupfd_cloexec(port, HISTORY_FD)).transpose();
     let history = history.context(|| format!("give {name} the history port"))?;
     prepare_child(&mut command, identity, history.as_ref().map(|port| port.as_raw_fd()));
@@ -88,7 +88,7 @@ fn prepare_child(command: &mut Command, identity: Option<Identity>, history: Opt
         // SAFETY: the system call has no pointers.
         check(unsafe { libc::setsid() })?;
         if let Some(history) = history {
-            // A copy by dup2 stays open across exec. With equal numbers dup2 does nothing, so FD_CLOEXEC is cleared.
+            // HISTORY_FD must stay open across exec. dup2 clears FD_CLOEXEC, but not if both numbers are equal.
             // SAFETY: the system calls have no pointers. In the child, dup2 may
             // close a descriptor of the agent, which the child does not need.
             unsafe {

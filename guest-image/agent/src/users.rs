@@ -53,7 +53,7 @@ pub(crate) fn owner(owner: &str) -> Result<(u32, u32), Failure> {
     parse_owner(owner, &text(PASSWD)?, &text(GROUP)?)
 }
 
-/// Parses an owner. The default group is the user's group. A number without a user has the group of the same number.
+/// Parses an owner. The default group is the user's primary group, or for an unknown user ID the group of the same ID.
 fn parse_owner(owner: &str, passwd: &str, group: &str) -> Result<(u32, u32), Failure> {
     let (user, of_group) = match owner.split_once(':') {
         Some((user, of_group)) => (user, Some(of_group)),

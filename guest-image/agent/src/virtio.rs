@@ -1,8 +1,8 @@
 //! Binding of the machine's virtio devices to their drivers.
 //!
-//! By default, the kernel binds each device as soon as its driver is present. The kernel would then read data disks and
-//! set up network cards before the restart point, and the machine's memory would depend on them. So the agent turns
-//! automatic binding off (`drivers_autoprobe`, Linux, Documentation/ABI/testing/sysfs-bus) and binds devices itself.
+//! By default, the kernel binds a device once its driver is present. Then the restart point (the machine's state that
+//! Everett restores after a power loss) would depend on data disks and network cards. So the agent turns automatic
+//! binding off (`drivers_autoprobe`, Linux, Documentation/ABI/testing/sysfs-bus) and binds devices itself.
 //!
 //! A kernel with built-in drivers has bound all devices before the agent runs. The agent then unbinds disks and cards
 //! again. The only remaining effect is that the kernel has read them once.

@@ -44,7 +44,7 @@ fn probe(server: &TcpListener, send: &str, expect: &str) -> Probe {
     Probe::new(Readiness { check, interval_ms: 20, limit_ms: 60_000 }, 0)
 }
 
-/// Waits until the probe's socket has the awaited event, and lets the probe handle it. Returns true if it is ready.
+/// Waits for the event that the probe awaits, and lets the probe handle it. Returns true if the service is ready.
 fn go_on(probe: &mut Probe, now_ns: u64) -> bool {
     let (socket, awaited) = probe.socket().expect("the probe waits for a socket");
     poll(&mut [PollFd::new(socket, awaited)], None).unwrap();
@@ -116,7 +116,7 @@ fn a_silent_service_is_asked_several_times_before_its_limit() {
         assert!(probe.socket().is_none(), "the connection is closed: {waits:?}");
         now_ns = probe.wake_ns();
     }
-    // The time limit is one minute. A connection waits at most an eighth of it.
+    // The time limit is one minute. On one connection, the probe waits for at most an eighth of the limit.
     assert_eq!(waits[5..], [7500; 4]);
 }
 

@@ -37,8 +37,8 @@ fn run(script: &str, env: &[(&str, &str)], history: Option<BorrowedFd<'_>>) -> S
     String::from_utf8(printed).unwrap()
 }
 
-/// Checks that the child gets the history port, whatever number the port
-/// has in the agent, and that an error of the start reaches the agent.
+/// Checks that the child gets the history port, whatever number the port has
+/// in this process, and that `start` fails if the program does not exist.
 fn check(port: &OwnedFd, reader: &mut File) {
     let copies =
         format!("for fd in /proc/$$/fd/*; do [ $fd -ef /proc/$$/fd/{HISTORY_FD} ] && echo ${{fd##*/}}; done");
@@ -64,7 +64,7 @@ fn check(port: &OwnedFd, reader: &mut File) {
     };
     let Err(failure) = start(&program) else { panic!("a program that does not exist was started") };
     assert!(failure.to_string().starts_with("cannot start /bin/no-such-program: "), "{failure}");
-    // The failed start must not write to the port. The reader would get such bytes together with this mark.
+    // The failed start must not have written to the port. Otherwise the reader gets more than this mark.
     rustix::io::write(port, b"mark").unwrap();
     let length = reader.read(&mut seen).unwrap();
     assert_eq!(&seen[..length], b"mark", "the error of the start was written to the port");

@@ -13,12 +13,12 @@
 //! - [`deliver`]: sending of a signal.
 //! - [`record`]: file with the processes of a running service. [`processes`]: facts about processes from `/proc`.
 //!
-//! In a container, the service would be process 1. Here it has another number, so this program gives the service the
-//! same behaviour. The service adopts orphans and ignores signals that it does not catch, and its processes end with
-//! it. With `--init`, the supervisor takes the part of process 1, like docker's init (tini). The supervisor then reaps
-//! orphans, and the service is an ordinary process that gets the signals.
+//! In a container, the service would be process 1. Here it has another number, so this program imitates process 1. The
+//! service adopts orphans, `init signal` drops signals that the service could catch but does not, and the supervisor
+//! kills the processes that the service leaves. With `--init`, the supervisor takes the part of process 1, like tini,
+//! docker's init. The supervisor then reaps orphans, and the service is an ordinary process that gets all signals.
 //!
-//! This program has no policy. Everett decides which signal it sends, and how long it waits before it kills.
+//! This program has no policy. Everett decides which signal to send, and how long to wait before killing the service.
 //!
 //! **Invariants.**
 //! - The supervisor leads a session and a process group, which also contain the service. The agent finds the threads of

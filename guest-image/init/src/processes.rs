@@ -35,7 +35,7 @@ fn started_in(stat: &str) -> Option<u64> {
     field(stat, 22)?.parse().ok()
 }
 
-/// Returns the field with this number in the manual, from field 3 on. Field 2, the name, may contain any character.
+/// Returns field `number` of proc_pid_stat(5). `number` is at least 3. Field 2, the name, may contain any character.
 fn field(stat: &str, number: usize) -> Option<&str> {
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_ascii_whitespace().nth(number.checked_sub(3)?)

@@ -25,7 +25,7 @@ const BY_SIGNAL: i32 = 128;
 
 /// Starts a service, waits for its end, and kills the processes that it leaves. Returns this program's exit status.
 pub(crate) fn run(unit: &str, init: bool, argv: &[String]) -> Result<u8, String> {
-    // An orphan becomes a child of the nearest subreaper. That is this process, or the service without `--init`.
+    // The nearest subreaper adopts an orphan. Without `--init`, the service is also a subreaper, and nearer.
     set_child_subreaper(true).map_err(|error| format!("cannot adopt orphans: {error}"))?;
     let all = SigSet::all();
     all.thread_block().map_err(|error| format!("cannot block signals: {error}"))?;
@@ -117,8 +117,8 @@ fn end_the_rest() -> Result<(), String> {
     }
 }
 
-/// Ends this process like the service. With `init`, a signal becomes an exit status. Without `init`, the same signal
-/// ends this process. An exit status also replaces SIGPIPE, because Rust programs ignore that signal.
+/// Ends this process like the service. If signal N ended the service, N also ends this process. With `init`, or if this
+/// process ignores N (Rust programs ignore SIGPIPE), the function returns the exit status 128 + N instead.
 fn end_like(status: ExitStatus, init: bool) -> u8 {
     let number = match (status.code(), status.signal()) {
         (Some(code), _) => return status_of(code),

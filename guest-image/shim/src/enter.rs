@@ -134,7 +134,7 @@ fn resource(name: &str) -> Result<Resource, Failure> {
     })
 }
 
-/// Removes all other capabilities from the bounding set, so that the program cannot get them.
+/// Removes all capabilities except `kept` from the bounding set, so that the program cannot get them.
 fn drop_capabilities(kept: &CapabilitySet) -> Result<(), Failure> {
     for bit in 0..CAPABILITY_BITS {
         let one = CapabilitySet::from_bits_retain(1 << bit);

@@ -10,8 +10,8 @@
 //! ```
 //!
 //! - [`options`]: the command line.
-//! - [`prepare`]: steps of the first process of a machine for all processes: `/run` from the image, volumes, kernel
-//!   settings. [`volumes`], [`copy`]: volumes and copies of folders.
+//! - [`prepare`]: steps that only the first shim of a machine performs: `/run` from the image, volumes, and sysctls.
+//!   [`volumes`], [`copy`]: volumes and copies of folders.
 //! - [`users`]: users and groups from the image's own files.
 //! - [`resolver`]: a DNS server for the names in `/etc/hosts`. The word `--resolver` as the only argument starts it.
 //! - [`enter`]: environment, folder, capabilities and user of the program, and the start of the program.

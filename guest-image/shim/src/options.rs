@@ -15,7 +15,7 @@ pub(crate) struct Options {
     pub(crate) user: Option<String>,
     /// Working folder. `None` stands for `/`.
     pub(crate) cwd: Option<PathBuf>,
-    /// Volumes: the number on the disk of volumes, and the mount point.
+    /// Volumes: the name (a number) of the volume's folder on the volume disk, and the mount point.
     pub(crate) volumes: Vec<(u32, PathBuf)>,
     /// Files and folders of the host to mount.
     pub(crate) binds: Vec<Bind>,

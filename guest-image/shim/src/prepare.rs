@@ -1,4 +1,4 @@
-//! Preparation of a machine by its first process, for all later processes.
+//! Preparation of a machine by the first shim that runs, for all later processes.
 
 use std::ffi::{CString, OsStr};
 use std::fs::{self, File};
@@ -15,9 +15,9 @@ use crate::{Context as _, Failure, copy, volumes};
 
 /// Folder of Everett's own files. Its filesystem is new at each boot.
 pub(crate) const FOLDER: &str = "/run/everett";
-/// Second mount of the root filesystem during the preparation. It shows the content below other mounts.
+/// Second mount of the root filesystem during the preparation. It shows the content that other mounts hide.
 const BARE: &str = "/run/everett/bare";
-/// File that exists when the machine is prepared.
+/// File that the shim creates after it has prepared the machine.
 const DONE: &str = "/run/everett/prepared";
 /// File that a process locks while it prepares the machine.
 const LOCK: &str = "/run/everett/lock";

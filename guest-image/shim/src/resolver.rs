@@ -34,7 +34,7 @@ const AAAA: u16 = 28;
 /// Class of all records: Internet.
 const INTERNET: u16 = 1;
 
-/// Response codes for refused queries and unknown names.
+/// Response codes: malformed query, unknown name, operation that the server does not support.
 const FORMAT_ERROR: u8 = 1;
 const NO_SUCH_NAME: u8 = 3;
 const NOT_IMPLEMENTED: u8 = 4;
@@ -46,7 +46,7 @@ pub(crate) fn serve() -> Result<Infallible, Failure> {
     let tcp = TcpListener::bind(ADDRESS).context(what)?;
     thread::spawn(move || {
         for client in tcp.incoming().flatten() {
-            // An error means that the client has closed the connection or sends nothing.
+            // An error ends only this connection. Usually the client has closed it or sends nothing.
             let _ = answer_stream(client);
         }
     });
@@ -57,7 +57,7 @@ pub(crate) fn serve() -> Result<Infallible, Failure> {
         if let Some(mut answer) = answer(&query[..length], &hosts) {
             if answer.len() > UDP_BYTES_MAX {
                 answer.truncate(question_end(&answer).unwrap_or(HEADER_BYTES));
-                answer[2] |= 2; // cut
+                answer[2] |= 2; // TC: truncated
                 answer[6..8].fill(0);
             }
             let _ = udp.send_to(&answer, client);
@@ -86,7 +86,7 @@ fn answer(query: &[u8], hosts: &str) -> Option<Vec<u8>> {
         return None;
     }
     let mut answer = header.to_vec();
-    // Marks a response. Copies the operation and the wish for recursion from the query. Recursion is available.
+    // Sets QR (response) and RA (recursion available). Copies OPCODE and RD (recursion desired) from the query.
     answer[2] = 0x80 | header[2] & 0x79;
     answer[3] = 0x80;
     answer[4..].fill(0);
@@ -148,7 +148,7 @@ fn text_of(name: &[u8]) -> String {
     text
 }
 
-/// Returns true if `hosts` contains the name, and the name's records of this type and class.
+/// Returns whether `hosts` contains the name, and a list of the name's records of this type and class.
 fn records(name: &str, kind: (u16, u16), hosts: &str) -> (bool, Vec<Vec<u8>>) {
     let lines = hosts.lines().filter_map(|line| {
         let mut words = line.split('#').next().unwrap_or_default().split_whitespace();

@@ -31,7 +31,7 @@ pub(crate) fn mount_all(bare: &Path, volumes: &[(u32, PathBuf)]) -> Result<(), F
 pub(crate) fn mount_bound(bind: &Bind) -> Result<(), Failure> {
     let Bind { number, writable, from, path } = bind;
     if !from.exists() {
-        // Everett copies files, so nothing has created an empty folder yet.
+        // Everett copies only files into the guest. So the copy of an empty folder does not exist yet.
         fs::create_dir_all(from).context(|| format!("make {}", from.display()))?;
     }
     let is_folder = from.is_dir();
@@ -66,7 +66,7 @@ pub(crate) fn mount_bound(bind: &Bind) -> Result<(), Failure> {
 /// Creates a volume. The volume gets its name after its content is on the disk. So after a loss of power, the volume is
 /// complete or does not exist.
 fn make(bare: &Path, path: &Path, volume: &Path) -> Result<(), Failure> {
-    // This resolves links in the path first, and then looks for the same folder below other mounts.
+    // Resolves symbolic links in the path. Then finds the folder in the bare root, where other mounts do not hide it.
     let real = fs::canonicalize(path).context(|| format!("find {}", path.display()))?;
     let below = bare.join(real.strip_prefix("/").unwrap_or(&real));
     // If the folder exists only in another filesystem, such as `/run`, the bare root has no such folder.

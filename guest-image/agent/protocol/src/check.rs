@@ -77,7 +77,7 @@ pub fn request(request: &Request) -> Result<(), Error> {
     }
 }
 
-/// Checks a message. Only lists of names have bounds to check.
+/// Checks a message. Only [`Reply::Names`] has rules: its bounds, its order and the form of each name.
 ///
 /// # Errors
 /// Returns an error for the first invalid value.

@@ -117,11 +117,11 @@ fn decode<T: DeserializeOwned>(line: &[u8], port: &'static str, max: usize) -> R
     })
 }
 
-/// Number of bytes that an error shows of a malformed line.
+/// Number of bytes of a malformed line that the error shows.
 const SHOWN_BYTES: usize = 80;
 
 /// Saved state of a [`LineSplitter`] or a [`crate::LineCutter`] between
-/// two writes. It consists of the line that has no newline yet.
+/// two received chunks. It consists of the line that has no newline yet.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PartialLine {
     /// Bytes of the line received so far.
@@ -210,7 +210,7 @@ impl LineSplitter {
         PartialLine { bytes: self.buffer[self.consumed..].to_vec(), skipping: self.skipping }
     }
 
-    /// Replaces the state by one that another splitter of the same port has saved.
+    /// Restores the state that a splitter of the same port has saved.
     ///
     /// # Errors
     /// Returns [`Error::TooLong`] or [`Error::Invalid`] if no splitter of this port can have saved this state.

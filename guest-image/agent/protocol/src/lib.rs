@@ -4,14 +4,14 @@
 //! part of the machine version. Two ports carry this protocol as JSON lines (one JSON value, then `\n`):
 //!
 //! - `everett.control`, in both directions: the host sends [`Request`]s, the agent sends [`Message`]s.
-//! - `everett.log`, only from the agent to the host: [`Output`]s, one for each line that a service prints.
+//! - `everett.log`, only from the agent to the host: [`Output`]s, the lines of services and of some commands.
 //!
 //! A third port, `everett.history`, carries lines of guest programs in any format. Linux lets only one process open a
 //! port. So the agent opens the port, and passes it as descriptor [`HISTORY_FD`] to the programs that the host selects
 //! ([`Service::history`], [`Exec::history`]). A program's write to the port returns when the host has the bytes.
 //!
 //! The usual sequence: the agent sends [`Message::Hello`], and the host requests [`Operation::Mount`]. The machine is
-//! then at its *restart point*: its state does not depend on the time or number of its starts, or on its data disks.
+//! then at its *restart point*: its state does not depend on when or how often it was started, or on its data disks.
 //! The host then requests [`Operation::Join`], puts files, and requests [`Operation::Start`]. The agent sends
 //! [`Message::Ready`] when all services are ready, and serves requests until [`Operation::PowerOff`].
 //!
@@ -56,5 +56,5 @@ pub const OUT_DISK_SERIAL: &str = "everett-out";
 /// Descriptor of the history port in the programs to which the agent passes the port.
 pub const HISTORY_FD: i32 = 3;
 
-/// Environment variable that tells these programs the descriptor number. The value is [`HISTORY_FD`].
+/// Environment variable with the history port's descriptor number ([`HISTORY_FD`]), for programs that get the port.
 pub const HISTORY_VARIABLE: &str = "EVERETT_HISTORY";

@@ -55,7 +55,7 @@ impl LineCutter {
         PartialLine { bytes: self.pending.clone(), skipping: self.overflowed }
     }
 
-    /// Replaces the state by one that another cutter with the same bound has saved.
+    /// Restores the state that a cutter with the same bound has saved.
     ///
     /// # Errors
     /// Returns an error with the reason if no cutter with this bound can have saved this state.

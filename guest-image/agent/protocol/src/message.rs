@@ -25,7 +25,7 @@ pub enum Message {
         /// Reason why the service is not ready.
         why: String,
     },
-    /// A failure that no request caused.
+    /// A failure that the agent reports outside of an answer, for example a failure of the boot.
     Error {
         /// Description of the failure, naming the file, device or service.
         message: String,
@@ -72,7 +72,7 @@ pub enum Reply {
     Names(Vec<String>),
     /// The machine has not joined its world, because the kernel refused to mount the filesystem of a data disk.
     Damaged {
-        /// Name of the disk, the error, and the kernel's log lines about the disk.
+        /// Filesystem type and mount point of the disk, the error, and the kernel's log lines about the disk.
         message: String,
     },
     /// The operation has failed.

@@ -3,13 +3,13 @@
 /// Port of the guest's virtio-console device. The port's number on the device is part of the machine version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Port {
-    /// From the agent to the host: one JSON line for each line that a service prints.
+    /// From the agent to the host: the output lines of services and of some commands, each as one JSON line.
     Log = 0,
     /// In both directions: requests to the agent, and messages to the host.
     Control = 1,
     /// From guest programs to the host: operation histories. The agent opens this port and passes it to the programs.
     History = 2,
-    /// From guest programs to the host: lines and edges of the SDK.
+    /// From guest programs to the host: lines of the SDK, and coverage edges that the programs have reached.
     Sdk = 3,
     /// Reserved for a debugger.
     Debug = 4,

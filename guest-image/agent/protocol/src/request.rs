@@ -32,8 +32,8 @@ pub enum Operation {
         /// Entropy of [`crate::limits::ENTROPY_BYTES_MIN`] to [`crate::limits::ENTROPY_BYTES_MAX`] bytes.
         entropy: Bytes,
     },
-    /// Starts services, including services that have exited. Allowed after the machine has joined. Answered when they
-    /// are started. The agent sends [`crate::Message::Ready`] when all are ready, or [`crate::Message::NotReady`].
+    /// Starts services. A service that has exited can be started again. Allowed after the join. Answered when they are
+    /// started. The agent sends [`crate::Message::Ready`] when all are ready, or [`crate::Message::NotReady`].
     Start {
         /// Services in the order in which the agent starts them.
         services: Vec<Service>,
@@ -78,14 +78,14 @@ pub enum Operation {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mount {
-    /// Root filesystem. Its disk should be in the first slot, because disks in earlier slots get a driver first.
+    /// Root filesystem. Its disk should be in the first slot. Otherwise the disks in earlier slots also get a driver.
     pub root: Root,
     /// Host name of the machine. The agent also writes it to `/etc/hostname`.
     pub hostname: String,
 }
 
-/// Configuration of a machine after its restart point. The agent applies the fields in their order. Before this, no
-/// data disk and no network card has a driver.
+/// Configuration of a machine after its restart point. The agent applies the fields in their order. Before the join,
+/// no data disk and no network card has a driver.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Join {
@@ -240,7 +240,7 @@ pub enum ReadyCheck {
         address: IpAddr,
         /// Port to connect to.
         port: u16,
-        /// Text to send, at most [`crate::limits::READY_TEXT_BYTES_MAX`] bytes. If empty, the agent waits for text.
+        /// Text to send, at most [`crate::limits::READY_TEXT_BYTES_MAX`] bytes. If empty, the agent sends nothing.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         send: String,
         /// Text that the answer must contain, with the same bound. If empty, the agent only connects and sends nothing.
@@ -294,7 +294,7 @@ pub struct Exec {
     /// Destination of the output.
     #[serde(default)]
     pub output: ExecOutput,
-    /// Time limit in milliseconds of guest time. The agent then kills the process group. If absent, there is no limit.
+    /// Time after which the agent kills the process group, in milliseconds of guest time. If absent, never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_ms: Option<u64>,
     /// True if the agent passes the history port to the command ([`crate::HISTORY_FD`]).

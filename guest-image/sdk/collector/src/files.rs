@@ -1,6 +1,6 @@
 //! Reads the `.jsonl` files in the output folder while programs write to them.
 //!
-//! The folder is a filesystem in memory. A loss of power empties it, so the collector reads no line twice.
+//! The folder is a filesystem in memory. A power loss empties it, so after a reboot the collector finds no old lines.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};

@@ -1,4 +1,4 @@
-//! Numbers of edges. Each module of a process has a range of numbers.
+//! Numbers of the coverage edges in a process. Each instrumented module of the process has a range of numbers.
 //!
 //! Everett gets the module's name and the edge's number within the module. They are the same in every process.
 
@@ -13,7 +13,7 @@ use crate::{port, sys};
 const MODULES_MAX: usize = 64;
 /// Maximum length of a module's name, in bytes. If a name is longer, the library uses its last bytes.
 pub(crate) const NAME_BYTES_MAX: usize = 64;
-/// Maximum number of edges of a process. A guard has 32 bits, so it can hold any edge number.
+/// Maximum number of edges of a process. Any edge number fits into a guard, clang's 32-bit variable for an edge.
 const EDGES_MAX: u64 = 1 << 31;
 /// Maximum length of a program's path, in bytes.
 const PATH_BYTES_MAX: usize = 1024;
@@ -118,7 +118,7 @@ pub(crate) fn reached(edge: u64) {
     }
 }
 
-/// Adds a module with the file name of the program.
+/// Adds a module. The module's name is the file name of the program.
 fn of_program(edges: u64) -> u64 {
     let mut path = MaybeUninit::uninit();
     let path: &mut [u8; PATH_BYTES_MAX] = sys::zeroed(&mut path);

@@ -58,7 +58,7 @@ pub unsafe extern "C" fn init_coverage_module(edges: usize, symbols: *const c_ch
     unsafe { coverage::module(edges as u64, symbols.cast()) }
 }
 
-/// Reports an edge. Returns true if the program must report the edge again, so always false.
+/// Reports an edge. Always returns false, which means that the program need not report the edge again.
 /// `bool notify_coverage(size_t edge);`
 #[unsafe(no_mangle)]
 pub extern "C" fn notify_coverage(edge: usize) -> bool {

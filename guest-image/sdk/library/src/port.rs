@@ -16,7 +16,7 @@ const SOCKET: &[u8] = b"everett-sdk";
 const DESCRIPTOR_MIN: usize = 900;
 /// Maximum number of failed attempts to connect. After them, the library assumes that there is no Everett.
 const ATTEMPTS_MAX: u32 = 8;
-/// Length of the head of an `L` packet, in bytes: the letter, the thread in hexadecimal, and a mark.
+/// Length of the head of an `L` packet, in bytes: letter, thread ID in hexadecimal, `+` (more follows) or `.` (end).
 const HEAD_BYTES: usize = 10;
 /// Maximum length of a packet, in bytes. The packet lies on the stack.
 const PACKET_BYTES_MAX: usize = 4096;

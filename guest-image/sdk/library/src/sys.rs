@@ -72,7 +72,7 @@ pub(crate) fn copy(from: &[u8], to: &mut [u8]) {
     }
 }
 
-/// Fills an array with zeros. For a large array, the compiler would otherwise call `memset`.
+/// Fills an array with zeros. Does not use `[0; N]`, because the compiler would call `memset` for a large array.
 pub(crate) fn zeroed<const N: usize>(array: &mut MaybeUninit<[u8; N]>) -> &mut [u8; N] {
     // SAFETY: the instruction writes the N bytes of the array. The direction flag is clear at every call.
     unsafe {
