@@ -73,18 +73,6 @@ pub fn violations(imports: &Graph) -> io::Result<Vec<String>> {
     Ok(found)
 }
 
-/// Returns the number of files of a crate that state an order.
-///
-/// # Errors
-/// Returns an error if a file cannot be read.
-pub fn count(imports: &Graph) -> io::Result<usize> {
-    let mut count = 0;
-    for file in imports.keys().filter(|file| is_of_folder(file)) {
-        count += usize::from(stated(&fs::read_to_string(file)?).is_some());
-    }
-    Ok(count)
-}
-
 /// True for the file whose comment may state the order of its folder's parts.
 fn is_of_folder(file: &Path) -> bool {
     matches!(file.file_name().and_then(|name| name.to_str()), Some("mod.rs" | "lib.rs" | "main.rs"))
