@@ -60,3 +60,16 @@ fn uses_against_the_order_are_found() {
     assert_eq!(of(above, "", "use crate::three::Three;"), ["lib.rs: the list lacks three"]);
     assert_eq!(of("Parts:", "use crate::two::Two;", ""), [""; 0]);
 }
+
+#[test]
+fn parts_that_do_not_exist_are_found() {
+    let of = |list: &str| {
+        let root = format!("//! Each module uses only modules above it:\n{list}\nmod one; mod two;");
+        found(&[("lib.rs", &root), ("one.rs", ""), ("two/mod.rs", "use crate::one;")])
+    };
+    assert_eq!(of("//! - `one.rs`: `a`, `b` and\n//!   `c`, and so on. `two/`: last"), [""; 0]);
+    assert_eq!(
+        of("//! - [`one`], [`gone`](mod@gone) and `lost/`: first\n//! - [`two`]: last. `late`: none"),
+        ["gone", "lost", "late"].map(|name| format!("lib.rs: the list names {name}, which does not exist"))
+    );
+}
