@@ -5,7 +5,9 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use crate::files;
 
 /// Bound that a file declares.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +19,9 @@ pub struct Bound {
     /// First sentence of the documentation. Empty if there is none.
     pub meaning: String,
 }
+
+/// Names of folders and files of tests and benches. The page leaves out their bounds.
+const TESTS: [&str; 3] = ["tests", "benches", "tests.rs"];
 
 /// Beginning of the page.
 const INTRODUCTION: &str = "# Bounds
@@ -99,16 +104,19 @@ fn without_links(mut text: &str) -> String {
     plain + text
 }
 
-/// Returns the page with all bounds of the source tree at `top`.
+/// Returns the page with all bounds of the source tree at `top`, except those of tests and benches.
 ///
 /// # Errors
 /// Returns an error if a folder or a file cannot be read.
 pub fn page(top: &Path) -> io::Result<String> {
     let mut page = INTRODUCTION.to_owned();
     let mut last = String::new();
-    for file in sources(top)? {
+    for file in files::below(top, ".rs")? {
         let name = file.strip_prefix(top).unwrap_or(&file).display().to_string();
         let Some((package, _)) = name.split_once("/src/") else { continue };
+        if name.split('/').any(|part| TESTS.contains(&part)) {
+            continue;
+        }
         for Bound { name: bound, value, meaning } in bounds(&fs::read_to_string(&file)?) {
             if last != package {
                 package.clone_into(&mut last);
@@ -119,26 +127,4 @@ pub fn page(top: &Path) -> io::Result<String> {
         }
     }
     Ok(page)
-}
-
-/// Returns the source files of all crates, without tests, benches and build output.
-fn sources(top: &Path) -> io::Result<Vec<PathBuf>> {
-    let (mut found, mut folders) = (Vec::new(), vec![top.to_owned()]);
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder)? {
-            let (path, is_folder) = {
-                let entry = entry?;
-                (entry.path(), entry.file_type()?.is_dir())
-            };
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            if is_folder {
-                let is_skipped = ["target", "tests", "benches"].contains(&&*name) || name.starts_with('.');
-                folders.extend((!is_skipped).then_some(path));
-            } else if name.ends_with(".rs") && name != "tests.rs" {
-                found.push(path);
-            }
-        }
-    }
-    found.sort();
-    Ok(found)
 }

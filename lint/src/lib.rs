@@ -4,7 +4,7 @@
 //! - [`circles`]: files and folders that import each other
 //! - [`errors`]: texts of errors that repeat their cause
 //! - [`figures`]: sections of the documentation with measured numbers, which must name a machine version
-//! - [`files`]: list of the repository's files
+//! - [`files`]: lists of the repository's files and crates
 //! - [`modules`]: module tree of a crate, and imports of its files
 //! - [`order`]: the order in which the parts of a folder may use each other
 //! - [`pointers`]: paths and names of items in the documentation, which must exist

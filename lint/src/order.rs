@@ -1,7 +1,8 @@
 //! Checks that the parts of a folder use each other only in the order that the folder's `mod.rs` or `lib.rs` states.
 //!
 //! A list states an order if one of [`SENTENCES`] stands before it. Each line of the list begins with the names of the
-//! parts that it is about, in code spans: files or folders. Parts of one line may use each other.
+//! parts that it is about, in code spans: files or folders, which must exist. A colon follows the names. Parts of one
+//! line may use each other.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -39,20 +40,25 @@ pub fn stated(source: &str) -> Option<Vec<Vec<String>>> {
     Some(parts)
 }
 
-/// Returns the names that a line of a list is about: the code spans before a colon, a comma or an "and".
+/// Returns the names that a line of a list is about: a code span before a colon, or several that commas or "and" join.
 fn heads(line: &str) -> Vec<String> {
-    let pieces: Vec<&str> = line.split('`').collect();
-    let spans = pieces.chunks_exact(2).filter_map(|pair| pair.get(1)).zip(pieces.iter().skip(2).step_by(2));
-    let is_head = |after: &str| {
+    let pieces: Vec<&str> = line.split('`').skip(1).collect();
+    let (mut heads, mut group) = (Vec::new(), Vec::new());
+    for pair in pieces.chunks_exact(2) {
+        let [name, after] = pair else { continue };
+        group.push(name.trim_end_matches('/').trim_end_matches(".rs").to_owned());
         let after = after.trim_start_matches(']');
         let after = match after.strip_prefix('(') {
             Some(target) => target.split_once(')').map_or("", |(_, after)| after),
             None => after,
         };
-        [":", ", ", " and "].iter().any(|next| after.starts_with(next))
-    };
-    let named = spans.filter(|(_, after)| is_head(after));
-    named.map(|(name, _)| name.trim_end_matches('/').trim_end_matches(".rs").to_owned()).collect()
+        if after.starts_with(':') {
+            heads.append(&mut group);
+        } else if ![", ", " and ", ", and "].contains(&after.trim_end_matches('[')) {
+            group.clear();
+        }
+    }
+    heads
 }
 
 /// Returns the violations of the orders that the folders of a crate state, each as a line. `imports` is the graph of the
@@ -68,26 +74,22 @@ pub fn violations(imports: &Graph) -> io::Result<Vec<String>> {
         let folder = file.parent().unwrap_or(Path::new(""));
         let empty = Graph::new();
         let graph = graphs.get(folder).unwrap_or(&empty);
-        found.extend(in_folder(&parts, graph).into_iter().map(|what| format!("{}: {what}", file.display())));
+        let all = missing(&parts, folder).into_iter().chain(in_folder(&parts, graph));
+        found.extend(all.map(|what| format!("{}: {what}", file.display())));
     }
     Ok(found)
-}
-
-/// Returns the number of files of a crate that state an order.
-///
-/// # Errors
-/// Returns an error if a file cannot be read.
-pub fn count(imports: &Graph) -> io::Result<usize> {
-    let mut count = 0;
-    for file in imports.keys().filter(|file| is_of_folder(file)) {
-        count += usize::from(stated(&fs::read_to_string(file)?).is_some());
-    }
-    Ok(count)
 }
 
 /// True for the file whose comment may state the order of its folder's parts.
 fn is_of_folder(file: &Path) -> bool {
     matches!(file.file_name().and_then(|name| name.to_str()), Some("mod.rs" | "lib.rs" | "main.rs"))
+}
+
+/// Returns a violation for each part that the folder does not contain.
+fn missing(parts: &[Vec<String>], folder: &Path) -> Vec<String> {
+    let exists = |name: &str| folder.join(name).is_dir() || folder.join(format!("{name}.rs")).is_file();
+    let missing = parts.iter().flatten().filter(|name| !exists(name));
+    missing.map(|name| format!("the list names {name}, which does not exist")).collect()
 }
 
 fn in_folder(parts: &[Vec<String>], graph: &Graph) -> Vec<String> {

@@ -1,14 +1,14 @@
 //! Tests that the page of all bounds, docs/bounds.md, agrees with the source.
 
 use std::fs;
-use std::path::Path;
 
 use everett_lint::bounds::{Bound, bounds, page};
+use everett_lint::files::top;
 
 #[test]
 fn the_page_lists_all_bounds() {
-    let top = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let (expected, found) = (page(top).unwrap(), fs::read_to_string(top.join("docs/bounds.md")).unwrap());
+    let page_file = top().join("docs/bounds.md");
+    let (expected, found) = (page(top()).unwrap(), fs::read_to_string(page_file).unwrap());
     let other = expected.lines().find(|line| !found.lines().any(|one| one == *line));
     assert!(
         expected == found,
@@ -18,8 +18,7 @@ fn the_page_lists_all_bounds() {
 
 #[test]
 fn each_bound_says_what_it_bounds() {
-    let top = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let page = page(top).unwrap();
+    let page = page(top()).unwrap();
     let silent: Vec<&str> = page.lines().filter(|line| line.ends_with("|  |")).collect();
     assert!(silent.is_empty(), "bounds without documentation:\n{}", silent.join("\n"));
 }

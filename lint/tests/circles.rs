@@ -1,39 +1,14 @@
 //! Tests that no files or folders of this repository import each other, except those that `known_circles.txt` lists.
 
+mod sample;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use everett_lint::circles::of_files_and_folders;
+use everett_lint::files::{roots, top};
 use everett_lint::modules::Crate;
-
-/// Returns the root files of all crates, ordered by folder.
-fn roots(top: &Path) -> Vec<PathBuf> {
-    let mut open = vec![top.to_owned()];
-    let mut found = Vec::new();
-    while let Some(folder) = open.pop() {
-        for entry in fs::read_dir(&folder).unwrap().map(Result::unwrap) {
-            let name = entry.file_name();
-            if !entry.file_type().unwrap().is_dir()
-                || name == "target"
-                || name.to_string_lossy().starts_with('.')
-            {
-                continue;
-            }
-            open.push(entry.path());
-        }
-        if folder.join("Cargo.toml").is_file() {
-            let root = ["src/lib.rs", "src/main.rs"].map(|root| folder.join(root));
-            found.extend(root.into_iter().filter(|root| root.is_file()));
-        }
-    }
-    found.sort();
-    found
-}
-
-fn top() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
-}
 
 fn named(circle: &BTreeSet<PathBuf>, top: &Path) -> String {
     let names = circle.iter().map(|path| path.strip_prefix(top).unwrap_or(path).display().to_string());
@@ -43,14 +18,14 @@ fn named(circle: &BTreeSet<PathBuf>, top: &Path) -> String {
 #[test]
 fn no_circle_but_the_known_ones() {
     let top = top();
-    let roots = roots(&top);
+    let roots = roots(top).unwrap();
     assert!(roots.len() >= 20, "only {} crates were found", roots.len());
     let mut found = BTreeSet::new();
     for root in &roots {
         let imports = Crate::read(root).unwrap().imports();
-        found.extend(of_files_and_folders(&imports).iter().map(|circle| named(circle, &top)));
+        found.extend(of_files_and_folders(&imports).iter().map(|circle| named(circle, top)));
     }
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("known_circles.txt");
+    let file = top.join("lint/known_circles.txt");
     let known = fs::read_to_string(&file).unwrap();
     let known: BTreeSet<String> =
         known.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).map(str::to_owned).collect();
@@ -64,16 +39,10 @@ fn no_circle_but_the_known_ones() {
     );
 }
 
-/// Writes a crate with these files. Returns its circles.
+/// Returns the circles of a crate with these files.
 fn circles_of(files: &[(&str, &str)]) -> Vec<String> {
-    let folder = tempfile::tempdir().unwrap();
-    for (name, text) in files {
-        let path = folder.path().join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
-    let graph = Crate::read(&folder.path().join("lib.rs")).unwrap().imports();
-    of_files_and_folders(&graph).iter().map(|circle| named(circle, folder.path())).collect()
+    let (folder, imports) = sample::of_files(files);
+    of_files_and_folders(&imports).iter().map(|circle| named(circle, folder.path())).collect()
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Tests that the text of an error does not repeat the error's cause, and that no error hides its cause.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use everett_lint::errors::{ErrorTypes, offenders};
 use everett_lint::files;
@@ -12,7 +12,7 @@ const GUESTS: [&str; 4] =
 
 #[test]
 fn each_cause_is_told_once() {
-    let top = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let top = files::top();
     let of_guest = |path: &PathBuf| GUESTS.iter().any(|guest| path.starts_with(top.join(guest)));
     let sources: Vec<(PathBuf, String)> = files::below(top, ".rs")
         .unwrap()

@@ -1,25 +1,18 @@
 //! Tests that each section of the documentation with measured figures names the machine version.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use everett_lint::figures::{versions, without_version};
+use everett_lint::files;
 
+/// Returns the pages that may state figures.
 fn pages() -> Vec<PathBuf> {
-    let top = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let mut open = ["docs", "examples", "emulated-hosts"].map(|folder| top.join(folder)).to_vec();
-    let mut found = vec![top.join("README.md")];
-    while let Some(folder) = open.pop() {
-        for entry in fs::read_dir(&folder).unwrap().map(Result::unwrap) {
-            match entry.file_type().unwrap().is_dir() {
-                true => open.push(entry.path()),
-                false => found.push(entry.path()),
-            }
-        }
-    }
-    found.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
-    found.sort();
-    found
+    let below = |folder| files::below(&files::top().join(folder), ".md").unwrap();
+    let mut pages: Vec<PathBuf> =
+        ["docs", "examples", "emulated-hosts"].into_iter().flat_map(below).collect();
+    pages.push(files::top().join("README.md"));
+    pages
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! Tests that the parts of a folder use each other only in the order that the folder's documentation states.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+mod sample;
 
-use everett_lint::files;
+use std::fs;
+use std::path::PathBuf;
+
+use everett_lint::files::{self, roots, top};
 use everett_lint::modules::Crate;
-use everett_lint::order::{self, count, violations};
+use everett_lint::order::{stated, violations};
 
 /// Number of folders that state an order. Change it when the documentation of a folder begins or ceases to state an
 /// order.
@@ -13,36 +15,22 @@ const STATED: usize = 7;
 
 #[test]
 fn stated_orders_are_true() {
-    let top = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let (mut found, mut stated) = (Vec::new(), 0);
     // Crates whose folders state no order need not be parsed.
-    let states = |file: &Path| order::stated(&fs::read_to_string(file).unwrap()).is_some();
-    let stating: Vec<PathBuf> =
-        files::below(top, ".rs").unwrap().into_iter().filter(|file| states(file)).collect();
-    for manifest in files::below(top, "Cargo.toml").unwrap() {
-        let folder = manifest.parent().unwrap();
-        for root in ["src/lib.rs", "src/main.rs"].map(|root| folder.join(root)) {
-            let is_stating = stating.iter().any(|file| file.starts_with(folder.join("src")));
-            if is_stating && root.is_file() {
-                let imports = Crate::read(&root).unwrap().imports();
-                stated += count(&imports).unwrap();
-                found.extend(violations(&imports).unwrap());
-            }
+    let states = |file: &PathBuf| stated(&fs::read_to_string(file).unwrap()).is_some();
+    let stating: Vec<PathBuf> = files::below(top(), ".rs").unwrap().into_iter().filter(states).collect();
+    let mut found = Vec::new();
+    for root in roots(top()).unwrap() {
+        if stating.iter().any(|file| file.starts_with(root.parent().unwrap())) {
+            found.extend(violations(&Crate::read(&root).unwrap().imports()).unwrap());
         }
     }
     assert!(found.is_empty(), "move what both use, or correct the list:\n{}", found.join("\n"));
-    assert_eq!(stated, STATED, "an order was added, or a sentence does not state one any more");
+    assert_eq!(stating.len(), STATED, "an order was added, or a sentence does not state one any more");
 }
 
-/// Writes a crate of these files and returns the violations, without the crate's folder.
+/// Returns the violations in a crate with these files, without the crate's folder.
 fn found(files: &[(&str, &str)]) -> Vec<String> {
-    let folder = tempfile::tempdir().unwrap();
-    for (name, text) in files {
-        let path = folder.path().join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
-    let imports = Crate::read(&folder.path().join("lib.rs")).unwrap().imports();
+    let (folder, imports) = sample::of_files(files);
     let prefix = format!("{}/", folder.path().display());
     violations(&imports).unwrap().into_iter().map(|line| line.replace(&prefix, "")).collect()
 }
@@ -71,4 +59,17 @@ fn uses_against_the_order_are_found() {
     assert_eq!(of(below, "", "use crate::one::One;"), ["lib.rs: two uses one, against the stated order"]);
     assert_eq!(of(above, "", "use crate::three::Three;"), ["lib.rs: the list lacks three"]);
     assert_eq!(of("Parts:", "use crate::two::Two;", ""), [""; 0]);
+}
+
+#[test]
+fn parts_that_do_not_exist_are_found() {
+    let of = |list: &str| {
+        let root = format!("//! Each module uses only modules above it:\n{list}\nmod one; mod two;");
+        found(&[("lib.rs", &root), ("one.rs", ""), ("two/mod.rs", "use crate::one;")])
+    };
+    assert_eq!(of("//! - `one.rs`: `a`, `b` and\n//!   `c`, and so on. `two/`: last"), [""; 0]);
+    assert_eq!(
+        of("//! - [`one`], [`gone`](mod@gone) and `lost/`: first\n//! - [`two`]: last. `late`: none"),
+        ["gone", "lost", "late"].map(|name| format!("lib.rs: the list names {name}, which does not exist"))
+    );
 }

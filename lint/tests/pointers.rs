@@ -1,14 +1,13 @@
 //! Tests that the paths and items which the documentation names exist.
 
 use std::fs;
-use std::path::Path;
 
 use everett_lint::files;
 use everett_lint::pointers::{Repository, stale};
 
 #[test]
 fn documentation_points_to_what_exists() {
-    let top = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let top = files::top();
     let repository = Repository::read(top).unwrap();
     let mut pages = files::below(&top.join("docs"), ".md").unwrap();
     pages.extend(["README.md", "CONTRIBUTING.md"].map(|page| top.join(page)));

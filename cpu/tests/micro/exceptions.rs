@@ -55,8 +55,7 @@ fn interrupt_gates_clear_if_and_trap_gates_do_not() {
         let mut g = Guest::new();
         g.gate(0x80, DATA, access, 0);
         g.code(DATA, |a| {
-            a.pushfq()?;
-            a.pop(rbx)?;
+            flags_to_rbx(a)?;
             a.hlt()
         });
         g.code(CODE, |a| {

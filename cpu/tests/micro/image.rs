@@ -339,6 +339,12 @@ pub(crate) fn exit(a: &mut Assembler) -> Result<(), Error> {
     a.int(i32::from(EXIT_VECTOR))
 }
 
+/// Emits code that copies RFLAGS to RBX. Uses the stack.
+pub(crate) fn flags_to_rbx(a: &mut Assembler) -> Result<(), Error> {
+    a.pushfq()?;
+    a.pop(rbx)
+}
+
 pub(crate) fn sysretq(a: &mut Assembler) -> Result<(), Error> {
     a.db(&[0x48, 0x0f, 0x07])
 }

@@ -298,7 +298,7 @@ fn addresses_that_are_not_canonical_fault_by_segment() {
         a.push(rax)
     });
     // RSP is not canonical, so the handler of #SS gets another stack.
-    g.handler_stack(12, IST1);
+    g.gate(12, stub(12), 0x8e, 1);
     assert_eq!(check(&g).vectors(), [(12, 0)]);
 }
 
@@ -366,20 +366,15 @@ fn alignment_is_checked_in_ring_3_under_am_and_ac() {
     for (am, ac, ring, faults) in
         [(true, true, 3, true), (false, true, 3, false), (true, false, 3, false), (true, true, 0, false)]
     {
-        let mut g = Guest::new();
-        g.state.cr0 = g.state.cr0 & !(1 << 18) | u64::from(am) << 18;
-        let code = if ring == 3 { USER } else { CODE };
-        if ring == 3 {
-            g.start_in_ring_3(code);
-        }
-        g.state.rflags |= if ac { AC } else { 0 };
-        g.code(code, |a| {
+        let mut g = Guest::in_ring(ring, |a| {
             survive(a, |a| {
                 a.mov(rax, qword_ptr(rsp - 16))?;
                 a.mov(rax, qword_ptr(rsp - 15))
             })?;
             exit(a)
         });
+        g.state.cr0 = g.state.cr0 & !(1 << 18) | u64::from(am) << 18;
+        g.state.rflags |= if ac { AC } else { 0 };
         let expected = fault_if(faults, (17, 0));
         assert_eq!(check(&g).vectors(), expected, "AM {am} AC {ac} ring {ring}");
     }

@@ -99,8 +99,7 @@ fn popf_changes_what_the_ring_may_change() {
         let mut g = Guest::in_ring(ring, |a| {
             a.push((IF | 0x1000 | 1 << 21 | RF | 0x8d5) as i32)?;
             a.popfq()?;
-            a.pushfq()?;
-            a.pop(rbx)?;
+            flags_to_rbx(a)?;
             exit(a)
         });
         g.state.rflags |= iopl << 12;

@@ -150,11 +150,6 @@ fn push_all(a: &mut Assembler, frame: [u64; 5]) -> Result<(), Error> {
     Ok(())
 }
 
-fn flags_to_rbx(a: &mut Assembler) -> Result<(), Error> {
-    a.pushfq()?;
-    a.pop(rbx)
-}
-
 /// Returns a guest that pushes a frame and executes IRETQ. The frame's words, from the highest address down, are SS,
 /// RSP, RFLAGS, CS and RIP.
 fn iretq(frame: [u64; 5]) -> Guest {

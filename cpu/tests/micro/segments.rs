@@ -13,21 +13,16 @@ const LDT_SELECTOR: u16 = FREE_SELECTOR + 0x40;
 
 /// Returns a guest that loads AX into a segment register, in the given ring.
 fn load(ring: u8, selector: u16, mov: fn(&mut Assembler) -> Result<(), Error>) -> Guest {
-    let mut g = Guest::new();
-    let code = if ring == 3 { USER } else { CODE };
-    if ring == 3 {
-        g.start_in_ring_3(code);
-    }
+    let mut g = Guest::in_ring(ring, |a| {
+        a.mov(eax, i32::from(selector))?;
+        mov(a)?;
+        exit(a)
+    });
     g.descriptor(FREE_SELECTOR, DATA_READ_ONLY);
     g.descriptor(FREE_SELECTOR + 8, CODE_EXECUTE_ONLY);
     g.descriptor(FREE_SELECTOR + 16, USER_DATA_DESCRIPTOR & ABSENT);
     g.descriptor(FREE_SELECTOR + 24, 0x0000_9f00_0000_ffff | 1 << 53); // conforming code, DPL 0
     g.descriptor(FREE_SELECTOR + 32, 0x0040_f250_4000_1234); // base 504000h, limit 1234h, not accessed
-    g.code(code, |a| {
-        a.mov(eax, i32::from(selector))?;
-        mov(a)?;
-        exit(a)
-    });
     g
 }
 

@@ -163,7 +163,7 @@ pub(super) fn of_image(
         let _ = write!(
             text,
             "[[node]]\nname = {}\nimage = {}\nmemory = \"{memory}\"\nvolumes = \"1G\"                   # size of the disk for the image's \
-             volumes; it its files survive a power loss\n\n\
+             volumes; its files survive a power loss\n\n\
              # The service runs the image's command. The keys argv, env, user and cwd change it.\n[[node.service]]\n",
             quoted(node),
             quoted(&named)
