@@ -57,7 +57,10 @@ impl Missing {
         let Missing { waiting, broken, logs_cut, deltas_full, points, hits_full, .. } = *self;
         let Missing { findings, sometimes, strange, history_problems, stray, .. } = *self;
         let numbers = [
-            (waiting, "recorded branches that are not part of the results yet, because an earlier branch is missing"),
+            (
+                waiting,
+                "recorded branches that are not part of the results yet, because an earlier branch is missing",
+            ),
             (broken, "branches that could not be run to their end"),
             (logs_cut, "branches whose logs were cut off, so that their later lines were not judged"),
             (deltas_full, "branches that reached more points than can be recorded for one"),
