@@ -35,7 +35,8 @@ pub struct Composed {
     /// Time from the signal until the service is killed, in nanoseconds. `None` means [`STOP_GRACE_NS`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_grace_ns: Option<u64>,
-    /// True if the service runs under an init, a parent process that reaps orphans and forwards signals.
+    /// True if the service runs under an init, a parent process that reaps orphans. The init forwards no signals:
+    /// Everett sends them to the service itself.
     #[serde(skip_serializing_if = "is_false")]
     pub init: bool,
     /// Ports that the compose file declares for the service. They do not affect the world.

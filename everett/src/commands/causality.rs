@@ -18,10 +18,10 @@ use serde::Serialize;
 use super::engine_choice::EngineArgs;
 use super::exploration::Run;
 use super::id::Id;
-use super::run_files::replace;
 use super::{Outcome, common, resources};
 use crate::ui::progress::CausalityBar;
 use crate::ui::{Ui, printable, style};
+use everett_session::output::replace::replace;
 
 /// `everett causality`
 #[derive(Debug, clap::Args)]

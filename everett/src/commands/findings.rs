@@ -40,7 +40,7 @@ struct Record<'a> {
 /// Number of findings that are listed without `--all`.
 const FINDINGS_SHOWN_MAX: usize = 10;
 /// Maximum length of a finding's text, in characters.
-const STORY_CHARS_MAX: usize = 600;
+const LISTED_STORY_CHARS_MAX: usize = 600;
 
 pub(super) fn list(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let run = Run::read(&args.run)?;
@@ -90,9 +90,11 @@ pub(super) fn tell(ui: &Ui, header: &Header, finding: &Finding) -> anyhow::Resul
     };
     let scene = Scene::of_hit(&header.nodes, hit);
     let violated = violation(&header.world, &hit.property);
-    let mut told: String =
-        story(&hit.property, &violated, &hit.text, &scene.faults).chars().take(STORY_CHARS_MAX + 1).collect();
-    if told.chars().count() > STORY_CHARS_MAX {
+    let mut told: String = story(&hit.property, &violated, &hit.text, &scene.faults)
+        .chars()
+        .take(LISTED_STORY_CHARS_MAX + 1)
+        .collect();
+    if told.chars().count() > LISTED_STORY_CHARS_MAX {
         told.pop();
         told.push('…');
     }

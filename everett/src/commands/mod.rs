@@ -45,7 +45,6 @@
 //! - `recording`: writes the file with the timeline of a finding
 //! - `reporter`: prints the events of a running timeline, and writes them to files
 //! - `resources`: default number of workers and default memory, from the host's cores and memory
-//! - `run_files`: writes files in run directories
 //! - `timeline`: arguments that name a timeline
 //! - `trial_boot`: boots a machine for `init`, to find out how a package starts its server
 //!
@@ -87,7 +86,6 @@ mod report;
 mod reporter;
 mod resources;
 mod run;
-mod run_files;
 mod runs;
 mod serve;
 mod show;

@@ -29,9 +29,9 @@ use everett_session::world::event::Event;
 use everett_vmm::wire::log::FrameStep;
 
 use super::recording::{Key, Recording, is_recorded};
-use super::run_files::replace;
 use crate::ui::progress::RunBar;
 use crate::ui::{Ui, printable, style};
+use everett_session::output::replace::replace;
 
 /// Name of the file with the outcome of recording, in the run directory.
 pub(super) const FILE: &str = "recorded.json";

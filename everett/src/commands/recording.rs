@@ -14,7 +14,7 @@ use everett_session::world::event::{Event, What};
 use everett_vmm::wire::log::FrameStep;
 use serde::{Deserialize, Serialize};
 
-use super::run_files::replace;
+use everett_session::output::replace::replace;
 
 /// Maximum number of lines. In a longer recording the last lines stay.
 const LINES_MAX: usize = 40_000;

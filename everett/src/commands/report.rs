@@ -26,9 +26,9 @@ use super::history;
 use super::plans;
 use super::record::{self, LOGS_MAX};
 use super::recording::{self, Key};
-use super::run_files::replace;
 use crate::serve::Made;
 use crate::ui::{Ui, style};
+use everett_session::output::replace::replace;
 
 /// `everett report`
 #[derive(Debug, clap::Args)]

@@ -5,8 +5,6 @@
 //! plan to the changed world.
 
 use std::fs;
-use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path as FilePath, PathBuf};
 
 use anyhow::{Context, bail};
@@ -22,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::path_runner::Route;
 use super::setting::Setting;
 use super::shrink::{ShrinkEnd, Shrunk, Wanted};
+use crate::output::replace::replace;
 use crate::world::identity::check_timeline;
 
 /// Format version of regression files. Everett refuses files of other versions.
@@ -107,18 +106,10 @@ impl Regression {
     /// Returns an error if the file cannot be written, or is longer than Everett would read.
     pub fn write(&self, file: &FilePath) -> anyhow::Result<()> {
         let text = serde_json::to_string_pretty(self)? + "\n";
-        let here = || file.display().to_string();
         if text.len() as u64 > FILE_BYTES_MAX {
             bail!("{}: the plan is too long for a regression file ({} bytes)", file.display(), text.len());
         }
-        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let mut builder = tempfile::Builder::new();
-        // The operator's umask decides who may read the file.
-        let builder = builder.permissions(fs::Permissions::from_mode(0o666));
-        let mut temporary = builder.tempfile_in(folder.unwrap_or(FilePath::new("."))).with_context(here)?;
-        temporary.write_all(text.as_bytes()).with_context(here)?;
-        temporary.persist(file).map_err(|error| error.error).with_context(here)?;
-        Ok(())
+        replace(file, &text)
     }
 
     /// Reads a regression file.
