@@ -14,7 +14,8 @@ const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// Flags of static programs.
 pub(super) const PROGRAM_FLAGS: [&str; 2] = ["-Ctarget-feature=+crt-static", "-Crelocation-model=static"];
 
-/// Builds the program in `folder`, a workspace of its own below `guest_image`. Returns the folder with its files.
+/// Builds the program in `folder`, a workspace of its own below `guest_image`. Returns the folder with the built
+/// files.
 pub(super) fn build(
     guest_image: &Path,
     folder: &Path,

@@ -3,8 +3,9 @@
 //!
 //! `cargo bench -p benches --bench page [-- --branches 100000] [-- --pictures DIR] [-- --json]`
 //!
-//! The report is about the scripted exploration of the bench `night`. A separate process writes the page. A headless
-//! Chromium, which the bench downloads from Debian, opens the page and pans its map.
+//! The report is about the exploration of the bench `night`, in which a script computes the results of branches. A
+//! separate process writes the page. A headless Chromium, which the bench downloads from Debian, opens the page and
+//! pans its map.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

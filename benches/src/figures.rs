@@ -49,10 +49,10 @@ pub struct Figure {
     pub value: f64,
     /// Unit of the value.
     pub unit: &'static str,
-    /// Peer with which the figure is compared. `None` if the figure has no peer.
+    /// Peer (another program, such as QEMU) with which the figure is compared. `None` if the figure has no peer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peer: Option<String>,
-    /// Median divided by the peer's median. `None` without a peer.
+    /// Median divided by the median of the peer's measurements. `None` without a peer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<f64>,
     #[serde(skip)]

@@ -32,7 +32,7 @@ const IN_FLIGHT: u32 = 64;
 const TYPES: u64 = 64;
 /// Number of events in a branch.
 const EVENTS: u64 = 52;
-/// Number of states that many branches reach.
+/// Number of common states, i.e. states that are reached by many branches.
 const STATES: u64 = 400;
 /// One branch in this number reaches a state that no other branch reaches.
 const STRANGE: u64 = 50;
@@ -86,8 +86,8 @@ pub struct Sample {
 pub struct Scripted {
     world: World,
     jobs: VecDeque<Job>,
-    /// Number of the longest-waiting jobs among which the worker randomly picks the next job to finish. Results
-    /// therefore do not arrive in the order in which the search chose the branches.
+    /// Number of jobs from which the worker randomly picks the next job to finish: the jobs that have waited longest.
+    /// Results therefore do not arrive in the order in which the search chose the branches.
     shuffled: usize,
     dice: u64,
     clock: CpuClock,

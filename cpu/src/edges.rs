@@ -7,9 +7,10 @@
 //! interrupt, an exception or a device's write to memory comes between the two instructions, no edge is recorded. A
 //! branch and its target in the same page therefore always have the same page name.
 //!
-//! A branch stores its location in [`slot::FROM`], and the next block reads and clears it. The interpreter stores it in
-//! [`Core::depart`], and reads and clears it in [`Core::arrive`]. Translated code first checks one slot of the edge
-//! table, and calls [`Core::note_edge`] only if the edge is not in that slot.
+//! A branch stores its location in [`slot::FROM`], and the next block reads and clears this slot. The interpreter calls
+//! [`Core::depart`] to store the location, and [`Core::arrive`] to read and clear it. Translated code has instructions
+//! of its own for both. Translated code looks for the edge in one slot of the edge table, and calls [`Core::note_edge`]
+//! only if the edge is not in that slot.
 //!
 //! **Invariants.** The recorded edges and their order depend only on the instructions that the guest executes. It makes
 //! no difference where the CPU stops, what its caches contain, or which blocks are translated. If edges are off,

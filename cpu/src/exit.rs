@@ -12,8 +12,8 @@ pub enum Exit {
     Window,
     /// HLT retired.
     Halt,
-    /// The guest accesses a device. The caller answers with [`Cpu::complete`](crate::Cpu::complete), for a write with
-    /// any value, and then runs the CPU again.
+    /// The guest accesses a device. The caller answers with [`Cpu::complete`](crate::Cpu::complete), and then runs the
+    /// CPU again. The CPU ignores the answer's value if the access is a write.
     Device(Request),
     /// The guest caused a triple fault.
     Shutdown,

@@ -108,8 +108,9 @@ impl Cpu {
         self.core.halted = false;
         caught(&mut self.core, |core| core.deliver_interrupt(vector));
     }
-    /// Delivers an exception before the next instruction. The KVM engine calls this for an exception that its own vCPU
-    /// was about to deliver. Before a page fault, the caller stores the faulting address in CR2.
+    /// Delivers an exception before the next instruction. The KVM engine uses this CPU to deliver exceptions that KVM
+    /// has queued, or that the host's processor could not deliver. Before a page fault, the caller stores the faulting
+    /// address in CR2.
     pub fn exception(&mut self, vector: u8, error: Option<u32>) {
         self.core.mem.fault_address = self.core.cr2;
         let rip = self.core.rip;
@@ -314,7 +315,7 @@ fn blocks<const NOTES: bool>(core: &mut Core, code: &mut Known) -> Ended {
 }
 
 /// Executes one instruction, with the rules for breakpoints, the trap flag and the interrupt shadow. `single` is true
-/// if the instruction asked to be executed alone (`Stop::Single`).
+/// if the attempt to execute a block returned [`Ended::Single`].
 fn step(core: &mut Core, cache: &mut Cache, limit: u64, single: bool) -> Ended {
     let shadow = std::mem::take(&mut core.shadow);
     let trap = core.rflags & bits::TF != 0;
@@ -323,8 +324,8 @@ fn step(core: &mut Core, cache: &mut Cache, limit: u64, single: bool) -> Ended {
         return Ended::Check;
     }
     core.mem.mmio.rewind();
-    // If `one` is set, a repeated instruction executes only one iteration, because the CPU must then check for traps
-    // after each iteration, or because a store to code may change the instruction itself.
+    // If `one` is set, a repeated instruction (REP) executes only one iteration. Then the CPU can check for traps after
+    // each iteration, and an iteration may store to the instruction's own code.
     let watched = core.dr7 & 0xff != 0;
     let one = single || shadow || trap || watched || core.mem.mmio.in_progress();
     core.limit = if one { core.icount + 1 } else { limit };

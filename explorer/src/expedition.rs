@@ -57,8 +57,8 @@ pub trait Watch {
     /// Called for each new finding. The record, i.e. the branch's result, comes without the fields `delta`, `trail` and
     /// `marks`.
     fn found(&mut self, _: &Record, _: &Hit) {}
-    /// Called for each branch with a result, in the order in which results arrive. `dictionary` contains the branch's
-    /// points.
+    /// Called for each branch with a result, in the order in which results arrive. `dictionary` contains the coverage
+    /// points that the branch reached.
     fn branch(&mut self, _: &MergeInput, _dictionary: &Dictionary) {}
     /// Called before each [`Watch::at`], with the tree and the merged results. The results of the latest branches may
     /// be missing.

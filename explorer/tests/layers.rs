@@ -22,7 +22,8 @@ impl Ledger for World {
     }
 }
 
-/// Returns the number of branches with a depth above 1, and the largest depth.
+/// Runs a search. Returns the number of branches that start at the end of another branch, and the largest depth of a
+/// branch, i.e. the number of branches from the root moment to its end.
 fn depths(branches: u64, in_flight: u32) -> (usize, u32) {
     let in_flight = NonZero::new(in_flight).unwrap();
     let mut search =

@@ -14,7 +14,7 @@ pub(crate) const NAME: &str = "manifest.json";
 const FORMAT: &str = "everett finding";
 /// Version of the format. The reader refuses all other versions.
 const VERSION: u64 = 1;
-/// Number of hexadecimal digits in a BLAKE3.
+/// Number of hexadecimal digits of a BLAKE3 digest.
 const DIGITS: usize = 64;
 
 /// Content of `manifest.json`.
@@ -37,7 +37,7 @@ pub struct Member {
     pub name: String,
     /// Length in bytes.
     pub bytes: u64,
-    /// BLAKE3 of the content, in hexadecimal.
+    /// BLAKE3 digest of the content, in hexadecimal.
     pub blake3: String,
 }
 

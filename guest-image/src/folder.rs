@@ -29,7 +29,7 @@ const KEPT: [&[u8]; 2] = [b"user.", b"security.capability"];
 /// (xattr(7)).
 const XATTR_BYTES_MAX: usize = 64 << 10;
 
-/// Reads all files of a folder into a tree, i.e. a filesystem in memory, except sockets. Contents are not copied: the
+/// Reads all files of a folder, except sockets, into a tree, i.e. a filesystem in memory. Contents are not copied: the
 /// tree refers to the files.
 ///
 /// # Errors
@@ -46,7 +46,8 @@ pub fn read(folder: &Path, tree: &mut Tree) -> Result<(), Error> {
 struct Reader<'a> {
     root: &'a Path,
     tree: &'a mut Tree,
-    /// First path in the tree of each file that has several names. The key is device and inode.
+    /// For each file with several names (hard links), the first path at which it was put into the tree. The key is the
+    /// file's device number and inode number on the host.
     links: BTreeMap<(u64, u64), Vec<u8>>,
     /// Total length of the files read so far, in bytes.
     bytes: u64,

@@ -123,7 +123,7 @@ pub struct Lock {
     /// Container images that came from registries.
     #[serde(default, rename = "image", skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<LockedImage>,
-    /// Packages of the root, in the order in which Everett unpacks them.
+    /// Packages of the root filesystem, in the order in which Everett unpacks them.
     #[serde(default, rename = "package")]
     pub packages: Vec<Locked>,
 }

@@ -1,4 +1,5 @@
-//! Tables of the database, and the checks before a file is used.
+//! Tables of a history (the SQLite database of all explorations and their findings), and the checks before a file is
+//! used as a history.
 //!
 //! Anyone may have created the file. It must have exactly these tables, because a view or trigger could execute other
 //! statements. SQLite checks each page that it reads, and reports a damaged page.

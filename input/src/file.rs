@@ -54,7 +54,7 @@ pub enum Reason {
     /// The path leads to something other than a regular file. The text says what it is.
     #[error("this is {0}, and a regular file is needed")]
     Kind(&'static str),
-    /// The file is longer than the caller's bound, which is the value.
+    /// The file is longer than the caller's bound. The value is this bound, in bytes.
     #[error("longer than {0} bytes, the maximum for this file")]
     TooLong(u64),
     /// The file is not UTF-8. The value is the first invalid line, counted from 1.

@@ -67,7 +67,7 @@ pub(super) enum Answer {
     Value(V),
     /// True if the set contains the element.
     Holds(bool),
-    /// Elements of the set, sorted by the numbers of their values.
+    /// Elements of the set, in ascending order of `V`, the number that each distinct value has.
     Members(Arc<[V]>),
 }
 
@@ -85,7 +85,8 @@ pub(super) enum Ending {
 /// Position in a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment {
-    /// Number of the line, from 1. 0 if the line is unknown and may come before all others.
+    /// Number of the history's line, from 1. If an operation's invocation has no valid line, the number is 0: the
+    /// operation may have started before all others.
     pub line: u64,
     /// Vtime at which the line was written, in nanoseconds.
     pub vtime_ns: u64,

@@ -40,9 +40,9 @@ pub(super) fn parts<'h>(kind: ModelKind, operations: &[&'h Operation]) -> Vec<Ve
     parts.items
 }
 
-/// Returns the prefix of the part that ends at `line`. The first list has the operations that are acknowledged in the
-/// prefix. The second list has the open operations (of unknown outcome) that may have changed the object. Both are in
-/// the order of invocations.
+/// Returns the operations of the part that were invoked up to `line` of the history. The first list has the operations
+/// that were acknowledged up to `line`. The second list has the other (open) operations that may have changed the
+/// object. Both are in the order of invocations.
 pub(super) fn until<'h>(part: &[&'h Operation], line: u64) -> (Vec<Op<'h>>, Vec<Op<'h>>) {
     let invoked = part.iter().take_while(|operation| operation.invoked.line <= line);
     let ops = invoked.map(|operation| {

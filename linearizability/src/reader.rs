@@ -47,7 +47,8 @@ impl History {
         self.keys.len()
     }
 
-    /// Returns the key with this number as JSON. `None` if the operations with this number have no key.
+    /// Returns the key with this number as JSON. Operations without a key share one key number, for which this function
+    /// returns `None`.
     pub(super) fn key(&self, key: u32) -> Option<&str> {
         self.keys.get(key as usize)?.as_deref()
     }

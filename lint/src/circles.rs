@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Import graph: files or folders, each with the ones that it imports.
+/// Import graph: files or folders, each with the files or folders that it imports.
 pub type Graph = BTreeMap<PathBuf, BTreeSet<PathBuf>>;
 
 /// Returns the circles of a graph: sets of two or more members that reach each other, in ascending order.
@@ -40,8 +40,8 @@ fn reachable<'g>(graph: &'g Graph, from: &PathBuf) -> BTreeSet<&'g PathBuf> {
 
 /// Returns the circles of files and of folders. A circle of folders is left out if files in it also form a circle.
 ///
-/// A file below `mod.rs`, `lib.rs` or `NAME.rs` may use what that file declares, so its import of that file does not
-/// count.
+/// `mod.rs`, `lib.rs` and `main.rs` define the module of their folder, and `NAME.rs` that of the folder `NAME`. Files
+/// in the folder may use what the module's file declares, so their imports of that file do not count.
 #[must_use]
 pub fn of_files_and_folders(imports: &Graph) -> Vec<BTreeSet<PathBuf>> {
     let files = without_own_modules(imports);
@@ -74,8 +74,9 @@ fn without_own_modules(imports: &Graph) -> Graph {
     imports.iter().map(kept).collect()
 }
 
-/// Returns the graph of each folder's members. An import between two files counts for the innermost folder that
-/// contains them. The file of the folder's own module is not a member.
+/// Returns for each folder the import graph of its members, i.e. the files and folders directly in it. An import
+/// between two files is an edge in the graph of the innermost folder that contains both. The file of the folder's own
+/// module is not a member.
 pub(crate) fn folders(files: &Graph) -> BTreeMap<PathBuf, Graph> {
     let mut all: BTreeMap<PathBuf, Graph> = BTreeMap::new();
     for (from, into) in files {

@@ -28,9 +28,9 @@ fn json(text: &str) -> Option<(Severity, String)> {
 /// Parses a line like `time=… level=info msg="…"`. A record may also start with its level, if the message follows
 /// directly.
 ///
-/// The first pair must be a time whose value has a digit, or a level directly before the message. So no template looks
-/// like a record: it has no digits, and putting marks in place of varying parts does not move a level next to a
-/// message. Everything after the message is ignored.
+/// The first pair must be a time whose value has a digit, or a level directly before the message. This ensures that no
+/// template (a line with marks in place of its varying parts) looks like a record. A template has no digits, and the
+/// marks do not move a level next to a message. Everything after the message is ignored.
 fn logfmt(text: &str) -> Option<(Severity, String)> {
     let mut severity = Severity::Plain;
     let mut rest = text;

@@ -113,8 +113,8 @@ pub fn told(step: &Step) -> String {
     };
     let at = exact(step.vtime_ns);
     let text = printable(step.text.trim());
-    // A line of evidence begins with a time. It is left out if it repeats the step's time. For a sent message the two
-    // times differ, so it stays.
+    // The text may begin with a time. The line omits this time if it equals the step's time. For a sent message the
+    // two times differ, so the text keeps its time.
     let text = text.strip_prefix(&at).map_or(text.as_str(), str::trim_start);
     format!("{at} s {kind}{text}")
 }

@@ -256,8 +256,9 @@ fn below_absolute(absolute: &Path) -> Option<PathBuf> {
     Some(below)
 }
 
-/// Calls `read` without listing the paths that it reads. Callers read paths of images with it. A finding file does not
-/// store images under these paths: if it contains images, they are the files that machines boot from (`Seal::images`).
+/// Calls `read` without listing the paths that it reads. Callers use this function for the paths of images in a world
+/// file. A finding file stores no files under these paths: if it contains images, it stores them as the files that the
+/// machines boot from (`Seal::images`).
 pub(super) fn unlisted<T>(read: impl FnOnce() -> T) -> T {
     let set = |unlisted| {
         READING.with_borrow_mut(|reading| {

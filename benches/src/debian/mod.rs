@@ -1,10 +1,10 @@
 //! Stock Debian guest that runs the same programs on Everett's machine and on a peer's, i.e. in QEMU.
 //!
 //! Kernel, modules and root file system are those of an ordinary image. PID 1 is not the agent (Everett's program in
-//! guests), because the agent needs Everett at the other end of its ports. Instead, a second archive, which follows the
-//! image's initramfs, contains Debian's static busybox and a script, which the kernel parameter `rdinit=`
-//! names. (The kernel unpacks several archives as one.) The script enters the root file system and starts the
-//! [`workloads`] there.
+//! guests), because the agent needs Everett at the other end of its ports. Instead, a second archive follows the
+//! image's initramfs, and the kernel unpacks both as one. The second archive contains Debian's static busybox and a
+//! script. The kernel parameter `rdinit=` makes this script PID 1. The script enters the root file system and starts
+//! the [`workloads`] there.
 //!
 //! - `busybox`: reads busybox from its Debian package
 //!

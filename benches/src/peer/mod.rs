@@ -73,8 +73,8 @@ pub fn seconds_until(command: &mut Command, text: &str) -> Result<f64, String> {
     })
 }
 
-/// Runs a guest with `command`, and parses the marks on its standard output. Returns the pieces of work that the guest
-/// marked. Their readings are seconds since the start of `command`.
+/// Runs a guest with `command`, and parses the marks on its standard output: lines that say when a piece of work begins
+/// or ends. Returns the pieces of work, with their beginnings and ends in seconds since the start of `command`.
 ///
 /// # Errors
 /// Returns a one-line message if the program cannot be started or takes longer than five minutes, or if its guest
@@ -91,8 +91,8 @@ pub fn spans(command: &mut Command) -> Result<Vec<Span<f64>>, String> {
 type Listener<'l, T> = &'l mut dyn FnMut(&[u8], f64) -> Result<Option<T>, String>;
 
 /// Starts `command` and passes its standard output to `listener` until `listener` returns a value. If the program ends
-/// first, the error message is "NAME ended" with `before`, e.g. "without saying …", and the last line of the program's
-/// error output.
+/// first, the error message consists of "NAME ended", `before` (e.g. "without saying …") and the last line of the
+/// program's error output.
 fn listen<T>(command: &mut Command, before: &str, listener: Listener<'_, T>) -> Result<T, String> {
     let mut complaints = tempfile::tempfile().map_err(|error| format!("no temporary file: {error}"))?;
     let stderr = complaints.try_clone().map_err(|error| format!("no temporary file: {error}"))?;

@@ -50,7 +50,7 @@ pub(crate) fn it_is_dark_where_the_reader_wants_it() -> Ran {
         &mut browser,
         "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))",
     );
-    // The light canvas is nearly white.
+    // In dark colours, the pixel is darker than 60. In light colours, it is nearly white (255).
     let map = pixel(&mut browser);
     assert!(map < 60, "{map}");
     check_quiet(&mut browser);

@@ -3,7 +3,7 @@
 //!
 //! * `access`: accessibility
 //! * `diagrams`: space-time diagrams and charts
-//! * `forms`: printed, dark, narrow, without script
+//! * `forms`: the page on paper, in dark mode, in a narrow window, and without JavaScript
 //! * `live`: the page of a running exploration, which `everett serve` updates
 //! * `logs`: logs of findings and branches
 //! * `map`: the interactive map

@@ -37,7 +37,8 @@ pub(crate) fn page(messages: u64, word: &str) -> Vec<u8> {
     std::fs::read(run.join("report.html")).unwrap()
 }
 
-/// Returns the record of the first branch that has a parent and lies in another subtree than the finding.
+/// Returns the record (stored result) of the first branch that continues another branch, and that has no ancestor in
+/// common with the finding except the root moment.
 fn apart(run: &std::path::Path, finding: &Finding) -> Record {
     let reading = Reading::open(run).unwrap();
     let mut all = (0..reading.len()).map(|choice| reading.get(choice).unwrap().unwrap());

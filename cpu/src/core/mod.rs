@@ -74,7 +74,8 @@ pub(crate) struct Core {
     pub cpl: u8,
     /// Instructions retired before the current block.
     pub icount: u64,
-    /// Instruction count at which the run must stop. Repeated string instructions check it after each iteration.
+    /// Instruction count at which the run (one call of `Cpu::run`) must stop. Repeated string instructions check it
+    /// after each iteration.
     pub limit: u64,
     /// True if the run ends as soon as an external interrupt can be taken.
     pub window: bool,
@@ -234,11 +235,12 @@ impl Core {
     pub(crate) fn ud(&mut self) -> Stop {
         self.raise(vector::UD)
     }
-    /// Returns `Err(Stop::Single)` if the block has other instructions, so that the CPU executes this instruction
-    /// alone. Handlers call this before they store several values, or read memory after a store. Some memory accesses
-    /// also return `Err(Stop::Single)`, e.g. a store to a page of code. After an earlier store of the same instruction,
-    /// that would be wrong: the CPU would repeat the instruction, and the second attempt would read values that the
-    /// first attempt stored.
+    /// Returns `Err(Stop::Single)` unless the CPU executes the current instruction alone. After this return value,
+    /// the CPU executes the instruction again, alone.
+    ///
+    /// A handler calls this before its first store if it stores several values, or reads memory after a store. Some
+    /// memory accesses, e.g. a store to a page of code, also return `Err(Stop::Single)`. If an access returned
+    /// this after a store of the same instruction, the second attempt would read values that the first attempt stored.
     pub(crate) fn alone(&self) -> Flow {
         if self.mem.single { Ok(()) } else { Err(Stop::Single) }
     }

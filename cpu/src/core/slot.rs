@@ -24,12 +24,13 @@ pub(crate) const KIND: u8 = 25;
 pub(crate) const X: u8 = 26;
 /// Second operand of the lazy flags. Used by translated code only.
 pub(crate) const Y: u8 = 27;
-/// Host address of the table of page content numbers. Used by translated code only.
+/// Host address of the table with the content number of each RAM page that has decoded code. A content number stands
+/// for the bytes of a page. Used by translated code only.
 pub(crate) const CONTENTS: u8 = 28;
 /// Host address of the jump table, which gives the translation of a block. Translated code rarely reads it, so its slot
 /// may lie beyond the reach of a one-byte displacement. Used by translated code only.
 pub(crate) const JUMPS: u8 = 32;
-/// Host address of the table of recent pages. Used by translated code only.
+/// Host address of the table of pages from which code was executed recently. Used by translated code only.
 pub(crate) const PAGES: u8 = 21;
 /// Host address of the table of recent jumps. Used by translated code only.
 pub(crate) const HOPS: u8 = 22;
@@ -37,7 +38,8 @@ pub(crate) const HOPS: u8 = 22;
 pub(crate) const RAM: u8 = 30;
 /// Host address of the edge table. Used by translated code only.
 pub(crate) const EDGES: u8 = 23;
-/// Location of a near branch whose target has not been fetched yet, or 0 ([`crate::edges`]).
+/// Location (page and offset) of a near branch whose target has not been fetched yet. 0 if there is none, or if the CPU
+/// does not record branch edges ([`crate::edges`]).
 pub(crate) const FROM: u8 = 31;
 /// Number of retired conditional branches, if the CPU counts them.
 pub(crate) const BRANCHES: u8 = 29;

@@ -1,4 +1,5 @@
-//! Loads and stores by linear address. Every handler inlines the TLB hit path; the other paths are cold.
+//! Loads and stores by linear address. Every handler (function that executes a guest instruction) inlines the TLB hit
+//! path; the other paths are cold.
 
 use super::coherence::{CODE, TABLE};
 use super::mmio::Request;

@@ -59,8 +59,8 @@ pub struct Ram {
 }
 
 // SAFETY: a `Ram` is an address and a length. The caller of `Ram::new` promised that the mapping outlives the handle.
-// The caller also promised that nothing else accesses the mapping while a method of the handle or of its CPU runs, on
-// any thread.
+// The caller also promised, for all threads: nothing else writes to the mapping while a method of the handle or of its
+// CPU runs, and nothing else accesses the mapping at all while such a method writes.
 unsafe impl Send for Ram {}
 
 impl Ram {

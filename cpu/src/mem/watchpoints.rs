@@ -2,7 +2,7 @@
 //!
 //! Watched pages get no read or write tags in the TLB, so every access to them takes the slow path, even from
 //! translated code. Accesses to other pages are as fast as without watchpoints. If an instruction is about to access
-//! watched bytes, the CPU executes it alone, and the run ends after it.
+//! watched bytes, the CPU executes this instruction alone. The run (one call of `Cpu::run`) then ends.
 //!
 //! **Invariant.** The guest behaves the same with and without watchpoints.
 

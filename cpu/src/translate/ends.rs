@@ -56,8 +56,9 @@ impl Emitter<'_> {
                 self.target(i, op, n);
                 self.asm.copy(R9, R13);
                 if is_memory(i, 0) {
-                    // The return address may overwrite the operand. Once it is stored, the interpreter can no longer
-                    // execute the instruction, so this check of the target comes first.
+                    // The return address may overwrite the memory operand, i.e. the call's target. After that the
+                    // interpreter could not execute the call, so the target is checked before the return address is
+                    // stored.
                     self.asm.call_to(self.places.routines.executable);
                     self.site(n);
                 }
@@ -98,8 +99,9 @@ impl Emitter<'_> {
             self.asm.store(R15, at_slot(slot::BRANCHES), R11);
         }
     }
-    /// Emits the store of the branch's location in [`slot::FROM`], which the next block reads, if edges are recorded.
-    /// The caller then emits the branch itself, which retires or faults. Changes no flags, and no register except R11.
+    /// If edges (executed jumps) are recorded, emits code that stores the branch's location in [`slot::FROM`], which
+    /// the next block reads. The caller then emits the branch itself, which retires or faults. The emitted code changes
+    /// no flags, and no register except R11.
     fn depart(&mut self, op: &Op) {
         if self.source.expected.named != 0 {
             debug_assert!(op.aux & JUMP != 0);
@@ -127,7 +129,7 @@ impl Emitter<'_> {
         }
         self.go_on(offset, way, n);
     }
-    /// R13 = target of an indirect branch.
+    /// Emits code that loads the target of an indirect branch into R13.
     fn target(&mut self, i: &Instruction, op: &Op, n: usize) {
         if is_memory(i, 0) {
             self.address(op);
@@ -151,8 +153,9 @@ impl Emitter<'_> {
         self.code_behind(after);
         self.asm.call_to(self.places.routines.called);
     }
-    /// R12 = address of the translation at a call's return address, or of code that leaves the block while there is no
-    /// translation. 0 if the return address is on another page.
+    /// Emits code that loads R12 with the address of the translation at a call's return address. While there is no such
+    /// translation, R12 is the address of code that leaves the block. If the return address is on another page, R12 is
+    /// 0.
     fn code_behind(&mut self, after: i32) {
         if !in_page(after) {
             return self.asm.set(R12, 0);
@@ -221,9 +224,10 @@ impl Emitter<'_> {
         // each block.
         self.asm.jump_register(R12);
     }
-    /// Emits a jump to an offset from the start of the page, if the offset is on another page. If the block that last
-    /// followed this block begins at the target's offset in its page, the emitted code jumps directly to that block, as
-    /// long as the target page has the contents of that block's page.
+    /// Emits a jump to another page. `offset` is the target's offset from the start of the current page. The likely
+    /// target is the block that was last executed after the current block. If that block has the same offset in its
+    /// page as the target, the emitted code jumps directly to the block, provided that the target page has the contents
+    /// of the block's page.
     fn far_direct(&mut self, n: Option<usize>, stack: bool, offset: i32, way: usize) {
         self.asm.load(R13, R15, at_slot(slot::PAGE));
         self.asm.add_to(R13, R13, offset);

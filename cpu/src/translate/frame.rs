@@ -20,7 +20,7 @@ pub(super) const fn field(offset: usize) -> i32 {
 
 /// Displacement of the address of the current mode's TLB table.
 pub(super) const TABLE: i32 = field(offset_of!(Core, mem.tlb.table));
-/// Displacement of the current mode's epoch.
+/// Displacement of the current mode's TLB epoch, a number that changes when remembered jump targets become invalid.
 pub(super) const EPOCH: i32 = field(offset_of!(Core, mem.tlb.epoch));
 /// Displacement of RIP. Translated code sets RIP only between blocks.
 pub(super) const RIP: i32 = field(offset_of!(Core, rip));

@@ -147,7 +147,7 @@ fn next(c: &mut Code, error: i32) {
     c.op(4, &[0x8b], RAX, Rm::Abs((KERNEL + TSS + 0x810) as u32));
     c.op(4, &[0xff], 0, Rm::Abs((KERNEL + TSS + 0x810) as u32));
     c.raw(&[0x83, 0xe0, TARGETS_COUNT as u8 - 1]); // and eax
-    // mov rax, [rax * 8 + targets]. The handlers have their own copy of the targets.
+    // mov rax, [rax * 8 + targets]. The targets are the addresses of units. This table is the handlers' own copy.
     c.raw(&[0x48, 0x8b, 0x04, 0xc5]);
     c.imm32((KERNEL + TSS + 0x400) as u32);
     c.op(8, &[0x89], RAX, Rm::At(RSP, frame));

@@ -110,8 +110,8 @@ fn difference(a: &Trace, b: &Trace) -> Option<String> {
     }
 }
 
-/// Describes how a run in one way differs from the interpreted run: the first instruction after which they differ, and
-/// the registers before it.
+/// Describes how a run with the settings `way` (cache sizes, for example) differs from the interpreted run: the first
+/// instruction after which they differ, and the registers before it.
 fn disagreement(p: &Program, memory: &Guarded, way: &Way) -> Option<String> {
     let differ = |n| difference(&run(p, memory, &ORACLE, n), &run(p, memory, way, n));
     let (mut same, mut different) = (0, INSTRUCTIONS_MAX);

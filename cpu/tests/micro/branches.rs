@@ -21,7 +21,7 @@ fn conditional_branches_count_once_taken_or_not() {
         a.db(&[0xb1, 3, 0xe0, 0xfe])?; // mov cl, 3; loopne, once
         a.db(&[0xe3, 0, 0x67, 0xe3, 0])?; // jrcxz, not taken; jecxz
         a.db(&[0x31, 0xc9, 0xe3, 0])?; // xor ecx, ecx; jrcxz, taken
-        // None of the following instructions counts as a branch.
+        // None of the following instructions counts as a conditional branch.
         a.db(&[0xeb, 0, 0xe8, 0, 0, 0, 0])?; // jmp; call
         a.db(&[0x0f, 0x44, 0xc1, 0x0f, 0x94, 0xc0])?; // cmovz eax, ecx; setz al
         a.db(&[0xb1, 50, 0xbf, 0, 0, 6, 0, 0xf3, 0xaa])?; // mov cl, 50; mov edi, DATA; rep stosb

@@ -262,8 +262,8 @@ fn a_descriptor_on_a_missing_page_is_a_supervisor_page_fault() {
         a.mov(ds, eax)
     });
     g.state.gdtr.limit = 0xffff;
-    // The page after the GDT is mapped. GDTR gets the base ELSEWHERE instead, where only the first page of the GDT is
-    // mapped.
+    // The descriptor of selector 0x1003 lies on the second page of the GDT. At GDT's usual address the page after the
+    // GDT is mapped, so the test sets GDTR's base to ELSEWHERE, where it maps only the first page of the GDT.
     let at = g.entry(GDT + 0x1000, 1);
     let handler_page = g.word(at);
     assert_ne!(handler_page, 0);

@@ -315,8 +315,8 @@ fn flags_of_other_operations_are_the_same() {
 /// set must not be found while AC is clear.
 #[test]
 fn a_tlb_entry_of_another_mode_is_not_used() {
-    // The page number ends with 0x102. A mode's table has at most 256 entries. A lookup that did not reduce the number
-    // to the size of the table would therefore find an entry of another mode's table.
+    // The page number ends with 0x102. A mode's table has at most 256 entries. If a lookup used 0x102 as its index, it
+    // would find an entry of another mode's table.
     const USERS: u64 = ELSEWHERE + 0x10_2000;
     let mut g = Guest::new();
     g.state.cr4 |= 1 << 21;
@@ -526,7 +526,7 @@ fn runs_on_the_stack_cross_pages_word_by_word() {
     // The two pages are adjacent in linear memory, but not in RAM.
     g.map(ELSEWHERE + 0x1000, DATA, P | W);
     g.map(ELSEWHERE + 0x2000, DATA + 0x3000, P | W);
-    // The handlers use a separate stack.
+    // The guest's page fault handler uses a separate stack.
     g.gate(14, stub(14), 0x8e, 1);
     g.code(CODE, |a| {
         let (again, next) = (a.create_label(), a.create_label());

@@ -69,7 +69,8 @@ impl<'a> Draft<'a> {
         }
         (self.bytes.len() <= LEN_MAX).then_some(self.bytes)
     }
-    /// Returns a random address in `DATA`, in the view that contains `near`.
+    /// Returns a random address in `DATA`. The test memory is mapped twice, at `LOW` and at `HIGH`. The address is in
+    /// the same mapping as `near`.
     fn target(&mut self, near: u64) -> u64 {
         let view = if near >= HIGH { HIGH } else { LOW };
         view + DATA + self.rng.below(DATA_LEN)

@@ -1,9 +1,9 @@
 //! Digests of outcomes of the soft CPU, which must be equal on the hosts of all vendors.
 //!
-//! The soft CPU executes some operations with the host's own instructions, such as SSE and x87 arithmetic, and moves in
-//! translated code. If hosts of two vendors differ in these instructions, the other tests do not notice, because they
-//! compare a host with itself. This test compares the outcomes with stored digests instead. It also covers the
-//! instructions whose results the soft CPU approximates in software.
+//! The soft CPU executes some operations with the host's own instructions: SSE and x87 arithmetic, for example, and
+//! data moves in translated code. If hosts of two vendors differ in these instructions, the other tests do not notice,
+//! because they compare a host with itself. This test compares the outcomes with stored digests instead. It also covers
+//! the instructions whose results the soft CPU approximates in software.
 
 use std::collections::BTreeMap;
 
@@ -46,8 +46,8 @@ impl Digest {
 
 const EMPTY: Digest = Digest(0xcbf2_9ce4_8422_2325);
 
-/// True for forms that the oracle cannot compare: the soft CPU computes them in software, and the host's result
-/// differs.
+/// True for instruction forms that the other tests cannot compare with the host's processor: the soft CPU computes them
+/// in software, and the host's result differs.
 fn approximated(code: Code) -> bool {
     use Mnemonic::{
         F2xm1, Fcos, Fpatan, Fptan, Fsin, Fsincos, Fyl2x, Fyl2xp1, Rcpps, Rcpss, Rsqrtps, Rsqrtss,

@@ -31,7 +31,8 @@ pub(crate) fn user_segments() -> [Segment; 2] {
     [segment(USER_CS, 0xa0fb), segment(USER_SS, 0xc0f3)]
 }
 
-/// Returns a device's answer to a request. It is arbitrary, but always the same for a request and instruction count.
+/// Returns a device's answer to a request: 0 for a write, and for a read a pseudorandom number that depends only on the
+/// address and the instruction count.
 pub(crate) fn answer(request: Request, icount: u64) -> u64 {
     let at = match request {
         Request::MmioRead { gpa, .. } => gpa,

@@ -91,7 +91,8 @@ pub fn list(cache: &Cache) -> anyhow::Result<Vec<Item>> {
         for entry in fs::read_dir(&path).with_context(|| path.display().to_string())? {
             let name = entry.with_context(|| path.display().to_string())?.file_name();
             let Some(name) = name.to_str() else { continue };
-            // A `.json` file is the record of the entry beside it; both are removed together.
+            // A `.json` file is not an item. It has the size and hash of the file or folder beside it, and is removed
+            // together with that.
             if kind == Kind::Image && name.ends_with(".json") {
                 continue;
             }
@@ -130,7 +131,7 @@ fn item(cache: &Path, kind: Kind, path: String) -> Option<Item> {
     Some(item)
 }
 
-/// Returns the path of the record beside an entry.
+/// Returns the path of the `.json` file with the size and hash of an image file or layer.
 fn record_of(entry: &Path) -> PathBuf {
     let mut name = entry.as_os_str().to_owned();
     name.push(".json");

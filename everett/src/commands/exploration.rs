@@ -92,8 +92,8 @@ pub(super) fn recorded(world: &World) -> Value {
     })
 }
 
-/// Reads the world of a run directory again from its file. Settings that the file leaves open get their recorded
-/// values. Also returns the host files that the world file names.
+/// Loads the world of a run directory again from its world file. The strategy, and settings that the world file omits,
+/// get the values that the run directory records. Also returns the host files that the world file names.
 pub(super) fn load_again(header: &Header) -> anyhow::Result<(World, Inputs)> {
     let (mut world, inputs) = everett_world_file::load_listed(Path::new(&header.world_file))?;
     world.explore.strategy = header.strategy.0.parse::<StrategyKind>()?;
@@ -107,14 +107,15 @@ fn unchanged(header: &Header) -> Option<World> {
     (recorded(&world) == header.world).then_some(world)
 }
 
-/// Returns the recorded values of settings that the world file leaves open.
+/// Returns the recorded values of settings that the world file may omit.
 pub(super) fn recorded_defaults(header: &Header) -> LengthDefaults {
     let checks = header.world.pointer("/explore/checks").and_then(Value::as_u64);
     let checks = checks.and_then(|checks| u32::try_from(checks).ok());
     LengthDefaults { in_flight: header.in_flight, checks: checks.unwrap_or(LengthDefaults::default().checks) }
 }
 
-/// Returns the error for an imported world that is not the world of the finding. `difference` says what differs.
+/// Returns the error for a world that was imported with a finding, but is not the world in which the finding was made.
+/// `difference` says what differs.
 fn changed_since_export(header: &Header, seal: &Seal, difference: &Difference) -> anyhow::Error {
     let folder = seal::beside(Path::new(&header.world_file));
     let is_other = |(name, digest): &(&String, &String)| {
@@ -170,7 +171,7 @@ impl Run {
         })
     }
 
-    /// Returns the record of a branch. For a finding, returns the record of its first branch.
+    /// Returns the record (the stored result) of a branch. For a finding, returns the record of its first branch.
     pub(super) fn record(&self, id: Id) -> anyhow::Result<Record> {
         let choice = match id {
             Id::Finding(id) => self.finding(id)?.first,
@@ -193,7 +194,8 @@ impl Run {
         let engine = Engine::choose(asked, world.clock)?;
         let options = engine.options(EngineOptions::default());
         let Explored { setting, mut header } = prepare(ui, world, Some(there.seed), options, interrupt)?;
-        // Another engine may examine the branches, so the comparison ignores whether the engine is exact.
+        // This command may use another engine than the exploration did, so the comparison ignores whether the engines
+        // are exact.
         header.exact = there.exact;
         if let Err(difference) = there.same_exploration(&header) {
             if let Some(seal) = sealed {
@@ -219,7 +221,7 @@ impl Run {
         Report::of(self.reading.header(), &self.merged, &about)
     }
 
-    /// Returns declarations of the world file. They are empty if it no longer declares the explored world.
+    /// Returns declarations of the world file. They are empty if the file no longer declares the explored world.
     pub(super) fn known(&self) -> Known {
         let header = self.reading.header();
         let world = unchanged(header);

@@ -330,7 +330,7 @@ struct Reporter<'t> {
     quiet: bool,
     until_ns: u64,
     interrupt: &'t Interrupt,
-    /// File for executed edges, if `--edges` is given.
+    /// File for edges (executed jumps), if `--edges` is given.
     edges: Option<EdgeFile>,
     /// Recording of the timeline, if it is recorded.
     recording: Option<Recording>,

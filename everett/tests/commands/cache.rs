@@ -163,8 +163,8 @@ fn a_moment_is_removed_before_the_images_that_it_needs() {
     let world = lab.path("world.toml").canonicalize().unwrap();
     let text = serde_json::json!({ "world": world, "items": ["moments/one"] }).to_string();
     fs::write(lab.path("cache/uses/one.json"), text).unwrap();
-    // The moment was used last. It is removed first nevertheless, because it would be useless without its images. What
-    // is left fits into 12 MiB.
+    // Pruning removes the least recently used items first. The moment was used most recently, but it would be useless
+    // without its images, so pruning removes it before them. The images alone fit into 12 MiB.
     let removed = lab.records(&["prune", "--keep", "12M", "--saved-moments"]);
     let removed: Vec<&str> = removed.iter().map(|one| one["item"]["path"].as_str().unwrap()).collect();
     assert_eq!(removed, ["moments/one"]);

@@ -106,8 +106,8 @@ fn a_timeline_in_a_thousand_pieces_is_the_same() {
     let (trail, expected) = run_to_end(&mut whole, 350 * MS);
     let end_ns = whole.machine(0).vtime();
 
-    // Stops at random places, by vtime and by instruction count. At each stop it takes a digest and replaces the
-    // session (all state outside the machines) by its stored form.
+    // This timeline stops at random vtimes and instruction counts. At each stop the test takes a digest, and replaces
+    // the session (all state outside the machines) by its stored form.
     let mut pieces = launcher.start(Seed::new(4)).unwrap();
     pieces.end_after(350 * MS);
     let mut random = 12_345u64;

@@ -20,8 +20,8 @@ const GATE_BYTES: u64 = 16;
 /// Vector of Linux's local APIC timer interrupt.
 const TIMER_VECTOR: u64 = 0xec;
 
-/// Runs for `duration_ns` of vtime from *ready* (all services are up). Returns the digest of the trail, the events and
-/// the edges.
+/// Runs for `duration_ns` of vtime from *ready* (all services are up). Returns the trail's digest, the events and the
+/// edges.
 fn run(launcher: &Launcher, duration_ns: u64) -> (Digest, Vec<Event>, Collected) {
     let mut timeline = launcher.start(Seed::new(3)).unwrap();
     timeline.end_after(duration_ns);

@@ -1,5 +1,5 @@
-//! The boot before *ready* (all services are up): files with owners and modes, and services that open their port before
-//! they answer.
+//! Tests of a world's boot up to *ready* (all services are up): a file with owner and mode, and a service that opens
+//! its port before it answers.
 
 use everett_session::machines::memory;
 use everett_session::world::conversation::Phase;

@@ -17,7 +17,7 @@
 //! * `instruments`: watchpoints and edges
 //! * `joining`: files and services before *ready*, the vtime at which all services are up
 //! * `live`: live view of explorations, in a terminal
-//! * `moments`: the two moments of a boot that Everett stores, and what the seed changes after them
+//! * `moments`: the two points of a boot at which Everett stores machines, and what the seed changes after them
 //! * `power_loss`: data after power losses
 //! * `programs`: programs from Debian packages give right answers
 //! * `regressions`: regression files on changed worlds

@@ -9,8 +9,8 @@
 /// guest reseeds the kernel's random number generator, which takes part of a millisecond. Only then do the guest's own
 /// random numbers differ from those of the original timeline.
 pub const GRID_NS: u64 = 1_000_000;
-/// Maximum number of the cuts that only keep neighbouring cuts close to each other. A timeline has more cuts if it
-/// needs them to separate consecutive steps.
+/// Maximum number of cuts that separate no steps, and only keep the distance between neighbouring cuts small. Cuts that
+/// separate consecutive steps do not count towards this maximum.
 pub const CUTS_MAX: u64 = 1_000_000;
 
 /// Cuts of a timeline.

@@ -1,11 +1,16 @@
 //! The search for the vtime at which the likelihood jumps: it chooses the vtimes from which futures start.
 //!
+//! A *future* repeats the finding's timeline up to a *cut* (a vtime at which the timeline can be forked) and then draws
+//! its own random numbers. The likelihood at a cut is the share of its futures that show the finding. Between two
+//! neighbouring cuts lies at most one *step* (an observed event, or several at the same vtime).
+//!
 //! The search is a bisection with noisy answers, because a future shows the finding only with some probability. It
 //! keeps a posterior over the position of a single jump (Horstein, 1963, for known noise; Waeber, Frazier and
 //! Henderson, 2013). The model: futures from before the jump have one unknown rate, and futures from after it have
 //! another. Both rates are averaged over Jeffreys' prior ([`super::likelihood`]). Half of the prior probability stands
-//! for no jump at all. The other half is uniform over the steps. Each batch starts futures at quantiles of the
-//! posterior, which puts most futures where the jump is likely.
+//! for no jump at all. The other half is uniform over the intervals between neighbouring cuts. After a first batch at
+//! evenly spaced vtimes, each batch starts futures at quantiles of the posterior, which puts most futures where the
+//! jump is likely.
 //!
 //! The finding's own timeline is known to show the finding. The search counts it like several futures ([`ANCHOR`]) that
 //! all showed it.
@@ -179,7 +184,7 @@ impl Search {
         self.futures
     }
 
-    /// Returns the reason for the end if the results or the limit on futures end the search, and `None` if it goes on.
+    /// Returns the reason why the search ends now: its results, or the limit on futures. `None` if the search goes on.
     pub fn over(&mut self) -> Option<CausalityEnd> {
         if self.futures >= self.limits.futures {
             return Some(CausalityEnd::Futures);
@@ -251,8 +256,8 @@ impl Search {
         let total = posterior.jump().max(1);
         let mut planned: BTreeMap<usize, u64> = BTreeMap::new();
         let mut batch = Batch::new();
-        // If at least three quarters of the futures from the root moment show the finding, the search may end as
-        // `CausalityEnd::Flat`. More futures from the root moment soon show whether it ends so.
+        // If at least three quarters of the futures from the root moment show the finding, the search is close to the
+        // end `CausalityEnd::Flat`. More futures from the root moment decide soon whether the search ends that way.
         let root = self.count(0);
         if 4 * root.shown >= 3 * root.futures {
             batch.extend((0..EACH as u64).map(|i| Ask { cut: 0, number: root.futures + i }));

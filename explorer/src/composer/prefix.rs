@@ -1,4 +1,5 @@
-//! Prefixes of test commands' names. The prefix determines when a command may run.
+//! Prefixes of the names of test commands. Test commands are the executables of a test template. The prefix determines
+//! when a command may run.
 
 use std::fmt;
 

@@ -10,8 +10,8 @@ use crate::plan::draw::numbers::below;
 
 impl Composer<'_> {
     /// Returns the vtime at which the composer next draws a command at random or starts the drawn command, in
-    /// nanoseconds. Returns `None` after the workload's end, and if no command can start before the caller's next
-    /// report.
+    /// nanoseconds. Returns `None` after the workload's end, and if no command can start before the caller next
+    /// reports, for example, that a command has ended or that a node is up.
     pub(super) fn start_due(&self) -> Option<u64> {
         match self.state.phase {
             Phase::First { started: false } => self.has_node(Prefix::First).next().map(|_| self.state.now_ns),

@@ -1,5 +1,6 @@
-//! Numbers of coverage points. A run directory's file of records contains the texts of a point once, and after that
-//! only the point's number.
+//! Numbers of coverage points, i.e. of the things that a branch can reach, such as states of the world. An exploration
+//! writes one record for each branch to a file. The file contains the texts of a point once, and after that only the
+//! point's number.
 //!
 //! Points get their numbers in the order in which results arrive, and this order differs between runs. Digests must be
 //! comparable between explorations, so they are computed from the points' ids and never from their numbers.
@@ -46,8 +47,8 @@ impl Default for Entries {
 pub struct WrongId(pub PointId);
 
 impl Dictionary {
-    /// Returns the numbers of the points in `delta`. New points get the next free numbers while the dictionary has
-    /// room.
+    /// Returns the numbers of the points in `delta`, the points that one branch reached. New points get the next free
+    /// numbers while the dictionary has room.
     ///
     /// # Errors
     /// Returns an error and assigns no numbers if a new point in `delta` has another point's id.
@@ -136,7 +137,8 @@ impl Entries {
         Some(number)
     }
 
-    /// Removes the points with this number and higher ones, because writing them to a file failed.
+    /// Removes the points with this number and higher ones, after an error: a point had a wrong id, or the points could
+    /// not be written to a file.
     pub(crate) fn forget_from(&mut self, number: usize) {
         for entry in self.entries.drain(number.min(self.entries.len())..) {
             self.numbers.remove(&entry.id);

@@ -1,15 +1,18 @@
-//! Bounds of coverage.
+//! Bounds of coverage, i.e. of the data about what an exploration reached: states of a world (summaries of its logs and
+//! faults), and orders of events.
 
-/// Maximum number of nodes in a world. Events of further nodes are counted, and otherwise ignored.
+/// Maximum number of nodes (machines) in a world. Coverage refuses a larger world.
 pub const NODES_MAX: usize = everett_fault::limits::NODES_MAX;
 /// Maximum number of other names of a node, such as addresses.
 pub const ALIASES_MAX: usize = 16;
-/// Maximum number of bytes that coverage reads of a line.
+/// Maximum number of bytes that coverage reads of a log line.
 pub use everett_log_template::TEMPLATE_LINE_BYTES_MAX;
-/// Maximum length of the name of a unit or a kind of fault, in bytes. Longer names are clipped.
+/// Maximum length of the name of a unit (a service or driver) or of a kind of fault, in bytes. Longer names are
+/// clipped.
 pub const NAME_BYTES_MAX: usize = 64;
 
-/// Maximum number of declared rules.
+/// Maximum number of rules in a world file. A rule sets variables of the state when its regular expression matches a
+/// log line.
 pub const RULES_MAX: usize = 64;
 /// Bounds of a rule's regular expression.
 pub use crate::pattern::{REGEX_BYTES_MAX, REGEX_SIZE_MAX};
@@ -21,7 +24,8 @@ pub const VALUES_DECLARED_MAX: usize = 64;
 pub const VALUE_BYTES_MAX: usize = 64;
 /// Maximum number of distinct values of a variable in a timeline. Later values become `other`.
 pub const VALUES_MAX: usize = 64;
-/// Maximum number of different log templates of a unit that a world file can request.
+/// Highest value of a world file's key `vocabulary`, the number of different log templates per unit that coverage
+/// tells apart.
 pub const VOCABULARY_MAX: usize = 256;
 /// Maximum number of units plus variables on a timeline. The templates of further units and the values of further
 /// variables are not told apart.
@@ -39,14 +43,17 @@ pub const PHASE_BYTES_MAX: usize = 512;
 /// Maximum length of a world's state as text, in bytes. A longer text is cut and ends in its hash.
 pub const STATE_BYTES_MAX: usize = 1024;
 
-/// Maximum number of event types of a timeline. Orders are tracked only between events of these types.
+/// Maximum number of event types of a timeline. Coverage tracks which of two events happened before the other only for
+/// events of these types.
 pub const TYPES_MAX: usize = 64;
-/// Number of latest typed events of each node with which a new event is compared to find orders.
+/// Number of latest events of each node that coverage compares with a new event to find their order. Only events with
+/// a tracked type count.
 pub const WINDOW: usize = 64;
 /// Maximum number of sent messages that are remembered. The messages with the lowest numbers are forgotten first.
 pub const SENDS_MAX: usize = 1024;
 
-/// Maximum number of points that one branch can reach. Further points are only counted.
+/// Maximum number of coverage points (e.g. states or orders of events) that one branch can reach. Further points are
+/// only counted.
 pub const DELTA_POINTS_MAX: usize = 1 << 16;
 /// Maximum number of points of an exploration. Further points are only counted.
 pub const POINTS_MAX: usize = 1 << 18;
@@ -58,7 +65,8 @@ pub const DICTIONARY_MAX: usize = 2 * POINTS_MAX;
 /// Maximum total length of the texts of numbered points in memory, in bytes. In memory each point has its own copy of
 /// its texts, so a text that two points have counts twice.
 pub const DICTIONARY_BYTES_MAX: usize = 1 << 29;
-/// Maximum number of samples on the growth curve.
+/// Maximum number of samples on the growth curve, i.e. the number of points after each number of branches.
 pub const GROWTH_MAX: usize = 512;
-/// Maximum number of listed gaps of each kind. Further gaps are only counted.
+/// Maximum number of listed gaps of each kind. A gap is a point that no branch reached, although it seems reachable.
+/// Further gaps are only counted.
 pub const GAPS_MAX: usize = 1000;

@@ -148,7 +148,7 @@ pub enum Point {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// A program that contains the assertion started.
+    /// A program that contains the assertion has started.
     Registered,
     /// The assertion was reached, and its condition held.
     Held,

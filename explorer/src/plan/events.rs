@@ -10,7 +10,7 @@ use super::{PlanEntry, What};
 /// Start or end of a fault, or a heal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// Vtime of the event, in nanoseconds after *ready*.
+    /// Vtime of the event, in nanoseconds after *ready*, the time at which all services of the world are up.
     pub at_ns: u64,
     /// Index of the event's entry in the plan. A start and its end have the same index.
     pub id: u32,
@@ -25,8 +25,8 @@ pub enum Happening {
     Start(Fault),
     /// The fault of this entry ends.
     End,
-    /// The world heals: all faults end, except permanent power losses. A quiet period also begins with this event. Its
-    /// length is in the plan's entry.
+    /// The world heals: all faults end, except permanent power losses. A quiet period (a time without faults)
+    /// also begins with this event. The plan's entry has the length of the period.
     HealAll,
 }
 

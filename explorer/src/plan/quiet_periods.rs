@@ -1,4 +1,5 @@
-//! Heals and quiet periods of a plan, at which all faults end. In a quiet period no fault may start.
+//! Heals and quiet periods of a fault plan. At a heal, and at the start of a quiet period, all faults end except
+//! permanent power losses. In a quiet period no fault may start.
 
 use everett_fault::Fault;
 
@@ -8,7 +9,8 @@ use super::{PlanEntry, What};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Period {
     pub(super) at_ns: u64,
-    /// First vtime at which a fault may start again, in nanoseconds after *ready*. Equal to `at_ns` for a heal.
+    /// First vtime at which a fault may start again, in nanoseconds after *ready*, when all services are up. Equal to
+    /// `at_ns` for a heal.
     pub(super) end_ns: u64,
     pub(super) line: usize,
     /// Word for the period in error messages.

@@ -23,8 +23,8 @@ pub struct PropertyConfig {
     /// is no hit.
     #[serde(default)]
     pub sometimes: Option<String>,
-    /// Name pattern of the units whose lines are judged; `*` stands for any characters. If absent, lines of all units
-    /// are judged.
+    /// Name pattern of the units (services, drivers, checks) whose lines are judged; `*` stands for any characters. If
+    /// absent, lines of all units are judged.
     #[serde(default)]
     pub unit: Option<String>,
     /// Nodes whose lines are judged. If absent, lines of all nodes are judged.

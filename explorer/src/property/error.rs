@@ -41,10 +41,10 @@ pub enum PropertyProblem {
     /// The expression is invalid or too large.
     #[error("{key}: {why}")]
     Expression { key: &'static str, why: String },
-    /// The pattern of units is empty or too long.
+    /// The name pattern of units (services, drivers, checks) is empty or too long.
     #[error("unit: must have from 1 to {UNIT_BYTES_MAX} bytes")]
     Unit,
-    /// A property of console lines has a pattern of units.
+    /// A property of console lines has a name pattern of units.
     #[error("unit: console lines have no unit")]
     UnitOfConsole,
     /// The description of a violation is empty, too long, or has control characters.

@@ -16,17 +16,17 @@ pub struct Event<'t> {
 pub enum What<'t> {
     /// A program printed a line.
     Line {
-        /// Name of the program's unit.
+        /// Name of the program's unit (a service, driver, check or test command).
         unit: &'t str,
-        /// True if the line is on standard error. A record of several lines, e.g. a stack trace, has lines of only one
-        /// of the program's two outputs.
+        /// True if the line is on standard error. All lines of one message, e.g. of a stack trace, are on the same
+        /// output.
         is_error: bool,
         /// Text of the line, without its line feed.
         text: &'t str,
     },
     /// The kernel of the node printed a line.
     Console(&'t str),
-    /// The caller of the judge found a violation.
+    /// Everett itself found a violation, e.g. a service that exited or a check that failed.
     Found {
         /// Violated property, usually a name in [`builtin`](super::builtin).
         property: &'t str,
@@ -50,8 +50,8 @@ pub enum What<'t> {
     Restarted,
     /// A program violated an assertion.
     Asserted {
-        /// Name of the assertion. It is the property of the hit, and the hit's signature is computed from it, so each
-        /// assertion is one finding.
+        /// Name of the assertion, which is the violated property. All violations of one assertion have the same
+        /// signature, the key by which violations are grouped, so they are one finding.
         name: &'t str,
         /// Description in one line.
         text: &'t str,

@@ -257,7 +257,7 @@ impl<'a> Judge<'a> {
         self.hit_as(property, text, text, vtime_ns, node);
     }
 
-    /// Adds a hit whose signature is computed from `cause` instead of the text.
+    /// Adds a hit. Its signature, the key by which violations are grouped, is computed from `cause`, not from `text`.
     fn hit_as(&mut self, property: &str, cause: &str, text: &str, vtime_ns: u64, node: Option<u16>) {
         self.violated(property, &Violation { text, cause, place: None, vtime_ns, node, begun_ns: vtime_ns });
     }

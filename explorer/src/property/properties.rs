@@ -17,7 +17,8 @@ use super::rule::{Form, Rule};
 /// Properties of a world: its declared properties, and the names of ignored built-in properties.
 #[derive(Debug)]
 pub struct Properties {
-    /// Nodes of the world. Placeholders replace their names before the signature of a hit is computed.
+    /// Nodes of the world. Violations with equal signatures are the same finding. A signature contains placeholders in
+    /// place of the nodes' names.
     world: World,
     rules: Vec<Rule>,
     ignored: BTreeSet<String>,

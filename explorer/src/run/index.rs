@@ -1,5 +1,5 @@
-//! Index of `branches.bin`, the file of records. It has the offset of each branch's record, the numbers of coverage
-//! points, and the numbers of the points' texts.
+//! Index of `branches.bin`, the file with one record (result) for each branch. The index has the offset of each record.
+//! It also numbers the coverage points that the branches reached, and the texts in these points.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -41,7 +41,8 @@ pub(super) struct Index {
     length: u64,
     dictionary: Dictionary,
     strings: StringTable,
-    /// For each property and signature of a hit, the lowest number of a recorded branch with this hit.
+    /// For each finding, the lowest number of a recorded branch that shows the finding. The key is the violated
+    /// property with the signature, a text that is the same for all violations by one bug.
     evidence: BTreeMap<(String, String), u64>,
 }
 
@@ -141,7 +142,8 @@ impl Index {
         Ok(())
     }
 
-    /// Encodes a record that is within its bounds. Returns its [`MergeInput`] and its bytes.
+    /// Encodes a record that is within its bounds. Returns its [`MergeInput`] (the parts that the run's summary uses)
+    /// and its bytes.
     pub(super) fn encode(&mut self, record: &Record) -> Result<(MergeInput, Vec<u8>), RunError> {
         let choice = record.choice;
         let before = self.dictionary.len();
@@ -150,7 +152,7 @@ impl Index {
         for hit in &mut input.record.hits {
             let key = (hit.property.clone(), hit.signature.clone());
             if self.evidence.get(&key).is_some_and(|least| *least < choice) {
-                // The record of an earlier choice already has evidence of this finding.
+                // The record of a branch with a lower number already has evidence of this finding.
                 hit.evidence = super::hit::Evidence::default();
             }
         }
@@ -264,7 +266,7 @@ impl Index {
         })
     }
 
-    /// True if each of the first `choices` choices has a record.
+    /// True if each of the branches that were chosen first has a record. `choices` is the number of these branches.
     pub(super) fn has_first(&self, choices: u64) -> bool {
         self.spots.range(..choices).count() as u64 == choices
     }

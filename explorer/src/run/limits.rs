@@ -1,4 +1,5 @@
-//! Bounds of a run directory.
+//! Bounds of a run directory. A record is the stored result of a branch. A hit is a violation of a property on a
+//! branch. The signature of a hit is a text that is the same for all hits of one bug.
 
 use crate::composer::limits::{COMMANDS_MAX, NAME_BYTES_MAX as COMMAND_BYTES_MAX};
 use crate::coverage::limits::{DELTA_POINTS_MAX, STATE_BYTES_MAX};
@@ -14,8 +15,8 @@ pub const SEARCH_BYTES_MAX: u64 = 1 << 30;
 /// Maximum number of different texts of coverage points that the file stores only once and then refers to by number.
 /// The file repeats any further text in each new point that contains the text.
 pub const STRINGS_MAX: usize = 1 << 20;
-/// Maximum number of findings (pairs of property and signature) for which the journal remembers the earliest recorded
-/// branch with a hit. Evidence of hits of further findings is always recorded.
+/// Maximum number of findings (pairs of property and signature) for which the writer of the run remembers the recorded
+/// branch with the lowest number that has a hit. Evidence of hits of further findings is always recorded.
 pub const EVIDENCE_KEYS_MAX: usize = 4 * FINDINGS_MAX;
 /// Maximum number of records that are written without a sync.
 pub const UNSYNCED_RECORDS_MAX: u64 = 64;
@@ -28,7 +29,7 @@ pub const HITS_MAX: usize = 128;
 pub const NAME_BYTES_MAX: usize = 128;
 /// Maximum length of a signature, in bytes.
 pub const SIGNATURE_BYTES_MAX: usize = 256;
-/// Maximum length of a hit's text, and of the reason why a branch broke, in bytes.
+/// Maximum length of a hit's text, and of the reason why a branch could not run to its end, in bytes.
 pub const TEXT_BYTES_MAX: usize = 4096;
 /// Maximum number of lines of each kind of evidence.
 pub const EVIDENCE_LINES_MAX: usize = 192;

@@ -41,7 +41,7 @@ pub(super) struct Scan {
     length: u64,
 }
 
-/// Rest of a file after its last undamaged record.
+/// Rest of a file from its first damaged record on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Tail {
     /// Number of whole records in the tail. They follow a damaged record.

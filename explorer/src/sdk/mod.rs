@@ -6,7 +6,8 @@
 //! - `assertion`: assertions and their kinds
 //! - `guidance`: values that steer the search
 //!
-//! Not here: the transport of lines, and the effects of a complete setup and of quiet periods (`everett-session`).
+//! Not here: the transport of lines, and Everett's reactions when a program reports that its setup is complete or asks
+//! for a period without faults (`everett-session`).
 //!
 //! **Invariant.** Lines are untrusted. The parser turns any text into a line or an error, in time and memory linear in
 //! the text's length.

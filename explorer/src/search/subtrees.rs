@@ -17,9 +17,9 @@ pub const DEPTH_MAX: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Subtrees {
     by_first: BTreeMap<u64, Subtree>,
-    /// Number of the tree's branches that the counts include.
+    /// Number of the tree's branches that the weights count as children of their parents.
     added: u64,
-    /// Number of the tree's results that the counts include.
+    /// Number of the tree's branches whose results are counted, in the order of their numbers.
     settled: u64,
 }
 
@@ -30,10 +30,11 @@ pub struct Subtree {
     pub by_depth: Vec<u64>,
     /// Number of coverage points that the subtree's branches were the first to reach.
     pub new_points: u64,
-    /// Sum of the weights of the subtree's open branches. [`Tree::weight`] is the sum over all subtrees. Strategy
-    /// `novelty` extends a subtree with a probability proportional to this sum.
+    /// Sum of the weights of the subtree's open branches, i.e. branches that can be extended. A branch's weight grows
+    /// with its new coverage points and falls with its number of children. [`Tree::weight`] is the sum over all
+    /// subtrees. Strategy `novelty` extends a subtree with a probability proportional to this sum.
     pub weight: u64,
-    /// Highest number of a branch in the subtree that has a result.
+    /// Highest number among the subtree's branches that have a result.
     pub last: u64,
 }
 

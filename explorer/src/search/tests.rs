@@ -240,7 +240,7 @@ fn shares<S: Chooses>(tree: &Tree, strategy: &S, unseen_ppm: u32) -> impl Fn(For
 }
 
 /// Returns a tree with these rewards. Three branches start at the root moment, and one starts at the end of the first
-/// branch. The third branch is not open.
+/// branch. The third branch is not open, i.e. no branch can start at its end.
 fn small(rewards: [u64; 4]) -> Tree {
     let mut tree = Tree::new(ROOT_NS);
     for (number, reward) in (0..).zip(rewards) {
@@ -252,8 +252,8 @@ fn small(rewards: [u64; 4]) -> Tree {
     tree
 }
 
-/// Checks the shares of a [`small`] tree's moments: the root moment, and the ends of the first, the second and the
-/// fourth branch. No branch can start at the end of the third.
+/// Checks how often each moment of a [`small`] tree is chosen: the root moment, and the ends of the first, the second
+/// and the fourth branch. The end of the third branch must never be chosen.
 #[track_caller]
 fn assert_shares(share: impl Fn(ForkPoint) -> u32, expected: [u32; 4]) {
     let places = [ForkPoint::Root, ForkPoint::After(0), ForkPoint::After(1), ForkPoint::After(3)];
@@ -316,7 +316,8 @@ fn if_little_is_unseen_branches_start_at_the_root() {
 fn branches_that_cannot_be_extended_are_not() {
     let mut tree = Tree::new(ROOT_NS);
     tree.add(ForkPoint::Root);
-    // A child at the vtime of its parent's fork would have an invalid path.
+    // The branch ends at the vtime at which it starts. The two forks in a child's path would have the same vtime, which
+    // is invalid.
     tree.settle(0, Standing { open_ns: Some(ROOT_NS), reward: 1, instructions: 0 });
     assert_eq!(tree.open().count(), 0);
     for nowhere in [ForkPoint::After(0), ForkPoint::After(9)] {

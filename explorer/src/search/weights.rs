@@ -1,4 +1,5 @@
-//! Running sums over the weights of open branches, which make a weighted draw take logarithmic time.
+//! Running sums over the weights of open branches (branches at whose end another branch can start). With these sums, a
+//! weighted draw takes logarithmic time.
 
 /// Factor by which weights are scaled, so that integer division keeps small rewards distinct.
 const UNIT: u64 = 1 << 16;
@@ -67,7 +68,7 @@ impl Weights {
     }
 }
 
-/// Counter of the branches that this thread examined for its choices.
+/// Counts, for each thread, the branches that a search examined to make its choices.
 #[cfg(test)]
 pub(super) mod looked {
     use std::cell::Cell;

@@ -103,7 +103,7 @@ fn children() -> Result<Vec<Pid>, String> {
     processes::children_of(Pid::this()).map_err(|error| format!("cannot list processes: {error}"))
 }
 
-/// Kills the processes that the service left, because the end of process 1 ends all processes of a container. The
+/// Kills the processes that the service left, as a container engine does when the container's process 1 has ended. The
 /// children of killed processes become children of this process, which kills them as well.
 fn end_the_rest() -> Result<(), String> {
     loop {

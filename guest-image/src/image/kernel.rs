@@ -23,7 +23,7 @@ const VERSION: &str = "2";
 /// Maximum length of a kernel package's content, in bytes. Debian's kernel packages have 500 MiB.
 const PACKAGE_BYTES_MAX: u64 = 4 << 30;
 
-/// Files of an image that the machine boots before it mounts the root filesystem.
+/// Files from which a machine boots before it mounts the root filesystem of its image.
 pub(super) struct Kernel {
     pub(super) vmlinux: CacheEntry,
     pub(super) initramfs: CacheEntry,

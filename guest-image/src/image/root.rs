@@ -157,8 +157,9 @@ struct RootBuilder<'a> {
 }
 
 impl RootBuilder<'_> {
-    /// Returns the root filesystem of these packages. The packages of the base ([`Layers::base`]) come from the cache,
-    /// already installed, or are installed now. The other packages are installed on the base.
+    /// Returns the root filesystem of these packages. The base ([`Layers::base`]) consists of the packages that every
+    /// root filesystem has. If the cache has no installed base, its packages are installed now. The other packages
+    /// are then installed on the base.
     fn of_packages(&mut self, fetched: &[Fetched], layer_key: Key) -> Result<(Tree, Spool), Error> {
         let opened =
             fetched.iter().map(|Fetched { locked, path }| Ok((Package::open(path)?, locked.sha256.as_str())));

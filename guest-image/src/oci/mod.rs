@@ -70,7 +70,8 @@ pub struct ContainerImage {
     pub files: ImageFiles,
     /// BLAKE3 of the root filesystem and of the configuration, in hexadecimal.
     pub digest: String,
-    /// Digest of the image's manifest in its registry, for the lock. `None` if the image did not come from a registry.
+    /// Digest of the image's manifest in its registry, for the lock (the file that fixes the versions of a world's
+    /// inputs). `None` if the image did not come from a registry.
     pub pinned: Option<String>,
 }
 

@@ -72,7 +72,7 @@ struct Writer<'a> {
     inodes: MetadataWriter,
     folders: MetadataWriter,
     places: BTreeMap<InodeId, MetadataLocation>,
-    /// Parent folder of each inode. Used only for folders, because each folder has exactly one parent.
+    /// Parent folder of each inode. Valid only for folders, because a file may be in several folders.
     parents: BTreeMap<InodeId, InodeId>,
 }
 

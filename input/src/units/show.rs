@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// A vtime in nanoseconds. It is shown as `seconds.nanoseconds`, and columns stay aligned up to 9,999 seconds.
+/// A vtime in nanoseconds. It is shown as `seconds.nanoseconds`. Spaces pad the seconds to four characters, so columns
+/// stay aligned up to 9,999 seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Vtime(pub u64);
 

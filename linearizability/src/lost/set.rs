@@ -12,11 +12,11 @@ use crate::values::ByValue;
 
 #[derive(Default)]
 struct Element<'h> {
-    /// Last acknowledged add of the element, by the line of the invocation. `None` if there is none.
+    /// The acknowledged add of the element that was invoked last. `None` if there is none.
     add: Option<&'h Operation>,
-    /// Line at which the last acknowledged add or remove ended.
+    /// Number of the history's line at which the last acknowledged add or remove ended.
     over: u64,
-    /// Line at which the last remove ended. `u64::MAX` if the outcome of a remove is unknown.
+    /// Number of the line at which the last remove ended. `u64::MAX` if the outcome of a remove is unknown.
     removed: u64,
     /// Last `contains` of the element with the result false. `None` if there is none.
     absent: Option<&'h Operation>,

@@ -1,9 +1,9 @@
-//! Model of a register, for the kinds `register`, `cas` and one key of `kv`.
+//! Model of a register: of histories of kind `register` or `cas`, and of each key in histories of kind `kv`.
 //!
 //! An open operation (one without an acknowledged result) can take effect at any later time, so the search can postpone
 //! it. An acknowledged write or delete overwrites the effect of open operations, so they can be omitted before it.
-//! Before an acknowledged read or cas, only the value of the last write matters. Open operations before the last open
-//! write can therefore be omitted, too.
+//! If the search places several open operations before an acknowledged read or cas, only the last write among them
+//! matters, so the open operations before this write can be omitted, too.
 
 use std::collections::BTreeSet;
 
@@ -29,8 +29,8 @@ impl Register {
 }
 
 impl Model for Register {
-    // An open write and an open cas may produce the same value. Which of the two is better kept for later is unknown,
-    // so the search tries both.
+    // An open write and an open cas may produce the same value. The search cannot know which of them it will need
+    // later, so it tries both.
     fn first_help_does(&self) -> bool {
         false
     }

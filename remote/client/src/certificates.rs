@@ -107,13 +107,14 @@ impl Signed for SignedText {
     }
 }
 
-/// The key of a certificate that has made a signature.
+/// Key that made a signature: the primary key of a certificate, or one of its subkeys.
 enum Signer<'k> {
     Primary,
     Subkey(&'k SignedPublicSubKey),
 }
 
-/// Returns the key of this certificate by which the signature claims to be made. `None` if it names another key.
+/// Returns the key of this certificate by which the signature claims to be made. `None` if the signature names
+/// a key that is not in the certificate.
 fn signer_of<'k>(certificate: &'k SignedPublicKey, signature: &Signature) -> Option<Signer<'k>> {
     let made_by = |key: &dyn KeyDetails| {
         signature.issuer_fingerprint().iter().any(|known| **known == key.fingerprint())
@@ -163,7 +164,8 @@ fn verify_with(
     verified.map_err(|_| "its signature does not match the text".to_owned())
 }
 
-/// Checks that the primary key and the subkey have agreed that the subkey signs, and that the agreement is valid now.
+/// Checks that the primary key and the subkey have signed each other, that the primary key permits the subkey to sign,
+/// and that the subkey is neither revoked nor expired.
 fn check_subkey(
     certificate: &SignedPublicKey,
     subkey: &SignedPublicSubKey,
@@ -210,7 +212,7 @@ fn own_signature(certificate: &SignedPublicKey, now_s: u64) -> Option<&Signature
     newest(direct.chain(of_users).filter(|one| is_strong(one)), now_s)
 }
 
-/// Returns the newest of these signatures, without signatures made in the future.
+/// Returns the newest of these signatures. Ignores signatures that were made in the future.
 fn newest<'s>(signatures: impl Iterator<Item = &'s Signature>, now_s: u64) -> Option<&'s Signature> {
     signatures
         .filter(|one| made_s(one) <= now_s.saturating_add(CLOCKS_DIFFER_S))

@@ -8,7 +8,7 @@ use crate::causality::{sentence, step};
 
 /// Result of a search for the step that decided a finding. The search runs futures, i.e. other continuations of the
 /// finding's timeline, from many vtimes. The likelihood at a vtime is the share of its futures that show the finding.
-/// At the step that decided the finding, the likelihood jumps.
+/// At the step (the observed event, e.g. a message) that decided the finding, the likelihood jumps.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Causality {
     /// Result as a sentence.

@@ -19,7 +19,8 @@ pub struct Recordings {
     /// Numbers of other branches with a recorded timeline. They were chosen because they reached many coverage points
     /// before any other branch did.
     pub branches: Vec<u64>,
-    /// Numbers of findings that were not recorded, because the budget ran out or a report has no place for them.
+    /// Numbers of findings that were not recorded, because the budget ran out or because there are more findings than a
+    /// report can show with timelines.
     pub left_out: Vec<u32>,
     /// Branches whose replay differed from the exploration.
     pub different: Vec<Different>,

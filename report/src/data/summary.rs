@@ -79,7 +79,7 @@ pub struct Summary {
     pub host_ns: Option<u64>,
     /// Limits at the last start of the exploration. `None` if they are unknown.
     pub budget: Option<Budget>,
-    /// Outcome of recording at the end of the exploration. `None` if it was not requested.
+    /// Outcome of recording timelines of branches at the end of the exploration. `None` if no recording was requested.
     pub recordings: Option<Recordings>,
     /// Speed: seconds of vtime per second of CPU time.
     pub speed: f64,
@@ -93,7 +93,7 @@ pub struct Summary {
     pub passed: u64,
     /// Digest of the merged results.
     pub digest: String,
-    /// Digest of the records of branches.
+    /// Digest of the records (the stored results) of all branches.
     pub chain: String,
 }
 

@@ -7,13 +7,14 @@ use everett_explorer::run::{Merged, Totals};
 /// Counts of missing data, by cause. Normally all counts are 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Missing {
-    /// Number of branches that are recorded but not merged, because an earlier branch is missing.
+    /// Number of branches whose stored results are not in the report, because the result of an earlier branch is
+    /// missing.
     pub waiting: u64,
     /// Number of branches that did not run to their end.
     pub broken: u64,
     /// Number of branches whose logs were cut.
     pub logs_cut: u64,
-    /// Number of branches that reached more points than a record can hold.
+    /// Number of branches that reached more coverage points than the record of one branch can hold.
     pub deltas_full: u64,
     /// Number of times that a branch reached a new coverage point while the list of points was full.
     pub points: u64,
@@ -28,8 +29,8 @@ pub struct Missing {
     pub strange: u64,
     /// Number of unreadable lines of operation histories.
     pub history_problems: u64,
-    /// True if a record could not be merged, so that later records are not merged either. This is a defect of
-    /// Everett.
+    /// True if the record of a branch could not be merged into the results. Later records are then not merged either.
+    /// Only a defect of Everett causes this.
     pub stray: bool,
 }
 

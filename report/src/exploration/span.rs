@@ -1,4 +1,4 @@
-//! Puts text from guests into code spans and blocks of Markdown that no text can leave.
+//! Writes text from guests as code spans and code blocks of Markdown. No text can end its span or block early.
 
 use everett_input::text::one_line;
 

@@ -11,7 +11,8 @@ pub const PROJECTED_MAX: usize = 60;
 /// Times and hits of one run, for one bug. All times have the same unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Observation {
-    /// T of the run: the sum of the times of its subtrees, each up to its first hit.
+    /// T of the run: the sum of the times of its subtrees. A subtree consists of all branches that descend from one
+    /// branch at the root moment. Its time ends at its first hit, if it has one.
     pub until_hit: u64,
     /// d of the run: the number of subtrees with a hit.
     pub hits: u64,
@@ -27,7 +28,7 @@ pub struct Terms {
     /// Number of runs after which a hit counts half, because the program has changed in the meantime. Time always
     /// counts in full: if old time counted less, a bug that was seen once in a long time would later look frequent.
     pub half_life: f64,
-    /// Prior distribution of the rate.
+    /// Prior distribution of the rate of hits.
     pub prior: Prior,
 }
 

@@ -1,4 +1,4 @@
-//! Section on findings: what happened in words, faults, diagrams, logs, and commands.
+//! Section on findings. For each finding it has a description in words, faults, diagrams, logs and commands.
 
 use maud::{Markup, html};
 
@@ -108,7 +108,8 @@ fn diagrams(finding: &Finding, scene: &Scene) -> Markup {
     }
 }
 
-/// Describes how much of the timeline a scene has.
+/// Describes which part of the timeline a list of events or messages shows. `number` is the length of the list, and
+/// `scene` (the recorded data around a finding) contains the list.
 fn extent(scene: &Scene, number: usize, one: &str, many: &str) -> String {
     let number = counted(number as u64, one, many);
     match (scene.is_recorded, scene.left_out) {

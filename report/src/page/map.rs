@@ -133,7 +133,7 @@ struct Cell {
 }
 
 impl Cell {
-    /// Returns 0 for an empty cell, else 1 to 4 by the number of new points.
+    /// Returns 0 for an empty cell, else 1 to 4, by the number of new coverage points of the branch with the most.
     fn level(self) -> u8 {
         match (self.branches, self.new_points) {
             (0, _) => 0,

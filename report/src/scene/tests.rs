@@ -1,4 +1,5 @@
-//! Tests of scenes, with lines as run directories have them.
+//! Tests of scenes, i.e. of the events, messages and faults before a finding. The tests read lines in the format in
+//! which run directories store the evidence of a finding.
 
 use everett_explorer::run::{Evidence, Hit};
 use proptest::prelude::*;

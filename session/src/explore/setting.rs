@@ -34,7 +34,7 @@ pub struct Setting {
     pub seed: Seed,
     /// Vtime of the root moment, in nanoseconds.
     pub root_ns: u64,
-    /// The explorer's view of the world.
+    /// The explorer's view of the world: abstract states, properties, and names of possible targets of faults.
     pub abstractions: Abstractions,
     /// Digest of everything that the exploration's timelines depend on, except the seed and the paths. It is part of
     /// the name of each timeline.
@@ -70,7 +70,7 @@ impl Setting {
         })
     }
 
-    /// Returns the same setting with machines that record edges of code. The timelines stay the same.
+    /// Returns the same setting with machines that record edges of code (executed jumps). The timelines stay the same.
     ///
     /// # Errors
     /// Returns an error if a declaration in the world file is invalid, which [`Setting::new`] has already excluded.
@@ -89,7 +89,7 @@ impl Setting {
         })
     }
 
-    /// Returns the inputs from which the explorer draws the plans and ends of branches.
+    /// Returns the inputs from which the explorer computes the fault plan and the end of each branch.
     #[must_use]
     pub fn fates(&self) -> Fates<'_> {
         let World { explore, faults, .. } = &self.launcher.world;
@@ -102,7 +102,8 @@ impl Setting {
         Faults::new(plan, Arc::clone(&self.restarts) as _).on(self.launcher.options)
     }
 
-    /// Returns the observer state at the root moment.
+    /// Returns the explorer's state at the root moment, i.e. what it has observed before that moment. All branches
+    /// inherit this state.
     ///
     /// # Errors
     /// Returns an error if the state belongs to another world, which cannot happen here.

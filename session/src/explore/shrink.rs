@@ -31,7 +31,8 @@ const HALVINGS_MAX: u32 = 4;
 pub struct Wanted {
     /// Property that is violated.
     pub property: String,
-    /// Signature of the finding. `None` matches every signature.
+    /// Signature of the finding, i.e. the hash by which equal violations are recognised. `None` matches every
+    /// signature.
     pub signature: Option<String>,
 }
 
@@ -52,8 +53,9 @@ impl Wanted {
         })
     }
 
-    /// Returns the first matching hit of a route's branches, with its evidence. The hit can be on any of the branches.
-    /// Later branches inherit the state of the judge, which evaluates properties, and do not report the hit again.
+    /// Returns the first matching hit of the branches along a route (a path with a fault plan and an end), with its
+    /// evidence. The hit can be on any of the branches. Later branches inherit the state of the judge, which evaluates
+    /// properties, and do not report the hit again.
     #[must_use]
     pub fn in_journey<'b>(&self, branches: &'b [Branch]) -> Option<&'b HitWithEvidence> {
         branches.iter().find_map(|branch| self.in_branch(branch))
@@ -521,7 +523,7 @@ mod tests {
         Ok(Some(Shown { found: found(), trail: String::new() }))
     }
 
-    /// Returns a branch with these hits and one mark.
+    /// Returns a branch with these hits, whose trail is a single digest of `mark` bytes.
     fn branch(found: Vec<HitWithEvidence>, mark: u8) -> Branch {
         let world = world_file::parse("[[node]]\nname = \"a\"\n", FilePath::new("w.toml")).unwrap();
         let testimony = Testimony {

@@ -20,8 +20,9 @@ const RST: u8 = 1 << 2;
 const ECHO_REPLY: u8 = 0;
 const ECHO: u8 = 8;
 
-/// Returns true if this step is the first arrival of a message. While a branch runs, [`FrameStepKind::Timeout`] means
-/// that the message arrived late. When the wire's log is closed, messages that have not arrived get this kind too.
+/// Returns true if this step is the first arrival of a message. The step must come from a wire whose log is still open:
+/// there, [`FrameStepKind::Timeout`] means that the message arrived late. When a log is closed, messages that are late
+/// or held by a fault get this kind without an arrival.
 pub(super) fn arrives(kind: FrameStepKind) -> bool {
     match kind {
         FrameStepKind::Deliver | FrameStepKind::Timeout => true,

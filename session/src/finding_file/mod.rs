@@ -46,7 +46,8 @@ pub struct About {
     pub property: String,
     /// Description of the finding, for people.
     pub text: String,
-    /// Name of the finding's timeline: identity, seed and path.
+    /// Name of the finding's timeline: identity, seed and path. The identity is a digest of everything else on which
+    /// the timeline depends.
     pub timeline: String,
     /// Digest of the timeline's trail.
     pub trail: String,
@@ -57,7 +58,8 @@ pub struct About {
     /// Folders of the world that are empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub folders: Vec<String>,
-    /// Seal of the world: environment variables for a compose file, and files of images.
+    /// Seal: data that an unpacked world needs besides its own files, such as environment variables for a compose file,
+    /// and files of images.
     pub seal: Seal,
 }
 
@@ -84,8 +86,8 @@ const OF_RUN: [&str; 3] = ["run.json", "branches.bin", "end.json"];
 const FINDINGS: &str = "findings";
 
 /// Describes a part of the world that only this host has, such as an image from its local store. Other hosts then need
-/// a finding file with images. Returns `None` if other hosts can fetch everything. `is_locked` says whether the lock
-/// file has an image.
+/// a finding file with images. Returns `None` if other hosts can fetch everything. `is_locked` returns true if the
+/// lock file lists the image with this name.
 #[must_use]
 pub fn of_this_host(world: &World, is_locked: impl Fn(&str) -> bool) -> Option<String> {
     use everett_image_origin::ImageOrigin;

@@ -178,7 +178,7 @@ pub(super) fn check(manifest: &Manifest<About>) -> Result<(), String> {
     if let Some(missing) = needed.iter().find(|name| !names.contains(name.as_str())) {
         return Err(format!("manifest.json: there is no {missing}"));
     }
-    // The world file must lie in its own folder beside the seal.
+    // The world file must be in a folder beside `everett.seal.json`, the file with the digests of the world's files.
     if world.split('/').count() != 3 || !world.starts_with(&format!("{WORLD}/")) {
         return Err(format!("manifest.json: {world} is not the place of a world file"));
     }
@@ -196,8 +196,8 @@ fn is_of_run(below: &str, finding: u32) -> bool {
     OF_RUN.contains(&below) || of_finding || evidence.is_some_and(|name| !name.contains('/'))
 }
 
-/// Returns true if a member may have the path `below` in the folder `world`. Members cannot replace the seal or the
-/// images.
+/// Returns true if a member may have the path `below` in the folder `world`. Members cannot replace the seal
+/// (`everett.seal.json`) or the images.
 fn is_of_world(below: &str) -> bool {
     let top = below.split('/').next().unwrap_or_default();
     top != SEAL_FILE && top != IMAGES_FOLDER

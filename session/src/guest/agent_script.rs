@@ -1,4 +1,4 @@
-//! Requests to a node's agent, derived from the world file.
+//! Requests to a node's agent (Everett's program in the guest), derived from the world file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -23,8 +23,8 @@ const NS_PER_S: u64 = 1_000_000_000;
 pub struct AgentScript {
     /// Name of the node.
     pub node: String,
-    /// First request. It prepares the machine up to the restart point, from which a node starts again after a power
-    /// loss.
+    /// First request. It prepares the machine up to the restart point. A node can start again from this point after a
+    /// power loss.
     pub mount: protocol::Mount,
     /// `CLOCK_REALTIME` at vtime 0, in seconds since 1970.
     pub epoch_unix_s: u64,
@@ -421,7 +421,7 @@ pub fn test_command(service: String, plan: &AgentScript, name: &str) -> protocol
     }
 }
 
-/// Returns the request for a check that is a command, `None` for a check over the wire.
+/// Returns the agent's check, if the check in the world file is a command. Returns `None` for a check over the wire.
 fn agent_check(check: &world_file::Check) -> Option<Check> {
     let CheckKind::Command(command) = &check.what else { return None };
     let exec = protocol::Exec {

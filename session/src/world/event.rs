@@ -56,7 +56,7 @@ pub enum What {
         /// Kernel release, as `uname -r` prints it.
         release: String,
     },
-    /// The root file system is mounted, and the machine is at its restart point.
+    /// The root file system is mounted. After a power loss, the node starts again from this state.
     Mounted,
     /// All services of the node are ready.
     Ready,
@@ -69,7 +69,8 @@ pub enum What {
     Start {
         /// Name of the driver, check or test command.
         unit: String,
-        /// Number of earlier starts. For a test command, it is the number of the run.
+        /// For a driver, the number of its earlier starts. For a test command, the number of this run, which the
+        /// command also gets in its environment. For a check, 0.
         round: u64,
     },
     /// A driver, check, test command or service printed a line.
@@ -146,9 +147,10 @@ pub enum What {
         /// Description in one line.
         text: String,
     },
-    /// The timeline takes a fork at its current moment and becomes a child. Later random draws follow the child's path.
+    /// The timeline continues as one of the branches that fork from its current moment. Later random draws depend on
+    /// the path of this branch.
     Fork {
-        /// Path of the child.
+        /// Path of the branch.
         path: String,
     },
     /// The workload ends. Everett stops the drivers and then runs the checks.
@@ -211,7 +213,7 @@ impl Loss {
         }
     }
 
-    /// Returns true if the disk lost completed writes that the guest had not flushed.
+    /// Returns true if a sector lost the contents of its newest completed write, or is torn.
     #[must_use]
     pub fn lost_anything(&self) -> bool {
         self.lost > 0 || self.torn > 0

@@ -1,7 +1,9 @@
-//! One node's part of a timeline: its machine, and the conversation with the agent in its guest.
+//! One node's part of a timeline. It connects the node's machine with the conversation, i.e. with the messages between
+//! Everett and the agent (Everett's program in the guest).
 //!
-//! All vtimes here are the world's. Everett answers a guest at the vtime that its node has reached, even if other nodes
-//! are behind. Actions at a scheduled vtime happen when the whole world has reached it.
+//! All vtimes here are the world's, except where a comment names the machine's own vtime. Everett answers a guest at
+//! the vtime that its node has reached, even if other nodes are behind. Actions at a scheduled vtime happen when the
+//! whole world has reached it.
 
 use std::sync::Arc;
 
@@ -45,7 +47,8 @@ pub(super) struct NodeCourse {
     pub retry_at_ns: Option<u64>,
     /// Vtime at which a node that is still not ready counts as failed, in nanoseconds.
     pub boot_until_ns: Option<u64>,
-    /// Seed of the timeline that has begun on this node. After a restart the node begins under the same seed.
+    /// Seed of the timeline that has begun on this node. After a restart of the node, the timeline begins again on it,
+    /// under the same seed.
     pub begun: Option<Seed>,
     /// `CLOCK_REALTIME` minus the machine's own vtime, in nanoseconds. `None` until Everett has set the clock.
     pub wall_ns: Option<i64>,
@@ -284,8 +287,9 @@ impl NodeSession {
         }
     }
 
-    /// Resets the session after a power loss. With `mounted`, the next boot starts at the restart point with this
-    /// state of the conversation. Otherwise it starts at power-on.
+    /// Resets the session after a power loss. With `mounted`, the next boot starts at the restart point (a stored
+    /// state of the machine in which the agent has mounted the root), with this state of the conversation. Without
+    /// `mounted`, the next boot starts at power-on.
     pub(super) fn restart(&mut self, mounted: Option<&ConversationState>) {
         self.conversation.restart(mounted);
         self.place = NodeCourse { begun: self.place.begun, ..NodeCourse::default() };

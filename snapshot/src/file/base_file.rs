@@ -1,5 +1,5 @@
-//! Base files: the pages of an image, uncompressed, so that they can be mapped as guest RAM. The parent module
-//! describes the format.
+//! Base files: the pages of a machine's memory (its image), uncompressed, so that they can be mapped as guest RAM.
+//! The parent module describes the format.
 
 use std::fmt;
 use std::fs::File;
@@ -57,9 +57,9 @@ impl BaseFile {
         Ok(digest)
     }
 
-    /// Creates a base of all pages of an image in the host's memory, outside of any folder. `path` is only a name for
-    /// errors: the path of the file from which the image came. The base has the same bytes and digest as a file that
-    /// [`BaseFile::write`] writes. Its memory is freed with its last mapping.
+    /// Creates a base without a file in a folder: the host's memory holds all pages of the image. `path` is only a name
+    /// for errors: the path of the file from which the image came. The base has the same bytes and digest as a file
+    /// that [`BaseFile::write`] writes. Its memory is freed with its last mapping.
     ///
     /// # Errors
     /// Returns an error if the image has more than [`BASE_PAGES_MAX`] pages, or if the host has too little memory.

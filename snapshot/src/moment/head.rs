@@ -1,5 +1,5 @@
-//! The head of a moment file: the description of the moment, e.g. for a list of moments, and the sizes and the hash of
-//! the directory (the file's table of contents).
+//! The head of a moment file. It describes the moment, so that a list of moments needs only the heads. It also has the
+//! sizes and the hash of the directory (the file's table of contents).
 
 use std::path::Path;
 

@@ -54,7 +54,7 @@ impl fmt::Debug for PageHash {
         write!(f, "PageHash({self})")
     }
 }
-/// Numbered pages, for a base or image. Many of them may be zeroes.
+/// Numbered pages of a machine's memory, from which a base file is written. Many of them may be zeroes.
 pub trait PageSource {
     /// Returns the number of pages, including pages of zeroes.
     fn pages(&self) -> u64;

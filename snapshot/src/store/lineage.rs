@@ -1,4 +1,5 @@
-//! The tree of a store's keys (the lineage) with costs and values, and the queue of values that can be evicted.
+//! The tree of a store's keys (the lineage), and the queue of values that can be evicted. The value of a key can be
+//! derived from the value of its parent at a known cost.
 //!
 //! Only some keys have a value. The value *above* a value belongs to the nearest ancestor that has one. The values
 //! *below* a value are the values that have it above them. Each value stores how many bytes it has beyond the value
@@ -8,7 +9,7 @@
 //! - The queue holds exactly the values whose eviction frees bytes, each with the freed bytes and the cost of deriving
 //!   it from the value above.
 //! - Adding or removing a value changes these numbers only for this value, the value above it, and two levels of values
-//!   below it. Only these values are compared.
+//!   below it. Only these numbers are computed again.
 //! - Each key knows its *live* children, which have a value or a live child themselves. The search for the values below
 //!   skips all other subtrees.
 //! - No function here is recursive, because a lineage may be a long chain.

@@ -19,8 +19,8 @@ use crate::digest::LeafSum;
 pub(crate) struct Make {
     pub(crate) bytes: u64,
     pub(crate) sector: SectorSize,
-    /// BLAKE3 digest of the base, if it is known. Taking a moment does not compute it, because hashing a large image is
-    /// slow.
+    /// BLAKE3 digest of the base (the disk's content before any write), if it is known. Taking a moment does not
+    /// compute the digest, because hashing a large image is slow.
     pub(crate) base: Option<[u8; 32]>,
 }
 
@@ -84,7 +84,7 @@ pub enum DiskMomentError {
 }
 
 impl DiskMoment {
-    /// Returns the bytes of old versions in the cache.
+    /// Returns the total length of the old versions of blocks in the cache, in bytes.
     pub fn cached_bytes(&self) -> u64 {
         self.cache.bytes()
     }

@@ -1,4 +1,5 @@
-//! Writes of requests: each request changes some ranges, and the cache keeps their old content.
+//! Writes to the disk. A write request changes ranges of the disk, and the write cache keeps the old content of these
+//! ranges.
 
 use super::cache::Record;
 use super::content::for_blocks;

@@ -2,8 +2,9 @@
 //! (device accesses and HLT) or retired conditional branches in the same way as the KVM engine, so that either engine
 //! can continue where the other stopped.
 //!
-//! In both modes, `run` first finishes an instruction that accesses a device, whatever `Until::icount` is. It also
-//! finishes a repeated string instruction (see `repeat`) that comes next or has iterations left.
+//! In both modes, `run` first finishes an instruction that waits for a device, even if the count at which the run must
+//! stop (`Until::icount`) is already reached. It then also finishes a repeated string instruction (see `repeat`) that
+//! comes next or has iterations left.
 //!
 //! In mode `exit`, a run ends at the guest's next exit, even if `Until::icount` is larger. An exit is counted when its
 //! instruction is finished, or when the exception that ends the instruction is delivered. The CPU takes at most one
@@ -154,8 +155,8 @@ impl CountingEngine {
     /// Continues the unfinished instruction until it finishes or accesses a device.
     fn finish(&mut self) -> Option<Exit> {
         loop {
-            // An instruction that waits for a device is finished whatever the count is. No other instruction follows in
-            // this call.
+            // With a maximum of 0 instructions, `execute` finishes the instruction that waits for a device, and starts
+            // no other instruction.
             let iteration = u64::from(!self.asking);
             let exit = self.execute(iteration, false);
             self.asking = false;

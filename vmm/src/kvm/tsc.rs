@@ -2,7 +2,8 @@
 //!
 //! KVM cannot trap RDTSC, but it can slow a guest's TSC down to 1 kHz, i.e. one tick per millisecond. At each entry the
 //! engine sets the TSC's offset so that the guest reads the required value until the next tick. A signal takes control
-//! back before that tick. If the TSC ticked all the same, the engine detects this afterwards and discards the run.
+//! back before that tick. If the TSC ticked all the same, the engine detects this afterwards and returns an error. The
+//! machine then discards what it has executed.
 //!
 //! This module reads host time to predict the next tick. The prediction decides how long the guest runs before the
 //! engine checks; the guest cannot see it.
@@ -17,7 +18,7 @@ use super::ioctl;
 use super::ticker::Alarm;
 use super::vcpu::Vcpu;
 
-/// Holds a guest's TSC at a value. Tests replace it by a simulated one.
+/// Holds a guest's TSC at a value. Tests implement this trait with a simulated TSC.
 pub trait HeldTsc: Debug + Send {
     /// Sets the value that the TSC shows from the next entry on. The caller must enter the guest at once, and stop it
     /// at the next signal.
@@ -39,9 +40,9 @@ const TICK: Duration = Duration::from_millis(1);
 const EARLY: Duration = Duration::from_micros(90);
 /// Number of ticks after which the phase of the ticks is measured again.
 const TICKS_KNOWN: u64 = 500;
-/// Maximum number of TSC readings while waiting for a tick. After so many readings, the host counts as one whose TSC
-/// never ticks. The fastest host makes some ten thousand readings per tick. On a slow host, all of them must take less
-/// time than the time limit of `everett doctor`, which checks hosts.
+/// Maximum number of readings of the guest's TSC while waiting for a tick. If none of them shows a tick, waiting ends
+/// with an error. The fastest host makes some ten thousand readings per tick. On a slow host, this number of readings
+/// must take less time than the time limit of `everett doctor`, which checks hosts.
 const READINGS_MAX: u32 = 500_000;
 
 /// TSC of a vCPU, slowed down to 1 kHz.
@@ -49,8 +50,8 @@ const READINGS_MAX: u32 = 500_000;
 pub struct SlowTsc {
     vcpu: OwnedFd,
     held: u64,
-    /// Offset of the guest's TSC as [`HeldTsc::hold`] last set it. A kernel that does not trust the host's TSC may
-    /// change the offset, so [`HeldTsc::has_moved`] reads it again when the TSC has moved.
+    /// Offset of the guest's TSC as [`HeldTsc::hold`] last set it. If the host's kernel does not trust the host's TSC,
+    /// it may change the offset. [`HeldTsc::has_moved`] therefore reads the offset again when the TSC has moved.
     offset: u64,
     /// Value of the host's TSC at some past tick.
     ticked: u64,

@@ -2,8 +2,8 @@
 //!
 //! **Invariants.**
 //! - An exit may leave its instruction unfinished ([`KvmExit::is_unfinished`]). [`Vcpu::finish`] finishes it and
-//!   executes nothing else. The caller must do this before it reads, saves or replaces registers; registers read
-//!   earlier are those before or within the instruction.
+//!   executes nothing else. The caller must do this before it reads, saves or replaces registers. Before
+//!   [`Vcpu::finish`], registers hold their values from before the instruction, or intermediate values.
 //! - A signal does not change the guest. It only ends the run with [`KvmExit::Interrupted`].
 
 use std::sync::Arc;
@@ -20,13 +20,13 @@ use crate::layout::PAGE;
 /// Maximum number of retries for a vCPU that is "not ready yet" (EAGAIN). KVM does not report this for our vCPUs.
 const RETRIES_MAX: u32 = 100;
 
-/// Registers and events that KVM copies into the shared page in [`Vcpu::finish`].
+/// Registers and events that KVM copies in [`Vcpu::finish`] into the shared page (`kvm_run`), which Everett can read.
 const SHARED: [SyncReg; 3] = [SyncReg::Register, SyncReg::SystemRegister, SyncReg::VcpuEvents];
 
 /// Virtual CPU of KVM.
 #[derive(Debug)]
 pub struct Vcpu {
-    // Declared before the machine, so that it is dropped before the memory.
+    // `fd` is declared before `vm`, so that it is dropped before `vm`, which keeps the guest's memory alive.
     pub(super) fd: VcpuFd,
     pub(super) vm: Arc<Vm>,
     /// True if the shared page contains the vCPU's current general and control registers and its pending events.

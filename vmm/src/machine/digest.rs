@@ -1,10 +1,11 @@
 //! Digest of a machine, with a cache of hashes that later digests reuse.
 //!
 //! In clock modes `exit` and `branch`, either the soft CPU or the host's processor can execute the guest, and a digest
-//! must be the same on both. It therefore leaves out:
+//! must be the same on both. In these modes it therefore leaves out:
 //! - RAM, because processors set accessed bits in page tables at different times, and some processors set more of them;
 //! - registers in which vendors' processors differ ([`registers`](crate::digest::registers));
-//! - all registers of a CPU that ended within an instruction.
+//! - all registers, if the machine ended in the middle of an instruction, e.g. by a triple fault. Engines may differ in
+//!   how far they have executed this instruction.
 
 use everett_cpu::CpuState;
 use everett_snapshot::PageHash;
@@ -60,8 +61,8 @@ impl Machine {
         }
     }
 
-    /// Returns the registers that digests cover ([`compared`]). In clock modes `exit` and `branch`, if the CPU ended
-    /// within an instruction, all fields except the count and the way in which the CPU ended have their defaults.
+    /// Returns the registers that digests cover ([`compared`]). In clock modes `exit` and `branch`, if the machine ended
+    /// in the middle of an instruction, all fields but `icount` and `dead` have their defaults.
     #[must_use]
     pub fn compared_registers(&self) -> CpuState {
         let clock = self.clock_mode();

@@ -1,8 +1,8 @@
 //! Guest RAM: one host mapping from guest-physical address 0. The engine, devices and loader share it.
 //!
 //! Devices and the loader write through [`Ram::memory`], which logs the written pages ([`PageLog`]). The machine tells
-//! the engine about these pages before it runs again. The engine tracks its own writes. Only a restore replaces pages
-//! without logging them ([`Ram::replace`]); the machine tells the engine about those pages separately.
+//! the engine about these pages before the engine runs again. The engine tracks its own writes. Only a restore replaces
+//! pages without logging them ([`Ram::replace`]); the machine tells the engine about those pages separately.
 //!
 //! - `page_log`: log of the pages that were written through `vm-memory`
 //! - `page_set`: set of page numbers that is cleared in time proportional to its content, not to the size of RAM

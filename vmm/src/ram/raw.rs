@@ -36,8 +36,8 @@ impl Ram {
     pub(crate) fn replace(&mut self, page: u64, content: Option<&PageBytes>) {
         let Some(pointer) = self.pointer(page) else { return };
         match content {
-            // SAFETY: as in `page`. The source is a page of an image. No RAM mapping overlaps it, because images are
-            // immutable and RAM is private.
+            // SAFETY: as in `page`. The source is a page of a moment's memory image. No RAM mapping overlaps it,
+            // because these images are immutable and RAM is private.
             Some(content) => unsafe { std::ptr::copy_nonoverlapping(content, pointer, 1) },
             // SAFETY: as above.
             None => unsafe { std::ptr::write_bytes(pointer, 0, 1) },

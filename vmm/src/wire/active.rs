@@ -1,4 +1,5 @@
-//! Faults that are active on a wire, the simulated network, with port numbers in place of node names.
+//! Faults that are active on a wire, the simulated network. Each node's card is plugged into a port of the wire. Active
+//! faults have the numbers of these ports in place of node names.
 
 use std::collections::BTreeMap;
 

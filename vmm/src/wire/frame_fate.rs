@@ -109,7 +109,8 @@ pub(super) fn draw(
             Effect::Bandwidth(_) | Effect::Clog(_) => (),
         }
     }
-    // Several slow partitions act as one. If a partition also holds the frame, the slow partitions have no effect.
+    // A slow partition only delays the frame. Several slow partitions delay it no more than one does. If another
+    // partition holds the frame, slow partitions add no delay.
     if slow && !held {
         later(&mut fate, SLOW_NS);
     }

@@ -17,9 +17,10 @@ impl World {
         self.wire.detach(node as u8, now);
     }
 
-    /// Gives a node power. Before this call, the caller gives the node a machine that has just been switched on, or one
-    /// restored to a moment after its power-on. The machine's vtime 0 then corresponds to the world's present vtime. So
-    /// a restored machine continues when the world has advanced by the machine's vtime.
+    /// Gives a node power. Before this call, the caller gives the node a machine: either a new machine at vtime 0, or a
+    /// machine restored from a snapshot that was taken some time after power-on. The machine's vtime 0 then corresponds
+    /// to the world's present vtime. A restored machine has a later vtime, so it executes nothing until the world has
+    /// advanced by the machine's vtime.
     pub fn power_on(&mut self, node: usize) {
         let now = self.round.now;
         self.nodes[node].started(now);

@@ -128,8 +128,8 @@ pub struct WorldUntil<'a> {
     pub port_lines: u8,
     /// Node to which `icount` and `breakpoints` apply.
     pub node: usize,
-    /// Count of that node ([`Node::retired`]) at which the run stops, exactly. The count includes the node's earlier
-    /// machines.
+    /// Count of that node ([`Node::retired`]) at which the run stops, exactly. A node that restarts gets a new machine;
+    /// the count continues.
     pub icount: u64,
     /// Linear addresses, sorted: the run stops before that node executes an instruction at one of them.
     pub breakpoints: &'a [u64],

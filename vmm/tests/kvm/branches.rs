@@ -1,6 +1,7 @@
-//! Clock mode `branch`: machines on the soft engine (Everett's own CPU), on the kvm engine (`/dev/kvm`) and on both by
-//! turns have the same trail. The kvm engine detects disturbances by the host, e.g. a stop that comes too late. The
-//! machine then repeats the run, or ends with an error if each attempt was disturbed.
+//! Clock mode `branch`: a machine has the same trail on the soft engine (Everett's own CPU), on the kvm engine
+//! (`/dev/kvm`), and if the two engines take turns. The kvm engine detects disturbances by the host, e.g. a stop that
+//! comes too late. The machine then returns to its last stop and runs again from there. After too many disturbed
+//! attempts it ends with an error.
 //!
 //! The host is either scripted or `/dev/kvm`. The processor of a scripted host is a soft CPU, which stops as late as a
 //! script says. With `/dev/kvm`, a soft CPU replaces the processor's branch counter.

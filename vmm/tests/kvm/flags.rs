@@ -17,7 +17,8 @@ use crate::wander::{self, Also};
 
 /// Number of guests, if the environment variable `KVM_PROGRAMS` is not set.
 const GUESTS: u64 = 100;
-/// Maximum number of digests of a guest. The test stops a guest there, e.g. if its timer never lets it finish.
+/// Maximum number of digests of a guest. At this number the test stops the guest, because some guests never finish,
+/// e.g. if their timer interrupts them too often.
 const LOOKS_MAX: usize = 300;
 
 /// Returns the number of exits or branches between two digests. In clock mode `branch`, the engine's soft CPU executes

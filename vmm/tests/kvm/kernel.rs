@@ -29,7 +29,7 @@ use crate::scripted::Shared;
 use crate::small::plain_in;
 use crate::trials::{Lacking, Ran, trial};
 
-/// Number of exits, if the environment variable `EVERETT_EXITS` is not set.
+/// Number of exits that the test compares, if the environment variable `EVERETT_EXITS` is not set.
 const EXITS: u64 = 20_000;
 /// Maximum number of differences that the test prints one by one.
 const TOLD_MAX: u64 = 20;

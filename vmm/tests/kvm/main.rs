@@ -24,8 +24,8 @@
 //! Processors or hosts differ in the following features, so programs leave them out: CPUID; RDTSC; RDRAND and other
 //! features that the CPU model hides; flags that the manual leaves undefined, also x87 condition codes; RCPPS, RSQRTPS
 //! and the x87 functions, which each make approximates in its own way; data breakpoints at MOV SS; CR8; bits 19:16 of
-//! LAR's result; the last x87 instruction's addresses; accessed and dirty bits of page tables. Machines are compared by
-//! the rule of their clock mode (`digest::registers`).
+//! LAR's result; the last x87 instruction's addresses; accessed and dirty bits of page tables. When tests compare whole
+//! machines, they compare the registers that digests cover in the clock mode of the machines (`digest::registers`).
 //!
 //! The environment variable `KVM_PROGRAMS` sets the number of programs. If the host lacks something that a test
 //! needs (`/dev/kvm`, a counter, registers that survive a shutdown, an instruction), the test is *ignored*, with the

@@ -2,7 +2,7 @@
 //!
 //! libtest decides before a test begins whether the test is ignored. A trial of libtest-mimic decides while it runs,
 //! and the runner's summary counts it as ignored. Two other things differ from libtest: a list must contain each trial,
-//! and the runner does not capture output, so tests print figures to stderr.
+//! and the runner does not capture output. Tests print figures to stderr, because the runner reports on stdout.
 
 use std::any::type_name;
 use std::fmt::Display;

@@ -192,7 +192,8 @@ fn sends_one(stops: &[u64], off: usize, off_at: u64) -> Vec<Captured> {
     world.take_captured().into_iter().filter(of_frame).collect()
 }
 
-/// A frame that has left its card when a node loses power arrives unchanged, wherever the run stopped before.
+/// A node loses power after a frame has left its card. The frame arrives unchanged, no matter at which vtime the run
+/// stopped before.
 fn arrives_in_time(off: usize) {
     let frames = sends_one(&[], off, MS);
     let [Captured::Sent { at, .. }, Captured::Delivered(_)] = &frames[..] else { panic!("{frames:?}") };

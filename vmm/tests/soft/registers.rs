@@ -187,8 +187,9 @@ fn noise(queues: &[Filled; 2], moves: &[Move]) -> Script {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// Rings, tables and the order of register writes are random. If the guest sends no frame, the neighbours must
-    /// not change. Otherwise they must still receive node 1's frames, and must be the same after a second run.
+    /// Rings, tables and the order of register writes are random. If the hostile guest sends no frame, the other nodes
+    /// must end in the same state as beside a silent guest. Otherwise the last node must still receive node 1's
+    /// frames, and a second run must end in the same state.
     #[test]
     fn noise_hurts_only_its_guest(
         queues in (filled(RECEIVE), filled(TRANSMIT)),

@@ -19,7 +19,7 @@ use crate::paths;
 /// Folder in the guest to which Everett copies the content of binds, i.e. of the host's files and folders that a
 /// service mounts.
 const BINDS: &str = "/run/everett/binds";
-/// Maximum number of files in all folders that a service mounts.
+/// Maximum number of files that a service mounts, those in folders included.
 const FILES_MAX: usize = 4_096;
 /// Maximum depth of a folder that a service mounts.
 const DEPTH_MAX: usize = 32;
@@ -36,7 +36,7 @@ const TMPFS_OPTIONS: [&str; 5] = ["size", "mode", "uid", "gid", "nr_inodes"];
 #[derive(Debug, Default)]
 pub(super) struct Mounts {
     pub(super) volumes: Vec<String>,
-    /// Names of the volumes that the service mounts, each with the value that names the volume.
+    /// Named volumes that the service mounts, each with its place in the compose file, which errors name.
     pub(super) named: Vec<(String, Value)>,
     pub(super) binds: Vec<Bind>,
     pub(super) files: Vec<FileEntry>,
@@ -372,8 +372,8 @@ fn octal(value: &Value) -> Result<u32, Error> {
     mode.ok_or_else(|| value.error(format!("\"{}\" is not a mode such as 0440", text.escape_debug())))
 }
 
-/// Lists the files below a folder. Each path starts with a slash and is relative to the folder. A link to a file
-/// outside of the project, or to a folder, is an error.
+/// Adds the files below a folder to `found`: the path below the folder, with a leading slash (`/a/b`), and the path on
+/// the host. A link to a file outside of the project, or to a folder, is an error.
 fn walk(
     folder: &Path,
     confines: &Path,

@@ -14,7 +14,8 @@ const SEPARATOR: char = ':';
 /// Name of the variable that lists a project's files.
 const FILES: &str = "COMPOSE_FILE";
 const FILES_SEPARATOR: &str = "COMPOSE_PATH_SEPARATOR";
-/// Names of files that are merged over the project's own file. Everett uses the first that is in the folder.
+/// Names of files that are merged over the project's main file, e.g. `compose.yaml`. Everett uses the first that is in
+/// the folder.
 const OVERRIDES: [&str; 4] = [
     "compose.override.yml",
     "compose.override.yaml",
@@ -43,7 +44,7 @@ pub fn listed<'f>(files: impl IntoIterator<Item = &'f Path>) -> PathBuf {
     text.into()
 }
 
-/// Returns the file in a folder that is merged over the project's own file. `None` if the folder has none.
+/// Returns the file in a folder that is merged over the project's main file. `None` if the folder has none.
 pub(crate) fn beside(folder: &Path) -> Option<PathBuf> {
     OVERRIDES.iter().map(|name| folder.join(name)).find(|path| path.is_file())
 }

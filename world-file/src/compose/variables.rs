@@ -42,7 +42,7 @@ impl<'p> Variables<'p> {
         self.missing.borrow().iter().cloned().collect()
     }
 
-    /// Replaces the variables in all texts of a tree. Keys stay as they are.
+    /// Replaces the variables in all texts of a YAML tree. Keys of mappings stay as they are.
     pub(super) fn replace(&self, node: &Rc<Node>, path: &str) -> Result<Rc<Node>, Error> {
         let child = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
         let kind = match &node.kind {

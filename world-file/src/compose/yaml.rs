@@ -59,7 +59,8 @@ pub(super) type KeyPath = Vec<String>;
 /// A file as a tree.
 pub(super) struct Parsed {
     pub(super) root: Rc<Node>,
-    /// Paths of values with `!reset` or `!override`. A merge first removes the other tree's values at these paths.
+    /// Paths of values with `!reset` or `!override`. A merge first removes the values at these paths from the tree over
+    /// which this file is merged.
     pub(super) cleared: Vec<KeyPath>,
 }
 
@@ -151,9 +152,9 @@ enum Mark {
     None,
     /// The value is a text, even without quotes.
     Text,
-    /// The value is left out, and so are the values of other files at the same path.
+    /// The value is left out, and so is the value at the same path in the tree over which the file is merged.
     Reset,
-    /// The value replaces the values of other files at the same path, without a merge.
+    /// The value replaces the value at the same path in the tree over which the file is merged.
     Override,
 }
 
@@ -248,7 +249,7 @@ impl Reader {
                 Open::Map { key: None, .. } => {
                     return Err(at.error("", format!("the key has the tag \"{tag}\"")));
                 }
-                // Elements of lists have no path, so other files have no value to remove.
+                // Elements of lists have no path, so a merge has no value to remove.
                 Open::List { .. } => return Ok(mark),
             }
         }

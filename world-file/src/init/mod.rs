@@ -1,7 +1,7 @@
 //! Writes drafts of world files. `everett init` makes one from a compose file, a container image, a Debian package or a
 //! program.
 //!
-//! - this file: [`draft`] writes the text of a world file, and loads it as a test
+//! - this file: [`draft`] writes the text of a world file, and loads the text to check that it is valid
 //! - `subject`: decides what the command's argument names
 //! - `servers`: lists well-known servers: how they start, how they answer, where their state is
 //! - `unit`: parses systemd's units, and finds listening ports; `installed`: writes machines with a package's own unit
@@ -113,7 +113,7 @@ pub struct Wanted {
     pub port: Option<u16>,
 }
 
-/// A draft that has been loaded as a test.
+/// A draft that Everett has loaded to check that it is valid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Draft {
     /// Text of the world file.
@@ -124,7 +124,7 @@ pub struct Draft {
     pub notes: Vec<String>,
 }
 
-/// Writes a draft, and loads it as a test.
+/// Writes a draft, and loads it to check that it is valid.
 ///
 /// # Errors
 /// Returns an error of one line that names the file or the word at fault.

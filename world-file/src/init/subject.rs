@@ -11,8 +11,9 @@
 //! - A word with a colon or an at sign (`redis:7`) is an image.
 //! - A word that cannot be a package's name is the path of a folder or a program, as above. It is an error if nothing
 //!   has this path.
-//! - Any other word is a Debian package, or an image if the well-known image of this name has no package. It is an
-//!   error if a file has the same name, or if the well-known image's package has another name.
+//! - Any other word is a Debian package. There are three exceptions. The word is an error if a file has the same name.
+//!   It is an image if a well-known image has this name and Debian has no package of the image's server. It is an error
+//!   if a well-known image has this name and the package of the image's server has another name.
 
 use std::path::{Path, PathBuf};
 

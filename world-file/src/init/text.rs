@@ -1,4 +1,4 @@
-//! Functions that write names, and strings and lists in TOML.
+//! Functions that write host names, TOML strings and TOML lists.
 
 use std::fmt::Write as _;
 
@@ -27,7 +27,7 @@ pub(super) fn list<T: AsRef<str>>(texts: &[T]) -> String {
     format!("[{}]", texts.join(", "))
 }
 
-/// Maximum length of a host name's label in bytes. Three bytes are left for a number.
+/// Maximum length of a host name, in bytes. Host names may have 63 bytes, so three are left for a suffix like `-64`.
 const LABEL_BYTES_MAX: usize = 60;
 
 /// Returns a host name that resembles `text`, with lower-case letters, digits and single dashes. If nothing is left,

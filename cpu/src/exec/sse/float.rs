@@ -2,7 +2,7 @@
 //!
 //! The host's instruction computes the result and its exception flags, with all exceptions masked. [`settle`] then
 //! handles these flags as hardware does (SDM vol. 1, 11.5): it sets them in MXCSR, and raises #XM if one of them is
-//! unmasked. After #XM the handler stores no result.
+//! unmasked. If it raises #XM, the instruction stores no result.
 //!
 //! The quick path needs default control bits in MXCSR, a precision flag that is already set, and ordinary operands and
 //! results. An operation then changes only its destination, and the guest's control bits equal the host's. The quick

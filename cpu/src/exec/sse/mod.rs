@@ -14,7 +14,7 @@
 //!
 //! **Invariants.** Floating-point results and MXCSR flags are those of the host ([`crate::host_fp`]), except where a
 //! module says that it computes them in software. An instruction that raises #XM changes only the flags in MXCSR.
-//! Conversions into and out of MMX registers are the exception: they also enter the MMX state.
+//! If the instruction is a conversion into or out of an MMX register, it has also entered the MMX state.
 
 mod approximate;
 mod arith;

@@ -17,7 +17,8 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
         Mnemonic::Rdtscp => (rdtscp, Kind::Straight),
         Mnemonic::Rdpmc => (no_counter, Kind::Straight),
         Mnemonic::Hlt => (hlt, Kind::Ends),
-        // The TLB has no stale entries and the modelled CPU has no data caches, so only the privilege check remains.
+        // The TLB drops an entry as soon as its page tables change, and the modelled CPU has no data caches. So only
+        // the privilege check remains.
         Mnemonic::Invlpg | Mnemonic::Invd | Mnemonic::Wbinvd => (ring0_only, Kind::Straight),
         // The modelled CPU has no CET, so these instructions do nothing.
         Mnemonic::Endbr64 | Mnemonic::Endbr32 | Mnemonic::Rdsspd | Mnemonic::Rdsspq => {

@@ -76,7 +76,7 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
         }),
         Fst if register => run!(|core, op| store_register(core, op, false)),
         Fstp if register => run!(|core, op| store_register(core, op, true)),
-        // FSTPNCE is an alias of FSTP. For an empty register it raises no exception and stores nothing.
+        // FSTPNCE differs from FSTP only if ST(0) is empty: it then raises no exception, stores nothing and pops.
         Fstpnce => run!(|core, op| {
             enter(core)?;
             if st(core, 0).is_some() {

@@ -44,7 +44,8 @@ impl Host {
     pub(crate) fn data(&self) -> &[u8] {
         self.arena().data()
     }
-    /// Executes as many instructions or iterations as `steps` says, from `state.rip` on. Stops at the first fault.
+    /// Executes as many instructions, or iterations of a repeated string instruction, as `steps` says, from `state.rip`
+    /// on. Stops at the first fault.
     pub(crate) fn run(&mut self, state: &State, steps: Steps) -> Outcome {
         self.stack.run(state, steps)
     }

@@ -2,9 +2,9 @@
 //!
 //! The test raises a breakpoint. The signal handler saves the interrupted context, replaces it by the test's registers
 //! with the trap flag set, and returns. The kernel loads all of these registers, including the FXSAVE state and RSP.
-//! The CPU executes one instruction and traps. The handler then copies the context (registers, vector, error code,
-//! CR2), and restores the saved context. No surrounding code can therefore disturb the instruction, and branches need
-//! no special case.
+//! The CPU executes one instruction and traps. If the test has more steps, the handler returns, and the CPU executes
+//! the next one. After the last step, the handler copies the context (registers, vector, error code, CR2), and restores
+//! the saved context. No surrounding code can therefore disturb the instruction, and branches need no special case.
 #![allow(unsafe_code)]
 
 use crate::arena::GS_BASE;
@@ -230,8 +230,8 @@ impl Stack {
         }
         Stack { _memory: memory, before }
     }
-    /// Executes as many instructions or iterations as `steps` says, from the state `input` on. Stops at the first
-    /// fault.
+    /// Executes as many instructions, or iterations of a repeated string instruction, as `steps` says, from the state
+    /// `input` on. Stops at the first fault.
     pub(super) fn run(&mut self, input: &State, steps: Steps) -> Outcome {
         let mut job = Job {
             phase: Phase::Enter,

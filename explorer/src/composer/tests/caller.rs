@@ -21,7 +21,8 @@ pub(super) struct World {
     pub(super) killed: u64,
     /// Share of commands that survive being killed.
     pub(super) stubborn: u64,
-    /// Mean time between changes of nodes, in nanoseconds. `None` if nodes never change.
+    /// Mean time between changes, in nanoseconds. A change takes a node down or brings it back. `None` if nodes never
+    /// change.
     pub(super) changes_ns: Option<u64>,
 }
 
@@ -73,7 +74,8 @@ pub(super) struct Caller<'t> {
     rng: ChaCha20Rng,
     composer: Option<Composer<'t>>,
     pub(super) rules: Rules<'t>,
-    /// Tally up to the last cut, i.e. up to the last event after which the composer was stored and restored.
+    /// Tally (how often each command started, succeeded and failed) up to the last cut, i.e. up to the last event after
+    /// which the composer was stored and restored.
     tally: Tally,
     runs: Vec<Run>,
     change_ns: u64,

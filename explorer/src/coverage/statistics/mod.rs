@@ -1,4 +1,5 @@
-//! Estimates of unseen points and bugs, from the numbers of points and hits.
+//! Estimates of unseen coverage points and bugs, from the number of points that were reached and the number of branches
+//! that reached each.
 //!
 //! - `richness`: estimated number of points that no branch reached
 //! - `growth`: growth of the number of points

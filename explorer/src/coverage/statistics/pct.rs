@@ -29,7 +29,7 @@ impl Pct {
     }
 
     /// Returns a lower bound of the probability that at least one of `runs` runs finds the bug: 1 - (1 - p)^runs, where
-    /// p is 1 / (n k^(d-1)). Returns 0 if p has no value. For display only.
+    /// p is 1 / (n k^(d-1)). Returns 0 if a parameter is 0 or n k^(d-1) overflows. For display only.
     #[must_use]
     pub fn accumulated(&self, runs: u64) -> f64 {
         let Some(expected) = self.runs_expected() else { return 0.0 };

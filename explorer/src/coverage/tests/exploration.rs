@@ -1,10 +1,11 @@
-//! Tests that merge the points of single branches into the coverage of a whole exploration.
+//! Tests that merge the coverage points of single branches (e.g. the states that a branch reached) into the coverage of
+//! a whole exploration.
 
 use std::collections::BTreeMap;
 
 use super::*;
 
-/// Returns the delta of a branch that reached these phases at these vtimes.
+/// Returns the [`Delta`], i.e. the coverage points, of a branch that reached these phases at these vtimes.
 fn branch(phases: &[(&str, u64)]) -> Delta {
     let mut delta = Delta::default();
     for (phase, at) in phases {
@@ -207,7 +208,8 @@ fn the_growth_curve_is_bounded_and_ends_with_the_last_branch() {
     assert_eq!(coverage.growth().samples().map(|sample| sample.branches).nth(1), Some(8));
 }
 
-/// Points that do not fit into the dictionary are recorded with each branch, and are counted like all others.
+/// The dictionary gives numbers to points, and is bounded. Points that do not fit into it are recorded without a
+/// number, again with each branch that reaches them. They are counted like all other points.
 #[test]
 fn points_without_a_number_count() {
     let many = |from: usize, count: usize| {

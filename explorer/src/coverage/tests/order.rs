@@ -45,8 +45,8 @@ impl Closure {
         self.events.push((node, kind, before));
     }
 
-    /// Returns the types of events before event `now`, each with true if the event is on another node. Only the last
-    /// typed events of each node are considered.
+    /// Returns the types of events before event `now`, each with true if the event is on another node. Of each node,
+    /// only the last [`limits::WINDOW`] events that have a type are considered.
     fn before(&self, node: u16, now: usize, before: &BTreeSet<usize>) -> BTreeSet<(u32, bool)> {
         let mut found = BTreeSet::new();
         for other in 0..4 {
@@ -75,7 +75,7 @@ fn an_order_is_new_once() {
             assert!(all().all(|first| orders.insert(first, then) == is_new), "{then}");
         }
     }
-    // The damaged state of a parent has type numbers beyond the table.
+    // If the stored state from which a branch starts is damaged, type numbers can be beyond the table.
     for (kind, then) in [(limits::TYPES_MAX as u32, 0), (u32::MAX, 0), (0, limits::TYPES_MAX as u32)] {
         assert!(!Orders::none().insert(Before { kind, across: false }, then), "{kind} {then}");
     }

@@ -1,4 +1,4 @@
-//! Bounds of the times between faults, and between quiet periods.
+//! Bounds of the times between faults, and between quiet periods, in which no fault is active.
 
 use std::ops::RangeInclusive;
 

@@ -47,13 +47,14 @@ pub(super) trait Kind {
 }
 
 /// Choice of links for a network fault: the links between one node and all others, the links between a group and all
-/// others, or all links. A group has at most half of the world's nodes.
+/// others, or all links of the nodes that may be targets. A group has at most half of the world's nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct LinkChoice {
     /// Probability that only one direction is affected, in ppm.
     pub one_way: Ppm,
-    /// Probability that the fault affects all links of the target nodes, in ppm.
+    /// Probability that the fault affects all links of all nodes that may be targets, in ppm. Otherwise Everett draws
+    /// one node or a group.
     pub everywhere: Ppm,
 }
 
@@ -343,9 +344,9 @@ kinds! {
     }
     /// A service is stopped and started again. Off by default.
     ///
-    /// This table is serialized only if it differs from the default. Serialized tables are part of an exploration's
-    /// name, so explorations without this kind of fault keep the name that they had before Everett had the kind. Stored
-    /// tables must be JSON or TOML, because the binary format Postcard cannot leave out a field.
+    /// This table is serialized only if it differs from the default. An exploration's name contains a digest of the
+    /// serialized tables. Explorations that are older than this kind of fault therefore keep their names. Stored tables
+    /// must be JSON or TOML, because the binary format Postcard cannot leave out a field.
     RestartService restart_service [serde(skip_serializing_if = "is_default")]: false, every 60 s {
     }
 }

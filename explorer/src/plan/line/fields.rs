@@ -1,7 +1,8 @@
-//! Reads a JSON object field by field, so that all errors of a line are reported at once.
+//! Reads the JSON object in a line of a fault plan, field by field, so that all errors of the line are reported at
+//! once.
 //!
-//! A value that cannot be read is replaced by a placeholder, an error is recorded, and reading continues. An entry with
-//! an error is dropped, so no plan contains a placeholder.
+//! A value that cannot be read is replaced by a placeholder, an error is recorded, and reading continues. A line with
+//! an error gives no entry of the plan, so no plan contains a placeholder.
 
 use crate::plan::error::{Problem, bare, some_of};
 use crate::plan::names::hint;

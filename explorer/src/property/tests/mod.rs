@@ -1,4 +1,4 @@
-//! Tests of properties, with a shared world and helpers that judge its timelines.
+//! Tests of properties, with a shared world, and helpers that look for violations (hits) in its events.
 
 mod declared;
 mod drawn;
@@ -35,13 +35,13 @@ fn console(node: u16, text: &str) -> Event<'_> {
     event(7, node, What::Console(text))
 }
 
-/// Judges events from the initial state, and returns the violated properties.
+/// Passes events to a new judge, and returns the names of the violated properties.
 fn hit(properties: &Properties, events: &[Event<'_>]) -> Vec<String> {
     let mut judge = Judge::start(properties, JudgeState::default());
     events.iter().flat_map(|event| judge.observe(event).to_vec()).map(|hit| hit.property).collect()
 }
 
-/// Judges one event from the initial state, and returns its only hit.
+/// Passes one event to a new judge, and returns the only violation.
 fn only(properties: &Properties, event: &Event<'_>) -> PropertyHit {
     let mut judge = Judge::start(properties, JudgeState::default());
     let [hit] = judge.observe(event) else { panic!("{event:?}") };

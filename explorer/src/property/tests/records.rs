@@ -1,4 +1,5 @@
-//! Tests of records of several lines, as the runtimes of several languages print them.
+//! Tests of records. A record is an error report of several lines, such as a stack trace, as the runtime of a
+//! programming language prints it.
 
 use super::*;
 
@@ -107,7 +108,7 @@ const NODE_LOGGED: &str = "Error
   code: 'ENOENT'
 }";
 
-/// All records, each with the cause that its hit has as text.
+/// All records. Each has the text of its hit (a recorded violation of a property), which states the cause of the error.
 const RECORDS: [(&str, &str); 12] = [
     (PYTHON, "ValueError: no entry 17"),
     (PYTHON_CHAINED, "AssertionError, in tick"),
@@ -137,7 +138,7 @@ fn anything() -> Properties {
     properties(json!([{ "name": "p", "never": "" }]), &[])
 }
 
-/// Returns the hits of texts that one service prints, with one line every microsecond.
+/// Returns the hits in `texts`. One service prints the texts, at one line every microsecond.
 fn hits(properties: &Properties, texts: &[&str]) -> Vec<PropertyHit> {
     let mut judge = Judge::start(properties, JudgeState::default());
     let lines = texts.iter().flat_map(|text| text.lines());
@@ -179,7 +180,8 @@ fn other_numbers_are_the_same_finding_and_other_exceptions_are_not() {
     let other = PYTHON.replace("ValueError: no entry 17", "ZeroDivisionError: division by zero");
     let found = hits(&properties(json!([{ "name": "p", "never": "Traceback" }]), &[]), &[PYTHON, &other]);
     assert_eq!(texts(&found), ["ValueError: no entry 17", "ZeroDivisionError: division by zero"]);
-    // Without a message, hits at different places have different signatures.
+    // If the cause names a place in the program, hits at different places have different signatures (keys by which hits
+    // are grouped).
     let elsewhere = PYTHON_CHAINED.replace("in tick", "in vote");
     assert_eq!(hits(&anything(), &[PYTHON_CHAINED, &elsewhere]).len(), 2);
     let elsewhere = RUST.replace("log.rs:40:9", "vote.rs:4:9");
@@ -271,7 +273,7 @@ mod random {
 
     use super::*;
 
-    /// Generates lines of all records, in any order.
+    /// Generates lines of all records, mixed with random lines, in any order.
     fn lines() -> impl Strategy<Value = Vec<String>> {
         let all: Vec<String> =
             RECORDS.iter().flat_map(|(record, _)| record.lines()).map(str::to_owned).collect();

@@ -22,8 +22,8 @@ pub struct Cost {
 pub struct FinalPhases {
     /// Number of branches with a final phase of known cost.
     pub branches: u64,
-    /// Number of branches with checks whose records lack the cost of the final phase, because the records have an older
-    /// format.
+    /// Number of branches with checks whose records (stored results) have an older format, without the cost of the
+    /// final phase.
     pub unknown: u64,
     /// Sum over all branches with a final phase of known cost.
     pub sum: FinalPhase,
@@ -63,8 +63,8 @@ pub struct Totals {
     pub cost: Cost,
     /// Cost of all final phases, which is included in the cost of the branches.
     pub final_phases: FinalPhases,
-    /// Number of instructions that the host executed for the branches. Parts that the host ran again count again, and
-    /// parts that were already stored do not count.
+    /// Number of instructions that the host executed for the branches. If the host ran a part of a branch again, the
+    /// part counts again. Parts whose results were already stored do not count.
     pub executed: u64,
     /// Total length of the branches, in nanoseconds of vtime.
     pub vtime_ns: u64,
@@ -74,7 +74,7 @@ pub struct Totals {
     pub faults: u64,
     /// Number of times that a disk lost unflushed writes in a power loss.
     pub losses: u64,
-    /// Number of branches that reached the horizon.
+    /// Number of branches that reached the horizon, i.e. the maximum length of a timeline.
     pub whole: u64,
     /// Maximum number of branches on one path from the root moment.
     pub depth: u64,
@@ -88,9 +88,9 @@ pub struct Totals {
     pub log_bytes: u64,
     /// Number of branches whose log was cut.
     pub logs_cut: u64,
-    /// Number of branches that reached more points than a record can hold.
+    /// Number of branches that reached more coverage points than the record of a branch can hold.
     pub deltas_full: u64,
-    /// Number of branches with the maximum number of hits. These branches may have had more hits.
+    /// Number of branches with the maximum number of hits (recorded violations). These branches may have had more hits.
     pub hits_full: u64,
     /// Number of events that named a node that the world lacks.
     pub strange: u64,

@@ -6,8 +6,8 @@ use super::super::{KINDS_MAX, branches};
 use super::*;
 use crate::coverage::Reached;
 
-/// Replaces the coverage points of a record by one point for each of these kinds of faults. The name of the points'
-/// phase contains the number of the branch, so points of different records differ.
+/// Replaces the coverage points of a record (a branch's stored result) by one point for each of these kinds of faults.
+/// A point also has a phase, whose name contains the branch's number. Points of different records therefore differ.
 fn with_faults(mut record: Record, kinds: &[&str]) -> Record {
     let point = |kind: &&str| {
         let point = Point::Fault { fault: (*kind).to_owned(), phase: format!("p{}", record.choice) };
@@ -67,6 +67,7 @@ fn kinds_of_faults_are_bits() {
     assert_eq!(names(&figures.all[0]), ["loss".to_owned()].into());
     assert_eq!(names(&figures.all[1]), ["clog".to_owned(), "loss".to_owned()].into());
     assert_eq!(names(&figures.all[2]), BTreeSet::new());
-    // The first two records use two of the `KINDS_MAX` bits. The summary omits the kinds for which no bit is left.
+    // The summaries have one bit for each kind of fault, at most `KINDS_MAX`. The first two records use two bits. The
+    // summary of the last record omits the kinds for which no bit is left.
     assert_eq!((names(&figures.all[3]).len(), figures.kinds.names().len()), (KINDS_MAX - 2, KINDS_MAX));
 }

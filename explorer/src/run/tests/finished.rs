@@ -1,9 +1,11 @@
-//! Tests of runs that have ended. All of their records are durable, so a crash cannot have damaged or removed a record.
+//! Tests of run directories (stored results of an exploration) whose exploration has ended. All records of branches are
+//! then durable, so a crash cannot have damaged or removed a record.
 
 use super::crash::places;
 use super::*;
 
-/// Returns a run that has ended, with all `records`. Its `end.json` counts the first `merged` choices.
+/// Returns the run directory of an exploration that has ended, with all `records`. Its `end.json` counts only the
+/// branches of the first `merged` choices. The explorer makes one choice for each branch: where the branch starts.
 fn ended(records: &[Record], merged: u64) -> TempDir {
     let run = written(records);
     let end = Reading::open(run.path()).unwrap().merged(merged).unwrap().end(EndReason::Branches, 1);
@@ -65,8 +67,8 @@ fn damage_in_a_finished_run_is_an_error() {
     assert_eq!(said(run.path()).map(Result::unwrap), [40; 3]);
 }
 
-/// The order of records can differ from the order of choices. Records can also follow the last record that `end.json`
-/// counts.
+/// Records are in the order in which branches ended, which can differ from the order of choices. Records can also
+/// follow the last record that `end.json` counts.
 #[test]
 fn records_after_those_that_the_end_counts() {
     let mut records = row(6);

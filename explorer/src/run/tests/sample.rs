@@ -30,7 +30,7 @@ pub(crate) fn header() -> Header {
     }
 }
 
-/// Returns a delta with these points, each reached at the given vtime.
+/// Returns the delta (coverage points of one branch) with these points, each reached at the given vtime.
 pub(crate) fn delta(points: &[(Point, u64)]) -> Delta {
     let entry = |(point, vtime_ns): &(Point, u64)| {
         (point.id().to_string(), json!({ "point": point, "vtime_ns": vtime_ns }))
@@ -58,7 +58,8 @@ pub(crate) fn hit(property: &str, signature: &str, vtime_ns: u64) -> Hit {
     }
 }
 
-/// Returns the tally of these commands. Each has its numbers of starts, successes and failures.
+/// Returns the tally (counts of starts and results) of these commands of a test template. Each command comes with its
+/// numbers of starts, successes and failures.
 pub(crate) fn tally(commands: &[(&str, [u64; 3])]) -> Tally {
     let counts = |&(name, [started, succeeded, failed]): &(&str, [u64; 3])| {
         (name.to_owned(), Counts { started, succeeded, failed })

@@ -74,7 +74,7 @@ fn a_layer_is_read_as_it_was_written() {
         uid,
         gid: 3_000_000_000,
         mtime_s: 12_345_678_901,
-        // The value that `setcap cap_dac_override,cap_fowner=ep` sets. One of its bytes is a newline.
+        // A value of bytes that are not text. One of them is a newline.
         xattrs: [
             (b"security.capability".to_vec(), vec![1, 0, 0, 2, 0x0a, 0, 0, 0, 255]),
             (b"user.a\nb".to_vec(), b"\n\n9 path=x\n".to_vec()),

@@ -141,7 +141,8 @@ impl Registry {
     fn request(&self, address: &str) -> Result<Answer, Problem> {
         let mut headers = vec![("Accept", MANIFESTS)];
         headers.extend(self.authorization.as_deref().map(|authorization| ("Authorization", authorization)));
-        // Only layers may be this long. All other requests have a lower bound, which the caller checks.
+        // Only layers may be this long. Answers to all other requests have smaller maximum lengths, which the callers
+        // check.
         let request = Request { headers: &headers, ..Request::get(address, LAYER_BYTES_MAX) };
         self.client.send(&request).map_err(|said| self.unreachable(said))
     }

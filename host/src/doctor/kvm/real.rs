@@ -1,4 +1,4 @@
-//! The actual host, which runs probe guests on `/dev/kvm`.
+//! The actual host, which runs probe guests (a few instructions each that test one property of KVM) on `/dev/kvm`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,8 +27,8 @@ const TICKS_MAX: u64 = 200;
 /// A host that runs guests on `/dev/kvm`.
 ///
 /// Most guests run one after the other on the same virtual machine. A new machine for each guest would take too long:
-/// when a machine is destroyed, KVM waits some 20 ms until nothing reads its data, and an examination with
-/// `Effort::Proof` runs more than ten thousand guests.
+/// when a machine is destroyed, KVM waits some 20 ms until nothing reads its data, and the most thorough examination
+/// of a host (`Effort::Proof`) runs more than ten thousand guests.
 #[derive(Debug)]
 pub struct Real {
     device: Device,
@@ -55,9 +55,9 @@ impl Machine {
     }
 }
 
-/// True if the guest leaves only registers and memory in KVM, which the next guest replaces. The guest must also have
-/// the page tables that most guests have: a KVM that shadows page tables does not notice that the next guest has other
-/// tables.
+/// True if the guest changes no state in KVM except registers and memory, both of which the next guest overwrites. The
+/// guest must also have the page tables that most guests have: a KVM that shadows page tables does not notice that the
+/// next guest has other tables.
 fn leaves_nothing(guest: &Guest) -> bool {
     let has_usual_tables = !guest.kernel_pages && !guest.swaps;
     guest.tsc == Tsc::Free
@@ -102,7 +102,7 @@ impl Host for Real {
         if guest.filter_msrs && !vm.filter_msrs(&PASSED_THROUGH).map_err(text)? {
             return Err("this kernel has no MSR filter".to_owned());
         }
-        // The kvm engine holds the TSC in the same way.
+        // The kvm engine also slows the guest's TSC down, to keep it at a chosen value while the guest runs.
         let mut tsc = match guest.tsc {
             Tsc::Slow => Some(SlowTsc::new(&vcpu).map_err(text)?),
             Tsc::Free => None,

@@ -1,5 +1,5 @@
-//! The reason why a host has no TSC control: the processor lacks a feature, or a parameter of the kvm module disables
-//! it.
+//! The reason why KVM on a host cannot scale a guest's TSC: the processor lacks TSC scaling, or a parameter of the kvm
+//! module disables it.
 //!
 //! `everett doctor` prints the reason, and no decision depends on it. In `/proc/cpuinfo`, Linux lists AMD's feature
 //! among the processor's flags and Intel's among the VMX flags, under different names.

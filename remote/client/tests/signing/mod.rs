@@ -108,7 +108,8 @@ impl Signer {
         Signer { secret, certificate }
     }
 
-    /// Binds the signing subkey of another key to this key. The subkey does not agree to the binding.
+    /// Binds the signing subkey of another key to this key, as a thief of signatures would. The binding lacks the
+    /// subkey's own signature (the back signature), which OpenPGP requires for signing subkeys.
     pub(crate) fn claim_subkey(&mut self, other: &Signer) {
         let subkey = other.certificate.public_subkeys[0].key.clone();
         let primary = &self.secret.primary_key;

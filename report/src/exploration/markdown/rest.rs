@@ -6,7 +6,8 @@ use super::super::Report;
 use super::super::figures::{count, counted};
 use everett_explorer::run::HistoryCount;
 
-/// Returns the section on the guarantee of random priorities. Empty if the strategy is not `pct`.
+/// Returns the section on the guarantee of strategy `pct` (random priorities), i.e. a lower bound on the probability of
+/// finding a bug. Empty for other strategies.
 pub(super) fn promise(report: &Report) -> String {
     match &report.promise {
         Some(promise) => {

@@ -78,8 +78,8 @@ pub(super) struct Hopeless {
 }
 
 impl BootWatch {
-    /// Creates the observer for a world with these agent scripts. `limit` equal ends in a row are too many; 0 allows any
-    /// number.
+    /// Creates the observer for a world with these agent scripts (the requests to each node's agent). `limit` equal
+    /// ends in a row are too many; 0 allows any number.
     pub(super) fn new<'p>(plans: impl Iterator<Item = &'p AgentScript>, limit: u32) -> BootWatch {
         let (mut services, mut longest_limit_ns) = (BTreeMap::new(), 0);
         for plan in plans {

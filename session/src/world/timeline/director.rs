@@ -2,10 +2,11 @@
 //! prefix `eventually_` or `finally_`), checks.
 //!
 //! All vtimes here derive from the vtimes of events. The vtime at which Everett notices an event is not used, because
-//! it depends on how the run is divided.
+//! it depends on the vtimes at which callers of [`Timeline::run`] stop.
 //!
-//! A message from one node can make Everett act on another node or on the wire. Everett acts one wire latency after the
-//! message, which is the shortest delay of a frame between nodes. No node can have passed that vtime.
+//! A message from one node can make Everett act on another node or on the wire. Everett acts one wire latency (the
+//! shortest delay of a frame between nodes) after the message. When Everett receives the message, no node can have
+//! passed that vtime.
 
 use everett_explorer::property::builtin;
 use everett_input::units::show_duration_ns;
@@ -20,10 +21,11 @@ use crate::world::event::{Event, What};
 /// Time limit for a world to come to rest after the workload, in nanoseconds of vtime: two minutes. All nodes and
 /// restarted services must then be up and idle.
 pub const CALM_NS_MAX: u64 = 120_000_000_000;
-/// Time that a machine has to report a check after its time limit, in nanoseconds of vtime. At the limit the agent
-/// kills the check.
+/// Time that a machine has to report a check after the check's time limit, in nanoseconds of vtime. At the time limit
+/// the agent (Everett's program in the guest) kills the check.
 pub const ANSWER_NS_MAX: u64 = 10_000_000_000;
-/// Time limit within which running agents must stop the drivers, in nanoseconds of vtime.
+/// Time limit within which agents must stop the drivers (programs of the workload), in nanoseconds of vtime. It applies
+/// if no node or service is restarting.
 pub(super) const STOP_NS_MAX: u64 = 10_000_000_000;
 
 /// Stage of a timeline.
@@ -146,7 +148,8 @@ impl Timeline {
         match self.course.stage {
             Stage::Booting => self.setup_limit_ns(),
             Stage::Done { .. } => None,
-            // Everett applies only faults to a broken world.
+            // If an agent or its machine is unusable, the world is broken. Everett still applies faults to it, and does
+            // nothing else.
             Stage::Running { .. } if self.phase() == Phase::Broken => self.next_fault_ns(),
             _ if self.phase() == Phase::Broken => None,
             Stage::Checking { next, at, started: true, .. } => {
@@ -175,7 +178,7 @@ impl Timeline {
             return;
         }
         let Some(last) = self.services_ready_ns() else { return };
-        // If the world waits for a complete setup, the setup is complete when the first program reports so.
+        // If the world waits for the SDK's "setup complete" line, the first line from any program counts.
         let setup = match self.setup_timeout_ns() {
             Some(_) => self.nodes.iter().filter_map(|session| session.conversation.setup_ns()).min(),
             None => Some(last),
@@ -268,7 +271,7 @@ impl Timeline {
                     all & session.conversation.is_calm()
                 });
                 if calm {
-                    // The pause begins when the last node came to rest. `now` would depend on how the run was divided.
+                    // The pause begins when the last node came to rest. `now` would depend on where the caller stops.
                     let last = self.nodes.iter().map(|session| session.conversation.rest_ns()).max();
                     let at = last.unwrap_or(now).saturating_add(self.distance_ns());
                     self.course.stage = Stage::Calm { root, at: at.saturating_add(self.settle_ns()) };
@@ -345,10 +348,12 @@ impl Timeline {
 
     /// Returns the vtime at which the workload was done, in nanoseconds, or `None` if it is not.
     ///
-    /// The workload is done when no fault will start or end, no service is restarting, and all drivers have ended. Each
-    /// driver and `anytime_` command of the test template must also have ended once, and one `first_` command if there
-    /// is one. The vtime of this call does not affect the result. Drivers and restarts have their own end vtimes, and
-    /// the world stops at the end of the last fault or command.
+    /// The workload is done when no fault will start or end, no service is restarting, and all drivers have ended. If
+    /// the world has a test template, each of its driver commands and `anytime_` commands must also have ended once. If
+    /// it has `first_` commands, one of them must have ended.
+    ///
+    /// The result does not depend on how late Everett calls this function. Drivers and restarts record the vtimes at
+    /// which they end. If a fault or command ends last, the world stops at its end, and `now` is that vtime.
     fn done_ns(&mut self, now: u64) -> Option<u64> {
         if self.next_fault_ns().is_some() || self.next_restart_ns().is_some() || !self.template_is_done() {
             return None;

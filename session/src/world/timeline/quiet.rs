@@ -1,8 +1,8 @@
-//! Quiet periods: times without faults that programs request through the SDK.
+//! Quiet periods: periods of vtime in which Everett applies no faults. Programs request them through the SDK.
 //!
-//! A period begins one wire latency (the shortest delay of a frame between nodes) after the request, because no node
-//! can have passed that vtime. At its beginning, Everett ends all active faults. Everett does not apply a fault that is
-//! due within a period. Overlapping requests make one period.
+//! A period begins one wire latency (the shortest delay of a frame between nodes) after the request. Other nodes may
+//! have run ahead of the requesting node, but never by more than this latency. When a period begins, Everett ends all
+//! active faults. Everett does not apply a fault that is due within a period. Overlapping requests make one period.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Queue of events, in an order that does not depend on how a run is divided.
+//! Queue of events. Their order is the same whether a timeline runs in one piece or in several.
 //!
 //! Nodes run in turns, so a node can be ahead of the others. The events of this node wait until the whole world has
 //! reached their vtime. Events at the same vtime are ordered by node, and events of Everett's own actions come last.
@@ -12,7 +12,7 @@ use crate::world::event::Event;
 /// Events that the caller has not taken yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Reporting {
-    /// Events from before the moment at which the timeline continues.
+    /// Events from before the moment from which this timeline continues. Another timeline has already reported them.
     again: Vec<Event>,
     waiting: Vec<(Source, Event)>,
 }
@@ -37,7 +37,7 @@ impl Reporting {
         self.waiting.extend(events.into_iter().map(|event| (Source::Host, event)));
     }
 
-    /// Adds events that [`Reporting::take`] returns before all others.
+    /// Adds events from before the moment. The next [`Reporting::take`] returns them before all others.
     pub(super) fn again(&mut self, events: &[Event]) {
         self.again.extend_from_slice(events);
     }

@@ -1,4 +1,5 @@
 //! Checks that Everett makes itself: it connects to a node over the wire, sends bytes and waits for an answer.
+//! Everett's end of the connection is its endpoint, a TCP/IP stack at a port of the wire.
 //!
 //! Everett polls its connection at fixed vtimes, [`LOOK_NS`] apart, so its actions are a function of the received
 //! frames. A moment during a check stores these frames. A timeline that continues from the moment replays the frames to
@@ -25,7 +26,7 @@ const LINE_CHARS_MAX: usize = 1_000;
 
 /// Connection of the running check.
 pub(super) struct Talk {
-    /// Random draws for Everett's endpoint.
+    /// Random numbers from which Everett's endpoint chooses ports and sequence numbers.
     draws: EndpointDraws,
     socket: SocketId,
     /// Number of bytes that Everett has sent.
@@ -42,7 +43,7 @@ pub(super) struct Talk {
 /// Stored state of the connection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TalkState {
-    /// Random draws for Everett's endpoint.
+    /// Random numbers from which Everett's endpoint chooses ports and sequence numbers.
     pub(super) draws: EndpointDraws,
     begun_ns: u64,
     next_ns: u64,

@@ -64,7 +64,8 @@ pub struct Rtc {
 type Due = (u64, u8);
 
 impl Rtc {
-    /// Moves the clock forward by `seconds` from now on, or backward if `seconds` is negative.
+    /// Sets the clock forward by `seconds`, or back if `seconds` is negative. Has no effect while the guest has stopped
+    /// the clock.
     pub fn shift(&mut self, seconds: i64) {
         self.base_s = self.base_s.saturating_add(seconds);
     }

@@ -96,7 +96,7 @@ pub struct PowerLoss {
 }
 
 impl PowerLoss {
-    /// True if the disk lost data of a write whose completion was reported to the guest.
+    /// True if a sector lost the contents of its newest completed write, or is torn.
     #[must_use]
     pub fn lost_anything(&self) -> bool {
         self.lost_newest > 0 || self.torn > 0

@@ -15,14 +15,14 @@ const LOSS_DRAWS_MAX: usize = 8;
 
 /// Versions of all sectors that have unflushed writes or requests in flight.
 pub(super) struct Versions<'a> {
-    /// Records in the order of writing. Requests in flight come last.
+    /// Records, i.e. the contents of sectors before each write, in the order of writing. Requests in flight come last.
     records: &'a [Record],
     /// Number of the first write that was in flight.
     first_in_flight: u64,
     /// Bytes per logical sector.
     size: u64,
-    /// Indices of each sector's records, in ascending order. Version `i` of a sector is the `before` of its `i`th
-    /// record. Its last version is the current content.
+    /// Indices of each sector's records, in ascending order. Version `i` of a sector is the content before the write of
+    /// its `i`th record, from 0. The sector has one more version than records: the current content.
     sectors: BTreeMap<u64, Vec<usize>>,
 }
 
@@ -171,7 +171,7 @@ impl<'a> Versions<'a> {
         self.records.iter().map(take).collect()
     }
 
-    /// Draws for each request whether it survives. Returns the surviving sectors of each record, as bits.
+    /// Draws for each write request whether it survives. Returns the surviving sectors of each record, as bits.
     fn requests(&self, rng: &mut impl Rng) -> Vec<u8> {
         let survive_ppm = draw::odds(rng);
         let (mut last, mut survives) = (None, false);

@@ -1,4 +1,5 @@
-//! Tests of the cache: its content, and how long versions stay in it.
+//! Tests of a disk's volatile write cache: its content, and how long it keeps the older contents (*versions*) of
+//! sectors, to which a power loss may revert them.
 
 use everett_snapshot::Pool;
 
@@ -48,8 +49,8 @@ fn a_write_of_equal_bytes_is_a_version() {
         assert_eq!(loss.lost_anything(), values[..9] != [Some(1); 9]);
         seen.insert((values[0], values[1], values[8]));
     }
-    // The fourth combination, in which both requests survive, would lose nothing, and a power loss in this mode always
-    // loses something if it can.
+    // In the fourth combination both requests would survive. But a power loss in mode `Requests` always loses something
+    // if it can.
     assert_eq!(seen.len(), 3);
 }
 
@@ -67,7 +68,8 @@ fn a_loss_of_power_without_volatile_writes_draws_nothing() {
     assert_eq!(used.next_u64(), fresh.next_u64());
 }
 
-/// If the cache is full, the oldest versions become durable, record by record.
+/// If the cache is full, the oldest versions become durable. The cache drops one *record* (the sectors that one
+/// write changed in one block) at a time.
 #[test]
 fn the_oldest_versions_are_destaged() {
     let blocks = CACHE_BYTES_MAX / BLOCK;

@@ -35,7 +35,8 @@
 //! run, as a failure of the host and not as an action of the guest.
 //!
 //! **Invariants.**
-//! - An error of the host ends the run with a reason ([`Exit::Failed`]). The engine then executes nothing more.
+//! - An error of the host ends the run with a reason ([`Exit::Failed`]). The engine then executes nothing more, unless
+//!   the error was a disturbance and the machine repeats the run.
 //! - The engine finishes an unfinished instruction before it reads or replaces registers.
 //! - When Everett has replaced guest memory, KVM drops everything that it derived from page tables.
 
@@ -164,8 +165,8 @@ impl KvmEngine {
     }
 
     /// Sets the number of signals ([`crate::kvm::Ticker`]) after which a run ends, counted since the last exit or
-    /// branch of the guest. Instructions that the soft CPU executes do not restart this counting. Such an end depends
-    /// on host time, so it is a failure of the host.
+    /// branch of the guest. Instructions that the soft CPU executes do not restart this count. Such an end of a run
+    /// depends on host time, so it is a failure of the host.
     pub fn give_up_after(&mut self, signals: u32) {
         self.inner.get_mut().give_up_after(signals);
     }
@@ -174,8 +175,8 @@ impl KvmEngine {
     /// on, the engine sends the signals itself.
     pub fn wait_at_most(&mut self, patience: Duration) {
         self.ticks = true;
-        // If the TSC is held, [`HeldTsc`] sends most of the signals. Those of a branch counter do not matter here: the
-        // counter signals only after branches, and a branch restarts the counting.
+        // If the TSC is held, [`HeldTsc`] sends most of the signals. Signals of a branch counter do not matter here:
+        // they come only after branches, and each branch restarts the count of signals.
         let tick = if self.inner.get_mut().holds_tsc() { HELD } else { TICK };
         let signals = patience.as_nanos() / tick.as_nanos();
         self.give_up_after(u32::try_from(signals).unwrap_or(u32::MAX));

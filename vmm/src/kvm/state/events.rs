@@ -51,7 +51,8 @@ impl Vcpu {
 pub(super) fn queued(events: &kvm_vcpu_events) -> Queued {
     let (interrupt, exception) = (events.interrupt, events.exception);
     Queued {
-        // KVM reports an INT n in delivery as an injected interrupt, too. Its delivery is the same.
+        // KVM also reports an INT n whose delivery has begun but not ended as an injected interrupt. Both are delivered
+        // in the same way.
         interrupt: (interrupt.injected != 0).then_some(interrupt.nr),
         exception: (exception.injected != 0 || exception.pending != 0).then(|| {
             let error = exception.error_code;

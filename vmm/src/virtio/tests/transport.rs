@@ -32,7 +32,7 @@ fn features_must_be_known_and_modern() {
             rig.set(reg::VIRTIO_MMIO_DRIVER_FEATURES, value);
         }
         rig.set(reg::VIRTIO_MMIO_STATUS, 11);
-        // The device refuses DRIVER_OK without FEATURES_OK, too.
+        // If the device has refused FEATURES_OK, it refuses DRIVER_OK, too.
         rig.set(reg::VIRTIO_MMIO_STATUS, 15);
         rig.get(reg::VIRTIO_MMIO_STATUS) == 15
     };

@@ -1,4 +1,4 @@
-//! Tests of endpoints that talk to each other, across wires of all kinds.
+//! Tests of endpoints (Everett's own TCP/IP stacks on the wire) that talk to each other, across wires of all kinds.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -32,7 +32,7 @@ fn endpoint_config(port: u8) -> EndpointConfig {
     }
 }
 
-/// A wire with an endpoint at each port, and the present vtime.
+/// A wire with an endpoint at each port (n0 at port 0, n1 at port 1), and the present vtime.
 struct World {
     wire: Wire,
     ends: Vec<Endpoint>,

@@ -27,7 +27,8 @@ fn run(plan: &[(u64, Action)], fetch: Fetch) -> (Vec<Delivery>, Vec<FrameStep>, 
     let (mut got, mut steps) = (vec![], vec![]);
     for (number, (at, action)) in plan.iter().enumerate() {
         act(&mut wire, *at, number, action);
-        // A change can affect frames that have not arrived, so fetching ahead stops at it.
+        // Any action except a send can change frames that have not arrived, so `Fetch::Ahead` stops at the next such
+        // action.
         let change = plan[number..].iter().skip(1).find(|(_, next)| !matches!(next, Action::Send { .. }));
         match fetch {
             Fetch::Last => (),
@@ -77,7 +78,7 @@ proptest! {
     }
 }
 
-/// Returns one fault of each kind that draws random numbers, on these links.
+/// Returns faults on these links: one of each kind for which the wire draws random numbers.
 fn drawing(links: &Links) -> Vec<NetworkFault> {
     let links = || links.clone();
     vec![
@@ -117,7 +118,7 @@ fn faults_of_other_links_change_no_draw() {
     assert_ne!(beside(&drawing(&one_way("n0", "n1"))), alone);
 }
 
-/// A direction's base latencies do not depend on its faults, and a fault without effect changes nothing.
+/// Faults do not change the base latency that the wire draws for each frame. A fault without effect changes nothing.
 #[test]
 fn faults_change_no_base_draw() {
     let delays = |faults: &[NetworkFault]| {

@@ -71,7 +71,7 @@ fn a_frame_to_the_port_of_its_sender_goes_nowhere() {
     );
 }
 
-/// One node cannot fill the table for the others.
+/// The switch learns at most [`MACS_PER_PORT_MAX`] addresses from one port, so one node cannot fill the switch's table.
 #[test]
 fn frames_to_unlearned_addresses_are_flooded() {
     let mut wire = wire(3, Distribution::Constant(1_000));
@@ -85,12 +85,12 @@ fn frames_to_unlearned_addresses_are_flooded() {
         wire.send(2, at, frame(to, mac(2), 60, 0));
         drain(wire, at + MS).len()
     };
-    // The port's own card has one of the port's learned addresses, so one address fewer is learned from the frames
-    // above.
+    // The switch already knew the address of the card at port 0. So it learned one address fewer than the maximum from
+    // the frames above.
     assert_eq!(copies(&mut wire, start + MS, other(MACS_PER_PORT_MAX as u8 - 2)), 1);
     assert_eq!(copies(&mut wire, start + 2 * MS, other(MACS_PER_PORT_MAX as u8 - 1)), 2);
     assert_eq!(copies(&mut wire, start + 3 * MS, mac(1)), 1);
-    // An address that moved to a full port is no longer known at its old one.
+    // An address moves from port 1 to port 0, which is full. The switch then forgets it, also at port 1.
     wire.send(0, start + 4 * MS, frame(mac(2), mac(1), 60, 0));
     drain(&mut wire, start + 5 * MS);
     assert_eq!(copies(&mut wire, start + 5 * MS, mac(1)), 2);

@@ -102,7 +102,7 @@ pub(super) fn act(wire: &mut Wire, at: u64, number: usize, action: &Action) {
         Action::Send { from, to, len } => {
             wire.send(*from, at, frame(to.map_or(BROADCAST, mac), mac(*from), *len, number as u32));
         }
-        // The number may be in use already.
+        // This may fail, because an active fault may already have the number.
         Action::Apply(id, fault) => _ = wire.apply(*id, fault, at),
         Action::Heal(id) => _ = wire.heal(*id, at),
         Action::HealAll => wire.heal_all(at),

@@ -53,7 +53,7 @@ proptest! {
         prop_assert_eq!(got, oracle(&frames, bits_per_s, queue_bytes.into()));
     }
 
-    /// With any difference of latencies, frames of one direction stay in order, and none arrives too early.
+    /// Frames of one direction stay in order, whatever their latencies are. Each takes at least the minimum latency.
     #[test]
     fn jitter_does_not_reorder(
         gaps in prop::collection::vec(0u64..100_000, 1..300), least in LATENCY_NS_MIN..10_000, more in 0u64..10 * MS,
@@ -85,9 +85,10 @@ fn slow() -> WireConfig {
     config
 }
 
-/// When the bandwidth falls to a tenth, the second frame is half sent. It leaves when it would have left without the
-/// fault; the others take ten times as long. In the second run, the fault ends when 30 % of the third frame are sent.
-/// The rest then takes 1 ms, as long as a whole frame at the full bandwidth. A frame that is sent later leaves last.
+/// A fault reduces the bandwidth to a tenth when frame 1 is half sent. Frame 1 leaves when it would have left without
+/// the fault. Frames 2 and 3 take ten times as long. In the second run, the fault ends when 30 % of frame 2 are sent.
+/// The rest of frame 2 then takes 1 ms, as long as a whole frame at the full bandwidth. Frame 5, which n0 sends later,
+/// leaves last.
 #[test]
 fn a_new_bandwidth_applies_to_waiting_frames() {
     let begin = "
@@ -152,8 +153,8 @@ fn delayed_frames_keep_their_order() {
     );
 }
 
-/// A clog shorter than the latency: frames that would have arrived during it come before frames that were sent after
-/// it.
+/// A clog (a fault that holds a node's frames) is shorter than the latency. Frames that would have arrived during the
+/// clog arrive before frames that were sent after it.
 #[test]
 fn frames_held_at_a_clogged_node_arrive_before_later_ones() {
     check(

@@ -47,8 +47,8 @@ fn sum(first: Wide, next: impl Fn(Wide, u32) -> Wide) -> Wide {
     }
 }
 
-/// Returns sine and cosine of `x`, whose magnitude must be below 2^63. As the manual specifies, `x` is reduced exactly,
-/// by Intel's 66-bit pi. Results for large arguments depend on that value of pi.
+/// Returns sine and cosine of `x`, whose magnitude must be below 2^63. As the manual specifies, the argument reduction
+/// uses Intel's 66-bit pi, and is exact for this value. Results for large arguments depend on this value of pi.
 pub(super) fn sine_cosine(x: Wide) -> (Wide, Wide) {
     let (quadrant, r) = reduce(x.signed(false));
     let square = r.mul(r);
@@ -143,7 +143,7 @@ pub(super) fn log2_one_plus(x: Wide) -> Wide {
     log2(ONE.add(x))
 }
 
-/// Returns log2(x) for positive x, which is exact for powers of two.
+/// Returns log2(x) for positive x. The result is exact if x is a power of two.
 pub(super) fn log2(x: Wide) -> Wide {
     /// Approximation of sqrt(2).
     const ROOT_2: u128 = 0xb504_f334 << 96;
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn large_arguments_are_reduced_exactly() {
-        // 2^62, in quarter turns of the 66-bit pi.
+        // Reduces 2^62, and computes it again from the quarter turns and the remainder.
         let x = Wide::new(62, 1 << 127);
         let (quarters, r) = reduce(x);
         let back =

@@ -1,4 +1,4 @@
-//! Lists of the view, which can be scrolled.
+//! Scrollable lists in the live view of an exploration.
 
 use everett_input::units::Vtime;
 use everett_report::exploration::figures::count;
@@ -12,7 +12,7 @@ use super::format::{bar, clock, curve, wrapped};
 
 /// Maximum number of lines for a finding's text.
 const TEXT_LINES: usize = 4;
-/// Text that a list about merged branches shows until the first branch is merged.
+/// Text of an empty list that fills when results of branches are merged into the results of the exploration.
 const WAITING: &str = "This list fills when the first results are merged.";
 /// Width of a subtree's curve, in characters.
 const TREE_WIDTH: usize = 12;
@@ -37,7 +37,8 @@ pub(super) fn counted(pane: Pane, model: &Model) -> String {
     }
 }
 
-/// Returns the visible lines of a list. Lowers `steps` to the last possible step.
+/// Returns the visible lines of a list. `steps` is the number of lines by which the list is scrolled, or the index of
+/// the selected finding. A value that is too large is lowered to the maximum.
 pub(super) fn lines(
     pane: Pane,
     model: &Model,

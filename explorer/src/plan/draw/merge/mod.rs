@@ -18,9 +18,10 @@ use crate::plan::{Plan, PlanEntry, What, check};
 
 /// Returns all entries of `plan`, and as many of the latencies `more` as fit.
 ///
-/// All faults end at a heal and at the start of a quiet period. Such a time cuts a latency into pieces: the latency
-/// ends there, and begins again after the heal or quiet period. The pieces are added in order of time. A piece that
-/// would exceed a bound of the plan is dropped. Entries of `more` that are invalid or not latencies are dropped, too.
+/// A heal is an entry of a plan that ends all active faults. A quiet period also ends them, and no fault may start in
+/// it. `merge` cuts latencies at heals and quiet periods into pieces: a latency ends when the heal or quiet period
+/// begins, and starts again after it. The pieces are added in order of time. A piece that would exceed a bound of the
+/// plan is dropped. Entries of `more` that are invalid or not latencies are dropped, too.
 #[must_use]
 pub fn merge(plan: &Plan, more: &[PlanEntry], names: &Names) -> Plan {
     let periods = QuietPeriods::of(plan.entries().iter().enumerate());

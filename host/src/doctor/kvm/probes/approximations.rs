@@ -3,8 +3,8 @@
 //!
 //! Processors of different makes return different results, and the CPU model (Everett's own CPU) has results of its
 //! own. KVM cannot intercept these instructions. Programs that use them therefore see differences between Everett's CPU
-//! and a processor, and between processors. The finding lists the results that differ on this host. It does not make a
-//! host inexact.
+//! and a processor, and between processors. The probe lists the instructions whose results differ on this host. These
+//! differences do not make the host inexact.
 
 use super::Notes;
 use super::flags::on_the_model;

@@ -31,8 +31,9 @@ const CODE_WITH_EXITS: [u8; 19] = [
     0x58, // pop rax
     0xe2, 0xed, // loop again
 ];
-/// Number of branches that scales the measurement of the delay. The counter should stop the guest after a tenth of this
-/// number. If the counter does not stop the guest, the guest ends after a hundred times this number.
+/// Number of branches from which `skid` computes two numbers for its measurement of the delay. The counter should stop
+/// the guest after a tenth of this number. If the counter does not stop the guest, the guest ends after a hundred times
+/// this number.
 const BRANCHES: u64 = 1_000_000;
 const NAME: &str = "guest counters";
 const MEANS: &str = "to stop a guest at an exact place";
@@ -115,7 +116,7 @@ fn skid(host: &mut dyn Host, event: u64, effort: Effort) -> Result<(u64, String)
         }
         let done = (BRANCHES * 100).saturating_sub(ran.gpr[1]);
         let counted = ran.counted.ok_or("nothing was counted")?;
-        // The stop can come between the DEC and the branch of the last round.
+        // A round of this guest is a DEC and a conditional branch. The stop can come between the two.
         if counted != done && Some(counted) != done.checked_sub(1) {
             return Err(format!("{counted} counted for {done} branches, with an overflow among them"));
         }

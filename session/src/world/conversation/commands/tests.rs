@@ -1,4 +1,5 @@
-//! Tests of conversations with a scripted agent that has a test template.
+//! Tests of the host's exchange of messages with a scripted agent (Everett's program in a guest) whose guest has a test
+//! template, i.e. a folder of test commands.
 
 use everett_protocol::{Message, Output, Port, Reply, Request, Stream, Unit, encode_output};
 use everett_streams::Seed;
@@ -9,7 +10,7 @@ use crate::guest::sdk::{OUTPUT_FOLDER, OUTPUT_VARIABLE};
 use crate::world::conversation::tests::{Script, plan};
 use crate::world::event::Event;
 
-/// Names that the agent lists. A name with the prefix `helper_` is not a command.
+/// Names of the files in the test template. A file with the prefix `helper_` is not a command.
 const NAMES: [&str; 4] = ["anytime_a b", "eventually_z", "helper_h", "parallel_driver_p"];
 
 fn script() -> Script {
@@ -20,7 +21,7 @@ fn names() -> Reply {
     Reply::Names(NAMES.map(str::to_owned).to_vec())
 }
 
-/// Runs until the services are ready. Returns the number of the request for the list.
+/// Runs until the services are ready. Returns the number of the request for the list of commands.
 fn listing(script: &mut Script) -> u64 {
     script.mounted();
     script.services();

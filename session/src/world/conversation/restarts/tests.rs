@@ -1,4 +1,4 @@
-//! Tests of restarts of services with a scripted agent.
+//! Tests of restarts of services. The agent, i.e. Everett's program in the guest, is scripted.
 
 use everett_protocol::{Exited, Message, Operation, Request};
 
@@ -18,12 +18,12 @@ const DOWN: &str = "the service server does not run";
 enum Sent {
     /// A signal from the agent to the process group.
     Group(i32),
-    /// A signal from the program at [`INIT_PATH`].
+    /// A signal that the program at [`INIT_PATH`] sends. The value is the command line.
     Program(String),
     Start,
 }
 
-/// A conversation that has begun, and its last request.
+/// Everett's conversation with the agent after its start, and Everett's last request.
 struct Restarts {
     script: Script,
     id: u64,
@@ -119,7 +119,7 @@ fn a_service_is_asked_to_end_killed_and_started_again() {
     assert_eq!(it.sent(), None);
     it.script.host.kill_late(110);
     assert_eq!((it.sent(), it.script.host.kills_ns().count()), (Some(Sent::Group(9)), 0));
-    // The agent's restart policy would start the service later.
+    // The agent would itself start the service again after a delay, but Everett asks for the start at once.
     assert_eq!(it.exits(Exit::Signal(9), true), Some(Sent::Start));
     // The agent sent this report before it answered the request to start the service, so the report says nothing about
     // the new process.
@@ -203,7 +203,8 @@ fn a_signal_that_cannot_be_sent_is_no_restart() {
     );
 }
 
-/// The supervisor has started and has not written its note yet.
+/// The service's supervisor has started, and has not yet written the note by which the program at [`INIT_PATH`] knows
+/// that the service runs.
 #[test]
 fn a_service_whose_supervisor_is_starting_is_asked_again() {
     let not_running = Reply::Exited(NOT_RUNNING);
@@ -296,7 +297,8 @@ fn a_pause_is_no_time_to_end() {
     assert_eq!(after(50, 1_000), [1_010], "it was asked during the pause");
 }
 
-/// After a driver has ended for good, the agent no longer reports that services are ready.
+/// After a driver (a client program of the workload) has ended for good, the agent no longer reports that services are
+/// ready. A restarted service then counts as ready when it has started.
 #[test]
 fn a_service_beside_a_driver_that_ended_is_ready_when_it_was_started() {
     let once = || {

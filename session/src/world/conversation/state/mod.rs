@@ -1,5 +1,6 @@
-//! Stored state of a conversation. The state lacks the agent script, which comes from the world file. It also lacks
-//! events and messages that the owner, a timeline, has not taken.
+//! Stored state of a conversation between Everett and a node's agent (Everett's program in the guest). The state lacks
+//! the agent script, i.e. the requests to the agent, which come from the world file. It also lacks events and messages
+//! that the owner, a timeline, has not taken.
 //!
 //! **Invariant.** A conversation that continues from a stored state sends the same requests as a conversation that was
 //! never stored. A state is checked against the agent script before use.
@@ -38,9 +39,9 @@ pub(super) struct ConversationProgress {
     pub(super) drivers: Vec<DriverState>,
     /// True if no more drivers start.
     pub(super) no_drivers: bool,
-    /// Names in the template's folder.
+    /// Names of the files in the test template's folder.
     pub(super) names: Vec<String>,
-    /// Running commands of the template.
+    /// Running commands of the test template.
     pub(super) runs: Vec<TestRun>,
     /// Seed under which the timeline has begun on this node.
     pub(super) seed: Option<Seed>,
@@ -48,11 +49,11 @@ pub(super) struct ConversationProgress {
     pub(super) ready_ns: Option<u64>,
     /// Vtime at which the node came to rest, in nanoseconds: see [`Conversation::rest_ns`].
     pub(super) rest_ns: u64,
-    /// Exit status of the command of [`Conversation::command`].
+    /// Exit status of the command that [`Conversation::command`] started.
     pub(super) command_exit: Option<Exit>,
     pub(super) powering_off: bool,
     pub(super) findings: u64,
-    /// Partial lines and violations of the SDK.
+    /// State of the reader of the SDK port, e.g. unfinished lines.
     pub(super) sdk: Packets,
     /// Reason for [`Phase::Broken`].
     pub(super) broken: Option<String>,

@@ -57,10 +57,11 @@ pub(super) struct Inner {
     /// host's TSC.
     tsc_offset: u64,
     tsc: TscAnchor,
-    /// True directly after an exit of the guest, where the guest may take an interrupt. Entering the guest or taking an
-    /// interrupt clears it. An exit due to a host signal does not set it.
+    /// True where clock mode `exit` allows an interrupt: directly after a finished exit or after a state was loaded.
+    /// Executing the guest or taking an interrupt clears it. An exit due to a host signal does not set it.
     open: bool,
-    /// True if the guest can take an interrupt. `None` if the last run did not report it.
+    /// True if the guest's state allows an interrupt, e.g. RFLAGS.IF is set. `None` if this is unknown. The engine then
+    /// reads the state.
     ready: Option<bool>,
     /// Pages that the soft CPU or devices wrote.
     written: BTreeSet<u64>,
@@ -127,11 +128,11 @@ impl Inner {
     pub(super) fn clock(&self) -> ClockMode {
         if self.counting.is_some() { ClockMode::Branch } else { ClockMode::Exit }
     }
-    /// True if the host can disturb a run. The machine must then repeat the run.
+    /// True if the host can disturb a run. The machine must repeat each run that the host has disturbed.
     pub(super) fn can_be_disturbed(&self) -> bool {
         self.counting.is_some() || self.holder.is_some()
     }
-    /// True if the TSC is held still. [`HeldTsc`] then sends signals of its own.
+    /// True if the TSC is held still. [`HeldTsc`] then interrupts the guest by signals of its own.
     pub(super) fn holds_tsc(&self) -> bool {
         self.holder.is_some()
     }
@@ -146,7 +147,8 @@ impl Inner {
         self.tsc = anchor;
     }
 
-    /// Records that the host failed. Keeps only the first error.
+    /// Records a failure of the host or of the engine, or a disturbance. Keeps only the first failure and the first
+    /// disturbance.
     #[cold]
     fn fail(&mut self, error: &KvmError) {
         let why = with_causes(error).to_string();
@@ -228,7 +230,7 @@ impl Inner {
             holder.hold(tsc)?;
         }
         let exit = self.vcpu.run();
-        // This call also clears the timer that `hold` has set, so it must follow a failed entry, too.
+        // This call also clears the timer that `hold` has set, so it is necessary even if the entry failed.
         let moved = self.holder.as_mut().map_or(Ok(false), |holder| holder.has_moved());
         let exit = exit?;
         self.ready = Some(self.vcpu.ready_for_interrupt());
@@ -378,8 +380,9 @@ impl Inner {
                     None => {
                         // If the instruction ended in an exception, deliver the exception now, as part of this exit.
                         // The next interrupt then comes after the exception, whether or not an observer reads the state
-                        // here. If the exception were left to the processor, closed gates would make its delivery fail,
-                        // and the soft CPU would repeat the instruction with its device access.
+                        // here. If the processor had to deliver the exception while the gates are closed (while guest
+                        // exceptions end in a triple fault, see `crate::kvm::gates`), the delivery would fail, and the
+                        // soft CPU would repeat the instruction with its device access.
                         if self.vcpu.queued()? != Queued::default() {
                             self.settled()?;
                             if self.dead.is_none() {
@@ -559,7 +562,7 @@ impl Inner {
         self.or_fail(settled, CpuState { dead, ..CpuState::default() })
     }
     /// Records pages that the soft CPU wrote. They may contain the guest's page tables, so KVM must drop everything
-    /// that it derived from page tables. If the host has shown that a flush is enough, this costs a few requests
+    /// that it derived from page tables. If the host has shown that a TLB flush suffices, this takes only a few ioctls
     /// ([`crate::kvm::processor::Real::new`]). On other hosts, the guest's memory is removed from KVM and added again.
     /// In clock mode `branch`, this happens after each stretch (the branches that the soft CPU executes before an exact
     /// stop) that has written memory.

@@ -17,9 +17,9 @@ const FLUSH: u64 = 1 << 9;
 const WRITE_NS: u64 = 15_500;
 const FLUSH_NS: u64 = 100_000;
 
-/// Returns the effect of a power loss for which `mode` was drawn, and the first byte of each of the first 64 sectors
-/// after it. With `mode` `None`, the disk must have no unflushed write and no request in flight. Leaves the rig
-/// unchanged.
+/// Simulates a power loss on copies of the devices, with a seed for which the loss draws `mode`. Returns the effect of
+/// the loss, and the first byte of each of the first 64 sectors after the loss. A loss draws no mode (`None`) only if
+/// the disk has no unflushed write and no request in flight.
 fn after_loss(rig: &Rig, mode: Option<LossMode>) -> (PowerLoss, Vec<u8>) {
     for seed in 0.. {
         let Device::Blk(mut blk) = rig.transport.device().clone() else { panic!("no disk") };
@@ -392,8 +392,8 @@ proptest! {
                         }
                     }
                     if reset {
-                        // After a reset, the drive's cache is still volatile. A flush makes its content durable, which
-                        // ends this part of the test.
+                        // A reset leaves the writes in the drive's cache volatile. This flush makes them durable,
+                        // because the restarted driver expects that the disk keeps its present content.
                         rig.disks[0].flush(u64::MAX);
                     }
                     prop_assert_eq!(rig.disks[0].cached_bytes(), 0);
