@@ -22,9 +22,9 @@ const WORLD: &str = "examples/redis-sentinel/careless.toml";
 /// Maximum number of branches of an exploration. One branch in twelve shows the loss.
 const BRANCHES: &str = "600";
 /// Maximum distance between two neighbouring vtimes at which `everett causality` forks the finding's timeline, in
-/// nanoseconds. An interval counts as right even if it begins this much before the client reports that it sends the
-/// number. The client draws the receiver right after this report. A fork shortly before the draw can no longer change
-/// the draw, so the interval may begin before the report.
+/// nanoseconds. The command names an interval between two of these vtimes. The bench also accepts an interval that
+/// begins up to this much before the client reports that it sends the number. The reason: the client draws the receiver
+/// at random right after this report, and a fork shortly before the draw can no longer change the draw.
 const GRID_NS: u64 = 1_000_000;
 
 #[derive(Debug, Parser)]
@@ -35,7 +35,7 @@ struct Args {
     /// Folder for run directories [default: a temporary one]
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
-    /// Number of branches and futures in parallel
+    /// Number of branches that run in parallel, in `everett explore` and in `everett causality`
     #[arg(long, default_value_t = 2)]
     jobs: u16,
     /// Print one JSON object per line instead of a table

@@ -248,8 +248,8 @@ fn memory_part(folder: &Path) -> Result<(), String> {
     let kernel = folder.join("vmlinux");
     let (root, pool) = (stored_root(folder)?, Pool::default());
     let mut worker = start(&kernel, &root)?;
-    // Before the measurement, the guest writes nearly every page once. These pages then belong to the worker alone,
-    // so later writes do not add to its memory.
+    // Before the measurement, the guest writes nearly every page at least once. The worker then has a copy of its own
+    // of each of these pages, so later writes do not add to the worker's memory.
     dirty(&mut worker, PAGES * 12);
     worker.restore(&root).map_err(|e| with_causes(&e).to_string())?;
     let (before, pages) = (resident_bytes()?, pool.stats().pages);

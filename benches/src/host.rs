@@ -31,7 +31,7 @@ impl Default for CacheEvictor {
 }
 
 impl CacheEvictor {
-    /// Reads the whole buffer, which evicts all other data.
+    /// Changes one word in each cache line of the buffer, which evicts all other data.
     pub fn evict(&mut self) {
         for line in self.0.chunks_mut(8) {
             line[0] = line[0].wrapping_mul(3);

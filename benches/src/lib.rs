@@ -6,13 +6,13 @@
 //!
 //! - [`browser`]: headless browser that opens the report's page
 //! - [`debian`]: Debian guest, and the programs that it runs
-//! - [`everett`]: runs the bench's own program as `everett`
+//! - [`everett`]: lets a bench's program act as the program `everett`, because cargo builds only the bench
 //! - [`figures`]: collects measurements and prints their medians
 //! - [`guest`]: small guest that dirties pages
 //! - [`host`]: memory, CPU time and caches of the host
 //! - [`instant`]: simulated processor that takes no time, to measure the engine alone
 //! - [`marks`]: parses the lines by which a guest says that a workload begins or ends
-//! - [`night`]: measures the search, in a world whose branches are computed instead of executed
+//! - [`night`]: measures the explorer's search, in a world that computes the results of branches and executes nothing
 //! - [`peer`]: runs the peers
 
 pub mod browser;

@@ -17,7 +17,7 @@ use crate::mem::PHYSICAL_BITS;
 
 /// Family 6, model 2Ch, stepping 2.
 const SIGNATURE: u32 = 0x0002_06c2;
-/// Highest standard leaf.
+/// Highest basic leaf.
 const LEAF_MAX: u32 = 0x16;
 /// Highest extended leaf.
 const EXTENDED_MAX: u32 = 0x8000_0008;

@@ -105,8 +105,8 @@ pub(crate) fn stopped(core: &mut Core, op: &Op, stop: Stop) -> Ended {
             Ended::Check
         }
         Stop::Exit => match core.mem.mmio.pending {
-            // The CPU executes the instruction again once it has the answer. If the instruction was executed alone,
-            // `step` restores the interrupt shadow and RF, so that the second execution has them, too.
+            // The CPU executes the instruction again once the device has answered. If the instruction was executed
+            // alone, `step` restores the interrupt shadow and RF, so that the second execution has them, too.
             Some(request) => Ended::Exit(Exit::Device(request)),
             None => Ended::Check,
         },

@@ -1,13 +1,13 @@
 //! Arithmetic flags in lazy form, i.e. computed only when something reads them.
 //!
-//! Most flags are never read. An arithmetic instruction therefore leaves three words. One or two host instructions
-//! compute any flag from these words, independent of the operation and its width:
+//! Most flags are never read. An arithmetic instruction therefore stores three words instead of the flags. One or two
+//! host instructions compute any flag from these words, independent of the operation and its width:
 //!
-//! - `res`: the result, sign-extended from its width. ZF means `res == 0`; SF is its sign, and PF derives from its low
-//!   byte.
+//! - `res`: the result, sign-extended from its width. ZF is set if `res` is zero. SF is the sign of `res`, and PF is
+//!   the parity of its low byte.
 //! - `carry`: bit 63 is CF, and bit 62 is the carry into the top bit. OF is set if the two bits differ.
-//! - `aux`: bit 4 is AF. Bit 63 inverts SF, and bits 8-15 invert the low byte for PF. With these bits the words can
-//!   express any combination of flags, as POPF, SAHF and IRET require.
+//! - `aux`: bit 4 is AF. Bit 63 inverts SF, and bits 8-15 invert the low byte for PF. POPF, SAHF and IRET
+//!   can set any combination of flags, e.g. ZF and SF. The inversion bits make every combination possible.
 
 /// RFLAGS bits.
 pub(crate) mod bits {

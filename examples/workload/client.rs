@@ -52,7 +52,7 @@ fn main() -> io::Result<()> {
     // SAFETY: nothing else in this program closes the file descriptor.
     let history = unsafe { File::from_raw_fd(number("EVERETT_HISTORY", 1) as i32) };
     let round = number("EVERETT_ROUND", 0);
-    // No other client of this node uses these numbers of processes and values. This client does not use them again in a
+    // No other client of this node uses these process numbers and values. This client does not use them again in a
     // later round, i.e. when Everett starts it again.
     let mut process = 3000 + round * 100_000;
     let mut value = process * 1_000_000;

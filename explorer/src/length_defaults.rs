@@ -39,7 +39,7 @@ pub struct LengthDefaults {
 }
 
 /// Table of defaults. Each row has a minimum number of branches and the defaults from that number on. Rows are in
-/// descending order. K is at most the square root of the minimum, but at least 8.
+/// descending order. K is the square root of the minimum, but at least 8.
 const DEFAULTS: [(u64, LengthDefaults); 4] = [
     (4096, LengthDefaults { in_flight: 64, checks: PPM / 8 }),
     (1024, LengthDefaults { in_flight: 32, checks: PPM / 4 }),

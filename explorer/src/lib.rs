@@ -6,8 +6,10 @@
 //! - [`fate`]: computes from a path the fault plan of its timeline, and where the path's last branch ends
 //! - [`search`]: the tree of timelines and the choice of the next branch
 //! - [`expedition`]: the main loop: chooses branches, hands them out, records and merges their results
-//! - [`length_defaults`]: number of branches in flight and share of checked branches, by an exploration's length
-//! - [`coverage`]: the states, faults and orders of events that timelines reached, and estimates of unseen ones
+//! - [`length_defaults`]: defaults that depend on an exploration's length: how many branches are chosen before the
+//!   first result is known, and after which share of the branches the checks run
+//! - [`coverage`]: the states, faults and orders of events that timelines reached, and estimates of how many no
+//!   timeline has reached yet
 //! - [`composer`]: decides when the commands of a test template start
 //! - [`property`]: finds violations of properties in logs and on consoles (`everett-linearizability` checks clients'
 //!   histories)

@@ -13,13 +13,13 @@ pub const ARGUMENTS_MAX: usize = 1_024;
 /// Maximum total size of a command's arguments, in bytes.
 pub const ARGV_BYTES_MAX: usize = 8 << 10;
 
-/// Field of a fault whose value is out of bounds.
+/// Field of a fault whose value is invalid, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field}")]
 pub struct FieldError {
     /// Name of the field in plans.
     pub field: &'static str,
-    /// Description of the error.
+    /// Reason why the value is invalid.
     #[source]
     pub what: FaultError,
 }

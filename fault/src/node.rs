@@ -45,7 +45,8 @@ pub enum NodeFault {
         /// Drift, in ppm. A clock with a negative drift is slow.
         ppm: i32,
     },
-    /// The node stalls at random instructions, so that the running program is preempted.
+    /// The node stalls at random instructions. Timers expire during a stall, so the kernel preempts the running
+    /// program.
     Stalls {
         /// Mean number of instructions between stalls. The number before each stall is uniformly random, from 1 to
         /// twice the mean.

@@ -135,7 +135,7 @@ fn forged_files_are_refused_by_name() {
         refused(&fine, &[&head("f", 3), b"abc", &head("g", 3), b"abc"]).contains("more than its manifest")
     );
     assert!(refused(&fine, &[]).contains("cut off") || refused(&fine, &[]).contains("announces"));
-    // A link with the announced name would lead out of the folder.
+    // The manifest lists a member `f`. A link with this name would lead out of the folder.
     let mut link = tar::Header::new_ustar();
     link.set_path("f").unwrap();
     link.set_entry_type(tar::EntryType::Symlink);

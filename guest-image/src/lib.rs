@@ -7,7 +7,8 @@
 //! - [`mirror`]: downloads kernels, and packages of known versions, on hosts without apt.
 //! - [`lock`]: reads and writes `world.lock`, the list of the exact packages of an image.
 //! - [`apt`]: chooses and downloads packages with the host's `apt-get`.
-//! - [`configure`]: makes the requests by which the agent configures packages. The caller provides the machine.
+//! - [`configure`]: makes the requests with which the agent configures packages in a guest. The crate's caller provides
+//!   the machine for this guest.
 //! - [`debian`]: reads and unpacks packages, and writes dpkg's records of them.
 //! - [`initramfs`]: makes the archive that the kernel boots with. [`agent`]: the program that is PID 1 in the
 //!   initramfs.

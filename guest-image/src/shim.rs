@@ -1,5 +1,5 @@
 //! Paths and options of the shim, the program that starts the processes of container images in guests
-//! (`guest-image/shim/`). `everett-guest-programs` includes the program.
+//! (`guest-image/shim/`). The crate `everett-guest-programs` contains the built program.
 
 /// Path at which Everett puts the shim into a guest. The path is on a filesystem that is new at each boot.
 pub const SHIM_PATH: &str = "/run/everett/shim";

@@ -35,7 +35,7 @@ impl Meter {
     }
 }
 
-/// A file to which writes fail before the disk is full.
+/// File for writing. A write fails before the disk is full.
 #[derive(Debug)]
 pub(crate) struct Metered {
     file: File,
@@ -82,7 +82,7 @@ pub(crate) mod tests {
     use super::{LOOK_BYTES, Metered, RESERVE_BYTES, free_bytes};
 
     thread_local! {
-        /// Free space in bytes that tests set for the current thread in place of the disk's.
+        /// Free space in bytes that a test sets for its thread. It replaces the disk's free space.
         pub(crate) static FREE_BYTES: Cell<Option<u64>> = const { Cell::new(None) };
     }
 

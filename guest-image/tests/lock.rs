@@ -1,4 +1,5 @@
-//! Test of a lock whose path has no folder. The test is a program of its own, because it changes the current folder.
+//! Test of a lock, i.e. a file that pins package versions. The path of the lock is a bare file name. The test is a
+//! program of its own, because it changes the current folder.
 
 use std::path::Path;
 

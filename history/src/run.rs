@@ -1,4 +1,5 @@
-//! The data that the history stores for an exploration (a run) and for each of its findings.
+//! The data that the history (the database of explorations) stores for an exploration, also called a run, and for each
+//! of its findings.
 
 use serde::Serialize;
 

@@ -25,7 +25,7 @@ pub enum Request {
 pub struct Listener {
     handle: Handle,
     thread: Option<JoinHandle<()>>,
-    /// True from the drop on: then SIGTSTP stops the process as usual.
+    /// True once this value has been dropped. From then on, SIGTSTP stops the process as usual.
     released: Arc<AtomicBool>,
 }
 

@@ -48,7 +48,7 @@ const SIGNALS: [(&str, i32); 33] = [
 const RTMIN: i32 = 34;
 /// Number of the highest signal.
 const MAX: i32 = 64;
-/// Maximum number of characters of an unknown name in an error.
+/// Maximum number of characters of an unknown name that an error message shows.
 const SHOWN_CHARS_MAX: usize = 32;
 
 /// Returns the number of a signal, given as `SIGTERM`, `TERM`, `15`, `SIGRTMIN+3` or `SIGRTMAX-1`.

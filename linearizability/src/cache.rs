@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 /// Approximate memory of a configuration's name, in bytes.
 const NAME_BYTES: u64 = 64;
-/// Approximate memory of an entry without its words, in bytes.
+/// Approximate memory of an entry without the words in `used`, in bytes.
 const ENTRY_BYTES: u64 = 32;
 
 /// Name of a configuration: a hash of its acknowledged operations and its state.

@@ -9,7 +9,8 @@ use super::spec::ModelKind;
 /// All violations in a report that have the same cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ViolationGroup<T> {
-    /// Text of the cause. A finding's signature is computed from it.
+    /// Text of the cause. A finding's signature is computed from this text. Violations with equal signatures count as
+    /// one finding.
     pub cause: String,
     /// First violation with this cause.
     pub first: T,
@@ -108,7 +109,7 @@ impl Wrong {
     #[must_use]
     pub fn cause(&self) -> String {
         match self {
-            // The JSON parser's message depends on where the line was cut off.
+            // The cause omits the JSON parser's message, which depends on where the line was cut off.
             Wrong::NotJson(_) => "not JSON".to_owned(),
             Wrong::UnknownType(_) => "unknown type".to_owned(),
             Wrong::NoOperation { model, .. } => format!("unknown operation of a {model}"),

@@ -7,7 +7,7 @@ use super::lost::Lost;
 /// Result for one key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyReport {
-    /// The key, as shortened JSON. `None` if the object has no keys.
+    /// The key, as shortened JSON. `None` if the object that the operations use has no keys.
     pub key: Option<String>,
     /// Number of the key's operations that did not fail.
     pub operations: usize,
@@ -27,8 +27,9 @@ pub struct Report {
     /// Lost writes, grouped by cause and sorted by the text of the cause.
     pub losses: Vec<ViolationGroup<Lost>>,
     /// Violations of linearizability, grouped by cause and sorted by the text of the cause. Keys with a lost write are
-    /// omitted, because the loss explains their violation. If [`Evidence::earliest`] is true for any violation, only
-    /// causes of such violations are listed. If it is true for no violation, only the first cause is listed.
+    /// omitted, because the loss explains their violation. If the first impossible operation is known for some
+    /// violations ([`Evidence::earliest`]), only the causes of these violations are listed. If it is known for none,
+    /// only the first cause is listed.
     pub causes: Vec<ViolationGroup<Evidence>>,
     /// Number of operations that were invoked.
     pub operations: usize,

@@ -1,11 +1,12 @@
-//! Finds texts of errors that repeat their cause.
+//! Finds texts of errors that repeat or hide their cause.
 //!
-//! The text of an error does not contain that of its cause. The cause is its `source`, and code that shows the error adds
-//! all causes (`everett_input::causes::with_causes`). Otherwise one cause would be told twice, another not at all.
+//! The text of an error must not contain the text of its cause. The cause is the error's `source`. Code that shows an
+//! error appends the texts of all causes (`everett_input::causes::with_causes`), so a cause in the text would be shown
+//! twice.
 //!
-//! If a field holds another error but is not the `source`, the text must pass this field to a function. The function
-//! either says in other words what an error of the host means, or writes the other error and its causes, so that they
-//! can stand in the middle of a sentence.
+//! If a field holds another error but is not the `source`, `with_causes` does not show the field. The text must
+//! therefore pass the field to a function. The function either explains the field's error in other words, or writes
+//! this error and its causes in a form that fits into a sentence.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Tests that the paths and items which the documentation names exist.
+//! Tests that all paths and items in the documentation exist.
 
 use std::fs;
 
@@ -47,7 +47,7 @@ fn stale_pointers_are_found() {
             "docs/ARCHITECTURE.md:2: there is no mem/gone/"
         ]
     );
-    // The page has not named the folder yet.
+    // A path without its folder is found only if the page names the folder (`cpu/`) before the path.
     assert_eq!(architecture("`mem/tlb.rs` of `cpu/`"), ["docs/ARCHITECTURE.md:1: there is no mem/tlb.rs"]);
     assert_eq!(
         architecture("| x | `Tlb::flush` |\n| `cpu/src/mem/tlb.rs`: `Tlb::step`, `Tlb::flush`, `gone()` |"),

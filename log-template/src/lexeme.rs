@@ -1,8 +1,8 @@
 //! Varying parts of a line that start with a letter or a digit: times, addresses, numbers with units, ids. Each
 //! function looks at the start of its text, and returns `None` if the part is not there.
 //!
-//! Each varying part except web addresses contains a digit. A template has neither digits nor web addresses, so a
-//! template has no varying parts.
+//! Each varying part except web addresses contains a digit. A template is a line in which marks such as `<n>` replace
+//! the varying parts. It has neither digits nor web addresses, so it has no varying parts.
 
 use super::{at, digits, is_word, run, timestamp};
 
@@ -25,7 +25,7 @@ const ADDRESS_BYTES_MAX: usize = 39;
 const GROUPS_MAX: usize = 8;
 
 /// Returns the length of the varying part at the start of `bytes`, and the mark that replaces it, such as `<n>`. `None`
-/// if there is no varying part. `bytes` must start a word.
+/// if there is no varying part. The first byte of `bytes` must be the first byte of a word.
 pub(super) fn lexeme(bytes: &[u8]) -> Option<(usize, &'static str)> {
     if at(bytes, 0).is_ascii_digit()
         && let Some(length) = timestamp::stamp(bytes)

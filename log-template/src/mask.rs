@@ -7,7 +7,8 @@ use super::{at, is_word, run};
 /// insert `<node>` before this module runs.
 const MARKS: [&str; 7] = ["<n>", "<id>", "<addr>", "<str>", "<path>", "<time>", "<node>"];
 
-/// Appends a cleaned text to `out`, with marks in place of its varying parts.
+/// Appends `text` to `out`, with marks in place of its varying parts. `text` has no control characters and no double
+/// spaces.
 pub(super) fn mask(text: &str, out: &mut String) {
     let bytes = text.as_bytes();
     let mut index = 0;

@@ -16,7 +16,7 @@ pub(super) enum Severity {
 }
 
 impl Severity {
-    /// Returns the text with which the template starts.
+    /// Returns the text at the start of the template (the constant text of a line) for a line of this severity.
     pub(super) fn label(self) -> &'static str {
         match self {
             Severity::Plain => "",

@@ -5,7 +5,7 @@
 //! - [`exploration`]: findings, coverage and gaps of an exploration, as JSON and Markdown
 //! - [`findability`]: how often a bug is found, and how sure it is that the bug is gone
 //! - [`scene`]: events before a finding, and its story in words
-//! - [`causality`]: describes in words the step that decided a finding
+//! - [`causality`]: describes in words the event (e.g. a message) that made a finding likely
 //! - [`data`]: everything that the report says, as JSON
 //! - [`page`]: the report as one HTML file
 //! - [`text`]: the report as text that fits a screen

@@ -67,7 +67,8 @@ pub fn brief(data: &Data) -> Vec<String> {
     lines
 }
 
-/// Returns a finding in three lines, and a fourth line if a search for its deciding step has run.
+/// Returns a finding in three lines. If Everett has searched for the event that made the finding likely, a fourth line
+/// has the result.
 #[must_use]
 pub fn of_finding(finding: &Finding) -> Vec<String> {
     let status = finding.status.map_or(String::new(), |status| format!(" ({})", status.word()));
@@ -94,14 +95,15 @@ pub fn of_finding(finding: &Finding) -> Vec<String> {
     lines
 }
 
-/// Describes where a finding was decided, with the step if one is known.
+/// Describes the result of the search for the event that made a finding likely, with the event if it is known exactly.
 fn decided(causality: &Causality) -> String {
     let step =
         causality.step.as_deref().filter(|_| causality.jump.as_ref().is_some_and(|jump| jump.is_narrowest));
     cut(&[Some(causality.sentence.as_str()), step].into_iter().flatten().collect::<Vec<_>>().join(" "))
 }
 
-/// Returns the most important lines of a scene: vtime in seconds, place, text.
+/// Returns the most important lines of a scene (the events before a finding). Each line has the vtime in seconds, the
+/// node and its program, and the text.
 #[must_use]
 pub fn of_scene(scene: &Scene, most: usize) -> Vec<String> {
     let told = lines_told(scene, most);

@@ -1,7 +1,7 @@
 //! Images of memory, or of a disk in 4 KiB blocks: the written pages ([`Tree`]) above the initial content ([`Base`]).
 //!
-//! Cloning an image takes constant time, so forking a world is cheap. Comparing two images takes time in proportion to
-//! their differences ([`PageImage::differing`]).
+//! Cloning an image takes constant time, so forking a world is cheap. Comparing two images with the same base takes
+//! time in proportion to the pages written since the images diverged ([`PageImage::differing`]).
 //!
 //! **Invariants.** An entry of the tree always differs from the base. A page that gets its initial content back has no
 //! entry, and an explicit zero exists only where the base is not zero. All entries have page numbers below `pages`.

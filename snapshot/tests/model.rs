@@ -222,7 +222,7 @@ fn page_hash((_, entry): (u64, &Entry)) -> Option<PageHash> {
     }
 }
 
-/// Returns a base that has some pages of zeroes, and a copy of its content.
+/// Returns a base (the file with an image's initial content), and a copy of its content. Some of its pages are zero.
 fn base_file() -> (tempfile::TempDir, Arc<Base>, Copy) {
     let folder = tempfile::tempdir().unwrap();
     let (pool, mut image) = (Pool::default(), PageImage::zero(PAGES as u64));

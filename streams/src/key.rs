@@ -4,7 +4,8 @@ use chacha20::ChaCha20Rng;
 use chacha20::rand_core::SeedableRng;
 use serde::{Deserialize, Serialize};
 
-/// Result of one step of the derivation from a seed to a stream. The key of a purpose is the key of its stream.
+/// Result of one step of the derivation from a seed to a stream. The last step gives the key for a purpose (e.g. disk
+/// errors), which is the key of the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Key([u8; 32]);

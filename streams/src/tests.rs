@@ -160,9 +160,9 @@ fn a_seed_has_the_form_of_its_number() {
     }
 }
 
-/// Fixes the keys of timelines and boots, the keys of every owner and of every purpose with the first value of its
-/// parameters, and the stored form of streams and purposes. A change to any of them changes every trail and requires a
-/// new machine version.
+/// Fails if a stream's key or the stored form of streams and purposes changes. The test draws from the streams of a
+/// timeline and of a boot, for every owner and every purpose. Each parameter of a purpose has its first value. A change
+/// to any of these keys and forms changes every trail and requires a new machine version.
 #[test]
 fn the_derivation_is_pinned() {
     let mut hasher = blake3::Hasher::new();
@@ -179,7 +179,8 @@ fn the_derivation_is_pinned() {
 }
 const PINNED: &str = "b1244f2ee646c6a3";
 
-/// Fixes the derivation for each value of a parameter that is an enum: the draws of a link, and the kinds of faults.
+/// Fails if the key of a purpose with an enum as parameter changes, for any value of the enum: each [`LinkDraw`] (what
+/// is drawn for a frame on a link) and each [`FaultKind`].
 #[test]
 fn the_derivation_of_parameters_is_pinned() {
     let links = [

@@ -165,7 +165,7 @@ impl Clock {
         }
     }
 
-    /// Advances time by `ns` while the CPU executes nothing, as if another machine had the host's core.
+    /// Advances time by `ns` while the CPU executes nothing, as if a hypervisor ran another machine on this core.
     pub fn stall(&mut self, ns: u64) {
         self.anchor_ns = self.anchor_ns.saturating_add(ns).min(VTIME_MAX);
     }
@@ -189,7 +189,7 @@ impl Clock {
         TscAnchor { icount: self.anchor_icount, tsc: self.anchor_ns, num, den: self.speed_hz }
     }
 
-    /// Returns the nanoseconds that one counted unit takes at 1 Hz.
+    /// Returns the duration of one counted unit, in nanoseconds, at a speed of one instruction per second.
     fn count_ns(&self) -> u128 {
         u128::from(NANOS) * u128::from(self.mode.weight())
     }

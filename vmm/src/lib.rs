@@ -5,7 +5,7 @@
 //!   a machine writes to its console, ports and cards
 //! - [`engine`]: execution of instructions; [`clock`]: the definition of vtime
 //! - [`kvm`]: building blocks of an engine on `/dev/kvm`
-//! - [`layout`]: addresses, ports and pins; [`ram`]: guest memory; [`disk`]: disk contents
+//! - [`layout`]: addresses, I/O ports and interrupt pins; [`ram`]: guest memory; [`disk`]: disk contents
 //! - [`boot`]: from kernel and initramfs to the first instruction; `acpi`: the tables that describe the devices to the
 //!   guest
 //! - `devices`: interrupt controllers, UART, RTC, power; [`virtio`]: blk, net, rng, console
@@ -23,7 +23,8 @@
 //!   seed determines. `clippy.toml` enforces this; [`leak`] is the marked exception.
 //! - The guest is an attacker. It can cause only faults of its own, a device that needs a reset, a note for observers
 //!   ([`output`]), or the end of its machine ([`machine::End`]).
-//! - Observers (digests, output, journal, stops) change nothing that the guest can see.
+//! - Observers (digests, output, breakpoints, and the journal of what CPU and devices exchange) change nothing that the
+//!   guest can see.
 
 mod acpi;
 pub mod boot;

@@ -1,8 +1,9 @@
 //! Output of a machine: console lines, port bytes, frames, and notes on guest errors.
 //!
 //! Output is for observers, such as the session that prints and checks it. It is not machine state: whether an observer
-//! takes it changes nothing that the guest sees. Every buffer is bounded. When a console port's buffer is full, the run
-//! loop stops ([`OutputFull`](crate::machine::Stop::OutputFull)), so no byte is lost.
+//! takes it changes nothing that the guest sees. Every buffer is bounded. When the buffer of a virtio console port is
+//! full, the run loop stops ([`OutputFull`](crate::machine::Stop::OutputFull)), so no byte of a port is lost. Other
+//! output that no observer takes in time is dropped.
 
 use everett_cpu::WatchpointHit;
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub const PORTS: usize = 6;
 /// Maximum bytes of a line. A longer line is cut, and the rest becomes a line of its own.
 pub const OUTPUT_LINE_BYTES_MAX: usize = 64 << 10;
-/// Maximum bytes of console output that wait for an observer. Beyond it, the oldest half is dropped.
+/// Maximum bytes of the serial console that wait for an observer. Beyond it, the oldest half is dropped.
 pub const CONSOLE_BYTES_MAX: usize = 16 << 20;
 /// Maximum bytes of one port that wait for an observer. At this bound the run stops.
 pub const PORT_BYTES_MAX: usize = 64 << 20;

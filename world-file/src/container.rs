@@ -124,7 +124,7 @@ fn archive(path: PathBuf, tag: Option<String>) -> Result<ImageOrigin, String> {
     Ok(ImageOrigin::Archive { path, tag })
 }
 
-/// Checks an image's name. Commands get it as an argument, so it may not look like an option.
+/// Checks an image's name. Commands get it as an argument, so it must not look like an option.
 pub(super) fn name(text: &str) -> Result<String, String> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/:@".contains(&byte);
     let begins = text.starts_with(|first: char| first.is_ascii_alphanumeric());
@@ -178,8 +178,8 @@ fn confine_layout(folder: &Path, layout: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks the files that a builder itself reads. The files that it copies need no check, because it copies links as
-/// links.
+/// Checks the files that a builder itself reads. The files that it copies into the image need no check, because the
+/// builder does not follow symbolic links when it copies.
 fn confine_build(folder: &Path, build: &ImageBuild) -> Result<(), String> {
     let file = build.file.clone().unwrap_or_else(|| build.context.join("Dockerfile"));
     let mut paths: Vec<PathBuf> = IGNORE_FILES.iter().map(|name| build.context.join(name)).collect();

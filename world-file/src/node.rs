@@ -165,7 +165,8 @@ pub(super) fn read<'a>(
     Ok((node, name_item))
 }
 
-/// Reads a host name. It must be an RFC 1123 label in lower case, because guests have it in `/etc/hosts`.
+/// Reads a host name. It must be an RFC 1123 label in lower case, because Everett writes it to the `/etc/hosts` of all
+/// guests.
 fn host_name(item: &Item<'_>) -> Result<String, Error> {
     let text = item.str()?;
     let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';

@@ -25,7 +25,8 @@ pub(crate) fn branches_on_recorded_timelines_show_their_logs() -> Ran {
     Ok(())
 }
 
-/// A recorded branch without a finding shows its own lines. Its parent shows the lines before the fork.
+/// The page has logs of some branches without a finding. Such a branch shows its own lines, and its parent shows the
+/// lines before the fork.
 pub(crate) fn a_branch_without_a_finding_shows_its_own_lines() -> Ran {
     let mut browser = open(&page(40, "x"), 1280, 900)?;
     let mut lines = |branch: &str| -> Vec<String> {

@@ -1,4 +1,5 @@
-//! Tests of the report's page: the search, and texts about the page itself.
+//! Tests of the report's page: the search, and the texts that say whether the result is interim and how much time the
+//! recordings of timelines took.
 
 use benches::browser::Browser;
 use serde_json::json;

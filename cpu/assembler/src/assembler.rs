@@ -94,7 +94,7 @@ impl Assembler {
     ///
     /// # Errors
     ///
-    /// If a prefix was added and no instruction follows it.
+    /// If a prefix was added just before, because only instructions can have prefixes.
     pub fn dd(&mut self, values: &[u32]) -> Result<(), Error> {
         values.iter().try_for_each(|value| self.db(&value.to_le_bytes()))
     }
@@ -103,7 +103,7 @@ impl Assembler {
     ///
     /// # Errors
     ///
-    /// If a prefix was added and no instruction follows it.
+    /// If a prefix was added just before, because only instructions can have prefixes.
     pub fn dq(&mut self, values: &[u64]) -> Result<(), Error> {
         values.iter().try_for_each(|value| self.db(&value.to_le_bytes()))
     }

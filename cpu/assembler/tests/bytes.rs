@@ -7,7 +7,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Checks that each line's instruction is assembled to the line's bytes, and that they decode to one instruction.
+/// Checks that each line's instruction is assembled to the line's bytes, and that the bytes decode to one instruction.
 macro_rules! check {
     ($($bytes:literal $($call:ident($($operand:expr),*)).+;)*) => { $(
         let mut a = Assembler::new();

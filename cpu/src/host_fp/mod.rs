@@ -6,8 +6,8 @@
 //! - [`sse`]: SSE and SSE2 arithmetic under a given MXCSR
 //! - [`x87`]: x87 arithmetic under a given control word
 //!
-//! The module uses only x87 and SSE2, which every x86-64 host has, so that all hosts give the same results. Handlers
-//! compose later instruction sets from these functions.
+//! The module uses only x87 and SSE2, which every x86-64 host has, so that all hosts give the same results. For later
+//! instruction sets, e.g. SSE3 or SSE4.1, the instruction handlers combine several of these functions.
 //!
 //! **Invariants.**
 //! - Each function sets the control register that it needs, and restores the host's value in the same block of

@@ -46,7 +46,7 @@ pub(super) struct Marks {
     bits: Zeroed<u8>,
     /// For each page, its content number (`decode::contents`), or 0 without the mark `CODE`.
     content: Zeroed<u64>,
-    /// For each page, its content number before the last write, or 0.
+    /// For each page, the content number that it last lost through a write, or 0.
     content_before: Zeroed<u64>,
     /// For each page with the mark `TABLE`, the first address that it maps plus its level, or `MANY`.
     table_use: Zeroed<u64>,
@@ -85,7 +85,8 @@ impl Mem {
     pub(crate) fn content(&self, gpa: u64) -> u64 {
         self.marks.content[(gpa >> 12) as usize]
     }
-    /// Returns the content number that the page had before its last write, or 0.
+    /// Returns the content number that the page last lost through a write, or 0. Later writes to the page without the
+    /// mark `CODE` do not change it.
     pub(crate) fn content_before(&self, gpa: u64) -> u64 {
         self.marks.content_before[(gpa >> 12) as usize]
     }
@@ -169,9 +170,9 @@ impl Mem {
         }
     }
     /// Handles a change of the root of the page tables. Kernels map the same upper half into every address space. If
-    /// both roots have equal entries for the upper half, page walks in the upper half find the same pages from either
-    /// root, and all accessed bits are already set. The TLB entries for the upper half then survive. If the entries
-    /// differ, all TLB entries are dropped.
+    /// both roots have equal entries for the upper half, the TLB entries for the upper half survive: page walks from
+    /// the new root would find the same pages, and all accessed bits that they would set are already set. If the
+    /// entries differ, all TLB entries are dropped.
     pub(super) fn root_changes(&mut self, from: u64, to: u64) {
         const HALF: u64 = 2048;
         let are_tables = [from, to].iter().all(|&root| self.ram.contains(root, 2 * HALF));

@@ -82,9 +82,9 @@ pub(crate) struct Tlb {
     epochs: [u64; 4],
     /// Highest epoch number issued so far.
     last_epoch: u64,
-    /// Epoch of the current mode. Translated code compares it with the epochs in the tables of recent targets
-    /// (`core::native`). While the epoch lasts, the code that was executed at an address is still at that address and
-    /// still executable.
+    /// Epoch of the current mode. Translated code compares it with the epochs in the tables of recent calls, jumps and
+    /// pages (`core::native`). While the epoch lasts, the code that was executed at an address is still at that address
+    /// and still executable.
     pub(crate) epoch: u64,
 }
 

@@ -1,9 +1,9 @@
 //! Translation of one block: guest instructions to host code, one after the other.
 //!
-//! The block either contains the translation of an instruction or calls the instruction's handler. The interpreter
-//! handles exceptional cases, such as an access to a device: the translated code leaves the block with the state before
-//! the instruction, and the interpreter executes the instruction and the rest of the block. Only the interpreter
-//! therefore deals with exceptions, devices, and stores to code and page tables.
+//! For each instruction, the host code either contains a translation or calls the instruction's handler (its function
+//! in the interpreter). The interpreter handles exceptional cases, such as an access to a device: the translated code
+//! leaves the block with the state before the instruction, and the interpreter executes the instruction and the rest of
+//! the block. Only the interpreter therefore deals with exceptions, devices, and stores to code and page tables.
 
 use iced_x86::{Decoder, Encoder, Instruction};
 
@@ -113,8 +113,8 @@ impl Emitter<'_> {
     }
 
     /// Emits the start of a block: it subtracts the block's length from the number of instructions left before the
-    /// limit (the count at which the run stops), checks the second page of a block that has one, and records an edge.
-    /// Returns the label of the code that runs if the limit lies within the block.
+    /// limit (the count at which the run stops), checks the second page of a block that has one, and records the edge
+    /// to the block. Returns the label of the code that runs if the limit lies within the block.
     fn begin(&mut self) -> Label {
         let full = self.asm.label();
         let count = self.source.ops.len() as i8;
@@ -137,8 +137,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Emits code that records the edge that led to this block, if edges are on. At this point no guest register is in
-    /// a host register of the pool (`registers::POOL`).
+    /// Emits code that records the edge (executed jump) that led to this block, if edges are recorded. At this point no
+    /// guest register is in a host register of the pool (`registers::POOL`).
     fn arrive(&mut self) {
         if self.source.expected.named != 0 {
             let nowhere = self.asm.label();

@@ -18,8 +18,8 @@ pub(super) fn is_near_memory(i: &Instruction, op: &Op) -> bool {
     (0..i.op_count()).any(|k| is_memory(i, k)) && op.scale & ADDRESS_32 == 0
 }
 
-/// Returns the operation from whose stored operands the instruction's flags can be computed later, or `None` if there
-/// is none.
+/// Returns the instruction's operation, if the translation can store operands from which the instruction's flags can be
+/// computed later. Returns `None` for all other instructions.
 pub(super) fn operation(i: &Instruction) -> Option<Operation> {
     Some(match i.mnemonic() {
         Mnemonic::Add | Mnemonic::Sub | Mnemonic::Cmp | Mnemonic::Neg if names_second_byte(i) => {
@@ -62,9 +62,9 @@ fn names_second_byte(i: &Instruction) -> bool {
 }
 
 /// True if an instruction that names AH, CH, DH or BH can be encoded for the host. An instruction with a REX prefix
-/// cannot name these registers. Therefore its other registers must be in host registers 0 to 7, and no operand may be
-/// in memory, because its address would be in R13. SPL, BPL, SIL and DIL also need the prefix, but no guest instruction
-/// combines them with AH, CH, DH or BH.
+/// cannot name these registers. The prefix is needed for host registers 8 to 15. All other registers must therefore be
+/// in host registers 0 to 7, and no operand may be in memory, because its address would be in R13. SPL, BPL, SIL and
+/// DIL also need the prefix, but no guest instruction combines them with AH, CH, DH or BH.
 fn needs_no_prefix(i: &Instruction) -> bool {
     let register = |register: Register| {
         let host = FIXED.get(usize::from(gpr(register)));
@@ -130,7 +130,7 @@ fn can_be_plain(i: &Instruction, op: &Op) -> bool {
             is_gpr(i, 0) && !names_second_byte(i) && is_immediate(i, 1) && {
                 let bits = 8 * width(i, 0) as u64;
                 let count = i.immediate(1) & if bits == 64 { 63 } else { 31 };
-                // For counts above the width, the flags of hardware are undefined.
+                // If the count reaches the width, processors leave some flags undefined.
                 count == i.immediate(1) && (1..bits).contains(&count)
             }
         }
@@ -207,7 +207,8 @@ pub(super) fn leaves_all_in_host(i: &Instruction) -> bool {
     }
 }
 
-/// True if execution always continues with the next instruction, without a fault or a handler.
+/// True if execution always continues with the next instruction: the instruction cannot fault, and the block does not
+/// call the instruction's handler (its function in the interpreter).
 fn is_quiet(i: &Instruction, plain: Plain) -> bool {
     let no_memory = (0..i.op_count()).all(|k| !is_memory(i, k));
     (no_memory || i.mnemonic() == Mnemonic::Lea) && plain.translated

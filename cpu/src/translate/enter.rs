@@ -20,9 +20,9 @@ pub(super) enum Back {
     /// Execution continues at RIP. RIP and the instruction count are exact.
     Next,
     /// The interpreter must execute the rest of a block. The fields are the index of the block's first operation, the
-    /// number of its operations, the next operation, and the block's location for edges.
+    /// number of its operations, the next operation, and the block's location in recorded edges (executed jumps).
     Interpret { ops_start: u32, count: u16, n: usize, named: u64 },
-    /// The next instruction must be executed alone. RIP and the instruction count are exact.
+    /// The next instruction must be executed alone, not in a block. RIP and the instruction count are exact.
     Alone,
     /// The CPU's own code has panicked.
     Failed,
@@ -264,7 +264,7 @@ pub(super) extern "sysv64" fn missed_exec(core: *mut Core, va: u64) -> u64 {
     u64::from(walked.is_some_and(|walked| walked.is_ok()) && core.mem.tlb.host(va, Access::Exec).is_some())
 }
 
-/// Records the edge from the pending branch to location `to`, if the edge is new.
+/// Records the edge (executed jump) from the last executed branch to location `to`, if the edge is new.
 pub(super) extern "sysv64" fn note_edge(core: *mut Core, to: u64) {
     // SAFETY: as in `call_op`.
     let core = unsafe { &mut *core };

@@ -60,8 +60,8 @@ impl Hot {
         Some(self.goes_on(cache, core, back))
     }
     /// Translates a block. Returns `None` if the host does not permit executable memory. Also returns `None` for a
-    /// block on two pages if the TLB has no entry that permits execution of the second page, or that page is not known
-    /// as code.
+    /// block on two pages if the TLB has no entry that permits execution of the second page, or if that page is not
+    /// marked as a source of decoded code.
     #[cold]
     #[inline(never)]
     fn translate(&mut self, cache: &mut Cache, core: &Core, index: usize) -> Option<u32> {

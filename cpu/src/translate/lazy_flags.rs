@@ -72,8 +72,8 @@ fn flags<W: Width>(kind: u8, x: u64, y: u64) -> Flags {
     }
 }
 
-/// Emits code that computes an operation's flags from the stored operands, for all flags that conditions read. Returns
-/// false if code cannot compute them. Clobbers R10 and R11.
+/// Emits code that sets the host's flags to the operation's flags, computed from the stored operands. Covers all flags
+/// that conditional instructions read. Returns false if such code is impossible. The code clobbers R10 and R11.
 pub(super) fn compute(asm: &mut Asm, operation: Operation, log2: u8) -> bool {
     match operation {
         Operation::Logic => {
@@ -98,7 +98,8 @@ pub(super) fn compute(asm: &mut Asm, operation: Operation, log2: u8) -> bool {
     true
 }
 
-/// CF = the guest's CF. The stored operand must be the host's flags.
+/// Emits code that sets the host's CF to the guest's CF. The stored operation must be [`Operation::Host`], so that the
+/// stored operand x is a copy of the host's flags.
 pub(super) fn carry_of_host(asm: &mut Asm) {
     asm.bit_test(R15, at_slot(slot::X), 0);
 }

@@ -13,8 +13,8 @@ pub(super) const WAYS: [usize; 2] = [FULL + 1, FULL + 2];
 /// Data for leaving translated code at one position.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Site {
-    /// Offset, from the start of translated code, of the code after the call of a shared routine. Execution continues
-    /// there if the routine returns.
+    /// Offset of the site from the start of translated code. The site is usually the return address of a call of a
+    /// shared routine. The routine either returns to the site or leaves translated code.
     at: u32,
     /// Number of the block's translation.
     pub block: u32,
@@ -40,7 +40,8 @@ impl Site {
 #[derive(Debug, Default)]
 pub(super) struct Sites {
     sites: Vec<Site>,
-    /// For each stretch of code, the number of the first site in the stretch or after it.
+    /// Index into `sites`, to find a site by its offset. For each stretch of `1 << STRETCH_SHIFT` bytes of translated
+    /// code, it has the number of the first site in the stretch or after it.
     first: Vec<u32>,
 }
 

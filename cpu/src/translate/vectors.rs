@@ -1,6 +1,6 @@
 //! SSE instructions that the host executes directly: moves and packed integers.
 //!
-//! Instructions that depend on MXCSR are not listed here; their handlers execute them.
+//! Instructions that depend on MXCSR are not listed here. Translated code calls the interpreter's handlers for them.
 
 use iced_x86::{CpuidFeature, Instruction, Mnemonic, OpKind};
 

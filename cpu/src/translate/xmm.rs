@@ -1,7 +1,7 @@
 //! XMM registers in translated code: which of them are in the host's registers.
 //!
-//! From its first use in a block, a guest XMM register is in the host register of the same number. The block stores it
-//! before other code must see it.
+//! When a translated block first uses a guest XMM register, the host register of the same number takes its value. The
+//! block stores changed values in [`Core`] before other code reads them there.
 
 use std::mem::offset_of;
 
@@ -9,8 +9,8 @@ use super::asm::{Asm, R15};
 use super::frame::field;
 use crate::core::Core;
 
-/// Returns the displacement of an XMM register from R15. The address is a multiple of 16, because `u128` has that
-/// alignment.
+/// Returns the displacement of a guest XMM register in [`Core`] from R15, which points into [`Core`]. The register's
+/// address is a multiple of 16, because `u128` has that alignment.
 const fn place(n: u8) -> i32 {
     field(offset_of!(Core, fpu.xmm) + 16 * n as usize)
 }

@@ -242,7 +242,7 @@ fn overlap(c: &mut Code, rng: &mut Rng) {
     c.raw(&rng.pick(&inside));
 }
 
-/// Emits a change of ring, of the rules for user pages, of single-stepping, or of breakpoints.
+/// Emits a change of ring, of the rules by which ring 0 may access pages, of single-stepping, or of breakpoints.
 fn mode(c: &mut Code, rng: &mut Rng) {
     match rng.below(8) {
         0 | 1 => c.raw(&[0xcd, 0x80]),

@@ -20,8 +20,8 @@ pub(crate) enum Rm {
 pub(crate) struct Code {
     pub(crate) at: u64,
     pub(crate) bytes: Vec<u8>,
-    /// Offsets of four-byte fields that must get the linear address of a site, i.e. of an immediate operand that
-    /// attacks may change. The second value is added to that address.
+    /// Four-byte fields that must get the linear address of a site: the field's offset, and a number to add to the
+    /// address. A site is an immediate operand that attacks on translated code (module `attacks`) may change.
     pub(crate) fixups: Vec<(usize, i32)>,
     /// Linear addresses of immediate operands. A store to one changes a constant, but no opcode.
     pub(crate) sites: Vec<u64>,
@@ -100,8 +100,8 @@ impl Code {
             }
         }
     }
-    /// Emits an instruction that stores to a site, i.e. to an immediate operand. `program` fills in the address of the
-    /// site later.
+    /// Emits an instruction that stores to a site, i.e. to an immediate operand. Module `program` fills in the address
+    /// of the site later.
     pub(crate) fn op_at_site(&mut self, width: u8, opcode: &[u8], reg: u8, offset: i32) {
         self.op(width, opcode, reg, Rm::Abs(0));
         self.fixups.push((self.bytes.len() - 4, offset));

@@ -14,7 +14,8 @@ use crate::program::Program;
 use crate::rng::Rng;
 use crate::world::somewhere;
 
-/// Maximum number of exits that the guest may cause between two stops.
+/// Maximum number of exits that the guest may cause between two stops, i.e. instruction counts at which the test stops
+/// the program.
 const EXITS_MAX: usize = 400;
 
 /// A way to run a program: cache sizes, translation, and disturbances that the guest must not notice.
@@ -33,7 +34,8 @@ pub(crate) struct Way {
     pub(crate) restore: bool,
     /// True if all programs that run in this way and make the same recordings (edges, branches) share one code cache.
     pub(crate) shared: bool,
-    /// True if the planted defect is on: stores to page tables leave stale TLB entries.
+    /// True if the CPU has a deliberate defect, which the test must notice: stores to page tables leave stale TLB
+    /// entries.
     pub(crate) stale: bool,
     /// True if the test sets watchpoints throughout the window (`WINDOW`).
     pub(crate) watched: bool,

@@ -1,5 +1,6 @@
-//! Generates units and functions. A unit is a loop of ordinary instructions (`pieces`) and `attacks`. It ends with a
-//! jump to another unit.
+//! Generates units and functions. Most units are loops of ordinary instructions (`pieces`) and of instructions that try
+//! to mislead the translator, such as stores to running code (`attacks`). The other units are random bytes. A unit ends
+//! with a jump to a unit or to another branch target.
 
 use crate::attacks::attack;
 use crate::code::{Code, Rm};

@@ -1,5 +1,5 @@
-//! Emits instructions on XMM registers: moves and integer operations, which the CPU translates, and some operations
-//! that it executes in functions of Everett.
+//! Emits instructions on XMM registers: moves and integer operations, which the CPU translates to host code, and some
+//! operations that it does not translate but executes by calls of Rust functions.
 
 use crate::code::{Code, Rm};
 use crate::pieces::{free, memory};

@@ -26,8 +26,8 @@ pub(crate) struct Outcome {
     pub(crate) requests: Vec<Request>,
     /// Accesses to the watchpoints. `None` if no watchpoints were set.
     pub(crate) hits: Option<Vec<WatchpointHit>>,
-    /// Edges in the order of their first occurrence. `None` if the state moved between CPUs, or the CPU did not record
-    /// edges.
+    /// Edges (executed jumps) in the order of their first occurrence. `None` if the state moved between CPUs, or the
+    /// CPU did not record edges.
     pub(crate) edges: Option<Vec<Edge>>,
     /// Number of conditional branches. `None` if the state moved between CPUs, or the CPU did not count branches.
     pub(crate) branches: Option<u64>,

@@ -28,7 +28,7 @@ fn an_interrupt_frame_may_overwrite_its_gate() {
     let gate = g.ram[(IDT + u64::from(VECTOR) * 16) as usize..][..16].to_vec();
     g.ram[EDGE as usize..EDGE as usize + 16].copy_from_slice(&gate);
     g.state.idtr.base = EDGE - u64::from(VECTOR) * 16;
-    // The delivery pushes SS and RSP over the gate at EDGE, and the other words to the page before.
+    // The interrupt's delivery pushes SS and RSP over the IDT gate at EDGE, and the other words to the page before.
     let done = run(g, |a| {
         a.mov(rsp, EDGE + 16)?;
         a.int(i32::from(VECTOR))

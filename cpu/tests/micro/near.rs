@@ -50,8 +50,8 @@ enum Way {
     Jump,
     /// By a return. The changing page made the call.
     Return,
-    /// By a return that the CPU mispredicts. The CPU keeps the last calls in a ring and predicts that a return follows
-    /// the newest call. The unchanged page made one more call and dropped its return address.
+    /// By a return that the CPU mispredicts. The CPU keeps the last calls in a ring buffer and predicts that a return
+    /// belongs to the newest call. The unchanged page made one more call and dropped its return address.
     LateReturn,
 }
 

@@ -305,7 +305,7 @@ fn random_remapping_is_the_same_whatever_the_caches() {
             a.mov(rsi, DATA + 0x10000)?;
             a.mov(rax, qword_ptr(rsi + rax * 8))?;
             a.xor(qword_ptr(rdi), rax)?;
-            // Reads a word of one of the eight pages, folds it into the random number, and adds to another word.
+            // Reads a word of one of the eight pages, folds it into the random number, and adds ECX to another word.
             a.mov(edx, ecx)?;
             a.shr(edx, 7)?;
             a.and(edx, 0x7ff8)?;
@@ -322,7 +322,8 @@ fn random_remapping_is_the_same_whatever_the_caches() {
         for (i, flip) in [P, W, A, D, 0x1000, 0x2000, 0x4000].into_iter().enumerate() {
             g.put(DATA + 0x10000 + 8 * i as u64, flip);
         }
-        // The log would overflow if the handler recorded page faults. Instead, the handler adds CR2 to R8.
+        // The harness's log of exceptions has no room for so many page faults. This handler therefore records none of
+        // them, and adds CR2 to R8 instead.
         g.code(0x7800, |a| {
             a.add(rsp, 8)?;
             a.push(rax)?;

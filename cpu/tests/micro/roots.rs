@@ -129,7 +129,7 @@ fn a_store_to_a_table_takes_effect_under_the_new_root() {
     assert_eq!(seen, (0x1111, 0x2222));
 }
 
-/// One lowest-level table maps an address in the upper half and one in the lower half.
+/// The same lowest-level page table maps an address in the upper half and an address in the lower half.
 #[test]
 fn a_table_of_both_halves_remains_marked_for_the_upper_half() {
     let (mut g, other) = guest();

@@ -152,7 +152,7 @@ pub(crate) fn memory_difference(host: &[u8], guest: &[u8]) -> Option<String> {
     Some(format!("memory at data+{at:#x}: host {:02x?}, guest {:02x?}", &host[at..end], &guest[at..end]))
 }
 
-/// Returns the bytes and the form of an instruction as text.
+/// Returns an instruction's bytes and its `Code` (mnemonic and operand types) as text.
 pub(crate) fn listing(encoded: &Encoded) -> String {
     format!("{:02x?}  ({:?})\n", encoded.bytes, encoded.instruction.code())
 }

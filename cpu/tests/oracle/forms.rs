@@ -1,5 +1,5 @@
-//! Instruction forms, i.e. opcodes with their operand kinds: those of the decoder's table that the soft CPU has and
-//! that user code can execute.
+//! The instruction forms to test. A form is an opcode with its operand kinds. The tests cover each form of the
+//! decoder's table that the soft CPU implements and that user code can execute.
 
 use crate::exempt::{Verdict, verdict};
 use iced_x86::{Code, EncodingKind, Instruction, Mnemonic};

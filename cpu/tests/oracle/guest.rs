@@ -1,5 +1,6 @@
-//! The CPU under test in a small machine. User code runs on the pages of the arena (`crate::arena`). The kernel is an
-//! IDT whose handlers are NOPs. The address at which execution stops shows which exception was raised.
+//! The CPU under test in a small machine. The tests compare it with the host's CPU. User code runs in the arena, i.e.
+//! pages with the same addresses on host and guest (`crate::arena`). The kernel is an IDT whose handlers are NOPs. The
+//! address at which execution stops shows which exception was raised.
 #![allow(unsafe_code)]
 
 use everett_cpu::state::{Segment, TableRegister, seg};
@@ -33,7 +34,7 @@ const WRITABLE: u64 = 2;
 const USER: u64 = 4;
 const NO_EXECUTE: u64 = 1 << 63;
 
-/// Selectors of 64-bit Linux, so that instructions that read a selector agree with the host.
+/// Selectors of 64-bit Linux. With them, instructions that read a selector give the same result as on the host.
 const USER_CS: u16 = 0x33;
 const USER_SS: u16 = 0x2b;
 
@@ -107,7 +108,7 @@ impl Guest {
         self.put_u64(TSS + 4, KERNEL + STACK + PAGE);
         self.put_u64(TSS + 0x60, 0x68 << 48);
         for vector in 0..256 {
-            // Linux lets user code raise only #BP and #OF (INT 3 and INT 4).
+            // Linux lets user code use only INT 3 (#BP) and INT 4 (#OF). Any other INT n raises #GP.
             let privilege = if matches!(vector, 3 | 4) { 3 } else { 0 };
             let to = KERNEL + HANDLERS + vector * HANDLER_LEN;
             let access = 0x8e | privilege << 5;
@@ -148,8 +149,9 @@ impl Guest {
     pub(crate) fn data(&self) -> &[u8] {
         &self.ram()[DATA_AT as usize..(DATA_AT + DATA_LEN + CONST_LEN) as usize]
     }
-    /// Executes `count` instructions or iterations at `state.rip`. If one faults, the CPU spends the remaining count on
-    /// the NOPs of the handler. The NOPs do not count as retired in the outcome.
+    /// Executes `count` instructions at `state.rip`. Each iteration of a REP instruction counts as one. If an
+    /// instruction faults, the CPU executes NOPs of the handler until `count` is reached. The outcome does not count
+    /// these NOPs as retired.
     ///
     /// # Errors
     /// Returns an error if the CPU stopped for a reason other than the count, or in ring 0 outside a handler.

@@ -69,7 +69,8 @@ pub(crate) struct Oracle {
     guest: Guest,
     factory: InstructionInfoFactory,
     features: Features,
-    /// Differences that this host shows, each with the number of cases that it excused.
+    /// Known differences between this host's processor and the soft CPU. Each has the number of cases that it excused,
+    /// i.e. whose disagreement it explained.
     differences: Vec<(&'static Difference, u64)>,
 }
 
@@ -297,7 +298,8 @@ impl Oracle {
             kind: Kind::Sequence,
             faulted: host.end != End::Retired,
         };
-        // The outcomes are compared as outcomes of one instruction: the one that faulted on the host, else the branch.
+        // The comparison needs the last instruction that the host executed: the instruction that faulted, or else the
+        // branch at the end of the sequence.
         let last = (host.retired as usize).min(sequence.instructions.len() - 1);
         let end = Case { encoded: sequence.instructions[last].clone(), ..case.clone() };
         // If an instruction faults, the guest executes NOPs in the exception handler until it reaches `count`.

@@ -68,8 +68,8 @@ pub fn prune(cache: &Cache, bounds: &Bounds) -> anyhow::Result<Pruned> {
         let too_much = bounds.keep_bytes.is_some_and(|most| pruned.left_bytes > most);
         let kept = item.kind == Kind::Saved && !bounds.saved_moments
             || saved.iter().any(|moment| needs(moment, &item));
-        // Leftovers are always removed. This process holds the cache's lock (the gate) exclusively, so no other process
-        // uses temporary files.
+        // Leftovers (temporary files of killed processes) are always removed. This process holds the cache's lock (the
+        // gate) exclusively, so no other process uses temporary files.
         if kept || !(old || too_much || item.kind == Kind::Leftover) {
             continue;
         }
@@ -97,8 +97,8 @@ fn remove(cache: &Path, item: &Item) -> anyhow::Result<()> {
         result => result.with_context(|| format!("cannot remove {}", path.display())),
     };
     if matches!(item.kind, Kind::Image | Kind::Layer) {
-        // The record goes first: readers ignore an entry without a record and make it again, so an interruption here
-        // is harmless.
+        // Remove the record (the `.json` file with the item's size and hash) first. Readers ignore an item without a
+        // record and create it again, so an interruption here is harmless.
         let record = record_of(&path);
         gone(fs::remove_file(&record), &record)?;
     }

@@ -34,7 +34,7 @@ pub enum CacheCommand {
         /// Remove the least recently used items until the cache is no larger than this, such as 2G
         #[arg(long, value_name = "SIZE", value_parser = units::parse_size_bytes)]
         keep: Option<u64>,
-        /// Also remove saved moments and the boots and images that they need
+        /// Also remove saved moments, and the stored boots and images that these moments need
         #[arg(long)]
         saved_moments: bool,
         /// Remove nothing; list what would be removed

@@ -51,7 +51,8 @@ pub(super) fn warn_of_engine(ui: &Ui, engine: &Engine) -> anyhow::Result<()> {
     }
 }
 
-/// Returns a text with an amount of execution, in the unit of the clock mode, and the host time that it took.
+/// Returns a text with the number of executed instructions, conditional branches or exits (the clock mode decides
+/// which), and the host time that they took.
 pub(super) fn executed(clock: Clock, count: u64, seconds: f64) -> String {
     match clock {
         Clock::Insn => {
@@ -197,7 +198,8 @@ fn check_start(since_ready_ns: u64, duration_ns: Option<u64>) -> anyhow::Result<
 
 /// World that can run, because its image is in the cache.
 pub(super) struct Prepared {
-    /// Launcher of the world's timelines. They start at power-on.
+    /// Launcher of the world's timelines. They start at power-on, unless [`Prepared::start_stored`] or
+    /// [`Prepared::start_as_asked`] selects a moment.
     pub(super) launcher: Launcher,
     /// Identity of the world's timelines, without the seed.
     pub(super) identity: Identity,

@@ -24,7 +24,7 @@ pub struct Hidden {
     /// How Everett's own CPU executes guest code; does not change timelines
     #[arg(long, value_name = "MODE", default_value = "translate")]
     pub soft_mode: SoftMode,
-    /// Nondeterminism to plant, which verification must find
+    /// Defect to plant in the engine: nondeterminism, which `everett verify` must find, or a panic
     #[arg(long, hide = true, value_name = "LEAK")]
     pub plant: Option<Leak>,
     /// Size of the soft engine's TLB, in entries
@@ -58,7 +58,7 @@ const CACHE_ENTRIES_MIN: usize = 16;
 /// Maximum size of an engine's cache, in entries. An entry takes up to 1 KiB of memory.
 const CACHE_ENTRIES_MAX: usize = 1 << 20;
 
-/// Error of a cache size that is invalid.
+/// Error for an invalid cache size. The field is the name of the option.
 #[derive(Debug, thiserror::Error)]
 #[error("--{0} must be a power of two from {CACHE_ENTRIES_MIN} to {CACHE_ENTRIES_MAX}")]
 pub(super) struct CacheSize(&'static str);

@@ -48,7 +48,7 @@ pub struct Args {
     /// The seed [default: the world file's, else 0]
     #[arg(long, value_name = "N")]
     pub seed: Option<Seed>,
-    /// The run directory [default: run in the current folder]
+    /// The run directory [default: ./run]
     #[arg(short, long, value_name = "RUN", default_value = "run", hide_default_value = true)]
     pub output: PathBuf,
     /// Stop after this much host time
@@ -107,7 +107,8 @@ struct Summary<'a> {
     /// Part of `instructions` that final phases took. If a branch is checked, it ends with a final phase: faults and
     /// drivers stop, and the checks run.
     final_phases: FinalPhases,
-    /// CPU time of all merged branches, also those that earlier processes ran, in nanoseconds.
+    /// CPU time of all branches whose results are in the summary, in nanoseconds. Includes branches that earlier
+    /// processes ran.
     merged_cpu_ns: u64,
     /// CPU time of the branches that this process ran, in nanoseconds. `spent` splits it by activity.
     cpu_ns: u64,
@@ -159,7 +160,7 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let form =
         Form { history: true, record_ns: args.record, live: !ui.json && !args.plain && live::is_possible() };
     let (outcome, recordings) = go(ui, &explored, &args.output, &limits, &interrupt, &before, form)?;
-    // The results are in the run directory already, so a report that cannot be written is only a note.
+    // The results are in the run directory already. So if the report cannot be written, Everett only prints a note.
     if let Err(error) = report::page_of(ui, &args.output, None) {
         let line =
             format!("the report was not written: {}", printable(&with_causes(error.as_ref()).to_string()));

@@ -14,10 +14,11 @@ use everett_session::world::event::{Event, What};
 pub(super) struct Judge<'l> {
     abstractions: &'l Abstractions,
     witness: Witness<'l>,
-    /// Number of the witness's findings that are already reported. The witness observes the run.
+    /// Number of findings of `witness` (the observer that evaluates the run's events) that are already reported, by
+    /// this judge or by the session.
     reported: usize,
-    /// Number of findings that this judge reported. The session, i.e. Everett's side of the run, reports other findings
-    /// itself, as events.
+    /// Number of findings that this judge reported. The session, i.e. the part of Everett that carries out the run,
+    /// reports other findings itself, as events.
     findings: u64,
     /// Number of the session's findings that do not count, because the world ignores them or a fault explains them.
     excused: u64,

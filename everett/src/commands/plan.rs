@@ -20,7 +20,7 @@ pub struct Args {
     /// The seed [default: the world file's, else 0]
     #[arg(long, value_name = "N")]
     pub seed: Option<Seed>,
-    /// Length of the plan, in vtime from ready on
+    /// Length of the plan, in vtime after the moment at which all services are ready
     #[arg(long = "for", value_name = "DURATION", value_parser = units::parse_duration_ns, default_value = "20s")]
     pub duration_ns: u64,
 }

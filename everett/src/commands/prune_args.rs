@@ -1,4 +1,4 @@
-//! Arguments of `everett runs prune`, for builds with and without the history.
+//! Arguments of `everett runs prune`, for builds with and without the feature `history` (the database of explorations).
 
 use std::path::PathBuf;
 

@@ -38,8 +38,8 @@ pub(super) const FILE: &str = "recorded.json";
 
 /// Maximum number of branches without a finding whose timelines are recorded.
 pub(super) const LOGS_MAX: usize = 16;
-/// Recording chooses at most one branch without a finding for this many explored branches. This limits the time that
-/// recording adds to short explorations.
+/// Minimum number of explored branches for each recorded branch without a finding. In short explorations this minimum
+/// limits the time that recording adds.
 const LOGS_PART: usize = 32;
 
 /// Branch to replay, with the findings that it was the first to show. If there are no such findings, the

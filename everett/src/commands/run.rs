@@ -127,7 +127,7 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let ports = timeline.world_mut().wire().ports().to_vec();
     let folder = folder.map(|folder| RunFolder::create(folder, &launcher.world, &ports)).transpose()?;
     timeline.world_mut().capture(folder.is_some());
-    // A run that starts at power-on includes the boot, even a failed one.
+    // A run that does not start from a moment starts at power-on. Its count includes the boot, even a failed boot.
     let started = if launcher.from.is_some() { timeline.icount() } else { 0 };
     let judge = Judge::new(&abstractions, &judged)?;
     let mut reporter = Reporter::new(ui, folder, interrupt, &launcher.world, args.duration_ns, judge);
@@ -203,8 +203,8 @@ fn check_that_it_ends(world: &World) -> anyhow::Result<()> {
     }
 }
 
-/// Records what became of frames in flight. Prints how many moves of frames `wire.jsonl` lacks, and how many frames
-/// `wire.pcapng` lacks.
+/// Records the fate of the frames that are still in flight at the end. Prints how many moves (outcomes of a frame) are
+/// missing from `wire.jsonl`, and how many frames are missing from `wire.pcapng`.
 fn end_of_wire(ui: &Ui, timeline: &mut Timeline, reporter: &mut Reporter<'_>) -> anyhow::Result<()> {
     let (end_ns, frames) = (timeline.vtime(), timeline.world_mut().take_captured());
     let frames_lost = timeline.world().captured_lost();

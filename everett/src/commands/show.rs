@@ -82,7 +82,7 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
                     args.run.display()
                 ))?;
             }
-            // A run that was killed has no evidence files yet.
+            // The folder is missing if the exploration was killed before it stored the evidence as files.
             if let Some(folder) = run.reading.evidence_of(id) {
                 let folder = folder.display().to_string();
                 ui.record(&Kept { kind: "evidence", folder: &folder })?;
@@ -105,7 +105,8 @@ fn digest(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// Returns a clause with the cost of a branch's final phase. Empty if the branch had none.
+/// Returns a clause with the cost of a branch's final phase, in which the world comes to rest and the checks run. Empty
+/// if the branch had none.
 fn final_phase(record: &Record) -> String {
     let Some(FinalPhase { calm, checks }) = record.final_phase else { return String::new() };
     let part = |span: Span| {

@@ -3,8 +3,8 @@
 //! - `http`: reads a request and writes its answer, with bounds on sizes and times
 //! - `pages`: the newest page
 //!
-//! **Invariants.** The server listens on 127.0.0.1 only and answers GET and HEAD under its own address. It serves two
-//! resources, the page and its state. Requests cannot name files.
+//! **Invariants.** The server listens on 127.0.0.1 only. It answers only GET and HEAD requests whose `Host` header
+//! names this server. It serves two resources, the page and its state. Requests cannot name files.
 
 mod http;
 mod pages;
@@ -153,7 +153,7 @@ fn refuse(stream: &mut TcpStream, refused: Refused) -> io::Result<()> {
     }
 }
 
-/// Returns the page with its version. The page's script compares it with the version in the server's state.
+/// Returns the page with its version filled in. The page's script compares this version with the version in [`State`].
 fn with_version(page: &Page) -> String {
     page.html.replacen("data-version=\"\"", &format!("data-version=\"{}\"", page.version), 1)
 }

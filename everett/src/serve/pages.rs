@@ -1,4 +1,4 @@
-//! The newest page of a run directory. It is made again when the directory has changed and a browser asks.
+//! The web page that reports on a run directory. It is made again when the directory has changed and a browser asks.
 //!
 //! Making the page of a large run takes seconds of CPU time. The pause after it grows with that time, so that pages
 //! take at most [`SHARE`] of a core.
@@ -161,7 +161,8 @@ impl Maker {
                     state.page = Arc::new(Page { version, ended, html });
                 }
             }
-            // The next check may succeed: for example, a resumed exploration may have removed a file during this one.
+            // The next attempt may succeed. For example, a resumed exploration may have removed a file while the
+            // directory was read.
             Err(error) => pages.lock().problem = Some(with_causes(error.as_ref()).to_string()),
         }
     }

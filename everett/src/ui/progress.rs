@@ -101,7 +101,7 @@ const BUDGET_STEPS: f64 = 1_000.0;
 
 impl ExploreBar {
     /// Creates a bar. With `budget_ns` it measures host time up to this budget. Otherwise, with `branches`, it measures
-    /// branches. Without both, only text shows.
+    /// branches. Without either, the display is only text.
     #[must_use]
     pub fn new(ui: &Ui, budget_ns: Option<u64>, branches: Option<u64>) -> ExploreBar {
         let budget_s = budget_ns.map(|ns| ns as f64 / 1e9);

@@ -97,7 +97,7 @@ fn a_compose_file_is_found_and_completed() {
 #[test]
 fn a_program_becomes_a_world() {
     let folder = folder();
-    // Uses the C library's loader: it has no shared libraries, and every host that builds Everett has it.
+    // The server is the C library's loader. It needs no shared libraries, and every host that builds Everett has it.
     fs::copy("/lib64/ld-linux-x86-64.so.2", folder.path().join("server")).unwrap();
     let said = fine(folder.path(), &["init", "./server", "--port", "8080", "--", "--listen", "0.0.0.0"]);
     assert!(said.starts_with("world.toml: a world of one machine: server\n"), "{said}");

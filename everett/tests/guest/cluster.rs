@@ -15,7 +15,7 @@ use everett_vmm::machine::Until;
 
 use crate::support::{MS, findings, launcher_of, lines, run_to_end};
 
-/// World with a server, a client that increments a counter on it, and a third node without a driver.
+/// World with a server, a client that increments a counter on it, and a third node on which only a check runs.
 const WORLD: &str = r#"
 [[node]]
 name = "server"

@@ -100,7 +100,8 @@ fn setting(world: &str, options: EngineOptions) -> Setting {
     setting_of(launcher_of(world), options)
 }
 
-/// Returns the setting of an exploration. `launcher` must start timelines at power-on.
+/// Boots a world and returns the setting of an exploration. `launcher` starts the world's timelines. It must start
+/// them at power-on.
 pub(crate) fn setting_of(mut launcher: Launcher, options: EngineOptions) -> Setting {
     let folder = tempfile::tempdir().expect("a folder");
     let digest = &image().digest;
@@ -239,7 +240,7 @@ fn findings_are_right(merged: &Merged) {
 }
 
 /// Host time after which the test ends the exploration, in seconds. A correct exploration ends after a few branches.
-/// An exploration that waited for the dead worker would never end.
+/// An exploration that waited for the worker that panicked would never end.
 const HANGS_AFTER_S: f64 = 600.0;
 
 /// Checks that a panic in one of two workers ends the exploration with an error. The exploration must not wait for
@@ -592,7 +593,8 @@ fn a_short_exploration_has_few_branches_in_flight() {
     ]);
     assert!(shown(&third).contains("\"worth\":{\"branches\":"), "{}", shown(&third));
     assert_eq!(place.digest(&run), digest);
-    // The timeline's name depends on the share of branches with checks, so the regression file records that share.
+    // A timeline's name contains a digest of the world's settings. The share of branches with checks is a setting, so
+    // the regression file records the share.
     let shrunk = place.everett(&["shrink", &run, "1"]);
     assert_eq!(shrunk.status.code(), Some(1), "{}", shown(&shrunk));
     let replay = place.everett(&["replay", &format!("{run}/regression-1.json"), "-q"]);
@@ -635,8 +637,8 @@ fn workloads_that_go_wrong_are_findings() {
     assert_eq!(failing[0].0, "driver exit", "{failing:?}");
 }
 
-/// The reader of the output closes it after the first finding. Ten properties are violated, each on some branches, so
-/// writing a later finding fails.
+/// The test reads the output of `everett explore` up to the first finding, and then closes the pipe. Each of ten
+/// properties is violated on some branches, so the exploration finds more, and fails to write the next finding.
 #[test]
 fn a_closed_output_ends_the_exploration_and_the_run_is_whole() {
     image();

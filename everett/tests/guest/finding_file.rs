@@ -131,8 +131,8 @@ fn a_finding_is_found_again_elsewhere_from_one_file() {
     assert_eq!(trail(&elsewhere(&cache, &["--json", "replay", &with, "-q"])), recorded);
     assert_eq!(fs::read_dir(cache.join("temporary")).unwrap().count(), 0, "it leaves nothing but the cache");
 
-    // Without images in the file, Everett builds them from the archive's packages; here it finds them in the tests'
-    // cache.
+    // If a finding file contains no images, Everett builds them from Debian's packages. In this test it finds the
+    // images in the tests' cache.
     assert_eq!(trail(&place.everett(&["--json", "replay", &without, "-q"])), recorded);
     // If the images cannot be built, a one-line error says what is missing and what would have helped.
     let error = refused(&elsewhere(&caches.path().join("without"), &["replay", &without, "-q"]));
@@ -195,7 +195,7 @@ fn words_of(world: &Path) -> PathBuf {
 }
 
 /// Checks that Everett refuses finding files with a changed byte, truncated files, files of another machine version,
-/// and files whose manifest names a file that the archive lacks.
+/// and files whose manifest names a file that is not packed in them.
 fn tampered(place: &TestFolder, file: &str) {
     let whole = fs::read(file).unwrap();
     let bad = place.path("bad");
@@ -216,7 +216,8 @@ fn tampered(place: &TestFolder, file: &str) {
     fs::write(&bad, older).unwrap();
     let error = refused(&place.everett(&["replay", &bad]));
     assert!(error.contains("/bad was made by machine version everett-0"), "{error}");
-    // A finding file is refused if its manifest gives one of the packed files another name than the archive does.
+    // A finding file is a packed tar archive. It is refused if the manifest gives a file another name
+    // than the tar archive does.
     let sneaky = repacked(&whole, "world/everett.absolute/tmp", "world/everett.absolute/tnp");
     fs::write(&bad, sneaky).unwrap();
     let error = refused(&place.everett(&["replay", &bad]));

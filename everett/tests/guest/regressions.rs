@@ -35,8 +35,8 @@ checks = 200000
 only = ["reseed"]
 "#;
 
-/// Replays a regression file whose path has two forks, for a finding of `property`. The file names the timeline of
-/// another world, so the trail is not compared.
+/// Replays a regression file whose path has two forks, for a finding of `property`. The timeline ID in the file belongs
+/// to another world, so Everett does not compare the trail.
 fn replayed(place: &TestFolder, property: &str, plan: &[Value]) -> Output {
     let root_ns = Header::read(Path::new(&place.path("run"))).expect("the run directory").root_ns;
     let file = place.path("regression.json");

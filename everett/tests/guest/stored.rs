@@ -129,8 +129,8 @@ fn runs_on_restored_machines_are_equal() {
     let report =
         job(EngineOptions::default(), 9, 200 * MS, 16).run(&Interrupt::default(), &|_, _| {}).unwrap();
     assert_eq!((report.mismatch, report.runs.len()), (None, 16));
-    // Eight runs have caches of the usual size. Each of the two workers makes a new machine for the first of
-    // these runs that it executes.
+    // Eight of the 16 runs have caches of the default size, and only these eight can reuse a machine. Each of the two
+    // workers makes a new machine for the first of the eight runs that it executes. Six runs remain.
     assert_eq!(report.runs.iter().filter(|run| run.on_restored_machine).count(), 6);
 }
 

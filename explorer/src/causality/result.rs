@@ -1,4 +1,6 @@
-//! The causality of a finding, as the run directory stores it in `causality-ID.json`.
+//! The causality of a finding, as the run directory stores it in `causality-ID.json`. A *future* is a rerun of the
+//! finding's timeline that draws new random numbers from some vtime on. The *likelihood* at a vtime is the share of the
+//! futures from there that show the finding.
 
 use std::ops::Add;
 
@@ -17,8 +19,7 @@ pub const CODE_MAX: usize = 40;
 /// Maximum length of a text field, in bytes.
 pub const TEXT_BYTES_MAX: usize = 1_000;
 
-/// Part of a timeline that each future draws for itself. A future is a rerun of the finding's timeline from one vtime
-/// on.
+/// Part of a timeline that each future draws for itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Vary {

@@ -1,5 +1,6 @@
 //! The phases of a timeline after its workload: waiting for running commands, killing them, and running the `finally_`
-//! or `eventually_` commands.
+//! or `eventually_` commands. The commands belong to a test template, a folder of executables. [`Composer`] decides
+//! when each command starts.
 
 use chacha20::ChaCha20Rng;
 
@@ -36,7 +37,7 @@ impl Composer<'_> {
     }
 
     /// Returns the vtime of the next action or change of phase, in nanoseconds. Returns `None` before the workload's
-    /// end, and after the composer returned [`Act::Over`].
+    /// end, and after [`Composer`] returned [`Act::Over`].
     pub(super) fn ending_due(&self) -> Option<u64> {
         let idle = self.state.runs.is_empty();
         let (at_once, until_ns) = match self.state.phase {

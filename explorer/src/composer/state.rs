@@ -1,4 +1,5 @@
-//! State of the composer in a moment: the running commands, the next commands and the phase of a timeline.
+//! State of the composer, which decides when the commands of a test template start. A template is a folder of test
+//! programs. A moment stores the running commands, the next commands and the phase of the timeline.
 
 use std::collections::BTreeSet;
 
@@ -44,8 +45,8 @@ pub(super) enum Phase {
     Over { told: bool },
 }
 
-/// Group of commands, drivers or `anytime_` commands. The starts of one group are drawn independently of the other
-/// group's starts.
+/// Group of commands: either the drivers or the `anytime_` commands. The starts of one group are drawn independently
+/// of the other group's starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Track {
     Drivers,

@@ -1,4 +1,6 @@
-//! Test templates: the test commands that the nodes of a world have in their template folders.
+//! Test templates: the test commands that the nodes of a world have in their template folders. A test command is an
+//! executable. The prefix of its name, e.g. `anytime_`, says when Everett runs it. A helper is a file that commands
+//! use.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +24,7 @@ impl Command {
         &self.name
     }
 
-    /// Returns the prefix of the name. Never returns [`Prefix::Helper`].
+    /// Returns the prefix of the name. Never returns [`Prefix::Helper`], because a helper is not a command.
     #[must_use]
     pub fn prefix(&self) -> Prefix {
         self.prefix

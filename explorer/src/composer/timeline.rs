@@ -18,9 +18,9 @@ pub enum Act {
     Start(Start),
     /// Kill all running commands, and report the end of each command.
     KillAll,
-    /// The timeline is over. The caller decides what happens to commands that still run. Commands of the workload may
-    /// still run, because they are killed only before an `eventually_` command, and the kill may take too long. A
-    /// `finally_` or `eventually_` command may still run, because it exceeded its time.
+    /// The timeline is over. The caller decides what happens to commands that still run. A command of the workload
+    /// may still run if no `eventually_` command was to follow, because there was no kill then. It may also still run
+    /// if a kill took too long. A `finally_` or `eventually_` command may still run if it exceeded its time.
     Over,
 }
 
@@ -72,8 +72,9 @@ impl<'t> Composer<'t> {
         Ok(Composer { template, state, tally: Tally::new(template) })
     }
 
-    /// Draws again how many parallel drivers may run at a time and, unless the workload was stopped, which commands run
-    /// after it. Otherwise all timelines that continue from one moment would have the same values.
+    /// Draws again how many parallel drivers may run at a time. If the workload was not stopped, also draws again which
+    /// commands run after the workload. Without these draws, all timelines that continue from one moment would have the
+    /// same values.
     pub fn fork(&mut self, rng: &mut ChaCha20Rng) {
         self.state.parallel = 1 + below(rng, PARALLEL_MAX.into()) as u8;
         if self.is_stopped() {
@@ -153,7 +154,8 @@ impl<'t> Composer<'t> {
         acts
     }
 
-    /// Records that a run has ended. Unknown runs are ignored, e.g. runs that were lost with their node.
+    /// Records that a run, i.e. one execution of a command, has ended. Unknown runs are ignored, e.g. runs that were
+    /// lost with their node.
     ///
     /// A killed run counts neither as succeeded nor as failed. The same holds for a run that fails while all runs are
     /// being killed, because the failure may be a reaction to the kill.

@@ -23,7 +23,7 @@ pub struct Coverage {
     cells: Vec<Cell>,
     /// Place where each point was first reached, indexed by the point's number.
     first: Vec<ReachedAt>,
-    /// Reached points that have no number in the dictionary.
+    /// Reached points that have no number in the dictionary (the table that numbers points).
     unnumbered: BTreeMap<PointId, Covered>,
     /// Number of reached points.
     count: usize,

@@ -1,4 +1,4 @@
-//! Points that one branch reached.
+//! Coverage points that one branch reached. A point is e.g. a state, or a fault in a state.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

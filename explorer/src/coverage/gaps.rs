@@ -1,4 +1,6 @@
-//! Gaps: points that no branch reached, although they seem reachable. They suggest what to explore further.
+//! Gaps: coverage points that no branch reached, although they seem reachable. They suggest what to explore further.
+//! Gaps are of three kinds: faults in a phase (a state of one node), orders of events, and values of variables. Rules
+//! in the world file say how log lines set these variables.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +20,7 @@ pub struct Gaps {
     /// Orders of events that never occurred, although the reverse order did. Sorted by the number of branches with the
     /// reverse order, highest first, then by name.
     pub orders: Listed<OrderGap>,
-    /// Declared values that their variables never had, in the order of rules.
+    /// Declared values that their variables never had, in the order of the rules that declare them.
     pub values: Listed<ValueGap>,
 }
 
@@ -152,8 +154,8 @@ fn one_way(orders: &BTreeMap<(&str, &str, bool), u64>) -> Listed<OrderGap> {
     Listed::of(gaps.into_iter())
 }
 
-/// Returns the declared values that never occurred. Values in points have names of nodes masked, so declared values are
-/// masked before the comparison.
+/// Returns the declared values that never occurred. In the values of coverage points, a placeholder replaces the names
+/// of nodes, so the same replacement is made in the declared values before the comparison.
 fn unseen(abstraction: &Abstraction, values: &BTreeSet<(&str, String)>) -> Listed<ValueGap> {
     let world = abstraction.world();
     let declared = abstraction.rules().iter().flat_map(|rule| {

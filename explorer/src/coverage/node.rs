@@ -16,7 +16,7 @@ const PAUSED: &str = "pause";
 /// Kinds of faults after which a node restarts with empty memory.
 const RESTARTS: [&str; 2] = [OFF, "reset"];
 
-/// Value of a variable, and the rule that set it.
+/// Value of a variable of a node's state, and the rule for log lines that set it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Set {
     pub(super) value: Value,

@@ -1,4 +1,5 @@
-//! Points of one branch, by the numbers that a [`Dictionary`](super::Dictionary) gives them.
+//! Coverage points of one branch (e.g. states that it reached), by the numbers that a
+//! [`Dictionary`](super::Dictionary) gives them.
 //!
 //! Most points of a branch were reached by earlier branches, and their numbers form runs of consecutive numbers. A
 //! thousand points therefore take less than a kilobyte when packed.

@@ -1,4 +1,5 @@
-//! Events from which a branch's coverage is computed.
+//! Events from which a branch's coverage is computed. The rules of a world file capture parts of its abstract state
+//! from log lines.
 //!
 //! Not here: the sources of events. The caller converts the reports of the engine, the wire and the agents.
 
@@ -79,7 +80,7 @@ pub enum What {
         /// Outcome of the assertion.
         outcome: Outcome,
     },
-    /// A program reported a value of guidance.
+    /// A program reported guidance: through the SDK, it told the explorer a value, e.g. a number to maximise.
     Guidance(Guidance),
     /// A program reached an edge of its control-flow graph.
     Edge {
@@ -108,9 +109,10 @@ pub enum WireKind {
     Deliver,
     /// A copy of the message arrived at the receiver.
     Duplicate,
-    /// The wire dropped the message, and no node noticed.
+    /// The wire dropped the message. No node notices the loss at this vtime.
     Drop,
-    /// The sender gave up on the message.
+    /// The message arrived so late that its sender may have sent it again. A message that was late or held by a fault
+    /// when the wire's log was closed gets this fate, too.
     Timeout,
 }
 

@@ -45,11 +45,12 @@ pub struct OtherWorld;
 pub struct Observer<'a> {
     abstraction: &'a Abstraction,
     state: ObserverState,
-    /// Assertion points that the branch's ancestors reached. They also count as reached by this branch: the first event
-    /// adds them to the delta.
+    /// Points for SDK assertions that the branch's ancestors reached. The first event adds these points to `delta`, so
+    /// that they also count as reached by this branch.
     inherited: Vec<Point>,
     delta: Delta,
-    /// Orders that the branch has reached.
+    /// Orders that the branch has reached. An order is a pair of event types: an event of the first type happened
+    /// before an event of the second type.
     orders: Orders,
     /// True if the world's state may have changed since it was last computed.
     changed: bool,
@@ -178,7 +179,8 @@ impl<'a> Observer<'a> {
         }
     }
 
-    /// Records a log line as a typed event. Returns the line's template, or `other` if the vocabulary is full.
+    /// Records a log line as an event whose type is the line's template, i.e. its text without the variable parts.
+    /// Returns the template. If the unit has too many different templates, returns `other` and the event has no type.
     fn typed_line(&mut self, now: u64, node: Option<u16>, unit: &str, text: &str) -> String {
         let class = template(&self.abstraction.world().mask(head(text, TEMPLATE_LINE_BYTES_MAX)));
         let family = format!("line {unit}");

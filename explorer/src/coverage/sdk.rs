@@ -19,8 +19,9 @@ pub(super) struct Reported {
 }
 
 impl Reported {
-    /// Returns the points of all assertions of the timeline so far. A branch also reaches the points of its ancestors,
-    /// because a program may register and evaluate an assertion only once.
+    /// Returns the coverage points of all assertions of the timeline so far: one point for each outcome of an
+    /// assertion. A branch also reaches the points of its ancestors, because a program may register and evaluate an
+    /// assertion only once, before the fork.
     pub(super) fn points(&self) -> impl Iterator<Item = Point> {
         self.assertions.iter().flat_map(|((name, kind), outcomes)| {
             let point =

@@ -1,7 +1,8 @@
 //! Canonical text of a state: a text that is the same for all orders of interchangeable nodes.
 //!
-//! First, the nodes of a group are sorted by a key that does not depend on their order. The key is the node's own
-//! state, in which the node itself is called `^self`, and members of groups are called by their group.
+//! A group is a set of interchangeable nodes. First, the nodes of a group are sorted by a key that does not depend on
+//! their order. The key is the node's own state. In this state, the node itself has the name `^self`, and each other
+//! member of a group has the name of its group.
 //!
 //! Nodes with equal keys can still be exchanged. The exchange matters only if a value names a node. In that case the
 //! text is printed for all orders of nodes with equal keys, and the lexicographically least text is the canonical form.
@@ -27,8 +28,8 @@ pub(super) fn invariant_name(world: &World, own: u16, node: u16) -> String {
     }
 }
 
-/// Returns the name that a text uses for the node in a slot. A slot is a place in the text. The name is the slot's
-/// number if the node is interchangeable, otherwise the node's own name.
+/// Returns the name that a text uses for the node in a slot. A slot is a place in the text. An interchangeable node has
+/// the name `^N`, where N is the slot's number, from 1. Any other node keeps its own name.
 pub(super) fn slot_name(world: &World, slot: u16) -> String {
     match world.group(slot) {
         Some(_) => format!("^{}", usize::from(slot) + 1),

@@ -1,4 +1,5 @@
-//! The value of a state variable. The names of nodes in the value can be replaced, e.g. by positions.
+//! The value of a state variable, i.e. of a part of an abstract state. Rules capture it from log lines. The names of
+//! nodes in the value can be replaced, e.g. by placeholders that do not depend on the order of nodes.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,7 @@ use crate::text::clip;
 pub(super) enum Value {
     /// Text in which nodes are referred to by index instead of by name.
     Text(Vec<Part>),
-    /// Number. Only its rank among the numbers of all nodes is part of the state.
+    /// Number. Only its rank among the numbers that the nodes have in this variable is part of the state.
     Ranked(u64),
 }
 
@@ -43,8 +44,8 @@ impl Value {
     /// Prints the value as text. `names` returns the names of nodes.
     pub(super) fn write(&self, variable: &str, names: &dyn Fn(u16) -> String, ranks: &Ranks) -> String {
         let part = |part: &Part| match part {
-            // `^` marks a rank, or a slot (a position that stands for an interchangeable node). A `^` in a captured
-            // text is doubled, so that no text looks like a mark.
+            // `^` marks a rank, or a placeholder for the name of an interchangeable node. A `^` in a captured text is
+            // doubled, so that no text looks like a mark.
             Part::Text(text) => text.replace('^', "^^"),
             Part::Node(node) => names(*node),
         };
@@ -67,7 +68,7 @@ impl Value {
     }
 }
 
-/// Distinct numbers of all nodes, by variable, in ascending order.
+/// For each variable, the distinct numbers that the nodes have in it, in ascending order.
 #[derive(Debug, Default)]
 pub(super) struct Ranks {
     numbers: BTreeMap<String, Vec<u64>>,

@@ -1,9 +1,9 @@
-//! Bounds the number of distinct log templates and values, both called words here. The words of one unit, or of one
-//! variable, are a family. In each family, the first words of a timeline are distinguished, and all later words become
-//! `other`.
+//! Bounds the number of distinct log templates and values, both called words here. A family is the words of one unit
+//! (a program that writes log lines), or of one variable. In each family, the first words of a timeline are
+//! distinguished. If a family has reached its bound, all other words become `other`.
 //!
-//! The timeline alone determines the order of its words, so a branch's points do not depend on other branches. Two
-//! timelines may distinguish different words.
+//! The timeline alone determines the order of its words, so the coverage points that a branch reaches do not depend on
+//! other branches. Two timelines may distinguish different words.
 
 use std::collections::{BTreeMap, BTreeSet};
 

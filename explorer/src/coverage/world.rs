@@ -1,4 +1,5 @@
-//! Nodes of a world as coverage uses them: their names, and their groups of interchangeable nodes.
+//! Nodes of a world as coverage uses them: their names, and their groups of interchangeable nodes. Two states that
+//! differ only in the order of interchangeable nodes count as one state.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +10,7 @@ use super::limits::{ALIASES_MAX, NODES_MAX};
 pub struct NodeNames {
     /// Name of the node in the world.
     pub name: String,
-    /// Other names of the node in captured values, e.g. addresses.
+    /// Other names of the node in values that rules capture from log lines, e.g. addresses.
     pub aliases: Vec<String>,
 }
 

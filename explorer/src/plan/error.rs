@@ -133,7 +133,7 @@ pub enum Problem {
     /// The string is too long for a duration, or has characters that cannot occur in a duration.
     #[error("{0} is not a duration; write one such as \"1.5s\"")]
     NoDuration(String),
-    /// A start is later than one day, or a duration is longer than one day.
+    /// A start time or a duration exceeds one day.
     #[error("is beyond a day ({})", write_duration_ns(AT_NS_MAX))]
     BeyondADay,
     /// A duration is 0.
@@ -151,7 +151,7 @@ pub enum Problem {
     /// A power loss without a restart has a duration.
     #[error("a power loss with restart \"never\" takes no duration")]
     NeverRestarts,
-    /// A fault would end after the beginning of the next heal or quiet period.
+    /// A fault would last beyond the start of the next heal (an entry that ends faults) or quiet period.
     #[error("lasts until {end}, beyond the {what} of line {line} at {at}", end = write_duration_ns(*.end_ns), at = write_duration_ns(*.at_ns))]
     Crosses { end_ns: u64, what: &'static str, line: usize, at_ns: u64 },
     /// A fault starts in a quiet period.

@@ -1,4 +1,4 @@
-//! Bounds of a plan.
+//! Bounds of a fault plan: a text with one entry per line, for example a fault with its start and duration.
 
 /// Maximum size of a plan, in bytes.
 pub const PLAN_BYTES_MAX: usize = 8 << 20;

@@ -48,8 +48,8 @@ pub use names::{Names, NodeNames};
 pub struct PlanEntry {
     /// Start of the entry, in nanoseconds of vtime after *ready*.
     pub at_ns: u64,
-    /// Duration, in nanoseconds. If a lasting fault has no duration, it ends at the next heal or quiet period, or with
-    /// the run.
+    /// Duration, in nanoseconds. If a lasting fault has no duration, it ends at the next heal or quiet period, or at
+    /// the end of the timeline.
     pub for_ns: Option<u64>,
     /// Content of the entry.
     pub what: What,

@@ -18,14 +18,15 @@ pub struct PropertyHit {
     /// Name of the property.
     pub property: String,
     /// Signature, as 16 hexadecimal digits. Two hits of a property have the same signature if they differ only in
-    /// numbers, times, ids and nodes. Two violations of a history have the same signature if they have the same cause.
+    /// numbers, times, ids and nodes. Two violations of an operation history have the same signature if they have the
+    /// same cause.
     pub signature: String,
-    /// Text that violates the property, cut to [`TEXT_BYTES_MAX`] bytes. For a record of several lines, the cause that
-    /// the record names. The text may have any characters.
+    /// Text that violates the property, cut to [`TEXT_BYTES_MAX`] bytes. For a log record of several lines, this is the
+    /// cause that the record names. The text may have any characters.
     pub text: String,
     /// Vtime of the violation, in nanoseconds.
     pub vtime_ns: u64,
-    /// Index of the violating node in the world. `None` if the violation belongs to no single node.
+    /// Index of the node that violated the property. `None` if the violation belongs to no single node.
     pub node: Option<u16>,
 }
 
@@ -34,8 +35,8 @@ pub(super) fn clipped(text: &str) -> String {
     head(text, TEXT_BYTES_MAX).to_owned()
 }
 
-/// Returns the signature of a text that violates a property. `place` is a position in a program's source, which must
-/// not vary between hits.
+/// Returns the signature of a text that violates a property. `place` is a position in a program's source. It enters the
+/// signature unmasked, so two hits with different places have different signatures.
 pub(super) fn signature(property: &str, text: &str, place: Option<&str>, world: &World) -> String {
     // Mask the names of nodes first. Otherwise only the number in a name such as `n1` would be masked.
     let masked = template(&world.mask(head(text, TEMPLATE_LINE_BYTES_MAX)));

@@ -7,10 +7,10 @@
 //! - [`violation_text`]: descriptions of violations
 //! - [`builtin`]: properties that every world has
 //! - `kernel`: problems that Linux reports on its console
-//! - `excuse`: faults that explain a report
+//! - `excuse`: faults that explain a problem which a node reports, so that the problem is not a violation
 //! - `record`: records of several lines that are one event, such as tracebacks
 //! - `properties`: all properties of a world
-//! - `event`: events of a timeline, in which violations are looked for
+//! - `event`: events of a timeline, which the judge searches for violations
 //! - `judge`: finds the violations in the events of one timeline
 //! - `state`: the judge's state, which a child timeline inherits
 //! - `hit`: hits, i.e. violations that were found, and their signatures

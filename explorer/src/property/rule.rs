@@ -1,4 +1,4 @@
-//! Declared properties that have passed the checks.
+//! Properties that a world file declares, after validation.
 
 use std::collections::BTreeSet;
 
@@ -21,15 +21,15 @@ pub(super) enum Form {
     Sometimes,
 }
 
-/// Declared property that has passed the checks.
+/// Valid property of a world file. Its regular expression is matched against log lines.
 #[derive(Debug)]
 pub(super) struct Rule {
     name: String,
     form: Form,
     regex: Regex,
-    /// Name pattern of the units whose lines are judged.
+    /// Name pattern of the units (services and other sources of lines) whose lines are matched. `None` for all units.
     unit: Option<String>,
-    /// Indices of the nodes whose lines are judged.
+    /// Indices of the nodes whose lines are matched. `None` for all nodes.
     nodes: Option<BTreeSet<u16>>,
     console: bool,
 }
@@ -85,7 +85,8 @@ impl Rule {
         self.form
     }
 
-    /// Returns true if matches in a record of several lines become one hit of the record.
+    /// Returns true if a match in a log record of several lines (e.g. a traceback) becomes a hit only when the record
+    /// ends. A hit is a violation that was found. The line with the record's cause describes the hit.
     pub(super) fn takes_records(&self) -> bool {
         self.form == Form::Never && !self.console
     }

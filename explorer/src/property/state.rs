@@ -1,4 +1,7 @@
-//! State of a judge, which looks for violations of properties. A child timeline inherits it from its parent.
+//! State of a judge, which looks for violations of properties. A child timeline inherits the state from its parent.
+//!
+//! A hit is a violation that the judge found. Hits of a property have the same signature if they differ only in
+//! numbers, times, ids and nodes. Each signature is reported once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,9 +17,9 @@ pub struct JudgeState {
     pub(super) excuses: Excuses,
     /// Signatures of all reported hits, by property.
     had: BTreeMap<String, BTreeSet<String>>,
-    /// Number of hits that a bound suppressed.
+    /// Number of hits that were not reported because of `HITS_MAX` or `HITS_OF_PROPERTY_MAX`.
     beyond: u64,
-    /// Names of the `sometimes` properties with a matching line on this path.
+    /// Names of the `sometimes` properties whose pattern has matched a line on this path.
     pub(super) seen: BTreeSet<String>,
     /// Calm period, if all faults have ended and the timeline has not.
     pub(super) calm: Option<Calm>,
@@ -28,24 +31,25 @@ pub struct JudgeState {
 pub(super) struct Calm {
     /// Beginning of the period, in nanoseconds of vtime.
     pub(super) since_ns: u64,
-    /// Names of the `eventually` properties with a matching line in the period.
+    /// Names of the `eventually` properties whose pattern has matched a line in the period.
     pub(super) came: BTreeSet<String>,
 }
 
 impl JudgeState {
-    /// Returns the names of the `sometimes` properties with a matching line on this path.
+    /// Returns the names of the `sometimes` properties whose pattern has matched a line on this path.
     pub fn seen(&self) -> impl Iterator<Item = &str> {
         self.seen.iter().map(String::as_str)
     }
 
-    /// Returns the number of hits that a bound suppressed. If a suppressed hit is repeated, it is counted each time.
+    /// Returns the number of hits that were not reported because the maximum number of hits was reached. If an
+    /// unreported hit is repeated, it is counted each time.
     #[must_use]
     pub fn beyond(&self) -> u64 {
         self.beyond
     }
 
-    /// Records a hit. Returns true if the caller must report the hit, i.e. its signature is new and no bound is
-    /// reached.
+    /// Records a hit. Returns true if the caller must report the hit, i.e. its signature is new and the maximum number
+    /// of hits is not reached.
     pub(super) fn enters(&mut self, property: &str, signature: &str) -> bool {
         let had = self.had.get(property);
         if had.is_some_and(|had| had.contains(signature)) {

@@ -54,7 +54,7 @@ pub struct Branch {
 }
 
 impl Branches {
-    /// Merges a record into `merged`, and adds the summary of its branch.
+    /// Merges the record of a branch into `merged`, the results of the exploration, and adds the branch's summary.
     pub(super) fn merge(
         &mut self,
         merged: &mut Merged,

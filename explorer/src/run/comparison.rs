@@ -11,7 +11,8 @@ use crate::text::clip;
 const VALUE_BYTES_MAX: usize = 120;
 
 impl Header {
-    /// Checks that both headers describe the same exploration, so that each run may use the other's records.
+    /// Checks that both headers describe the same exploration, so that each run may use the branch results that the
+    /// other run recorded.
     ///
     /// Only three fields may differ: the path of the world file (but not its contents), the format version, and the
     /// engine. Everett's version must be equal, because another version may make other choices.
@@ -23,7 +24,8 @@ impl Header {
         let Header { world, seed, strategy, in_flight, root_ns, segment_ns, horizon_ns, nodes, .. } = self;
         same("everett", everett, &other.everett)?;
         same("machine_version", machine_version, &other.machine_version)?;
-        // Compare the world before the identity, because a difference of worlds names the setting that differs.
+        // Compare the world before the identity: an error about the world names the setting that differs, but an error
+        // about the identity shows only two digests.
         same_value("world", world, &other.world)?;
         same("image", image, &other.image)?;
         same("nodes", nodes, &other.nodes)?;

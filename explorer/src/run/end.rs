@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct ExplorationEnd {
     /// Reason why the exploration ended.
     pub why: EndReason,
-    /// Number of merged branches.
+    /// Number of branches whose results were merged into the exploration's results.
     pub branches: u64,
     /// Number of findings.
     pub findings: u64,

@@ -44,8 +44,8 @@ pub enum Damage {
     /// The record refers to a text by a number that no text has.
     #[error("it names a text by a number that no earlier text has")]
     StringRef,
-    /// The record introduces a coverage point that already has a number, or the dictionary, which gives points their
-    /// numbers, has no room for the point.
+    /// The record contains the definition of a coverage point, but the point cannot get a number. Either it has a
+    /// number already, or all numbers are in use.
     #[error("it introduces a point that has a number already, or for which no number is left")]
     Again,
     /// The checksum is right, but the contents cannot be decoded. Another program must have written them.

@@ -1,9 +1,9 @@
 //! Digest of the exact parts of a branch's record: the parts that depend only on what the exploration was started with.
 //!
 //! The digest omits values that may differ between hosts: CPU times, the number of instructions that the host executed,
-//! and the reason why a branch broke. It omits evidence and lengths of logs, because the digest of the trail already
-//! tells different timelines apart. It also omits the cost of the final phase, because older formats lack this cost,
-//! and the cost of the branch includes it.
+//! and the reason why a host could not run a branch to its end. It omits evidence and lengths of logs, because the
+//! digest of the trail already tells different timelines apart. It also omits the cost of the final phase, in which the
+//! world comes to rest and checks run. Older formats lack this cost, and the cost of the branch includes it.
 
 use super::digest::Digest;
 use super::record::{HistoryCount, Record};

@@ -24,7 +24,7 @@ impl FaultKinds {
     }
 
     /// Returns the kinds of faults that began on a branch, as a set of bits. The numbers of the branch's points must
-    /// come from `dictionary`, and every call must pass the same dictionary.
+    /// come from `dictionary`, which numbers coverage points. Every call must pass the same dictionary.
     pub fn of(&mut self, dictionary: &Dictionary, input: &MergeInput) -> u32 {
         let mut kinds = 0;
         self.learn(dictionary, input.numbers.end());

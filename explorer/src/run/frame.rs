@@ -1,5 +1,5 @@
-//! Frame of a record, i.e. the record as `branches.bin` stores it: a head of 28 bytes, followed by the encoded record.
-//! The encoded record is called the record's text.
+//! Frames of records. A record is the result of one branch. Its frame is the form in which `branches.bin` stores it: a
+//! head of 28 bytes, followed by the encoded record. The encoded record is called the record's text.
 //!
 //! | bytes | contents |
 //! |---|---|

@@ -97,13 +97,15 @@ fn proved() -> bool {
 pub struct StrategyName(pub String);
 
 impl StrategyName {
-    /// True if the strategy ignores earlier results, so that the rates of hits do not depend on the search.
+    /// True if the strategy ignores earlier results. The share of branches that show a finding then does not depend on
+    /// what the search found before.
     #[must_use]
     pub fn is_uniform(&self) -> bool {
         self.0 == StrategyKind::Uniform.name()
     }
 
-    /// True if the strategy gives nodes random priorities.
+    /// True for strategy `pct`: each fault plan gives the nodes random priorities, and frames of nodes with lower
+    /// priorities arrive later.
     #[must_use]
     pub fn is_pct(&self) -> bool {
         self.0 == StrategyKind::Pct.name()

@@ -1,4 +1,7 @@
 //! The journal: the writer of a run directory.
+//!
+//! A run directory stores an exploration. Its file `branches.bin` has one record for each branch that has ended: the
+//! branch's place in the tree and its results.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -26,7 +29,7 @@ use crate::search::Choice;
 pub struct Journal {
     run: PathBuf,
     index: Index,
-    /// Number of bytes of `branches.bin` that are durable, i.e. survive a power loss.
+    /// Number of bytes at the start of `branches.bin` that are durable, i.e. survive a power loss.
     synced: u64,
     /// Number of records that are not durable yet.
     unsynced: u64,
@@ -40,7 +43,7 @@ pub struct Journal {
     _lock: File,
 }
 
-/// Damaged part that [`Journal::resume`] cut off the file, after a crash or a power loss.
+/// Damaged end of `branches.bin` that [`Journal::resume`] cut off, after a crash or a power loss.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cut {
     /// Path of the file.
@@ -101,8 +104,8 @@ impl Journal {
         Ok(Journal::new(run, index, lock))
     }
 
-    /// Resumes a run if it belongs to the exploration of `header`. Removes `end.json`, and cuts off the damaged end
-    /// that a crash left. In a run that has ended, any damage is an error.
+    /// Resumes a run if it belongs to the exploration of `header`. Removes `end.json`, the file that marks a run as
+    /// ended, and cuts off the damaged end that a crash left. In a run that has ended, any damage is an error.
     ///
     /// # Errors
     /// Returns an error and changes nothing if the folder has no run, or if the run belongs to another exploration.
@@ -161,8 +164,9 @@ impl Journal {
         }
     }
 
-    /// Adds a record, cut to its bounds. If the branch already has a record with the same result, adds nothing. The
-    /// evidence of a hit is dropped if the record of an earlier branch has a hit of the same finding.
+    /// Adds a record, after cutting texts and lists in it that are too long. If the branch already has a record with
+    /// the same result, adds nothing. A hit is a violation of a property on a branch. The evidence of a hit is dropped
+    /// if the file already has a record of a branch with a lower number, and that record has a hit of the same finding.
     ///
     /// # Errors
     /// Returns an error if the record is invalid or too long, or if the branch has a record that is damaged or has
@@ -272,7 +276,8 @@ impl Journal {
         self.len() == 0
     }
 
-    /// Returns the dictionary that numbers the points in the results of [`Journal::append`] and [`Journal::recorded`].
+    /// Returns the dictionary that numbers the coverage points in the results of [`Journal::append`] and
+    /// [`Journal::recorded`].
     #[must_use]
     pub fn dictionary(&self) -> &Dictionary {
         self.index.dictionary()

@@ -34,7 +34,7 @@
 //! - `evidence`: stores the files of a finding's evidence
 //! - `journal`: writes a run directory
 //! - `reading`: reads a run directory, even while another process writes to it
-//! - `merged`: the summary of the records, merged in the order of choices
+//! - `merged`: the summary of the records, merged in the order in which the explorer chose the branches
 //! - [`branches`]: a short summary of each branch, for displays
 //! - `fault_kinds`: the kinds of faults on each branch
 //!
@@ -49,8 +49,8 @@
 //!   `end.json` was written.
 //! - The first record in the file that has a coverage point contains the point's texts. Later records refer to the
 //!   point by its number. A reader can therefore stop after any record, because no record refers to a later one.
-//! - The merged summary is a function of the records in the order of choices. Host times are recorded, but never
-//!   compared.
+//! - The merged summary is a function of the records and of the order in which the explorer chose the branches. Host
+//!   times are recorded, but never compared.
 //! - Files are untrusted. Memory and time are bounded for any contents, and Everett never writes through a link.
 
 mod bounded_list;

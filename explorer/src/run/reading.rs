@@ -1,4 +1,8 @@
 //! The reader of a run directory. Another process may write to the directory at the same time.
+//!
+//! A run directory has one record, i.e. stored result, for each branch. Merging adds the records one by one to the
+//! results of the whole exploration. A *choice* is the number of a branch, in the order in which the explorer chose the
+//! branches. Records in the file may have another order.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -48,8 +52,8 @@ impl Reading {
     }
 
     /// Opens a run directory, and merges its records on a second thread while they are read. If the run has ended,
-    /// merges the records that `end.json` counts. Otherwise merges records in the order of choices, and stops
-    /// before the first branch without a record.
+    /// merges the records that `end.json` counts. Otherwise merges records in the order of choices, and stops before
+    /// the first branch without a record.
     ///
     /// # Errors
     /// See [`Reading::open`].
@@ -186,7 +190,7 @@ impl Reading {
 #[derive(Default)]
 struct Batch {
     dictionary: Dictionary,
-    /// Heading of each record, and the range of `bytes` that contains the rest of the record.
+    /// Heading (decoded first part) of each record, and the range of `bytes` that contains the rest of the record.
     records: Vec<(Undecoded, Range<usize>)>,
     /// Bytes of all records after their headings. They share one allocation, because freeing memory that another thread
     /// allocated takes a lock.

@@ -1,9 +1,11 @@
-//! Encoding of records as bytes. Points become numbers, digests become bytes, and times become differences. A record
-//! has these parts in the `postcard` format, one after the other:
+//! Encoding of records, i.e. results of branches, as bytes. Coverage points become numbers, digests become bytes, and
+//! times become differences. A record has these parts in the `postcard` format, one after the other:
 //!
-//! - [`Heading`]: the fields that the index needs: the branch's number, the new points, and the hits
-//! - [`Main`]: the fields that are merged
-//! - [`FinalPhase`]: the cost of the final phase, if there is one. Format version 3 lacks this part
+//! - [`Heading`]: the fields that the index of the file needs: the branch's number, the new coverage points, and the
+//!   hits (violations of properties)
+//! - [`Main`]: the other fields that are merged into the summary of the exploration
+//! - [`FinalPhase`]: the cost from the branch's end to the end of the checks, if they ran. Format version 3 lacks this
+//!   part
 //! - `Rest`: digests along the trail, which only a replay needs
 //!
 //! A change of these parts needs a new [`SCHEMA_VERSION`](super::SCHEMA_VERSION).
@@ -30,11 +32,11 @@ use crate::coverage::{Delta, Numbers, Point, Unnumbered};
 use crate::search::{FORKS_MAX, Fork, Path};
 use crate::text::clip;
 
-/// Part of a record that the index needs.
+/// Part of a record that the index of the file needs.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Heading {
     pub(super) choice: u64,
-    /// Points that no earlier record has, in the order of their numbers.
+    /// Coverage points that no earlier record has, in the order of their numbers.
     pub(super) points: BoundedList<NewPoint, DELTA_POINTS_MAX>,
     pub(super) hits: BoundedList<StoredHit, HITS_MAX>,
 }
@@ -66,7 +68,7 @@ struct Main<'b> {
     faults: u64,
     losses: u64,
     messages: u64,
-    /// Numbers of the reached points, as [`Numbers::pack`] encodes them.
+    /// Numbers of the reached coverage points, as [`Numbers::pack`] encodes them.
     reached: &'b [u8],
     unnumbered: BoundedList<(Point, u64), DELTA_POINTS_MAX>,
     overflow: u64,
@@ -82,7 +84,7 @@ struct Main<'b> {
 #[derive(Debug, Serialize, Deserialize)]
 struct Rest {
     trail: Digits,
-    /// Second differences (differences of differences) of the marks' vtimes, in nanoseconds.
+    /// Second differences (differences of differences) of the vtimes of `digests`, in nanoseconds.
     times: BoundedList<i64, MARKS_MAX>,
     digests: BoundedList<Digits, MARKS_MAX>,
 }
@@ -129,13 +131,13 @@ impl StoredHit {
         Hit { property, signature, text, vtime_ns, node, evidence }
     }
 
-    /// Returns the property and the signature of the hit, cut to their bounds.
+    /// Returns the property and the signature (the text that all hits of one bug have) of the hit, cut to their bounds.
     pub(super) fn key(&self) -> (String, String) {
         (clip(&self.property, NAME_BYTES_MAX), clip(&self.signature, SIGNATURE_BYTES_MAX))
     }
 }
 
-/// Encodes a record that is within its bounds. `new_points` lists the points that the record introduces.
+/// Encodes a record that is within its bounds. `new_points` lists the coverage points that no earlier record has.
 pub(super) fn encode(
     record: &Record,
     input: &MergeInput,
@@ -213,8 +215,8 @@ pub(super) fn heading(bytes: &[u8]) -> Result<(Heading, &[u8]), Damage> {
     postcard::take_from_bytes(bytes).map_err(postcard_damage)
 }
 
-/// Decodes a record's [`MergeInput`] from its heading and the bytes after the heading. `points` is the number of points
-/// in the dictionary, and `version` is the format version of the run.
+/// Decodes a record's [`MergeInput`] from its heading and the bytes after the heading. `points` is the number of
+/// coverage points that have a number, and `version` is the format version of the run.
 pub(super) fn merge_input(
     heading: Heading,
     bytes: &[u8],
@@ -224,8 +226,8 @@ pub(super) fn merge_input(
     main(heading, bytes, points, version).map(|(input, _)| input)
 }
 
-/// Decodes a whole record. `points` is the number of points in the dictionary, and `version` is the format version of
-/// the run.
+/// Decodes a whole record. `points` is the number of coverage points that have a number, and `version` is the format
+/// version of the run.
 pub(super) fn whole(
     bytes: &[u8],
     points: usize,

@@ -1,4 +1,4 @@
-//! Texts of points by number. Many points share few texts, so the file has each text once.
+//! Texts of coverage points, by number. Many points share few texts, so the file of records stores each text only once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -21,8 +21,8 @@ pub enum Value {
     /// Number: the difference of two numbers, called left and right, that the program reports. It is new to the search
     /// only if it is better than all earlier ones.
     Number {
-        /// Rank of the number among the values of this guidance; a higher rank is better. To minimise a guidance, the
-        /// order of ranks is reversed.
+        /// Rank of the number among the values of this guidance; a higher rank is better. If the program wants a small
+        /// number (`maximize` is false), smaller numbers have higher ranks.
         rank: i64,
         /// The number as text.
         text: String,

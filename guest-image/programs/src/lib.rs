@@ -12,8 +12,8 @@ pub const INIT: &[u8] = include_bytes!(env!("EVERETT_INIT"));
 /// The library that workloads with the SDK load (`../sdk/library/`), a shared object that needs no C library.
 pub const LIBRARY: &[u8] = include_bytes!(env!("EVERETT_SDK_LIBRARY"));
 
-/// The program that passes the lines that a workload writes through the SDK to Everett, and asks Everett for quiet
-/// periods, i.e. times without faults (`../sdk/collector/`). It is a static ELF program.
+/// The program that receives a workload's SDK lines and passes them on to Everett (`../sdk/collector/`). It also asks
+/// Everett for quiet periods, i.e. times without faults. It is a static ELF program.
 pub const COLLECTOR: &[u8] = include_bytes!(env!("EVERETT_SDK_COLLECTOR"));
 
 #[cfg(test)]

@@ -421,7 +421,7 @@ fn configuration(folder: &Path, transport: &[(String, String)]) -> String {
     text
 }
 
-/// Returns a function that turns an I/O error into the error of this file.
+/// Returns a function that turns an I/O error for `path` into an [`Error`] that names the path.
 pub(crate) fn file_error(path: &Path) -> impl FnOnce(io::Error) -> Error + '_ {
     |source| {
         let path = path.display().to_string();

@@ -48,7 +48,7 @@ struct Meter {
 struct Head {
     stage: Stage,
     records: Records,
-    /// Number of bytes read after the entry's own header. They are the map of a sparse file.
+    /// Number of bytes read after the last header of the entry. These bytes are the map of a sparse file.
     map_bytes: u64,
 }
 
@@ -61,7 +61,7 @@ enum Stage {
     Records { bytes: Vec<u8>, given: usize },
     /// In a long name. The value is the number of bytes that remain.
     Name(u64),
-    /// After the entry's own header.
+    /// After the last header of the entry.
     Over,
 }
 
@@ -196,8 +196,9 @@ impl<R: Read> Read for Metered<R> {
     }
 }
 
-/// Calls `visit` for each entry. Fails if the contents of all entries together exceed `bytes_max` bytes. Holes of
-/// sparse files count, but not in the PAX format ([`super::sparse`]), which the `tar` crate does not know.
+/// Calls `visit` for each entry. Fails if the contents of all entries together exceed `bytes_max` bytes. The holes of
+/// sparse files count as content. The exception is the PAX format of sparse files ([`super::sparse`]): the `tar` crate
+/// does not know this format, so only the stored bytes count.
 ///
 /// # Errors
 /// Returns an error if the archive is damaged or exceeds a bound, or if `visit` fails.

@@ -47,8 +47,8 @@ pub struct Use {
     pub running: bool,
 }
 
-/// Lock of the gate, held for the life of this value. The field is `None` if this process may not write to the cache
-/// and cannot open the gate.
+/// The locked gate. The lock is held for the life of this value. The field is `None` if this process may not write to
+/// the cache and cannot open the gate.
 #[derive(Debug)]
 pub struct Gate(#[expect(dead_code, reason = "the open file holds the lock")] Option<File>);
 

@@ -40,8 +40,9 @@ pub(crate) fn stages(packages: &[Package]) -> Vec<Stage<'_>> {
             scripts.iter().partition(|number| is_late(number));
         let before: BTreeSet<usize> = open.difference(&dependents(&late, &needs)).copied().collect();
         if before.is_empty() {
-            // Each remaining package has a script in `late` or depends on a package that has one, so none can be
-            // configured before these scripts have run. The scripts run now, and dpkg orders the configuration.
+            // Each package that is not configured yet has a script in `late`, or depends on a package with a script in
+            // `late`. No package can therefore be configured before these scripts have run. The scripts run now, and
+            // dpkg orders the configuration.
             now.append(&mut late);
         }
         let of =

@@ -138,7 +138,7 @@ pub enum Error {
     /// The layer of base packages cannot be written or read.
     #[error("cannot use the layer of base packages")]
     Layer(#[source] archive::Error),
-    /// The changes that the guest packed cannot be read.
+    /// The archive of changed files cannot be read. The machine that configures the packages makes this archive.
     #[error("cannot read the changes that the machine packed")]
     Packed(#[source] archive::Error),
     /// The root filesystem's archive cannot be read.

@@ -51,8 +51,8 @@ impl<'a> Packages<'a> {
         self.new
     }
 
-    /// Checks, before anything is fetched, that this host can choose the packages of the root. A host without apt can
-    /// do so only if the lock was written for the same requested packages.
+    /// Checks, before anything is fetched, that this host can choose the packages of the root filesystem. A host
+    /// without apt can choose them only if the lock was written for the same requested packages.
     pub(super) fn check(&self) -> Result<(), Error> {
         let RootSource::Packages(names) = &self.spec.root else { return Ok(()) };
         if self.locked_closure(&sorted(names)).is_some() || Apt::is_on_host() {

@@ -60,7 +60,7 @@ pub enum Error {
     TooLong {
         /// Release of the kernel.
         release: String,
-        /// Name of the module that exceeds the bound.
+        /// Name of the module with which the total length exceeds the bound.
         module: String,
     },
     /// A chain of dependencies is too long.

@@ -102,7 +102,8 @@ pub enum Error {
     Package(#[from] apt::Error),
 }
 
-/// Returns a function that turns an I/O error into an error that names `path`, a file in the state folder.
+/// Returns a function that turns an I/O error into an error that names `path`. The path is a file in the state folder,
+/// in which Everett keeps lists of packages.
 pub(super) fn file_error(path: &std::path::Path) -> impl FnOnce(io::Error) -> Error + '_ {
     |source| apt::file_error(path)(source).into()
 }

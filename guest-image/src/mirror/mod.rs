@@ -9,9 +9,9 @@
 //! - [`kernel`]: chooses a kernel package. [`fetch`]: reads files over http, over https and from disk.
 //!
 //! **Invariants.** A mirror is untrusted. Everett verifies the signature of an index. Then it verifies a list of
-//! packages by its digest in the index, and a package by its digest in the list or in a lock. Every file is read up to
-//! a named bound. The downloaded packages have the versions and bytes that apt would have fetched from the same
-//! sources.
+//! packages by its digest in the index, and a package by its digest in the list or in a world's lock file. Every file
+//! is read up to a named bound. The downloaded packages have the versions and bytes that apt would have fetched from
+//! the same sources.
 //!
 //! Not here: the dependencies of packages, which only apt resolves ([`crate::apt`]).
 
@@ -42,7 +42,8 @@ use suite::Suite;
 /// Maximum length of a package's file, in bytes. Debian's kernels have 30 MB, and its longest packages 1.5 GB.
 const PACKAGE_BYTES_MAX: u64 = 4 << 30;
 
-/// Client of the mirrors of one suite. It keeps the package lists in a state folder.
+/// Client of the mirrors of a world's Debian suite and of the suites that go with it, such as the security updates. It
+/// keeps the package lists in a state folder.
 pub struct Mirror<'a> {
     folder: PathBuf,
     suite: String,

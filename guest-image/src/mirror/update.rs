@@ -19,8 +19,8 @@ const DATE_BYTES_MAX: u64 = 64;
 const DEBIAN: &str = "http://deb.debian.org/";
 const DEBIAN_HTTPS: &str = "https://deb.debian.org/";
 
-/// Fetches a suite's index, and the suite's list of packages unless the state folder already has it. `None` if the
-/// index names no list for amd64.
+/// Fetches a suite's index. Then fetches the suite's list of packages, unless the state folder `folder` already has the
+/// list. Returns `None` if the index names no list for amd64.
 pub(super) fn update(
     folder: &Path,
     fetcher: &Fetcher<'_>,
@@ -49,7 +49,7 @@ pub(super) fn update(
 }
 
 /// Returns the base address of an archive, without a slash at its end. Behind a proxy, Everett uses https for Debian's
-/// own mirrors, because a proxy needs to support only `CONNECT` (`docs/guide.md`).
+/// own mirrors. The proxy then needs to support only the method `CONNECT`, as `docs/guide.md` says.
 pub(super) fn base(uri: &str, fetcher: &Fetcher<'_>) -> Result<String, Error> {
     let uri = uri.trim_end_matches('/');
     if !["http://", "https://", "file:/"].iter().any(|scheme| uri.starts_with(scheme)) {

@@ -63,7 +63,7 @@ fn whiteout(path: &[u8]) -> Whiteout {
 }
 
 /// Applies a layer to the tree. `file` is the layer's uncompressed archive. The tree refers to the contents of files in
-/// the archive and does not copy them, except sparse files, which go to the spool.
+/// the archive and does not copy them. Only sparse files are copied, to the spool (a temporary file).
 pub(super) fn apply(name: &str, file: &Arc<File>, tree: &mut Tree, spool: &mut Spool) -> Result<(), Problem> {
     let of_layer = |source: archive::Error| Problem::Layer { layer: name.to_owned(), source };
     let reader = || {

@@ -108,7 +108,8 @@ pub enum Problem {
         /// Position, from 1, of a layer of the configuration that the manifest lacks.
         config: usize,
     },
-    /// The lengths of an image's files do not fit together as parts of one disk.
+    /// The files of an image (a root filesystem's tables and layers) cannot form one disk: a length is invalid, or
+    /// there are too many layers.
     #[error("its files are not those of a root filesystem: their lengths do not fit")]
     Parts,
     /// The number of layers exceeds the bound.

@@ -1,5 +1,5 @@
-//! Makes the root filesystem of a container image: its layers on top of each other, as a SquashFS that contains the
-//! layers' archives unchanged.
+//! Makes the root filesystem of a container image: its layers on top of each other, as a SquashFS. The SquashFS
+//! contains the layers' tar archives unchanged, and its tables point to the contents of the files inside the archives.
 
 use std::fs::File;
 use std::io;

@@ -95,7 +95,7 @@ fn every_kind_owner_mode_and_time_is_read_back() {
     assert_eq!(seen["/usr/bin/sudo"], format!("{line} 4755 0:70000 @1600000000"));
     assert_eq!(seen["/link"], "link usr/bin/sudo 777 5:6 @3");
     assert_eq!(seen["/dev/null"], "character 259 666 0:0 @1");
-    // The number is new_encode_dev(259, 300).
+    // The device number is encoded as by Linux's new_encode_dev(259, 300).
     assert_eq!(seen["/dev/big"], format!("block {} 660 0:6 @1", 0x2c | 259 << 8 | 0x100 << 12));
     assert_eq!(seen["/pipe"], "fifo 600 1:1 @1");
     assert!(seen["/empty"].starts_with("file 0 "));

@@ -35,7 +35,7 @@ fn links_among_the_parents_are_followed() {
     tree.put(b"usr/lib/absolute", plain(), Kind::Link(b"/lib/up".to_vec())).unwrap();
     assert_eq!(read(&tree, "usr/lib/x").as_deref(), Some("x"));
     assert_eq!(read(&tree, "lib/absolute").as_deref(), Some("x"));
-    // If a package ships `lib/` as a folder, the link stays.
+    // If a package ships `lib/` as a folder, `lib` stays a link.
     tree.put_folder(b"lib", Attributes::of_root(0o700), OnFolder::Update).unwrap();
     assert!(matches!(tree.inode(tree.find(b"lib").unwrap()).kind, Kind::Link(_)));
 }
@@ -60,7 +60,8 @@ fn the_number_of_names_in_followed_links_is_bounded() {
     tree.put(b"end/file", plain(), file("x")).unwrap();
     tree.put(b"short", plain(), link(1000, "end")).unwrap();
     assert_eq!(read(&tree, "short/file").as_deref(), Some("x"));
-    // Forty links with targets of four kilobytes each would be eighty thousand names.
+    // To resolve `l39`, the tree would have to follow eighty thousand names: forty links, each with a target of four
+    // kilobytes.
     tree.put(b"l0", plain(), link(2000, "end")).unwrap();
     for number in 1..40 {
         tree.put(format!("l{number}").as_bytes(), plain(), link(2000, &format!("l{}", number - 1))).unwrap();

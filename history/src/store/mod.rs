@@ -100,8 +100,9 @@ impl History {
         Ok(History { connection, file: file.to_owned() })
     }
 
-    /// Records that an exploration starts or resumes. With `resumed`, a record of the same folder, identity and seed
-    /// keeps its start and its results so far. In all other cases, a new record replaces any record of the folder.
+    /// Records that an exploration starts or resumes. If `resumed` is true, a record of the same folder, identity (of
+    /// world, images and machine version) and seed keeps its start and its results so far. In all other cases, a new
+    /// record replaces any record of the folder.
     ///
     /// # Errors
     /// Returns an error if the file cannot be changed, or if a path is too long.

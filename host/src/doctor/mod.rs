@@ -4,8 +4,8 @@
 //! - [`host`] checks cores, memory, disk and tools. [`kvm`] checks `/dev/kvm` with small guests. [`perf`] checks the
 //!   performance counters.
 //!
-//! **Invariant.** A capability counts only if the host has shown it in this examination. Nothing is inferred from a
-//! name.
+//! **Invariant.** A capability counts only if the host has shown it in this examination. Nothing is inferred from
+//! a name, e.g. of the processor.
 
 pub mod host;
 pub mod kvm;
@@ -14,7 +14,7 @@ pub mod perf;
 use kvm::probes::{Effort, Undefined};
 use serde::Serialize;
 
-/// Consequence of a finding for Everett on this host.
+/// Consequence of the result of a check for Everett on this host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -38,7 +38,8 @@ pub struct Finding {
     /// Purpose of the checked property, or consequence of the observation. Empty if obvious.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub means: &'static str,
-    /// Comparisons of undefined status flags, for the finding about them. Empty for other findings.
+    /// Comparisons of the host's processor with Everett's CPU model, one for each status flag that an instruction
+    /// leaves undefined. Empty for all checks except the check of these flags.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub undefined: Vec<Undefined>,
 }

@@ -220,8 +220,8 @@ fn parse(text: &str, units: &Units) -> Result<u64, UnitError> {
     u64::try_from(value).map_err(|_| too_large())
 }
 
-/// Formats a duration so that [`parse_duration_ns`] returns exactly `ns`: `1.5s`, `200ms`. Uses the largest unit up to
-/// seconds in which the value is at least one.
+/// Formats a duration so that [`parse_duration_ns`] returns exactly `ns`: `1.5s`, `200ms`. The unit is `s`, `ms`, `us`
+/// or `ns`: the largest that gives a number of at least one.
 #[must_use]
 pub fn write_duration_ns(ns: u64) -> String {
     let (unit, factor, digits) = match ns {

@@ -16,9 +16,9 @@ struct Element<'h> {
     acknowledged: u64,
     unknown: u64,
     dequeued: u64,
-    /// Last acknowledged enqueue of the value, by the line of the invocation. `None` if there is none.
+    /// Acknowledged enqueue of the value that was invoked last. `None` if no enqueue was acknowledged.
     enqueue: Option<&'h Operation>,
-    /// Last acknowledged dequeue of the value, by the line of the invocation. `None` if there is none.
+    /// Acknowledged dequeue of the value that was invoked last. `None` if no dequeue was acknowledged.
     dequeue: Option<&'h Operation>,
 }
 

@@ -1,8 +1,9 @@
 //! Lost writes of registers.
 //!
-//! Two kinds of writes explain a final read of value v. The first is a write of v with unknown outcome. The second is
-//! an acknowledged write of v, if each other acknowledged write was invoked before the write of v ended. If no write
-//! explains the read, the acknowledged write that was invoked last is lost.
+//! A final read is a read that was invoked after all acknowledged writes had ended. Two kinds of writes explain a final
+//! read of value v. The first is a write of v with unknown outcome. The second is an acknowledged write of v, if each
+//! other acknowledged write was invoked before the write of v ended. If no write explains the read, the acknowledged
+//! write that was invoked last is lost.
 
 use std::collections::BTreeSet;
 

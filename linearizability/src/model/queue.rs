@@ -32,8 +32,8 @@ impl Queue {
 }
 
 impl Model for Queue {
-    // Only open dequeues help an acknowledged operation (see `helps`). All open dequeues have the same effect, so the
-    // search needs to try only one of them.
+    // An open operation helps an acknowledged operation if it may enable the acknowledged operation (see `helps`). In a
+    // queue, only open dequeues help. All open dequeues have the same effect, so the search needs to try only one.
     fn first_help_does(&self) -> bool {
         true
     }

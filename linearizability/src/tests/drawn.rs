@@ -1,7 +1,7 @@
-//! Tests of the check with random histories. Its verdicts are compared with those of the oracle, which tries all orders
-//! of operations. In the histories, several clients use a correct object. One test checks the histories unchanged. The
-//! others first falsify up to three operations: they replace an operation's result, or make the operation succeed or
-//! fail.
+//! Tests of the linearizability check with random histories. The tests compare the check's verdicts with the verdicts
+//! of the oracle, which tries all orders of operations. In the histories, several clients use a correct object. One
+//! test checks the histories unchanged. The others first falsify up to three operations: they replace an operation's
+//! result, or make the operation succeed or fail.
 
 use proptest::prelude::*;
 

@@ -1,5 +1,6 @@
-//! Tests of the evidence for a violation: the first impossible completion, the possible states before it, and the
-//! position since which the object had its only possible state.
+//! Tests of the evidence for a violation: the first impossible completion (answer that no order of the operations
+//! explains), and the possible states of the object before this completion. If only one state is possible, the evidence
+//! also has the position in the history since which the object had this state.
 
 use super::*;
 
@@ -63,8 +64,8 @@ fn concurrent_operations_are_listed() {
     assert_eq!(evidence.since, None);
 }
 
-/// Only a bounded number of violations is traced to the first impossible completion. Further violations are still
-/// reported.
+/// The check searches for the first impossible completion only for a bounded number of violations. It reports further
+/// violations without this search.
 #[test]
 fn many_violations_are_all_reported() {
     let count = crate::limits::FOLLOWED_MAX + 3;

@@ -155,8 +155,8 @@ fn a_lock_that_two_processes_hold() {
     fine(ModelKind::Lock, &text.replacen("2 invoke", "1 invoke release\n 2 invoke", 1));
 }
 
-/// Elements of a set that is never read as a whole are judged independently. The evidence lists only operations on the
-/// element with the violation.
+/// If a history never reads the whole set, the checker judges each element independently. The evidence lists only
+/// operations on the element with the violation.
 #[test]
 fn elements_of_a_set_are_judged_alone() {
     let text = "1 invoke add 1
@@ -171,8 +171,8 @@ fn elements_of_a_set_are_judged_alone() {
     assert_eq!(evidence.order[0].what, "add of 2");
 }
 
-/// If several elements have violations, the report names the element with the first impossible completion, even if
-/// another element's operations were invoked earlier.
+/// If several elements have violations, the report names the element whose impossible operation completed first, even
+/// if an operation on another element was invoked earlier.
 #[test]
 fn the_first_of_several_wrong_elements_is_reported() {
     let text = said(

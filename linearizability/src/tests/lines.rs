@@ -11,7 +11,7 @@ fn read(kind: ModelKind, texts: &[&str]) -> (History, Problems) {
     super::read(spec(kind), texts.iter().map(|text| line(1_500_000_000, text)))
 }
 
-/// Returns the errors in lines, with line numbers and without times.
+/// Returns the errors in a history with these lines, as `LINE NUMBER: MESSAGE`.
 fn wrong(kind: ModelKind, texts: &[&str]) -> Vec<String> {
     read(kind, texts).1.first.iter().map(|problem| format!("{}: {}", problem.line, problem.what)).collect()
 }

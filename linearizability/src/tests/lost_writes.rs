@@ -97,10 +97,11 @@ fn elements_of_queues() {
     let unknown = "8 invoke dequeue\n 8 info dequeue\n";
     assert!(queue(&(two.clone() + unknown + &took("1") + &took("null"))).is_empty());
     assert_eq!(queue(&(two.clone() + unknown + &took("null"))), ["enqueue of 1 at 1", "enqueue of 2 at 3"]);
-    // An element that is dequeued twice is an error, unless it was enqueued twice or may have been.
+    // Two dequeues of an element are an error if the element was enqueued once. They are no error if a second enqueue
+    // of the element has an unknown outcome.
     assert_eq!(queue(&(two.clone() + &took("1") + &took("1"))), ["dequeue of 1 at 7"]);
     assert!(queue(&("8 invoke enqueue 1\n".to_owned() + &two + &took("1") + &took("1"))).is_empty());
-    // The first dequeue of a value that was never enqueued is an error.
+    // Even a single dequeue of a value is an error if the value was never enqueued.
     assert_eq!(queue(&took("5")), ["dequeue of 5 at 1"]);
 }
 

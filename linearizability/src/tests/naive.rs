@@ -17,7 +17,7 @@ pub(super) struct Naive {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum End {
-    /// The outcome is unknown. The field is the line of the `info`, or `None` if the operation has no end.
+    /// The outcome is unknown. The field is the line of the event `info`, or `None` if no event ends the operation.
     Unknown(Option<usize>),
     Failed(usize),
     Ok(usize, Value),
@@ -112,7 +112,7 @@ pub(super) fn until(operations: &[Naive], line: usize) -> Vec<Naive> {
         .collect()
 }
 
-/// Returns the lines of the operations.
+/// Returns the operations as the lines of a history.
 pub(super) fn lines(operations: &[Naive]) -> Vec<HistoryLine> {
     let mut events: Vec<(usize, Value)> = Vec::new();
     for op in operations {

@@ -18,7 +18,7 @@ pub struct Finding {
     pub id: u32,
     /// Name of the violated property.
     pub property: String,
-    /// Signature, which all hits of the finding share.
+    /// Signature: a text that is the same for all hits of the finding.
     pub signature: String,
     /// Description of the first hit.
     pub text: String,
@@ -47,13 +47,13 @@ pub struct Finding {
     pub first_instructions: u64,
     /// Shrunk fault plan. `None` if the finding was not shrunk.
     pub plan: Option<ShrunkPlan>,
-    /// Result of the search for the step that decided the finding, if there was one.
+    /// Result of the search for the event that made the finding likely. `None` without a search.
     pub causality: Option<Causality>,
-    /// Events before the first hit. `None` after the first [`SCENES_MAX`] findings.
+    /// Events before the first hit. Only the first [`SCENES_MAX`] findings have them.
     pub scene: Option<Scene>,
-    /// How often runs show the finding, with costs in CPU nanoseconds.
+    /// Estimates of how often runs show the finding. Times are in CPU nanoseconds.
     pub cpu: Outlook,
-    /// How often runs show the finding, with costs in instructions.
+    /// Estimates of how often runs show the finding. Times are measured in instructions.
     pub instructions: Outlook,
     /// Commands that examine the finding further.
     pub commands: Vec<String>,

@@ -23,7 +23,7 @@ pub struct OlderRun {
     pub findings: u64,
     /// CPU time, in nanoseconds.
     pub cpu_ns: u64,
-    /// True if the run explored the same world, image and fault table.
+    /// True if the run explored the same world (with its fault settings) and image, with the same machine version.
     pub same: bool,
 }
 
@@ -110,9 +110,9 @@ pub struct Gone {
     pub id: u32,
     /// Status: `resolved` or `rare`.
     pub status: Status,
-    /// How often runs show the finding, with costs in CPU nanoseconds.
+    /// Estimates of how often runs show the finding. Their unit of time is nanoseconds of CPU time.
     pub cpu: Outlook,
-    /// How often runs show the finding, with costs in instructions.
+    /// Estimates of how often runs show the finding. Their unit of time is instructions.
     pub instructions: Outlook,
 }
 
@@ -144,14 +144,14 @@ pub(super) fn gone(sources: &Sources<'_>, runs: &[Run<'_>]) -> Vec<Gone> {
     gone
 }
 
-/// Returns the branches and subtrees of a run that show a finding. `None` if none do.
+/// Returns the branches and subtrees of a run that show a finding. `None` if the run does not have the finding.
 pub(super) fn tally<'m>(merged: &'m Merged, key: &(String, String)) -> Option<&'m Tally> {
     let id = merged.finding_of(key)?;
     merged.findings().iter().find(|finding| finding.id == id).map(|finding| &finding.tally)
 }
 
-/// Returns the times and hits of each run, for one finding or property. `tally` looks up its hits in a run. `unit`
-/// selects the unit of the times: CPU nanoseconds or instructions.
+/// Returns the times and hits of each run, for one finding or property. `tally` looks up the hits of this finding or
+/// property in a run. `unit` selects the unit of the times: CPU nanoseconds or instructions.
 pub(super) fn observed<'m>(
     runs: &[Run<'m>],
     tally: impl Fn(&'m Merged) -> Option<&'m Tally>,

@@ -1,4 +1,4 @@
-//! Bounds of the data.
+//! Bounds of the report's data.
 
 use super::Sources;
 
@@ -12,7 +12,8 @@ pub const ENTRIES_MAX: usize = 150_000;
 pub const LOG_LINES_MAX: usize = 40_000;
 /// Maximum number of branches on the map. For a larger run, the map shows the first branches.
 pub const BRANCHES_MAX: usize = 1_000_000;
-/// Maximum number of phases in the matrix of faults and phases. The matrix shows the phases that most branches reached.
+/// Maximum number of phases (states of one node) in the matrix of faults and phases. If there are more phases, the
+/// matrix omits the phases that the fewest branches reached.
 pub const PHASES_MAX: usize = 40;
 /// Maximum number of kinds of faults in the matrix.
 pub const KINDS_MAX: usize = 40;

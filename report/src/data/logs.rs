@@ -14,13 +14,14 @@ use crate::scene::{Event, Scene};
 pub struct Log {
     /// Number of the branch.
     pub branch: u64,
-    /// Lines in the order of vtime. A line names its node by the index of the node in the summary's list of nodes.
+    /// Lines in the order of vtime. A line names its node by an index into `nodes` of the report's `Summary`.
     pub events: Vec<Event>,
     /// Number of earlier lines that were dropped because of a bound.
     pub left_out: u64,
 }
 
-/// Returns the recorded logs. Together they have at most [`LOG_LINES_MAX`] lines, the last lines of each log.
+/// Returns the recorded logs. Each log may have an equal share of [`LOG_LINES_MAX`] lines. A longer log loses its first
+/// lines.
 pub(super) fn all(sources: &Sources<'_>) -> Vec<Log> {
     bounded(&sources.logs)
 }

@@ -1,9 +1,9 @@
 //! The report as data: what the page shows, and what `everett report --data` prints.
 //!
-//! - `causality`: results of searches for the step that decided a finding
+//! - `causality`: results of searches for the step that decided a finding, i.e. the event that made it likely
 //! - `code`: executed code
-//! - `coverage`: growth, estimates, the matrix of faults and phases
-//! - `finding`: findings with their scenes
+//! - `coverage`: growth, estimates, the matrix of faults and phases (states of one node)
+//! - `finding`: findings with their scenes (a scene has the events, messages and faults before a finding)
 //! - `history`: older runs, and the status of findings
 //! - `limits`: bounds of the data
 //! - `logs`: logs of branches without a finding

@@ -55,7 +55,7 @@ pub(super) fn all(sources: &Sources<'_>, runs: &[Run<'_>]) -> Vec<Property> {
     let world = &sources.run.header.world;
     let mut names = declared(world);
     let assertions: BTreeSet<&str> = sources.report.assertions.iter().map(|one| one.name.as_str()).collect();
-    // Findings may be of properties that the header does not list.
+    // A finding may violate a property that the world file does not declare. This property is listed as built in.
     for name in runs.iter().flat_map(|run| run.merged.properties().keys()) {
         if names.iter().all(|(known, _)| known != name) && !assertions.contains(name.as_str()) {
             names.push((name.clone(), BUILT_IN.to_owned()));
@@ -100,7 +100,7 @@ fn judged(sources: &Sources<'_>, runs: &[Run<'_>], name: String, kind: String) -
         };
         sources.branches.all.iter().position(fits).map(|branch| branch as u64)
     };
-    // Prefers a branch that was followed by checks, because most properties are judged there.
+    // Prefers a branch after which the checks ran, because most properties are judged together with the checks.
     let example = match state {
         State::NeverReached => None,
         _ => holds(true).or_else(|| if of_checks { None } else { holds(false) }),

@@ -1,4 +1,5 @@
-//! Properties that no branch has been able to violate, because no branch had checks, histories or other input for them.
+//! Properties that no branch was able to violate, because no branch had the checks or histories that they need, and
+//! assertions and test commands that no branch reached.
 
 use std::collections::BTreeSet;
 
@@ -57,8 +58,10 @@ pub(super) fn why(name: &str, origin: &str, merged: &Merged) -> Option<&'static 
     }
 }
 
-/// Returns the properties that were never reached, with the reasons. `sometimes` lists the declared `sometimes`
-/// properties. The time of a call grows with the number of coverage points.
+/// Returns the names of all properties, assertions and test commands that were never reached, each with the reason. A
+/// property is reached if a branch was able to violate it, and a `sometimes` property if a branch showed it. A test
+/// command is reached if it succeeded. `sometimes` lists the declared `sometimes` properties. The time of a call grows
+/// with the number of coverage points.
 #[must_use]
 pub fn unreached(header: &Header, merged: &Merged, sometimes: &[String]) -> Vec<(String, String)> {
     let judged = declared(&header.world).into_iter().filter_map(|(name, origin)| {

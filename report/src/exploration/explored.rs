@@ -11,7 +11,7 @@ pub struct Explored {
     pub branches: u64,
     /// Number of branches that start at the root moment. Each begins a subtree.
     pub subtrees: u64,
-    /// Number of branches that checks followed.
+    /// Number of branches at whose end Everett ran the checks.
     pub checked: u64,
     /// Number of branches that did not run to their end.
     pub broken: u64,

@@ -5,7 +5,7 @@
 //! - `explored`: number of branches, explored time and cost
 //! - `figures`: numbers formatted for people
 //! - [`final_phases`]: cost of waiting until the world is at rest, and of checks
-//! - `kind_coverage`: coverage and estimates of unreached points
+//! - `kind_coverage`: coverage for each kind of point, with estimates of how many points are unreached
 //! - `markdown`: the report as text
 //! - `missing`: data that the report lacks because of a bound or a failure
 //! - `pct_guarantee`: how likely strategy `pct`, which draws random priorities, finds a bug
@@ -56,7 +56,7 @@ use everett_explorer::run::{ExplorationEnd, Header, HistoryCount, Merged};
 /// Format version of reports in JSON.
 pub const REPORT_VERSION: u32 = 1;
 
-/// Inputs of a report besides the header and the merged records.
+/// Inputs of a report besides the exploration's header and the merged results of its branches.
 #[derive(Debug, Clone, Copy)]
 pub struct About<'a> {
     /// Run directory, as the operator named it.
@@ -67,7 +67,7 @@ pub struct About<'a> {
     pub waiting: u64,
     /// Gaps of coverage. `None` if they are unknown.
     pub gaps: Option<&'a Gaps>,
-    /// Names of the declared `sometimes` properties.
+    /// Names of the declared `sometimes` properties, i.e. conditions that should hold on at least one branch.
     pub sometimes: &'a BTreeSet<String>,
 }
 
@@ -129,7 +129,7 @@ pub struct Sometimes {
 pub struct Histories {
     /// Number of branches with a history.
     pub branches: u64,
-    /// Number of branches whose history has a key with an unknown verdict.
+    /// Number of branches with an undecided history: the check of a key, e.g. a register, exceeded its time budget.
     pub branches_unknown: u64,
     /// Counts of operations over all histories.
     pub count: HistoryCount,

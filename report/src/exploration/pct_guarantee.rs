@@ -13,7 +13,7 @@ use everett_explorer::run::{Header, Merged};
 /// In this bound a run is a subtree, whose first branch draws priorities from its own random stream. A later branch of
 /// the subtree is not an independent run: it keeps the latencies that are still in force, and adds others. Priorities
 /// change at random times up to the horizon (the longest time that a timeline can have). The more messages a run has,
-/// the lower the bound is. So the bound assumes that each run has as many messages as the timeline with the most.
+/// the lower the bound is. The bound therefore assumes the largest number of messages that any timeline had.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PctGuarantee {
     /// Parameters of the bound.

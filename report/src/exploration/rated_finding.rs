@@ -6,7 +6,7 @@ use everett_explorer::coverage::statistics::{Findability, Fraction, Prior};
 use everett_explorer::run::{Cost, Finding, Hit, Merged};
 use everett_explorer::search::Path;
 
-/// Accepted probability that a bug which is still present shows no hit during the clean time ([`Pace::clean`]).
+/// Accepted probability that a bug which is still present appears on no branch during the clean time ([`Pace::clean`]).
 const ALPHA: f64 = 0.05;
 /// Unit of rates in CPU time: an hour, in nanoseconds.
 const HOUR_NS: f64 = 3.6e12;

@@ -1,4 +1,5 @@
-//! Confidence bounds on the mean time between hits, computed from the number of hits.
+//! Confidence bounds on the mean time between hits, computed from the number of hits. A subtree of branches in which
+//! the bug was found counts as one hit.
 //!
 //! The number of hits in a total time T is approximately Poisson-distributed. The classical bounds on its mean
 //! (Garwood, 1936) have at least the stated coverage.

@@ -1,4 +1,5 @@
-//! Section on how often each problem is found, and when it counts as gone.
+//! Section on how often explorations find each problem, and how long a search without it must be until the problem
+//! counts as gone.
 
 use maud::{Markup, html};
 
@@ -18,7 +19,7 @@ const BOTTOM: f64 = 34.0;
 /// Maximum number of problems with a plot.
 const PROBLEMS_SHOWN_MAX: usize = 40;
 
-/// Problem in this section.
+/// Finding of this exploration, or finding of an older exploration that this exploration did not show.
 struct Problem<'d> {
     anchor: String,
     property: &'d str,
@@ -48,7 +49,8 @@ pub(super) fn section(data: &Data) -> Markup {
     }
 }
 
-/// Returns, as text, a lower bound on the mean time between hits of a problem that this exploration never hit.
+/// Returns text with a lower bound on the CPU time that it takes on average to find a problem. The bound holds for
+/// problems that this exploration did not find.
 fn clean_bound(data: &Data) -> String {
     let clean = crate::findability::mean_between(data.summary.cpu_ns as f64, 0, data.summary.confidence);
     clean.map_or("0 ns".to_owned(), |(low, _)| cpu(low)) + " of CPU"

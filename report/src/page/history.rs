@@ -118,7 +118,8 @@ fn rows(scene: &Scene, shown: &[&Operation], end: u64) -> (Vec<String>, Vec<usiz
         let place = |op: &&Operation| processes.get(&(op.lane, op.process.as_str())).copied().unwrap_or(0);
         return (names, shown.iter().map(place).collect());
     }
-    // Each node has tracks. An operation takes the first track of its node that is free when the operation begins.
+    // A track is a row that the processes of one node share. An operation takes the first track of its node that is
+    // free when the operation begins. If none is free, the node gets another track.
     let mut tracks: Vec<(Option<u16>, u64)> = Vec::new();
     let mut place = Vec::new();
     for op in shown {

@@ -1,4 +1,4 @@
-//! First screen: what was explored, found and never reached, and how much that proves.
+//! First screen of the report: what was explored, found and never reached, and how much that proves.
 
 use crate::exploration::final_phases::percent;
 use maud::{Markup, html};
@@ -78,7 +78,8 @@ fn figures(data: &Data) -> Markup {
     }
 }
 
-/// Describes the share of the instructions that final phases took.
+/// Describes the share of the instructions that final phases took. A final phase follows a branch: the faults end, the
+/// world comes to rest, and the checks run.
 fn finals(data: &Data) -> String {
     let finals = &data.summary.final_phases;
     match percent(finals.sum.instructions(), data.summary.instructions) {
@@ -106,7 +107,7 @@ fn budget(data: &Data) -> String {
     if parts.is_empty() { "none: it runs until it is stopped".to_owned() } else { parts.join("; ") }
 }
 
-/// Describes what was recorded at the end of the exploration.
+/// Describes which timelines Everett replayed and recorded at the end of the exploration.
 fn recorded(data: &Data) -> String {
     let Some(recordings) = &data.summary.recordings else { return String::new() };
     let findings = (recordings.recorded.len() + recordings.left_out.len()) as u64;
@@ -150,7 +151,7 @@ fn found(data: &Data) -> Markup {
     }
 }
 
-/// Returns the coloured mark of a status.
+/// Returns the coloured mark with the status of a finding, e.g. `new`.
 pub(super) fn tag(word: &str) -> Markup {
     html! { span class={ "tag " (word) } { (word) } }
 }

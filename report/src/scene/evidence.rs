@@ -57,7 +57,7 @@ impl Scene {
         Scene::of_recording(nodes, &hit, text)
     }
 
-    /// Reads the evidence of a hit. `nodes` are the names of the world's nodes.
+    /// Reads the evidence of a hit (a violation of a property on a branch). `nodes` are the names of the world's nodes.
     #[must_use]
     pub fn of_hit(nodes: &[String], hit: &Hit) -> Scene {
         let mut reader = Reader::new(nodes, hit);

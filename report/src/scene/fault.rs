@@ -92,7 +92,7 @@ impl Bar {
     }
 }
 
-/// Formats a duration with three digits.
+/// Formats a duration of at least 1 ms with three significant digits, and a shorter one with [`show_duration_ns`].
 pub(super) fn brief(ns: u64) -> String {
     let unit = match ns {
         0..1_000_000 => return show_duration_ns(ns),

@@ -89,7 +89,7 @@ pub enum Fate {
     Duplicate,
     /// The message was lost.
     Drop,
-    /// The message arrived late.
+    /// The message arrived too late. Or, when Everett closed the log of frames, it was late or held by a fault.
     Timeout,
 }
 

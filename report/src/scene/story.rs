@@ -26,8 +26,8 @@ pub struct StoryLine {
     pub marked: bool,
 }
 
-/// Returns one sentence with the last faults and the violation. `violated` is the declared description of a violation
-/// of the property.
+/// Returns one sentence with the last faults and the violation. `violated` says in words what a violation of the
+/// property is.
 #[must_use]
 pub fn story(property: &str, violated: &str, text: &str, faults: &[Bar]) -> String {
     let fact = violation(property, violated, text);
@@ -40,7 +40,8 @@ pub fn story(property: &str, violated: &str, text: &str, faults: &[Bar]) -> Stri
     }
 }
 
-/// Returns facts about the scene, one short sentence each.
+/// Returns a short sentence for each operation that the finding names, for at most four operations. `scene` has the
+/// data that the report shows about the finding.
 #[must_use]
 pub fn facts(scene: &Scene) -> Vec<String> {
     let mut facts = Vec::new();

@@ -134,7 +134,7 @@ fn lost_writes_are_counted() {
     }
 }
 
-/// Every kind of fault has words. An unknown kind is named as in the plan.
+/// A report describes every kind of fault in words. It names an unknown kind as the fault plan does.
 #[test]
 fn each_kind_of_fault_has_words() {
     for kind in everett_fault::FaultKind::ALL {
@@ -225,7 +225,7 @@ fn recordings_are_read_back() {
 }
 
 proptest! {
-    /// A line of any content is read or left out.
+    /// A line with any content is either read or ignored, and never causes a panic.
     #[test]
     fn any_lines(line in "[ 0-9]{0,20}\\.[0-9]{0,10} ?[a-z/ ]{0,9}(DELIVER |#1 \\{|history \\{)?\\PC{0,40}|(?s).{0,60}") {
         let scene = Scene::of_hit(&nodes(), &hit(&[&line], &[&line], &[&line], &line));

@@ -3,7 +3,8 @@
 use super::sample::{Sample, header, hit, record, records};
 use crate::data::{Data, Status};
 
-/// Returns a run whose subtrees take a minute each. The subtrees in `found` have the finding.
+/// Returns a run whose subtrees take a minute each. A subtree is a branch that starts at the root moment, with all
+/// branches that extend it. The subtrees in `found` have the finding.
 fn run(subtrees: u64, found: &[u64]) -> Sample {
     let branch = |choice: u64| {
         let mut record = record(choice, None, &format!("{}.{}", super::sample::ROOT_NS, choice + 1));

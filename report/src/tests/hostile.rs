@@ -67,12 +67,14 @@ fn markup_escapes_and_long_lines() {
     ] {
         check(word);
     }
-    // A run directory shortens a line of a megabyte, so some operations and messages become unreadable.
+    // This text has 1.2 MB. Everett shortens texts of this length when it writes them to a run directory. Some JSON
+    // lines are then incomplete, and the report cannot parse their operations and messages.
     let page = inert(&"<b>".repeat(400_000));
     assert!(page.len() < 8 << 20 && !page.contains("<b>"), "{}", page.len());
 }
 
-/// The policy allows only the page's own script and style, and nothing on the page refers to a network.
+/// The page's content security policy allows only the page's own script and style, and nothing on the page refers to a
+/// network.
 #[test]
 fn nothing_leaves_the_page() {
     let page = page::html(&data("x")).unwrap();

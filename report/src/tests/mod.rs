@@ -1,4 +1,4 @@
-//! Tests of whole reports. Each test writes its run directories.
+//! Tests of whole reports. The tests write the run directories from which the reports are made.
 
 mod against;
 mod bounds;

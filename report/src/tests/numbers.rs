@@ -29,8 +29,9 @@ fn figures_of_a_small_run() {
     );
     let [lin, corrupt] = data.findings.as_slice() else { panic!("{:?}", data.findings) };
     assert_eq!((lin.id, lin.branch, lin.branches, lin.subtrees), (1, 2, 2, 2));
-    // Four subtrees: those of branches 0 and 6 take a minute each. The subtree of branch 2 takes a minute up to its
-    // hit, and that of branch 1 two minutes up to the hit of branch 3.
+    // Branches 0, 1, 2 and 6 start at the root moment, so there are four subtrees. Those of branches 0 and 6 have no
+    // hit, i.e. do not show the finding, and take a minute each. The subtree of branch 2 takes a minute up to its hit.
+    // The subtree of branch 1 takes two minutes up to its hit, in branch 3.
     assert_eq!((lin.cpu.time, lin.cpu.hits), (5 * MINUTE, 2));
     assert_eq!(lin.instructions.time, 5_000_000_000);
     assert_eq!((corrupt.cpu.time, corrupt.cpu.hits), (7 * MINUTE, 1));

@@ -14,7 +14,7 @@ use crate::guest::agent_script::node_address;
 pub struct Abstractions {
     /// Abstraction that turns the world's state into an abstract state for coverage.
     pub abstraction: Abstraction,
-    /// Properties that the explorer judges in the world.
+    /// Properties that the explorer checks in the world.
     pub properties: Properties,
     /// Names of nodes and disks that a fault plan can use.
     pub names: Names,

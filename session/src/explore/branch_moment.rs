@@ -8,7 +8,8 @@ use super::history_chain::HistoryChain;
 use super::witness::Inherited;
 use crate::world::timeline::{SessionState, Timeline};
 
-/// Approximate memory of a moment in bytes, without its pages and its history: session, devices, observer state.
+/// Approximate memory of a moment in bytes, without its pages and its history. This memory holds the session, the
+/// devices and the observer state, i.e. what Everett has observed: coverage, properties and faults.
 const OVERHEAD_BYTES: u64 = 256 << 10;
 
 /// State of a timeline at the end of a branch.
@@ -18,7 +19,7 @@ pub struct BranchMoment {
     pub world: WorldMoment,
     /// State of everything outside the world that decides how the timeline continues.
     pub session: SessionState,
-    /// Observer state at this moment.
+    /// Observer state at this moment, which branches from this moment inherit.
     pub memory: Inherited,
 }
 

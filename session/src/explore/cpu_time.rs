@@ -15,7 +15,7 @@ pub struct CpuTime {
     pub digest_ns: u64,
     /// Observation: coverage and properties.
     pub witness_ns: u64,
-    /// Judgement of the histories of clients' operations.
+    /// Checks of the histories of clients' operations, e.g. for linearizability.
     pub history_ns: u64,
     /// Taking moments at the ends of branches.
     pub moment_ns: u64,

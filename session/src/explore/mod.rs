@@ -9,13 +9,13 @@
 //! - [`witness`]: observes a branch: coverage, properties, histories and evidence
 //! - `wire`: turns frames on the wire into the messages that coverage counts
 //! - [`verdict`]: judges a history of clients' operations
-//! - `marks`: shortens the digests along a branch for its record
+//! - `marks`: recorded form of the digests along a branch
 //! - [`expedition`]: runs an exploration on worker threads
 //! - `worker_pool`: worker threads
 //! - [`working`]: current activity of each worker
 //! - [`cpu_time`]: CPU time by activity
 //! - [`resource_use`]: CPU time and memory over the course of an exploration
-//! - [`replay`]: runs a branch again and compares it with its record
+//! - [`replay`]: runs a branch again and compares its digests with the recorded digests
 //! - [`shrink`]: finds the fewest faults that still show a finding
 //! - [`regression`]: regression files, which store a finding for a project's tests
 //! - [`causality`]: finds the step that decided a finding

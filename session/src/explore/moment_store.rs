@@ -26,7 +26,7 @@ pub struct MomentStore(Mutex<Store<Key, KeptMoment>>);
 /// A moment in the store.
 #[derive(Debug, Clone)]
 enum KeptMoment {
-    /// Root moment. Its history is empty.
+    /// Root moment. Its history of client operations is empty.
     Root(Box<WorldMoment>),
     /// Moment at the end of a branch.
     Branch(Arc<BranchMoment>),

@@ -50,7 +50,7 @@ pub struct Branch {
     pub final_phase: Option<FinalPhase>,
     /// Digests at points of the trail, at the end of the segment and at the end of the checks.
     pub marks: Marks,
-    /// Observations of the witness.
+    /// Results of the witness, i.e. of the branch's observer.
     pub testimony: Testimony,
     /// Counts of test commands on this branch. If checks ran, the counts include the `eventually_` or `finally_`
     /// commands after the workload.
@@ -207,9 +207,9 @@ impl<'s> PathRunner<'s> {
         self.unless_failed(branch)
     }
 
-    /// Runs the timeline of a path to the vtime `to_ns` and returns the moment there. The run starts at `from`. If
-    /// `from` is `None`, the run starts at the root moment, and `memory` is the observer state there. A fork at `to_ns`
-    /// is not taken.
+    /// Runs the timeline of a path to the vtime `to_ns` and returns the moment there. The run starts at `from`, with
+    /// the observer state that `from` contains. If `from` is `None`, the run starts at the root moment with the
+    /// observer state `memory`. A fork at `to_ns` is not taken.
     ///
     /// # Errors
     /// See [`PathRunner::branch`]. Also returns an error if the timeline ends before `to_ns`.
@@ -398,7 +398,7 @@ impl<'s> PathRunner<'s> {
         })
     }
 
-    /// Judges the history of the timeline up to the current vtime.
+    /// Judges the timeline's operation history up to the current vtime.
     fn judge(&mut self, witness: &mut Witness<'_>) -> Option<HistoryCount> {
         let clock = CpuClock::start();
         let count = judge_history(&self.setting.abstractions, witness);

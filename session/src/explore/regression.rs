@@ -75,7 +75,8 @@ impl Regression {
     /// Creates the regression file of a shrunk finding. The caller will write it into `folder`.
     ///
     /// # Errors
-    /// Returns an error if the path of the world file cannot be resolved, or if the finding's route has no plan or end.
+    /// Returns an error if the path of the world file cannot be resolved, or if the finding's route (path, fault plan
+    /// and end of the last branch) has no plan or no end.
     pub fn of(setting: &Setting, shrunk: &Shrunk, folder: &FilePath) -> anyhow::Result<Regression> {
         let Route { path, plan, end } = &shrunk.route;
         let (plan, end) =

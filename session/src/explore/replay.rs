@@ -28,7 +28,8 @@ impl Recorded {
         let mut until_ns = u64::MAX;
         let mut next = Some(record.clone());
         while let Some(record) = next {
-            // Digests after the fork belong to the ancestor's checks, which are not on this path.
+            // An ancestor runs its final checks after the fork. They are not on this path, so their digests are left
+            // out.
             let of_way = record.marks.iter().filter(|(at, _)| *at <= until_ns);
             marks.extend(of_way.map(|(at, digest)| (*at, digest.clone())));
             until_ns = record.path.forks().last().map_or(0, |fork| fork.vtime_ns);
@@ -64,7 +65,7 @@ pub enum Replayed {
         /// Digest of the replay, shortened to eight bytes.
         came: String,
     },
-    /// The observer ended the replay at this vtime, in nanoseconds.
+    /// The caller's `watch` ended the replay at this vtime, in nanoseconds.
     Ended(u64),
 }
 

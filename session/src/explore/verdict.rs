@@ -1,4 +1,4 @@
-//! Judgement of a history: its counts and its findings.
+//! Judgement of a history (the operations of a branch's clients, with their results): its counts and its findings.
 
 use everett_explorer::property::builtin;
 use everett_explorer::run::HistoryCount;
@@ -7,10 +7,11 @@ use everett_linearizability::{self as history, Budget, Reader, Report, Violation
 use super::abstractions::Abstractions;
 use super::witness::Witness;
 
-/// Maximum number of search steps for the histories of one branch.
+/// Maximum number of steps of the searches for a valid order of the operations (a linearization), per branch.
 const HISTORY_STEPS_MAX: u64 = 2_000_000;
 
-/// Judges the history that a witness has so far. Adds the findings to the witness and returns the counts.
+/// Judges the history that a witness (the observer of one branch) has so far. Adds the findings to the witness and
+/// returns the counts.
 pub fn judge_history(abstractions: &Abstractions, witness: &mut Witness<'_>) -> Option<HistoryCount> {
     let spec = abstractions.world.workload.history.clone()?;
     let mut reader = Reader::new(spec);

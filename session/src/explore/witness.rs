@@ -1,7 +1,7 @@
 //! Observer of a branch: coverage, properties, histories and evidence.
 //!
 //! **Invariant.** The result for a branch is a function of the inherited state ([`Inherited`]) and the branch's events.
-//! Every worker takes the events at the same stops.
+//! Every worker stops the branch at the same vtimes and takes the events there.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -27,8 +27,8 @@ use crate::output::show;
 use crate::world::event::{Event, StreamName, What};
 use crate::world::timeline::Timeline;
 
-/// Maximum number of lines in the evidence of a hit. If the hit is a log record of several lines, the
-/// evidence can have more lines.
+/// Maximum number of lines in the evidence of a hit (a violation of a property). If the hit is a log record of several
+/// lines, the evidence can have more lines.
 const LINES_MAX: usize = 60;
 /// Maximum number of messages in the evidence of a hit.
 const PACKETS_MAX: usize = 40;
@@ -40,7 +40,7 @@ const FAULTS_MAX: usize = 60;
 pub struct Inherited {
     /// State of coverage.
     pub observer: ObserverState,
-    /// State of the judge of properties.
+    /// State of the judge, which checks the properties.
     pub judge: JudgeState,
     /// History lines so far.
     pub chain: HistoryChain,
@@ -225,7 +225,8 @@ impl<'s> Witness<'s> {
         self.hits();
     }
 
-    /// Returns the state that a child inherits. Also closes log records of several lines that are still unfinished.
+    /// Returns the state that a child (a branch that starts here) inherits. Also closes log records of several lines
+    /// that are still unfinished.
     pub fn memory(&mut self) -> Inherited {
         self.judge.end_records();
         self.hits();
@@ -306,7 +307,7 @@ impl<'s> Witness<'s> {
             What::Sdk { text } => self.sdk(vtime_ns, node, text),
             What::Edge { module, edge } => {
                 self.show(vtime_ns, node, Shown::Edge { module: module.clone(), edge: *edge });
-                // Thousands of edges would displace everything else from the evidence.
+                // Return before the event is kept for the evidence: thousands of edges would displace everything else.
                 return;
             }
             What::End => self.all_on(vtime_ns),
@@ -416,7 +417,7 @@ impl<'s> Witness<'s> {
                 vec![Saw::StandsStill { until_ns: until_ns() }]
             }
             Fault::Node { fault: NodeFault::Reset { .. }, .. } => vec![Saw::Restarted],
-            // A power loss counts as a restart when the fault ends (`healed`). A clock drift explains no failure.
+            // After a power loss, the node restarts when the fault ends (`healed`). A clock drift explains no failure.
             Fault::Node { fault: NodeFault::PowerLoss { .. } | NodeFault::ClockDrift { .. }, .. } => {
                 Vec::new()
             }
@@ -464,8 +465,8 @@ impl<'s> Witness<'s> {
         }
     }
 
-    /// Returns the nodes that a fault affects. For a fault on links these are the named ends, or all nodes if no end is
-    /// named.
+    /// Returns the nodes that a fault affects. A fault on links affects the nodes that its fault entry names as ends of
+    /// the links, or all nodes if the entry names none.
     fn targets(&self, fault: &Fault) -> Vec<u16> {
         if let Some(node) = fault.node() {
             return self.abstractions.node(node).into_iter().collect();

@@ -23,7 +23,7 @@ use super::witness::{HitWithEvidence, Inherited};
 use super::working::{Activity, Desk, Working};
 use crate::run::launch::LaunchError;
 
-/// Number of a branch, and its record or the error with which its worker ended.
+/// Number of a branch, and either the branch's record or the error because of which the branch has no record.
 pub type Done = (u64, anyhow::Result<Record>);
 
 /// Callback before each branch, with the branch's number. Tests use it to slow down workers.
@@ -85,7 +85,7 @@ impl<'s> WorkerPool<'s> {
         })
     }
 
-    /// Appends a job to the queue.
+    /// Appends a job, i.e. a branch to run, to the queue.
     pub fn ask(&self, job: Job) {
         self.queue().jobs.push_back(job);
         self.changed.notify_one();
@@ -296,7 +296,7 @@ impl Watch for Halt<'_> {
     }
 }
 
-/// Returns the journal record of a branch.
+/// Returns the record of a branch for the run directory.
 fn record(setting: &Setting, job: &Job, branch: Branch, executed: u64, cpu_ns: u64) -> Record {
     let testimony = branch.testimony;
     let name = |node: Option<u16>| {

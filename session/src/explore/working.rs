@@ -1,4 +1,4 @@
-//! Current activity of each worker, for displays.
+//! Current activity of each worker (a thread that runs branches), for displays.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -84,7 +84,7 @@ impl Desk {
     }
 
     fn lock(&self) -> MutexGuard<'_, Working> {
-        // A panic of another thread does no harm, because every write sets whole values.
+        // A panic of a thread that holds the lock does no harm, because no write leaves a half-written state.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

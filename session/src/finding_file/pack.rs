@@ -42,7 +42,7 @@ pub struct Parts<'p> {
 /// A finding file that was written.
 #[derive(Debug, Clone)]
 pub struct Packed {
-    /// Number of members.
+    /// Number of members, i.e. of files in the archive.
     pub members: usize,
     /// Length of all members, in bytes.
     pub unpacked_bytes: u64,
@@ -103,8 +103,8 @@ pub fn pack(parts: Parts<'_>, file: &Path, progress: &mut dyn FnMut(u64, u64)) -
     Ok(Packed { members: manifest.members.len(), unpacked_bytes: manifest.bytes(), bytes })
 }
 
-/// Returns the names of the world file's folder and of the world file. The folder keeps its name, because that is the
-/// project name of a compose file.
+/// Returns the names of the world file's folder and of the world file. In the archive the folder keeps its name if
+/// possible, because Everett derives the project name of a compose file from it.
 fn names_of(file: &Path) -> anyhow::Result<(String, String)> {
     let here = || file.display().to_string();
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -129,8 +129,8 @@ fn of_run(members: &mut Members, run: &Path, about: &About) -> anyhow::Result<()
             members.file(format!("{RUN}/{name}"), &path, RUN_FILE_BYTES_MAX)?;
         }
     }
-    // A regression file contains the path of the world file. In the unpacked run directory, the world file has another
-    // path.
+    // The regression file contains the path of the world file. After unpacking, the world file has another path, so the
+    // packed regression file gets this new path.
     let name = format!("{RUN}/regression-{}.json", about.finding);
     if let Some(Content::File { path, .. }) = members.sources.get(&name) {
         let text = input::read(path, REGRESSION_BYTES_MAX)?;

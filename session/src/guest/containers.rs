@@ -1,8 +1,8 @@
 //! Processes of nodes whose root filesystem is a container image.
 //!
-//! The agent starts the shim (`everett_guest_image::shim`) in place of each program. The shim prepares the machine as a
-//! container engine would, and then executes the program. The image has the program's configuration, and the world file
-//! completes and overrides it.
+//! The agent (Everett's program in the guest) starts the shim (`everett_guest_image::shim`) in place of each program.
+//! The shim prepares the machine as a container engine would, and then executes the program. The image has the
+//! program's configuration, and the world file completes and overrides it.
 
 use std::collections::BTreeMap;
 
@@ -66,9 +66,10 @@ impl NodeImage {
         Disk::open_parts(&self.disk.parts.iter().map(part).collect::<Vec<_>>(), self.disk.digest)
     }
 
-    /// Returns the words that Everett puts before each command that is not in the world file: the shim and its options.
-    /// The options set environment, user, folder and volumes, with values from the image. A service in a compose file
-    /// overrides these values, as with `docker compose exec`.
+    /// Returns the words that Everett puts before each command that is not in the world file, e.g. before a test
+    /// command. They are the shim and its options. The options set environment, user, folder and volumes, with values
+    /// from the image. If the node comes from a compose file, the values of its service override the image's values, as
+    /// with `docker compose exec`.
     #[must_use]
     pub fn prefix(&self, node: &Node) -> Vec<String> {
         let plain = Command { argv: Vec::new(), env: BTreeMap::new(), cwd: None, user: None };

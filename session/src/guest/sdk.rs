@@ -17,7 +17,7 @@ use crate::guest::programs::{COLLECTOR, LIBRARY};
 pub(crate) const OUTPUT_VARIABLE: &str = "ANTITHESIS_OUTPUT_DIR";
 /// Output folder of test commands.
 pub(crate) const OUTPUT_FOLDER: &str = "/tmp/antithesis";
-/// Environment variable with the output file of programs that cannot load the library, such as static ones.
+/// Environment variable with the output file of programs that cannot load the SDK's library, e.g. static ones.
 pub(crate) const LOCAL_VARIABLE: &str = "ANTITHESIS_SDK_LOCAL_OUTPUT";
 /// Environment variable with the path of a program that requests quiet periods, i.e. pauses without faults.
 pub(crate) const STOP_FAULTS_VARIABLE: &str = "ANTITHESIS_STOP_FAULTS";
@@ -43,7 +43,7 @@ pub(crate) fn of_node(sdk: &world_file::Sdk) -> Sdk {
     }
 }
 
-/// Returns the library and the collector, in pieces for the agent.
+/// Returns the library and the collector, as pieces of files that the agent (Everett's program in the guest) writes.
 pub(crate) fn files() -> Vec<protocol::PutFile> {
     let file = |path: &'static str, mode: u32, content: &'static [u8]| {
         let piece = move |(number, data): (usize, &[u8])| protocol::PutFile {

@@ -1,4 +1,5 @@
-//! Configuration of an image's packages in a machine. `everett-guest-image` describes the jobs.
+//! Configures an image's packages (`dpkg --configure`) in a simulated machine. `everett-guest-image` makes a job, i.e.
+//! a description of the machine and the requests to Everett's program in the guest.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -23,7 +24,7 @@ const BOOT_SEED: BootSeed = BootSeed::new(0);
 /// Size of the buffer with which the result is copied, in bytes.
 const COPY_BYTES: usize = 1 << 20;
 
-/// Configures packages in a machine on the soft engine.
+/// Configures packages in a machine on the soft engine, Everett's CPU in software.
 #[derive(Debug)]
 pub struct SoftConfigure<'a> {
     cache: &'a Cache,

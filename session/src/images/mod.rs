@@ -215,7 +215,8 @@ impl Containers {
     }
 }
 
-/// Returns a container image as the image of `node`. A service without a command is an error.
+/// Returns a container image as the image of `node`. Fails if a service has no command and the image
+/// has no command either.
 fn node_image(name: &str, image: &ContainerImage, node: &Node) -> anyhow::Result<NodeImage> {
     let node_image = NodeImage {
         name: name.to_owned(),

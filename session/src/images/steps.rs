@@ -1,4 +1,4 @@
-//! Execution of a list of requests to an agent, one after the other, for image builds.
+//! Execution of a list of requests to an agent (Everett's program in the guest), one after the other, for image builds.
 //!
 //! Each request is sent at the vtime at which the answer to the previous request arrived. The same steps on two equal
 //! new machines therefore always give the same run.

@@ -2,7 +2,7 @@
 //!
 //! - `events.jsonl`: events, one [`Event`] per line
 //! - `wire.jsonl`: fates of frames (DELIVER, DUPLICATE, DROP or TIMEOUT), one per line
-//! - `wire.pcapng`: frames for Wireshark, with vtimes since the world's epoch
+//! - `wire.pcapng`: frames for Wireshark; their times are the world's epoch plus the vtime
 //! - `trail.jsonl`: digests, one `{"vtime_ns":…,"digest":"…"}` per line
 //! - `console.log`: bytes of the serial console; in a world of several nodes, one `console-NODE.log` per node
 //! - `run.json`: the run and its result

@@ -10,8 +10,8 @@ use crate::world::event::{Event, Loss, StreamName, What};
 /// Width of the column for unit names, in characters. A longer name moves its line to the right.
 const UNIT_WIDTH: usize = 12;
 
-/// Formats an event as a line of vtime, unit and description. With `several_nodes`, the node's name and `/` precede the
-/// unit.
+/// Formats an event as a line of vtime, unit and description. The unit is the source of the event: a service, a driver,
+/// or a word such as `kernel`. With `several_nodes`, the node's name and `/` precede the unit.
 #[must_use]
 pub fn line(event: &Event, several_nodes: bool) -> String {
     let (unit, text) = match &event.what {

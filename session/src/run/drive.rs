@@ -11,7 +11,8 @@ use crate::world::conversation::Phase;
 use crate::world::event::Event;
 use crate::world::timeline::{ANSWER_NS_MAX, CALM_NS_MAX, Timeline};
 
-/// Interval between reports, in nanoseconds of vtime. A busy guest needs a fraction of a second of host time for it.
+/// Length of a step, in nanoseconds of vtime. After each step the observer gets a report. A busy guest executes a step
+/// in a fraction of a second of host time.
 const STEP_NS: u64 = TRAIL_INTERVAL_NS / 5;
 /// Time limit of a workload without a duration, in nanoseconds of vtime: ten minutes.
 pub const UNTIL_DONE_NS_MAX: u64 = 600_000_000_000;
@@ -48,7 +49,7 @@ pub trait Watch {
     }
     /// Receives the edges of code that a node has executed for the first time.
     fn edges(&mut self, _node: usize, _edges: &[Edge]) {}
-    /// Receives the timeline after each step before *ready*.
+    /// Receives the timeline after each step (20 ms of vtime) until *ready*, i.e. until all services are up.
     fn booting(&mut self, _timeline: &mut Timeline) {}
     /// Receives, after each step, the vtime since *ready* in nanoseconds (0 before *ready*) and the number of executed
     /// instructions. Returns false to end the timeline.

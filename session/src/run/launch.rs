@@ -160,7 +160,7 @@ impl Launcher {
         timeline.apply_faults(self.faults.clone().map(|faults| faults.on(self.options)))?;
         match timeline.seed() {
             None => {
-                // The timeline has no seed, so this succeeds.
+                // `begin` fails only if the timeline already has a seed.
                 let _ = timeline.begin(seed);
             }
             Some(begun) if begun == seed => {}
@@ -237,7 +237,7 @@ impl Launcher {
         self.world.nodes.iter().enumerate().filter(started).map(|(_, node)| node)
     }
 
-    /// Returns the nodes' agent scripts: all requests to their agents.
+    /// Returns the agent script of each node: all requests to the node's agent (Everett's program in the guest).
     #[must_use]
     pub fn plans(&self) -> Vec<AgentScript> {
         let plan = |node: &Node| {
@@ -267,8 +267,8 @@ impl Launcher {
         world_checks(&self.world, &self.nodes().collect::<Vec<_>>())
     }
 
-    /// Returns the configuration of the wire. It lacks the ports of the nodes, because each machine's network card gets
-    /// its own port. Everett gets a port if the workload has a check over the wire.
+    /// Returns the configuration of the wire. It has no ports for the nodes, because [`vmm::World::new`] adds these
+    /// ports. It has a port for Everett if the workload has a check over the wire.
     fn wire(&self) -> WireConfig {
         let links = &self.world.links;
         // A link is left out if one of its nodes is not started.

@@ -1,4 +1,5 @@
-//! Restarts of nodes after a power loss: from stored restart points (the kernel and the agent are up) or at power-on.
+//! Restarts of nodes after a power loss: from restart points or at power-on. A restart point is a stored machine whose
+//! kernel and agent (Everett's program in the guest) are up.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use crate::world::timeline::restart_point::RestartPoint;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// Started nodes of a world, with their restart points.
+/// Source of machines for restarts of a world's nodes.
 pub struct Nodes {
     launcher: Launcher,
     points: Arc<[RestartPoint]>,

@@ -26,7 +26,7 @@ use crate::run::worker::joined;
 use crate::world::event::Event;
 use crate::world::timeline::Timeline;
 
-/// Scale of the random intervals between cache flushes in a run with flushes, in instructions.
+/// Half of the maximum interval between cache flushes in a run with flushes, in instructions. The intervals are random.
 const DISTURBED_FLUSH_INTERVAL: u64 = 8_000_000;
 
 /// Divisor of the default cache sizes for a run with small caches.

@@ -81,14 +81,14 @@ pub enum What {
         stream: StreamName,
         /// Text of the line. U+FFFD replaces bytes that are not UTF-8.
         text: String,
-        /// True if the line was longer than the port allows and was cut.
+        /// True if the line was longer than Everett accepts and was cut.
         truncated: bool,
     },
-    /// A driver or check wrote a line to the history port.
+    /// A driver or check reported an operation of a client: it wrote a line to the history port.
     History {
         /// Text of the line. U+FFFD replaces bytes that are not UTF-8.
         text: String,
-        /// True if the line was longer than the port allows and was cut.
+        /// True if the line was longer than Everett accepts and was cut.
         truncated: bool,
     },
     /// A program sent a line through the SDK.

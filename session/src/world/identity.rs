@@ -61,7 +61,7 @@ pub fn check_timeline(what: &Path, timeline: &str) -> Result<(), OtherVersion> {
 pub struct Identity(blake3::Hash);
 
 impl Identity {
-    /// Returns the identity of `world`. The digests of its images are in the order of its nodes.
+    /// Returns the identity of `world`. `image_digests` are the digests of its images, in the order of its nodes.
     #[must_use]
     pub fn new(world: &World, image_digests: &[String]) -> Identity {
         let mut hasher = blake3::Hasher::new();
@@ -87,14 +87,14 @@ impl Identity {
     }
 
     /// Returns the identity of a stored boot of `world`. The seed and most of the workload do not affect a boot. Two
-    /// parts of the workload do: Everett's port on the wire, and the folder of test commands, which the agent lists
-    /// during the boot.
+    /// parts of the workload do. First, the wire has a port for Everett itself if a check connects to a node. Second,
+    /// the agent (Everett's program in the guests) lists the folder of test commands during the boot.
     #[must_use]
     pub fn of_boot(world: &World, image_digests: &[String]) -> Identity {
         let workload = Workload { template: world.workload.template.clone(), ..Workload::default() };
         let plain = World { workload, seed: None, ..world.clone() };
         let Identity(hash) = Identity::new(&plain, image_digests);
-        // Everett's port changes the wire.
+        // A port for Everett changes the wire.
         Identity(if world.workload.has_host() { blake3::keyed_hash(hash.as_bytes(), b"host") } else { hash })
     }
 

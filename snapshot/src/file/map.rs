@@ -34,8 +34,8 @@ impl MappedFile {
         };
         Ok(MappedFile { file: Arc::new(file), map })
     }
-    /// Creates a file in the host's memory that is in no folder, writes it, and maps it. After that, nothing can change
-    /// or truncate it.
+    /// Creates an anonymous file in the host's memory (memfd), writes it, seals it, and maps it. After that, nothing
+    /// can change or truncate the file.
     pub(crate) fn in_memory(write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<MappedFile> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = File::from(memfd_create("everett-base", flags)?);

@@ -1,4 +1,5 @@
-//! Tests of base files and moment files: data is read back as it was written, and all damage is detected.
+//! Tests of base files and moment files: data is read back as it was written, and all damage is detected. A base is the
+//! initial content of an image, i.e. of a memory or disk. The file of a moment stores only changes to bases.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
@@ -179,8 +180,8 @@ proptest! {
         }
         prop_assert_eq!(entries(&back.trees["blocks"]), entries(&parts.trees["blocks"]));
 
-        // Writing the parts that were read makes the same file. Without the base, reading fails with an error that
-        // names the base.
+        // If the moment that was read is written again, the new file equals the old one. Without the base, reading
+        // fails with an error that names the base.
         let again = folder.path().join("again");
         MomentFile::write(&again, &info, &back).unwrap();
         prop_assert_eq!(fs::read(&again).unwrap(), fs::read(&path).unwrap());
@@ -202,7 +203,7 @@ proptest! {
     }
 }
 
-/// Returns the number of different page contents in the parts.
+/// Returns the number of different page contents in a moment.
 fn distinct(parts: &MomentParts) -> u64 {
     let trees = parts.images.values().map(PageImage::delta).chain(parts.trees.values());
     let pages: BTreeSet<PageBytes> = trees.flat_map(entries).filter_map(|(_, content)| content).collect();
@@ -242,8 +243,8 @@ fn every_damage_to_a_moment_is_found() {
     assert_eq!(read(&path, &[]).unwrap().states, parts.states);
 }
 
-/// Several threads unpack a moment of many chunks. The pages keep their order, and the error names the first damaged
-/// chunk.
+/// Several threads unpack a moment of many chunks (compressed groups of pages). The pages keep their order, and the
+/// error names the first damaged chunk.
 #[test]
 fn large_moments_come_back() {
     let folder = tempfile::tempdir().unwrap();
@@ -260,7 +261,8 @@ fn large_moments_come_back() {
     MomentFile::write(&path, &MomentInfo::default(), &parts).unwrap();
     assert!(same(&read(&path, &[]).unwrap().images["memory"], &memory));
     let whole = fs::read(&path).unwrap();
-    // The chunks are in the middle of the file. If two are damaged, the error names the first.
+    // The bytes at a quarter and at half of the file's length are in different chunks. If both chunks are damaged, the
+    // error names the first.
     let mut damaged = whole.clone();
     for part in [4, 2] {
         damaged[whole.len() / part] ^= 1;
@@ -328,7 +330,8 @@ fn zeroes_take_no_room() {
     assert!(same(&PageImage::on(Arc::new(Base::File(BaseFile::open(&path).unwrap()))), &written));
 }
 
-/// If a hole replaces a page, the page is outside the ranges with data. The index still reveals the damage.
+/// Verification checks the pages in all ranges with data, and also all pages in the file's index. It therefore notices
+/// a page that a hole has replaced.
 #[test]
 fn missing_pages_are_found() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,6 @@
-//! Reading of a moment: the directory, then the chunks, then the parts. No data is trusted before its BLAKE3 hash is
-//! verified. Even then the file may be forged, so every count and name is checked.
+//! Reads a moment's file in three steps: the directory at the file's end, then the chunks (compressed pieces of data),
+//! then the parts. A part is a named state, image or tree. No data is trusted before its BLAKE3 hash is verified. Even
+//! then the file may be forged, so every count and name is checked.
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -159,14 +160,15 @@ fn pages_of(chunks: &[Chunk<'_>], pool: &Pool) -> Result<Vec<PageRef>, FileError
     Ok(pages)
 }
 
-/// Reads the part of the directory that follows its list of chunks.
+/// Reads the rest of the directory after its list of chunks: the states, images and trees.
 struct List<'a> {
     path: &'a Path,
     reader: Reader<'a>,
     pages: &'a [PageRef],
-    /// Number of distinct pages that the entries read so far refer to.
+    /// Number of distinct pages to which the entries read so far refer. An entry assigns a page to a page number of an
+    /// image or a tree.
     named: u64,
-    /// Number of entries read so far. `entries_max` is the maximum from the head.
+    /// Number of entries read so far. `entries_max` is the total number of entries that the file's head states.
     entries: u64,
     entries_max: u64,
 }
@@ -176,7 +178,7 @@ impl List<'_> {
         FileError::damaged(self.path, what)
     }
 
-    /// Reads all parts of one kind by calling `one` for each part.
+    /// Reads all parts of one kind (states, images or trees) by calling `one` for each part.
     fn parts<T>(
         &mut self,
         kind: &str,
@@ -244,7 +246,7 @@ impl List<'_> {
         })
     }
 
-    /// Reads entries. Their page numbers must be below `pages`.
+    /// Reads the entries of one image or tree. Their page numbers must be below `pages`.
     fn entries(&mut self, pages: u64) -> Result<Tree, FileError> {
         let mut tree = Tree::new();
         let count = self.reader.u64().filter(|&count| count <= self.entries_max - self.entries);

@@ -1,4 +1,6 @@
 //! Tests with forged moment files: every checksum is correct, but the data is invalid.
+//!
+//! The directory of a moment file is its last part. It lists the chunks (compressed data), states and images.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -79,7 +81,8 @@ fn counts_that_do_not_fit_are_refused() {
     }
 }
 
-/// Decompression bombs: a directory that claims too much is refused before memory of that size is allocated.
+/// Decompression bombs: a directory or chunk that would decompress to too many bytes is refused before memory of that
+/// size is allocated.
 #[test]
 fn bombs_are_refused() {
     let folder = tempfile::tempdir().unwrap();

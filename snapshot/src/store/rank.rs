@@ -1,11 +1,13 @@
-//! Order in which a store evicts values.
+//! Order in which a store evicts values. Each value was derived from the value of its parent in a tree. An evicted
+//! value can be derived again.
 
 use std::cmp::Ordering;
 
-/// Position of a value in the eviction queue: by derivation cost per byte, then by key. The comparison is exact.
+/// Position of a value in the eviction queue: by cost of deriving it again per freed byte, then by key. The comparison
+/// is exact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Rank<K> {
-    /// Cost of deriving the value from the nearest ancestor that has one.
+    /// Cost of deriving the value from that of its nearest ancestor whose value is not evicted.
     pub(super) cost: u64,
     /// Bytes that evicting the value frees. Never 0.
     pub(super) bytes: u64,

@@ -60,7 +60,7 @@ impl Naive {
         };
         self.present().into_iter().filter_map(beyond).sum()
     }
-    /// Returns the bytes by which evicting this value reduces the sum.
+    /// Returns the number of bytes by which evicting this value reduces [`bytes`](Naive::bytes).
     fn freed(&mut self, key: u8) -> u64 {
         let before = self.bytes();
         self.nodes.get_mut(&key).unwrap().present = false;
@@ -194,7 +194,8 @@ fn family(budget: u64, rewritten: u8) -> Store<&'static str, Pages> {
 fn an_evicted_value_leaves_what_others_share_with_it() {
     let store = family(15, 4);
     assert_eq!(store.stats().bytes, 10 + 5);
-    // 4 pages belong to the parent alone, and 5 to the child alone. The parent costs 10 / 4 per page, the child 20 / 5.
+    // 4 pages belong to the parent alone, and 5 to the child alone. Deriving the parent again costs 10 / 4 for each
+    // page that its eviction frees. For the child this cost is 20 / 5, so the store evicts the parent.
     let store = family(14, 4);
     assert!(store.get(&"parent").is_none() && store.get(&"child").is_some());
     assert_eq!(store.stats().bytes, 11, "the child holds 6 pages of its parent");
@@ -217,7 +218,8 @@ fn a_value_that_others_share_is_not_evicted() {
     store.insert("dear", "root", 1000, dear).unwrap();
     assert!(store.get(&"child").is_none() && store.get(&"other").is_none());
     assert!(store.get(&"parent").is_none(), "with nothing below it, the parent can go");
-    // When the parent is derived again, the pages that the child shares with it count for the parent again.
+    // When the parent is derived again, the pages that it shares with the child count as the parent's again. Both
+    // together then exceed the budget, so the store evicts the child.
     let mut store = family(14, 4);
     let parent = Pages((0..10).map(|page| (page, 1)).collect());
     store.insert("parent", "root", 10, parent).unwrap();

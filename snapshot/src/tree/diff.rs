@@ -9,8 +9,8 @@ use super::{Entry, Tree};
 type Found<'a, 'f> = dyn FnMut(u64, Option<&'a Entry>, Option<&'a Entry>) + 'f;
 
 /// The part of one tree in the range of page numbers that is being compared: a node and its height, or no node. If the
-/// other tree is higher, the range may be larger than the node's. The node then covers the lowest numbers of the range,
-/// and the tree has no other entries in it.
+/// other tree is higher, the range may be larger than the range that the node covers. The node then covers the lowest
+/// numbers of the compared range, and its tree has no entries for the other numbers.
 #[derive(Clone, Copy)]
 struct Part<'a> {
     node: Option<&'a Arc<Node>>,
@@ -45,7 +45,8 @@ fn parts<'a>(a: Part<'a>, b: Part<'a>, height: u32, first: u64, f: &mut Found<'a
 }
 
 impl<'a> Part<'a> {
-    /// Returns the part in slot `slot` of the range, which a node of `height` levels covers.
+    /// Divides the range of a node of `height` levels into one slot for each child, and returns the part of this tree
+    /// in slot `slot`.
     fn child(self, height: u32, slot: usize) -> Part<'a> {
         if self.height < height {
             return Part { node: self.node.filter(|_| slot == 0), height: self.height };

@@ -1,5 +1,6 @@
-//! Nodes of a tree: each has eight children or eight entries. Nodes that only one tree uses are changed in place;
-//! shared nodes are copied first.
+//! Nodes of a tree that maps page numbers to entries (the contents of pages). A leaf has up to eight entries, and an
+//! inner node up to eight children. A node that only one tree uses is changed in place. A node that several trees share
+//! is copied first.
 
 use std::sync::Arc;
 

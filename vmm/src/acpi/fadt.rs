@@ -12,7 +12,7 @@ const REVISION: u8 = 6;
 const MINOR_REVISION: u8 = 5;
 const LENGTH: usize = 276;
 
-/// Offsets of the non-zero fields (ACPI 5.2.9, table 5.9).
+/// Offsets of the non-zero fields (ACPI section 5.2.9, table 5.9).
 mod offset {
     pub(super) const SCI_INT: usize = 46;
     pub(super) const PM1A_EVT_BLK: usize = 56;
@@ -36,7 +36,7 @@ mod offset {
     pub(super) const HYPERVISOR_VENDOR: usize = 268;
 }
 
-/// Flags (ACPI 5.2.9, table 5.10).
+/// Flags (ACPI section 5.2.9, table 5.10).
 mod flag {
     pub(super) const WBINVD: u32 = 1;
     pub(super) const PWR_BUTTON: u32 = 1 << 4;
@@ -46,12 +46,13 @@ mod flag {
     pub(super) const HW_REDUCED_ACPI: u32 = 1 << 20;
 }
 
-/// IA-PC boot flag (ACPI 5.2.9.3): VGA is not present. The flags for legacy devices, an 8042 and "no RTC" stay clear.
+/// IA-PC boot flag (ACPI section 5.2.9.3): VGA is not present. The flags for legacy devices, an 8042 and "no RTC" stay
+/// clear.
 const BOOT_NO_VGA: u16 = 1 << 2;
 /// IA-PC boot flag: no ASPM control.
 const BOOT_NO_ASPM: u16 = 1 << 4;
 
-/// Access sizes of registers (ACPI 5.2.3.2).
+/// Access sizes of registers (ACPI section 5.2.3.2).
 #[derive(Clone, Copy)]
 enum Access {
     Byte = 1,
@@ -90,7 +91,7 @@ pub(super) fn table(dsdt: u64, legacy: bool) -> Vec<u8> {
     fadt.finish()
 }
 
-/// Returns the generic address structure of a register at a port (ACPI 5.2.3.2).
+/// Returns the generic address structure of a register at a port (ACPI section 5.2.3.2).
 fn port(address: u16, bits: u8, access: Access) -> [u8; 12] {
     const SYSTEM_IO: u8 = 1;
     let mut register = [0; 12];

@@ -1,15 +1,15 @@
 //! The HPET (IA-PC HPET specification 1.0a): a 10 MHz counter and three 32-bit comparators. The first comparator
 //! interrupts in place of the PIT (legacy replacement). The other comparators never interrupt.
 //!
-//! Everett executes no ticks. The counter is a function of vtime, and the next match is a scheduled event. Each read of
-//! the counter is a device access, i.e. an exit. That is why machines in clock mode `exit`, where vtime advances only
-//! at exits, have an HPET: vtime advances while a guest polls the HPET, but not while it polls the TSC.
+//! Everett does not simulate single ticks. The counter is a function of vtime, and the next match is a scheduled event.
+//! Each read of the counter is a device access, i.e. an exit. That is why machines in clock mode `exit`, where vtime
+//! advances only at exits, have an HPET: vtime advances while a guest polls the HPET, but not while it polls the TSC.
 
 use serde::{Deserialize, Serialize};
 
 use crate::events::{Event, EventId, EventQueue};
 
-/// Nanoseconds per tick. The specification permits no slower rate.
+/// Nanoseconds per tick of the counter. The specification permits no longer tick.
 const TICK_NS: u64 = 100;
 /// Capabilities register. Lower half: revision, three timers, 64-bit counter, legacy replacement, vendor. Upper half:
 /// the tick's period in femtoseconds.
@@ -25,7 +25,7 @@ const SETS_VALUE: u32 = 1 << 6;
 const TIMER_WRITABLE: u32 = 1 << 1 | INTERRUPTS | PERIODIC | SETS_VALUE | 1 << 8;
 /// Capability bit of a timer: it can be periodic. Only the first timer has it.
 const CAN_BE_PERIODIC: u32 = 1 << 4;
-/// Minimum period, in ticks. With a shorter period, an idle machine would spend all its time on ticks.
+/// Minimum period, in ticks. With a shorter period, an idle machine would spend all its time on timer interrupts.
 const PERIOD_MIN: u32 = 100;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -51,7 +51,8 @@ impl Disk {
     }
 }
 
-/// Returns a copy of `record` in which the bits of its sectors are flipped.
+/// Returns a copy of `record`, which holds the content of sectors before a write that a power loss may undo. In the
+/// copy, the bits of these sectors in `masks` are flipped. `masks` maps offsets on the disk to bits.
 fn flipped(record: &Record, size: u64, masks: &BTreeMap<u64, u8>) -> Record {
     let (start, len) = (record.sector * size, u64::from(record.sectors) * size);
     let mut range = masks.range(start..start + len).peekable();

@@ -330,8 +330,8 @@ fn locate_execution<S: Subject, X>(
         };
         match parted {
             Some((next, rip, vtime)) if next - last <= 1 => {
-                // The first runs' journals did not contain this input if the node restarted in the interval, because a
-                // restart clears the journal.
+                // The repeated runs can show an input that the journals of the first two runs lack. This happens if the
+                // node restarted in the interval, because a restart clears the journal.
                 let cause = match pair.first_input_of(node) {
                     Some((a, b)) => Cause::Input { a, b },
                     None => Cause::Execution,

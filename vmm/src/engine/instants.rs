@@ -1,4 +1,6 @@
-//! Random instants at which an engine flushes its caches or compares two CPUs. The guest does not notice them.
+//! Random instants, counted in instructions. To find errors of the CPU, an engine can flush its caches at these
+//! instants. It can also run a second CPU in lockstep, and compare the two CPUs at these instants. The guest notices
+//! neither.
 
 /// Pseudo-random sequence of instants. Short and long distances alternate at random.
 #[derive(Debug)]

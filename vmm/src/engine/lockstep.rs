@@ -1,8 +1,9 @@
 //! Lockstep: a second CPU interprets everything that the first one executes, on its own memory, and the two are
 //! compared.
 //!
-//! Both CPUs run to the same counts. Two successive counts are at most a few thousand instructions apart, and often
-//! only a few. At each count they must agree in their exits, registers and the content of the pages that they wrote.
+//! Both CPUs run to the same instruction counts. Two successive counts are at most a few thousand instructions apart,
+//! and often only a few. At each count, the CPUs must agree in their exits, their registers and the content of the
+//! pages that they wrote.
 //! Writes of devices to the first CPU's memory are copied to the second CPU's memory.
 #![allow(unsafe_code)]
 

@@ -82,8 +82,8 @@ pub trait Engine {
     /// waits for a device. Apart from that, never executes past `until.icount`.
     fn run(&mut self, until: Until<'_>) -> Exit;
     /// Returns the engine's count, in the unit of its clock mode. In mode `insn`, each iteration of a repeated string
-    /// instruction counts as an instruction. In the other modes, iterations after an exit belong to that exit. In mode
-    /// `branch`, the count changes directly after a branch.
+    /// instruction counts as an instruction. In the other modes, a repeated string instruction that directly follows an
+    /// exit, or continues after it, is part of this exit. In mode `branch`, the count changes directly after a branch.
     fn icount(&self) -> u64;
     /// Returns the reason if the engine failed. All answers of a failed engine are invalid.
     fn failure(&self) -> Option<Failure> {

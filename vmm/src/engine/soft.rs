@@ -16,7 +16,7 @@ use crate::ram;
 /// Schedule of additional flushes of the CPU's caches. Tests use it to show that caches do not affect the guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlushSchedule {
-    /// Scale of the random distances between flushes, in instructions. Must not be zero.
+    /// Half of the maximum random distance between flushes, in instructions. Must not be zero.
     pub interval: u64,
     /// Seed of the random distances.
     pub seed: u64,

@@ -1,7 +1,7 @@
 //! CPUID table that guests on KVM see, in KVM's format. It describes Everett's CPU model and not the host's processor.
 //!
-//! The rows are the soft CPU's. A query beyond the last leaf returns the last basic leaf, on KVM and on the soft CPU.
-//! Both derive the APIC bit from IA32_APIC_BASE.
+//! The table has the same rows as the table of the soft CPU (Everett's own CPU). A query beyond the last leaf returns
+//! the last basic leaf, on KVM and on the soft CPU. KVM and the soft CPU derive the APIC bit from IA32_APIC_BASE.
 
 use everett_cpu::cpuid::leaves;
 use kvm_bindings::{CpuId, KVM_CPUID_FLAG_SIGNIFCANT_INDEX, kvm_cpuid_entry2};

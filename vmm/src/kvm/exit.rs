@@ -1,4 +1,4 @@
-//! Reads the reason of a vCPU's exit from the page that KVM shares, and writes the answers into that page.
+//! Reads the reason of a vCPU's exit from the pages that KVM shares, and writes the answers into those pages.
 #![allow(unsafe_code)]
 
 use kvm_bindings::{
@@ -71,12 +71,12 @@ pub enum KvmExit {
         /// Number of values written.
         count: u32,
     },
-    /// RDMSR of an MSR that the filter denies or that KVM does not know.
+    /// RDMSR of an MSR that KVM's MSR filter denies or that KVM does not know.
     MsrRead {
         /// Number of the MSR.
         index: u32,
     },
-    /// WRMSR that the filter denies, or whose MSR or value KVM refuses.
+    /// WRMSR that KVM's MSR filter denies, or whose MSR or value KVM refuses.
     MsrWrite {
         /// Number of the MSR.
         index: u32,

@@ -17,7 +17,7 @@
 //!   and delivers it itself. The registers then look as if the next instruction had raised a fault.
 //! - AMD processors lose the guest's registers at a shutdown (APM volume 2, 15.14.3).
 //!
-//! The engine therefore closes the gates only on hosts that have not shown that SYSCALL enters ring 0.
+//! The engine therefore closes the gates unless an exactness test has proved that the host executes SYSCALL correctly.
 //!
 //! **Invariant.** Saved states hold the guest's own table and SYSCALL target, never the values that KVM got.
 
@@ -31,8 +31,8 @@ use super::state::{Queued, Saved};
 
 /// Limit of the interrupt descriptor table that KVM gets. It is too short for the first gate, and no real table has it.
 const CLOSED: u16 = 6;
-/// SYSCALL target that KVM gets: the last page. Kernels leave it unmapped, because error codes look like pointers into
-/// it.
+/// SYSCALL target that KVM gets: the last page. Kernels leave it unmapped, because they encode error codes as
+/// pointers into this page.
 const NOWHERE: u64 = 0xffff_ffff_ffff_f000;
 /// Length of SYSCALL in bytes.
 const SYSCALL_BYTES: u64 = 2;

@@ -52,8 +52,8 @@ pub trait Processor: Debug + Send {
     fn queued(&mut self) -> Result<Queued, KvmError>;
     /// See [`Vm::take_dirty_pages`].
     fn take_dirty_pages(&mut self) -> Result<Vec<u64>, KvmError>;
-    /// Ensures that the guest sees memory that Everett replaced, page tables included. The part of the log of written
-    /// pages that the engine has not taken may be lost.
+    /// Ensures that the guest sees memory that Everett replaced, including page tables. Entries in the log of written
+    /// pages may be lost if the engine has not taken them yet.
     fn forget_memory(&mut self) -> Result<(), KvmError>;
 }
 
@@ -69,9 +69,9 @@ pub struct Real {
 impl Real {
     /// Combines a machine and its vCPU.
     ///
-    /// `coherent`: true if the guest sees stores of this process to its page tables after a TLB flush, as with nested
-    /// paging. If false, KVM may keep shadow page tables. [`Processor::forget_memory`] then removes the memory and adds
-    /// it again, which takes longer and makes the guest fault on each page once more.
+    /// `coherent`: true if a TLB flush is enough for the guest to see changes that this process made to the guest's
+    /// page tables, as with nested paging. If false, KVM may keep shadow page tables. [`Processor::forget_memory`] then
+    /// removes the memory and adds it again, which takes longer and makes the guest fault on each page once more.
     pub fn new(vm: Arc<Vm>, vcpu: Vcpu, coherent: bool) -> Real {
         Real { vcpu, vm, coherent }
     }

@@ -32,7 +32,7 @@ const PAGE: u64 = 4096;
 /// Virtual machine of KVM.
 #[derive(Debug)]
 pub struct Vm {
-    // Declared before the memory, so that KVM releases the memory first.
+    // Declared before `_memory`, so that KVM releases guest memory before this process can unmap it.
     fd: VmFd,
     /// Address of guest memory in this process.
     base: u64,
@@ -71,7 +71,8 @@ impl Vm {
         // raise #UD in the guest.
         enable(KVM_CAP_EXIT_ON_EMULATION_FAILURE, 1)?;
         let triple_fault_events = enable(KVM_CAP_X86_TRIPLE_FAULT_EVENT, 1)?;
-        // This comes before the installation of a filter; otherwise a denied access raises #GP in the guest.
+        // With this capability, an access that the MSR filter denies exits to Everett. Without it, the access would
+        // raise #GP in the guest. It is therefore enabled before `filter_msrs` installs a filter.
         let reasons = KVM_MSR_EXIT_REASON_FILTER | KVM_MSR_EXIT_REASON_INVAL | KVM_MSR_EXIT_REASON_UNKNOWN;
         let filters_msrs = enable(KVM_CAP_X86_USER_SPACE_MSR, u64::from(reasons))?
             && host.capability(KVM_CAP_X86_MSR_FILTER)? != 0;

@@ -56,11 +56,12 @@ impl Machine {
         })
     }
 
-    /// Replaces all disks. The new disks must agree with the old ones in size, sector size and base, as they do after a
-    /// power cycle.
+    /// Replaces all disks. The new disks must have the size, the sector size and the base (initial content) of the old
+    /// disks, as after a power cycle.
     ///
     /// # Errors
-    /// Returns an error if the number of disks or one of these properties differs. The machine is then unchanged.
+    /// Returns an error if the number of disks or one of these properties differs. Bases are compared only if both
+    /// digests are known. After an error, the machine is unchanged.
     pub fn put_disks(&mut self, disks: Vec<Disk>) -> Result<(), DiskError> {
         let other = |what, given, machine| Err(DiskError::Other { what, given, machine });
         if disks.len() != self.disks.len() {

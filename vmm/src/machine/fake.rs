@@ -15,13 +15,13 @@ use crate::engine::{Capabilities, Engine, Exit, Failure, TscAnchor, Until};
 use crate::layout::PAGE;
 use crate::ram::Ram;
 
-/// Address at which programs start: the entry of the small kernel.
+/// Address at which programs start: the entry of the kernel file that [`small_kernel`] makes.
 const ENTRY: u64 = 0x100_0000;
 const INTERRUPTS_ON: u64 = 1 << 9;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Op {
-    /// Executes this many instructions that only change RAX.
+    /// Executes this many instructions. Each adds one to RAX and subtracts one from R13.
     Work(u64),
     In(u16),
     Out(u16, u32),

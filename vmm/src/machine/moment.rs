@@ -1,5 +1,5 @@
-//! Moments of a machine: everything that determines its further execution, stored at a stop. A moment can be restored
-//! later, in the same machine or in one with the same configuration.
+//! Moments of a machine: everything that determines its further execution, stored while the machine does not run. A
+//! moment can be restored later, in the same machine or in another machine with the same configuration.
 //!
 //! Registers, devices, timers and random streams become one byte string in a versioned format. Memory and disks are
 //! images that share unchanged pages with other moments (`everett-snapshot`). Taking a moment costs time in proportion
@@ -175,8 +175,8 @@ impl Machine {
 
         let disks = self.disks.iter_mut().map(|disk| disk.moment(pool)).collect();
         let cpu = self.engine.state();
-        // If reading the engine's state failed, this ends the machine. The moment must contain that end, so that
-        // nothing continues from an invalid state.
+        // If reading the engine's state failed, `note_failure` ends the machine. The moment must contain the end of the
+        // machine, so that nothing continues from an invalid state.
         self.note_failure();
         let stored = StoredRef {
             cpus: &[cpu],

@@ -1,10 +1,10 @@
 //! Repeats runs that the host disturbed, for engines that notice a disturbance only afterwards.
 //!
 //! The machine must discard everything that it executed since the disturbance, including what its devices did. It
-//! therefore repeats whole runs. A run begins at a stop, where the machine can take a moment. Nothing outside sees a
-//! run's effects before the run ends. After a disturbance the machine returns to that moment, discards the run's
-//! output, and runs again. Runs are short, because a world runs its machines in turns of at most a millisecond of
-//! vtime.
+//! therefore repeats whole runs. A machine runs from one stop to the next, and takes a moment (a snapshot) before each
+//! run. Nothing outside the machine sees a run's effects before the run ends. After a disturbance the machine returns
+//! to the moment, discards the run's output, and runs again. Runs are short, because a world runs its machines in turns
+//! of at most a millisecond of vtime.
 //!
 //! **Invariant.** If a run ends without a failure of the host, the host did not disturb it.
 
@@ -16,13 +16,14 @@ use super::{Machine, Moment};
 use crate::engine::Engine;
 use crate::output::Output;
 
-/// Number of attempts at a run. If the host disturbs all of them, the run fails. If the engine holds the
-/// guest's TSC at a fixed value, it slows the TSC down to one tick per millisecond. A busy host then disturbs a run
-/// whenever its scheduler takes the processor away for more than one tick. A few disturbed attempts in a row are
-/// therefore no sign of a broken host.
+/// Number of attempts at a run. If the host disturbs all of them, the run fails. An engine that must keep the guest's
+/// TSC at a fixed value slows the TSC down to one tick per millisecond, and a run that sees a tick is disturbed. A busy
+/// host therefore disturbs a run whenever its scheduler takes the processor away for more than one tick. A few
+/// disturbed attempts in a row are no sign of a broken host.
 pub const TRIES_MAX: u32 = 100;
 
-/// Machine, output and journal at the start of a run.
+/// Machine, output and journal at the start of a run. The journal is a record of what the CPU and the machine exchange,
+/// for comparisons of runs.
 pub(super) struct Beginning {
     moment: Moment,
     output: Output,

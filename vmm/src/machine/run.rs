@@ -10,8 +10,8 @@
 //! 3. Offer the LAPIC's interrupt to the CPU.
 //! 4. If the CPU is halted, skip to the next event; otherwise execute up to the next event.
 //!
-//! A device access interrupts an instruction. The device serves it at the vtime of the instruction, which the engine
-//! then finishes before the next boundary.
+//! A device access interrupts an instruction. The device serves the access at the vtime of the instruction. Then the
+//! engine finishes the instruction, before the next boundary.
 
 use everett_cpu::Request;
 use vm_memory::{Bytes, GuestAddress};
@@ -66,7 +66,7 @@ impl Machine {
             return Ok(Stop::NoBreakpoints);
         }
         let until_vtime = until.vtime.min(VTIME_MAX);
-        // Lines that ended before this call must not stop this run.
+        // Lines that the guest finished on a port before this call must not stop this run.
         self.output.take_port_lines();
         loop {
             let icount = self.engine.icount();
@@ -239,9 +239,9 @@ impl Machine {
     /// Dispatches due events, unless clock mode `branch` defers them to a later boundary.
     fn dispatch(&mut self, now: u64) {
         if let Some(slice) = &self.state.slice {
-            // While the CPU is halted, due events are dispatched at once, and the TSC keeps its value from HLT. The
-            // guest cannot read the TSC before the next interrupt, which sets it again. So the number of stops until
-            // then has no influence.
+            // While the CPU is halted, due events are dispatched at once, without a change of the TSC. The guest cannot
+            // read the TSC before the next interrupt, at which the loop sets the TSC again. So the guest cannot notice
+            // how often the loop stops while the CPU is halted.
             if !self.state.halted {
                 if !slice.dispatches(now, self.state.events.next_vtime()) {
                     return;
@@ -323,7 +323,8 @@ impl Machine {
         self.state.clock.skip_to(icount, to);
         self.engine.set_tsc(self.state.tsc());
         let now = self.state.clock.vtime(icount);
-        // The journal records only skips that reach an event. A skip to the end of a run is not an input of the CPU.
+        // The journal (inputs and outputs of the CPU, to compare two runs) records only skips that reach an event. A
+        // skip to the end of a run is not an input of the CPU.
         if next.is_some_and(|next| next <= now) {
             self.record(icount, now, EntryKind::Skip { to });
         }

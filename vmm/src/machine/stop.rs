@@ -16,7 +16,7 @@ pub struct Until<'a> {
     /// Stop at the first boundary with this count, in the unit of the clock mode.
     pub icount: u64,
     /// Bit i: stop after the instruction with which the guest ends a line on console port i. Lines that ended before
-    /// the run do not stop it: take them first.
+    /// the run do not stop it. Callers take those lines before the run.
     pub port_lines: u8,
     /// Stop before an instruction at one of these linear addresses. The list is sorted.
     pub breakpoints: &'a [u64],
@@ -96,7 +96,7 @@ pub enum End {
 }
 
 impl End {
-    /// True if the machine ended for a reason outside the guest.
+    /// True if the machine ended because the host or Everett failed.
     pub fn is_failure(&self) -> bool {
         matches!(self, End::Host(_) | End::Engine(_))
     }

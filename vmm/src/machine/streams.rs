@@ -17,7 +17,7 @@ impl Machine {
     }
 
     /// Restarts all random streams of this machine with keys derived from `lineage`. Every later draw then depends on
-    /// `lineage`, i.e. on the seed and forks, or on the boot seed, from which it was derived.
+    /// `lineage`. For a timeline, `lineage` is a function of the seed and the forks; for a boot, of the boot seed.
     pub fn restart_streams(&mut self, lineage: &Lineage) {
         self.state.streams = Streams::new(lineage, Owner::Node(self.name()));
     }

@@ -5,8 +5,8 @@ use super::{Delivery, READY_FRAMES_MAX, Wire, is_late, step};
 
 impl Wire {
     /// Returns the vtime, in nanoseconds, of the next arrival that the wire's owner (a world or a test) has not taken.
-    /// Returns `None` if there is none, i.e. if each frame on its way is held by a fault or goes to a node that is
-    /// clogged or has no power. Later calls to the wire may add an earlier arrival.
+    /// Returns `None` if there is none, i.e. if each frame on its way is held by a fault or goes to a node that
+    /// has no power or whose card is clogged (stopped by a fault). Later calls to the wire may add an earlier arrival.
     #[must_use]
     pub fn next_delivery(&self) -> Option<u64> {
         let state = &self.state;

@@ -1,4 +1,5 @@
-//! Changes of a wire: faults begin and end, nodes lose and regain power.
+//! Changes of a wire: faults begin and end, nodes lose and regain power. A *direction* is the way from one node to
+//! another; each direction has its own queue.
 //!
 //! A change takes effect after the arrivals of the same vtime. A fault applies to frames that are sent while it is
 //! active. Partitions, clogs (which stop a node's card) and bandwidth limits also apply to frames that are in a queue
@@ -93,8 +94,8 @@ impl Wire {
         at
     }
 
-    /// Empties the queues of a fault's directions. The frames from these queues are lost if the fault is a partition
-    /// that drops. Otherwise the fault holds them at their senders' ends.
+    /// Empties the queues of the directions that a fault affects. If the fault is a partition that drops frames, the
+    /// frames from these queues are lost. Otherwise the fault holds the frames at their senders' ends.
     fn cut(&mut self, active: &Active, at: u64) {
         let state = &mut self.state;
         let queues =
@@ -150,7 +151,7 @@ impl Wire {
     }
 
     /// Moves frames that no fault holds any more from their senders' ends into the queues. The maximum size of a queue
-    /// does not apply to these frames.
+    /// does not apply to these frames. Frames that a partition drops are lost instead.
     fn release_back(&mut self, at: u64) {
         let faults = &self.state.faults;
         self.state.flight.held_back.leave_cards(|port| faults.clogs(port));

@@ -14,7 +14,7 @@ const NS_PER_S: u128 = 1_000_000_000;
 pub(super) struct Item {
     /// Sequence number. The wire numbers all frames and copies that are within its bounds, in the order of sending.
     pub(super) seq: u64,
-    /// Number of the frame.
+    /// Number of the frame. Its extra copies, and its items for other receivers, have the same number.
     pub(super) frame: u64,
     pub(super) from: u8,
     pub(super) to: u8,
@@ -24,7 +24,7 @@ pub(super) struct Item {
     pub(super) copy: bool,
     /// True if a fault flipped bits of the frame.
     pub(super) flipped: bool,
-    /// True while the frame waits in its sender's clogged card.
+    /// True while the frame waits in its sender's card, because a fault clogs the card: it neither sends nor receives.
     pub(super) in_card: bool,
     /// Latencies that were drawn for the frame: see `FrameFate`.
     pub(super) transit: u64,

@@ -19,9 +19,10 @@
 //!
 //! Elsewhere: cards ([`crate::virtio::net`]), the order in which nodes execute, and when faults begin and end.
 //!
-//! **Calls** must come in the order of their vtimes. Between two changes, frames of the same vtime must come in the
-//! order of their ports. A call of [`Wire::pop_due`] decides all arrivals up to its vtime. This vtime may exceed the
-//! vtimes of later calls to [`Wire::send`] by up to [`Wire::lookahead_ns`], but not the vtime of the next change.
+//! **Calls** must come in the order of their vtimes, with one exception: the vtime of a call to [`Wire::pop_due`] may
+//! exceed the vtimes of later calls to [`Wire::send`] by up to [`Wire::lookahead_ns`], but not the vtime of the next
+//! change of faults or power. The call decides all arrivals up to its vtime. Between two changes, frames of the same
+//! vtime must come in the order of their ports.
 //!
 //! **Invariants.**
 //! - A frame arrives [`Wire::lookahead_ns`] after it was sent, or later, because faults only add latency. A frame that
@@ -187,8 +188,8 @@ impl Wire {
         self.log.lost()
     }
 
-    /// Closes the log at `at`. Frames that a fault holds, and frames on their way that are late, get the outcome
-    /// TIMEOUT.
+    /// Closes the log at vtime `at`. The outcome TIMEOUT goes to frames that a fault holds, and to frames on their way
+    /// that were sent at least [`log::TIMEOUT_NS`] before `at`.
     pub fn close_log(&mut self, at: u64) {
         let flight = &self.state.flight;
         let late = flight.way().map(|(_, item)| item).filter(|item| is_late(item.sent_at, at));

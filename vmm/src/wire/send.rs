@@ -1,5 +1,5 @@
-//! Sends frames: puts them from a card into the queue of each direction (from one node to another) that the switch
-//! chooses.
+//! Sends frames. The switch chooses the nodes that get a frame from a network card. The frame then enters one queue for
+//! each of these nodes: the queue of the direction from the sender to the receiver.
 
 use super::Wire;
 use super::frame_fate::{self, FrameFate};
@@ -78,8 +78,8 @@ impl Wire {
         }
     }
 
-    /// Puts an item into its direction's queue, or holds it at the sender's end if a fault requires that. Returns false
-    /// if the item is lost.
+    /// Puts an item (a frame for one receiver) into its direction's queue. If a fault requires it, holds the item at
+    /// the sender's end instead. Returns false if the item is lost.
     fn enter(&mut self, mut item: Item, at: u64) -> bool {
         let state = &mut self.state;
         if !state.flight.has_room(item.bytes.len()) {
@@ -133,7 +133,8 @@ impl Wire {
     }
 }
 
-/// Builds an item from a frame and its drawn fate. The item has no sequence number yet.
+/// Builds an item from a frame and its fate, i.e. the delays and bit flips that were drawn for it. The item has no
+/// sequence number yet.
 fn item(sent: &Sent, to: u8, fate: &FrameFate, mut bytes: Vec<u8>) -> Item {
     for &bit in &fate.flips {
         link::flip(&mut bytes, bit);

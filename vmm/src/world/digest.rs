@@ -10,7 +10,7 @@ impl World {
     }
 
     /// Returns two digests per node (its machine; its clock and power), then the digests of the wire, of the round (the
-    /// world's vtime, and the frames that are not on the wire yet) and of Everett's endpoint.
+    /// world's vtime, and the frames that are not on the wire yet) and of Everett's own endpoint on the wire.
     pub fn breakdown(&mut self) -> Breakdown {
         let mut between = self.between().into_iter();
         let mut parts = Vec::new();
@@ -22,7 +22,7 @@ impl World {
     }
 
     /// Returns the digests of everything except the machines: each node's clock and power, in node order, then the
-    /// wire, the round, and Everett's endpoint, if one is plugged in.
+    /// wire, the round, and Everett's own endpoint on the wire, if it is plugged in.
     pub fn between(&self) -> Vec<(String, Digest)> {
         let nodes = self.nodes.iter();
         let of_node =

@@ -2,8 +2,8 @@
 //!
 //! - `node`: a machine with its clock and its power; `clock`: converts between the world's vtime and a node's vtime
 //! - `rounds`: conservative discrete-event simulation: how far each node runs, and when frames are exchanged
-//! - `actions`: changes a node's power, speed and clock, pauses it and stalls it; `host`: the endpoint through which
-//!   Everett talks to nodes
+//! - `actions`: changes a node's power, speed and clock, pauses it, and makes it stall at random instructions; `host`:
+//!   the endpoint through which Everett talks to nodes
 //! - `moment`: takes and restores moments of the whole world; `digest`: digest of the whole world
 //!
 //! **Rounds.** In each round, the nodes run one after the other in the order of their numbers, up to the round's

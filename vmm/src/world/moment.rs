@@ -31,7 +31,8 @@ struct Between {
 
 impl WorldMoment {
     /// Returns the vtime, in nanoseconds, that every running node had reached. In a world with only one node, this is
-    /// the node's vtime, even if the node stopped within a round.
+    /// the node's vtime, even if the node stopped before the end of a round (in which each node runs once, up to a
+    /// common vtime).
     pub fn vtime(&self) -> u64 {
         let now = self.between.round.now;
         match (&*self.machines, &*self.between.nodes) {
@@ -115,8 +116,8 @@ impl World {
     /// Takes a moment. Adds the pages that were written since the previous moment to `pool`. The pool stores equal
     /// pages once.
     ///
-    /// The moment does not contain Everett's endpoint. The endpoint's owner rebuilds it after a restore
-    /// ([`World::plug_again`]).
+    /// The moment does not contain Everett's endpoint, i.e. its own TCP/IP stack on the wire. The endpoint's owner
+    /// rebuilds it after a restore ([`World::plug_again`]).
     pub fn moment(&mut self, pool: &Pool) -> WorldMoment {
         let machines = self.nodes.iter_mut().map(|node| node.machine.moment(pool)).collect();
         let nodes = self.nodes.iter().map(|node| node.state.clone()).collect();

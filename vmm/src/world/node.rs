@@ -18,11 +18,13 @@ pub struct NodeState {
     pub(super) clock: NodeClock,
     pub(super) paused: bool,
     pub(super) stalls: Option<Stalls>,
-    /// Frames that arrive in this round, each with the world's vtime of arrival, in the order of arrival.
+    /// Frames that arrive in this round (the interval of vtime that all nodes run before they exchange frames again).
+    /// Each has the world's vtime of arrival; they are in the order of arrival.
     pub(super) arriving: VecDeque<(u64, Vec<u8>)>,
-    /// Sum of the counts of the node's earlier machines (see [`Node::retired`]).
+    /// Value of [`Node::retired`] at the node's last power loss; 0 before the first power loss.
     retired_before: u64,
-    /// Count of the current machine when it started. It is not 0 if the machine was restored from a moment.
+    /// Count of the machine ([`Machine::icount`]) when it last started or lost power. At a start it is not 0 if the
+    /// machine was restored from a moment.
     started_at: u64,
 }
 
@@ -31,7 +33,7 @@ pub struct NodeState {
 pub(super) struct Stalls {
     every: u64,
     stall: Distribution,
-    /// Count of the machine at which the next stall comes.
+    /// Count of the machine ([`Machine::icount`]) at which the next stall comes.
     next: u64,
 }
 
@@ -75,8 +77,9 @@ impl Node {
     pub fn vtime(&self) -> u64 {
         self.state.clock.world(self.machine.vtime())
     }
-    /// Returns the node's count over all of its machines, in the unit of the clock mode (by default, retired
-    /// instructions). If a machine was restored from a moment, its count up to that moment is left out.
+    /// Returns the number of instructions that the node has retired, also before power losses. In another clock mode
+    /// than the default, counts that mode's unit instead. If a machine was restored from a moment, its count up to that
+    /// moment is left out.
     pub fn retired(&self) -> u64 {
         let now = self.machine.icount().saturating_sub(self.state.started_at);
         self.state.retired_before.saturating_add(now)
@@ -121,7 +124,8 @@ impl Node {
                 return None;
             }
             if self.stall_if_due() {
-                // The stall advanced the machine's time, so frames that arrived meanwhile come first.
+                // The stall advanced the machine's time. Before the machine executes, its card gets the frames that
+                // arrived during the stall.
                 continue;
             }
             let next = self.state.stalls.as_ref().map_or(u64::MAX, |stalls| stalls.next);

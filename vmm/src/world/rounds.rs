@@ -6,8 +6,8 @@ use crate::machine::Until;
 use crate::wire::Delivery;
 use crate::wire::endpoint::Endpoint;
 
-/// Maximum length of a round, in nanoseconds. It bounds the frames that are kept until the end of a round, however
-/// large the wire's minimum latency (the lookahead) is.
+/// Maximum length of a round, in nanoseconds. Otherwise a round would be as long as the wire's minimum latency (the
+/// lookahead), and the number of frames that are kept until the end of a round would have no bound.
 const ROUND_NS_MAX: u64 = 1_000_000;
 
 impl World {
@@ -30,8 +30,8 @@ impl World {
             }
             self.run_host(target);
             self.round.now = self.round.now.max(target);
-            // Frames go out before the owner acts at this vtime, because the owner's actions must not affect frames
-            // that were already sent.
+            // Put the frames on the wire before the caller acts at this vtime, because the caller's actions must not
+            // affect frames that were already sent.
             self.send();
             self.unplug_ended();
             if self.round.now >= end {
@@ -53,7 +53,8 @@ impl World {
         first.saturating_add(round).min(unplugged.unwrap_or(VTIME_MAX)).max(now)
     }
 
-    /// Gives the frames that arrive before `target` to the nodes. Nothing can change these arrivals any more.
+    /// Gives the frames that arrive before `target` to the nodes and to Everett's own port (`host`). Nothing can change
+    /// these arrivals any more.
     fn hand_over(&mut self, target: u64) {
         let Some(last) = target.checked_sub(1) else { return };
         while let Some(delivery) = self.wire.pop_due(last) {

@@ -1,5 +1,6 @@
-//! The host's `/dev/kvm`, with a soft CPU (Everett's own CPU) that replaces the branch counter. Before each entry into
-//! the guest, the soft CPU executes the guest to its next exit, on a copy of the memory, and counts branches.
+//! The host's `/dev/kvm`, with a soft CPU (Everett's own CPU) in place of the host's branch counter. A branch counter
+//! sends a signal after a given number of branches. Before each entry into the guest, the soft CPU executes the guest
+//! to its next exit, on a copy of the memory, and counts branches.
 //!
 //! Without a counter, KVM cannot stop the guest before its next exit. Some KVMs also report too late that the guest can
 //! take an interrupt. If the guest has to stop before its next exit, for the counter's signal or for an interrupt, KVM

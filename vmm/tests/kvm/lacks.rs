@@ -1,11 +1,12 @@
-//! Finds instructions that the host's KVM executes wrongly, e.g. a KVM that emulates ring 0 in software. The random
+//! Finds instructions that the host's KVM executes wrongly, e.g. because it emulates ring 0 in software. The random
 //! programs of the other tests avoid these instructions on this host.
 //!
 //! For each defect, a small guest whose correct result is known runs on the kvm engine (`/dev/kvm`) alone. Only a wrong
 //! result of this guest is a reason to avoid an instruction, never a difference between the kvm engine and the soft
-//! engine (Everett's own CPU). With closed gates ([`Gates`]), the kvm engine lets its soft CPU execute some of the
-//! instructions. The host cannot execute these instructions wrongly, so random programs for closed gates may contain
-//! them on every host. If the engine itself fails, the test fails.
+//! engine (Everett's own CPU). With closed gates ([`Gates`]), the kvm engine lets its soft CPU execute SYSCALL and the
+//! instructions that go through a gate of the interrupt descriptor table. The host cannot execute these instructions
+//! wrongly, so random programs for closed gates may contain them on every host. If the engine itself fails, the test
+//! fails.
 
 use std::sync::Arc;
 
@@ -171,8 +172,8 @@ fn keeps_registers(host: &Host) -> bool {
 }
 
 /// True if INT1 leaves the state of a trap when it shuts the guest down: RIP is after INT1, and RF is clear. A KVM that
-/// intercepts #DB and delivers it itself can leave RF set, as if the next instruction had faulted. The same KVM then
-/// leaves a wrong state after a single step, too.
+/// intercepts #DB and delivers it itself can leave RF set, as if the next instruction had faulted. A KVM with this
+/// defect also leaves a wrong state after a single step.
 pub(crate) fn int1_is_a_trap(host: &Host) -> bool {
     let (before, after) = shut_down(host, |a| a.int1());
     after.is_some_and(|after| after.rip == before.rip + 1 && after.rflags & RESUME == 0)

@@ -238,7 +238,7 @@ pub(crate) fn kvm_engine(host: &Host, gates: Gates, memory: &Memory) -> KvmEngin
     engine
 }
 
-/// Creates a KVM engine for a whole machine, with these gates.
+/// Creates a KVM engine on the RAM of a simulated machine (which also has devices), with these gates.
 pub(crate) fn kvm_engine_on(host: &Host, gates: Gates, ram: &Ram) -> Result<KvmEngine, KvmError> {
     let mut engine = KvmEngine::new(host, ram.shared(), gates.proved(host))?;
     engine.give_up_after(SIGNALS_MAX);
@@ -333,8 +333,8 @@ fn random_programs_do_the_same_on_both_engines() -> Ran {
     random_programs_do_the_same(Gates::Open)
 }
 
-/// Behind closed gates the soft CPU executes some pieces that the host executes wrongly. Programs therefore contain
-/// more pieces than with open gates.
+/// With closed gates, the soft CPU executes some pieces of code that the host's processor executes wrongly. The random
+/// programs can therefore contain more kinds of pieces than with open gates.
 fn random_programs_do_the_same_on_both_engines_if_the_soft_cpu_delivers() -> Ran {
     random_programs_do_the_same(Gates::Closed)
 }

@@ -7,8 +7,9 @@
 //!
 //! * If one of the instructions faults, the soft CPU goes on in the exception handler. The first instructions of the
 //!   handler may then leave the soft CPU's values in undefined flags.
-//! * `Scripted::finish`, not [`Other`], finishes an instruction that accesses a device. The random guests of these
-//!   tests access devices only with instructions that leave no flag undefined, such as MOV and OUT.
+//! * [`Other`] does not finish an instruction that accesses a device. `Scripted`, the virtual CPU of these tests,
+//!   finishes it. The random guests of these tests access devices only with instructions that leave no flag undefined,
+//!   such as MOV and OUT.
 
 use std::collections::BTreeMap;
 

@@ -19,7 +19,7 @@ fn vcpu(host: &Host) -> Vcpu {
     Vcpu::new(&vm, Msrs::default().apic_base).unwrap()
 }
 
-/// Generator of varied states (splitmix64).
+/// Generator of the random numbers from which the states are made (splitmix64).
 struct Draw(u64);
 
 impl Draw {

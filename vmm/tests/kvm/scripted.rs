@@ -139,8 +139,8 @@ impl Shared {
         let processor = Box::new(Scripted { keeps_resume: true, ..self.processor(ram, None) });
         KvmEngine::from_parts(Parts { processor, counting: None, tsc: None }, ram.shared())
     }
-    /// Returns an engine that counts exits, on a processor whose KVM finishes device accesses. If the access then
-    /// raises an exception, KVM does not deliver it but queues `queues`.
+    /// Returns an engine that counts exits, on a processor whose KVM finishes device accesses. If an access then raises
+    /// an exception, KVM does not deliver that exception. Instead, it queues the exception `queues`.
     pub(crate) fn exits_that_queue(&self, ram: &Ram, queues: Fault) -> Result<KvmEngine, KvmError> {
         let processor = Box::new(Scripted { queues: Some(queues), ..self.processor(ram, None) });
         KvmEngine::from_parts(Parts { processor, counting: None, tsc: None }, ram.shared())

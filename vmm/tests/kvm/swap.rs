@@ -16,8 +16,8 @@ use crate::trail::{Bench, EngineMaker, Pace, difference};
 use crate::trials::{Ran, trial};
 use crate::wander;
 
-/// Number of guests, if the environment variable `KVM_PROGRAMS` is not set. For half of them, the gates are closed
-/// ([`Gates`]).
+/// Number of guests, if the environment variable `KVM_PROGRAMS` is not set. For half of the guests, the soft CPU
+/// delivers exceptions and system calls in place of the host's processor ([`Gates::Closed`]).
 const GUESTS: u64 = 300;
 /// Digests are seven exits apart.
 const PACE: Pace = Pace { step: |_| 7, swap: |rng| rng.below(12), counts_max: 700, looks_max: 100 };

@@ -36,8 +36,8 @@ fn changing(a: Code<'_>, change: Change) -> Result<(), Error> {
     a.invlpg(ptr(rsi))
 }
 
-/// Returns a guest that reads and writes `FROM` and then changes the paging entry of `FROM`, again and again. It stores
-/// each value that it reads to a device.
+/// Returns a guest that reads and writes `FROM` and then changes the paging entry of `FROM`, again and again. After
+/// each read, it writes the value to a device.
 fn guest(user: bool, change: Change) -> Guest {
     let mut g = Guest::new(user);
     g.code(CODE, |a| {
@@ -130,8 +130,8 @@ fn earlier_pages_seen(host: &Host, user: bool) -> u64 {
     earlier
 }
 
-/// True if a flush of the TLB is enough to let the guest see page tables that the test process has changed. If it is
-/// true, the kvm engines of these tests only flush the TLB when guest memory has been replaced.
+/// True if a flush of the TLB is enough after the test process has changed page tables: the guest then sees the change.
+/// If this is true, the KVM engines of these tests only flush the TLB after guest memory has been replaced.
 pub(crate) fn is_coherent(host: &Host) -> bool {
     static COHERENT: OnceLock<bool> = OnceLock::new();
     *COHERENT.get_or_init(|| [false, true].iter().all(|&user| earlier_pages_seen(host, user) == 0))

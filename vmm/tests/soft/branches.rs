@@ -1,5 +1,5 @@
-//! Clock mode `branch` on the soft CPU (Everett's own CPU): branches drive the virtual time, stops are exact, and due
-//! events wait for an exit for a limited time.
+//! Clock mode `branch` on the soft CPU (Everett's own CPU): executed conditional branches drive the virtual time, stops
+//! are exact, and due events wait for an exit for a limited time.
 
 use everett_assembler::*;
 use everett_vmm::clock::BRANCH_INSTRUCTIONS;
@@ -11,7 +11,7 @@ use crate::guest::{
     DATA, ENTRY, LAPIC, UART, assemble, config_in, count_tick, out, plain_in, spin, store, timer,
 };
 
-/// Vtime of a branch, in nanoseconds.
+/// Vtime that one executed conditional branch takes, in nanoseconds.
 const BRANCH_NS: u64 = BRANCH_INSTRUCTIONS;
 fn machine(code: &[u8]) -> Machine {
     let (config, _folder) = config_in(ClockMode::Branch, code);

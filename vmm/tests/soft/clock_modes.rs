@@ -57,7 +57,7 @@ const CACHES: CacheConfig = CacheConfig {
     branches: false,
 };
 
-/// Returns a machine. Before its CPU gets its first state, `prepare` changes the CPU.
+/// Returns a machine. `prepare` changes the new CPU before the machine gives the CPU its initial state.
 fn machine_with(
     clock: ClockMode,
     code: &[u8],
@@ -88,8 +88,8 @@ fn busy(clock: ClockMode) -> Vec<u8> {
     if clock == ClockMode::Branch { computing() } else { exits::busy() }
 }
 
-/// A guest with a timer of 25 us. It reads the TSC and computes with interrupts on and off, in one loop for longer than
-/// `LATE_NS`, the time that a due event waits for an exit.
+/// A guest with a timer of 25 us. It reads the TSC and computes with interrupts on and off. One of its loops takes
+/// longer than `LATE_NS`, the maximum time that a due event waits for the guest's next exit.
 fn computing() -> Vec<u8> {
     assemble(|a| {
         let (handler, again) = (a.create_label(), a.create_label());

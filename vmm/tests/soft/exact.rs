@@ -98,7 +98,7 @@ fn observers_are_invisible() {
     machine.keep_journal(true);
     let mut trail = Trail::new(INTERVAL);
     let mut at = 0;
-    // A thousand stops at vtimes and at counts, each with a digest and a read of memory.
+    // A thousand times: stop at a vtime and again seven instructions later, then compute a digest and read memory.
     for i in 0..1_000u64 {
         at += 13_007 + i * 15;
         trail.run(&mut machine, &Until::vtime(at.min(HORIZON)));
@@ -133,8 +133,9 @@ const STRADDLING: u64 = 0x11f_ffff;
 const NEXT_ENTRY: u64 = PAGE_TABLES + 2 * PAGE + 8 * ((STRADDLING + 1) >> 21);
 const ACCESSED: i32 = 1 << 5;
 
-/// The guest replaces an instruction that crosses the end of a page by one that does not. When the CPU executes the new
-/// instruction, it must not access the next page's paging entry, although it decoded the old instruction.
+/// The guest overwrites an instruction that crosses the end of a page. The new instruction is shorter and does not
+/// cross it. When the CPU executes the new instruction, it must not access the next page's paging entry, although it
+/// decoded the old instruction.
 #[test]
 fn code_that_no_longer_straddles_pages_does_not_access_the_next_page() {
     let code = assemble(|a| {

@@ -8,7 +8,7 @@ use everett_vmm::{ClockMode, Machine, Stop, Until};
 
 use crate::guest::{DATA, UART, assemble, config_in, count_tick, out, plain_in, timer};
 
-/// Vtime of an exit, in nanoseconds.
+/// Time by which each exit advances the virtual time, in nanoseconds.
 const EXIT_NS: u64 = EXIT_INSTRUCTIONS;
 
 fn machine(code: &[u8]) -> Machine {

@@ -297,7 +297,7 @@ impl Course {
         self.world.power_off(node);
     }
 
-    /// Restarts a node from its first moment, with the current content of its disks.
+    /// Restarts a node from the snapshot of its machine at power-on, with the current content of its disks.
     fn on(&mut self, node: usize) {
         let boot_seed = self.past.faults.next_boot_seed(Purpose::Restart { node: node as u16 });
         let machine = self.world.node_mut(node).machine_mut();

@@ -106,7 +106,7 @@ pub(crate) fn vector(a: &mut Assembler, vector: u64, handler: Label) -> Result<(
     a.mov(rsp, DATA)
 }
 
-/// Emits a loop with this many branches. Uses RCX.
+/// Emits a loop that executes `branches` conditional branches. Uses RCX and R14.
 pub(crate) fn spin(a: &mut Assembler, branches: u32) -> Result<(), Error> {
     let again = a.create_label();
     a.mov(ecx, branches)?;
@@ -126,7 +126,7 @@ pub(crate) fn timer(a: &mut Assembler, counts: u32, handler: Label) -> Result<()
     store(a, LAPIC + 0x380, counts)
 }
 
-/// Emits the whole handler of a timer, which counts its ticks in R15.
+/// Emits a whole handler for the timer's interrupt. The handler counts the timer's ticks in R15.
 pub(crate) fn count_tick(a: &mut Assembler) -> Result<(), Error> {
     a.push(rbx)?;
     a.inc(r15)?;

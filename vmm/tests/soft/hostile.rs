@@ -111,7 +111,7 @@ fn runts_and_jumbo_frames_go_nowhere() {
     let whole = (RAM - DATA) as u32;
     let scripts = [("runts", runts), ("jumbo", jumbo), ("all of RAM", vec![whole])];
     only_hurt_themselves(false, scripts.map(|(what, bytes)| (what.to_owned(), lengths(&bytes))));
-    // A chain of maximal length, and of nearly maximal size.
+    // A chain with one descriptor for each entry of the queue. The lengths of its buffers add up to about 4 GB.
     let link = |i: u16| (0, 16_000_000, if i + 1 < SIZE { NEXT } else { 0 }, i + 1);
     let chain: Vec<_> = (0..SIZE).map(link).collect();
     let parts: Vec<_> = (0..13u16).map(|i| (DATA, 1, if i < 12 { NEXT } else { 0 }, i + 1)).collect();

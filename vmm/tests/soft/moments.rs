@@ -29,7 +29,7 @@ fn taken(pool: &Pool) -> Vec<(Moment, Trail)> {
     moments.into()
 }
 
-/// Returns the moment with its memory in a mapped file, as a stored boot has it.
+/// Returns the moment with its memory in a mapped file. Everett stores the memory of a booted world in the same way.
 fn on_a_file(moment: &Moment, folder: &Path) -> Moment {
     let path = folder.join("base");
     BaseFile::write(&path, moment.memory()).unwrap();

@@ -22,7 +22,8 @@ fn arp() -> Vec<u8> {
     [&BROADCAST[..], &mac(0), &[8, 6], &request, &mac(0), &[10, 0, 0, 1], &[0; 6], &[10, 0, 0, 9]].concat()
 }
 
-/// Returns the script of a card whose transmit ring is full of the same frame.
+/// Returns a script (the stores that a guest executes) that fills the transmit ring of the guest's network card with
+/// copies of one frame.
 fn armed() -> Script {
     let mut script = Script::up();
     script.lay(buffer(TRANSMIT, 0), &[&[0; HEADER as usize][..], &arp()].concat());
@@ -34,7 +35,7 @@ fn armed() -> Script {
 }
 
 /// Adds `rings` notifications that each send the whole transmit ring, with `pause` iterations of an empty loop after
-/// each. After 256 of them, the available index (16 bits) wraps around.
+/// each. After 256 notifications, the available index (16 bits) wraps around.
 fn rings_of(script: &mut Script, rings: u16, pause: u32) {
     for ring in 1..=rings {
         script.available(TRANSMIT, ring.wrapping_mul(SIZE));
@@ -114,8 +115,8 @@ fn a_storm_repeats_whatever_the_cuts() {
     assert_eq!(cut.breakdown(), expected);
 }
 
-/// The guest offers more frames than a card may send in a millisecond. The stops of a run do not decide which frames
-/// are lost.
+/// The guest offers more frames than a card may send in a millisecond. The same frames are lost whether the world runs
+/// in one call of `run` or in many.
 #[test]
 fn a_flood_is_the_same_whatever_the_cuts() {
     const RINGS: u16 = 300;

@@ -1,5 +1,5 @@
 //! Guests that first execute a script of stores. Afterwards the `player` sleeps, the `quitter` powers off, and the
-//! `worker` computes and drives its card correctly.
+//! `worker` computes, and sends and receives frames through its network card as a correct driver does.
 
 use everett_assembler::*;
 use virtio_bindings::virtio_mmio as reg;
@@ -62,9 +62,9 @@ pub(crate) const TICKS: usize = 15;
 /// Register that holds the longest time between two rounds of a worker's work, in TSC ticks.
 pub(crate) const LONGEST: usize = 12;
 
-/// Returns a guest that executes [`Script::driver`]'s script and then works in rounds: it computes, returns buffers,
-/// and sends a frame with its numbers of sent and received frames. A timer interrupts it. If `sleeps` is true, it halts
-/// after each round until the next interrupt.
+/// Returns a guest that executes [`Script::driver`]'s script and then works in rounds: it computes, returns used
+/// receive buffers to its network card, and sends a frame with its numbers of sent and received frames. A timer
+/// interrupts it. If `sleeps` is true, it halts after each round until the next interrupt.
 pub(crate) fn worker(sleeps: bool) -> Vec<u8> {
     assemble(|a| {
         let (handler, round, inner) = (a.create_label(), a.create_label(), a.create_label());

@@ -18,7 +18,8 @@
 //! `x-everett`, or in a world file that has `compose = "compose.yaml"`.
 //!
 //! **Invariants.** As in world files, every error is one line with file, line and key, and reading never panics. A key
-//! is used, listed as ignored, or an error. Everett reads no file outside of the compose file's folder (`confinement`).
+//! is used, listed as ignored, or an error. Everett reads no file outside of the compose file's folder
+//! (`crate::confinement` checks the paths).
 
 mod document;
 #[cfg(test)]
@@ -59,7 +60,8 @@ use crate::{CheckKind, World};
 pub(crate) struct Compose<'p>(document::Document<'p>);
 
 impl<'p> Compose<'p> {
-    /// Reads a compose file from the texts of its files. `process` returns a variable of the process by name.
+    /// Reads a compose file from the texts of its files. `process` returns the value of an environment variable of
+    /// Everett's process.
     pub(crate) fn new(
         files: &[Text<'_>],
         process: &'p dyn Fn(&str) -> Option<String>,

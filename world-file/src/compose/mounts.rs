@@ -36,7 +36,7 @@ const TMPFS_OPTIONS: [&str; 5] = ["size", "mode", "uid", "gid", "nr_inodes"];
 #[derive(Debug, Default)]
 pub(super) struct Mounts {
     pub(super) volumes: Vec<String>,
-    /// Named volumes that the service mounts, each with its place in the compose file, which errors name.
+    /// Named volumes that the service mounts. Each has its value in the compose file, so that errors can name the line.
     pub(super) named: Vec<(String, Value)>,
     pub(super) binds: Vec<Bind>,
     pub(super) files: Vec<FileEntry>,

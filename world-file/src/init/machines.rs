@@ -150,7 +150,7 @@ pub(super) fn of_image(
     let port = wanted.port.or(usual).or(facts.ports.first().copied());
     let server = server.filter(|server| port == Some(server.port));
     let base = label(servers::image_name(&words));
-    // The service of an image has the name of its node.
+    // The service of an image has the name of its node. The pattern `{base}-*` matches the names of several nodes.
     let unit = if wanted.nodes.is_some_and(|count| count > 1) { format!("{base}-*") } else { base.clone() };
     let names = names(&base, wanted);
     let memory = server.map_or(IMAGE_MEMORY, |server| server.image_memory);

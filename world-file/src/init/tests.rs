@@ -1,4 +1,5 @@
-//! Tests of the argument's classification, and of drafts: each draft loads and has the expected content.
+//! Tests of `everett init`: how it classifies its argument, and which world file it drafts. Each draft loads and has
+//! the expected content.
 
 use std::path::Path;
 

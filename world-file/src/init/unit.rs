@@ -118,7 +118,8 @@ impl UnitFile {
         Some(())
     }
 
-    /// Returns true if the command may fail, and the command line as words of a shell.
+    /// Parses a command line. The first result is true if the command may fail (prefix `-`). The second result is the
+    /// command line as words of a shell.
     fn command_line(&self, value: &str) -> Option<(bool, Vec<String>)> {
         let command = value.trim_start_matches(['-', '@', ':', '+', '!', '|']);
         let may_fail = value[..value.len() - command.len()].contains('-');

@@ -1,5 +1,6 @@
-//! Packed integer arithmetic, as functions of the operands' values. [`crate::host_fp::packed`] implements the
-//! instructions of SSE2. This module adds the instructions of SSSE3 and SSE4. MMX forms use the low half of a result.
+//! Packed integer arithmetic, as functions of the operands' values. [`crate::host_fp::packed`] implements most
+//! instructions of SSE2. This module adds the byte shifts of SSE2, and the instructions of SSSE3 and SSE4. The MMX
+//! forms of instructions use the low half of a result.
 
 pub(super) use crate::host_fp::packed::*;
 

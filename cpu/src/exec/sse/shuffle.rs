@@ -11,7 +11,8 @@ pub(super) fn dwords(b: u128, imm: u64) -> u128 {
         | u128::from(u64::from(pick(2)) | u64::from(pick(3)) << 32) << 64
 }
 
-/// PSHUFW, or the half of the operand that PSHUFLW or PSHUFHW shuffles.
+/// PSHUFW: four words of `b`, each chosen by two bits of `imm`. For PSHUFLW and PSHUFHW, `b` is the half of the
+/// operand that the instruction shuffles.
 #[inline(always)]
 pub(super) fn words(b: u64, imm: u64) -> u64 {
     let w = [b as u16, (b >> 16) as u16, (b >> 32) as u16, (b >> 48) as u16];

@@ -10,7 +10,7 @@ use crate::op::{Kind, Op};
 use crate::stop::Flow;
 use iced_x86::{Instruction, MemorySize, Mnemonic, OpKind};
 
-/// Result of a host operation: value and status word.
+/// Result of an operation that the host's x87 unit executed: value and status word.
 type Outcome = (Extended, u16);
 
 /// One of the six arithmetic operations. The source is a register or a number in memory.

@@ -112,7 +112,8 @@ pub(super) fn export(ui: &Ui, folder: &Path, id: u32, file: &Path, with_images: 
     ))?)
 }
 
-/// Returns the identity of the exploration. Fails if the world or its image has changed since.
+/// Returns the identity of the exploration (a digest of everything on which its timelines depend, except seed and
+/// path). Fails if the world or its image has changed since the exploration.
 fn same_world(header: &Header, world: &World, image: &str) -> anyhow::Result<Identity> {
     let identity = Identity::of_exploration(world, &[image.to_owned()]);
     let now = Header {

@@ -137,7 +137,7 @@ impl Live {
         self.feed.branch(&mut self.shared.model(), input, dictionary);
     }
 
-    /// Updates the figures if the next reading is due.
+    /// Updates the figures from `sight`, if enough time has passed since the last update.
     pub fn look(&mut self, sight: &Sight<'_>) {
         if self.feed.is_due() {
             self.feed.look(&self.shared.model, sight);
@@ -180,7 +180,7 @@ impl Drop for Live {
 
 type Terminal = ratatui::Terminal<ratatui::backend::CrosstermBackend<io::Stdout>>;
 
-/// Draws and reads keys until the view ends, or until a panic has restored the terminal.
+/// Draws and reads keys until the view ends, or until the panic hook has restored the terminal.
 fn work(shared: &Shared, terminal: &mut Terminal) -> io::Result<()> {
     let look = Look { colour: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) };
     let frame = Duration::from_millis(1_000 / FRAMES_PER_S);

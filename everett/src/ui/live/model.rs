@@ -123,25 +123,27 @@ pub(super) struct Model {
     pub(super) progress: ExplorationProgress,
     /// Number of branches that this process ran, over time.
     pub(super) run: Series,
-    /// Number of abstract states, over time.
+    /// Number of abstract states (classes of similar states that guide the search), over time.
     pub(super) states: Series,
     /// Number of applied faults.
     pub(super) faults: u64,
     /// Number of branches on which a fault of each kind began. The key is the name of the kind.
     pub(super) fault_kinds: BTreeMap<String, u64>,
-    /// Number of branches with checks. The next field counts branches that ended early.
+    /// Number of branches with checks.
     pub(super) checked: u64,
+    /// Number of branches that broke off before their end.
     pub(super) broken: u64,
     /// Number of branches by depth. The first entry is depth 1.
     pub(super) by_depth: Vec<u64>,
     pub(super) findings: Vec<Finding>,
-    /// Index in `findings`. The key is property and signature.
+    /// Index of each finding in `findings`. The key is its property and its signature, i.e. a text that is equal for
+    /// failures of the same kind.
     known: BTreeMap<(String, String), usize>,
     /// Subtrees with the most new points of coverage.
     pub(super) subtrees: Vec<Row>,
     pub(super) subtrees_all: u64,
     pub(super) workers: Vec<Worker>,
-    /// Number of merged branches, which the lists of subtrees and properties cover.
+    /// Number of branches whose results are merged. Only these branches count in the lists of subtrees and properties.
     pub(super) merged: u64,
     /// Properties that were never checked, with the reason.
     pub(super) unchecked: Vec<(String, String)>,
@@ -193,7 +195,7 @@ impl Model {
         });
     }
 
-    /// Counts a branch with a result. The caller has already added its new findings.
+    /// Counts a branch that has ended, given its record (result). The caller has already added its new findings.
     pub(super) fn branch<'k>(&mut self, record: &Record, kinds: impl Iterator<Item = &'k str>) {
         self.faults = self.faults.saturating_add(record.faults);
         for kind in kinds {

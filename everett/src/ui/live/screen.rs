@@ -1,7 +1,8 @@
-//! Control of the terminal: the alternate screen in raw mode, and the way back.
+//! Control of the terminal for the live view (the display of a running exploration): the alternate screen in raw mode,
+//! and the way back.
 //!
-//! **Invariant.** [`leave`] restores the terminal at the end of the view, in the panic hook, and before the process
-//! stops or ends at once. Only SIGKILL can end the process without it.
+//! **Invariant.** [`leave`] restores the terminal when the view ends, in the panic hook, before the process suspends
+//! itself, and before it ends at once. Only SIGKILL can end the process without a call of `leave`.
 
 use std::io::{self, IsTerminal, Stdout, stdout};
 use std::panic;
@@ -22,7 +23,7 @@ use ratatui::crossterm::terminal::{
 static ON: AtomicBool = AtomicBool::new(false);
 /// Locked during a write to the view.
 static WRITING: Mutex<()> = Mutex::new(());
-/// Maximum wait for a write in progress, which may hang because the terminal is stopped.
+/// Maximum wait for a write in progress. The write may hang because the terminal accepts no output.
 const WRITE_MAX: Duration = Duration::from_millis(300);
 
 /// True if the view can use the terminal: standard input and output are terminals with cursor control, and the

@@ -318,7 +318,7 @@ fn the_facts_of_an_exploration_come_from_its_header_and_limits() {
     assert_eq!((limited.branches, limited.budget_s), (Some(40), Some(1.5)));
     assert_eq!((limited.world.as_str(), limited.run.as_str()), ("redis", "the run"));
     assert_eq!((limited.seed, limited.memory_bytes, limited.root_ns), (Seed::new(5), 9, 7));
-    // A timeline has four branches, because the horizon of 1000 ns takes three segments of 300 ns and a shorter one.
+    // A timeline of 1000 ns (the horizon) consists of four branches: three of 300 ns (the segment) and a shorter one.
     assert_eq!((limited.depth_max, limited.inexact), (4, true));
 }
 

@@ -19,7 +19,7 @@ fn main() {
 }
 "#;
 
-/// Makes a layout with an image that contains the server and declares its port and its volume.
+/// Makes an OCI image layout. Its image contains the server and declares the port and the volume of the server.
 fn layout(folder: &Path) {
     let program = ["--config.entrypoint", "/program"];
     let told = ["--config.exposedports", "7000/tcp", "--config.volume", "/data"];

@@ -9,7 +9,7 @@ use super::tools::{program_image, text};
 use crate::finding_file::{elsewhere, trail};
 use crate::support::shown;
 
-/// Program that keeps printing what the project passes to it.
+/// Program that keeps printing the values that it gets from the compose project: two environment variables and a file.
 const PROGRAM: &str = r#"
 fn main() {
     let word = std::env::var("WORD").unwrap() + &std::env::var("FROM_FILE").unwrap();
@@ -85,7 +85,8 @@ fn a_finding_of_a_compose_file_is_found_again_without_its_project() {
     fs::remove_dir_all(&project).unwrap();
     fs::remove_dir_all(&run).unwrap();
     let cache = folder.path().join("cache");
-    // The function `elsewhere` does not set the environment variable. The finding file contains the variable's value.
+    // The function `elsewhere` does not set EVERETT_TEST_WORD. The replay does not need the variable, because the
+    // finding file contains its value.
     assert_eq!(trail(&elsewhere(&cache, &["--json", "replay", text(&file), "-q"])), recorded);
     let imported = folder.path().join("imported");
     let output = elsewhere(&cache, &["runs", "import", text(&file), "-o", text(&imported)]);

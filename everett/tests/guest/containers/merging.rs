@@ -189,7 +189,7 @@ fn commands_find_the_override_file_beside_the_compose_file() {
     let alone = "compose.yaml:1: services.a.privileged: refused";
     for command in ["run", "verify", "explore"] {
         assert!(run(&[command], None).contains(misspelt), "{command}");
-        // A file on the command line is read alone, as with -f.
+        // A file on the command line is read without its override file, as with `docker compose -f`.
         assert!(run(&[command, "compose.yaml"], None).contains(alone), "{command}");
         assert!(run(&[command, "compose.yaml:compose.override.yaml"], None).contains(misspelt), "{command}");
         assert!(run(&[command], Some("compose.yaml")).contains(alone), "{command}");

@@ -21,9 +21,9 @@ struct Project {
     branches: u32,
     /// Number of branches that explore the control.
     control_branches: u32,
-    /// Minimum number of branches of the control that have checks.
+    /// Minimum number of the control's branches after which Everett must run the checks.
     checked: u64,
-    /// Vtime of each run that `everett verify` compares.
+    /// Length of each run that `everett verify` compares, in vtime.
     verified: &'static str,
 }
 

@@ -15,7 +15,7 @@ fn read(path: &str) -> String { fs::read_to_string(path).unwrap_or_else(|error| 
 fn main() {
     let words: Vec<String> = std::env::args().collect();
     if words.get(1).is_some_and(|word| word == "count") {
-        // As a driver, it reads what the service has counted.
+        // The workload's driver runs this program with the argument `count`, to read the number that the service wrote.
         print!("counted {}", read("/data/count"));
         return;
     }

@@ -157,9 +157,10 @@ fn services_are_stopped_as_the_compose_file_says() {
     // A service does not outlive its supervisor.
     assert_eq!(lines(&events, "mortal"), ["started beside 0 others"; 2]);
 
-    // The follower restarts after `asked`, as its `depends_on` says, and not after `usual`. The driver on the node of
-    // `asked` has ended, so the agent (Everett's program in the guest) never reports that `asked` is ready again.
-    // Everett takes `asked` as ready as soon as it has started, so the follower restarts nevertheless.
+    // The follower restarts after `asked`, as its `depends_on` says, and not after `usual`. The agent (Everett's
+    // program in the guest) does not report that services are ready after a driver of their node has ended. The driver
+    // on the node of `asked` has ended, so no report follows the restart of `asked`. Everett therefore takes `asked` as
+    // ready as soon as it has started, and then restarts the follower.
     assert_eq!(lines(&events, "follower"), ["started", "caught 10", "started", "caught 10"]);
     let end = |unit: &str| first_end_ns(&events, unit);
     assert!(end("asked") < end("follower") && end("follower") < end("usual"));

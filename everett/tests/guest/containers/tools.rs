@@ -244,8 +244,9 @@ pub(super) fn static_program(folder: &Path, source: &str) -> PathBuf {
     to
 }
 
-/// Compiles a static Rust program and makes a new layout whose image has it as `/program`. `config` are umoci's
-/// options for the image's configuration. Returns the name of the image, `LAYOUT:TAG`.
+/// Compiles a static Rust program and makes a new OCI layout (folder of images) at `layout`. Its only image contains
+/// the program as `/program`. `config` are umoci's options for the image's configuration. Returns the name of the
+/// image, `LAYOUT:TAG`.
 pub(super) fn program_image(
     folder: &Path,
     layout: &Path,

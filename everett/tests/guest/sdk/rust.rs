@@ -29,7 +29,7 @@ serde_json = "1"
 "#;
 const PROGRAM: &str = include_str!("app.rs");
 
-/// World whose service is the program. The program is linked to the host's glibc, which must not be newer than the
+/// World whose service is [`PROGRAM`]. The program is linked to the host's glibc, which must not be newer than the
 /// guests' glibc.
 const WORLD: &str = r#"
 [sdk]
@@ -47,7 +47,7 @@ horizon = "600ms"
 in_flight = 4
 "#;
 
-/// Builds the program with the crate from crates.io. Returns its path.
+/// Builds the program with the SDK's crate from crates.io. Returns the path of the executable.
 fn built(is_static: bool) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sdk-rust");
     fs::create_dir_all(folder.join("src")).unwrap();
@@ -141,7 +141,8 @@ fn random_numbers_follow_the_timeline() {
     assert_eq!(run(1, fork(2)).1, others[2]);
 }
 
-/// A static program cannot load the library. It writes to the file of the local mode, which Everett also reads.
+/// A statically linked program cannot load the SDK's shared library `libvoidstar.so`. Instead it writes to the file of
+/// the SDK's local mode, and Everett reads this file too.
 #[test]
 fn a_static_program_is_heard_through_its_file() {
     let program = built(true);

@@ -1,5 +1,5 @@
-//! Tests of the search for the step that decided a finding. A large part of them runs on simulated timelines whose
-//! decisive step the test knows.
+//! Tests of the search for the step (the observed event of a timeline) that made a finding likely. Many tests search
+//! simulated timelines, for which the test knows the step.
 
 mod bounds;
 mod scripted;

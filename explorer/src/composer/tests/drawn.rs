@@ -59,7 +59,7 @@ proptest! {
 }
 
 /// The generators produce many timelines with `finally_` commands, with `eventually_` commands, with neither, with
-/// kills and with a late end.
+/// kills, and with an end more than [`FINISH_NS_MAX`] after the end of the workload.
 #[test]
 fn all_sorts_are_drawn() {
     use proptest::strategy::ValueTree;

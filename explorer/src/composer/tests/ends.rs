@@ -7,8 +7,8 @@ const FINALLY: &[(u16, &str)] = &[(0, "parallel_driver_a"), (1, "finally_b"), (0
 const BOTH: &[(u16, &str)] =
     &[(0, "parallel_driver_a"), (0, "finally_b"), (0, "eventually_c"), (0, "eventually_d")];
 
-/// Returns a composer that has drawn `ending` and runs one command, with its random stream, the current vtime and this
-/// run.
+/// Returns a composer that runs one command, and that returns `ending` if the workload stops now. Also returns the
+/// composer's random stream, the current vtime and the start of the command.
 fn driven(template: &Template, ending: Stopping) -> (Composer<'_>, ChaCha20Rng, u64, Start) {
     for seed in 0.. {
         let (mut rng, mut composer) = begun(template, seed);
@@ -194,7 +194,7 @@ fn without_a_workload_no_eventually_command_runs() {
     next_start(&mut composer, &mut rng);
     assert_eq!(composer.stop(S), Stopping::Eventually);
 
-    // `finally_` commands also wait for a `first_` command to end.
+    // At the end of the workload, a `first_` command still runs. The `finally_` command waits until it has ended.
     let files = template(&[(0, "first_a"), (0, "serial_driver_b"), (0, "finally_c")]);
     let mut composer = Composer::begin(&files, 0, &mut rng);
     let (_, first) = next_start(&mut composer, &mut rng);

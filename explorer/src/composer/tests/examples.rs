@@ -1,5 +1,4 @@
-//! Handwritten tests of the composer, which decides when test commands start: the commands of a workload and their
-//! start times.
+//! Handwritten tests of the composer, which chooses the test commands that a workload starts, and their start times.
 
 use std::collections::BTreeSet;
 
@@ -64,7 +63,7 @@ fn parallel_drivers_run_up_to_a_bound_that_each_timeline_draws() {
             }
         }
         bounds[count] += 1;
-        // One run ends a second later. The next run starts after its own pause.
+        // One command ends a second after the last start. The next command starts after a pause of its own.
         composer.ended(0, last_ns + S, true, false);
         let (now_ns, _) = next_start(&mut composer, &mut rng);
         pauses.push(now_ns - last_ns - S);
@@ -76,7 +75,7 @@ fn parallel_drivers_run_up_to_a_bound_that_each_timeline_draws() {
     assert!(*pauses.iter().max().unwrap() > PAUSE_NS_MAX * 9 / 10);
 }
 
-/// Returns the starts on a timeline in which no run ends.
+/// Returns the starts of commands on a timeline in which no started command ends.
 fn all_starts(composer: &mut Composer<'_>, rng: &mut ChaCha20Rng) -> Vec<(u64, Start)> {
     let mut all = Vec::new();
     while composer.due().is_some() {

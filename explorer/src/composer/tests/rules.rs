@@ -1,5 +1,5 @@
-//! Checks that the composer, which decides when test commands start, follows its rules: compares its actions with the
-//! reported ends of runs.
+//! Checks that the composer, which decides when test commands start, follows its rules. A *run* is one execution of a
+//! test command. The checks compare the composer's actions with the ends of runs that the test reported to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,5 @@
-//! Configuration of the abstract state, i.e. of the summary that coverage makes of a world's logs and faults.
+//! Configuration of the abstract state, i.e. of the summary that coverage makes of a world's logs and faults. The state
+//! consists of variables and of log templates, i.e. log lines without their variable parts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +13,8 @@ pub struct AbstractionConfig {
     pub rules: Vec<RuleConfig>,
     /// Decides whether log templates are part of the state.
     pub templates: Templates,
-    /// How many of a unit's latest distinct log templates the state contains: 1 or 2. A unit is a service or a driver.
+    /// How many of a unit's latest distinct log templates the state contains: 1 or 2. A unit is a service or a driver
+    /// (program of the workload).
     pub last: u8,
     /// Maximum number of different log templates of a unit. Once a unit has that many, all its further templates count
     /// as the single template `other`.
@@ -29,8 +31,8 @@ impl Default for AbstractionConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Templates {
-    /// Templates are part of the state only if there are no rules. Declared variables describe a state better than
-    /// templates. If states contained both, nearly every state would be new, and new states could not guide the
+    /// Templates are part of the state only if there are no rules. The variables that rules set describe a state better
+    /// than templates. If states contained both, nearly every state would be new, and new states could not guide the
     /// explorer.
     #[default]
     Auto,

@@ -1,4 +1,5 @@
-//! Errors in the configuration of an abstract state.
+//! Errors in the configuration of an abstract state, which is a summary of a world's logs and faults. Rules in the
+//! world file say how log lines set the variables of the state.
 
 use super::super::limits::{
     NAME_BYTES_MAX, REGEX_BYTES_MAX, RULES_MAX, VALUE_BYTES_MAX, VALUES_DECLARED_MAX, VARIABLES_MAX,

@@ -85,8 +85,8 @@ impl Abstraction {
         &self.rules
     }
 
-    /// Returns how many of a unit's latest templates are part of its node's state. Returns 0 if log templates are not
-    /// part of it.
+    /// Returns how many of the latest log templates of a unit (a service or driver) are part of the state of the unit's
+    /// node. Returns 0 if log templates are not part of the state. A log template is a line without its variable parts.
     pub(super) fn classes_kept(&self) -> usize {
         if self.templates { self.last } else { 0 }
     }

@@ -1,4 +1,5 @@
-//! Rules that have passed the checks, and their application to lines.
+//! Validated rules, and their application to output lines. A rule sets variables if its regular expression matches a
+//! line.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +13,7 @@ use super::super::world::World;
 use super::config::{Capture, Reset, RuleConfig};
 use super::error::RuleProblem;
 
-/// Rule that has passed the checks.
+/// Rule whose configuration was validated.
 #[derive(Debug)]
 pub(in super::super) struct Rule {
     config: RuleConfig,
@@ -142,7 +143,7 @@ impl Rule {
         self.config.reset_on.contains(&reset)
     }
 
-    /// Returns the variables that a line sets. Leaves out a capture that is declared a number but has other text.
+    /// Returns the variables that a line sets. Ignores a capture that must be a number if its text is no number.
     pub(in super::super) fn read(
         &self,
         node: Option<u16>,

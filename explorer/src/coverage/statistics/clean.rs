@@ -7,15 +7,15 @@
 /// Confidence of the stated bounds.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// Returns the largest probability that is still possible after `clean` independent trials without a hit, at
+/// Returns the largest probability that is still possible if the event did not occur in `clean` independent trials, at
 /// [`CONFIDENCE`]. For display only.
 #[must_use]
 pub fn probability_below(clean: u64) -> f64 {
     probability_below_at(clean, CONFIDENCE)
 }
 
-/// Returns the largest probability that is still possible after `clean` independent trials without a hit. `confidence`
-/// lies between 0 and 1. For display only.
+/// Returns the largest probability that is still possible if the event did not occur in `clean` independent trials.
+/// `confidence` lies between 0 and 1. For display only.
 #[must_use]
 pub fn probability_below_at(clean: u64, confidence: f64) -> f64 {
     if clean == 0 {

@@ -1,9 +1,10 @@
-//! Growth of the number of points with the number of branches, in a bounded number of samples.
+//! Growth of coverage: how many coverage points (e.g. abstract states) were reached after how many branches, in a
+//! bounded number of samples.
 
 use super::super::limits::GROWTH_MAX;
 use super::super::point::Kind;
 
-/// Number of points after a number of branches.
+/// Number of coverage points that were reached by a number of branches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
     /// Number of branches.
@@ -58,8 +59,8 @@ impl Growth {
     /// Returns all numbers of the curve, as input for a hash.
     pub(in super::super) fn numbers(&self) -> impl Iterator<Item = u64> {
         self.samples().flat_map(|sample| {
-            // Worlds without points of the SDK leave these counts out, so that their digests are the same as before
-            // Everett supported the SDK.
+            // If no program reported points through the SDK, the counts of these points are left out. The hash is then
+            // the same as it was before Everett supported the SDK.
             let (all, of_sdk) = sample.points.split_at(Kind::OF_EVERY_WORLD);
             let of_sdk = of_sdk.iter().filter(|_| of_sdk.iter().any(|points| *points > 0));
             std::iter::once(sample.branches).chain(all.iter().copied()).chain(of_sdk.copied())

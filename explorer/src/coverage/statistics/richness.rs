@@ -81,8 +81,8 @@ impl Incidence {
         self.hits += points;
     }
 
-    /// Returns the Good-Turing estimate of the unseen mass: the probability that the next time a branch reaches a
-    /// point, no earlier branch reached it. Returns 1 without hits.
+    /// Returns the Good-Turing estimate of the unseen mass: the probability that the next point that a branch
+    /// reaches is a point that no earlier branch reached. Returns 1 without hits.
     #[must_use]
     pub fn unseen(&self) -> Fraction {
         match self.hits {

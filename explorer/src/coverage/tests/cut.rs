@@ -22,7 +22,8 @@ proptest! {
     }
 }
 
-/// The points of a child depend on its parent's state. From the initial state, the child reaches other points.
+/// The coverage points that a branch reaches depend on the observer's state at the end of its parent branch. From the
+/// observer's initial state, the same branch reaches other points.
 #[test]
 fn the_parents_state_matters() {
     let abstraction = Abstraction::new(&raft(), world(2, &[])).unwrap();

@@ -1,10 +1,10 @@
-//! Tests of the statistical estimates, e.g. of unseen points: they are compared with textbook examples and with their
-//! definitions.
+//! Tests of the statistical estimates, e.g. of the number of coverage points that no branch has reached: they are
+//! compared with textbook examples and with their definitions.
 
 use super::super::statistics::{Findability, Fraction, Incidence, Pct, Prior, Subtree};
 
-/// Returns how many points were reached, and how many of them once or twice. Here a point is a species of a textbook
-/// example, and `counts` says how often each species was seen.
+/// Returns how many coverage points were reached, and how many of them exactly once or exactly twice. Here each point
+/// stands for a species of a textbook example, and `counts` says how often each species was seen.
 fn counted(counts: &[u64]) -> Incidence {
     let mut incidence = Incidence::default();
     counts
@@ -56,7 +56,7 @@ fn censored_subtrees_count_with_their_time() {
     assert_eq!((never.rate(), never.mean_time()), (None, None));
     assert_eq!(never.survival(Prior::default(), 1), None);
     assert_eq!(never.clean_time_needed(Prior::default(), 0.05), None);
-    // A hit at time 0 gives a mean time, but no rate.
+    // A subtree that finds the bug at time 0 gives a mean time, but no rate.
     let at_once = subtrees(&[(0, true)]);
     assert_eq!((at_once.rate(), at_once.mean_time()), (None, Some(fraction(0, 1))));
     assert_eq!(at_once.survival(Prior::default(), 1), None);
@@ -69,7 +69,8 @@ fn the_clean_time_that_is_needed() {
         let found = Findability { time: 1_000_000, hits };
         let needed = found.clean_time_needed(Prior::default(), 0.05).unwrap();
         assert!((needed / 1e6 - times).abs() < 0.005, "{hits}: {needed}");
-        // After this clean time, `survival` equals the requested probability.
+        // After this clean time (time in which the bug was not found again), `survival` equals the requested
+        // probability.
         let left = found.survival(Prior::default(), needed as u64).unwrap();
         assert!((left - 0.05).abs() < 1e-5, "{left}");
     }
@@ -77,7 +78,7 @@ fn the_clean_time_that_is_needed() {
     assert_eq!(found.survival(Prior::default(), 0), Some(1.0));
     assert_eq!(found.survival(Prior::default(), 300), Some(0.25));
     assert_eq!(found.survival(Prior { a0: 1.0, b0: 100.0 }, 200), Some(0.25));
-    // The tail is heavier than an exponential tail.
+    // The probability decreases more slowly than an exponential function with the same rate.
     assert!(found.survival(Prior::default(), 300).unwrap() > (-3.0f64).exp());
     for alpha in [0.0, 1.0, -1.0, f64::NAN] {
         assert_eq!(found.clean_time_needed(Prior::default(), alpha), None);

@@ -1,4 +1,4 @@
-//! Tests of coverage, with a shared world, its events, and helpers that show the reached points.
+//! Tests of coverage, with a shared world, its events, and helpers that print the coverage points that were reached.
 
 mod cut;
 mod estimates;
@@ -59,14 +59,14 @@ fn wire(vtime_ns: u64, kind: WireKind, from: u16, to: u16, message: Option<u64>,
     event(vtime_ns, None, What::Wire { kind, from, to, message, summary: summary.to_owned() })
 }
 
-/// Observes events from the given state.
+/// Observes events with an observer that starts in `state`. Returns the reached points and the observer's last state.
 fn go_on(abstraction: &Abstraction, state: ObserverState, events: &[Observed]) -> (Delta, ObserverState) {
     let mut observer = Observer::start(abstraction, state).unwrap();
     events.iter().for_each(|event| observer.observe(event));
     observer.finish()
 }
 
-/// Observes events from the initial state.
+/// Observes events with an observer that starts in its initial state.
 fn run(abstraction: &Abstraction, events: &[Observed]) -> (Delta, ObserverState) {
     go_on(abstraction, ObserverState::new(abstraction), events)
 }

@@ -107,7 +107,8 @@ fn relations_between_interchangeable_nodes_count() {
     assert_ne!(state([0, 1, 2, 3]), pairs);
 }
 
-/// The state has only the ranks of numbers among the nodes, and not the numbers.
+/// The state does not contain a node's number, e.g. its term. It contains only the rank of this number among the
+/// numbers of all nodes.
 #[test]
 fn terms_count_by_rank_alone() {
     let abstraction = Abstraction::new(&raft(), world(3, &[])).unwrap();

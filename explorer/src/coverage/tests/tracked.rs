@@ -1,5 +1,5 @@
-//! Tests of how events change the state of the world and the phases (states) of its nodes, and of the points that
-//! faults reach.
+//! Tests of how events change the state of the world and the phases (states) of its nodes, and of the coverage points
+//! that faults reach.
 
 use super::*;
 
@@ -75,7 +75,7 @@ fn without_rules_the_last_templates_are_the_state() {
     assert_eq!(phases(1, &["x 1", "y 2"]), "up a:[\"y <n>\"]");
     assert_eq!(phases(2, &["z", "x 1", "y 2", "y 3"]), "up a:[\"x <n>\", \"y <n>\"]");
     assert_eq!(phases(2, &["y", "x"]), phases(2, &["x", "y"]));
-    // The fourth class exceeds the vocabulary. The first three classes stay distinguished.
+    // The vocabulary has room for three different lines. The fourth becomes `other`, and the first three stay distinct.
     assert_eq!(phases(1, &["x", "y", "z", "v"]), "up a:[other]");
     assert_eq!(phases(1, &["x", "y", "z", "w"]), phases(1, &["x", "y", "z", "v"]));
     assert_eq!(phases(1, &["x", "y", "z", "v", "x"]), "up a:[x]");

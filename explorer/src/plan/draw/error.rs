@@ -1,4 +1,4 @@
-//! Errors of the `[faults]` table.
+//! Errors of the `[faults]` table of a world file.
 
 use everett_fault::FaultError;
 
@@ -31,13 +31,13 @@ pub enum ConfigProblem {
     /// The first value of a range is above the second.
     #[error("the first of the two must not be above the second")]
     Range,
-    /// Quiet periods are so long that each lasts until the next one begins.
+    /// Quiet periods, i.e. times without faults, are so long that each lasts until the next one begins.
     #[error("quiet periods must end before the next one begins")]
     AlwaysQuiet,
     /// The named node does not exist.
     #[error(transparent)]
     Name(#[from] Problem),
-    /// A command is invalid.
+    /// A command that a fault would run in a guest is invalid.
     #[error(transparent)]
     Command(#[from] FaultError),
 }

@@ -1,9 +1,9 @@
 //! The settings of each kind of fault, with their defaults and bounds, as one table.
 //!
-//! The defaults test a world as a whole, with about 20 faults in a minute of vtime outside quiet periods. Faults of
-//! networks and machines are frequent (partitions, crashes, pauses, slow and lossy links). Faults of clocks and
-//! schedulers are occasional, and faults of disks are rare. Kinds that most software does not claim to survive are off
-//! by default.
+//! The defaults test a world as a whole, with about 20 faults in a minute of vtime. Quiet periods, in which the world
+//! can recover without faults, are not counted. Faults of networks and machines are frequent (partitions, crashes,
+//! pauses, slow and lossy links). Faults of clocks and schedulers are occasional, and faults of disks are rare. Kinds
+//! that most software does not claim to survive are off by default.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -129,7 +129,7 @@ macro_rules! kinds {
             pub only: Option<Vec<FaultKind>>,
             /// Time after *ready* before which no fault starts. *Ready* is the moment at which all services are up.
             pub start: Span,
-            /// Quiet periods.
+            /// Quiet periods. All faults end when a quiet period begins, and no fault starts before it is over.
             pub quiet: Quiet,
             /// Length of the quiet period at the end of the plan. If the length is 0, faults may last to the end.
             pub calm_end: Span,

@@ -27,9 +27,11 @@ use super::error::Problem;
 use super::names::hint;
 use super::{PlanEntry, What};
 
-/// Value of the field `fault` in the line of a heal.
+/// Value of the field `fault` in the line of a heal. A heal is an entry that ends all faults except permanent power
+/// losses.
 const HEAL: &str = "heal";
-/// Value of the field `fault` in the line of a quiet period.
+/// Value of the field `fault` in the line of a quiet period. A quiet period ends faults as a heal does, and no fault
+/// starts during the period.
 const QUIET: &str = "quiet";
 
 /// Parses a line. The entry is valid only if no errors were added to `errors`. An invalid entry contains placeholders

@@ -1,4 +1,4 @@
-//! Types of values in a line: numbers, durations, distributions, groups of nodes, and links.
+//! Types of values in a line of a fault plan: numbers, durations, distributions, groups of nodes, and links.
 
 use everett_fault::{Distribution, Group, Links};
 use everett_input::text::quoted;

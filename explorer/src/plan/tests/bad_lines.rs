@@ -270,7 +270,7 @@ fn at_most_twenty_errors_are_reported() {
     let shown = more.to_string();
     assert_eq!(shown.lines().count(), 21);
     assert!(shown.ends_with("line 10: fault: is missing\nthere are more errors"), "{shown}");
-    // The bound also holds for the errors of a single line.
+    // At most 20 errors are reported even if all errors are in one line.
     let fields: String = (0..500).map(|i| format!(",\"f{i}\":1")).collect();
     let one = parse(&format!("{{\"at\":0,\"fault\":\"heal\"{fields}}}")).unwrap_err();
     assert_eq!((one.errors.len(), one.more), (20, true));
@@ -311,7 +311,8 @@ fn bounds_of_a_plan() {
     assert_eq!(errors, "line 20001: a plan has at most 20000 lines");
 }
 
-/// A plan that is too large only in canonical form could not be printed and parsed again, so it is refused.
+/// Everett prints plans in canonical form. A plan that is too large only in canonical form is refused, because its
+/// printed text could not be parsed again.
 #[test]
 fn a_plan_that_is_too_large_only_in_canonical_form_is_refused() {
     // A plan accepts any name of the world, even a name of 32,000 characters.
@@ -373,13 +374,14 @@ fn scraps() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Any text gives a plan, or errors of one line each, sorted by line.
+    /// Any text gives a plan, or errors that are sorted by line. Each error's message is one line.
     #[test]
     fn any_text_gives_a_plan_or_errors(text in prop_oneof![scraps(), "\\PC{0,80}", "(?s).{0,80}"]) {
         check_any(&text)?;
     }
 
-    /// A valid plan with some changed bytes gives a plan, or errors of one line each, sorted by line.
+    /// A valid plan with some changed bytes gives a plan, or errors that are sorted by line. Each error's message is
+    /// one line.
     #[test]
     fn any_damage_gives_a_plan_or_errors(plan in plan(), changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6)) {
         let mut bytes = plan.write().into_bytes();

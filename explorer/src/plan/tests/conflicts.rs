@@ -34,7 +34,8 @@ const PLANS: &[(&[&str], &str)] = &[
          line 4: node: \"n3\" is paused since line 2\n\
          line 7: node: \"n3\" is off since line 5",
     ),
-    // A heal does not restart a node after a permanent power loss.
+    // The entry `heal` ends all open faults, i.e. faults without a duration. It does not restart a node after a
+    // permanent power loss.
     (
         &[
             r#"{"at":"1s","fault":"power_loss","node":"n1","restart":"never"}"#,
@@ -99,8 +100,8 @@ fn errors_of_lines_and_conflicts_are_reported_together() {
          line 3: node: there is no node \"n4\"; did you mean \"n1\"?\n\
          line 4: node: \"n1\" is off since line 1"
     );
-    // If an invalid line may have been a heal, the first power loss may have ended there. The parser then reports no
-    // conflict.
+    // The first power loss lasts until a heal. If an invalid line between the two power losses may have been meant as a
+    // heal, the parser reports no conflict between them.
     let open = r#"{"at":"1s","fault":"power_loss","node":"n1"}"#;
     let again = r#"{"at":"9s","fault":"power_loss","node":"n1"}"#;
     assert!(parse(&format!("{open}\n{{\"at\":\"5s\",\"fault\":\"heal\"}}\n{again}")).is_ok());

@@ -1,4 +1,5 @@
-//! Tests of the events of a fault plan (starts, ends and heals), and of cursors, i.e. positions in these events.
+//! Tests of the events of a fault plan, and of cursors, i.e. positions in these events. An event is the start or end of
+//! a fault, or a heal, which ends the active faults.
 
 use super::*;
 

@@ -14,7 +14,7 @@ use crate::plan::draw::{Drawn, FaultConfig, RestartService, Span, draw};
 
 const S: u64 = 1_000_000_000;
 
-/// Returns a world of `count` nodes. Each node has one disk and one unit more than the node before it.
+/// Returns a world of `count` nodes. Node `i` has `i` disks and `i` units (services).
 fn world(count: u32) -> Names {
     let node = |i: u32| {
         let units: BTreeSet<String> = (0..i).map(|unit| format!("u{unit}")).collect();
@@ -27,7 +27,7 @@ fn drawn(config: &FaultConfig, names: &Names, horizon_ns: u64, seed: u64) -> Pla
     draw(config, names, horizon_ns, &mut Streams::new(&Lineage::new(Seed::new(seed)), Owner::Plan)).plan
 }
 
-/// Returns a table that draws only these kinds.
+/// Returns fault settings under which plans have only faults of these kinds.
 fn only(kinds: &[FaultKind]) -> FaultConfig {
     let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
     serde_json::from_value(json!({ "only": names, "quiet": { "enabled": false } })).unwrap()

@@ -17,8 +17,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Returns a world of three nodes: `n1` has two disks and one unit, `n2` has neither disks nor units, and `n3` has one
-/// disk and two units.
+/// Returns a world of three nodes: `n1` has two disks and one service, `n2` has neither disks nor services, and `n3`
+/// has one disk, two services and the driver `load`. Services and drivers are units.
 fn names() -> Names {
     let node = |name: &str, disks, units: &[&str]| {
         let names = |units: &[&str]| units.iter().map(|unit| (*unit).to_owned()).collect();

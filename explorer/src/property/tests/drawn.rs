@@ -1,5 +1,6 @@
 //! Tests of the judge, which finds violations of properties, on random timelines. Each timeline is judged in one piece
-//! and in two pieces. The hits are compared with a simple judge that looks back at all earlier events.
+//! and in two pieces. The hits (violations that the judge reports) are compared with the hits of a simple judge that
+//! looks back at all earlier events. Hits have the same signature if they differ only in numbers, times, ids and nodes.
 
 use std::collections::BTreeSet;
 
@@ -157,8 +158,8 @@ fn expected(steps: &[Step], now: usize) -> Vec<&'static str> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
-    /// The exploration of a tree relies on this invariant. As in an exploration, the test stores the state and reads it
-    /// back.
+    /// A timeline that is judged in two pieces has the same hits as in one piece. Explorations rely on this. As in an
+    /// exploration, the test stores the judge's state after the first piece and reads it back.
     #[test]
     fn a_cut_timeline_has_the_same_hits(steps in steps(), cut in 0usize..60) {
         let world = world();
@@ -203,7 +204,7 @@ proptest! {
         prop_assert_eq!(judge.state().seen().collect::<Vec<_>>(), expected);
     }
 
-    /// Two lines that differ only in the node that they name have the same signature.
+    /// Lines of different nodes have the same signature if they differ only in the nodes that they name and in numbers.
     #[test]
     fn nodes_do_not_matter(before in text(), after in text(), number in 0u32..1000) {
         let properties = properties(json!([{ "name": "p", "never": "" }]), &[]);

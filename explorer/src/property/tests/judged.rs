@@ -1,4 +1,6 @@
-//! Tests of events that violate a property, and of events that violate none.
+//! Tests of events that violate a property, and of events that violate none. [`Judge`] checks the events of a
+//! timeline against the properties. A *hit* is a violation that `Judge` found. The *signature* of a hit is a hash that
+//! stands for the bug.
 
 use super::*;
 
@@ -115,7 +117,7 @@ fn eventually_properties() {
     assert_eq!(judge.end(201), [], "the end was judged already");
     judge.calm(3_000_000_000);
     judge.observe(&up);
-    // Faults resumed and ended again.
+    // Faults began again after the last call of `calm`, and have now ended again.
     judge.calm(4_000_000_000);
     judge.observe(&agree);
     assert_eq!(names(judge.end(300)), ["up"], "the line has to come again");
@@ -142,7 +144,7 @@ fn sometimes_properties() {
     assert_eq!(child.state().seen().collect::<Vec<_>>(), ["vote"]);
 }
 
-/// The signature of a bug does not depend on node and time. Different bugs have different signatures.
+/// The signature of a hit does not depend on the node and the time. Hits of different bugs have different signatures.
 #[test]
 fn signatures_depend_on_the_message() {
     let properties =
@@ -157,7 +159,8 @@ fn signatures_depend_on_the_message() {
     let found = |property| event(1, None, What::Found { property, text: "same" });
     assert_ne!(of(&found("service exit")), of(&found("failed check")));
     assert_ne!(of(&found("a")), of(&event(1, None, What::Found { property: "as", text: "ame" })));
-    // The signature of a history's hit is computed from the cause, because the text has lists and values that vary.
+    // If a history of client operations violates a property, the signature is computed from the cause of the violation,
+    // because the text has lists and values that vary.
     let history = |cause, text| event(1, None, What::History { property: "lost write", cause, text });
     assert_eq!(
         of(&history("an add", "add of 1: read of []")),
@@ -195,7 +198,7 @@ fn hits_have_bounds() {
     }
     assert_eq!(judge.hits().count(), limits::HITS_OF_PROPERTY_MAX);
     assert_eq!(judge.state().beyond(), 100 - limits::HITS_OF_PROPERTY_MAX as u64);
-    // A hit that was reported before is not counted.
+    // `beyond` counts hits that were dropped because of a bound. It does not count a repetition of a reported hit.
     judge.observe(&line(0, "u", &letters(0)));
     assert_eq!(judge.state().beyond(), 100 - limits::HITS_OF_PROPERTY_MAX as u64);
     for i in 0..2_000 {
@@ -209,7 +212,7 @@ fn hits_have_bounds() {
     let name = "ß".repeat(limits::NAME_BYTES_MAX);
     let hit = only(&properties, &event(1, None, What::Found { property: &name, text: "x" }));
     assert_eq!(hit.property.len(), limits::NAME_BYTES_MAX);
-    // The judge ignores the part of a line beyond the bound.
+    // `Judge` ignores the part of a line beyond the bound.
     let padded = format!("{}\nneedle", "\n".repeat(limits::TEMPLATE_LINE_BYTES_MAX));
     assert_eq!(super::hit(&properties, &[line(0, "u", &padded)]), [""; 0]);
 }

@@ -6,7 +6,7 @@ use super::finding::Finding;
 use crate::coverage::Coverage;
 
 /// Chain of digests. Digest n covers the results of the first n branches: it is computed from digest n - 1 and the
-/// record of the n-th branch.
+/// record (stored result) of the n-th branch.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Chain {
     /// Digests after 1, 2, 3, … branches.

@@ -6,8 +6,8 @@ use super::super::record::Record;
 use super::Seen;
 use crate::composer::{Counts, Tally};
 
-/// Results of a test template's commands. A template has at most `COMMANDS_MAX` commands, and further commands of
-/// untrusted records are ignored.
+/// Results of a test template's commands. A template has at most `COMMANDS_MAX` commands. The record (stored result) of
+/// a branch is untrusted and may name more commands. Commands beyond `COMMANDS_MAX` are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Commands {
     tally: Tally,
@@ -25,8 +25,8 @@ impl Commands {
         }
     }
 
-    /// Returns all commands by name, including commands that never started. For each command, returns its counts and
-    /// the branches on which it succeeded.
+    /// Returns all commands by name, including commands that never started. For each command, returns its counts. If
+    /// the command succeeded on any branch, also returns the first of these branches and how many they are.
     pub fn all(&self) -> impl Iterator<Item = (&str, Counts, Option<Seen>)> {
         self.tally.commands().map(|(name, counts)| (name, counts, self.succeeded.get(name).copied()))
     }

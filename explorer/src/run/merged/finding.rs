@@ -1,4 +1,5 @@
-//! Findings. All hits of one property with the same signature are one finding.
+//! Findings. A hit is a violation of a property on a branch. Its signature is a hash that stands for the bug. All hits
+//! of one property with the same signature are one finding.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};

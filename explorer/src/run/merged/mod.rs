@@ -1,15 +1,17 @@
 //! Merged results: what an exploration has found, after the records of its branches were merged in the order in which
-//! the branches were chosen.
+//! the branches were chosen. A record is the stored result of one branch.
 //!
 //! - `cost`: costs of branches, and their totals
-//! - `finding`: findings, one for each property and signature
+//! - `finding`: findings, one for each property and signature. A hit is a violation of a property on a branch. Hits
+//!   of a property have the same signature if they differ only in numbers, times, ids and nodes.
 //! - `commands`: results of test commands
 //! - `chain`: digests of all results that do not depend on the host
 //!
 //! **Invariants.**
 //! - [`Merged::digest`] covers the exact parts of all records. These are all parts except CPU times, executed
-//!   instructions, the text of `broken`, evidence, lengths of logs, and costs of final phases. If two explorations
-//!   differ in an exact part, their digests differ.
+//!   instructions, the text of `broken` (why the host could not run the branch to its end), evidence, lengths of logs,
+//!   and costs of final phases (checks after the end of a branch). If two explorations differ in an exact part, their
+//!   digests differ.
 //! - Records are merged in the order of choices, and none is skipped. The result of the first n branches is therefore
 //!   the same in a short and in a long exploration.
 
@@ -49,7 +51,7 @@ pub struct Merged {
     sometimes: BTreeMap<String, Seen>,
     sometimes_overflow: u64,
     commands: Commands,
-    /// For each branch, the number of messages on its timeline since the root moment.
+    /// For each branch, the number of messages between nodes on its timeline, from the root moment to the branch's end.
     messages: Vec<u64>,
     totals: Totals,
     chain: Chain,
@@ -95,13 +97,14 @@ pub enum Stray {
 }
 
 impl Merged {
-    /// Returns empty results. Merged records must refer to points by their numbers in `dictionary`.
+    /// Returns empty results. Merged records must refer to coverage points by the points' numbers in `dictionary`.
     #[must_use]
     pub fn new(dictionary: Dictionary) -> Merged {
         Merged { coverage: Coverage::new(dictionary), ..Merged::default() }
     }
 
-    /// Cuts the record of the next branch, in the order of choices, to its bounds, and merges it.
+    /// Merges the record of the next branch, in the order of choices. Before that, cuts the texts and lists of the
+    /// record to their maximum lengths.
     ///
     /// # Errors
     /// Returns an error and changes nothing if the record is invalid, does not belong to the next branch, or extends an
@@ -113,8 +116,8 @@ impl Merged {
         self.merge_input(input.map_err(|source| Stray::Record { choice, source })?)
     }
 
-    /// Merges the record of the next branch, in the order of choices. The record's points must be numbers in this
-    /// result's dictionary.
+    /// Merges the record of the next branch, in the order of choices. The record must refer to coverage points by their
+    /// numbers in the dictionary that [`Merged::new`] got.
     ///
     /// # Errors
     /// Returns an error and changes nothing if the record does not belong to the next branch, or extends an unknown
@@ -177,13 +180,13 @@ impl Merged {
         self.subtree_of.get(usize::try_from(choice).ok()?).copied()
     }
 
-    /// Returns the number of messages on a timeline, from the root moment to the end of a branch.
+    /// Returns the number of messages between nodes on a timeline, from the root moment to the end of a branch.
     fn messages_until(&self, choice: u64) -> u64 {
         let messages = usize::try_from(choice).ok().and_then(|choice| self.messages.get(choice));
         messages.copied().unwrap_or(0)
     }
 
-    /// Returns the largest number of messages on a timeline.
+    /// Returns the largest number of messages between nodes on any timeline, counted from the root moment.
     #[must_use]
     pub fn messages_most(&self) -> u64 {
         self.messages.iter().copied().max().unwrap_or(0)
@@ -232,7 +235,7 @@ impl Merged {
         self.findings.properties()
     }
 
-    /// Returns the `sometimes` properties that branches showed.
+    /// Returns the `sometimes` properties that held on at least one branch, with these branches.
     #[must_use]
     pub fn sometimes(&self) -> &BTreeMap<String, Seen> {
         &self.sometimes
@@ -285,8 +288,8 @@ impl Merged {
         self.chain.at(branches)
     }
 
-    /// Returns a digest of all results: the chain's last link, the findings and the coverage. The digest omits host
-    /// times and the number of instructions that the host executed.
+    /// Returns a digest of all results: the chain's last link, the findings and the coverage. The digest omits the
+    /// parts of records that are not exact (see the module's invariants).
     #[must_use]
     pub fn digest(&self) -> blake3::Hash {
         chain::whole(&self.chain, self.findings(), self.findings_overflow(), &self.coverage)

@@ -5,7 +5,8 @@ use crate::coverage::statistics::Findability;
 use super::*;
 use crate::search::Standing;
 
-/// Returns the records of two subtrees. Choices 0, 1 and 3 are the first subtree, and choice 2 is the second.
+/// Returns the records of four branches, numbered 0 to 3. They are in two subtrees of the root moment: branches 0, 1
+/// and 3 are in the first subtree, and branch 2 is in the second.
 fn four() -> Vec<Record> {
     let mut records = vec![
         record(0, None, "1000.1"),
@@ -41,7 +42,8 @@ fn findings_and_their_costs() {
     assert_eq!(merged.findings()[0].hit.vtime_ns, 2_500);
     assert_eq!(merged.findings()[0].tally.subtrees[&0], InSubtree { branches: 2, until: cost(2) });
     assert_eq!(merged.subtrees().values().copied().collect::<Vec<Cost>>(), [cost(3), cost(1)]);
-    // The first subtree contributes its cost until the first hit, and the second contributes its whole cost.
+    // The first subtree contributes its cost up to the first branch with the finding. No branch of the second subtree
+    // has the finding, so the second subtree contributes its whole cost.
     let cpu = |tally| merged.findability(tally, Cost::cpu_ns);
     assert_eq!(cpu(&merged.findings()[0].tally), Findability { time: 300, hits: 1 });
     assert_eq!(cpu(&merged.findings()[2].tally), Findability { time: 400, hits: 1 });
@@ -58,7 +60,8 @@ fn findings_and_their_costs() {
     assert_eq!((totals.cost, totals.vtime_ns, totals.faults), (cost(4), 4_000_000_000, 4));
 }
 
-/// Messages of consecutive branches add up. Messages of branches from the same moment do not.
+/// The messages between nodes of consecutive branches add up. Messages of branches that start at the same moment do
+/// not add up.
 #[test]
 fn messages_are_counted_along_a_timeline() {
     assert_eq!(Merged::default().messages_most(), 0);
@@ -91,7 +94,8 @@ fn commands_are_counted_over_all_branches() {
             ("first_b", counts(2, 2, 0), Some(Seen { first: 1, branches: 2 })),
         ]
     );
-    // Files are untrusted, so the number of commands has the same bound as in a template.
+    // Records come from files, which are untrusted. The merged result therefore has at most as many commands as a test
+    // template can have.
     let most = crate::composer::limits::COMMANDS_MAX;
     let names: Vec<String> = (0..2 * most).map(|i| format!("anytime_{i:03}")).collect();
     for (record, names) in records.iter_mut().zip(names.chunks(most)) {
@@ -119,7 +123,8 @@ fn standings_and_the_unseen_share() {
     assert_eq!(standings[0].open_ns, Some(1_000_001_000));
     assert_eq!(standings[2].open_ns, None, "a broken branch cannot be extended");
     assert_eq!(standings[3].instructions, 10);
-    // Each of the four branches reached one state. Only one branch reached s1, and only one reached s2.
+    // Each of the four branches reached one state. Only one branch reached s1, and only one reached s2. The Good-Turing
+    // estimate of the share of unseen states is therefore 2 / 4.
     assert_eq!((merged.unseen_ppm(), merged.totals().broken), (500_000, 1));
 }
 
@@ -137,8 +142,8 @@ fn only_the_next_choice_is_merged() {
     assert_eq!((merged.digest(), merged.stray()), (before, Some(Stray::Order { choice: 3, next: 2 })));
 }
 
-/// A change of an exact part of a record changes the digest. A change of another part does not: of a cost on the host,
-/// the length of the log, or evidence.
+/// The digest depends on the exact parts of a record. It does not depend on the other parts: the costs on the host, the
+/// length of the log, and the evidence of findings.
 #[test]
 fn digests_depend_on_exact_parts_only() {
     let base = four();
@@ -185,7 +190,7 @@ fn digests_depend_on_exact_parts_only() {
         assert_ne!((i, changed.digest_at(4)), (i, whole.digest_at(4)));
         assert_eq!((i, changed.digest_at(3)), (i, whole.digest_at(3)));
     }
-    // If only the first n records are merged, their digest equals the digest of the whole chain after n records.
+    // `digest_at(n)` does not depend on the records after the first n.
     assert_eq!(merged(&[]).digest_at(0), whole.digest_at(0));
     assert_eq!(merged(&base[..2]).digest_at(2), whole.digest_at(2));
 }
@@ -203,7 +208,7 @@ fn findings_are_bounded_and_counted() {
     }
     assert_eq!((merged.findings().len(), merged.findings_overflow()), (limits::FINDINGS_MAX, 2 * each));
     assert_eq!(merged.totals().hits_full, branches);
-    // Hits of known findings are still counted.
+    // The list of findings is full, but a branch with a known finding is still counted.
     let mut again = record(branches, None, &format!("1000.{}", branches + 1));
     again.hits = vec![hit("p", "0", 1)];
     merged.merge(again).unwrap();

@@ -100,7 +100,7 @@ proptest! {
     }
 }
 
-/// Returns a file whose second record has this text and a valid checksum.
+/// Returns a file whose second record has the content `text` and a valid checksum.
 fn with_second(whole: &[u8], text: &[u8]) -> Vec<u8> {
     let places = places(whole);
     let mut bytes = whole[..places[1]].to_vec();
@@ -124,7 +124,8 @@ fn damage_is_reported_with_file_and_record() {
             places[1]
         )
     };
-    // A record of choice 1 that introduces the first record's point again.
+    // The first record with the branch number 1 instead of 0. It introduces a coverage point that the original first
+    // record has already introduced.
     let again: Vec<u8> = [&[1][..], &first[1..]].concat();
     for (text, error) in [
         (&[][..], damaged("Hit the end of buffer, expected more data")),
@@ -138,7 +139,7 @@ fn damage_is_reported_with_file_and_record() {
         let found = Reading::open(run.path()).unwrap_err();
         assert_eq!(message(&found, run.path()), format!("branches.bin: {error}"));
     }
-    // Two records of choice 0.
+    // Two records of branch 0: the first byte of a record is the branch's number (`choice`).
     let mut twice = second.to_vec();
     twice[0] = 0;
     fs::write(branches(run.path()), with_second(&whole, &twice)).unwrap();
@@ -146,7 +147,7 @@ fn damage_is_reported_with_file_and_record() {
     assert_eq!(message(&found, run.path()), "branches.bin: records 1 and 2 are both of choice 0");
     // Some damage is detected only when the whole record is decoded. It is reported when the record is read.
     let mut other = second.to_vec();
-    // The trail, 00ff, as two bytes.
+    // The trail consists of the bytes 00 and ff. Its length, 2, comes before it.
     let trail = other.windows(4).position(|bytes| bytes == [0, 2, 0, 0xff]).unwrap();
     other[trail + 3] ^= 1;
     fs::write(branches(run.path()), with_second(&whole, &other)).unwrap();

@@ -69,8 +69,8 @@ fn scanned(bytes: &[u8], length: u64, most: u64) -> String {
     }
 }
 
-/// The search for whole records after damage reads a bounded number of bytes. This holds even if many positions look
-/// like records, or if the tail is longer than a crash can leave.
+/// After a damaged record, the reader searches the rest of the file (the tail) for whole records. The search reads a
+/// bounded number of bytes, even if many positions look like records, or if the tail is longer than a crash can leave.
 #[test]
 fn the_search_after_damage_is_bounded() {
     let damaged = |said: &str| {
@@ -86,7 +86,8 @@ fn the_search_after_damage_is_bounded() {
     assert_eq!(short, format!("0 records in {} bytes", 1 << 20));
 }
 
-/// Returns a file with a single record: the first record of `row`, with these points.
+/// Returns a file with a single branch record, which stores the texts of `new_points`. `numbers` replaces the record's
+/// own coverage points, unless it is `None`.
 fn with_points(new_points: Vec<NewPoint>, numbers: Option<Numbers>) -> Vec<u8> {
     let record = &row(1)[0];
     let mut input = MergeInput::new(record.clone(), &Dictionary::default()).unwrap();
@@ -94,7 +95,8 @@ fn with_points(new_points: Vec<NewPoint>, numbers: Option<Numbers>) -> Vec<u8> {
     frame::encode(0, 1, 0, &stored::encode(record, &input, new_points).unwrap()).unwrap()
 }
 
-/// The length of a text is bounded, because each point that refers to the text by number gets its own copy.
+/// A file stores each text of a coverage point once, and points refer to the text by its number. In memory, each point
+/// has its own copy of the text, so the length of a text is bounded.
 #[test]
 fn texts_of_points_are_bounded() {
     let run = written(&[]);
@@ -125,8 +127,8 @@ fn texts_of_points_are_bounded() {
     assert!(error.ends_with(" is longer than 1024 bytes"), "{error}");
 }
 
-/// The index of a run's records cuts the property and the signature of a hit (a violation) to the same length as the
-/// writer does, so that both name the same finding.
+/// A hit (violation) is named by its property and its signature, a text that is equal for equal violations. The index
+/// of a run's records cuts both names to the same length as the writer does, so that both name the same finding.
 #[test]
 fn names_of_findings_are_bounded() {
     let long = "x".repeat(limits::SIGNATURE_BYTES_MAX * 4);

@@ -1,10 +1,11 @@
-//! Tests that run directories of older formats can be read, but not continued.
+//! Tests of run directories in older formats: Everett can read them, but not continue them.
 
 use super::*;
 use crate::run::string_table::{NewPoint, StringRef};
 use crate::run::{frame, stored};
 
-/// Returns records of branches with checks. The first record lacks the cost of its final phase, and the second has it.
+/// Returns records of two branches with checks. The second record has the cost of its final phase, i.e. of the time
+/// from the branch's end to the end of the checks. The first record lacks this cost.
 fn checked() -> [Record; 2] {
     let [first, second] = [1, 2].map(|child| record(child - 1, None, &format!("{ROOT_NS}.{child}")));
     let span = |instructions| Span { instructions, vtime_ns: 7 };

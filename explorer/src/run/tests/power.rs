@@ -77,12 +77,12 @@ impl Media for Recorder {
 enum Loss {
     /// All bytes are lost.
     All,
-    /// A part at the end of the file is lost. Its length is drawn from this number.
+    /// Only the end of the file is lost. The number decides how many bytes are lost; no durable byte is.
     Torn(u64),
-    /// The file keeps its length, and all bytes become zero.
+    /// The file keeps its length, and the bytes that are not durable become zero.
     Zeroes,
-    /// Each sector is written or not, drawn at random with this seed. The file either keeps its length or loses the
-    /// zeros at its end. It never becomes shorter than the durable bytes.
+    /// This seed decides for each sector whether it was written before the power loss. The file either keeps its length
+    /// or loses the zeros at its end. It never becomes shorter than the durable bytes.
     Sectors(u64),
 }
 
@@ -259,8 +259,9 @@ fn the_cut_is_reported() {
     assert_eq!(resumed(run.path()).cut(), None, "the cut is reported once");
 }
 
-/// The evidence of a finding's first hit is recorded, for any order of results. The evidence of a later hit is dropped
-/// if a choice with a lower number and the same finding is already recorded.
+/// The evidence of a finding's first hit (the hit on the branch with the lowest number) is recorded, in whatever order
+/// the branches end. The evidence of another hit is dropped if a branch with a lower number and the same finding is
+/// already recorded.
 #[test]
 fn evidence_is_recorded_if_it_may_be_the_first() {
     let mut records = row(4);

@@ -51,7 +51,7 @@ proptest! {
             prop_assert!(hit.node.as_ref().is_none_or(|node| node.len() <= limits::NAME_BYTES_MAX));
         }
         prop_assert!(once.sometimes.is_sorted() && once.trail.len() <= limits::TRAIL_BYTES_MAX);
-        // Reading a record back gives the record that was cut to its bounds.
+        // The file contains `once`, the record that was cut to its bounds, although the test wrote the uncut record.
         let run = written(std::slice::from_ref(&given));
         prop_assert_eq!(all(run.path()), &[once.clone()]);
         let merged = |record| {

@@ -45,7 +45,7 @@ impl Strategy for Novelty {
             return ForkPoint::Root;
         }
         let drawn = below(rng, tree.weight());
-        // The result is `None` if no open branch has a reward.
+        // A branch is open if other branches can start at its end. The result is `None` if no open branch has a reward.
         tree.open_at_weight(drawn).map_or(ForkPoint::Root, ForkPoint::After)
     }
 }

@@ -1,4 +1,5 @@
-//! Strategy `pct`: random priorities of nodes. `crate::plan::draw::pct` draws the priorities as part of the fault plan.
+//! Strategy `pct`: each fault plan gives the nodes random priorities, and frames of nodes with lower priorities arrive
+//! later. `crate::plan::draw::pct` draws the priorities. This file chooses where each branch starts.
 
 use chacha20::ChaCha20Rng;
 

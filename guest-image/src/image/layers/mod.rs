@@ -28,7 +28,7 @@ pub(super) struct Layers<'a> {
     /// Packages of the base: Debian's essential packages, the packages in [`BASE`], and their dependencies. They are
     /// sorted by name, so that other packages do not affect their order.
     pub(super) base: Vec<(Package, &'a str)>,
-    /// All other packages, in the order of the lock.
+    /// All other packages, in the order of the world's lock file.
     pub(super) rest: Vec<(Package, &'a str)>,
 }
 
@@ -45,7 +45,8 @@ impl<'a> Layers<'a> {
     }
 }
 
-/// Returns the indexes of the base's packages. From alternatives, takes the first that is present.
+/// Returns the indexes of the base's packages. If a dependency lists alternatives (`a | b`), the function takes the
+/// first alternative that is present.
 fn closure(packages: &[&Package]) -> BTreeSet<usize> {
     let mut provided: BTreeMap<&str, usize> = BTreeMap::new();
     for (number, package) in packages.iter().enumerate() {

@@ -50,7 +50,7 @@ fn the_base_has_the_essential_packages_and_their_dependencies() {
     let (base, rest) = layers(&packages);
     assert_eq!(base, ["first", "libc", "mawk", "netbase", "second", "shell"]);
     assert_eq!(rest, ["server"]);
-    // More packages in another order leave the base unchanged.
+    // More packages, in another order, leave the base layer unchanged.
     let mut more = packages.to_vec();
     more.reverse();
     more.push(("tool", "Depends: shell\n"));

@@ -4,12 +4,13 @@
 //!   for authentication.
 //!
 //! **Credentials** go only to the registry itself, or to the server of tokens that the registry names. Over https the
-//! server of tokens may be any server, as in Docker, containerd and skopeo: Docker Hub and most registries use a token
-//! server under another name. Over http the server of tokens must be the registry's own host and port, and the registry
-//! must be on this host. Everett never sends credentials to the target of a redirection or to another local service.
+//! server of tokens may be any server, as in Docker, containerd and skopeo: Docker Hub and most registries use a server
+//! of tokens under another name. Over http the server of tokens must be the registry's own host and port, and the
+//! registry must be on this host. Everett never sends credentials to the target of a redirection or to another local
+//! service.
 //!
 //! Everett asks a registry only once which manifest an image's name means, and writes the manifest's digest to the
-//! world's lock. From then on it pulls the image by this digest, so no later answer of the registry can change the
+//! world's lock file. From then on it pulls the image by this digest, so no later answer of the registry can change the
 //! image.
 
 mod challenge;

@@ -1,5 +1,5 @@
-//! The interface to a host that runs probe guests, and the result of a guest's run. Tests implement this interface
-//! without hardware.
+//! The interface to a host that runs probe guests (small guests that test `/dev/kvm`), and the result of a guest's run.
+//! Tests implement this interface without hardware.
 
 use super::guest::{END_MARK, Guest};
 
@@ -33,8 +33,9 @@ pub struct Ran {
     pub top: u64,
     /// Number of exits to Everett.
     pub exits: u64,
-    /// For a guest with [`Guest::swaps`]: number of its stores whose value came from an earlier page. Each such
-    /// store shows that the guest did not notice a swap.
+    /// For a guest with [`Guest::swaps`], for which the host swaps the page at one guest address again and again:
+    /// number of the guest's stores whose value came from an earlier page. Each of these stores shows that the guest
+    /// did not notice a swap.
     pub stale: u64,
     /// Number of exits that were MSR accesses.
     pub msr_exits: u64,
@@ -82,8 +83,8 @@ pub trait Host {
     /// # Errors
     /// Returns the reason why the host does not answer.
     fn capability(&mut self, number: u32) -> Result<u32, String>;
-    /// Returns the reason in words why this host has no TSC control: a feature that the processor lacks, or a setting
-    /// of the kernel. `None` if the reason is not known.
+    /// Returns the reason in words why this host cannot control a guest's TSC: a feature that the processor lacks, or a
+    /// setting of the kernel. `None` if the reason is not known.
     fn tsc_control_lacks(&mut self) -> Option<String> {
         None
     }

@@ -31,17 +31,17 @@ use host::{Host, Ran};
 use probes::{Branches, Effort};
 use real::Real;
 
-/// Findings about `/dev/kvm`, and properties of this host that an exact kvm engine needs.
+/// Results of the checks of `/dev/kvm`, and properties of this host that an exact kvm engine needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProbeReport {
-    /// Findings, one for each checked property.
+    /// Results of the checks, one for each checked property.
     pub findings: Vec<Finding>,
     /// Properties that an exact engine needs and that this host did not show. Empty if the host showed all of them.
     pub unproven: Vec<&'static str>,
-    /// The event that counts a guest's branches. `None` if no event counts them exactly.
+    /// The processor's performance event that counts a guest's branches. `None` if no event counts them exactly.
     pub branches: Option<Branches>,
-    /// True if a guest sees memory that Everett has replaced, once Everett has flushed the address translations that
-    /// the processor caches.
+    /// True if a guest sees the new content of memory that Everett has replaced. Before the guest continues, Everett
+    /// flushes the address translations that the processor caches.
     pub coherent: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Tests of the probes and their reports, on scripted hosts.
+//! Tests of the probes of `/dev/kvm` and of their reports, on hosts whose answers are scripted.
 
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -60,7 +60,8 @@ fn each_leak_is_found_by_name() {
             }
         }),
         ("TSC control", |guest, ran| {
-            // The TSC stands still, but at a different value in each slice.
+            // The TSC stands still during each slice (a run of the guest between two returns to Everett), but at a
+            // different value in each slice.
             if guest.name == "TSC held" {
                 (ran.gpr[3], ran.gpr[6], ran.moved) = (77, 77, Some(true));
             }

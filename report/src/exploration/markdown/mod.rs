@@ -2,9 +2,9 @@
 //!
 //! - `coverage`: coverage and estimates
 //! - `findings`: findings
-//! - `gaps`: what no branch showed
+//! - `gaps`: possible faults, orders and values that no branch showed
 //! - `head`: the exploration and its size
-//! - `rest`: random priorities, histories, missing data, digests
+//! - `rest`: guarantee of the strategy `pct` (random priorities), operation histories, missing data, digests
 //!
 //! Not here: the numbers, which come from the [`Report`].
 

@@ -1,4 +1,4 @@
-//! Tests of reports, with handmade records.
+//! Tests of reports on explorations, with handmade records (the results of branches).
 
 #[path = "../../../../explorer/src/run/tests/sample.rs"]
 mod sample;
@@ -150,8 +150,8 @@ fn a_report_of_no_branches() {
     assert_eq!((&json["end"], &json["coverage"][0]["unseen_ppm"]), (&Value::Null, &Value::Null));
 }
 
-/// Under `pct`, the guarantee follows from the number of nodes, the messages of the longest timeline, the declared
-/// depth and the number of subtrees.
+/// With strategy `pct` (random priorities of nodes), a report states the least probability of finding a bug. It follows
+/// from the number of nodes, the messages of the longest timeline, the declared depth and the number of subtrees.
 #[test]
 fn random_priorities_have_a_guarantee() {
     let of = |header: &Header, records: &[Record]| {

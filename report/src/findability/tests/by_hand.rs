@@ -1,4 +1,5 @@
-//! Compares estimates with values that were computed by hand.
+//! Compares estimates with values that were computed by hand: how often a bug is found, and how likely it stays hidden
+//! although it is still there (its survival probability). A hit is an occurrence of the bug.
 
 use super::super::*;
 use everett_explorer::coverage::statistics::{Findability, Prior};
@@ -13,13 +14,14 @@ fn close(a: f64, b: f64) -> bool {
     (a - b).abs() < 1e-6 * b.abs().max(1.0)
 }
 
-/// The time without a hit that gives 95 % confidence is a fixed multiple of T for 1, 2, 3, 5 and 10 hits.
+/// After a certain time without a hit, the confidence that the bug is gone reaches 95 %. For a given number of earlier
+/// hits, this time is a fixed multiple of the time that was spent up to those hits.
 #[test]
 fn clean_times() {
     for (hits, times) in [(1, 19.0), (2, 3.472), (3, 1.714), (5, 0.8206), (10, 0.3493)] {
         let clean = outlook(&[run(1_000_000, hits, 2_000_000)], &TERMS).clean.unwrap();
         assert!((clean.needed / 1e6 - times).abs() < 5e-4, "{hits}: {}", clean.needed);
-        // With a single run nothing is discounted, so the explorer's own estimate is the same.
+        // The explorer's own estimate never discounts old hits. A single run has no old hits, so both are the same.
         let other = Findability { time: 1_000_000, hits }.clean_time_needed(Prior::default(), 0.05).unwrap();
         assert!(close(clean.needed, other));
     }
@@ -42,7 +44,7 @@ fn a_history_of_runs() {
     // 3220 of the needed 3420 units of time remain, and each further run takes 100.
     assert_eq!((clean.runs_left, told.projected.len()), (Some(33), 33));
     assert!(told.projected[32] <= 0.05 && told.projected[31] > 0.05);
-    // Another hit resets the survival probability.
+    // Another hit sets the survival probability to 1 again.
     let again = outlook(&[&runs[..], &[run(50, 2, 100)]].concat(), &TERMS);
     assert_eq!((again.survival[4], again.time, again.hits), (Some(1.0), 430, 3));
 }

@@ -1,8 +1,11 @@
-//! Checks the stated confidence on simulated histories in which the bug is never fixed.
+//! Checks the confidence with which the report calls a bug gone. In the simulated histories, the bug is never fixed.
+//!
+//! A hit is an occurrence of the bug. A run consists of subtrees, and a subtree consists of all branches that descend
+//! from one branch at the root moment.
 //!
 //! A history is a sequence of runs. It ends with the `found`-th run that has a hit, because a developer would then
 //! try to fix the bug. Afterwards the bug may stay hidden for the time that the report demands before it calls a bug
-//! gone. The confidence holds if that happens in at most a share α of the histories.
+//! gone. The confidence, 1 - α, holds if that happens in at most a share α of the histories.
 
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::{Rng, SeedableRng};

@@ -20,7 +20,7 @@ pub(super) const INTERVAL_NS_MAX: u64 = 100_000_000;
 pub(super) const BEFORE_NS: u64 = 50_000_000;
 
 /// Returns the functions that a path's timeline executes between `from_ns` and `to_ns`, but not between the moment
-/// `from` and `from_ns`. Empty if the engine cannot record edges, i.e. executed branches.
+/// `from` and `from_ns`. Empty if the engine cannot record edges, i.e. executed jumps.
 pub(super) fn between(
     setting: &Setting,
     path: &Path,

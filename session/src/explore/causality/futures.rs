@@ -18,8 +18,8 @@ use super::super::witness::Inherited;
 use super::moments::Until;
 use crate::run::worker::joined;
 
-/// Child number of the first future. Explorations number the children of a moment from 1. A future with the same number
-/// as the finding's child would be the finding itself.
+/// Child number of the first future. Explorations number the children of a moment (the branches that start there) from
+/// 1. A future that starts at the same moment as the finding's branch, with the same number, would repeat this branch.
 const CHILD_FIRST: u64 = 1 << 40;
 
 /// A future to run.
@@ -83,8 +83,8 @@ impl<'s> Runners<'s> {
         }
     }
 
-    /// Runs futures. Returns whether each showed the finding, in order, up to the first future without a result. The
-    /// error says why this result is missing. `done` is called after each future.
+    /// Runs futures. Returns, in their order, whether each future showed the finding. The list ends before the first
+    /// future without a result, and the returned error says why this result is missing. Calls `done` after each future.
     pub(super) fn run(
         &mut self,
         futures: &[Future],
@@ -235,7 +235,7 @@ mod tests {
         let path = child(child(Path::default(), 1), 5);
         let at_ns = 4 * SECOND_NS;
         let future = |number, vary| Future::new(&fates, &path, at_ns, number, vary, None).unwrap();
-        // The finding is child 1 of the last fork, so futures need other child numbers.
+        // The finding's branch has child number 1, so futures need other child numbers.
         assert!((0..3).all(|number| future(number, Vary::All).fork.child > u64::from(u32::MAX)));
         assert_ne!(future(0, Vary::All).fork, future(1, Vary::All).fork);
         assert_eq!(future(0, Vary::Streams).plan, fates.plan(&path));

@@ -13,8 +13,8 @@
 use super::{NAME_BYTES_MAX, u16_at, u32_at, u64_at};
 
 const TOKENS: usize = 256;
-/// Maximum length of a token in a compressed symbol table, in bytes. It exceeds the length in any kernel and is a
-/// multiple of the alignment.
+/// Number of bytes before the end of the first token in which the search looks for the beginning of the token table. It
+/// exceeds the length of a token in any kernel, and is a multiple of [`ALIGNMENT`].
 const TOKEN_BYTES_MAX: usize = 64;
 /// Maximum length of the token table, in bytes. Offsets in its index have 16 bits.
 const TOKENS_BYTES_MAX: usize = 1 << 16;

@@ -1,8 +1,9 @@
-//! Edges of guest code: branches with source and target. Programs and kernel need no instrumentation.
+//! Edges of guest code. An edge leads from a branch instruction to the instruction that was executed after it. Programs
+//! and kernel need no instrumentation.
 //!
 //! A place in code is identified by the contents of its page. An edge of a program is therefore the same edge on every
-//! node and at every address. A page that is in no file of the image belongs to the kernel or the agent, or was
-//! generated in memory.
+//! node and at every address. A page that is in no file of the image belongs to the kernel or the agent (Everett's
+//! program in the guest), or was generated in memory.
 //!
 //! - this file: edges that the machines of all nodes recorded
 //! - [`programs`]: files of the image that contain a page of code

@@ -50,7 +50,8 @@ impl Programs {
         }
     }
 
-    /// Returns the file that contains the place, and the place's address in the ELF file.
+    /// Returns the path of the file whose code contains the location `place`, and the location's address in the ELF
+    /// file.
     #[must_use]
     pub fn find(&self, place: CodeLocation) -> Option<(&str, u64)> {
         let &(file, at) = self.pages.get(&place.page())?;

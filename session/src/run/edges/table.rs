@@ -29,7 +29,7 @@ struct Line<'a> {
 /// Number of edges and targets in a program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Count {
-    /// Path of the program's file, or "kernel".
+    /// Path of the program's file, "kernel", or "no file of the image".
     pub program: String,
     /// Number of edges whose target is in the program.
     pub edges: u64,
@@ -46,14 +46,14 @@ pub struct Names {
     pub kernel: Symbols,
 }
 
-/// An executed function. A program without function names counts as one function.
+/// An executed function of the kernel, or a program's executed code as a whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function {
     /// Index of the node.
     pub node: usize,
-    /// Path of the program's file, or "kernel".
+    /// Path of the program's file, "kernel", or "no file of the image".
     pub program: String,
-    /// Name of the function. For a program without function names, the range of its targets.
+    /// Name of the kernel function. For a program, the range of its targets.
     pub place: String,
     /// Number of edges whose target is in the function.
     pub edges: u64,

@@ -1,8 +1,9 @@
 //! Lines that programs in a guest write to the history port, to report the operations of clients.
 //!
-//! The agent passes the port to drivers and checks and does not read their lines. So the agent cannot bound them, and
-//! this module bounds the size of the lines in each interval of vtime. Exceeding the bound breaks the conversation,
-//! because a history with gaps cannot be judged.
+//! The agent (Everett's program in the guest) gives the port to drivers (client programs) and checks, and does not read
+//! their lines. So the agent cannot bound them, and this module bounds the size of the lines in each interval of vtime.
+//! If a guest exceeds the bound, Everett ends the conversation with its agent and reports a finding, because a history
+//! with gaps cannot be checked.
 //!
 //! **Invariant.** The events are a function of the bytes and the vtimes of their writes. The vtime at which Everett
 //! takes them does not matter.
@@ -14,7 +15,8 @@ use serde::{Deserialize, Serialize};
 use super::state_error::StateError;
 use super::{Conversation, What};
 
-/// Length of an interval, in nanoseconds of vtime. Everett takes a node's events several times in each interval.
+/// Length of an interval, in nanoseconds of vtime. Everett collects the events of a conversation several times in
+/// each interval.
 const STRETCH_NS: u64 = 100_000_000;
 /// Maximum size of the history lines in an interval, in bytes. Programs that format their lines one by one stay far
 /// below it.

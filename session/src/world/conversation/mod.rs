@@ -4,13 +4,13 @@
 //! vtimes, and returns bytes for the control port and events. It reads no clock and draws no random numbers, so only
 //! the received bytes, the calls below and their vtimes decide what it sends and when.
 //!
-//! The conversation pauses at the restart point until its owner, a timeline, calls [`Conversation::join`]. It pauses
-//! again when the services are ready, until [`Conversation::begin`]. A moment stored at a pause can be continued many
-//! times. If the services wait for other nodes, the conversation also pauses before they start, until
-//! [`Conversation::start_services`].
+//! The conversation pauses at the restart point (see [`Phase::Mounted`]) until its owner, a timeline, calls
+//! [`Conversation::join`]. It pauses again when the services are ready, until [`Conversation::begin`]. A moment stored
+//! at a pause can be continued many times. If the services wait for other nodes, the conversation also pauses before
+//! they start, until [`Conversation::start_services`].
 //!
 //! - this file: phases, requests and answers
-//! - `boot`: from the agent's first message to the beginning under a seed
+//! - `boot`: from the agent's first message until the timeline begins with its seed
 //! - `workload`: drivers and checks
 //! - `commands`: commands of a test template
 //! - `history`: lines on the history port
@@ -49,7 +49,7 @@ use state::ConversationProgress;
 
 /// Maximum number of unanswered requests. Everett gives up an agent that leaves so many unanswered.
 pub const PENDING_MAX: usize = 4096;
-/// Maximum number of commands and checks on a node whose names are remembered. The oldest name is dropped first.
+/// Maximum number of names of commands and checks that a conversation stores. It drops the oldest name first.
 pub const COMMANDS_MAX: usize = 4096;
 
 /// Phase of a conversation. The phases are in the order in which they occur.
@@ -57,14 +57,15 @@ pub const COMMANDS_MAX: usize = 4096;
 pub enum Phase {
     /// The agent has sent no message.
     Booting,
-    /// The agent mounts the root.
+    /// The agent mounts the root filesystem.
     Mounting,
-    /// The *restart point*: the agent has mounted the root. The machine's state does not depend on its starting time,
-    /// its data disks or its network. The conversation waits for [`Conversation::join`].
+    /// The *restart point*: the agent has mounted the root filesystem. The machine's state does not depend on its
+    /// starting time, its data disks or its network. The conversation waits for [`Conversation::join`].
     Mounted,
     /// The agent sets up disks and network, writes files and starts services.
     Joining,
-    /// All services are ready; this is the root of all timelines. The conversation waits for [`Conversation::begin`].
+    /// All services are ready; this is the root moment of all timelines. The conversation waits for
+    /// [`Conversation::begin`].
     Ready,
     /// The agent seeds the guest's random numbers.
     Beginning,
@@ -120,12 +121,12 @@ pub struct Conversation {
     outgoing: Vec<u8>,
     events: Vec<Event>,
     words: Vec<Word>,
-    /// Requests for quiet periods that the owner has not taken.
+    /// Requests of programs for quiet periods (times without faults), which the owner has not read yet.
     quiets: Vec<Quiet>,
-    /// Restarts of services that the owner has not taken.
+    /// Reports of restarted services, which the owner has not read yet.
     restarted: Vec<Restarted>,
-    /// File that the agent refused: its path in the guest, and the reason. It is not stored, because a refusal breaks
-    /// the conversation.
+    /// File that the agent refused: its path in the guest, and the reason. Moments do not store it, because the boot
+    /// reads it right after the refusal and fails.
     refused_file: Option<(String, String)>,
 }
 
@@ -443,7 +444,7 @@ impl Conversation {
             Purpose::Reseed => {
                 self.broken(vtime_ns, builtin::MACHINE_STOPPED, format!("random numbers: {message}"))
             }
-            // `response` handles the errors of `Stop` and `Again`.
+            // `Stop` and `Again` do not get here, because `response` handles their errors.
             Purpose::Fault | Purpose::Priorities | Purpose::Stop(_) | Purpose::Again(_) => {
                 self.not_done(vtime_ns, message);
             }

@@ -1,6 +1,6 @@
-//! Errors of stored conversations.
+//! Errors of stored conversations. A conversation is Everett's dialogue with the agent, its program in a guest.
 
-/// Error of a stored state that does not fit the world.
+/// Error of a conversation's stored state that is invalid or does not fit the world.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
     /// The world has another number of drivers.
@@ -30,7 +30,7 @@ pub enum StateError {
     /// Two parts of the state contradict each other.
     #[error("the stored conversation is inconsistent: {0}")]
     Inconsistent(&'static str),
-    /// A partial line of a port is invalid.
+    /// The stored beginning of a line, whose rest had not arrived from the guest, is invalid.
     #[error("invalid partial line in the stored conversation")]
     Line(#[from] everett_protocol::Error),
     /// The list of test commands is invalid.

@@ -1,4 +1,4 @@
-//! Reasons why a machine is late, for findings.
+//! Reasons why a machine is not ready or not at rest in time. Findings and errors of the boot quote these reasons.
 
 use everett_protocol::{ReadyCheck, Service};
 

@@ -10,9 +10,12 @@
 //!             saved/TIMELINES/NAME.moment   a moment that the operator saved, as differences from ready
 //! ```
 //!
+//! The restart point of a node is the state of its machine right after it has mounted the root filesystem. A
+//! warm restart after a power loss continues from there.
+//!
 //! When Everett reads *ready*, it puts the memory of each node into a base: read-only pages in this process' memory,
-//! from which machines map their RAM. The digest of the base equals the digest of a base file on disk with the same
-//! pages.
+//! from which machines map their RAM. A base's digest depends only on its pages. A base file on disk with the same
+//! pages has the same digest.
 //!
 //! The key covers the versions of the formats, so Everett never opens the folder of another version. `everett cache
 //! prune` removes folders of other versions.
@@ -197,8 +200,8 @@ impl MomentFolder {
         self.ready_path().is_file() && self.restart_path().is_file()
     }
 
-    /// Reads *ready* of a world with `nodes` nodes and at most `pages_max` pages and disk blocks. The pages of memory
-    /// lie in bases, so `pool` does not share them.
+    /// Reads *ready* of a world with `nodes` nodes and at most `pages_max` pages and disk blocks. The returned memory
+    /// lies in bases, not in `pool`, which stores equal pages only once.
     ///
     /// # Errors
     /// Returns an error if the file does not exist, is damaged or is of another version.

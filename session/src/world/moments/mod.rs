@@ -1,5 +1,6 @@
-//! Stored moments: files, each with the state of a world at a stop. A file also contains the session, i.e. the state of
-//! everything outside the world that decides how the timeline continues.
+//! Stored moments: files, each with the state of a stopped world. A file also contains the session, i.e. the state of
+//! everything outside the world that decides how the timeline continues. A *stored boot* contains the moment at which
+//! the services were ready. A *saved moment* is a moment that the operator saved later.
 //!
 //! - `stored`: a stored moment and its file
 //! - `recorded`: events and console output before a moment

@@ -1,5 +1,6 @@
-//! File with the restart points of all nodes. Their memory is stored as differences from the world's *ready* moment, at
-//! which all services are up.
+//! File with the restart points of all nodes. A restart point is a state early in a node's boot, from which the node
+//! starts again after a power loss. The file stores the memory of the restart points as differences from the world's
+//! *ready* moment, at which all services are up.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,7 +21,8 @@ fn conversation_name(node: usize) -> String {
 }
 
 impl RestartPoint {
-    /// Writes the restart points of all nodes to a file with the key of its folder.
+    /// Writes the restart points of all nodes to a file. `key` is the hash of everything that the boot depends on. The
+    /// world's folder of moments has this key, too.
     ///
     /// # Errors
     /// Returns an error if the file cannot be written. In this case no file is left.

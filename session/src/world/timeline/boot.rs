@@ -3,7 +3,7 @@
 //!
 //! Everything up to *ready* happens under the boot seed, so one boot serves all seeds. At *ready* the timeline begins
 //! under the operator's seed. The random streams of machines and wire restart, and each guest gets a new VM generation
-//! ID. The agents reseed their kernels and start the drivers.
+//! ID. The agents (Everett's program in each guest) reseed their kernels and start the drivers.
 
 use everett_input::units::Vtime;
 use everett_snapshot::Pool;
@@ -55,7 +55,8 @@ pub enum BootError {
 /// Point in a boot at which the caller is asked whether to continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum At {
-    /// The node with this index has reached its restart point.
+    /// The node with this index has reached its restart point: its kernel and agent run, and its root file system is
+    /// mounted, but no service has started.
     RestartPoint(usize),
     /// Any other point.
     Somewhere,
@@ -209,14 +210,15 @@ impl Timeline {
         BootError::Interrupted { state: self.boot_state() }
     }
 
-    /// Returns the restart point of a node. Call this while the node is at its restart point.
+    /// Saves a node at its restart point. Everett later restarts the node from the saved state. Call this function only
+    /// while the node is in phase [`Phase::Mounted`].
     pub fn restart_point(&mut self, node: usize, pool: &Pool) -> RestartPoint {
         let conversation = self.nodes[node].conversation.save();
         RestartPoint { machine: self.machine_mut(node).moment(pool), conversation }
     }
 
-    /// Returns the error of a file that a node refused before the world was ready. A later refusal can have other
-    /// causes, such as a full disk.
+    /// Returns the error of a file that a node refused to create, or `None` once the world is ready. A refusal after
+    /// that, at a restart, can have causes outside the world file, such as a full disk.
     #[must_use]
     pub fn refused_file(&self) -> Option<BootError> {
         let mut nodes = self.nodes.iter().filter(|_| self.ready_ns().is_none());

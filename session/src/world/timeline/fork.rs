@@ -1,11 +1,12 @@
-//! Forks: a timeline becomes a child at its current moment, with the same past and a different future.
+//! Forks: a timeline continues from its current moment as a child, i.e. as a new branch with the same past and a
+//! different future.
 //!
-//! After the fork, every random stream of the world restarts under the child's key. The guest kernels' own random
-//! numbers change too: each guest gets a new VM generation ID, and its agent reseeds the kernel. A timeline that
-//! continues without a fork keeps its streams.
+//! After the fork, every random stream of the world restarts with a key that is derived from the seed and the child's
+//! path. The guest kernels' own random numbers change too: each guest gets a new VM generation ID, and its agent
+//! (Everett's program in the guest) reseeds the kernel. A timeline that continues without a fork keeps its streams.
 //!
-//! **Invariant.** A fork lies at a stop of the whole world, before Everett acts there. The child's plan decides the
-//! actions at this vtime.
+//! **Invariant.** A fork lies at a stop of the whole world, before Everett performs the actions (e.g. faults) that are
+//! due at this vtime. The child's fault plan therefore decides these actions.
 
 use everett_explorer::search::{Fork, Path, PathError};
 
@@ -24,7 +25,8 @@ pub enum ForkError {
         /// Requested fork.
         fork: Fork,
     },
-    /// The timeline has already begun, or its workload does not run.
+    /// [`Timeline::begin_as`] was called after the timeline had begun, or [`Timeline::fork`] was called while the
+    /// workload did not run.
     #[error("a timeline can become a child only where it begins or while its workload runs")]
     Stage,
     /// The child's plan differs from the timeline's plan before the fork.
@@ -78,8 +80,8 @@ impl Timeline {
                 continue;
             }
             session.new_generation(node);
-            // Nodes in earlier phases need no request: a booting node draws entropy when it joins the world, and a
-            // node in phase `Beginning` has already drawn its entropy.
+            // Nodes in earlier phases need no request. A booting node draws entropy when it joins the world. In phase
+            // `Beginning`, the agent already reseeds the kernel, with entropy that was drawn before the fork.
             if session.conversation.phase() >= Phase::Running {
                 session.reseed(node);
             }

@@ -1,4 +1,4 @@
-//! Version, bound and errors of the stored state of a timeline.
+//! Version, bound and errors of the stored state of a timeline. Here this state is called a session.
 
 use crate::world::conversation::state_error::StateError as ConversationError;
 
@@ -39,7 +39,7 @@ pub enum StateError {
     /// The command of [`Timeline::command_when_ready`](super::Timeline::command_when_ready) is invalid.
     #[error("invalid command in the stored session: {0}")]
     Command(String),
-    /// The state of a conversation is invalid.
+    /// The state of a conversation (messages between Everett and its program in a guest) is invalid.
     #[error(transparent)]
     Conversation(#[from] ConversationError),
 }

@@ -1,8 +1,8 @@
 //! Chooses what a disk holds after a power loss, and which requests in flight it executes at a power loss or a reset.
 //!
 //! A drive writes its cache back in any order. After a power loss, a sector may therefore hold the durable version, the
-//! content of any completed write since the last covering flush, or the content of a request in flight. The drive may
-//! have written any subset of the sectors of a request in flight; these sectors *land*.
+//! content of any completed write that no flush has made durable yet, or the content of a request in flight. The drive
+//! may have written any subset of the sectors of a request in flight; these sectors *land*.
 //!
 //! A fair coin for each sector would be legal but useless: if there are many sectors, always about half would be lost.
 //! So each power loss first draws a [`LossMode`]. Every mode gives each sector one of that sector's versions, so all
@@ -126,7 +126,7 @@ impl Aborted {
 
 impl Disk {
     /// Applies a power loss. `in_flight` has the changes of each request in flight, in the order of submission.
-    /// Afterwards the cache is empty and the content is durable. Faults remain active.
+    /// Afterwards the cache is empty and the content is durable. Disk faults remain active.
     pub(crate) fn power_loss(
         &mut self,
         rng: &mut impl Rng,

@@ -5,8 +5,8 @@ use super::*;
 use crate::digest::LeafSum;
 
 proptest! {
-    /// Reads and writes have the same results as on a plain array, for each kind of base. Hashes cover the written
-    /// blocks.
+    /// Reads and writes have the same results as on a plain array, for each kind of base (initial content of a disk).
+    /// Hashes cover the written blocks.
     #[test]
     fn equals_an_array(
         base in 0u8..4,
@@ -86,7 +86,7 @@ fn sizes_and_files_are_checked() {
     assert_eq!(Disk::zeroed(8192).unwrap().with_sectors(SectorSize::Bytes4096).unwrap().len(), 8192);
 }
 
-/// A written block counts as written whatever its content is, with or without a moment in between.
+/// A written block counts as written whatever its content is, and whether or not moments are taken between the writes.
 #[test]
 fn written_blocks_do_not_depend_on_moments() {
     let changes = |disk: &Disk| {
@@ -120,7 +120,7 @@ fn a_base_of_parts_reads_as_one_file() {
     };
     let (first, second) = (file("first", &[1; 1024]), file("second", &[2; 700]));
     let part = |path: &std::path::Path, offset, bytes| FilePart { path: path.to_owned(), offset, bytes };
-    // The second file ends within its part. The first file occurs twice.
+    // The second part is longer than its file. The first and the third part are from the same file.
     let parts = [part(&first, 512, 512), part(&second, 0, 1024), part(&first, 0, 1024)];
     let whole = [&[1; 512][..], &[2; 700], &[0; 324], &[1; 1024]].concat();
     let mut disk = Disk::open_parts(&parts, [7; 32]).unwrap();

@@ -100,7 +100,8 @@ fn a_full_disk_has_room_only_in_allocated_blocks() {
     assert!(room(&disk, 8, 8), "an allocated block stays allocated");
 }
 
-/// Bits flip only in written blocks, and in all versions of a block.
+/// Bits flip only in written blocks. A bit flips in each version of its block, i.e. in the durable version and in the
+/// unflushed versions.
 #[test]
 fn bit_rot_is_immediate_and_durable() {
     let mut seen = BTreeSet::new();

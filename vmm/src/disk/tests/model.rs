@@ -22,14 +22,15 @@ struct Oracle {
     first: Vec<u8>,
     /// Completed writes in order, each with its number and the values that it wrote.
     completed: Vec<(u64, Writes)>,
-    /// Write number. A completed flush covers all writes with lower numbers.
+    /// Completed flushes cover all writes with numbers below this number.
     covered: u64,
     /// Writes that were submitted and have not completed, in order.
     in_flight: Vec<(Vec<Change>, Writes)>,
-    /// One write number for each flush that has not completed. The flush covers all writes with lower numbers.
+    /// One write number for each flush that has not completed. When the flush completes, it covers all writes with
+    /// lower numbers.
     flushes: Vec<u64>,
-    /// True after a reset. The oracle does not know which sectors of the requests landed, so it allows more outcomes
-    /// than are legal.
+    /// True after a reset. The oracle does not know which of their sectors the requests in flight wrote at the reset.
+    /// It therefore allows more outcomes than are legal.
     guesses: bool,
 }
 
@@ -207,8 +208,9 @@ impl Model {
                 self.both(|disk| disk.abort(&mut rng(seed), &changes));
                 self.oracle.flushes.clear();
                 self.oracle.guesses = true;
-                // The oracle records every request as completed, whether it landed or not, and after them a write of
-                // the current content. A later power loss may then give a sector the value of any of these requests.
+                // The oracle records every request that was in flight as completed, even if it wrote nothing. After
+                // these requests it records a write of the current content. It thereby allows a later power loss to
+                // give a sector the value of any of these requests.
                 let number = self.disk.completed().saturating_sub(1);
                 let mut legal: BTreeMap<u64, BTreeSet<u8>> = BTreeMap::new();
                 let newest = self.oracle.newest();

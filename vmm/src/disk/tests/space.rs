@@ -1,5 +1,6 @@
-//! Tests that power losses reach every legal outcome: every version, every combination that a mode allows, and the
-//! extremes, in which at most two sectors are lost or at most one is kept.
+//! Tests that power losses reach every legal outcome. Each write of a sector makes a new version of the sector. A power
+//! loss draws a mode, which decides which versions may survive. All combinations of versions that the mode allows must
+//! occur, and so must the extremes, in which at most two sectors are lost or at most one is kept.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +35,8 @@ fn every_legal_combination_is_drawn() {
     assert_eq!(seen[&LossMode::AllLost], pairs(&[(10, 10)]));
     assert_eq!(seen[&LossMode::AllKept], pairs(&[(13, 11), (14, 11), (13, 14), (14, 14)]));
     assert_eq!(seen[&LossMode::Prefix], pairs(&[(10, 10), (11, 10), (12, 10), (13, 10)]));
-    // All combinations occur, except those in which no completed write is lost.
+    // In the modes `Requests` and `Sectors`, at least one completed write is lost. All combinations with a lost write
+    // occur.
     let lost = |&(a, b): &(u8, u8)| a < 13 || b < 11;
     let whole = (10..=13).flat_map(|a| [(a, 10), (a, 11)]).filter(lost).collect();
     assert_eq!(seen[&LossMode::Requests], whole);

@@ -23,8 +23,8 @@ const CACHES: CacheConfig = CacheConfig {
 #[derive(Debug)]
 pub(super) struct Bridge {
     cpu: Cpu,
-    /// True if the instruction belongs to an exit. A repeated string instruction that comes next then belongs to that
-    /// exit, too.
+    /// True if the instruction belongs to an exit, e.g. because it accesses a device. If the next instruction is a
+    /// repeated string instruction, it then belongs to the same exit.
     exit: bool,
     /// True while the instruction waits for a device.
     asking: bool,
@@ -39,8 +39,8 @@ pub(super) struct Bridge {
 /// Result of executing an instruction.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// The instruction is finished. Holds the CPU's state, the pages that the CPU wrote, and the number of branches
-    /// that retired. `endless` is true if the instruction is not finished but had more iterations than
+    /// The instruction is finished or was stopped. Holds the CPU's state, the pages that the CPU wrote, and the number
+    /// of branches that retired. `endless` is true if the instruction was stopped because it had more iterations than
     /// [`Memory::limit`] allows.
     Done { state: Box<CpuState>, written: Vec<u64>, branches: u64, endless: bool },
     /// The instruction accesses a device.
@@ -65,12 +65,12 @@ pub(super) struct Memory {
 
 impl Memory {
     /// # Safety
-    /// The conditions of [`Ram::new`] must hold whenever the guest does not run. The caller must drop the CPUs that it
-    /// gets from this object before the mapping, and must not run two of them at the same time.
+    /// The conditions of [`Ram::new`] must hold whenever the guest does not run. Before the caller drops the mapping,
+    /// it must drop all CPUs that it got from this object. It must not run two of these CPUs at the same time.
     pub(super) unsafe fn new(base: *mut u8, len: u64) -> Memory {
         // SAFETY: the caller guarantees the conditions.
         let ram = unsafe { Ram::new(base, len) };
-        // SAFETY: as in `ram` below. This CPU never executes.
+        // SAFETY: as in the method `ram` below. This CPU never executes.
         let reader = Cpu::new(unsafe { ram.another() }, CACHES);
         Memory { ram, reader, idle: None, limit: INSTRUCTIONS_MAX }
     }

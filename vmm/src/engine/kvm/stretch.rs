@@ -1,5 +1,5 @@
-//! Executes, on the soft CPU, the last branches before a branch at which the guest must stop exactly. The host's
-//! processor can be stopped only near a requested branch.
+//! Executes on the soft CPU the last branch instructions before an exact stop. The host's processor can be stopped only
+//! near a requested branch instruction, so it stops earlier, and the soft CPU continues up to the requested one.
 //!
 //! The CPU only interprets. Most of these instructions execute only a few times, so translating them would take longer.
 

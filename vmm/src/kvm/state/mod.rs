@@ -3,7 +3,7 @@
 //! - `registers`: general and control registers; `segments`: descriptors; `fpu`: x87 and SSE; `msrs`; `events`
 //!
 //! KVM does not hold these fields of [`CpuState`]; the engine keeps them:
-//! - `icount`, `exceptions`, `dead`, and `halted` (HLT exits)
+//! - `icount`, `exceptions`, `dead`, and `halted` (KVM does not halt a vCPU, because HLT causes an exit)
 //! - `msrs.tsc_offset`: KVM's offset is relative to the host's TSC; the field contains the value that the guest wrote
 //!
 //! [`CpuState`] does not hold these parts of KVM's state:
@@ -59,7 +59,8 @@ impl Vcpu {
         self.fd.set_mp_state(runnable).wanted("make the virtual CPU runnable")
     }
 
-    /// Returns all registers and pending events. The caller must have finished an unfinished exit.
+    /// Returns all registers and pending events. If the last exit left its instruction unfinished, the caller must call
+    /// [`Vcpu::finish`] first.
     ///
     /// # Errors
     /// Returns an error if KVM cannot read some of them.

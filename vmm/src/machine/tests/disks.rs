@@ -222,7 +222,8 @@ fn disks_of_another_make_are_refused() {
     }
 }
 
-/// Everett does not read the base of a read-only disk. It distinguishes bases only by the digests that it was given.
+/// Everett does not hash the base (the original content) of a read-only disk. It distinguishes bases only by digests
+/// that the test gives.
 #[test]
 fn a_large_root_is_not_hashed() {
     let folder = tempfile::tempdir().unwrap();

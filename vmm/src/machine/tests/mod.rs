@@ -263,7 +263,7 @@ pub(crate) fn busy() -> Script {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
-    /// Observers (stops anywhere, digests, taking output) change nothing.
+    /// Stopping a machine anywhere, computing its digest and taking its output do not change how the guest executes.
     #[test]
     fn stopping_and_digesting_change_nothing(
         stops in proptest::collection::vec((0u64..30_000, any::<bool>(), any::<bool>()), 0..60),
@@ -393,7 +393,8 @@ fn a_moment_during_which_the_host_fails_has_ended() {
 #[test]
 fn an_answer_of_a_failed_host_is_not_used() {
     let script = Script { host: HostFails::Asking, ..Script::new(&[Op::Sti, Op::Hlt], &HANDLER) };
-    // The failed query must not count as "not interruptible", because the machine would then be halted forever.
+    // The engine fails when the machine asks whether the halted CPU can take an interrupt. The machine must not read
+    // this failure as "not interruptible", because it would then be halted forever.
     let end = End::Host("no registers".to_owned());
     assert_eq!(script.machine().run(&Until::vtime(NANOS)), Stop::End(end));
 }

@@ -63,8 +63,8 @@ impl Default for Latency {
 struct InFlight {
     event: EventId,
     request: Parsed,
-    /// Number of the disk's next write at the time when the driver submitted the request. If the request is a flush, it
-    /// covers all writes with smaller numbers.
+    /// The disk numbers its writes as they complete. This is the number of the first write that completed after the
+    /// driver submitted the request. If the request is a flush, it covers all writes with smaller numbers.
     covers: u64,
 }
 

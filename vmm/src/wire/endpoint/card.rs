@@ -1,4 +1,5 @@
-//! The card between an endpoint's TCP/IP stack and the wire. It only stores frames in both directions.
+//! The network card between the wire and the TCP/IP stack of an endpoint, through which Everett itself talks to nodes.
+//! The card only stores frames in both directions.
 
 use std::collections::VecDeque;
 

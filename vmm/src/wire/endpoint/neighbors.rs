@@ -1,4 +1,5 @@
-//! MAC addresses of the nodes that an endpoint talks to: ARP (RFC 826) and neighbor discovery (RFC 4861).
+//! MAC addresses of the nodes that an endpoint (Everett's own TCP/IP stack on the wire) talks to: ARP (RFC 826) and
+//! neighbor discovery (RFC 4861).
 //!
 //! The TCP/IP stack itself would query only one address per second, and repeat the same query if no node answers. A
 //! node without power would thus keep the endpoint from talking to any other node. So the endpoint itself queries all
@@ -79,7 +80,7 @@ impl Neighbors {
         }
     }
 
-    /// Returns frames with the queries that are due at `now`, for a card with these addresses.
+    /// Returns frames with the queries that are due at `now`. The sender is the endpoint, which has these addresses.
     pub(super) fn ask(
         &mut self,
         now: u64,

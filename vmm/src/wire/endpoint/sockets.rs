@@ -31,7 +31,7 @@ pub enum SocketError {
     /// The endpoint already has [`SOCKETS_MAX`] sockets.
     #[error("at most {SOCKETS_MAX} sockets")]
     TooMany,
-    /// The address or port is invalid, or outside the endpoint's network.
+    /// The address is not that of a node in the endpoint's network, or the port is invalid.
     #[error("{0} is not an address of a node in the endpoint's network")]
     Address(SocketAddr),
     /// The port is 0.
@@ -85,7 +85,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Removes released sockets. Their last frames have been sent.
+    /// Removes released sockets. The caller must have sent their last frames before this call.
     pub(super) fn reap(&mut self) {
         for (_, gone) in self.open.extract_if(.., |_, open| open.released) {
             self.sockets.remove(gone.handle);

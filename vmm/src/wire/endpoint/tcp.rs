@@ -1,4 +1,4 @@
-//! TCP connections of an endpoint.
+//! TCP connections of an endpoint, i.e. of Everett's own TCP/IP stack on the simulated wire.
 
 use std::net::SocketAddr;
 

@@ -153,7 +153,7 @@ fn bandwidth_bounds_throughput() {
         // 100 bytes each 20 us are 40 Mbit/s.
         stream(&mut wire, 0, 50_000, 20_000);
         let arrived = drain(&mut wire, S).len();
-        // Frames that left the queue in the first second, less those on their way.
+        // Frames that left the queue in the first second, minus the frames that were still on their way.
         let expected = least / 8 / 100 * (S - LATENCY) / S;
         assert!(arrived.abs_diff(expected as usize) <= 1, "{arrived} of {expected}");
         // The rest was in the queue or on its way.
@@ -253,7 +253,8 @@ fn one_partition_holds_and_others_slow() {
     }
 }
 
-/// Frames to and from a clogged node wait. Frames that are on their way from it, and those between other nodes, arrive.
+/// Frames to and from a clogged node wait. Frames that the node sent before the clog, and frames between other nodes,
+/// arrive.
 #[test]
 fn a_clogged_node_neither_sends_nor_receives() {
     check_taught(
@@ -309,7 +310,7 @@ fn a_frame_that_two_faults_hold_waits_for_both() {
     );
 }
 
-/// In a slow queue, a partition affects the frames that have not left it.
+/// A partition also affects frames that were sent before it began and still wait in a slow queue.
 #[test]
 fn a_partition_stops_frames_that_are_in_the_queue() {
     let slow = || {

@@ -1,11 +1,12 @@
-//! Tests of the log: each message has one outcome, and observing it changes nothing.
+//! Tests of the wire's log, which records what became of frames: each frame to a receiver has one outcome, and reading
+//! the log changes nothing on the wire.
 
 use super::log::STEPS_MAX;
 use super::*;
 
 const LATENCY: u64 = 200_000;
 
-/// A frame is late when it arrives 200 ms after it was sent.
+/// A frame that arrives 200 ms after it was sent, or later, has the outcome TIMEOUT in the log.
 #[test]
 fn a_late_frame_makes_the_move_timeout() {
     check(
@@ -21,7 +22,8 @@ fn a_late_frame_makes_the_move_timeout() {
     );
 }
 
-/// When the log closes for the first time, the frame to n2 is held, and the one to n1 may still arrive in time.
+/// The log closes twice. Both times the frame to n2 is a TIMEOUT, because a fault holds it. The frame to n1 is a
+/// TIMEOUT only at the second closing, because at the first closing it is not late yet.
 #[test]
 fn a_frame_that_is_late_when_the_log_closes_makes_the_move_timeout() {
     check_taught(

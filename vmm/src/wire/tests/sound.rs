@@ -42,7 +42,7 @@ proptest! {
         }
         let (messages, once) = moves(&steps);
         prop_assert!(once, "{steps:?}");
-        // Each frame has an outcome, and a frame that went nowhere has only that one.
+        // Each frame has an outcome for at least one receiver, or a single outcome without a receiver.
         for frame in sent.keys() {
             let to: Vec<Option<u8>> = messages.range((*frame, 0, None)..(frame + 1, 0, None)).map(|m| m.2).collect();
             prop_assert!(to == [None] || !to.is_empty() && !to.contains(&None), "{frame}: {to:?}");
@@ -51,7 +51,8 @@ proptest! {
         prop_assert_eq!(arrived, got.len());
     }
 
-    /// Frames of one direction arrive in order even if frames are lost, held or clogged, or the bandwidth changes.
+    /// Frames of one direction arrive in order even if frames are lost or held, a node is clogged (its network card
+    /// neither sends nor receives), or the bandwidth changes.
     #[test]
     fn directions_keep_their_order(plan in plan(Faults::InOrder)) {
         let mut wire = plan_wire();
@@ -70,7 +71,8 @@ proptest! {
         }
     }
 
-    /// Frames that were due or sent while a node was clogged arrive no earlier than the lookahead after the clog's end.
+    /// A frame that was due or sent while a node was clogged arrives after the clog's end. At least the lookahead (the
+    /// minimum latency of all links) passes between the clog's end and the arrival.
     #[test]
     fn held_frames_arrive_after_the_lookahead(
         sends in prop::collection::vec((0..2u8, 1..200_000u64), 2..40), clog in 0..40usize, length in 1..30usize,

@@ -14,11 +14,11 @@
 //! 9         all faults end
 //! 9         n0 loses power
 //! 9         n0 gets power
-//! 9         the log closes
-//! 9         next is 200us+1, 3 frames on the way what the wire says when it is asked
-//! 200us+1   > n1 gets 1                          also `a copy of 1`, `1 late` (TIMEOUT)
+//! 9         the log closes                       each held or late frame: `> 1 to n2 has timed out`
+//! 9         next is 200us+1, 3 frames on the way   next arrival, and number of frames
+//! 200us+1   > n1 gets 1                          or `> n1 gets a copy of 1`, or `> n1 gets 1 late`
 //! 200us+1   > 1 to n2 is lost: Partition         the reason is the name of a `DropReason`
-//! end       > 3 frames remain                    held, when nothing happens any more
+//! end       > 3 frames remain                    frames that a fault still holds after the last event
 //! ```
 //!
 //! vtimes are sums of `s`, `ms`, `us` and nanoseconds. [`check`] runs the actions and compares the whole transcript.

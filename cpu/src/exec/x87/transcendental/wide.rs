@@ -202,7 +202,7 @@ impl Wide {
         if up {
             status |= C1;
         }
-        // Rounding up may give the least normal number. Its biased exponent is one.
+        // Rounding a denormal number up may give the least normal number, with bit 63 set and biased exponent 1.
         ((rounded as u64, sign | (rounded >> 63) as u16), status)
     }
     fn overflow(self, cw: u16) -> (Extended, u16) {

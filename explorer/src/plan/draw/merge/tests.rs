@@ -81,12 +81,14 @@ fn invalid_entries_are_dropped_one_by_one() {
     let wrong = [other, nowhere, latency(3, 0), latency(AT_NS_MAX + 1, 1), calm(4, None), latency(5, 1)];
     let merged = merge(&plan, &wrong, &world(2));
     assert_eq!(times(&added(&merged, &plan)), [(5, 6)]);
-    // The second piece of this latency would begin after the latest allowed start of a fault.
+    // The quiet period of `plan` cuts this latency into two pieces. The second piece would begin after the latest
+    // allowed start of a fault.
     let merged = merge(&plan, &[latency(7, FOR_NS_MAX)], &world(2));
     assert_eq!(times(&added(&merged, &plan)), [(7, AT_NS_MAX - 1)]);
 }
 
-/// An earlier latency must not take the room that the plan's last fault needs.
+/// At most `NETWORK_FAULTS_MAX` network faults may be active at once. An added latency is dropped if it would exclude a
+/// fault of the plan, even if the latency begins earlier.
 #[test]
 fn the_plans_own_faults_have_priority() {
     let full = plan((0..NETWORK_FAULTS_MAX as u64).map(|i| latency(100 + i, 1_000)).collect());
@@ -126,8 +128,9 @@ fn busy(every_s: u64, quiet_s: u64) -> FaultConfig {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
-    /// In some cases, `crowd` latencies are in the plan from the start to the first heal or quiet period. They leave
-    /// little or no room for further network faults.
+    /// A merged plan is valid, and adds only requested latencies. In some cases the original plan has `crowd`
+    /// latencies, which last from its start to the first heal (which ends all faults) or quiet period. These latencies
+    /// leave little or no room for further network faults.
     #[test]
     fn merged_plans_pass_the_checks(
         seed: u64, count in 2u32..6, every in 10u64..40, quiet in 0u64..9, horizon in 1..90 * S, default: bool,

@@ -1,4 +1,7 @@
 //! Tests of the random priorities of nodes, and of the latencies that the priorities become in a fault plan.
+//!
+//! A chain is the sequence of frames that one node sends. Its level is the number of steps of latency that its frames
+//! get: 0 for the highest priority. At random times a random chain falls, i.e. gets the lowest priority.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +49,7 @@ fn latencies(entries: &[PlanEntry], names: &Names, at: u64) -> Vec<u64> {
     by_node.into_values().collect()
 }
 
-/// Computes the level of each chain at a given time from all earlier falls.
+/// Computes the level of each chain at a given time from all falls up to that time.
 fn levels(drawn: &Priorities, at: u64) -> Vec<u64> {
     let mut levels = vec![0; drawn.order.len()];
     for (level, &chain) in drawn.order.iter().enumerate() {

@@ -20,8 +20,8 @@ const CR4_SMAP: u64 = 1 << 21;
 const CR0: u8 = 0;
 const CR4: u8 = 4;
 
-/// Bits of CR0 and CR4 that the CPU model has. The guest inverts each bit, reads it back and inverts it again. The list
-/// leaves out bits that long mode needs.
+/// Bits of CR0 and CR4 that Everett's model of a CPU has. The guest inverts each bit, reads it back and inverts it
+/// again. The list leaves out bits that long mode needs.
 const BITS: [(u8, u8, &str); 15] = [
     (CR0, 1, "CR0.MP"),
     (CR0, 3, "CR0.TS"),

@@ -150,8 +150,8 @@ fn dirty(host: &mut dyn Host, spare: &mut bool) -> Result<Option<String>, String
 
 /// Checks that a guest sees memory that Everett has replaced. Everett stores to another page, maps this page by a store
 /// to the guest's page table, and flushes the translations that the processor has cached. A KVM that shadows the
-/// guest's page tables does not notice the store to the page table. A software KVM may shadow page tables only for ring
-/// 3.
+/// guest's page tables does not notice the store to the page table, so the guest continues to see the earlier page. The
+/// probe tests both rings, because a software KVM may shadow page tables only for ring 3.
 fn replaced(host: &mut dyn Host) -> Result<Option<String>, String> {
     const TIMES: u64 = 100;
     let code = [

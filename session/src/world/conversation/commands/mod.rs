@@ -2,9 +2,10 @@
 //!
 //! `timeline::commands` decides which command runs at what time on which machine.
 //!
-//! To the agent, a command is a service. A file name can have any character, so the service name is not the command's
-//! name. It consists of the command's index in the agent's list and a slot number, which tells parallel runs of the
-//! command apart. Slot numbers are used again, so there are few service names.
+//! To the agent (Everett's program in the guest), a command is a service. A command's name is a file name and can have
+//! any character, so it is not the service name. The service name consists of the command's index in the agent's list
+//! and a slot number, which tells parallel runs of the command apart. Slot numbers are used again, so there are few
+//! service names.
 
 use everett_explorer::composer::Prefix;
 use everett_explorer::composer::limits::{ANYTIME_MAX, PARALLEL_MAX};
@@ -190,7 +191,8 @@ fn unit(name: &str, slot: usize) -> String {
     if slot == 0 { name.to_owned() } else { format!("{name}#{}", slot.saturating_add(1)) }
 }
 
-/// Returns the property that a failed command violates. Commands at the end of the workload are checks.
+/// Returns the property that a failed command violates. Commands at the end of the workload count as checks, and all
+/// other commands count as drivers.
 pub(crate) fn property(name: &str) -> &'static str {
     match Prefix::of(name) {
         Some(Prefix::Eventually | Prefix::Finally) => builtin::FAILED_CHECK,

@@ -1,8 +1,8 @@
 //! End of a restart, when the service is ready.
 //!
-//! After each start, the agent reports once that all services are ready. The agent sends no report while a service,
-//! driver or test command of the node is down for good. Everett then takes a service as ready as soon as it has
-//! started.
+//! After each start of services, the agent (Everett's program in the guest) reports once that all services are ready.
+//! The agent sends no report while a service, driver or test command of the node is down for good. Everett then takes a
+//! restarted service as ready as soon as it has started.
 
 use super::{Conversation, Restarted, Stage};
 

@@ -1,4 +1,5 @@
-//! Tests of conversations that are stored and restored.
+//! Tests of conversations that are stored and restored. A conversation is Everett's side of the exchange with a guest's
+//! agent (Everett's program in the guest).
 
 use everett_protocol::{Exit, Exited, Hello, Message, Output, Port, Reply, Response, Stream, Unit};
 use everett_protocol::{encode_message, encode_output};
@@ -191,8 +192,8 @@ impl Run {
             Step::Command => {
                 return self.host.command("command", plan().checks[0].exec.clone(), self.vtime_ns);
             }
-            // Like the composer, which decides about commands, the test starts at most RUNS_MAX runs at a time and
-            // never repeats a run number.
+            // Like the composer, which decides when test commands start, the test starts at most RUNS_MAX runs at a
+            // time, and simultaneous runs have different numbers.
             Step::TestCommand(run, known) => {
                 let at = &self.host.save().progress;
                 if self.host.takes_commands()
@@ -224,8 +225,8 @@ fn run(mut run: Run, steps: &[Step], cut: usize, stored: impl Fn(usize) -> bool)
 }
 
 proptest! {
-    /// A conversation that is stored and restored between any two bytes sends the same requests and reports the same
-    /// events.
+    /// A conversation may be stored and restored between any two bytes that the guest sends. It then sends the same
+    /// requests and reports the same events as a conversation that was never stored.
     #[test]
     fn storing_changes_nothing(steps in script(), cut in 1..60usize, places: u32) {
         let straight = run(Run::new(planned()), &steps, cut, |_| false);

@@ -141,7 +141,8 @@ impl Timeline {
         if self.composing.is_some() { END_NS_MAX } else { 0 }
     }
 
-    /// Creates the template from the commands that the nodes listed. Called when the timeline begins under `lineage`.
+    /// Creates the template from the commands that the nodes listed. Called when the timeline begins. The composer's
+    /// random streams are derived from `lineage`.
     pub(super) fn begin_commands(&mut self, lineage: &Lineage) -> Result<(), String> {
         let plan = self.nodes.first().map(|session| session.conversation.plan());
         let Some(folder) = plan.and_then(|plan| plan.template.clone()) else { return Ok(()) };
@@ -167,7 +168,7 @@ impl Timeline {
         Ok(())
     }
 
-    /// Restarts the composer's random draws after a fork.
+    /// Makes the composer draw its random choices anew after a fork, so that branches of one moment differ.
     pub(super) fn fork_commands(&mut self) {
         self.tell_composer(|composer, streams| composer.fork(streams.get(Purpose::Commands)));
     }
@@ -266,7 +267,7 @@ impl Timeline {
         }
     }
 
-    /// Stops the commands at the end of the workload.
+    /// Tells the composer that the workload has ended, and that all nodes are down until the last commands may start.
     pub(super) fn stop_commands(&mut self, now: u64) {
         let nodes = 0..self.nodes.len() as u16;
         self.tell_composer(|composer, _| {
@@ -275,7 +276,7 @@ impl Timeline {
         });
     }
 
-    /// Lets the last commands start after all nodes are back.
+    /// Tells the composer that all nodes are up, so that the last commands start. Called when all nodes are back.
     pub(super) fn start_last_commands(&mut self) {
         if let Some(commands) = &mut self.course.commands {
             commands.awaited.clear();

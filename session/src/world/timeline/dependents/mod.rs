@@ -50,7 +50,7 @@ impl Timeline {
             if !node.is_on() || session.conversation.phase() != Phase::Running {
                 continue;
             }
-            // A running node can be ahead of the world. A paused node is behind it.
+            // The vtime of a running node can be later than `now`. The vtime of a paused node is earlier.
             let at_ns = node.vtime().max(now);
             for unit in session.conversation.plan().restartable.clone() {
                 session.conversation.restart_service(&unit, at_ns);

@@ -1,6 +1,9 @@
 //! Stored state of a timeline. The state leaves out the world, the agent scripts, the fault plan, and the pending
 //! events, which the timeline has reported but the caller has not taken.
 //!
+//! The agent is Everett's program in a guest. An agent script lists Everett's requests to the agent of one node. A
+//! conversation is the exchange of messages between Everett and this agent.
+//!
 //! **Invariants.** A timeline restored from its state, in a world restored from its moment, continues as the same
 //! timeline. A state from a file is checked before use. Arbitrary bytes give an error or a state that a timeline with
 //! these scripts can have.
@@ -31,7 +34,7 @@ use crate::guest::agent_script::{AgentScript, HostCheck, WorldCheck};
 use crate::world::conversation::Phase;
 use crate::world::node::{NodeCourse, SessionOfNode};
 
-/// State of a timeline outside its world and its conversations.
+/// State of a timeline without its world and its conversations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Course {
     /// Trail so far.
@@ -43,7 +46,7 @@ pub(super) struct Course {
     pub begun: Option<Seed>,
     /// Forks that the timeline has taken.
     pub path: Path,
-    /// Fork with which the timeline will begin, if it will be a child of the root moment.
+    /// Fork of the root moment with which the timeline will begin, if any.
     pub fork_with: Option<Fork>,
     /// Duration of the workload after *ready* (all services are up), in nanoseconds of vtime.
     pub duration_ns: Option<u64>,
@@ -54,7 +57,7 @@ pub(super) struct Course {
     pub faults: Option<FaultProgress>,
     /// Commands of the test template. `None` without a template or before the timeline begins.
     pub commands: Option<Commands>,
-    /// Random streams of Everett's endpoints on the wire.
+    /// Random streams of the network endpoints from which Everett itself connects to nodes for checks.
     pub host: Streams,
     /// Quiet periods that programs requested: times in which no fault starts.
     pub quiet: Vec<Period>,
@@ -194,7 +197,7 @@ pub struct SessionState {
     version: u32,
     nodes: Vec<SessionOfNode>,
     course: Course,
-    /// Events whose vtime the whole world has not reached.
+    /// Events that cannot be reported yet, because some nodes have not reached the events' vtime.
     reporting: Reporting,
     /// Connection of a running check that Everett makes over the wire.
     talk: Option<TalkState>,

@@ -1,4 +1,5 @@
-//! Tests of stored sessions (the state of a timeline outside its world), valid and damaged. The tests in
+//! Tests of stored sessions, valid and damaged. A session is the part of a timeline's state that Everett keeps outside
+//! the simulated world, such as the current check. The tests in
 //! `everett/tests/guest` check, with guests, that storing a session does not change its timeline.
 
 use everett_streams::Seed;
@@ -9,7 +10,8 @@ use super::*;
 use crate::world::conversation::Conversation;
 use crate::world::conversation::tests::plan;
 
-/// Returns a trail with these points. Trails cannot be made from points, so the trail is decoded from its stored form.
+/// Returns a trail with a digest at each of these vtimes. `Trail` has no constructor for given digests, so the function
+/// decodes the trail from its stored form.
 fn trail(interval_ns: u64, points: &[u64]) -> Trail {
     let points: Vec<_> = points.iter().map(|&at| (at, Digest([7; 32]))).collect();
     postcard::from_bytes(&postcard::to_stdvec(&(interval_ns, points)).unwrap()).unwrap()

@@ -1,7 +1,7 @@
-//! Delivery of exceptions and interrupts by the soft CPU. Normally the processor delivers them. The soft CPU then
-//! delivers only those that KVM has queued when the engine reads the state. With closed gates, i.e. an interrupt table
-//! that is too short for any entry ([`crate::kvm::gates`]), each delivery by the processor fails, so the soft CPU
-//! delivers all of them.
+//! Delivery of exceptions and interrupts by the soft CPU. Normally the processor delivers them. The soft CPU delivers
+//! only the exceptions and interrupts that KVM has queued when the engine reads the state. With closed gates, i.e. an
+//! interrupt table that is too short for any entry ([`crate::kvm::gates`]), each delivery by the processor fails, so
+//! the soft CPU delivers all of them.
 
 use everett_cpu::state::Dead;
 use everett_cpu::{Cpu, CpuState};
