@@ -24,7 +24,7 @@ use everett_host::time::Stopwatch;
 /// Number of branches of a small tree. The bench measures how long it takes to choose the next branch in this tree, and
 /// in the tree of the whole exploration.
 const FEW: u64 = 1_000;
-/// Number of choices of a branch in one measurement, which gives their mean duration.
+/// Number of times that one measurement chooses a branch. The measurement gives the mean duration of a choice.
 const CHOICES: u32 = 100_000;
 /// Number of samples per exploration. A sample measures the cost of the search so far.
 const SAMPLES: u64 = 20;

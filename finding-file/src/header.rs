@@ -28,8 +28,8 @@ pub(crate) fn of(name: &str, place: usize, bytes: u64) -> Result<[u8; BLOCK], Er
     Ok(*header.as_bytes())
 }
 
-/// Returns the length in the header of member number 0, the manifest. `None` if any byte of the header differs from
-/// the header that [`of`] makes for this name and length.
+/// Reads the header of the manifest, which is member number 0. Returns the manifest's length. `None` if any byte of the
+/// header differs from the header that [`of`] makes for this name and length.
 pub(crate) fn length(block: &[u8; BLOCK], name: &str) -> Option<u64> {
     let bytes = Header::from_byte_slice(block).entry_size().ok()?;
     (of(name, 0, bytes).ok()? == *block).then_some(bytes)

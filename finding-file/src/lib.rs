@@ -10,14 +10,15 @@
 //! - [`write`](write()): writes a file; [`reader`]: reads and verifies one; [`limits`]: all bounds; [`error`]: reasons
 //!   why a file cannot be read or written
 //!
-//! Not here: the members of a finding, and the paths to which they are unpacked (`everett-session`).
+//! Not here: which files a finding file contains, and the paths to which they are unpacked (`everett-session`).
 //!
 //! **Invariants.**
 //! - Equal inputs make equal bytes. Headers have no times, owners or permissions from the host.
 //! - A file may come from a hostile author. The names, order, lengths and digests of the members must be those of the
 //!   manifest, otherwise reading fails. Therefore only members in the manifest are ever unpacked. Links, folders and
 //!   extensions are not allowed.
-//! - [`limits`] bounds the memory that reading takes, and the unpacked length before anything is unpacked.
+//! - [`limits`] bounds the memory that reading takes, and the unpacked length. The reader checks the unpacked length
+//!   before it unpacks anything.
 
 pub mod error;
 mod header;

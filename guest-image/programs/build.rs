@@ -1,4 +1,4 @@
-//! Build script: builds the programs for guests whose bytes `src/lib.rs` includes.
+//! Build script: builds the guest programs. `src/lib.rs` includes the bytes of these programs.
 
 #[path = "../nested.rs"]
 mod nested;

@@ -1,7 +1,7 @@
 //! Where a container image comes from: a file, a folder, a local store, a registry or a build.
 //!
-//! World files name an [`ImageOrigin`] (`world-file/src/container.rs` reads its text), and images are made from it
-//! (`guest-image/src/oci/`).
+//! A world file names an [`ImageOrigin`], whose text `world-file/src/container.rs` reads. `guest-image/src/oci/`
+//! fetches the image from this origin.
 //!
 //! **Invariant.** All versions of Everett format an [`ImageOrigin`] as the same text (`Display`), because `world.lock`
 //! and finding files store this text.

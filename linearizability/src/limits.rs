@@ -20,7 +20,7 @@ pub const LOST_MAX: usize = 100;
 pub const FOLLOWED_MAX: usize = 64;
 /// Maximum number of operations in each list of a violation's evidence.
 pub const ORDER_SHOWN_MAX: usize = 8;
-/// Maximum number of possible states that evidence lists.
+/// Maximum number of states that evidence lists: the states in which the history's object can be before a violation.
 pub const POSSIBLE_MAX: usize = 8;
 /// Default number of search steps. It suffices unless very many operations are concurrent.
 pub const STEPS_MAX: u64 = 20_000_000;

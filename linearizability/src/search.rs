@@ -3,8 +3,8 @@
 //! configurations. A configuration is a set of operations that are already in the order, and the object's state.
 //!
 //! Acknowledged operations are tried first. An open operation, i.e. an operation of unknown outcome, is tried only to
-//! enable an acknowledged operation that needs it; `super::model` explains this. If several open operations are equal,
-//! the one that was invoked first is tried.
+//! enable an acknowledged operation that needs it, or if the search cannot postpone it (`super::model` explains both).
+//! If several open operations are equal, the one that was invoked first is tried.
 //!
 //! Not here: the partition of operations (`super::partition`), and the first impossible completion (`super::minimise`).
 
@@ -53,8 +53,8 @@ enum Who {
 #[derive(Debug, Clone, Copy)]
 struct Choice {
     who: Who,
-    /// Rank (index) of the acknowledged operation that this open operation should enable. `None` if it need not enable
-    /// one.
+    /// Rank (index) of the acknowledged operation that this open operation should enable. `None` for an acknowledged
+    /// operation, and for an open operation that cannot be postponed.
     aim: Option<usize>,
 }
 
@@ -232,8 +232,9 @@ impl<'m, 'h> Search<'m, 'h> {
         choice
     }
 
-    /// Adds open operations as choices, to enable the acknowledged operations that cannot happen otherwise. Stops early
-    /// if the choices exceed the memory limit, which then ends the search.
+    /// Adds open operations as choices: first the operations that may enable an acknowledged operation, then the
+    /// operations that cannot be postponed. Stops early if the choices exceed the memory limit. The limit then ends the
+    /// search.
     fn extend(&mut self, frame: &mut Frame) {
         let open: Vec<usize> = self.available(frame.first_end).collect();
         self.steps += (open.len() * (1 + frame.cannot.len()) / 8) as u64;

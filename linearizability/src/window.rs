@@ -1,4 +1,5 @@
-//! Linked list of the starts and ends of all acknowledged operations that the search has not yet put into its order.
+//! Linked list of the starts and ends of the acknowledged operations that have no place yet in the order that the
+//! search builds.
 //!
 //! **Invariant.** Operations are put back in the reverse order of their removal. When an operation is put back, the
 //! neighbours that its nodes remember are therefore in the list.
@@ -105,7 +106,7 @@ impl Window {
 pub(super) struct Next {
     /// Ranks of the candidates, in the order of invocations. There is at least one.
     pub(super) started: Vec<usize>,
-    /// Line of the first end of a remaining operation.
+    /// Line of the history at which the first of the remaining operations ends.
     pub(super) first_end: u64,
     /// Rank of the operation that ends first.
     pub(super) ends: usize,

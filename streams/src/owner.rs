@@ -13,7 +13,7 @@ macro_rules! owners {
             /// All kinds.
             pub const ALL: &'static [OwnerKind] = &[$(OwnerKind::$kind,)*];
 
-            /// Returns the identifier from which keys are derived. Identifiers are never reused.
+            /// Returns the identifier from which the keys of streams are derived. Identifiers are never reused.
             #[must_use]
             pub const fn id(self) -> u16 {
                 match self { $(OwnerKind::$kind => $id,)* }
@@ -27,7 +27,7 @@ owners! {
     1 Node,
     /// The wire of a world.
     2 Wire,
-    /// Everett's own endpoint on the wire.
+    /// Everett's own TCP/IP stack on the wire.
     3 Endpoint,
     /// The part of Everett that executes fault plans.
     4 Faults,
@@ -49,7 +49,7 @@ pub enum Owner<'n> {
     Node(&'n str),
     /// The wire of a world.
     Wire,
-    /// Everett's own endpoint on the wire.
+    /// Everett's own TCP/IP stack on the wire.
     Endpoint,
     /// The part of Everett that executes fault plans.
     Faults,

@@ -1,4 +1,4 @@
-//! Stores a stream in moments and digests as its key and its position.
+//! Stores a stream of random numbers in moments and digests, as the stream's key and position.
 
 use chacha20::ChaCha20Rng;
 use serde::{Deserialize, Serialize};

@@ -21,7 +21,7 @@ macro_rules! purposes {
                 vec![$(Purpose::$name $({ $($field: <$type as Parameter>::FIRST),+ })?,)*]
             }
 
-            /// Returns the identifier from which keys are derived. Identifiers are never reused.
+            /// Returns the identifier from which the keys of streams are derived. Identifiers are never reused.
             #[must_use]
             pub const fn id(self) -> u16 {
                 match self { $(Purpose::$name $({ $($field: _),+ })? => $id,)* }
@@ -75,7 +75,7 @@ purposes! {
     },
     /// Seed from which Everett's TCP/IP stack draws sequence numbers and identifiers.
     10 [Endpoint] EndpointStack,
-    /// First local port number that Everett's endpoint uses.
+    /// First local port number that Everett's TCP/IP stack uses.
     11 [Endpoint] EndpointPort,
     /// Choice of the writes that survive a power loss.
     12 [Faults] PowerLoss {

@@ -28,7 +28,7 @@ pub const PAGE_TABLES: u64 = 0x9000;
 pub const CMDLINE: u64 = 0x2_0000;
 /// Bytes reserved for the command line with its terminator (COMMAND_LINE_SIZE on x86).
 pub const CMDLINE_BYTES_MAX: usize = 2048;
-/// `struct setup_data` with the kernel's seed.
+/// `struct setup_data` with the seed for the kernel's random number generator.
 pub const SETUP_DATA: u64 = 0x2_1000;
 /// End of the low RAM that the guest may use. The memory from here to 640 KiB is the reserved EBDA.
 pub const LOW_RAM_END: u64 = 0x9_fc00;

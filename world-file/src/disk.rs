@@ -17,7 +17,8 @@ const DISK_BYTES_MAX: u64 = 64 << 30;
 const BLOCK_BYTES: u64 = 4096;
 /// Default sector size. Today's drives have it, and file systems have blocks of this size.
 const SECTOR_DEFAULT: SectorSize = SectorSize::Bytes4096;
-/// Maximum latency of a request that a world file may set, in nanoseconds. Linux gives up after 30 s.
+/// Maximum latency of a disk request, in nanoseconds. A world file may not set more. Linux gives up on a request after
+/// 30 s.
 const LATENCY_NS_MAX: u64 = 10_000_000_000;
 
 /// A data disk that starts with an empty file system.

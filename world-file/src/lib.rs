@@ -5,7 +5,8 @@
 //!   file
 //! - `image`, `container`, `node`, `disk`, `link`, `workload`, `sdk`: each reads the table or key of this name
 //!   (`container` reads a node's key `image`)
-//! - `compose`: reads compose files; `composed`: settings that only their nodes have; `confinement`: checks their paths
+//! - `compose`: reads compose files; `composed`: settings of nodes that only compose files contain; `confinement`:
+//!   checks the paths in compose files
 //! - [`init`]: writes drafts of world files
 //! - [`seal`]: reads worlds that came in finding files, and lists the host paths in a world file
 //! - `command`: parses the settings of programs; `talk`: parses exchanges with a TCP port; `epoch`: parses dates;
@@ -123,8 +124,8 @@ impl Clock {
 /// A world as its file describes it. Defaults are filled in, and host paths are resolved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct World {
-    /// Path of the world file, as the user gave it. It is not part of the world's identity, a digest of everything that
-    /// determines the world's timelines, except their seeds and paths.
+    /// Path of the world file, as the user gave it. This path is not part of the world's identity. The identity is
+    /// a digest of everything that determines the world's timelines, except their seeds and fork paths.
     #[serde(skip)]
     pub file: PathBuf,
     /// Value of the guests' CLOCK_REALTIME at vtime 0, in seconds since 1970.
@@ -139,8 +140,8 @@ pub struct World {
     /// Seed for the boot of the world, until all services are ready.
     pub boot_seed: BootSeed,
     /// Number of times in a row that a service may end in the same way before the world is ready. After that, Everett
-    /// gives the boot up as soon as waiting is useless (`docs/guide.md`, "A world that does not come up"). 0 means no
-    /// limit. A world that becomes ready is the same with any limit.
+    /// gives the boot up as soon as a second condition shows that waiting is useless (`docs/guide.md`, "A world that
+    /// does not come up"). 0 means no limit. If the world becomes ready, the limit has changed nothing in it.
     #[serde(skip)]
     pub start_limit: u32,
     /// Kernel and root filesystem of the nodes.

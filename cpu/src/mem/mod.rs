@@ -94,7 +94,8 @@ impl Mem {
         self.paging = new;
         self.flush_tlb();
     }
-    /// Replaces CR3 only. TLB entries for the upper half of the address space may survive.
+    /// Replaces CR3 only. TLB entries for the upper half of the address space survive if both root tables
+    /// have equal entries for this half.
     pub(crate) fn set_root(&mut self, cr3: u64) {
         let old = std::mem::replace(&mut self.paging.cr3, cr3);
         self.root_changes(old & walk::ADDRESS, cr3 & walk::ADDRESS);

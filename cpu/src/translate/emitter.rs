@@ -36,7 +36,8 @@ pub(super) struct Expected {
     pub named: u64,
     /// Content number of the next page, if the block is one instruction that continues there.
     pub second: Option<u64>,
-    /// Usually the place of the block that last followed this block. `None` if no such block is known.
+    /// Place of the block that last followed this block. If another block has replaced that block in the cache, it is
+    /// the place of the other block. `None` if no block is known.
     pub next: Option<u64>,
     /// True if the block ends with a conditional branch that must be counted.
     pub counts: bool,

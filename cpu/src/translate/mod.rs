@@ -4,10 +4,10 @@
 //! Guest and host have the same architecture, so the host executes most instructions re-encoded on other registers.
 //! Memory operands become host addresses, which a lookup in the software TLB yields.
 //!
-//! Besides the declarations of this file, each module uses only modules above it:
+//! Besides the declarations of this file, each module uses only modules above it in this list:
 //! - [`asm`]: encoder for the host instructions that are emitted besides re-encoded guest instructions
 //! - [`memory`]: the executable memory that holds translated code
-//! - [`frame`]: displacements of the CPU's fields from R15
+//! - [`frame`]: displacements of the CPU's fields from the address in R15
 //! - [`links`]: direct jumps between translations; all other jumps use the tables of recent targets in `core::native`
 //! - [`lazy_flags`]: flags that are computed from an operation's operands when something reads them
 //! - [`xmm`] and [`registers`]: assignment of guest registers to host registers
@@ -38,11 +38,13 @@
 //!   dropped, so are all stored targets.
 //! - Translated code changes the host's arithmetic flags, the registers that the entry routine has saved, and the
 //!   registers that any function may change. It changes no other state of the host.
-//! - The decoder, the handlers' operands and the translation read the same bytes. A translation is found only by the
-//!   content number of its page, and a write to the page takes the number away. A jump within a page leads to current
-//!   code, because no store by translated code changes a page of code: the interpreter executes such stores. All other
-//!   jumps compare the content number, or an address and the epoch in which the number was compared. A block that
-//!   continues on a second page compares the content number of that page, too.
+//! - A block's translation and the operands of its handlers (functions that execute one instruction) come from the same
+//!   bytes. Each page of code has a content number, which stands for the page's bytes. A write to the page takes the
+//!   number away. A translation is found only by the content number of its page. A jump within a page leads to current
+//!   code, because no store by translated code changes a page of code: the interpreter executes stores to code. All
+//!   other jumps compare the content number, or they compare an address and an epoch. Within an epoch of the TLB,
+//!   pages of code keep their bytes and addresses, so one comparison of the content number holds for the whole epoch. A
+//!   block that continues on a second page compares the content number of the second page, too.
 //!
 //! **Invariants.**
 //! - The interpreter handles every exceptional case: the translation stops before the instruction, with the state
@@ -103,8 +105,9 @@ const NEXT: u8 = 0;
 /// Reason: the jump at the end of the block is not linked to a translation of the next block yet. Bits 8-39 are the
 /// offset of the jump's site ([`sites`]), i.e. of the code directly after the call of the routine that left the block.
 const UNLINKED: u8 = 1;
-/// Reason: the run must stop within the block. The block's instructions were already subtracted from the number of
-/// instructions left before the stop. Bits 8-39 are the offset of the site.
+/// Reason: the run must stop within the block, so translated code executed nothing of it. The check at the block's
+/// start has already subtracted the block's instructions from the number of instructions left before the stop. Bits
+/// 8-39 are the offset of the site.
 const FULL: u8 = 2;
 /// Reason: the interpreter must execute the rest of a block. Bits 8-39 are the number of the translation, bits 40-47
 /// the first instruction to interpret.
@@ -113,7 +116,7 @@ const INTERPRET: u8 = 3;
 /// site.
 const MISSED: u8 = 4;
 /// Reason: the target of a jump is not canonical, so the interpreter must execute the jump, which faults. Bits 8-39 are
-/// the number of the site. If that is [`NO_SITE`], execution continues at RIP instead.
+/// the number of the site, not its offset. If the number is [`NO_SITE`], execution continues at RIP instead.
 const MISSED_FAR: u8 = 5;
 /// Reason: the block's second page is not executable, or has other contents than at translation. Bits 8-39 are the
 /// offset of the site.
@@ -122,11 +125,12 @@ const SECOND: u8 = 6;
 const STOPPED: u8 = 7;
 /// Position of the `Stop` number in the word.
 const STOP_SHIFT: u8 = 48;
-/// Stands for a site's number in the jump at the end of a block without control flow. This jump is no guest instruction
-/// and has no site.
+/// Stands in place of a site's number if the block ends without control flow. The jump to the next block is then no
+/// guest instruction, and has no site.
 const NO_SITE: u32 = u32::MAX;
 
-/// Jump table entry: address of the translation for a place ([`crate::decode::cache::place`]).
+/// Jump table entry: a block's place (content number of its page, and offset; [`crate::decode::cache::place`]) and the
+/// address of its translation.
 #[derive(Debug, Clone, Copy, Zeroable)]
 #[repr(C)]
 struct Jump {

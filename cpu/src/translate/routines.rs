@@ -95,19 +95,20 @@ pub(super) struct Routines {
     pub handler: u64,
     /// Like `handler`, for a repeated string instruction.
     pub string: u64,
-    /// Checks that the page at the linear address in R13 is executable and has the content number in R11. If not,
-    /// leaves with `SECOND`.
+    /// Serves blocks that continue on a second page. Checks that the page at the linear address in R13 is executable
+    /// and has the content number in R11. If not, leaves with the reason `SECOND`.
     pub second: u64,
-    /// Records the edge from the location in R10 to the location in R11, unless the table already has it. Clobbers R10.
+    /// Records the edge (executed jump) from the location in R10 to the location in R11, unless the table already has
+    /// it. Clobbers R10.
     pub edge: u64,
     /// Makes the host's flags equal the guest's, for all flags that conditions read.
     pub flags: u64,
     /// Makes the host's CF equal the guest's.
     pub carry: u64,
-    /// Leaves with `FULL`: the run stops within the block. The start of the block has already subtracted all of the
-    /// block's instructions from the number of instructions left.
+    /// Leaves with the reason `FULL`: the run stops within the block. The start of the block has already subtracted all
+    /// of the block's instructions from the number of instructions left.
     pub full: u64,
-    /// Leaves with `UNLINKED`: the jump to the next block is not linked to a translation yet.
+    /// Leaves with the reason `UNLINKED`: the jump to the next block is not linked to a translation yet.
     pub unlinked: u64,
 }
 
@@ -619,7 +620,7 @@ fn carry(asm: &mut Asm, unusual: u64) {
 
 fn unusual_flags(asm: &mut Asm) {
     spill(asm);
-    // `POOL` has R9, R12 and R14. A call preserves all of them except R9.
+    // R9, R12 and R14 may hold guest registers here (`POOL`). The ABI makes a call preserve R12 and R14, but not R9.
     asm.push(R9);
     asm.add_to(RDI, R15, -MIDDLE);
     asm.set(RAX, read_flags as *const () as u64);

@@ -20,7 +20,8 @@ pub(crate) struct Program {
     pub(crate) seed: u64,
     pub(crate) ram: Vec<u8>,
     pub(crate) state: CpuState,
-    /// Addresses in RAM of immediate operands, which external events may change.
+    /// Addresses in RAM of the instructions' immediate operands. External events (writes as by a device) may change
+    /// these operands.
     pub(crate) sites: Vec<u64>,
 }
 
@@ -133,7 +134,8 @@ impl Program {
         let sites: Vec<u64> = all.iter().flat_map(|code| code.sites.iter().copied()).collect();
         for code in &mut all {
             for &(at, offset) in &code.fixups {
-                // Prefers sites (immediate operands that attacks may change) of the unit itself.
+                // A fixup is the address operand of an instruction that accesses a site, i.e. an immediate operand in
+                // the code. In two of three cases, the site is in the same loop or function.
                 let from = if code.sites.is_empty() || rng.one_in(3) { &sites } else { &code.sites };
                 let site = if from.is_empty() { code.at } else { rng.pick(from) };
                 let to = world.alias(rng, site).wrapping_add(offset as u64) as u32;

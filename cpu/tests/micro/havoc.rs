@@ -1,6 +1,7 @@
 //! Guests that perform random ring-0 operations, mostly on themselves: their code, tables, stacks and registers.
 //!
-//! The tests have no expected results. All ways of running a guest must agree, and none of them may panic.
+//! The tests have no expected results. The harness runs each guest in several ways, e.g. interpreted and translated.
+//! All ways must have the same result, and none of them may panic.
 //! `EVERETT_HAVOC_GUESTS=N` runs N guests instead of 200.
 
 use everett_assembler::*;

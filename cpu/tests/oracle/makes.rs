@@ -9,8 +9,8 @@
 //! applies, the case counts as compared. If they disagree, the difference describes the other outcome that the host may
 //! have ([`Seen::agrees_with`]). All other parts of the outcome must still agree.
 //!
-//! Sequences contain no instructions that a difference concerns, because the different state would spread to the
-//! following instructions.
+//! Some cases execute a sequence of instructions instead of one. Sequences contain no instructions that a difference
+//! concerns, because the different state would spread to the following instructions.
 
 use std::ops::Range;
 
@@ -31,7 +31,8 @@ const VECTOR_PF: u8 = 14;
 const VECTOR_AC: u8 = 17;
 /// A non-canonical address.
 const WILD: u64 = 0x7f00_0000_0000_0000;
-/// Address after the last mapped data byte in the upper of the arena's two views.
+/// Address after the last mapped data byte of the arena, i.e. of the memory for test instructions and their data. The
+/// arena is mapped at two addresses (views); this address is in the upper view.
 const END: u64 = HIGH + CONST + CONST_LEN;
 /// Number of bytes that a near call pushes.
 const PUSHED: u64 = 8;

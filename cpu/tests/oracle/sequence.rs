@@ -12,9 +12,9 @@ use crate::undefined::{Operands, undefined_flags};
 use crate::values::Shape;
 use iced_x86::{Code, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, RflagsBits};
 
-/// Maximum number of instructions before the branch. If one of them faults, the guest executes NOPs of the exception
-/// handler in place of the rest. So a sequence with its branch must have fewer instructions than a handler has NOPs
-/// (`HANDLER_LEN` in [`crate::guest`]).
+/// Maximum number of instructions before the branch. Each test executes as many instructions as the sequence has. If
+/// an instruction faults, the guest executes NOPs of the exception handler for the rest of this number. So a sequence with
+/// its branch must have fewer instructions than a handler has NOPs (`HANDLER_LEN` in [`crate::guest`]).
 const LEN_MAX: u64 = 8;
 /// Maximum number of attempts to draw one fitting instruction.
 const DRAWS: usize = 100;

@@ -105,9 +105,9 @@ pub(crate) const TABLE: &[Undefined] = table! {
 pub(crate) fn undefined_flags(i: &Instruction, o: &Operands) -> u64 {
     TABLE.iter().filter(|u| u.mnemonic == i.mnemonic() && (u.when)(i, o)).fold(0, |mask, u| mask | u.flags)
 }
-/// True if the manual leaves the destination undefined: after a double shift by more than the operand's width (2B, SHLD
-/// and SHRD). A bit scan of zero has an undefined destination, too (2A, BSF and BSR). Its destination is compared
-/// nevertheless, because every known processor leaves it unchanged.
+/// True if the tests must not compare the destination, because the manual leaves it undefined: after a double shift by
+/// more than the operand's width (2B, SHLD and SHRD). A bit scan of zero has an undefined destination, too (2A, BSF and
+/// BSR). The tests compare it nevertheless, because every known processor leaves it unchanged.
 pub(crate) fn undefined_result(i: &Instruction, o: &Operands) -> bool {
     matches!(i.mnemonic(), Mnemonic::Shld | Mnemonic::Shrd) && shifted_beyond(i, o)
 }

@@ -231,7 +231,7 @@ fn list(ui: &Ui, moment_folder: &MomentFolder) -> anyhow::Result<Outcome> {
     Ok(if broken.is_empty() { Outcome::Fine } else { Outcome::Found })
 }
 
-/// Reads a saved moment. Also returns the prepared world; the timelines of its launcher start from this moment.
+/// Reads a saved moment. Also returns the prepared world, whose timelines then start from this moment.
 fn read(ui: &Ui, asked: Asked, world: &Path, name: &str) -> anyhow::Result<(Prepared, Arc<Stored>)> {
     let interrupt = Interrupt::install()?;
     let world = common::load(world)?;

@@ -81,7 +81,7 @@ const REGRESSION_BYTES_MAX: u64 = 16 << 20;
 const RECORDING_BYTES_MAX: u64 = 256 << 20;
 /// Maximum size of `recorded.json`, in bytes.
 const RECORDINGS_BYTES_MAX: u64 = 4 << 20;
-/// Maximum size of a file of edges, in bytes.
+/// Maximum size of a file of edges (executed jumps), in bytes.
 const EDGES_BYTES_MAX: u64 = 512 << 20;
 /// Value of `--against` that stands for older runs in the history.
 const HISTORY: &str = "history";
@@ -158,7 +158,7 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
 }
 
 /// Writes the page of a run to `file`, or into the run directory if `file` is `None`. Prints the path of the page as
-/// text. With `--json` it prints nothing, because the last JSON line of `explore` is its summary.
+/// text. With `--json` it prints nothing: `explore` has already printed its summary, which must be the last JSON line.
 pub(super) fn page_of(ui: &Ui, folder: &Path, file: Option<&Path>) -> anyhow::Result<()> {
     let whole = Whole::read(folder)?;
     let report = whole.report();
@@ -302,7 +302,8 @@ fn scene(
     }
 }
 
-/// Reads the outcome of recording at the end of the exploration, if there is one.
+/// Reads `recorded.json`: the results of the replays that `explore` ran at its end to record timelines for the report.
+/// `None` if the file does not exist.
 fn recordings(folder: &Path) -> anyhow::Result<Option<Recordings>> {
     let file = folder.join(record::FILE);
     match everett_input::file::read_text(&file, RECORDINGS_BYTES_MAX) {

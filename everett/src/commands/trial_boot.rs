@@ -46,11 +46,11 @@ pub(super) struct TrialBoot {
 /// Boots the first machine of `world`, and runs `argv` when the machine is ready.
 ///
 /// # Errors
-/// Returns a one-line error if the image cannot be built, if the guest refuses a file of the node, or if
-/// `interrupt` is raised.
+/// Returns a one-line error if the image cannot be built, if the guest refuses to create a file that the world file
+/// lists for the node, or if `interrupt` is raised.
 pub(super) fn run(ui: &Ui, world: &World, argv: &[&str], interrupt: &Interrupt) -> anyhow::Result<TrialBoot> {
-    // The lock of an image lies beside the world file. The trial uses a temporary folder, because the world file is
-    // not written yet.
+    // Everett writes an image's lock file, which lists the exact package versions, beside the world file. The world
+    // file does not exist yet, so the trial uses a temporary folder.
     let folder = tempfile::tempdir()?;
     let file = folder.path().join(WORLD_FILE);
     let mut world = World { workload: Workload::default(), file, ..world.clone() };

@@ -24,7 +24,7 @@ use everett_world_file::FileEntry;
 use crate::explore::{explore, setting_of};
 use crate::support::{MS, findings, launcher_of, lines, ready, run_to_end, run_until_done, under};
 
-/// World with a test template, two machines, a driver, and a check at the end.
+/// World with a test template, two machines, a driver (a program of the workload), and a check at the end.
 const WORLD: &str = r#"
 [workload]
 template = "/opt/antithesis/test/v1/main"
@@ -264,7 +264,7 @@ fn a_template_under_faults_gives_one_trail() {
     for (number, chosen) in stored.into_iter().enumerate() {
         let from = Launcher { from: Some(Arc::new(chosen)), ..faulty.clone() };
         if number % 8 == 7 {
-            // Runs a new machine to the end and compares all events.
+            // Runs a new timeline to the end and compares all events.
             worker = from.start(Seed::new(seed)).unwrap();
             assert_eq!(
                 run_to_end(&mut worker, DURATION_NS),

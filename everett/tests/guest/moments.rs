@@ -1,6 +1,6 @@
 //! Tests of the two moments of a boot that Everett stores: the *restart point*, from which machines restart after a
 //! power loss, and *ready*, when all services are up. At the restart point, data disks and network cards have no driver
-//! yet. A boot up to *ready* is the same under every seed.
+//! yet. A boot up to *ready* is the same under every seed of the timeline. Another boot seed changes it.
 
 use everett_guest_image::configure::Step;
 use everett_protocol::{Bytes, Exec, Operation};
@@ -139,8 +139,8 @@ fn random_numbers_of_the_kernel_follow_the_entropy() {
     let [id, bytes, id_later, bytes_later] = &one[..] else { panic!("{one:?}") };
     assert_eq!((id.len(), id), (36, id_later));
     assert_ne!(bytes, bytes_later);
-    // The second run gets other entropy already from the operation `join`. The third run gets other entropy only from
-    // the later operation `Reseed`.
+    // Compared with `one`, the boot of `other` gets different entropy already from the operation `join`. The boot of
+    // `later` gets different entropy only from the operation `Reseed`.
     let other = drawn(2, 1);
     assert!(other[0] != one[0] && other[1] != one[1], "{one:?} {other:?}");
     let later = drawn(1, 2);
@@ -148,7 +148,7 @@ fn random_numbers_of_the_kernel_follow_the_entropy() {
     assert_ne!(later[3], one[3]);
 }
 
-/// World with a driver that prints random numbers from the kernel.
+/// World with a workload driver (a program in the guest) that prints random numbers from the kernel.
 const DRAWS: &str = "
 [[node]]
 name = \"a\"

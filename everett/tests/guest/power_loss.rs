@@ -20,7 +20,7 @@ use crate::support::{
 /// Duration that has about a dozen power losses.
 const DURATION_NS: u64 = 12_000 * MS;
 
-/// Runs a world of `examples/sqlite-power-loss` on the test world's image under a drawn plan.
+/// Runs a world of `examples/sqlite-power-loss` on the test world's image, under a randomly drawn fault plan.
 fn run(file: &str) -> Vec<Event> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/sqlite-power-loss");
     let world = world_file::load(&folder.join(file)).expect("an example");

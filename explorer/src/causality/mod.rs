@@ -5,8 +5,8 @@
 //! the timeline the likelihood rises from the base rate at the root moment, where the exploration began, to 1 at the
 //! finding. It jumps at the step (the observed event) that decided the finding.
 //!
-//! - [`likelihood`]: computes how well a hypothesis about the likelihood explains the counted hits, in integer
-//!   arithmetic
+//! - [`likelihood`]: computes, in integer arithmetic, how well a hypothesis explains the number of futures that showed
+//!   the finding; an example is the hypothesis that the likelihood is the same at two vtimes
 //! - `log2`: logarithms in integer arithmetic
 //! - [`search`]: the choice of the vtimes from which futures start, and the step where the likelihood jumps
 //! - [`cuts`]: the vtimes at which a timeline can be forked

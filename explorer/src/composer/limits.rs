@@ -13,7 +13,8 @@ pub const PARALLEL_MAX: u8 = 4;
 pub const ANYTIME_MAX: u8 = 2;
 /// Maximum random pause before a command starts, in nanoseconds of vtime: 200 ms.
 pub const PAUSE_NS_MAX: u64 = 200_000_000;
-/// Time for which a command that was drawn to start next may wait until it can start, in nanoseconds of vtime: 10 s.
+/// Maximum time for which the next command waits, from its drawn start time until it can start, in nanoseconds of
+/// vtime: 10 s.
 ///
 /// After this time another command that can start takes its place. Otherwise a hanging command would block the whole
 /// workload as soon as a serial driver is drawn, because a serial driver must run alone.

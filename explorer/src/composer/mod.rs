@@ -1,5 +1,6 @@
 //! Decides when the commands of a test template start. A template is a folder of executables whose names begin with
-//! their type, in the format of Antithesis. The struct that decides is called the composer.
+//! their type, in the format of Antithesis. A driver is a command that does the work of the test; its name begins with
+//! `parallel_driver_`, `serial_driver_` or `singleton_driver_`. The struct that decides is called the composer.
 //!
 //! - `limits`: bounds
 //! - `prefix`: types of commands
@@ -25,6 +26,7 @@
 //!
 //! If a template has `finally_` and `eventually_` commands, each timeline draws which of the two types follows the
 //! workload.
+//!
 //! The phase "finishing" exists only if `finally_` commands are to follow and no command was killed before. If a
 //! command is killed or too slow in this phase, no `finally_` command runs. An `eventually_` command runs instead,
 //! after "killing", if the template has one and a workload ran.

@@ -1,5 +1,5 @@
-//! The state of a whole world as coverage tracks it: its nodes, the active faults, and variables that rules declare
-//! global.
+//! The state of a whole world as coverage tracks it: its nodes, the active faults, and global variables. The rules of a
+//! world file set variables from log lines. A global variable belongs to the whole world instead of one node.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -20,8 +20,8 @@
 //! - [`statistics`]: estimates of unseen points and bugs
 //! - `gaps`: points that no branch reached, although they seem reachable
 //!
-//! Not here: the choice of the next branch (strategies read rewards and statistics), the storage of deltas, and the
-//! collection of events from a world.
+//! Not here: the choice of the next branch, for which strategies read statistics and the numbers of new points, the
+//! storage of deltas, and the collection of events from a world.
 //!
 //! **Invariants.**
 //! - The points of a branch are a function of the [`Abstraction`], the [`ObserverState`] at its start and its events.

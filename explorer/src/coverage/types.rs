@@ -8,7 +8,7 @@ use super::observed::{DiskEvent, ProcessChange, WireKind};
 use crate::text::clip;
 
 /// Types of events that occurred on a timeline, in the order of their first events. Types beyond [`TYPES_MAX`] have no
-/// number, and no orders.
+/// number, and the orders of their events are not recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Types {
     names: Vec<String>,

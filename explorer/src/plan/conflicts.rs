@@ -56,8 +56,8 @@ impl HeldResources {
     ///
     /// # Errors
     /// Returns the field and the problem if the fault conflicts with an admitted fault, exceeds the maximum number of
-    /// network faults, starts in a quiet period, or lasts beyond the start of the next quiet period or heal (an entry
-    /// at which all faults end). The fault is then not admitted.
+    /// network faults, starts in a quiet period (in which no fault may start), or lasts beyond the start of the next
+    /// quiet period or heal (an entry at which all faults end). The fault is then not admitted.
     pub(super) fn admit(
         &mut self,
         line: usize,
@@ -120,7 +120,8 @@ fn busy(resource: Resource, hold: &Hold, fault: &Fault) -> (&'static str, Proble
 }
 
 /// Returns the resource that must be free when a fault starts, and the resources that the fault holds until it ends.
-/// Returns `None` for bit rot, a fault without a node or with an unknown node, and priorities of an unknown unit.
+/// Returns `None` for bit rot, for a fault without a node or with an unknown node, and for a fault that sets the
+/// priorities of an unknown unit.
 fn resources(fault: &Fault, names: &Names) -> Option<(Option<Resource>, Vec<Resource>)> {
     let name = fault.node()?;
     let node = names.nodes().position(|other| other == name)?;

@@ -5,8 +5,8 @@
 //! each property. The text of the hit is the cause that the record names. Python names the cause in the last line, and
 //! other languages in the first line and the top frame of the stack.
 //!
-//! Module `form` knows the records of each language. The lines of an unknown form of record are judged one by one. A
-//! line that only looks like the beginning of a record is also judged alone.
+//! Module `form` knows the records of each language. If a record has an unknown form, each matching line is a hit. A
+//! matching line that only looks like the beginning of a record is also a hit of its own.
 //!
 //! **Invariants.** The set of open records is a function of the lines and their times. Memory is bounded. For an open
 //! record, only the lines that name its cause and the lines that match a property are stored.
@@ -19,8 +19,8 @@ use super::limits::{RECORD_LINES_MAX, RECORD_PAUSE_NS, RECORDS_MAX};
 pub(super) use form::Cause;
 use form::Form;
 
-/// Output that a record is printed to: the node, the unit, and true for standard error. Lines on one output do not end
-/// a record on another output.
+/// Output that a record is printed to: the node, the name of the process, and true for standard error. Lines on one
+/// output do not end a record on another output.
 pub(super) type Output = (Option<u16>, String, bool);
 
 /// Match of a property in a line of a record.

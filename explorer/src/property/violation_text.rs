@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use super::builtin;
 
-/// Returns the description of a violation of a property. If the world declares no description, uses the name of a
-/// built-in property, or says that the property does not hold. `world` is the world as a run directory stores it.
+/// Returns the description of a violation of a property. If the world declares no description, a built-in property is
+/// described by its name, and any other property by its name and "does not hold". `world` is the world as a run
+/// directory stores it.
 #[must_use]
 pub fn violation(world: &Value, property: &str) -> String {
     match declared(world, property) {

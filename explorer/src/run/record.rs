@@ -13,8 +13,9 @@ use crate::coverage::{Delta, PointId};
 use crate::search::{Choice, ForkPoint, Path};
 
 /// Recorded result of a branch. If the same exploration runs the branch again, it gets the same result except for
-/// `executed`, `cpu_ns` and the text of `broken`. Which hits keep their evidence depends on the order in which branches
-/// end: see `Journal::append`. The default is branch 0, which starts at the root moment and reaches no coverage point.
+/// `executed`, `cpu_ns` and the text of `broken`. Some hits (violations of properties) are stored without their
+/// evidence. The order in which branches end decides which hits these are: see `Journal::append`. The default is branch
+/// 0, which starts at the root moment and reaches no coverage point.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
@@ -28,7 +29,8 @@ pub struct Record {
     pub open_ns: Option<u64>,
     /// Vtime at which the branch ended, in nanoseconds.
     pub end_ns: u64,
-    /// Cost of the branch including its final phase, in instructions.
+    /// Cost of the branch in instructions, including its final phase: the time after the branch's end in which the
+    /// world comes to rest and the checks run.
     pub instructions: u64,
     /// Cost of the branch's final phase. `None` if the branch has no final phase, or if the record has an older format
     /// without this field.
@@ -54,7 +56,8 @@ pub struct Record {
     pub messages: u64,
     /// Coverage points that the branch reached.
     pub delta: Delta,
-    /// Hits of properties in the order of vtime. Only the first hit of each property and signature is recorded.
+    /// Violations of properties (hits), in the order of vtime. Each hit has a signature, a text that is the same for
+    /// all hits of one bug. Of all hits with the same property and signature, only the first is recorded.
     pub hits: Vec<Hit>,
     /// Names of the `sometimes` properties that the branch showed, in alphabetical order.
     pub sometimes: Vec<String>,
@@ -63,7 +66,7 @@ pub struct Record {
     pub commands: Tally,
     /// Counts of the operation history, if the branch has one.
     pub history: Option<HistoryCount>,
-    /// Length of the log, in bytes.
+    /// Length of the log of the branch, in bytes.
     pub log_bytes: u64,
     /// True if the log was truncated.
     pub log_cut: bool,
@@ -81,9 +84,10 @@ pub struct HistoryCount {
     pub acknowledged: u64,
     /// Number of operations that failed.
     pub failed: u64,
-    /// Number of invalid lines.
+    /// Number of invalid lines in the history.
     pub problems: u64,
-    /// Number of keys whose check exceeded its budget, so that their verdict is unknown.
+    /// Number of keys (objects that operations read and write) whose check exceeded its budget. For these keys it is
+    /// unknown whether the history is correct.
     pub unknown: u64,
 }
 
@@ -129,7 +133,7 @@ impl Record {
         self.end_ns.saturating_sub(begin)
     }
 
-    /// True if the timeline reached the horizon.
+    /// True if the timeline reached the horizon, the vtime beyond which no branch runs.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.open_ns.is_none() && self.broken.is_none()

@@ -2,10 +2,11 @@
 
 /// Maximum length of a line, in bytes. Longer lines are errors.
 pub const SDK_LINE_BYTES_MAX: usize = 256 << 10;
-/// Maximum length of the name of an assertion, a guidance or an instrumented module, in bytes. A longer name is cut and
-/// ends in its hash.
+/// Maximum length of the name of an assertion, a guidance (a value that a program reports to guide the explorer) or an
+/// instrumented module, in bytes. A longer name is cut and ends in its hash.
 pub const NAME_BYTES_MAX: usize = 64;
-/// Maximum length of an assertion's details and position as evidence, in bytes. Longer evidence is cut.
+/// Maximum length of the evidence of a violation, in bytes: the assertion's kind, name, position and details as one
+/// line. A longer line is cut.
 pub const EVIDENCE_BYTES_MAX: usize = 800;
 /// Maximum length of a guidance's value as text, in bytes. A longer value is cut and ends in its hash.
 pub const VALUE_BYTES_MAX: usize = 256;

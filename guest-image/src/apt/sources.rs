@@ -234,7 +234,7 @@ fn deb822(text: &str, suite: &str) -> Vec<Source> {
     sources
 }
 
-/// Returns the settings with which the host's apt reaches the network.
+/// Returns the settings with which the host's apt reaches the network and checks the dates of package lists.
 fn transport() -> Vec<(String, String)> {
     // A host without apt has no settings.
     let output = Command::new("apt-config").args(["dump", "--format", "%F %v%n", "Acquire"]).output();

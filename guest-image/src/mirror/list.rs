@@ -76,7 +76,7 @@ fn of_text(
         } else if let Some(name) = line.strip_prefix(b"Package: ") {
             wanted = wants(&String::from_utf8_lossy(name.trim_ascii_end()));
         }
-        // The first field of an entry is the name.
+        // `Package` is the first field of an entry, so `wanted` is already set for the lines after it.
         if wanted {
             entry.push_str(&String::from_utf8_lossy(&line));
             if entry.len() > ENTRY_BYTES_MAX {

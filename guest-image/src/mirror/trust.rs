@@ -62,8 +62,8 @@ pub(super) struct IndexLocation<'p> {
     pub(super) address: &'p str,
 }
 
-/// Verifies the signature of an index and returns its text. `signed_by` comes from the source: a path of a file with
-/// keys, or the keys themselves.
+/// Verifies the signature of an index and returns its text. `signed_by` is the value of `Signed-By` in the apt source
+/// of the archive: a path of a file with keys, or the keys themselves.
 pub(super) fn verify(
     place: &IndexLocation<'_>,
     signed_by: Option<&str>,

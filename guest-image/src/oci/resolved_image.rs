@@ -2,7 +2,8 @@
 
 use super::digest::Digest;
 
-/// An image that a source has found: the configuration, and references to the layers.
+/// An image that Everett found in an archive, a layout folder or a registry: its configuration, and references to its
+/// layers.
 #[derive(Debug, Clone)]
 pub(super) struct ResolvedImage {
     /// Text of the configuration. If the image gives a digest for it, the digest is verified.

@@ -44,7 +44,8 @@ pub(super) fn write(
     Ok(all)
 }
 
-/// Returns the location of a content that the image already has at `start`. Blocks of zeros are treated as data.
+/// Returns the location of a content that is part of a file inserted into the image unchanged. The content begins at
+/// `start`. Its blocks of zeros are stored like other blocks.
 fn in_place(start: u64, length: u64) -> FileBlocks {
     let full = usize::try_from(length / u64::from(BLOCK_BYTES)).unwrap_or(usize::MAX);
     let mut sizes = vec![NOT_PACKED | BLOCK_BYTES; full];

@@ -2,7 +2,8 @@
 //!
 //! An acknowledged add or remove can happen whether or not the element is in the set. Open adds and removes (of unknown
 //! outcome) can be postponed until just before the next acknowledged operation on the element. Before a `contains` or a
-//! read, only the element's last open operation matters. Before an acknowledged add or remove, no open operation does.
+//! read, only the element's last open operation matters. Before an acknowledged add or remove, none of the element's
+//! open operations matters.
 
 use std::collections::BTreeSet;
 

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Returns the report on a history of one process. Each operation has a name, an argument and a result. The results
-/// `fail` and `info` stand for the type of the completion.
+/// Returns the report on a history of one process. Each operation has a name, an argument and a result. The result
+/// `fail` means that the operation failed, and `info` that its outcome is unknown. Other results mean success.
 fn alone(kind: ModelKind, operations: &[(&str, &str, &str)]) -> String {
     let mut text = String::new();
     for (f, argument, result) in operations {
@@ -40,7 +40,7 @@ fn compare_and_set() {
     let cas = |operations: &[_]| alone(ModelKind::Cas, operations);
     assert_eq!(cas(&[("cas", "[null,1]", ""), ("cas", "[1,2]", "true"), ("read", "", "2")]), "");
     assert_eq!(cas(&[("write", "1", ""), ("cas", "[2,3]", "fail"), ("read", "", "1")]), "");
-    // A cas may also fail for another reason than its old value.
+    // A cas may fail even if the register holds the expected old value.
     assert_eq!(cas(&[("write", "1", ""), ("cas", "[1,3]", "fail"), ("read", "", "1")]), "");
     assert_eq!(
         cas(&[("write", "1", ""), ("cas", "[2,3]", "")]),

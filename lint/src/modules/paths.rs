@@ -1,12 +1,12 @@
-//! Collects the paths that the items of a module name.
+//! Collects the paths that occur in the items of a module.
 
 use syn::visit::{self, Visit};
 use syn::{Item, UseTree};
 
 use super::Named;
 
-/// Returns the paths that items name. Leaves out each path that has one segment and is not in a `use`: it refers to an
-/// item of the same module, or to an item that a `use` has already named.
+/// Returns the paths that occur in items. Leaves out each path that has one segment and is not in a `use`: it refers to
+/// an item of the same module, or to an item that a `use` has already named.
 pub(super) fn of(items: &[&Item]) -> Vec<Named> {
     let mut found = Finder(Vec::new());
     for item in items {

@@ -39,7 +39,7 @@ pub enum Verdict {
 /// Returns the assertions that branches reported, ordered by name and kind.
 #[must_use]
 pub fn asserted(coverage: &Coverage) -> Vec<Asserted> {
-    /// Number of branches that reached a point, and the first of them.
+    /// Number of branches in which an assertion had a certain outcome, and the number of the first of these branches.
     #[derive(Default, Clone, Copy)]
     struct Seen(u64, Option<u64>);
     let mut all: BTreeMap<(String, AssertionKind), [Seen; 2]> = BTreeMap::new();

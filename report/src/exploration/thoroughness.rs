@@ -13,12 +13,12 @@ use everett_explorer::run::{Header, Merged};
 /// Its measure is an upper bound of the share of subtrees with a finding. A subtree is a branch from the root moment,
 /// with all branches that continue from it. The bound counts subtrees and not branches, because only the first branch
 /// of each subtree is drawn independently. Many properties are judged only by checks, so a subtree counts only if
-/// checks followed one of its branches.
+/// the checks ran after one of its branches.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Thoroughness {
     /// Number of branches.
     pub branches: u64,
-    /// Number of branches that checks followed.
+    /// Number of branches after which the checks ran.
     pub checked: u64,
     /// Number of applied faults.
     pub faults: u64,
@@ -26,12 +26,12 @@ pub struct Thoroughness {
     pub depth: u64,
     /// Number of branches on a timeline that reaches the horizon, which is the maximum length of a timeline.
     pub depth_max: u64,
-    /// Number of subtrees in which checks followed a branch.
+    /// Number of subtrees with a branch after which the checks ran.
     pub subtrees_checked: u64,
     /// Number of findings.
     pub findings: u64,
     /// Upper bound of the share of checked subtrees that have a finding, at a confidence of 95 %. `None` if there is a
-    /// finding, or if no branch was followed by checks.
+    /// finding, or if the checks did not run after any branch.
     pub finding_below: Option<f64>,
     /// True if the strategy is not `uniform`. The bound is then only a guide.
     pub adaptive: bool,

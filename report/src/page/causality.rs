@@ -1,4 +1,5 @@
-//! The step that decided a finding: a plot of the likelihood over vtime, and the step at which the likelihood jumps.
+//! Shows the step (observed event) that decided a finding, and a plot of the likelihood over vtime. The likelihood is
+//! the share of reruns from a vtime that show the finding. It jumps at the decisive step.
 
 use everett_explorer::causality::{CausalityEnd, Step};
 use maud::{Markup, html};

@@ -291,7 +291,7 @@ fn a_finding_is_packed_with_its_own_files_and_those_that_its_world_names() {
         "world/shop/world.toml",
     ];
     assert_eq!(below(&into), expected.map(str::to_owned).into());
-    // The seal and the empty folder are not members.
+    // The seal (`everett.seal.json`) and the empty folder are not members. The manifest contains them.
     assert_eq!(packed.members, expected.len() - 2);
     assert_eq!(fs::read(into.join("timeline-1.jsonl")).unwrap(), [1]);
     assert_eq!(fs::read(into.join("world/everett.absolute/elsewhere/b")).unwrap(), b"by its absolute path");
@@ -359,7 +359,8 @@ fn parts_that_only_this_host_has_are_named() {
     assert_eq!(image(ImageOrigin::Built(build)), Some("the image it, which it builds".to_owned()));
 }
 
-/// Returns a seal that has a file in each field.
+/// Returns a manifest's data whose seal names a file in each field of the images. The seal has the data that a world
+/// needs besides its own files.
 fn sealed(blake3: &str, bytes: u64) -> About {
     let blob = || Blob { blake3: blake3.to_owned(), bytes };
     let container = SealedContainer {

@@ -182,7 +182,7 @@ fn found(report: &kvm::ProbeReport, clock: Clock) -> Found {
     let missing = report.unproven.iter().copied().filter(needed).collect();
     let branches = report.branches.filter(|_| clock == Clock::Branch);
     let branches = branches.map(|branches| (branches.event, branches.margin));
-    // A report with one finding comes from a host without a usable `/dev/kvm`. Its other capabilities were not tested.
+    // A report with only one result comes from a host without a usable `/dev/kvm`. No other capability was tested.
     let known = report.findings.len() > 1;
     let has = |names: &[&str]| known && !report.unproven.iter().any(|name| names.contains(name));
     let (tsc, system_calls) = (has(&FOR_TSC), has(&FOR_SYSTEM_CALLS));
@@ -197,7 +197,7 @@ mod tests {
     use everett_host::doctor::kvm::host::Ran;
     use everett_host::doctor::kvm::scripted::report;
 
-    /// Chooses an engine on a scripted host whose only defect is `leak`.
+    /// Chooses an engine on a scripted host that has one defect: `leak` changes the results of the guests' runs.
     fn on(
         engine: EngineChoice,
         allow_inexact: bool,

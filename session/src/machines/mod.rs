@@ -2,7 +2,7 @@
 //!
 //! - this file: boot files and new machines
 //! - [`engines`]: choice of the engine
-//! - [`memory`]: least memory of an image
+//! - [`memory`]: minimum RAM with which a machine can boot its image
 
 pub mod engines;
 pub mod memory;
@@ -75,13 +75,13 @@ impl EngineKind {
     }
 }
 
-/// Engine and its settings. Only the leaks, which are deliberate defects for tests, can change what a guest computes.
-/// The fields after `patience` are for tests, `everett verify`, `everett causality` and the option `--edges`.
+/// Engine and its settings. Only the last three fields, which are deliberate defects for tests, can change what a guest
+/// computes. The fields after `patience` are for tests, `everett verify`, `everett causality` and the option `--edges`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EngineOptions {
     /// Kind of the engine.
     pub engine: EngineKind,
-    /// Proved capabilities of the host, for KVM.
+    /// Features of the host's `/dev/kvm` that Everett's checks have confirmed.
     pub proved: Proved,
     /// Longest host time that a guest may run on KVM without an exit.
     pub patience: Duration,
@@ -154,7 +154,8 @@ impl EngineOptions {
         machine
     }
 
-    /// Applies the options that an existing machine can change. Cache sizes and leaks of devices are fixed.
+    /// Applies the options that an existing machine can change. `caches`, `lockstep` and `leak` are fixed when the
+    /// machine is made.
     pub(crate) fn apply(&self, machine: &mut Machine) {
         let Some(engine) = machine.engine_mut().soft_mut() else { return };
         match self.flushes {

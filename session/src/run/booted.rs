@@ -207,8 +207,9 @@ fn boot(
     pool: &Pool,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Result<Boot, FailedBoot>> {
-    // All launchers share a stored boot, so this boot must not have the launcher's leaks (deliberate defects for tests)
-    // and watchpoints.
+    // A launcher holds the settings of a timeline. Launchers with different engine options and watchpoints share one
+    // stored boot. So this boot must not use this launcher's options, which may contain leaks (deliberate defects for
+    // tests), nor its watchpoints.
     let plain = Launcher { options: EngineOptions::default(), watching: None, ..launcher.clone() };
     let mut timeline = plain.boot()?;
     let mut display = progress.begin(Task::Boot);

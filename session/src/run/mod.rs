@@ -1,12 +1,12 @@
 //! Runs of a world: launch, boot, the run itself, and comparison of several runs.
 //!
 //! - [`launch`]: machines and timelines of a world
-//! - [`booted`]: loads the stored boot of a world, or boots the world
+//! - [`booted`]: loads the stored moment at which a world's services were ready, or boots the world
 //! - [`restarts`]: restarts of single nodes
 //! - [`drive`]: runs a timeline to its end
 //! - [`verify`]: runs a timeline several times and compares the runs
 //! - [`bound`]: upper bound on the probability that a run depends on the host, after n equal runs
-//! - [`edges`]: executed edges of code, with names
+//! - [`edges`]: executed branches of guest code (source and target), with names
 //! - `worker`: worker threads whose panics become errors
 
 pub mod booted;

@@ -6,7 +6,7 @@
 //! - [`watching`]: watchpoints on guest memory
 //! - `node`: a machine with its conversation
 //! - [`timeline`]: a running world with all conversations
-//! - [`moments`]: stored boots and saved moments
+//! - [`moments`]: files with moments: of booted worlds whose services are ready, and of moments that the operator saved
 
 pub mod conversation;
 pub mod event;

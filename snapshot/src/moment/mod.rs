@@ -1,5 +1,6 @@
-//! Moments on disk: states, which are bytes that only the caller understands, and images of memory and disks, as
-//! differences from their initial contents (bases).
+//! Moments on disk. A moment consists of states, images and trees. A state is bytes that only the caller understands.
+//! An image is a memory or a disk, stored as the pages that differ from its initial content (base). A tree is a map of
+//! changed pages whose initial content only the caller knows.
 //!
 //! - `head`: the description that can be read without the file's other parts; `write`, `read`: the whole file
 //!

@@ -16,7 +16,7 @@
 //! - The height grows with the largest page number that was ever set, so small maps are shallow. No tree is higher than
 //!   22 levels. This bounds every recursion, including the one of dropping a tree.
 //! - No node is empty, and a tree without entries has no nodes.
-//! - Results depend only on the entries, never on the height or on sharing.
+//! - Results depend only on the entries, never on the height. Only [`Tree::ptr_eq`] depends on which nodes are shared.
 
 mod diff;
 mod iter;
@@ -151,8 +151,8 @@ impl Tree {
     }
 
     /// Calls `f(index, mine, theirs)` for each page number whose entries differ, in ascending order. Compares pages by
-    /// pointer, so equal pages from different pools count as different. Skips shared subtrees, so the cost is
-    /// proportional to the changes in either tree since they diverged.
+    /// pointer. A pool stores each content once, but equal pages from different pools count as different. Skips shared
+    /// subtrees, so the cost is proportional to the changes in either tree since they diverged.
     pub fn diff<'a>(&'a self, other: &'a Tree, mut f: impl FnMut(u64, Option<&'a Entry>, Option<&'a Entry>)) {
         diff::trees(self, other, &mut f);
     }

@@ -1,4 +1,4 @@
-//! Random draws with integers only, so results are equal on every host. Each draw takes one number from its stream.
+//! Random draws with integers only, so results are equal on every host. Each draw takes one number from `rng`.
 
 use chacha20::rand_core::Rng;
 

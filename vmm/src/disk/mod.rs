@@ -8,7 +8,7 @@
 //!
 //! - `base`: the immutable content below the written blocks; `map`: maps its files; `content`: the content that reads
 //!   return
-//! - `write`: changes that requests make; `cache`: the versions that are not durable yet
+//! - `write`: changes that requests make; `cache`: the old versions of sectors whose latest write is not durable yet
 //! - `loss`: the effect of a power loss on these versions and on requests in flight
 //! - `faults`: errors, latency, no space; `bit_rot`: flips bits; `draw`: random numbers and probabilities
 //! - `moment`: takes, stores and restores moments of a disk
@@ -98,7 +98,7 @@ pub enum DiskError {
     /// The serial number is too long or not printable ASCII.
     #[error("disk serial \"{0}\": at most 20 bytes of printable ASCII")]
     Serial(String),
-    /// The given disks and the machine's disks differ in a property that must not change.
+    /// Disks were given to replace a machine's disks, but differ from them in a property that must not change.
     #[error("{what}: {given} given, {machine} in the machine")]
     Other {
         /// Property that differs.

@@ -10,7 +10,8 @@ use crate::layout::{
     SLEEP_CONTROL_PORT, SLEEP_STATUS_PORT, UART_GSI, UART_PORT, VIRTIO, VIRTIO_STRIDE,
 };
 
-/// Offset of virtio-mmio's interrupt status register, into which a leak that tests plant (`leak.rs`) puts noise.
+/// Offset of virtio-mmio's interrupt status register. Tests can plant a leak (deliberate nondeterminism, see
+/// `leak.rs`), which puts noise into the values that the guest reads from this register.
 const LEAKY_STATUS: u64 = virtio_bindings::virtio_mmio::VIRTIO_MMIO_INTERRUPT_STATUS as u64;
 
 /// End of the port range of the PM timer.

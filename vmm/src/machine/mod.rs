@@ -1,8 +1,8 @@
 //! A machine: an engine, RAM, devices, disks, and the loop that runs them in vtime.
 //!
 //! - `config`: configuration of a machine
-//! - `run`: the loop; `rerun`: repeats runs that the host disturbed; `bus`: passes accesses to devices; `guard`: bounds
-//!   on guests that make no progress
+//! - `run`: the loop; `rerun`: repeats a run if the host changed something that the guest could see, e.g. the TSC;
+//!   `bus`: passes accesses to devices; `guard`: bounds on guests that make no progress
 //! - `digest`: digest of a machine; `streams`: its random streams
 //! - `stop`: reasons for the end of a run; `slice`: when due events are dispatched in clock mode `branch`
 //! - `journal`: everything that a CPU and its machine exchange, for comparing two runs
@@ -112,9 +112,9 @@ impl State {
         let mut disks = Vec::new();
         for mut d in config.disks.drain(..) {
             if !d.read_only {
-                // Moments contain the digest of a disk's base if it is known. The digest of a writable disk's base is
-                // cheap, because the base is usually only zeroes. The base of a read-only disk may be a large root
-                // image, so its digest is not computed here.
+                // Moments contain the digest of a disk's base (its initial content) if the digest is known. The digest
+                // of a writable disk's base is cheap, because the base is usually only zeroes. The base of a read-only
+                // disk may be a large root image, so its digest is not computed here.
                 d.disk.base_digest();
             }
             virtio.push(Device::Blk(Blk::new(disks.len(), &d.disk, &d.serial, d.read_only, d.latency)?));
@@ -376,8 +376,8 @@ impl Machine {
     }
 
     /// Sets the watchpoints, whose accesses become notes ([`NoteEvent::Access`](crate::output::NoteEvent::Access)).
-    /// Replaces earlier watchpoints. The guest's execution does not change. Returns false if the engine has no
-    /// watchpoints.
+    /// Replaces earlier watchpoints. The guest's execution does not change. Returns false if the engine does not
+    /// support watchpoints.
     pub fn watch(&mut self, points: &[Watchpoint]) -> bool {
         self.engine.set_watchpoints(points)
     }

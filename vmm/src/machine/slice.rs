@@ -1,5 +1,6 @@
 //! Decides, in clock mode `branch`, when a machine dispatches due events (expired timers, for example), and which TSC
-//! value the guest reads until then. Events are dispatched only at boundaries, i.e. where the run loop can act.
+//! value the guest reads until then. Events are dispatched only at boundaries, i.e. at points between two instructions
+//! where the engine returns control to the machine's run loop.
 //!
 //! Stopping a processor at an exact branch is expensive: each stop costs a signal and some execution on the soft CPU.
 //! Due events therefore wait for the guest's next exit. If the guest computes for [`LATE_NS`] without an exit, the
@@ -31,7 +32,7 @@ pub(crate) struct Slice {
 }
 
 impl Slice {
-    /// True if due events are dispatched at vtime `now`. `next` is the vtime of the first event.
+    /// True if due events are dispatched at vtime `now`. `next` is the vtime of the next scheduled event.
     pub(crate) fn dispatches(&self, now: u64, next: Option<u64>) -> bool {
         self.after_exit || next.is_some_and(|next| now >= latest(next))
     }

@@ -51,8 +51,8 @@ impl Held {
         taken
     }
 
-    /// Marks items as having left their cards, unless the card is clogged. Other faults may still hold them behind the
-    /// card.
+    /// Marks items as having left their cards. Cards for which `clogged` is true keep their items, because a fault
+    /// stops these cards from sending. Other faults may still hold the marked items behind the card.
     pub(super) fn leave_cards(&mut self, clogged: impl Fn(u8) -> bool) {
         for item in self.items.values_mut() {
             item.in_card &= clogged(item.from);
@@ -84,7 +84,8 @@ pub(super) struct InFlight {
     directions: Vec<Direction>,
     /// Items on their way. The key is the vtime of arrival and the sequence number.
     way: BTreeMap<(u64, u64), Item>,
-    /// Length of each item that counts for the bounds. The key is the vtime of arrival and the sequence number.
+    /// Length of each item that [`FRAMES_MAX`] and [`BYTES_MAX`] count. The key is the vtime of arrival and the
+    /// sequence number.
     counted: BTreeMap<(u64, u64), u32>,
     counted_bytes: u64,
     /// Frames that still occupy a queue. The key is the vtime at which the frame leaves the queue, and its sequence

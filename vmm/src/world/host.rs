@@ -1,4 +1,4 @@
-//! Everett's own endpoint on a world's wire. It is plugged in while the session or a test talks to nodes.
+//! Everett's own endpoint on a world's wire. It is plugged in while Everett or a test exchanges frames with nodes.
 //!
 //! The endpoint's port comes after the ports of the nodes. The port is unplugged while there is no endpoint.
 
@@ -27,7 +27,7 @@ impl World {
     /// Returns an error if the port belongs to a node or does not exist, or if an endpoint is already plugged in.
     pub fn plug(&mut self, mut endpoint: Endpoint) -> Result<(), PlugError> {
         self.check_plug(&endpoint)?;
-        // This sets the endpoint's clock, so that later calls to the endpoint take effect now.
+        // This call moves the endpoint's clock up to the world's current vtime, so that later calls act at this vtime.
         endpoint.poll(self.round.now.saturating_sub(1), &mut |_, _| {});
         self.wire.attach(endpoint.port(), self.round.now);
         self.host = Some(endpoint);

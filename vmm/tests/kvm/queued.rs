@@ -17,7 +17,7 @@ use crate::lockstep::{FOREVER, comparable, difference};
 use crate::scripted::{Fault, Shared};
 use crate::trials::trial;
 
-/// Guest-physical address beyond the RAM of the tests' simulated host.
+/// Guest-physical address at which the guest has no RAM, so that an access exits as a device access.
 const NO_RAM: u64 = 0xd000_0000;
 /// Page fault of a write by ring 0 to a page that is not present: vector and error code.
 const FAULT: Fault = (14, Some(2));

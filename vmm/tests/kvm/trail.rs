@@ -33,7 +33,7 @@ pub(crate) struct Pace {
     /// Count at which the test ends a guest, e.g. because the guest's timer never lets it finish. The test compares the
     /// count at each stop.
     pub(crate) counts_max: u64,
-    /// Number of digests of a guest. When the test has taken more digests, it ends the guest at the next stop.
+    /// Limit on the digests of a guest. If the test has taken more digests, it ends the guest at the next stop.
     pub(crate) looks_max: u64,
 }
 

@@ -83,14 +83,15 @@ fn a_panic_in_a_handler_ends_the_machine_with_its_message() {
                 assert_eq!(machine.run(&Until::vtime(u64::MAX)), Stop::End(failed.clone()), "{clock:?}");
             }
             assert_eq!(translated(&mut machine) > 0, translate_after.is_some());
-            // A digest, a moment and a restore do not change the end.
+            // The machine has ended with the panic. Taking a digest, taking a moment and restoring a moment do not
+            // change this end.
             machine.digest();
             let after = machine.moment(&Pool::default());
             machine.restore(&before).unwrap();
             assert_eq!(machine.end(), Some(&failed), "a CPU that has panicked is never used again");
 
-            // Another machine that shares the cache `code` continues from the earlier moment. It ends as a machine does
-            // that has its own cache and runs from the beginning.
+            // Another machine shares the cache `code` and continues from the moment `before`. Its end and its digest
+            // equal those of a machine that has its own cache and runs from the beginning.
             let mut other = self::machine(clock, &code);
             other.restore(&before).unwrap();
             assert_eq!(other.run(&Until::vtime(u64::MAX)), Stop::End(End::HaltedForever));

@@ -20,7 +20,8 @@ use crate::paths;
 const HEALTH_INTERVAL_NS: u64 = 200_000_000;
 const NS_PER_MS: u64 = 1_000_000;
 const NS_PER_S: u64 = 1_000_000_000;
-/// Default interval and timeout of a healthcheck, in nanoseconds.
+/// Interval and timeout that container engines use if a healthcheck sets none, in nanoseconds. Everett uses them only
+/// to compute how long it waits for a service to become ready.
 const INTERVAL_NS: u64 = 30_000_000_000;
 const RETRIES: u64 = 3;
 

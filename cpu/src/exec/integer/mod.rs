@@ -2,7 +2,8 @@
 //!
 //! A handler is the function that executes an instruction. Handlers are generic over width, operation and form of the
 //! address, and the compiler generates one function for each combination. `lower` chooses the function once per decoded
-//! instruction. Undefined flags get the values of current hardware where processors agree.
+//! instruction. If the manual leaves a flag undefined but current processors agree on its value, the flag gets
+//! this value.
 
 pub(crate) mod alu;
 mod bits;

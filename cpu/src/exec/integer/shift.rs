@@ -45,7 +45,7 @@ impl Shift for Shr {
         let cf = a >> (count - 1) & 1 != 0;
         let r = a >> count;
         // For a count of one, OF is the operand's top bit. For greater counts, hardware gives the top bit before the
-        // last one-bit step, which is 0.
+        // last one-bit step. This bit is 0, because an earlier step has shifted in a zero.
         let of = top::<W>(a) && count == 1;
         (r, Flags::result(W::sext(r), cf, of))
     }

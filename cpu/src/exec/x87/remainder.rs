@@ -11,7 +11,7 @@ use crate::op::{Kind, Op};
 use crate::stop::Flow;
 use iced_x86::{Instruction, Mnemonic};
 
-/// Chooses the handler of a partial remainder. Returns `None` for other instructions.
+/// Chooses the function that executes FPREM or FPREM1. Returns `None` for other instructions.
 pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
     op.run = match i.mnemonic() {
         Mnemonic::Fprem => |core, op| run(core, op, false),
@@ -59,7 +59,7 @@ fn remainder(cw: u16, a: Extended, b: Extended, nearest: bool) -> (Extended, u16
         return (a, denormal);
     }
     if class_a == Class::Zero || class_b == Class::Infinity {
-        // The value stays as it is, but a pseudo-denormal gets its normal encoding. This is no underflow.
+        // The value stays as it is, but a pseudo-denormal gets its normal encoding. No underflow exception is raised.
         let r = if class_a == Class::Denormal { pack(EXCEPTIONS, unpack(a)).0 } else { a };
         return (r, denormal | QUOTIENT);
     }

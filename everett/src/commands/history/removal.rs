@@ -1,7 +1,7 @@
 //! Removes a run directory.
 //!
-//! The history may name any folder. So the folder is touched only if it provably holds the recorded run, and only
-//! files that Everett writes there are removed.
+//! The history (a file that lists past explorations) may name any folder. So Everett touches the folder only if it
+//! provably holds the run that the history lists, and removes only files that Everett writes there.
 
 use std::fs;
 use std::io;
@@ -57,7 +57,7 @@ pub(super) fn remove(run: &Run) -> anyhow::Result<Left> {
     }
     let header = match Header::read(folder) {
         Ok(header) => header,
-        // The caller removes the record, and the folder stays.
+        // The folder stays. The caller removes only the run's record from the history.
         Err(RunError::NoRun(_)) => return Ok(Left::NoRun),
         Err(error) => return Err(error.into()),
     };

@@ -3,8 +3,8 @@
 //! - `export`: packs a finding into one file
 //! - `import`: unpacks a finding file
 //!
-//! Not here: the list, the records and `prune` (`super::history`, or `super::no_history` in builds without the
-//! history).
+//! Not here: the commands that print, extend and prune the history, i.e. the list of recorded explorations. They are in
+//! `super::history`, or in `super::no_history` in builds without the history.
 
 mod export;
 mod import;

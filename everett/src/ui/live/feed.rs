@@ -1,4 +1,4 @@
-//! Updates the model from the exploration.
+//! Updates the model (the data that the live view shows) from the exploration.
 //!
 //! Each branch is counted when its result arrives. Other numbers are read a few times a second. Readings whose cost
 //! grows with the exploration are rarer, so that they take at most [`SLOW_SHARE`] of a core.
@@ -150,7 +150,7 @@ impl Feed {
         Slow {
             rows: rows.collect(),
             states: KindCoverage::of(sight.merged.coverage(), Kind::State).figures,
-            // Until the first branch is merged, the list stays empty. Otherwise it would name every property.
+            // Before the first branch is merged, the list would name every property, so it stays empty until then.
             unchecked: match sight.merged.branches() {
                 0 => Vec::new(),
                 _ => unreached(&self.header, sight.merged, &self.sometimes),

@@ -11,7 +11,7 @@ pub(super) struct Series {
     samples: Vec<(f64, u64)>,
     /// Minimum distance between two samples, in seconds.
     stride_s: f64,
-    /// Latest time and total. It may not be a sample yet.
+    /// Latest time and total, even if `samples` does not contain them.
     last: Option<(f64, u64)>,
 }
 

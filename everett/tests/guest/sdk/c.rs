@@ -25,7 +25,8 @@ use crate::support::{MS, findings, launcher_of, lines, ready, run_to_end};
 const SUITE: &str = "bookworm";
 const COMPILER: &str = "clang-14";
 
-/// The program. It draws random numbers, and reaches the last branch of its code only on some timelines.
+/// The program. It draws random numbers below 64, and calls the function `rarely` only when it draws 9. This happens
+/// only on some timelines.
 const PROGRAM: &str = r#"
 #include <stdint.h>
 #include <stdio.h>
@@ -65,8 +66,8 @@ horizon = "600ms"
 in_flight = 4
 "#;
 
-/// Unpacks the compiler from Debian packages and returns the folder. The first caller does this, if no earlier test
-/// run has unpacked the same versions.
+/// Returns the compiler's folder. The first call unpacks the compiler from Debian packages, unless an earlier test run
+/// has unpacked the same versions.
 fn compiler() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
@@ -128,7 +129,7 @@ fn launcher() -> Launcher {
     launcher
 }
 
-/// Returns the edges among events, in order.
+/// Returns the coverage edges that the events report, in order: module and number.
 fn edges(events: &[Event]) -> Vec<(&str, u32)> {
     let edge = |event: &'_ Event| matches!(event.what, What::Edge { .. });
     let edges = events.iter().filter(|event| edge(event));

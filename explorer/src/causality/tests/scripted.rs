@@ -1,5 +1,6 @@
-//! Tests of the search for the decisive step. A future is a rerun from some vtime. The test defines the probability
-//! that a future shows the finding, and draws each future's result accordingly.
+//! Tests of the search for the decisive step, i.e. the observed event that made a finding likely. A cut is a vtime at
+//! which the timeline can be forked, and a future is a rerun from a cut. The likelihood at a cut is the probability
+//! that a future from there shows the finding. The test defines the likelihood, and draws the results of futures.
 
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
@@ -60,7 +61,8 @@ fn the_named_step_is_the_planted_one_over_20_seeds() {
             assert_eq!((found.from, found.to), (decided, Some(decided + 1)), "{low} to {high}, seed {seed}");
             assert!(found.is_narrowest && found.probability_ppm >= 950_000);
             assert!(search.futures() < 700, "{} futures", search.futures());
-            // Both ends of a named step have the minimum number of futures.
+            // The search has run at least the minimum number of futures at the cuts before and after the step that it
+            // names as decisive.
             let ends = [decided, decided + 1].map(|cut| search.count(cut).futures);
             assert!(ends.iter().all(|futures| *futures >= 16), "{low} to {high}, seed {seed}: {ends:?}");
         }

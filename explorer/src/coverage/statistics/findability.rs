@@ -1,10 +1,10 @@
 //! Expected time to find a bug, and confidence that a bug is gone.
 //!
-//! A subtree consists of all branches that descend from one branch at the root moment. Each subtree contributes one
-//! time: the time until it first hit the property, or all of its time if it never did. First hits are assumed to be
-//! independent and to come at a constant rate. The uncertainty of the rate is a Gamma distribution. The probability
-//! that a further time t has no hit therefore falls with t like the tail of a Lomax distribution. This tail is heavier
-//! than an exponential one, so the estimate is conservative.
+//! A subtree consists of all branches that descend from one branch at the root moment. A hit is a violation of the
+//! property. Each subtree contributes one time: the time until its first hit, or all of its time if it has no hit.
+//! First hits are assumed to be independent and to come at a constant rate. The uncertainty of the rate is a Gamma
+//! distribution. The probability that a further time t has no hit therefore falls with t like the tail of a Lomax
+//! distribution. This tail is heavier than an exponential one, so the estimate is conservative.
 
 use serde::{Deserialize, Serialize};
 

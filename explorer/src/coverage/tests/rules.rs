@@ -170,8 +170,8 @@ fn rules_read_only_their_units_and_nodes() {
     }
 }
 
-/// Values are bounded even if no rule declares them. Numbers are bounded by their capture, other values by their count
-/// and length.
+/// The number of states is bounded even if rules do not declare the possible values of a variable. A rule can map
+/// numbers to few values, e.g. to their base-2 logarithm (`bucket`). All other values have a maximum count and length.
 #[test]
 fn the_number_of_states_is_bounded() {
     let config = config(json!({ "rules": [

@@ -14,7 +14,7 @@ pub struct Guarantee {
     pub chains: u64,
     /// Number k of messages in a run.
     pub messages: u64,
-    /// Depth d: number of orderings between two events that the bug needs to appear.
+    /// Depth d: number of pairs of events that must happen in a certain order for the bug to appear.
     pub depth: u32,
     /// Number of runs.
     pub runs: u64,

@@ -1,21 +1,22 @@
 //! Plans drawn from the world's random streams according to the `[faults]` table of a world file.
 //!
 //! - `kinds`: each kind's settings, defaults and bounds
-//! - `quiet`: settings of quiet periods
+//! - `quiet`: settings of quiet periods, in which all faults have ended and no fault starts
 //! - `config`: checks the whole table, and tells which kinds are drawn
 //! - `error`: errors of the table
 //! - `span`: durations and ranges, the types of most settings
 //! - `frequency`: bounds of the times between faults and between quiet periods
 //! - `numbers`: random numbers
 //! - `choose`: the random choice of one fault of each kind
-//! - [`pct`]: draws latencies from random priorities of the nodes
+//! - [`pct`]: gives the nodes random priorities, and derives the latencies of the nodes' frames from the priorities
 //! - `merge`: adds these latencies to a plan
 //! - `guarantee`: lower bound on the probability that such latencies lead to a bug
 //!
 //! **Invariants.**
 //! - Each kind has its own random stream, whose key is the kind's name. The draws of a kind depend only on the kind's
-//!   settings, on the time at which faults may first start (`start` in the table), and on the world's names. A change
-//!   of one kind's settings therefore does not affect another kind's draws.
+//!   settings, on the time at which faults may first start (`start` in the table), and on the world's nodes,
+//!   disks and units (services and drivers). A change of one kind's settings therefore does not affect another kind's
+//!   draws.
 //! - A drawn fault that conflicts with an earlier fault, or takes down too many nodes, is left out. A drawn fault that
 //!   would last into a quiet period is cut short. No fault is drawn as a replacement.
 //! - A drawn plan passes the same checks as a plan from a file, even if the settings are invalid.

@@ -1,5 +1,5 @@
-//! Forms of records, e.g. of the stack traces of each language: how records begin, which lines belong to them, and
-//! which lines name the cause.
+//! Forms of records. A record is a message of several lines that a program prints about one failure, e.g. a stack
+//! trace. The form tells how a record begins, which lines belong to it, and which lines name the cause.
 
 use std::sync::LazyLock;
 
@@ -8,10 +8,10 @@ use regex::Regex;
 /// Cause of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct Cause {
-    /// Description from the record's lines. It may contain numbers and texts that vary between hits.
+    /// Description from the record's lines. It may contain numbers and texts that vary each time the cause occurs.
     pub(in super::super) what: String,
-    /// Function or source position, which does not vary between hits. `None` if the description alone identifies the
-    /// cause.
+    /// Function or source position, which is the same each time the cause occurs. `None` if the description alone
+    /// identifies the cause.
     pub(in super::super) place: Option<String>,
 }
 

@@ -39,7 +39,8 @@ fn row(branches: u64) -> Vec<Record> {
     (0..branches).map(|choice| record(choice, None, &format!("{ROOT_NS}.{}", choice + 1))).collect()
 }
 
-/// Returns the record of a choice in the simulated world. Only the costs on the host depend on the worker.
+/// Runs a chosen branch in the simulated world, and returns the branch's record. Only the costs on the host depend on
+/// the worker.
 fn run(choice: &Choice, worker: u64) -> Record {
     let hash = blake3::hash(choice.path.to_string().as_bytes());
     let byte = |i: usize| u64::from(hash.as_bytes()[i]);
@@ -141,7 +142,8 @@ fn branches(run: &File) -> std::path::PathBuf {
     run.join(names::BRANCHES)
 }
 
-/// Returns all records in the order of choices. Panics if a choice before the last one is missing.
+/// Returns the records of all branches, in the order in which the search chose the branches. Panics if the record of
+/// a branch before the last one is missing.
 fn all(run: &File) -> Vec<Record> {
     let reading = Reading::open(run).unwrap();
     let records: Vec<Record> = (0..).map_while(|choice| reading.get(choice).unwrap()).collect();

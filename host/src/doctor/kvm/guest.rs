@@ -23,7 +23,7 @@ pub const END_VECTOR: u8 = 13;
 pub const HUGE: u64 = 1 << 30;
 /// Guest-virtual address at which the memory is mapped again without the right to execute.
 pub const NO_EXECUTE: u64 = 2 << 20;
-/// Guest-virtual address at which the memory is mapped again, always for both rings.
+/// Guest-virtual address at which the memory is mapped again. Both rings may always access this mapping.
 pub const FOR_PROGRAMS: u64 = 4 << 20;
 /// Guest-virtual address of a small page. At first it maps [`DATA`].
 pub const SWAPPED: u64 = 6 << 20;
@@ -80,7 +80,7 @@ pub enum Ring {
     ThreeOtherwise,
 }
 
-/// Value at which a guest's TSC is held.
+/// Value at which the host holds the TSC of a guest with [`Tsc::Slow`].
 pub const HELD_TSC: u64 = 1 << 40;
 
 /// Behaviour of the guest's TSC on the host.
@@ -88,14 +88,14 @@ pub const HELD_TSC: u64 = 1 << 40;
 pub enum Tsc {
     /// The TSC runs as KVM provides it by default.
     Free,
-    /// The host slows the TSC down and holds it at [`HELD_TSC`].
+    /// The host slows the TSC down, so that the TSC stays at [`HELD_TSC`] while the guest runs.
     Slow,
 }
 
 /// A probe guest: its code, its initial registers, and the conditions under which it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guest {
-    /// Name of the guest. Scripted hosts recognise a guest by its name.
+    /// Name of the guest. Scripted hosts, with which tests imitate other hardware, recognise a guest by its name.
     pub name: &'static str,
     /// Ring in which the code runs.
     pub ring: Ring,
@@ -118,8 +118,8 @@ pub struct Guest {
     pub filter_msrs: bool,
     /// True if the host injects an interrupt as soon as the guest can take it.
     pub interrupt: bool,
-    /// True if the host maps another page at [`SWAPPED`] after each store to [`DEVICE`], and changes the page's
-    /// content.
+    /// True if the host, after each store to [`DEVICE`], writes a new value to another page and maps this page at
+    /// [`SWAPPED`].
     pub swaps: bool,
     /// Raw performance event to count while the guest runs. The second number, if given, is the count at which the
     /// counter stops the guest.

@@ -1,4 +1,5 @@
-//! Section on gaps: possible faults, orders and values that no branch showed.
+//! Section on gaps: possible faults, orders of events and values of variables that no branch showed. It also lists
+//! properties, assertions and test commands that no branch fulfilled.
 
 use std::fmt::Write;
 
@@ -8,9 +9,9 @@ use super::super::span::code;
 use crate::exploration::assertions::{Asserted, Verdict};
 use everett_explorer::coverage::{FaultGap, Gaps, OrderGap, ValueGap};
 
-/// Maximum number of lines in each list.
+/// Maximum number of lines in each list of faults, orders of events or values.
 const ENTRIES_SHOWN_MAX: usize = 20;
-/// Maximum length of the list of `sometimes` properties, and of the list of test commands.
+/// Maximum number of lines in each list of `sometimes` properties, assertions or test commands.
 const NAMES_SHOWN_MAX: usize = 100;
 
 pub(super) fn write(report: &Report) -> String {
@@ -56,7 +57,7 @@ fn assertions(text: &mut String, report: &Report) {
     list(text, &title, &lines, lines.len() as u64, NAMES_SHOWN_MAX);
 }
 
-/// Writes the test commands that never succeeded.
+/// Writes the test commands that ran but never succeeded, and those that were never started.
 fn commands(text: &mut String, report: &Report) {
     let all = count(report.commands.len() as u64);
     let fruitless = report.commands.iter().filter(|command| command.is_fruitless());
@@ -74,8 +75,8 @@ fn of(text: &mut String, gaps: &Gaps) {
     let Gaps { faults, orders, values } = gaps;
     let lines = by_phase(&faults.first);
     let title = format!("Faults that never began in a phase that was seen, {}", count(faults.count));
-    // Faults of one phase share a line. So `all` is an upper bound: it counts one line for each fault that is not
-    // listed.
+    // Faults of one phase (a state of one node) share a line. The number of lines for the faults that are not listed is
+    // unknown. So `all` counts a line for each of them, and is an upper bound.
     let listed = faults.first.len() as u64;
     let all = lines.len() as u64 + faults.count.saturating_sub(listed);
     list(text, &title, &lines, all, ENTRIES_SHOWN_MAX);

@@ -48,7 +48,7 @@ pub struct Options<'o> {
     pub limits: search::Limits,
     /// Number of futures that run in parallel.
     pub workers: usize,
-    /// Host time after which the search ends, in nanoseconds.
+    /// Maximum duration of the search, in nanoseconds of host time. `None` means no limit.
     pub host_ns: Option<u64>,
     /// Budget for the memory of moments, in bytes.
     pub memory_bytes: u64,
@@ -210,7 +210,8 @@ impl<'s, 'w> Work<'s, 'w> {
         })
     }
 
-    /// Runs a batch of futures. The search gets the results before the first missing one.
+    /// Runs a batch of futures. If the batch is interrupted, the search gets only the results that precede the first
+    /// missing one.
     fn batch(&mut self, batch: &[search::Ask], onlooker: &mut dyn Onlooker) -> anyhow::Result<()> {
         let stop = || self.ending.why().is_some();
         let places = batch.iter().map(|ask| self.cuts.at(ask.cut));

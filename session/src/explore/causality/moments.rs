@@ -1,4 +1,5 @@
-//! Moments of the finding's timeline, from which futures start.
+//! Moments of a finding's timeline, from which futures start. A future is a rerun that follows the timeline up to the
+//! moment, and from there on draws its own random numbers and faults.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -116,7 +117,7 @@ impl<'s, 'w> Moments<'s, 'w> {
     }
 }
 
-/// Observer that ends a run when the search must end.
+/// Observer that ends a run when the search for the decisive step must end. The function returns true in this case.
 pub(super) struct Until<'u>(pub(super) &'u dyn Fn() -> bool);
 
 impl Watch for Until<'_> {

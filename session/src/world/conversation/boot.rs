@@ -39,7 +39,7 @@ impl Conversation {
     /// with this state. Otherwise it starts at power-on.
     pub fn restart(&mut self, mounted: Option<&ConversationState>) {
         if self.at.phase == Phase::Broken {
-            // A broken conversation stays broken.
+            // A broken conversation, i.e. one that ended with a finding, stays broken.
             return;
         }
         let mut progress = match mounted {
@@ -62,7 +62,8 @@ impl Conversation {
     /// Checks that the conversation can continue from the restart point `mounted` after a power loss.
     ///
     /// # Errors
-    /// Returns an error if `mounted` is in another phase or does not fit the agent script.
+    /// Returns an error if `mounted` is in another phase or does not fit the agent script, i.e. what Everett asks of
+    /// the agent.
     pub fn check_restart(&self, mounted: &ConversationState) -> Result<(), StateError> {
         if mounted.progress.phase != Phase::Mounted {
             return Err(StateError::Inconsistent("a restart point at which the root is not mounted"));
@@ -78,7 +79,7 @@ impl Conversation {
         self.at.no_drivers = true;
     }
 
-    /// Breaks the conversation if the machine is not ready at its time limit.
+    /// Breaks the conversation, i.e. ends it with a finding, if the machine is not ready at its time limit.
     pub fn boot_took_too_long(&mut self, vtime_ns: u64, limit: &str) {
         if self.at.phase < Phase::Ready {
             let text = format!("{} after {limit}", self.waits_for());
@@ -91,7 +92,7 @@ impl Conversation {
         self.broken(vtime_ns, builtin::NOT_READY, why);
     }
 
-    /// Breaks the conversation because no program reported a complete setup in time.
+    /// Breaks the conversation because no program reported in time that its setup is complete.
     pub fn setup_took_too_long(&mut self, vtime_ns: u64) {
         let limit = self.plan.sdk.as_ref().and_then(|sdk| sdk.setup_timeout_ns).unwrap_or(0);
         let limit = show_duration_ns(limit);
@@ -181,7 +182,8 @@ impl Conversation {
         self.at.services_started || self.at.phase >= Phase::Ready && self.at.phase < Phase::Broken
     }
 
-    /// Starts the services. If `jobs_done` is true, a node with jobs (services that run once) starts no services.
+    /// Starts the services. If `jobs_done` is true, the jobs (services that run once) ended before a restart of the
+    /// machine. A node with jobs then starts no services.
     pub fn start_services(&mut self, jobs_done: bool, vtime_ns: u64) {
         let is_done = jobs_done && !self.plan.jobs.is_empty();
         let services = if is_done { Vec::new() } else { self.plan.services.clone() };
@@ -227,7 +229,8 @@ impl Conversation {
         self.at.phase = Phase::Ready;
     }
 
-    /// Handles the end of the reseed. From here on the guest's random numbers depend on the seed.
+    /// Handles the agent's answer that it has seeded the guest's random numbers with the `entropy` of
+    /// [`Conversation::begin`]. From here on the guest's random numbers depend on the seed.
     pub(super) fn begun(&mut self, vtime_ns: u64) {
         if self.at.phase == Phase::Beginning {
             self.at.phase = Phase::Running;

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Packets have no spaces between their parts. `SENDER` and `EDGE` are eight hexadecimal digits. The sender is the
-//! number of a thread. All pieces of a line have the same sender, so lines of several programs do not mix. If a text
-//! contains newlines, each part is a line.
+//! number of a thread. All pieces of a line have the same sender, so lines of several programs do not mix. If `BYTES`
+//! contains newlines before its end, Everett splits the text at them into several lines.
 //!
 //! **Invariants.** The events are a function of the packets and their vtimes. A guest can write any bytes, and the
 //! memory for packets stays bounded. An invalid packet or line is a finding of the property `bad sdk line`, and
@@ -34,7 +34,8 @@ const STRETCH_BYTES_MAX: u64 = 8 << 20;
 const PACKET_OVERHEAD_BYTES: u64 = 256;
 /// Maximum number of senders with an unfinished line.
 const SENDERS_MAX: usize = 64;
-/// Maximum number of violated assertions that are kept until the timeline begins. Everett then reports them again.
+/// Maximum number of assertions violated during the boot that Everett keeps, to report them again when the timeline
+/// begins.
 const VIOLATIONS_MAX: usize = 64;
 /// Length of the part of an invalid line that a finding shows, in bytes.
 const SHOWN_BYTES: usize = 200;
@@ -53,7 +54,7 @@ pub struct Quiet {
 /// State of the reader of packets, as moments store it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Packets {
-    /// Vtime at which a program first reported a complete setup, in nanoseconds.
+    /// Vtime at which a program first reported that its setup is complete, in nanoseconds.
     pub(super) setup_ns: Option<u64>,
     /// Unfinished lines by sender.
     partial: BTreeMap<u32, Vec<u8>>,
@@ -65,7 +66,7 @@ pub(super) struct Packets {
 }
 
 impl Packets {
-    /// Returns the state after a power loss. It keeps a complete setup and drops everything else.
+    /// Returns the state after a power loss. It keeps `setup_ns` and drops everything else.
     pub(super) fn after_restart(&self) -> Packets {
         Packets { setup_ns: self.setup_ns, ..Packets::default() }
     }
@@ -132,7 +133,7 @@ impl Packets {
 /// Content of a packet.
 #[derive(Debug, PartialEq, Eq)]
 enum Packet {
-    /// Nothing that the conversation must handle.
+    /// The packet completes no line and has no edge, or it was dropped.
     Nothing,
     /// Complete lines.
     Lines(Vec<u8>),
@@ -141,7 +142,7 @@ enum Packet {
 }
 
 impl Conversation {
-    /// Returns the vtime at which a program first reported a complete setup, in nanoseconds.
+    /// Returns the vtime at which a program first reported that its setup is complete, in nanoseconds.
     #[must_use]
     pub fn setup_ns(&self) -> Option<u64> {
         self.at.sdk.setup_ns

@@ -1,4 +1,4 @@
-//! Drivers while a timeline runs, and checks at its end.
+//! Drivers (the programs of the workload) while a timeline runs, and checks at its end.
 
 use everett_explorer::property::builtin;
 use everett_input::signal;
@@ -92,7 +92,7 @@ impl Conversation {
         }
     }
 
-    /// Sets `rest_ns` if all drivers have ended.
+    /// If all drivers have ended, records `vtime_ns` as the time at which the last driver ended.
     fn rest(&mut self, vtime_ns: u64) {
         if self.has_driven() {
             self.at.rest_ns = vtime_ns;
@@ -119,7 +119,7 @@ impl Conversation {
         self.at.pending.values().any(|purpose| matches!(purpose, Purpose::Check(_)))
     }
 
-    /// Starts the check with this index in the agent script.
+    /// Starts the check with this index in the agent script (the list of all requests to the agent).
     pub fn check(&mut self, index: usize, vtime_ns: u64) {
         let Some(check) = self.plan.checks.get(index) else { return };
         let (name, mut exec) = (check.name.clone(), check.exec.clone());

@@ -67,7 +67,8 @@ impl Stored {
         Stored { moment: timeline.world_mut().moment(pool), session, events, consoles, digest }
     }
 
-    /// Writes the moment to a file with the key of its folder.
+    /// Writes the moment to a file. `key` is a hash of everything that the moment depends on, e.g. the world and the
+    /// image. The file contains `key`, and [`Stored::read`] refuses a file with another key.
     ///
     /// # Errors
     /// Returns an error if the file cannot be written. In this case no file is left.

@@ -87,7 +87,7 @@ pub struct Timeline {
     first_data_disk: usize,
     faults: Option<Faults>,
     course: Course,
-    /// Values derived from the stored state of the test template's commands.
+    /// State of the test template's commands that is not stored, but derived from stored state.
     composing: Option<Composing>,
     reporting: Reporting,
     /// Observer of the boot. `None` if the boot has no limit or is over.
@@ -104,8 +104,8 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Creates the timeline of a world whose machines have not executed anything yet. `plans` has one agent script per
-    /// node. `checks` are in the order of the world file.
+    /// Creates the timeline of a world whose machines have not executed anything yet. `plans` has one agent script
+    /// (what Everett asks of an agent) per node. `checks` are in the order of the world file.
     #[must_use]
     pub fn new(world: World, plans: Vec<AgentScript>, checks: Vec<WorldCheck>) -> Timeline {
         let has_root = |plan: &AgentScript| !matches!(plan.mount.root, protocol::Root::None);

@@ -1,5 +1,5 @@
-//! Stored form of a disk's write cache: a head, then all contents that are not zeroes, one after the other. Files may
-//! be hostile.
+//! Stored form of a disk's write cache: a head, then the contents of all records. A record is a version of a few
+//! sectors, i.e. their content before a write. Contents of only zeroes are left out. Files may be hostile.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,8 @@ pub enum LogError {
     /// The number of writes exceeds [`WRITES_MAX`].
     #[error("its number of writes, {0}, is more than {WRITES_MAX}")]
     Writes(u64),
-    /// A record's write number is lower than the previous record's, or not lower than the number of the next write.
+    /// A record's write number is lower than the previous record's, or not lower than the number that the disk's next
+    /// write will have.
     #[error("version {record} has write number {write}; it must be at least {after} and less than {before}")]
     Order {
         /// Index of the record.
@@ -38,7 +39,7 @@ pub enum LogError {
         /// Number of sectors.
         sectors: u8,
     },
-    /// The versions have more than [`CACHE_BYTES_MAX`] bytes.
+    /// The records have more than [`CACHE_BYTES_MAX`] bytes of content in total, including zeroes.
     #[error("its versions exceed {CACHE_BYTES_MAX} bytes")]
     TooMuch,
     /// The contents do not have the length that the head requires.

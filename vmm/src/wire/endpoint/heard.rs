@@ -1,5 +1,6 @@
-//! Record of the frames that an endpoint has received. The TCP/IP stack's own state cannot be stored, so a restored
-//! world rebuilds an endpoint from this record.
+//! Record of the frames that an endpoint has received. An endpoint is a TCP/IP stack in Everett, outside the guests,
+//! through which checks talk to nodes. The stack's own state cannot be stored, so a restored world rebuilds an endpoint
+//! from this record.
 //!
 //! A new endpoint that receives the same frames and gets the same calls at the same vtimes reaches the same state.
 

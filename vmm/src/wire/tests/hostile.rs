@@ -1,4 +1,4 @@
-//! Tests with arbitrary bytes as frames and as stored wires.
+//! Tests with arbitrary bytes as frames and as the stored state of a wire (the simulated network).
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ use super::*;
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// A damaged stored wire is refused, or is restored to a wire that works.
+    /// If the stored state of a wire is damaged, it is refused, or the wire restored from it works.
     #[test]
     fn a_damaged_wire_is_refused_or_works(
         before in plan(Faults::Any), after in plan(Faults::Any),

@@ -1,10 +1,10 @@
 //! Random priorities of nodes (probabilistic concurrency testing: Burckhardt et al., ASPLOS 2010; for messages: Ozkan
 //! et al., OOPSLA 2018). They become latencies in a fault plan, so they can be replayed and shrunk like other faults.
 //!
-//! A chain is the sequence of frames that one node sends. The chains get a random order of priorities. The latency of a
-//! chain's frames is one step for each chain with a higher priority. At d-1 random times, where d is the depth of the
-//! bugs to find, a random chain falls below all other chains, unless it is the lowest already. A fall does not change
-//! the latency of other chains.
+//! A chain is the sequence of frames that one node sends. The chains get a random order of priorities. At first, the
+//! additional latency of a chain's frames is one step for each chain with a higher priority. At d-1 random times, where
+//! d is the depth of the bugs to find, a random chain falls below all other chains, unless it is the lowest already.
+//! Its latency is then one step more than that of the chain that was the lowest. The other chains keep their latencies.
 //!
 //! Not here: merging the entries into a plan (`super::merge`), and the guaranteed probability (`super::guarantee`).
 //!
@@ -72,7 +72,8 @@ impl PctConfig {
     }
 }
 
-/// Draws priorities for a span of time, in nanoseconds after *ready*, and returns their entries in order of time.
+/// Draws priorities for a span of time, in nanoseconds after *ready* (all services are up). Returns the plan's entries
+/// for these priorities, in order of time.
 ///
 /// The span is cut at [`AT_NS_MAX`]. The result is empty if the span is empty, or if the world has fewer than two
 /// nodes.

@@ -3,7 +3,7 @@
 //!
 //! In the clock modes `exit` and `branch`, digests do not cover status flags (`everett_vmm::digest::registers`).
 //! Different flags therefore change no digest, and no result of this probe makes a host inexact. A program that copies
-//! undefined flags would see the differences that the findings list.
+//! undefined flags would see the differences that this probe reports.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! The probe guests, and the interpretation of their results.
+//! The probe guests, and the interpretation of their results. A probe guest is a small guest that shows how `/dev/kvm`
+//! behaves on this host. The results tell whether the kvm engine would be exact, i.e. repeat every timeline to the bit.
 //!
 //! - `speed`: speed of guests in both rings, and cost of an exit
 //! - `hidden`: CPUID, and instructions that the CPU model lacks
@@ -62,7 +63,7 @@ pub fn all(host: &mut dyn Host, effort: Effort) -> ProbeReport {
     ProbeReport { findings, unproven, branches, coherent }
 }
 
-/// Findings that the probes have recorded so far.
+/// Findings (results of checks) that the probes have recorded so far.
 #[derive(Default)]
 pub(super) struct Notes {
     findings: Vec<Finding>,
@@ -97,7 +98,8 @@ impl Notes {
     }
 }
 
-/// Runs a check `rounds` times. Returns an error at the first run without the property, or at the first failure.
+/// Runs a check up to `rounds` times. If a run shows that the host lacks the property, or if the check itself fails,
+/// stops and returns the reason as an error.
 pub(super) fn always(
     rounds: u32,
     mut once: impl FnMut() -> Result<Option<String>, String>,

@@ -22,11 +22,11 @@
 //!
 //! If the note is missing, the program sends no signal, and Everett asks the agent to start the service. If the service
 //! does run, the agent refuses, and Everett sends the signal again. If the service's time limit has passed by then,
-//! Everett asks the agent to kill the process group, for which the agent needs no note.
+//! Everett asks the agent to kill the process group (stage `Killed`), for which the agent needs no note.
 //!
 //! - `ready`: end of a restart, when the service is ready
 //!
-//! **Invariant.** Only the answer to a restart's latest request changes its stage.
+//! **Invariant.** An answer can change a restart's stage only if it answers the restart's latest request.
 
 mod ready;
 
@@ -41,7 +41,7 @@ use super::{Conversation, Purpose, What};
 /// Exit status of the program at [`INIT_PATH`] if the service has no note.
 const NOT_RUNNING: Exit = Exit::Code(3);
 
-/// Report of a service that Everett has restarted.
+/// Report about a service that Everett has restarted: the service has started, or it is ready.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restarted {
     /// Vtime of the report, in nanoseconds.
@@ -131,7 +131,7 @@ impl Conversation {
         }
     }
 
-    /// Takes the restarts since the last call.
+    /// Takes the reports since the last call.
     pub fn take_restarted(&mut self) -> Vec<Restarted> {
         std::mem::take(&mut self.restarted)
     }
@@ -155,7 +155,8 @@ impl Conversation {
         self.named_request(&format!("stop-{unit}"), purpose, Exec::new(words.to_vec()), vtime_ns);
     }
 
-    /// Enters a stage. The agent signals the process group of the service, which includes a supervisor.
+    /// Enters a stage, and asks the agent to signal the service's process group. If the service has a supervisor, the
+    /// group includes it.
     fn signal_group(&mut self, unit: &str, stage: Stage, signal: i32, vtime_ns: u64) {
         self.enter(unit, stage);
         let op = Operation::Signal { service: unit.to_owned(), signal };

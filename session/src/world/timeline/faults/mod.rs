@@ -1,11 +1,12 @@
 //! Execution of a fault plan: starts each fault when all nodes have reached its vtime, and ends it after its duration.
 //!
 //! Everett applies faults of the wire, disks, power, clock drift and CPUs without the guest. The agent of a node
-//! applies clock steps, priorities and reseeding, restarts services, and runs commands. A fault that needs an agent is
-//! not applied if the agent is not up (no power, or still booting).
+//! (Everett's program in the guest) steps clocks, changes scheduling priorities, reseeds the kernel's random number
+//! generator, restarts services, and runs commands. A fault that needs an agent is not applied if the agent is not up
+//! (no power, or still booting).
 //!
-//! A fault is not applied either while the `first_` command of a test template runs, or in a quiet period
-//! ([`super::quiet`]). An event reports each fault that is not applied.
+//! Also, no fault is applied while the `first_` command of a test template runs, or in a quiet period, for which a
+//! program asked through the SDK ([`super::quiet`]). An event reports each fault that is not applied.
 //!
 //! - `effects`: changes of the world when a fault starts and ends
 
@@ -31,7 +32,7 @@ const NS_PER_S: u64 = 1_000_000_000;
 
 /// Source of the machines with which switched-off nodes start again.
 pub trait Restarts: Send + Sync {
-    /// Returns the restart point of a node.
+    /// Returns the restart point of a node: a stored machine whose kernel and agent are up, but no service.
     ///
     /// # Errors
     /// Returns a message of one line if there is none.

@@ -1,4 +1,5 @@
-//! Streams of random numbers of a timeline, and their restart when the timeline begins or becomes the child of a fork.
+//! Streams of random numbers of a timeline. They restart when the timeline begins, and at each fork: there the timeline
+//! becomes a child, i.e. it continues as a new branch with other random numbers.
 //!
 //! **Invariant.** After a restart, every random value follows the new lineage, which is the key derived from the seed
 //! and the forks. The `match` below does not compile if it lacks an [`OwnerKind`].
