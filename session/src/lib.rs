@@ -1,6 +1,6 @@
 //! Worlds that run: from a world file to machines, their agents, moments and explorations.
 //!
-//! Each folder uses only folders above it in this list:
+//! Each folder uses only folders above it:
 //! - [`guest`]: contents of guests: requests to their agents, programs that Everett adds, symbols of their kernels
 //! - [`machines`]: machines, their engines and their memory
 //! - [`world`]: the events, nodes and moments of a timeline, and its identity

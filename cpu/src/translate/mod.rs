@@ -4,7 +4,7 @@
 //! Guest and host have the same architecture, so the host executes most instructions re-encoded on other registers.
 //! Memory operands become host addresses, which a lookup in the software TLB yields.
 //!
-//! Besides the declarations of this file, each module uses only modules above it in this list:
+//! Besides the declarations of this file, each module uses only modules above it:
 //! - [`asm`]: encoder for the host instructions that are emitted besides re-encoded guest instructions
 //! - [`memory`]: the executable memory that holds translated code
 //! - [`frame`]: displacements of the CPU's fields from the address in R15
