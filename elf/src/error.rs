@@ -57,8 +57,6 @@ pub enum Part {
     Sections,
     /// The needed versions of libraries' symbols.
     Versions,
-    /// Notes, in sections or segments.
-    Notes,
 }
 
 impl fmt::Display for Part {
@@ -70,7 +68,6 @@ impl fmt::Display for Part {
             Part::SectionHeaders => "section headers",
             Part::Sections => "sections",
             Part::Versions => "symbol versions",
-            Part::Notes => "notes",
         })
     }
 }

@@ -11,7 +11,7 @@ use crate::{Elf, Error, Part, part, text};
 #[derive(Debug, Clone, Copy)]
 pub struct Sections<'a> {
     file: &'a [u8],
-    pub(crate) headers: &'a [SectionHeader64<LE>],
+    headers: &'a [SectionHeader64<LE>],
     /// Names of all sections, one after another; empty if the file names no section.
     names: &'a [u8],
 }
@@ -83,16 +83,9 @@ impl<'a> Sections<'a> {
 
 impl<'a> Section<'a> {
     /// Returns true if the section has this name.
-    #[must_use]
-    pub fn has_name(&self, name: &str) -> bool {
+    fn has_name(&self, name: &str) -> bool {
         // Reads at most `name.len() + 1` bytes of the section's own name, because that name may be long.
         text(self.table.names, self.header.sh_name.get(LE) as usize, name.len()) == Some(name.as_bytes())
-    }
-
-    /// Returns the virtual address; 0 if the section is not loaded.
-    #[must_use]
-    pub fn address(&self) -> u64 {
-        self.header.sh_addr.get(LE)
     }
 
     /// Returns the section's bytes as they are in the file, possibly compressed. Empty if the section has no bytes in
@@ -130,11 +123,9 @@ pub struct Symbols<'a> {
 pub enum SymbolKind {
     /// A symbol without a kind, for example a label of assembler code.
     Untyped,
-    /// A variable.
-    Object,
     /// A function.
     Function,
-    /// A section, a source file, or another kind.
+    /// A variable, a section, a source file, or another kind.
     Other,
 }
 
@@ -145,8 +136,6 @@ pub struct Symbol<'a> {
     pub kind: SymbolKind,
     /// Address; in an object file, the offset within the symbol's section.
     pub address: u64,
-    /// Length in bytes; 0 if it is unknown.
-    pub bytes: u64,
     /// True if the file defines the symbol, false if it only uses it.
     pub is_defined: bool,
     name_at: u32,
@@ -160,12 +149,10 @@ impl<'a> Symbols<'a> {
         self.table.iter().map(move |symbol| Symbol {
             kind: match symbol.st_type() {
                 elf::STT_NOTYPE => SymbolKind::Untyped,
-                elf::STT_OBJECT => SymbolKind::Object,
                 elf::STT_FUNC => SymbolKind::Function,
                 _ => SymbolKind::Other,
             },
             address: symbol.st_value.get(LE),
-            bytes: symbol.st_size.get(LE),
             is_defined: symbol.st_shndx.get(LE) != elf::SymbolSection(elf::SHN_UNDEF.0),
             name_at: symbol.st_name.get(LE),
             strings,
