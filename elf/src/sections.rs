@@ -12,7 +12,7 @@ use crate::{Elf, Error, Part, part, text};
 pub struct Sections<'a> {
     file: &'a [u8],
     headers: &'a [SectionHeader64<LE>],
-    /// Names of all sections, one after another; empty if the file names no section.
+    /// Names of all sections, one after another; empty if the file names no section, or if the names are damaged.
     names: &'a [u8],
 }
 
@@ -24,7 +24,8 @@ pub struct Section<'a> {
 }
 
 impl<'a> Elf<'a> {
-    /// Returns the sections; none if the file has no section headers.
+    /// Returns the sections; none if the file has no section headers. If their names lie beyond the end of the file,
+    /// no section has a name, because symbols can be read without names of sections.
     ///
     /// # Errors
     /// Returns an error if the section headers are damaged or reach beyond the end of the file.
@@ -38,7 +39,7 @@ impl<'a> Elf<'a> {
         if let Ok(index) = self.header.section_strings_index(LE, self.file)
             && let Some(section) = sections.at(index.0)
         {
-            sections.names = section.content()?;
+            sections.names = section.content().unwrap_or_default();
         }
         Ok(sections)
     }

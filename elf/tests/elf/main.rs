@@ -223,6 +223,21 @@ fn other_files_are_refused_with_their_reason() {
 }
 
 #[test]
+fn symbols_are_read_even_if_the_names_of_sections_are_damaged() {
+    let mut file = whole();
+    let headers = u64::from_le_bytes(file[40..48].try_into().unwrap()) as usize;
+    // The first section after the null section gets an offset beyond the end of the file, and is said to contain the
+    // names of the sections.
+    let offset = headers + 64 + 24;
+    file[offset..offset + 8].copy_from_slice(&(1_u64 << 40).to_le_bytes());
+    file[62] = 1;
+    let sections = Elf::parse(&file).unwrap().sections().unwrap();
+    assert!(sections.named(".symtab").is_none());
+    let symbols: Vec<_> = sections.symbols(SymbolTable::Static).unwrap().iter().collect();
+    assert_eq!(symbols[1].name(5), Some(&b".text"[..]));
+}
+
+#[test]
 fn damaged_and_truncated_files_never_panic() {
     let file = whole();
     for bytes in 0..file.len() {
