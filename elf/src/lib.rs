@@ -187,6 +187,20 @@ impl<'a> Elf<'a> {
         Ok(self.program_headers()?.iter().map(Segment::of).collect())
     }
 
+    /// Returns the segments that are loaded into memory ([`SegmentKind::Load`]), in the order of their headers. Their
+    /// contents are complete.
+    ///
+    /// # Errors
+    /// Returns an error if [`Elf::segments`] fails, or if contents reach beyond the end of the file.
+    pub fn load_segments(&self) -> Result<Vec<Segment>, Error> {
+        let mut segments = self.segments()?;
+        segments.retain(|segment| segment.kind == SegmentKind::Load);
+        for segment in &segments {
+            segment.content(self.file)?;
+        }
+        Ok(segments)
+    }
+
     fn program_headers(&self) -> Result<&'a [ProgramHeader64<LE>], Error> {
         let part = Part::ProgramHeaders;
         let damaged = |source| Error::Damaged { part, source };

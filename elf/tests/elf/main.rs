@@ -3,8 +3,8 @@
 mod program;
 
 use everett_elf::{
-    DYNAMIC_MAX, Elf, Error, Kind, Machine, NAME_BYTES_MAX, Needs, Part, SEGMENTS_MAX, SegmentKind,
-    SymbolKind, SymbolTable, VERSIONS_MAX, is_elf,
+    DYNAMIC_MAX, Elf, Error, Kind, Machine, NAME_BYTES_MAX, Needs, Part, SEGMENTS_MAX, SymbolKind,
+    SymbolTable, VERSIONS_MAX, is_elf,
 };
 use program::{program, program_of_versions};
 use proptest::prelude::*;
@@ -115,10 +115,10 @@ fn this_test_is_a_program_with_glibc() {
     assert!(sections.named(".tex").is_none() && sections.named(".textt").is_none());
     assert_eq!(sections.named(".bss").unwrap().content(), Ok(&[][..]));
     let loads = |address: u64| {
-        elf.segments().unwrap().into_iter().find(|segment| {
-            segment.kind == SegmentKind::Load
-                && address.checked_sub(segment.address).is_some_and(|at| at < segment.file_bytes)
-        })
+        elf.load_segments()
+            .unwrap()
+            .into_iter()
+            .find(|segment| address.checked_sub(segment.address).is_some_and(|at| at < segment.file_bytes))
     };
     let code = loads(elf.entry()).unwrap();
     assert!(code.is_executable);

@@ -1,6 +1,6 @@
 //! Checks that an ELF file is for Everett's machines, which are x86-64.
 
-use everett_elf::{Elf, Machine, SegmentKind};
+use everett_elf::{Elf, Machine};
 
 /// Reason why a file is not a suitable ELF file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -26,12 +26,7 @@ pub fn check_x86_64(bytes: &[u8]) -> Result<(), Error> {
     if elf.machine() != Machine::X86_64 {
         return Err(Error::WrongMachine(elf.machine()));
     }
-    let mut segments = elf.segments()?;
-    segments.retain(|segment| segment.kind == SegmentKind::Load);
-    for segment in &segments {
-        segment.content(bytes)?;
-    }
-    if segments.is_empty() { Err(Error::NothingToLoad) } else { Ok(()) }
+    if elf.load_segments()?.is_empty() { Err(Error::NothingToLoad) } else { Ok(()) }
 }
 
 #[cfg(test)]
