@@ -196,7 +196,7 @@ fn tables_are_read_up_to_their_bounds() {
 #[test]
 fn other_files_are_refused_with_their_reason() {
     let error = |file: &[u8]| Elf::parse(file).map(|_| ()).unwrap_err();
-    assert_eq!(error(b"").to_string(), "not an ELF file");
+    assert_eq!(error(b"").to_string(), "it is not an ELF file");
     assert_eq!(error(b"\x7fEL"), Error::NotElf);
     assert_eq!(error(b"\x7fELF"), Error::Truncated(Part::Header));
     assert_eq!(error(b"\x7fELF\x01\x01"), Error::Class);
