@@ -74,6 +74,7 @@ mod wander;
 use std::path::Path;
 use std::process::ExitCode;
 
+use everett_input::causes::with_causes;
 use everett_vmm::kvm::Host;
 use libtest_mimic::{Arguments, Trial};
 
@@ -84,7 +85,7 @@ use crate::trials::{Lacking, each_test_is_listed, trial};
 /// # Errors
 /// Returns the reason why tests cannot use it.
 fn host() -> Result<Host, Lacking> {
-    Host::open().map_err(Lacking::new)
+    Host::open().map_err(|error| Lacking::new(with_causes(&error)))
 }
 
 fn no_test_is_left_out() {
