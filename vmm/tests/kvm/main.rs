@@ -88,6 +88,12 @@ fn host() -> Result<Host, Lacking> {
     Host::open().map_err(|error| Lacking::new(with_causes(&error)))
 }
 
+/// Returns the number of programs or guests: the value of the environment variable `KVM_PROGRAMS`, or `default` if it
+/// is not set.
+fn programs_or(default: u64) -> u64 {
+    std::env::var("KVM_PROGRAMS").ok().and_then(|number| number.parse().ok()).unwrap_or(default)
+}
+
 fn no_test_is_left_out() {
     each_test_is_listed(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kvm"));
 }
