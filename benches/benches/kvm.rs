@@ -73,7 +73,7 @@ fn run(options: &Options) -> Result<(), String> {
     let host = match Host::open() {
         Ok(host) => host,
         Err(error) => {
-            report.note(&format!("nothing is measured: {error}"));
+            report.note(&format!("nothing is measured: {}", with_causes(&error)));
             return Ok(());
         }
     };

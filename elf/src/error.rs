@@ -6,10 +6,10 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The file does not start with the ELF magic number.
-    #[error("not an ELF file")]
+    #[error("it is not an ELF file")]
     NotElf,
     /// The file is not of 64 bits, or not little-endian.
-    #[error("an ELF file that is not for a little-endian processor of 64 bits")]
+    #[error("it is not for a little-endian processor of 64 bits")]
     Class,
     /// The file ends before a part does.
     #[error("its {0} reach beyond the end of the file")]
@@ -57,8 +57,6 @@ pub enum Part {
     Sections,
     /// The needed versions of libraries' symbols.
     Versions,
-    /// Notes, in sections or segments.
-    Notes,
 }
 
 impl fmt::Display for Part {
@@ -70,7 +68,6 @@ impl fmt::Display for Part {
             Part::SectionHeaders => "section headers",
             Part::Sections => "sections",
             Part::Versions => "symbol versions",
-            Part::Notes => "notes",
         })
     }
 }

@@ -3,7 +3,6 @@
 //! - this file: [`Elf`], the header of a file, and its segments
 //! - `sections`: finds [`Sections`] by name, and lists the [`Symbols`] in their tables
 //! - `needs`: lists what a program [`Needs`]: an interpreter, libraries and versions of the libraries' symbols
-//! - `build_id`: finds the build ID, the digest that pairs a program with its debug file
 //! - `error`: [`Error`], the reasons why a file cannot be read
 //!
 //! Only files of 64 bits and little-endian byte order are read. The layout of headers comes from the crate `object`.
@@ -13,7 +12,6 @@
 //!
 //! Not here: whether a machine can boot or run a file, debug information, and reading the file from a disk.
 
-mod build_id;
 mod error;
 mod needs;
 mod sections;
@@ -24,7 +22,6 @@ use object::LittleEndian as LE;
 use object::elf::{self, FileHeader64, ProgramHeader64};
 use object::read::elf::FileHeader as _;
 
-pub use build_id::NOTES_MAX;
 pub use error::{Error, Part};
 pub use needs::{DYNAMIC_MAX, NAME_BYTES_MAX, Needs, VERSIONS_MAX};
 pub use sections::{Section, Sections, Symbol, SymbolKind, SymbolTable, Symbols};
@@ -188,6 +185,20 @@ impl<'a> Elf<'a> {
     /// Returns an error if there are more, or if their headers are damaged or reach beyond the end of the file.
     pub fn segments(&self) -> Result<Vec<Segment>, Error> {
         Ok(self.program_headers()?.iter().map(Segment::of).collect())
+    }
+
+    /// Returns the segments that are loaded into memory ([`SegmentKind::Load`]), in the order of their headers. Their
+    /// contents are complete.
+    ///
+    /// # Errors
+    /// Returns an error if [`Elf::segments`] fails, or if contents reach beyond the end of the file.
+    pub fn load_segments(&self) -> Result<Vec<Segment>, Error> {
+        let mut segments = self.segments()?;
+        segments.retain(|segment| segment.kind == SegmentKind::Load);
+        for segment in &segments {
+            segment.content(self.file)?;
+        }
+        Ok(segments)
     }
 
     fn program_headers(&self) -> Result<&'a [ProgramHeader64<LE>], Error> {

@@ -11,8 +11,8 @@ use crate::{Elf, Error, Part, part, text};
 #[derive(Debug, Clone, Copy)]
 pub struct Sections<'a> {
     file: &'a [u8],
-    pub(crate) headers: &'a [SectionHeader64<LE>],
-    /// Names of all sections, one after another; empty if the file names no section.
+    headers: &'a [SectionHeader64<LE>],
+    /// Names of all sections, one after another; empty if the file names no section, or if the names are damaged.
     names: &'a [u8],
 }
 
@@ -24,7 +24,8 @@ pub struct Section<'a> {
 }
 
 impl<'a> Elf<'a> {
-    /// Returns the sections; none if the file has no section headers.
+    /// Returns the sections; none if the file has no section headers. If their names lie beyond the end of the file,
+    /// no section has a name, because symbols can be read without names of sections.
     ///
     /// # Errors
     /// Returns an error if the section headers are damaged or reach beyond the end of the file.
@@ -38,7 +39,7 @@ impl<'a> Elf<'a> {
         if let Ok(index) = self.header.section_strings_index(LE, self.file)
             && let Some(section) = sections.at(index.0)
         {
-            sections.names = section.content()?;
+            sections.names = section.content().unwrap_or_default();
         }
         Ok(sections)
     }
@@ -83,16 +84,9 @@ impl<'a> Sections<'a> {
 
 impl<'a> Section<'a> {
     /// Returns true if the section has this name.
-    #[must_use]
-    pub fn has_name(&self, name: &str) -> bool {
+    fn has_name(&self, name: &str) -> bool {
         // Reads at most `name.len() + 1` bytes of the section's own name, because that name may be long.
         text(self.table.names, self.header.sh_name.get(LE) as usize, name.len()) == Some(name.as_bytes())
-    }
-
-    /// Returns the virtual address; 0 if the section is not loaded.
-    #[must_use]
-    pub fn address(&self) -> u64 {
-        self.header.sh_addr.get(LE)
     }
 
     /// Returns the section's bytes as they are in the file, possibly compressed. Empty if the section has no bytes in
@@ -130,11 +124,9 @@ pub struct Symbols<'a> {
 pub enum SymbolKind {
     /// A symbol without a kind, for example a label of assembler code.
     Untyped,
-    /// A variable.
-    Object,
     /// A function.
     Function,
-    /// A section, a source file, or another kind.
+    /// A variable, a section, a source file, or another kind.
     Other,
 }
 
@@ -145,8 +137,6 @@ pub struct Symbol<'a> {
     pub kind: SymbolKind,
     /// Address; in an object file, the offset within the symbol's section.
     pub address: u64,
-    /// Length in bytes; 0 if it is unknown.
-    pub bytes: u64,
     /// True if the file defines the symbol, false if it only uses it.
     pub is_defined: bool,
     name_at: u32,
@@ -160,12 +150,10 @@ impl<'a> Symbols<'a> {
         self.table.iter().map(move |symbol| Symbol {
             kind: match symbol.st_type() {
                 elf::STT_NOTYPE => SymbolKind::Untyped,
-                elf::STT_OBJECT => SymbolKind::Object,
                 elf::STT_FUNC => SymbolKind::Function,
                 _ => SymbolKind::Other,
             },
             address: symbol.st_value.get(LE),
-            bytes: symbol.st_size.get(LE),
             is_defined: symbol.st_shndx.get(LE) != elf::SymbolSection(elf::SHN_UNDEF.0),
             name_at: symbol.st_name.get(LE),
             strings,

@@ -107,7 +107,7 @@ impl Reader<'_> {
                 }
                 self.links.insert(inode, inside.clone());
             }
-            input::open(path).map_err(io::Error::other)?;
+            input::open(path)?;
             self.bytes = self.bytes.saturating_add(metadata.len());
             if self.bytes > CONTENT_BYTES_MAX {
                 let problem = format!(

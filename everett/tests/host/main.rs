@@ -15,6 +15,7 @@ use everett_host::doctor;
 use everett_host::doctor::kvm::guest::{Guest, Ring};
 use everett_host::doctor::kvm::host::{End, Host as _};
 use everett_host::doctor::kvm::real::Real;
+use everett_input::causes::with_causes;
 use everett_vmm::kvm::Host;
 use libtest_mimic::Arguments;
 
@@ -24,7 +25,8 @@ use trials::{Lacking, Ran, each_test_is_listed, trial};
 /// not scheduled, at most one signal is pending for it. On a slow host, signals are therefore lost, and the guest ends
 /// later.
 fn a_guest_that_does_not_end_is_ended() -> Ran {
-    let mut host = Real::new(Host::open().map_err(Lacking::new)?);
+    let opened = Host::open().map_err(|error| Lacking::new(with_causes(&error)));
+    let mut host = Real::new(opened?);
     for ring in [Ring::Zero, Ring::Three] {
         // jmp to itself
         let ran = host.run(&Guest::new("endless", ring, &[0xeb, 0xfe])).unwrap();

@@ -70,11 +70,5 @@ pub enum Error {
     Database(#[from] crate::tree::Error),
 }
 
-impl From<everett_input::file::Error> for Error {
-    fn from(error: everett_input::file::Error) -> Error {
-        Error::File { path: error.path, source: error.reason }
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod tests;

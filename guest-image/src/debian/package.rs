@@ -41,7 +41,8 @@ impl Package {
             }
             _ => Error::Read { path: name(), source },
         };
-        let (mut file, _) = input::open(path)?;
+        let opened = input::open(path);
+        let (mut file, _) = opened.map_err(|error| Error::File { path: error.path, source: error.reason })?;
         let members = ar::members(&mut file).map_err(read)?;
         let member = |start: &str| {
             let found = members.iter().find(|member| member.name.starts_with(start)).cloned();

@@ -183,7 +183,7 @@ fn of_folder(root: &Path) -> Result<Available, kernel::Error> {
     files.sort();
     let mut kept = 0;
     for path in files {
-        let content = input::read(&path, MODULE_BYTES_MAX)?;
+        let content = input::read(&path, MODULE_BYTES_MAX).map_err(|error| failed(&path, error.into()))?;
         kept += content.len() as u64;
         if kept > MODULES_BYTES_MAX {
             return Err(kernel::Error::Modules { path: root.display().to_string() });

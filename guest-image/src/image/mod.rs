@@ -187,12 +187,6 @@ pub enum Error {
     },
 }
 
-impl From<everett_input::file::Error> for Error {
-    fn from(error: everett_input::file::Error) -> Error {
-        Error::RootFile { path: error.path, source: error.reason }
-    }
-}
-
 /// Checks the names, the suite and the mirror. apt's command lines and files contain them, and no value may act as an
 /// option or as an additional line.
 fn check(spec: &ImageSpec) -> Result<(), Error> {

@@ -271,13 +271,10 @@ fn of_tar(
         path: path.display().to_string(),
         source: archive::Error::Read(source),
     };
-    let (mut file, metadata) = input::open(path)?;
+    let refused = |source: input::Reason| Error::RootFile { path: path.to_owned(), source };
+    let (mut file, metadata) = input::open(path).map_err(|error| refused(error.reason))?;
     if metadata.len() > CONTENT_BYTES_MAX {
-        return Err(input::Error {
-            path: path.to_owned(),
-            reason: input::Reason::TooLong(CONTENT_BYTES_MAX),
-        }
-        .into());
+        return Err(refused(input::Reason::TooLong(CONTENT_BYTES_MAX)));
     }
     let (_, digest) = cache::digest(&mut file).map_err(failed)?;
     let key = key(spec, "tar").with(digest);

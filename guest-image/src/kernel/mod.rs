@@ -25,7 +25,7 @@ pub(crate) const MODULES_BYTES_MAX: u64 = 1 << 30;
 /// Reason why a file is not a kernel for a machine.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A folder of modules cannot be read.
+    /// A folder of modules or a module's file cannot be read.
     #[error("cannot read the modules in {path}")]
     Read {
         /// Path of the folder or file.
@@ -33,7 +33,7 @@ pub enum Error {
         /// Cause of the failure.
         source: std::io::Error,
     },
-    /// The file of the kernel or of a module cannot be read.
+    /// The file of the kernel cannot be read.
     #[error("cannot read the kernel {}", path.display())]
     File {
         /// Path of the file.
@@ -71,18 +71,13 @@ pub enum Error {
     },
 }
 
-impl From<everett_input::file::Error> for Error {
-    fn from(error: everett_input::file::Error) -> Error {
-        Error::File { path: error.path, source: error.reason }
-    }
-}
-
 /// Reads a kernel and returns its ELF. The file may be a bzImage or an ELF.
 ///
 /// # Errors
 /// Returns an error if the file cannot be read or is not a kernel for x86-64.
 pub fn read_vmlinux(path: &Path) -> Result<Vec<u8>, Error> {
-    let bytes = everett_input::file::read(path, KERNEL_BYTES_MAX)?;
+    let bytes = everett_input::file::read(path, KERNEL_BYTES_MAX);
+    let bytes = bytes.map_err(|error| Error::File { path: error.path, source: error.reason })?;
     vmlinux(bytes, &path.display().to_string())
 }
 

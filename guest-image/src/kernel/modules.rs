@@ -253,18 +253,15 @@ impl Closure<'_> {
 /// Returns a module's declared dependencies (`depends=a,b` in `.modinfo`). Returns an iterator, because a hostile
 /// module may declare millions.
 fn dependencies(image: &[u8]) -> impl Iterator<Item = String> {
-    let information = section(image, ".modinfo").unwrap_or_default();
+    let sections = Elf::parse(image).and_then(|elf| elf.sections()).ok();
+    let information = sections.and_then(|sections| sections.named(".modinfo")?.content().ok());
+    let information = information.unwrap_or_default();
     let values = |key: &'static str| {
         let entries = information.split(|&byte| byte == 0);
         entries.filter_map(move |entry| std::str::from_utf8(entry).ok()?.strip_prefix(key))
     };
     let hard = values("depends=").flat_map(|list| list.split(','));
     hard.filter(|name| !name.is_empty()).map(canonical)
-}
-
-/// Returns the content of a module's section. Returns `None` if the section is missing or the file is damaged.
-fn section<'a>(image: &'a [u8], name: &str) -> Option<&'a [u8]> {
-    Elf::parse(image).ok()?.sections().ok()?.named(name)?.content().ok()
 }
 
 /// Returns the part of a path below `lib/modules/RELEASE/`. A path without that folder is returned unchanged.

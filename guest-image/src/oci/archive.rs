@@ -48,12 +48,11 @@ enum EntryLocation {
 
 /// Returns the cache key of the image's configuration. The key depends on all bytes of the archive.
 pub(super) fn key(path: &Path, tag: Option<&str>) -> Result<Key, Problem> {
-    let failed = reading(path.display());
-    let (mut file, metadata) = input::open(path).map_err(|error| reading(path.display())(error.into()))?;
+    let (mut file, metadata) = input::open(path)?;
     if metadata.len() > IMAGE_BYTES_MAX {
         return Err(Problem::TooLong { what: "the archive".to_owned(), most: IMAGE_BYTES_MAX });
     }
-    let (_, digest) = cache::digest(&mut file).map_err(failed)?;
+    let (_, digest) = cache::digest(&mut file).map_err(reading(path.display()))?;
     let key = Key::new("oci archive").with(digest);
     Ok(match tag {
         Some(tag) => key.with("tag").with(tag),
@@ -65,7 +64,7 @@ impl Archive {
     /// Opens an archive. A compressed archive is first decompressed to a temporary file in the cache.
     pub(super) fn open(path: &Path, cache: &Cache) -> Result<Archive, Problem> {
         let failed = |source: io::Error| reading(path.display())(source);
-        let (mut file, _) = input::open(path).map_err(|error| failed(error.into()))?;
+        let (mut file, _) = input::open(path)?;
         let mut start = [0; 6];
         let length = file.read(&mut start).map_err(failed)?;
         file.seek(SeekFrom::Start(0)).map_err(failed)?;

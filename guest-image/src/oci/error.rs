@@ -2,7 +2,7 @@
 
 use std::io;
 
-use everett_input::file::Reason;
+use everett_input::file::{self, Reason};
 
 use super::limits::{IMAGE_BYTES_MAX, LAYER_BYTES_MAX, LAYERS_MAX};
 use crate::compression::expansion::Expanded;
@@ -197,4 +197,10 @@ fn there(names: &[String]) -> String {
 /// Returns a function that turns an I/O error into [`Problem::Read`] for this file or blob.
 pub(super) fn reading(what: impl std::fmt::Display) -> impl FnOnce(io::Error) -> Problem {
     move |source| Problem::Read { what: what.to_string(), source: Reason::Io(source) }
+}
+
+impl From<file::Error> for Problem {
+    fn from(error: file::Error) -> Problem {
+        Problem::Read { what: error.path.display().to_string(), source: error.reason }
+    }
 }

@@ -8,7 +8,7 @@ use everett_input::file as input;
 
 use super::blobs::Blobs;
 use super::digest::Digest;
-use super::error::{Problem, reading};
+use super::error::Problem;
 use super::manifest::{self, MANIFEST_BYTES_MAX};
 use super::resolved_image::ResolvedImage;
 
@@ -33,15 +33,14 @@ impl Blobs for Layout {
         let path = self.folder.join("blobs").join(digest.algorithm()).join(digest.hex());
         let (file, _): (File, _) = input::open(&path).map_err(|error| match error.is_missing() {
             true => Problem::Missing { blob: blob.to_owned() },
-            false => reading(path.display())(error.into()),
+            false => error.into(),
         })?;
         Ok(Box::new(file))
     }
 
     fn find(&mut self, tag: Option<&str>) -> Result<ResolvedImage, Problem> {
         let path = self.folder.join("index.json");
-        let index = input::read(&path, MANIFEST_BYTES_MAX);
-        let index = index.map_err(|error| reading(path.display())(error.into()))?;
+        let index = input::read(&path, MANIFEST_BYTES_MAX)?;
         manifest::of_index(self, &index, tag)
     }
 }

@@ -5,12 +5,14 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use everett_input::causes::with_causes;
+use everett_input::file::Reason;
 use everett_remote::Offline;
 use sha2::{Digest as _, Sha256};
 use tar::{Builder, EntryType, Header};
 use tempfile::TempDir;
 
-use super::{ContainerImage, ImageOrigin, get};
+use super::error::Problem;
+use super::{ContainerImage, ImageOrigin, archive, get};
 use crate::cache::Cache;
 use crate::progress::Silent;
 
@@ -445,6 +447,14 @@ fn damaged_blobs_are_refused_in_one_line() {
     // No temporary file is left over.
     let entries = fs::read_dir(lab.cache.temporary()).unwrap().count();
     assert_eq!(entries, 0);
+}
+
+#[test]
+fn an_archive_that_is_no_regular_file_is_refused_with_its_kind() {
+    let refused = archive::key(Path::new("/dev/zero"), None).map(|_| ()).unwrap_err();
+    assert!(matches!(&refused, Problem::Read { source: Reason::Kind("a device"), .. }), "{refused:?}");
+    let expected = "cannot read /dev/zero: this is a device, and a regular file is needed";
+    assert_eq!(with_causes(&refused).to_string(), expected);
 }
 
 #[test]

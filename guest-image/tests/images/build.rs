@@ -194,6 +194,14 @@ fn only_files_are_read() {
     let error =
         with_causes(&build(&spec, &lab.cache, &Online, &mut NoMachine, &mut Silent).unwrap_err()).to_string();
     assert_eq!(error, format!("cannot read the kernel {device}"));
+    let module = lab.path("6.1/long.ko");
+    fs::create_dir(lab.path("6.1")).unwrap();
+    fs::File::create(&module).unwrap().set_len(1 << 40).unwrap();
+    spec.kernel = KernelSource::File { path: lab.path("vmlinux"), modules: Some(lab.path("6.1")) };
+    let error =
+        with_causes(&build(&spec, &lab.cache, &Online, &mut NoMachine, &mut Silent).unwrap_err()).to_string();
+    let expected = format!("cannot read the modules in {}: longer than", module.display());
+    assert!(error.starts_with(&expected), "{error}");
     fs::File::create(lab.path("long.tar")).unwrap().set_len(1 << 40).unwrap();
     assert!(message(RootSource::Tar(lab.path("long.tar"))).contains("long.tar: longer than"));
 }

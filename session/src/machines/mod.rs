@@ -16,7 +16,6 @@ use std::time::Duration;
 use everett_cpu::{CacheConfig, Code};
 use everett_vmm::clock::ClockMode;
 use everett_vmm::engine::any::AnyEngine;
-use everett_vmm::engine::counting::CountingEngine;
 use everett_vmm::engine::kvm::{KvmEngine, Proved};
 use everett_vmm::engine::soft::{FlushSchedule, SoftEngine};
 use everett_vmm::kvm::Host;
@@ -124,13 +123,9 @@ impl EngineOptions {
     /// Makes an engine that counts the unit of `clock`: instructions, branches or exits. If KVM cannot count this unit,
     /// the engine counts another one, and [`Machine`] returns an error when it receives the engine.
     fn engine(&self, clock: ClockMode, ram: &Ram) -> Result<AnyEngine, MachineError> {
-        Ok(match (self.engine, clock) {
-            (EngineKind::Soft, ClockMode::Exit) => CountingEngine::exits(self.soft_engine(clock, ram)).into(),
-            (EngineKind::Soft, ClockMode::Branch) => {
-                CountingEngine::branches(self.soft_engine(clock, ram)).into()
-            }
-            (EngineKind::Soft, _) => self.soft_engine(clock, ram).into(),
-            (EngineKind::Kvm, _) => {
+        Ok(match self.engine {
+            EngineKind::Soft => AnyEngine::on_soft(clock, self.soft_engine(clock, ram)),
+            EngineKind::Kvm => {
                 let branches = self.proved.branches.filter(|_| clock == ClockMode::Branch);
                 let proved = Proved { branches, ..self.proved };
                 let mut engine = KvmEngine::new(&Host::open()?, ram.shared(), proved)?;

@@ -1,7 +1,7 @@
 //! Loader of an uncompressed Linux kernel. It checks an ELF64 executable and copies its segments to their physical
 //! addresses.
 
-use everett_elf::{Elf, Kind, Machine, Segment, SegmentKind};
+use everett_elf::{Elf, Kind, Machine, Segment};
 use vm_memory::{Bytes, GuestAddress};
 
 use crate::layout::HIGH_RAM;
@@ -87,13 +87,9 @@ impl Kernel {
             return Err(ElfError::NotExecutable);
         }
         let entry = elf.entry();
-        let mut segments = elf.segments()?;
-        segments.retain(|segment| segment.kind == SegmentKind::Load);
-        for segment in &segments {
-            segment.content(&file)?;
-            if segment.file_bytes > segment.memory_bytes {
-                return Err(ElfError::Truncated);
-            }
+        let mut segments = elf.load_segments()?;
+        if segments.iter().any(|segment| segment.file_bytes > segment.memory_bytes) {
+            return Err(ElfError::Truncated);
         }
         segments.retain(|segment| segment.memory_bytes > 0);
         if segments.is_empty() {

@@ -9,6 +9,7 @@ use super::counting::CountingEngine;
 use super::kvm::KvmEngine;
 use super::soft::SoftEngine;
 use super::{Capabilities, Engine, Exit, Failure, TscAnchor, Until};
+use crate::clock::ClockMode;
 
 /// An engine of any kind.
 pub enum AnyEngine {
@@ -41,6 +42,16 @@ impl From<KvmEngine> for AnyEngine {
 }
 
 impl AnyEngine {
+    /// Returns an engine on a soft CPU that counts the unit of this clock mode: instructions, exits or branches.
+    #[must_use]
+    pub fn on_soft(clock: ClockMode, soft: SoftEngine) -> AnyEngine {
+        match clock {
+            ClockMode::Insn => soft.into(),
+            ClockMode::Exit => CountingEngine::exits(soft).into(),
+            ClockMode::Branch => CountingEngine::branches(soft).into(),
+        }
+    }
+
     /// Returns the soft CPU's engine, to change its settings. Returns `None` for other kinds.
     pub fn soft_mut(&mut self) -> Option<&mut SoftEngine> {
         match self {

@@ -50,7 +50,7 @@ pub enum KvmError {
 /// Error of the host's kernel, in terms of KVM.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", explain(.0))]
-pub struct HostError(pub io::Error);
+pub struct HostError(io::Error);
 
 impl KvmError {
     pub(crate) fn request(what: &'static str, error: errno::Error) -> KvmError {

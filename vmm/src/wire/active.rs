@@ -12,7 +12,7 @@ use super::config::{BITS_PER_S_MAX, BITS_PER_S_MIN, Topology};
 use super::pairs::Pairs;
 
 /// Latency that a slow partition adds to each frame, in nanoseconds.
-pub const SLOW_NS: u64 = 1_000_000_000;
+pub(super) const SLOW_NS: u64 = 1_000_000_000;
 
 /// Reason why a wire refuses to begin a fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

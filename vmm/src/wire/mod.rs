@@ -54,8 +54,8 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
+pub use active::FaultError;
 use active::Faults;
-pub use active::{FaultError, SLOW_NS};
 use config::Topology;
 pub use config::{
     BITS_PER_S_MAX, BITS_PER_S_MIN, ConfigError, LATENCY_NS_MIN, LinkConfig, LinkOverride, NAME_BYTES_MAX,

@@ -20,11 +20,11 @@ use everett_vmm::ram::Ram;
 use libtest_mimic::Trial;
 
 use crate::beside::Beside;
-use crate::lockstep::ticking_host;
+use crate::lockstep::{Gates, ticking_host};
 use crate::rng::Rng;
 use crate::scripted::{MARGIN, Shared, Trouble};
 use crate::small::{UART, assemble, count_tick, out, plain_in, spin, timer};
-use crate::trail::{Bench, EngineMaker, Pace, difference};
+use crate::trail::{EngineMaker, MachineMaker, Pace, difference};
 use crate::trials::{Ran, trial};
 use crate::wander::{self, Also};
 
@@ -60,27 +60,27 @@ impl EngineMaker for On {
     }
 }
 
-fn bench(code: Vec<u8>) -> Bench {
-    Bench { clock: ClockMode::Branch, code }
+fn maker(code: Vec<u8>) -> MachineMaker {
+    MachineMaker { clock: ClockMode::Branch, code }
 }
 
 fn guests() -> u64 {
-    std::env::var("KVM_PROGRAMS").ok().and_then(|n| n.parse().ok()).unwrap_or(GUESTS)
+    crate::programs_or(GUESTS)
 }
 
 fn machines_that_change_their_engine_at_any_branch_have_the_trail_of_those_that_do_not() {
     let (mut swaps, mut interrupts, mut points) = (0, 0, 0);
     for seed in 0..guests() {
-        let bench = bench(wander::guest_that(seed, Also::ComputeAndLook));
-        let soft = bench.trail(&PACE, &[On::Soft], None);
+        let maker = maker(wander::guest_that(seed, Also::ComputeAndLook));
+        let soft = maker.trail(&PACE, &[On::Soft], None);
         let host = On::Host(Shared::sound(seed));
-        let kvm = bench.trail(&PACE, std::slice::from_ref(&host), None);
+        let kvm = maker.trail(&PACE, std::slice::from_ref(&host), None);
         assert_eq!(
             difference(&soft, &kvm),
             None,
             "seed {seed}: the soft engine and the scripted host differ"
         );
-        let both = bench.trail(&PACE, &[On::Soft, host], Some(Rng::for_case(seed, 8)));
+        let both = maker.trail(&PACE, &[On::Soft, host], Some(Rng::for_case(seed, 8)));
         assert_eq!(
             difference(&soft, &both),
             None,
@@ -103,17 +103,17 @@ fn machines_that_change_their_engine_at_any_branch_have_the_trail_of_those_that_
 }
 
 fn machines_on_dev_kvm_are_those_on_the_soft_cpu() -> Ran {
-    let (host, _ticker) = ticking_host()?;
+    let (host, _ticker) = ticking_host(Gates::Open)?;
     let (host, entered) = (Arc::new(host), Arc::new(AtomicU64::new(0)));
     let (mut swaps, mut interrupts) = (0, 0);
     for seed in 0..guests() / 10 {
-        let bench = bench(wander::guest_that(seed, Also::Compute));
-        let soft = bench.trail(&PACE, &[On::Soft], None);
+        let maker = maker(wander::guest_that(seed, Also::Compute));
+        let soft = maker.trail(&PACE, &[On::Soft], None);
         let kvm = On::Kvm(Arc::clone(&host), Shared::sound(seed), Arc::clone(&entered));
-        let all = bench.trail(&PACE, std::slice::from_ref(&kvm), None);
+        let all = maker.trail(&PACE, std::slice::from_ref(&kvm), None);
         assert_eq!(difference(&soft, &all), None, "seed {seed}: the soft engine and /dev/kvm differ");
         let scripted = On::Host(Shared::sound(seed));
-        let turns = bench.trail(&PACE, &[On::Soft, kvm, scripted], Some(Rng::for_case(seed, 10)));
+        let turns = maker.trail(&PACE, &[On::Soft, kvm, scripted], Some(Rng::for_case(seed, 10)));
         assert_eq!(
             difference(&soft, &turns),
             None,
@@ -131,8 +131,8 @@ fn machines_on_dev_kvm_are_those_on_the_soft_cpu() -> Ran {
 fn whatever_goes_wrong_now_and_then_shows_nowhere() {
     let (mut disturbed, mut troubles) = (0, [0; 4]);
     for seed in 0..guests() / 3 {
-        let bench = bench(wander::guest_that(seed, Also::ComputeAndLook));
-        let soft = bench.trail(&PACE, &[On::Soft], None);
+        let maker = maker(wander::guest_that(seed, Also::ComputeAndLook));
+        let soft = maker.trail(&PACE, &[On::Soft], None);
         let (mut rng, mut last) = (Rng::for_case(seed, 32), false);
         let shared = Shared::new(move |_| {
             // No two entries into the guest in a row are disturbed, so a repeated run usually succeeds soon. If
@@ -147,7 +147,7 @@ fn whatever_goes_wrong_now_and_then_shows_nowhere() {
             }
         });
         let host = On::Host(shared.clone());
-        let kvm = bench.trail(&PACE, &[On::Soft, host], Some(Rng::for_case(seed, 9)));
+        let kvm = maker.trail(&PACE, &[On::Soft, host], Some(Rng::for_case(seed, 9)));
         if kvm.lines.contains(&format!("in all {TRIES_MAX} attempts")) {
             // The random plan disturbed each attempt at one run.
             continue;
@@ -167,7 +167,7 @@ fn whatever_goes_wrong_now_and_then_shows_nowhere() {
 }
 
 /// A guest that computes, reads the TSC and prints a dot, five times, with a timer whose interrupts are always late.
-fn computing() -> Bench {
+fn computing() -> MachineMaker {
     let code = assemble(|a| {
         let (handler, again) = (a.create_label(), a.create_label());
         timer(a, 25_000, handler)?;
@@ -186,7 +186,7 @@ fn computing() -> Bench {
         a.set_label(handler)?;
         count_tick(a)
     });
-    bench(code)
+    maker(code)
 }
 
 /// Runs in steps of a million branches to the end. Returns the output, the last stop, and the digest there.
@@ -203,7 +203,7 @@ fn finish(machine: &mut Machine) -> (String, Stop, String) {
 
 /// A guest in which a due interrupt waits for STI. The guest reads the TSC while the interrupt waits, and in the
 /// handler.
-fn waiting() -> Bench {
+fn waiting() -> MachineMaker {
     let look = |a: &mut Assembler| {
         a.imul_3(r14, r14, 31)?;
         a.rdtsc()?;
@@ -236,13 +236,13 @@ fn waiting() -> Bench {
         a.pop(rax)?;
         count_tick(a)
     });
-    bench(code)
+    maker(code)
 }
 
 fn whoever_executes_the_last_stretch_it_is_the_same() {
-    let bench = waiting();
+    let maker = waiting();
     let run = |on: &On, step: u64| {
-        let mut machine = bench.machine(on);
+        let mut machine = maker.machine(on);
         while machine.run(&Until::icount(machine.icount() + step)) == Stop::Count {}
         let interrupts = machine.cpu().gpr[15];
         (
@@ -269,8 +269,8 @@ fn whoever_executes_the_last_stretch_it_is_the_same() {
 }
 
 fn each_thing_that_goes_wrong_is_seen_and_the_run_made_again() {
-    let bench = computing();
-    let expected = finish(&mut bench.machine(&On::Soft));
+    let maker = computing();
+    let expected = finish(&mut maker.machine(&On::Soft));
     assert_eq!((&*expected.0, &expected.1), (".....", &Stop::End(End::HaltedForever)));
     let all =
         [Trouble::Late(MARGIN), Trouble::Late(MARGIN + 1), Trouble::Lost, Trouble::Tick, Trouble::Uncounted];
@@ -281,7 +281,7 @@ fn each_thing_that_goes_wrong_is_seen_and_the_run_made_again() {
                 let wrong = at..at + times;
                 let plan =
                     move |entry| if wrong.contains(&entry) { trouble } else { Trouble::Late(MARGIN - 1) };
-                let mut machine = bench.machine(&On::Host(Shared::new(plan)));
+                let mut machine = maker.machine(&On::Host(Shared::new(plan)));
                 assert_eq!(finish(&mut machine), expected, "{trouble:?} from entry {at} on, {times} times");
                 let seen = machine.stats().disturbed;
                 // If the guest exits before the signal is due, a late or lost signal has no effect.
@@ -296,7 +296,7 @@ fn each_thing_that_goes_wrong_is_seen_and_the_run_made_again() {
 }
 
 fn what_goes_wrong_in_each_attempt_is_the_hosts_failure() {
-    let bench = computing();
+    let maker = computing();
     for (trouble, says) in [
         (Trouble::Late(MARGIN), "the host disturbed the guest: it was stopped at least 0 branches too late"),
         (Trouble::Lost, "the host disturbed the guest: it was stopped at least 49936 branches too late"),
@@ -305,7 +305,7 @@ fn what_goes_wrong_in_each_attempt_is_the_hosts_failure() {
     ] {
         let sound = 7;
         let plan = move |entry| if entry < sound { Trouble::Late(0) } else { trouble };
-        let mut machine = bench.machine(&On::Host(Shared::new(plan)));
+        let mut machine = maker.machine(&On::Host(Shared::new(plan)));
         let (_, stop, _) = finish(&mut machine);
         let why = format!("{says}, in all {TRIES_MAX} attempts");
         assert_eq!(stop, Stop::End(End::Host(why)));
@@ -314,7 +314,7 @@ fn what_goes_wrong_in_each_attempt_is_the_hosts_failure() {
         let pool = Pool::default();
         let moment = machine.moment(&pool);
         assert_eq!(
-            bench.from(&On::Soft, &moment).run(&Until::vtime(u64::MAX)),
+            maker.from(&On::Soft, &moment).run(&Until::vtime(u64::MAX)),
             stop,
             "the machine must stay ended on another engine, too"
         );
@@ -322,36 +322,36 @@ fn what_goes_wrong_in_each_attempt_is_the_hosts_failure() {
 }
 
 fn a_machine_that_the_host_disturbed_for_good_can_be_restored() {
-    let bench = computing();
+    let maker = computing();
     let wrong = 7..7 + u64::from(TRIES_MAX);
     let plan = move |entry| if wrong.contains(&entry) { Trouble::Tick } else { Trouble::Late(0) };
-    let mut machine = bench.machine(&On::Host(Shared::new(plan)));
+    let mut machine = maker.machine(&On::Host(Shared::new(plan)));
     let pool = Pool::default();
     let before = machine.moment(&pool);
     let (_, stop, _) = finish(&mut machine);
     assert!(matches!(stop, Stop::End(End::Host(_))), "{stop:?}");
     machine.restore(&before).expect("its own moment");
-    assert_eq!(finish(&mut machine), finish(&mut bench.machine(&On::Soft)));
+    assert_eq!(finish(&mut machine), finish(&mut maker.machine(&On::Soft)));
 }
 
 fn a_host_that_fails_for_good_is_not_said_to_have_disturbed_the_guest() {
-    let bench = computing();
+    let maker = computing();
     let plan = |entry| match entry {
         ..7 => Trouble::Late(0),
         7 | 8 => Trouble::Tick,
         _ => Trouble::Gone,
     };
-    let mut machine = bench.machine(&On::Host(Shared::new(plan)));
+    let mut machine = maker.machine(&On::Host(Shared::new(plan)));
     let (_, stop, _) = finish(&mut machine);
     let Stop::End(End::Host(why)) = stop else { panic!("{stop:?}") };
     assert!(why.ends_with("the counter is gone"), "{why}");
 }
 
 fn the_signals_that_hold_the_tsc_end_with_each_entry() {
-    let bench = computing();
+    let maker = computing();
     for trouble in [Trouble::Late(MARGIN + 1), Trouble::Uncounted, Trouble::Gone] {
         let shared = Shared::new(move |entry| if entry < 7 { Trouble::Late(0) } else { trouble });
-        let mut machine = bench.machine(&On::Host(shared.clone()));
+        let mut machine = maker.machine(&On::Host(shared.clone()));
         let (_, stop, _) = finish(&mut machine);
         assert!(matches!(stop, Stop::End(End::Host(_))), "{trouble:?}: {stop:?}");
         let script = shared.script();
@@ -360,11 +360,11 @@ fn the_signals_that_hold_the_tsc_end_with_each_entry() {
 }
 
 fn a_run_that_is_made_again_has_said_everything_once() {
-    let bench = computing();
-    let mut expected = bench.machine(&On::Soft);
+    let maker = computing();
+    let mut expected = maker.machine(&On::Soft);
     expected.keep_journal(true);
     let plan = |entry| if entry == 9 { Trouble::Tick } else { Trouble::Late(3) };
-    let mut machine = bench.machine(&On::Host(Shared::new(plan)));
+    let mut machine = maker.machine(&On::Host(Shared::new(plan)));
     machine.keep_journal(true);
     for machine in [&mut expected, &mut machine] {
         // The test does not take the output at this stop, so the machine still has it.

@@ -33,7 +33,7 @@ fn engine(host: &Host, code: impl FnOnce(&mut Assembler) -> Result<(), Error>) -
 }
 
 fn interrupts_are_taken_behind_exits_and_one_at_each() -> Ran {
-    let (host, _ticker) = ticking_host()?;
+    let (host, _ticker) = ticking_host(Gates::Open)?;
     let mut kvm = engine(&host, |a| {
         let again = a.create_label();
         a.mov(rsi, END)?;
@@ -68,7 +68,7 @@ fn interrupts_are_taken_behind_exits_and_one_at_each() -> Ran {
 }
 
 fn a_guest_that_does_not_exit_is_given_up_and_stays_so() -> Ran {
-    let (host, _ticker) = ticking_host()?;
+    let (host, _ticker) = ticking_host(Gates::Open)?;
     let mut kvm = engine(&host, |a| {
         let here = a.create_label();
         a.set_label(here)?;

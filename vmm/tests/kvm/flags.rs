@@ -63,7 +63,7 @@ fn run(clock: ClockMode, code: &[u8], engine: impl Fn(&Ram) -> Result<AnyEngine,
 }
 
 fn other_makes_have_the_same_trail(clock: ClockMode) {
-    let guests = std::env::var("KVM_PROGRAMS").ok().and_then(|n| n.parse().ok()).unwrap_or(GUESTS);
+    let guests = crate::programs_or(GUESTS);
     let (mut looks, mut shown, mut replaced) = (0, 0, 0);
     for seed in 0..guests {
         let code = wander::guest_that(seed, Also::LeaveUndefined);
@@ -75,7 +75,7 @@ fn other_makes_have_the_same_trail(clock: ClockMode) {
                     ClockMode::Branch => shared.engine_of(ram, make, seed)?,
                     _ => shared.exits_of(ram, make, seed)?,
                 };
-                Ok(AnyEngine::Kvm(Box::new(engine)))
+                Ok(engine.into())
             });
             let parted = plain.looks.iter().zip(&other.looks).find(|(plain, other)| plain != other);
             assert_eq!(parted, None, "seed {seed}, {make:?}");

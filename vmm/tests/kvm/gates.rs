@@ -12,8 +12,8 @@ use libtest_mimic::Trial;
 use vm_memory::{Bytes, GuestAddress};
 
 use crate::ground::{CODE, DATA, DEVICE, END, Guest, SYSCALL, UNMAPPED};
-use crate::lacks::{host_with, int1_is_a_trap};
-use crate::lockstep::{Bench, FOREVER, Gates, kvm_engine, memory, tick};
+use crate::lacks::int1_is_a_trap;
+use crate::lockstep::{Bench, FOREVER, Gates, kvm_engine, memory, ticking_host};
 use crate::trials::{Lacking, Ran, trial};
 
 type Code = fn(&mut Assembler) -> Result<(), Error>;
@@ -70,14 +70,13 @@ const DEBUG_TRAPS: [(&str, Code); 2] = [
 ];
 
 fn every_way_through_a_gate_is_the_soft_cpus_behind_closed_ones() -> Ran {
-    let _ticker = tick();
-    are_the_soft_cpus(&host_with(Gates::Closed)?, &WAYS);
+    let (host, _ticker) = ticking_host(Gates::Closed)?;
+    are_the_soft_cpus(&host, &WAYS);
     Ok(())
 }
 
 fn debug_traps_are_the_soft_cpus_behind_closed_gates() -> Ran {
-    let _ticker = tick();
-    let host = host_with(Gates::Closed)?;
+    let (host, _ticker) = ticking_host(Gates::Closed)?;
     if !int1_is_a_trap(&host) {
         return Err(Lacking::new(
             "this KVM delivers #DB itself, so INT1 and steps are lost behind closed gates",
@@ -132,8 +131,7 @@ fn behind_closed_gates(host: &Host, code: Code) -> KvmEngine {
 /// restarted the instruction, it would ask the device again. The engine therefore delivers the exception that KVM has
 /// queued.
 fn a_device_is_asked_once_for_what_cannot_be_stored() -> Ran {
-    let _ticker = tick();
-    let host = host_with(Gates::Closed)?;
+    let (host, _ticker) = ticking_host(Gates::Closed)?;
     let mut kvm = behind_closed_gates(&host, |a| {
         let behind = a.create_label();
         a.lea(r15, ptr(behind))?;
@@ -154,8 +152,7 @@ fn a_device_is_asked_once_for_what_cannot_be_stored() -> Ran {
 /// The engine gives up a guest that causes no exit for too long. A delivery by the soft CPU does not count as an exit,
 /// so the engine also gives up a guest whose handler always returns to the faulting instruction.
 fn a_guest_that_faults_for_ever_is_given_up() -> Ran {
-    let _ticker = tick();
-    let host = host_with(Gates::Closed)?;
+    let (host, _ticker) = ticking_host(Gates::Closed)?;
     let mut kvm = behind_closed_gates(&host, |a| {
         a.lea(r15, ptr(CODE))?;
         a.ud2()

@@ -22,8 +22,7 @@ use everett_vmm::machine::{Machine, MachineConfig, MachineError, Stop, Until};
 use everett_vmm::ram::Ram;
 use libtest_mimic::Trial;
 
-use crate::lacks::host_with;
-use crate::lockstep::{Gates, difference, tick};
+use crate::lockstep::{Gates, difference, ticking_host};
 use crate::makes::Make;
 use crate::scripted::Shared;
 use crate::small::plain_in;
@@ -64,7 +63,7 @@ fn machine(files: &Files, engine: impl Fn(&Ram) -> Result<AnyEngine, MachineErro
 fn compare(name: &str, other: impl Fn(&Ram) -> Result<KvmEngine, KvmError>) -> Ran {
     let files = Files::named()?;
     let exits = std::env::var("EVERETT_EXITS").ok().and_then(|n| n.parse().ok()).unwrap_or(EXITS);
-    let mut other = machine(&files, |ram| Ok(AnyEngine::Kvm(Box::new(other(ram)?))));
+    let mut other = machine(&files, |ram| Ok(other(ram)?.into()));
     let mut plain = machine(&files, |ram| Ok(plain_in(ClockMode::Exit, ram)));
     let (mut places, mut parted, mut digests) = (0, 0, 0);
     loop {
@@ -102,8 +101,7 @@ fn a_stock_kernel_on_a_processor_as_amds_has_the_same_digests() -> Ran {
 }
 
 fn a_stock_kernel_on_this_hosts_kvm_has_the_same_digests() -> Ran {
-    let _ticker = tick();
-    let host = host_with(Gates::Open)?;
+    let (host, _ticker) = ticking_host(Gates::Open)?;
     let tsc = host.capability(KVM_CAP_TSC_CONTROL).expect("an answer") > 0;
     let proved = Proved { tsc, system_calls: true, ..Proved::default() };
     compare("/dev/kvm", |ram| KvmEngine::new(&host, ram.shared(), proved))

@@ -21,7 +21,7 @@ use libtest_mimic::Trial;
 use vm_memory::{Bytes, GuestAddress};
 
 use crate::ground::{CODE, DATA, END, Guest, IDT_LIMIT};
-use crate::lockstep::{Bench, FOREVER, Gates, SIGNALS_MAX, kvm_engine, memory, tick};
+use crate::lockstep::{Bench, FOREVER, Gates, SIGNALS_MAX, kvm_engine, memory, tick, ticking_host};
 use crate::trials::{Lacking, Ran, named};
 
 type Instruction = fn(&mut Assembler) -> Result<(), Error>;
@@ -212,8 +212,7 @@ fn goes_on(host: &Host, gates: Gates, user: bool, instruction: Instruction) -> b
 /// Checks that both engines execute the piece in the same way. If the host lacks the piece, this test is ignored, and
 /// no random program with these gates contains the piece.
 fn is_the_same_on_both_engines(piece: &Piece, gates: Gates) -> Ran {
-    let host = host_with(gates)?;
-    let _ticker = tick();
+    let (host, _ticker) = ticking_host(gates)?;
     if piece.is_lacking(&host, gates) {
         return Err(Lacking::new(format!("programs do without it: {}", piece.lacking)));
     }

@@ -211,9 +211,9 @@ pub(crate) fn tick() -> Ticker {
 /// Returns the host's KVM, with periodic signals for this thread.
 ///
 /// # Errors
-/// Returns the reason why tests cannot use it.
-pub(crate) fn ticking_host() -> Result<(Host, Ticker), Lacking> {
-    Ok((crate::host()?, tick()))
+/// Returns the reason if programs cannot run on this KVM with these gates.
+pub(crate) fn ticking_host(gates: Gates) -> Result<(Host, Ticker), Lacking> {
+    Ok((host_with(gates)?, tick()))
 }
 
 /// CPU that delivers exceptions, software interrupts and system calls. With closed gates, KVM gets an interrupt
@@ -303,9 +303,8 @@ impl<'a> Bench<'a> {
 }
 
 fn random_programs_do_the_same(gates: Gates) -> Ran {
-    let host = host_with(gates)?;
-    let _ticker = tick();
-    let programs = std::env::var("KVM_PROGRAMS").ok().and_then(|n| n.parse().ok()).unwrap_or(3000);
+    let (host, _ticker) = ticking_host(gates)?;
+    let programs = crate::programs_or(3000);
     let lacks = Lacks::of(&host, gates);
     eprintln!("left out on this host, gates {gates:?}: {lacks:?}");
     let mut bench = Bench::new(&host, gates);
@@ -341,7 +340,7 @@ fn random_programs_do_the_same_on_both_engines_if_the_soft_cpu_delivers() -> Ran
 
 /// Checks that the tests above can fail, and that programs do not end before their first exit.
 fn a_change_of_one_bit_is_caught() -> Ran {
-    let (host, _ticker) = ticking_host()?;
+    let (host, _ticker) = ticking_host(Gates::Open)?;
     let lacks = Lacks::of(&host, Gates::Open);
     let changes: [fn(&mut CpuState); 8] = [
         |s| s.gpr[11] ^= 1 << 40,

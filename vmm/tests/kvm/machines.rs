@@ -63,7 +63,7 @@ fn noted(machine: &Machine) -> u64 {
 }
 
 fn a_machine_runs_with_its_timer_and_its_uart() -> Ran {
-    let (host, _ticker) = ticking_host()?;
+    let (host, _ticker) = ticking_host(Gates::Open)?;
     let mut machine = kvm(&host);
     let (bytes, digest) = finish(&mut machine);
     assert_eq!((bytes, noted(&machine)), (TICKS as usize, (1..=TICKS as u64).sum()));
@@ -74,7 +74,7 @@ fn a_machine_runs_with_its_timer_and_its_uart() -> Ran {
 }
 
 fn moments_go_back_and_forth_and_to_other_machines() -> Ran {
-    let (host, _ticker) = ticking_host()?;
+    let (host, _ticker) = ticking_host(Gates::Open)?;
     let pool = Pool::default();
     let mut machine = kvm(&host);
     let (_, expected) = finish(&mut kvm(&host));

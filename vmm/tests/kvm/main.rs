@@ -74,6 +74,7 @@ mod wander;
 use std::path::Path;
 use std::process::ExitCode;
 
+use everett_input::causes::with_causes;
 use everett_vmm::kvm::Host;
 use libtest_mimic::{Arguments, Trial};
 
@@ -84,7 +85,13 @@ use crate::trials::{Lacking, each_test_is_listed, trial};
 /// # Errors
 /// Returns the reason why tests cannot use it.
 fn host() -> Result<Host, Lacking> {
-    Host::open().map_err(Lacking::new)
+    Host::open().map_err(|error| Lacking::new(with_causes(&error)))
+}
+
+/// Returns the number of programs or guests: the value of the environment variable `KVM_PROGRAMS`, or `default` if it
+/// is not set.
+fn programs_or(default: u64) -> u64 {
+    std::env::var("KVM_PROGRAMS").ok().and_then(|number| number.parse().ok()).unwrap_or(default)
 }
 
 fn no_test_is_left_out() {

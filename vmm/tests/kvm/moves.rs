@@ -11,9 +11,9 @@ use libtest_mimic::Trial;
 use vm_memory::{Bytes, GuestAddress};
 
 use crate::ground::{END, Guest, RAM_BYTES};
-use crate::lacks::{Lacks, host_with};
+use crate::lacks::Lacks;
 use crate::lockstep::{
-    Gates, Memory, bytes, comparable, difference, kvm_engine, memory, memory_difference, tick,
+    Gates, Memory, bytes, comparable, difference, kvm_engine, memory, memory_difference, ticking_host,
 };
 use crate::program::program;
 use crate::trials::{Ran, trial};
@@ -59,8 +59,7 @@ fn soft(memory: &Memory, guest: &Guest) -> SoftEngine {
 }
 
 fn a_guest_that_moves_ends_as_one_that_stays(gates: Gates) -> Ran {
-    let host = host_with(gates)?;
-    let _ticker = tick();
+    let (host, _ticker) = ticking_host(gates)?;
     let lacks = Lacks::of(&host, gates);
     for seed in (0..PROGRAMS).filter(|seed| seed >> 1 & 1 == gates as u64) {
         let guest = program(seed, seed & 1 == 1, lacks);

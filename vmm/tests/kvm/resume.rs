@@ -50,7 +50,7 @@ fn guest(instruction: Instruction) -> Guest {
 }
 
 fn it_is_clear_behind_an_exit_on_both_engines() -> Ran {
-    let (host, _ticker) = ticking_host()?;
+    let (host, _ticker) = ticking_host(Gates::Open)?;
     let mut bench = Bench::new(&host, Gates::Open);
     for (name, instruction) in EXITS {
         // The seeds decide after which exits an interrupt comes.

@@ -8,11 +8,10 @@ use everett_vmm::machine::MachineError;
 use everett_vmm::ram::Ram;
 use libtest_mimic::Trial;
 
-use crate::lacks::host_with;
-use crate::lockstep::{Gates, kvm_engine_on, tick};
+use crate::lockstep::{Gates, kvm_engine_on, ticking_host};
 use crate::rng::Rng;
 use crate::small::plain_in;
-use crate::trail::{Bench, EngineMaker, Pace, difference};
+use crate::trail::{EngineMaker, MachineMaker, Pace, difference};
 use crate::trials::{Ran, trial};
 use crate::wander;
 
@@ -38,16 +37,15 @@ impl EngineMaker for On<'_> {
 }
 
 fn machines_have_one_trail(gates: Gates) -> Ran {
-    let host = host_with(gates)?;
-    let _ticker = tick();
-    let guests = std::env::var("KVM_PROGRAMS").ok().and_then(|n| n.parse().ok()).unwrap_or(GUESTS);
+    let (host, _ticker) = ticking_host(gates)?;
+    let guests = crate::programs_or(GUESTS);
     let (mut swaps, mut interrupts, mut points) = (0, 0, 0);
     for seed in (0..guests).filter(|seed| seed & 1 == gates as u64) {
-        let bench = Bench { clock: ClockMode::Exit, code: wander::guest(seed) };
-        let soft = bench.trail(&PACE, &[On::Soft], None);
-        let kvm = bench.trail(&PACE, &[On::Kvm(&host, gates)], None);
+        let maker = MachineMaker { clock: ClockMode::Exit, code: wander::guest(seed) };
+        let soft = maker.trail(&PACE, &[On::Soft], None);
+        let kvm = maker.trail(&PACE, &[On::Kvm(&host, gates)], None);
         assert_eq!(difference(&soft, &kvm), None, "seed {seed}: the soft and the kvm engine differ");
-        let both = bench.trail(&PACE, &[On::Soft, On::Kvm(&host, gates)], Some(Rng::for_case(seed, 8)));
+        let both = maker.trail(&PACE, &[On::Soft, On::Kvm(&host, gates)], Some(Rng::for_case(seed, 8)));
         assert_eq!(
             difference(&soft, &both),
             None,

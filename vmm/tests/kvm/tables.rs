@@ -73,7 +73,7 @@ fn guest(user: bool, change: Change) -> Guest {
 }
 
 fn a_store_to_an_entry_and_invlpg_take_effect() -> Ran {
-    let (host, _ticker) = ticking_host()?;
+    let (host, _ticker) = ticking_host(Gates::Open)?;
     let mut bench = Bench::new(&host, Gates::Open);
     let changes: [(&str, Change); 4] = [
         ("a store", |a| a.mov(qword_ptr(rbp), rbx)),

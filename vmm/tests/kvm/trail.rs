@@ -18,8 +18,8 @@ pub(crate) trait EngineMaker {
     fn engine(&self, ram: &Ram) -> Result<AnyEngine, MachineError>;
 }
 
-/// Guest code and a clock mode, from which tests make machines.
-pub(crate) struct Bench {
+/// Makes machines with this guest code, in this clock mode.
+pub(crate) struct MachineMaker {
     pub(crate) clock: ClockMode,
     pub(crate) code: Vec<u8>,
 }
@@ -37,7 +37,7 @@ pub(crate) struct Pace {
     pub(crate) looks_max: u64,
 }
 
-impl Bench {
+impl MachineMaker {
     fn config(&self) -> (MachineConfig, TempDir) {
         config_in(self.clock, &self.code)
     }

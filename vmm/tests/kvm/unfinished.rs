@@ -52,7 +52,7 @@ fn to_the_end(engine: &mut dyn Engine) -> (Vec<Exit>, CpuState) {
 }
 
 fn repeated_port_accesses_come_one_by_one_and_in_order() -> Ran {
-    let (host, _ticker) = ticking_host()?;
+    let (host, _ticker) = ticking_host(Gates::Open)?;
     type Code = fn(&mut Assembler) -> Result<(), Error>;
     let repeated: [(&str, Code, usize); 4] = [
         ("outsb", |a| a.rep().outsb(), 11),
@@ -84,7 +84,7 @@ fn repeated_port_accesses_come_one_by_one_and_in_order() -> Ran {
 }
 
 fn a_state_that_replaces_one_in_the_middle_of_a_read_is_not_touched_by_it() -> Ran {
-    let (host, _ticker) = ticking_host()?;
+    let (host, _ticker) = ticking_host(Gates::Open)?;
     let (g, memory) = guest(|a| {
         a.mov(rsi, DEVICE)?;
         a.mov(rax, qword_ptr(rsi))?;

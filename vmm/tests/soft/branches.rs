@@ -7,15 +7,13 @@ use everett_vmm::machine::journal::EntryKind;
 use everett_vmm::machine::{End, LATE_NS};
 use everett_vmm::{ClockMode, Machine, Stop, Until};
 
-use crate::guest::{
-    DATA, ENTRY, LAPIC, UART, assemble, config_in, count_tick, out, plain_in, spin, store, timer,
-};
+use crate::guest::{DATA, ENTRY, LAPIC, UART, assemble, count_tick, machine_in, out, spin, store, timer};
 
 /// Vtime that one executed conditional branch takes, in nanoseconds.
 const BRANCH_NS: u64 = BRANCH_INSTRUCTIONS;
+
 fn machine(code: &[u8]) -> Machine {
-    let (config, _folder) = config_in(ClockMode::Branch, code);
-    Machine::new(config, |ram| Ok(plain_in(ClockMode::Branch, ram))).unwrap()
+    machine_in(ClockMode::Branch, code)
 }
 
 /// Runs to the end. Returns the final count.

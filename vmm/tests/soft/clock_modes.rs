@@ -12,9 +12,7 @@ use everett_vmm::ram::Ram;
 use everett_vmm::{ClockMode, Digest, Machine, Stop, Until};
 
 use crate::exits;
-use crate::guest::{
-    DATA, UART, assemble, caches_in, config_in, count_tick, out, plain_in, soft_in, spin, timer,
-};
+use crate::guest::{DATA, UART, assemble, caches_in, config_in, count_tick, out, spin, timer};
 
 /// Makes a module of tests for each clock mode.
 macro_rules! tests {
@@ -57,30 +55,34 @@ const CACHES: CacheConfig = CacheConfig {
     branches: false,
 };
 
+fn soft_engine(clock: ClockMode, caches: CacheConfig, ram: &Ram) -> SoftEngine {
+    SoftEngine::new(ram.shared(), caches_in(clock, caches))
+}
+
 /// Returns a machine. `prepare` changes the new CPU before the machine gives the CPU its initial state.
 fn machine_with(
     clock: ClockMode,
     code: &[u8],
     caches: CacheConfig,
-    prepare: impl Fn(&mut SoftEngine, CacheConfig),
+    prepare: impl Fn(&mut SoftEngine),
 ) -> Machine {
     let (config, _folder) = config_in(clock, code);
-    let caches = caches_in(clock, caches);
     let engine = |ram: &Ram| {
-        let mut soft = SoftEngine::new(ram.shared(), caches);
-        prepare(&mut soft, caches);
-        soft_in(clock, soft)
+        let mut soft = soft_engine(clock, caches, ram);
+        prepare(&mut soft);
+        AnyEngine::on_soft(clock, soft)
     };
     Machine::new(config, |ram| Ok(engine(ram))).unwrap()
 }
 
 fn machine(clock: ClockMode, code: &[u8]) -> Machine {
-    machine_with(clock, code, CACHES, |_, _| {})
+    machine_with(clock, code, CACHES, |_| {})
 }
 
 fn from_moment(clock: ClockMode, code: &[u8], moment: &Moment) -> Machine {
     let (config, _folder) = config_in(clock, code);
-    Machine::from_moment(config, moment, |ram| Ok(plain_in(clock, ram))).unwrap()
+    let engine = |ram: &Ram| AnyEngine::on_soft(clock, soft_engine(clock, CACHES, ram));
+    Machine::from_moment(config, moment, |ram| Ok(engine(ram))).unwrap()
 }
 
 /// Returns a guest that computes, waits and takes interrupts in this clock mode.
@@ -169,7 +171,7 @@ fn caches_stops_and_observers_change_nothing(clock: ClockMode) {
     let expected = finish(&mut machine(clock, &code));
 
     let interpreted = CacheConfig { translate_after: None, ..CACHES };
-    assert_eq!(finish(&mut machine_with(clock, &code, interpreted, |_, _| {})), expected);
+    assert_eq!(finish(&mut machine_with(clock, &code, interpreted, |_| {})), expected);
 
     let mut stopped = machine(clock, &code);
     let step = expected.vtime / 5000;
@@ -196,7 +198,8 @@ fn caches_stops_and_observers_change_nothing(clock: ClockMode) {
     let accesses = if clock == ClockMode::Branch { 100 } else { 400 };
     assert!(watched.output().take_notes().len() > accesses, "each access is reported");
 
-    let mut lockstep = machine_with(clock, &code, CACHES, |soft, caches| soft.run_in_lockstep(caches));
+    let caches = caches_in(clock, CACHES);
+    let mut lockstep = machine_with(clock, &code, CACHES, |soft| soft.run_in_lockstep(caches));
     assert_eq!(finish(&mut lockstep), expected);
 }
 

@@ -6,14 +6,13 @@ use everett_vmm::clock::EXIT_INSTRUCTIONS;
 use everett_vmm::machine::End;
 use everett_vmm::{ClockMode, Machine, Stop, Until};
 
-use crate::guest::{DATA, UART, assemble, config_in, count_tick, out, plain_in, timer};
+use crate::guest::{DATA, UART, assemble, count_tick, machine_in, out, timer};
 
 /// Time by which each exit advances the virtual time, in nanoseconds.
 const EXIT_NS: u64 = EXIT_INSTRUCTIONS;
 
 fn machine(code: &[u8]) -> Machine {
-    let (config, _folder) = config_in(ClockMode::Exit, code);
-    Machine::new(config, |ram| Ok(plain_in(ClockMode::Exit, ram))).unwrap()
+    machine_in(ClockMode::Exit, code)
 }
 
 /// A guest with a timer of 25 us that computes, copies 100 bytes and prints a dot, 200 times, and finally halts

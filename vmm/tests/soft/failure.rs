@@ -4,12 +4,13 @@ use everett_assembler::*;
 use everett_cpu::{CacheConfig, Code};
 use everett_snapshot::Pool;
 use everett_vmm::clock::ClockMode;
+use everett_vmm::engine::any::AnyEngine;
 use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::machine::End;
 use everett_vmm::ram::Ram;
 use everett_vmm::{Machine, Stop, Until};
 
-use crate::guest::{UART, assemble, caches_in, config_in, out, soft_in};
+use crate::guest::{UART, assemble, caches_in, config_in, out};
 
 /// Message of the planted panic.
 const MESSAGE: &str = "a planted panic of CPUID";
@@ -55,7 +56,7 @@ fn machine_with(clock: ClockMode, code: &Code, prepare: impl Fn(&mut SoftEngine)
     let engine = |ram: &Ram| {
         let mut soft = SoftEngine::sharing(ram.shared(), code);
         prepare(&mut soft);
-        soft_in(clock, soft)
+        AnyEngine::on_soft(clock, soft)
     };
     Machine::new(config, |ram| Ok(engine(ram))).unwrap()
 }

@@ -5,7 +5,6 @@ use everett_cpu::CacheConfig;
 use everett_vmm::boot::{SMALL_KERNEL_ENTRY, small_kernel};
 use everett_vmm::clock::ClockMode;
 use everett_vmm::engine::any::AnyEngine;
-use everett_vmm::engine::counting::CountingEngine;
 use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::ram::Ram;
 use everett_vmm::{Machine, MachineConfig};
@@ -49,18 +48,15 @@ pub(crate) fn caches_in(clock: ClockMode, caches: CacheConfig) -> CacheConfig {
     CacheConfig { branches: clock == ClockMode::Branch, ..caches }
 }
 
-/// Returns an engine on a soft CPU that counts in the unit of this clock mode.
-pub(crate) fn soft_in(clock: ClockMode, soft: SoftEngine) -> AnyEngine {
-    match clock {
-        ClockMode::Exit => CountingEngine::exits(soft).into(),
-        ClockMode::Branch => CountingEngine::branches(soft).into(),
-        _ => soft.into(),
-    }
-}
-
 /// Returns an engine for this clock mode, on a soft CPU with default caches.
 pub(crate) fn plain_in(clock: ClockMode, ram: &Ram) -> AnyEngine {
-    soft_in(clock, SoftEngine::new(ram.shared(), caches_in(clock, CacheConfig::default())))
+    AnyEngine::on_soft(clock, SoftEngine::new(ram.shared(), caches_in(clock, CacheConfig::default())))
+}
+
+/// Returns a machine that is about to execute `code`, in this clock mode and with default caches.
+pub(crate) fn machine_in(clock: ClockMode, code: &[u8]) -> Machine {
+    let (config, _folder) = config_in(clock, code);
+    Machine::new(config, |ram| Ok(plain_in(clock, ram))).unwrap()
 }
 
 /// Returns a machine that is about to execute `code`.

@@ -1,6 +1,6 @@
 //! Checks that Everett's machines can run a program.
 
-use everett_elf::{Elf, Error, Kind, Machine, Needs, Part};
+use everett_elf::{Elf, Error, Kind, Machine, Needs};
 
 /// Reason why machines cannot run a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -8,7 +8,7 @@ pub enum ElfError {
     /// The file is not an ELF file.
     #[error("not an ELF program; name a program, a compose file, or an archive of an image")]
     NotElf,
-    /// The file is not for a 64-bit little-endian x86-64 processor, or it is shorter than an ELF header.
+    /// The file is not for a 64-bit little-endian x86-64 processor.
     #[error("a program for another processor; machines are x86-64, 64 bits")]
     Processor,
     /// The file is a library or an object file.
@@ -23,7 +23,7 @@ pub enum ElfError {
 pub(super) fn read(file: &[u8]) -> Result<Needs<'_>, ElfError> {
     let elf = Elf::parse(file).map_err(|error| match error {
         Error::NotElf => ElfError::NotElf,
-        Error::Class | Error::Truncated(Part::Header) => ElfError::Processor,
+        Error::Class => ElfError::Processor,
         other => ElfError::Damaged(other),
     })?;
     if elf.machine() != Machine::X86_64 {
@@ -52,7 +52,7 @@ mod tests {
             read(&file).unwrap_err()
         };
         assert_eq!(read(b"#!/bin/sh\n").unwrap_err(), ElfError::NotElf);
-        assert_eq!(read(b"\x7fELF").unwrap_err(), ElfError::Processor);
+        assert_eq!(read(b"\x7fELF").unwrap_err(), ElfError::Damaged(Error::Truncated(Part::Header)));
         assert_eq!(refused(4, &[1]), ElfError::Processor);
         assert_eq!(refused(18, &183_u16.to_le_bytes()), ElfError::Processor);
         assert_eq!(refused(16, &1_u16.to_le_bytes()), ElfError::NotProgram);
@@ -62,7 +62,7 @@ mod tests {
         assert_eq!(cut.to_string(), "the ELF headers are damaged");
         assert!(matches!(refused(56, &u16::MAX.to_le_bytes()), ElfError::Damaged(_)));
         let whole = program(Some("/lib/ld.so"), &["a.so"]);
-        for bytes in 64..whole.len() - 1 {
+        for bytes in 4..whole.len() - 1 {
             assert!(matches!(read(&whole[..bytes]).unwrap_err(), ElfError::Damaged(_)), "{bytes}");
         }
     }

@@ -76,6 +76,20 @@ fn duplication_has_its_probability_and_copies_arrive_after_the_original() {
 }
 
 #[test]
+fn a_later_frame_may_arrive_before_a_copy() {
+    check(
+        wire(2, Distribution::Constant(LATENCY)),
+        "0       fault 1: duplicate all 1000000
+         0       n0 sends 1 to n1
+         100us   fault 1 ends
+         100us   n0 sends 2 to n1
+         200us+1 > n1 gets 1
+         300us+1 > n1 gets 2
+         400us+2 > n1 gets a copy of 1",
+    );
+}
+
+#[test]
 fn corruption_flips_one_bit_anywhere() {
     let ppm = 200_000;
     let (arrived, steps) = under(&[NetworkFault::Corrupt { links: Links::all(), ppm }]);

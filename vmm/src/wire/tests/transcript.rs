@@ -10,6 +10,7 @@
 //! 5         fault 2: latency all 1s
 //! 5         fault 3: bandwidth all 800000
 //! 5         fault 4: clog n1
+//! 5         fault 5: duplicate all 1000000       the probability in millionths
 //! 9         fault 1 ends
 //! 9         all faults end
 //! 9         n0 loses power
@@ -208,6 +209,7 @@ fn fault(words: &[&str]) -> NetworkFault {
             NetworkFault::Latency { links: links(on), extra: Distribution::Constant(parse_ns(extra)) }
         }
         ["bandwidth", on, rate] => NetworkFault::Bandwidth { links: links(on), bits_per_s: number(rate) },
+        ["duplicate", on, ppm] => NetworkFault::Duplicate { links: links(on), ppm: number(ppm) },
         ["clog", node] => NetworkFault::Clog { node: node.to_owned() },
         _ => panic!("no fault: {words:?}"),
     }
