@@ -7,7 +7,7 @@
 //! - [`search`]: the tree of timelines and the choice of the next branch
 //! - [`expedition`]: the main loop: chooses branches, hands them out, records and merges their results
 //! - [`length_defaults`]: defaults that depend on an exploration's length: how many branches are chosen before the
-//!   first result is known, and after which share of the branches the checks run
+//!   first result is known, and what share of the branches end with checks
 //! - [`coverage`]: the states, faults and orders of events that timelines reached, and estimates of how many no
 //!   timeline has reached yet
 //! - [`composer`]: decides when the commands of a test template start

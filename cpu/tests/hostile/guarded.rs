@@ -12,7 +12,7 @@ const GUARD: usize = 1 << 20;
 const CANARY: usize = 1 << 14;
 /// Value of all bytes in an unchanged canary.
 const CANARY_BYTE: u8 = 0xc5;
-/// Alignment of RAM in bytes. Lookups by low bits of a host address then give the same results in each process.
+/// Alignment of RAM in bytes. With it, the low bits of host addresses are the same in each process.
 const ALIGNMENT: usize = 1 << 20;
 
 /// A mapping with these parts in order: canary, guard, RAM, guard, canary.

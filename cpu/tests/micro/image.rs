@@ -266,7 +266,7 @@ impl Guest {
     pub(crate) fn descriptor(&mut self, selector: u16, v: u64) {
         self.put(GDT + u64::from(selector & 0xfff8), v);
     }
-    /// Writes an IDT gate to the kernel's code segment. `access` is P, DPL and type.
+    /// Writes an IDT gate that leads to `target` in the kernel's code segment. `access` is P, DPL and type.
     pub(crate) fn gate(&mut self, vector: u8, target: u64, access: u8, ist: u8) {
         self.gate_with(vector, KERNEL_CS, target, access, ist);
     }

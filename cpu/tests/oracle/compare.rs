@@ -22,8 +22,8 @@ const PF_PRESENT: u32 = 1;
 pub(crate) const EXCEPTION_PENDING: u16 = 0x80;
 
 /// Describes the differences between the outcomes on the host and in the guest. The result is empty if there are none.
-/// `features` are those of the host. Flags in `undefined` are ignored, as are flags that the instruction leaves
-/// undefined.
+/// `features` are those of the host. Two kinds of flags are ignored: flags in `undefined`, which were undefined before
+/// the instruction, and flags that the instruction leaves undefined.
 pub(crate) fn differences(
     case: &Case,
     undefined: u64,
@@ -96,8 +96,9 @@ pub(crate) fn differences(
     }
     let pending = h.fsw & EXCEPTION_PENDING != 0;
     let was_pending = case.state.fpu.fsw & EXCEPTION_PENDING != 0;
-    // Some hosts hide the x87 pointers: their FXSAVE stores the pointers only while an exception is pending. If FLDCW
-    // made the exception pending, the pointers may already be lost, because FLDCW does not set them.
+    // Some hosts hide the x87 pointers: their FXSAVE stores the pointers only while an exception is pending. FLDCW can
+    // make an exception pending, but does not set the pointers. The pointers were then already lost when the state was
+    // last saved without a pending exception.
     let lost = !was_pending && i.mnemonic() == Mnemonic::Fldcw;
     if features.hides_pointers && (!pending || lost) {
         return out;

@@ -11,8 +11,8 @@ pub const KINDS_MAX: usize = 32;
 pub struct FaultKinds {
     /// Name of the kind for each bit, at most [`KINDS_MAX`] names.
     names: Vec<String>,
-    /// For each coverage point, by its number: 1 plus the bit of the point's kind of fault. 0 if the point is not a
-    /// fault, or if no bit was left.
+    /// An entry for each coverage point, by the point's number. If the point is a fault, the entry is 1 plus the
+    /// position of the bit of its kind. It is 0 if the point is not a fault, or if no bit was left.
     bits: Vec<u8>,
 }
 

@@ -34,7 +34,7 @@ pub(crate) struct Agent {
     /// End of the pause after the host closed the control port (`CLOCK_MONOTONIC`, ns).
     hangup_until_ns: Option<u64>,
     pub(crate) stage: Stage,
-    /// Upper folder of the overlay, which holds the changes of the root. `None` if the root is no disk.
+    /// Upper folder of the overlay, which holds changes to the root. `None` without an overlay (no root disk).
     pub(crate) upper: Option<OwnedFd>,
     pub(crate) services: BTreeMap<String, Watched>,
     /// Names of the services whose threads have real-time priorities that the host has set.

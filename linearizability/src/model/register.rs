@@ -1,4 +1,4 @@
-//! Model of a register: of histories of kind `register` or `cas`, and of each key in histories of kind `kv`.
+//! Model of a register. It checks histories of kind `register` and `cas`, and each key of a history of kind `kv`.
 //!
 //! An open operation (one without an acknowledged result) can take effect at any later time, so the search can postpone
 //! it. An acknowledged write or delete overwrites the effect of open operations, so they can be omitted before it.

@@ -101,7 +101,8 @@ pub(super) fn until(operations: &[Naive], line: usize) -> Vec<Naive> {
     let invoked = operations.iter().filter(|op| op.from <= line).cloned();
     invoked
         .map(|mut op| {
-            // An operation that fails after the line stays failed. The checker also omits it from each prefix.
+            // An operation that fails after the line counts as failed here, too: the checker drops failed operations
+            // before it looks at the part of the history up to a line.
             if let End::Ok(end, _) | End::Unknown(Some(end)) = op.end
                 && end > line
             {

@@ -4,8 +4,8 @@
 //! The number of hits in a total time T is approximately Poisson-distributed. The classical bounds on its mean
 //! (Garwood, 1936) have at least the stated coverage.
 
-/// Number of hits from which the Poisson quantiles are approximated (Wilson and Hilferty, 1931). From there on the
-/// relative error is below 1e-4.
+/// Least number of hits for which the Poisson quantiles are approximated (Wilson and Hilferty, 1931). For this and
+/// larger numbers, the relative error is below 1e-4.
 const MANY: u64 = 200;
 /// Number of bisections that find a quantile to the precision of a float.
 const HALVINGS: u32 = 80;

@@ -3,8 +3,8 @@
 //! can continue where the other stopped.
 //!
 //! In both modes, `run` first finishes an instruction that waits for a device, even if the count at which the run must
-//! stop (`Until::icount`) is already reached. It then also finishes a repeated string instruction (see `repeat`) that
-//! comes next or has iterations left.
+//! stop (`Until::icount`) is already reached. If a repeated string instruction is about to start or to continue after
+//! that, `run` finishes it, too: it belongs to the exit before it, because KVM cannot stop between the two (`repeat`).
 //!
 //! In mode `exit`, a run ends at the guest's next exit, even if `Until::icount` is larger. An exit is counted when its
 //! instruction is finished, or when the exception that ends the instruction is delivered. The CPU takes at most one

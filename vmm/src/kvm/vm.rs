@@ -22,9 +22,10 @@ use crate::ram;
 
 /// Address of three pages that some Intel processors need for real mode. They lie above the devices and below 4 GiB.
 const TSS_ADDRESS: usize = 0xfffb_d000;
-/// KVM quirks that are switched off if the host's KVM allows it. Without the quirks, MONITOR, MWAIT and the other
-/// vendor's VMCALL raise #UD, as in the CPU model. With the quirks, MONITOR and MWAIT do nothing although CPUID lacks
-/// them, and KVM rewrites that VMCALL in guest memory.
+/// KVM quirks that are switched off if the host's KVM allows it. Without the quirks, MONITOR, MWAIT and the hypercall
+/// instruction that the host's processor lacks (VMMCALL on Intel, VMCALL on AMD) raise #UD, as in the CPU model. With
+/// the quirks, MONITOR and MWAIT do nothing although CPUID lacks them, and KVM rewrites that hypercall instruction in
+/// guest memory.
 const QUIRKS: u32 = KVM_X86_QUIRK_MWAIT_NEVER_UD_FAULTS | KVM_X86_QUIRK_FIX_HYPERCALL_INSN;
 const SLOT: u32 = 0;
 const PAGE: u64 = 4096;
@@ -164,7 +165,7 @@ impl Vm {
     pub(super) fn create_vcpu(&self) -> Result<VcpuFd, KvmError> {
         uninterrupted("create a virtual CPU", || self.fd.create_vcpu(0))
     }
-    /// True if the events that this KVM reads and sets include a pending triple fault.
+    /// True if the vCPU events (KVM_GET_VCPU_EVENTS, KVM_SET_VCPU_EVENTS) include a pending triple fault.
     pub(super) fn has_triple_fault_events(&self) -> bool {
         self.triple_fault_events
     }

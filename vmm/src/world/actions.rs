@@ -19,8 +19,8 @@ impl World {
 
     /// Gives a node power. Before this call, the caller gives the node a machine: either a new machine at vtime 0, or a
     /// machine restored from a snapshot that was taken some time after power-on. The machine's vtime 0 then corresponds
-    /// to the world's present vtime. A restored machine has a later vtime, so it executes nothing until the world has
-    /// advanced by the machine's vtime.
+    /// to the world's present vtime. A machine that was restored at its vtime of 5 s therefore executes nothing in the
+    /// first 5 s after this call.
     pub fn power_on(&mut self, node: usize) {
         let now = self.round.now;
         self.nodes[node].started(now);
@@ -51,8 +51,8 @@ impl World {
         state.clock.drift(machine.vtime().max(state.clock.local(now)), ppm);
     }
 
-    /// Makes a node stall at random instructions, which are 1 to 2 * `every` instructions apart. The distribution gives
-    /// the length of each stall. `None` ends the stalls.
+    /// Makes a node stall at random instructions. `stalls` has a number n and the distribution of the lengths of stalls:
+    /// the distance between two stalls is drawn from 1 to 2 n instructions. `None` ends the stalls.
     pub fn set_stalls(&mut self, node: usize, stalls: Option<(u64, Distribution)>) {
         self.nodes[node].set_stalls(stalls);
     }

@@ -23,8 +23,9 @@ pub(super) fn lower(i: &Instruction, op: &mut Op) -> Option<Kind> {
             }
         };
     }
-    /// Operation whose result has elements from the first operand, then elements from the second, e.g. PHADDW. The MMX
-    /// form passes both operands as the halves of `$f`'s first argument. Its result is the low half of `$f`'s result.
+    /// Operation that computes the lower half of its result from the first operand, and the upper half from the second,
+    /// e.g. PHADDW. The MMX form passes both operands as the halves of `$f`'s first argument. Its result is the low
+    /// half of `$f`'s result.
     macro_rules! joined {
         ($f:path) => {
             if mmx {

@@ -128,7 +128,7 @@ fn texts_of_points_are_bounded() {
 }
 
 /// A hit (violation) is named by its property and its signature, a text that is equal for equal violations. The index
-/// of a run's records cuts both names to the same length as the writer does, so that both name the same finding.
+/// of a run's records cuts property and signature off where the writer does, so a hit has the same name in both.
 #[test]
 fn names_of_findings_are_bounded() {
     let long = "x".repeat(limits::SIGNATURE_BYTES_MAX * 4);
