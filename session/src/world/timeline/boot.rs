@@ -86,7 +86,7 @@ impl Timeline {
     /// Returns the seed under which the timeline has begun or will begin.
     #[must_use]
     pub fn seed(&self) -> Option<Seed> {
-        self.course.begun.or(self.course.begin_with)
+        self.course.seed()
     }
 
     /// Limits the boot of each node to [`BOOT_NS_MAX`](super::BOOT_NS_MAX) from the current vtime. If a node exceeds

@@ -87,6 +87,11 @@ impl Default for Course {
 }
 
 impl Course {
+    /// Returns the seed under which the timeline has begun or will begin.
+    pub(super) fn seed(&self) -> Option<Seed> {
+        self.begun.or(self.begin_with)
+    }
+
     /// Returns the vtime of the root moment, at which all nodes were ready, in nanoseconds.
     pub(super) fn root_ns(&self) -> Option<u64> {
         match self.stage {
@@ -207,7 +212,7 @@ impl SessionState {
     /// Returns the seed under which the timeline has begun or will begin.
     #[must_use]
     pub fn seed(&self) -> Option<Seed> {
-        self.course.begun.or(self.course.begin_with)
+        self.course.seed()
     }
 
     /// Returns the vtime of *ready* in nanoseconds, if the timeline has reached it.
