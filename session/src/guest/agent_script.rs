@@ -378,14 +378,11 @@ pub const ROUND_VARIABLE: &str = "EVERETT_ROUND";
 
 fn driver_service(driver: &world_file::Driver) -> protocol::Service {
     protocol::Service {
-        name: driver.name.clone(),
-        argv: driver.command.argv.clone(),
         env: driver.command.env.clone(),
         cwd: driver.command.cwd.clone(),
         user: driver.command.user.clone(),
-        ready: None,
-        restart: protocol::Restart::Never,
         history: true,
+        ..containers::service(&driver.name, driver.command.argv.clone())
     }
 }
 
@@ -401,24 +398,16 @@ fn output_file() -> protocol::PutFile {
     }
 }
 
-/// Returns the service that runs the command `name` of a test template once. `plan` is the agent script of the node.
+/// Returns the service that runs the command `name` of a test template once. `script` is the agent script of the node.
 #[must_use]
-pub fn test_command(service: String, plan: &AgentScript, name: &str) -> protocol::Service {
-    let folder = plan.template.as_deref().unwrap_or_default();
+pub fn test_command(service: &str, script: &AgentScript, name: &str) -> protocol::Service {
+    let folder = script.template.as_deref().unwrap_or_default();
     let mut env = BTreeMap::from([(OUTPUT_VARIABLE.to_owned(), OUTPUT_FOLDER.to_owned())]);
-    if plan.sdk.is_some() {
+    if script.sdk.is_some() {
         env.extend(sdk::variables(name));
     }
-    protocol::Service {
-        name: service,
-        argv: [&plan.prefix[..], &[format!("{folder}/{name}")]].concat(),
-        env,
-        cwd: None,
-        user: None,
-        ready: None,
-        restart: protocol::Restart::Never,
-        history: true,
-    }
+    let argv = [&script.prefix[..], &[format!("{folder}/{name}")]].concat();
+    protocol::Service { env, history: true, ..containers::service(service, argv) }
 }
 
 /// Returns the agent's check, if the check in the world file is a command. Returns `None` for a check over the wire.
@@ -480,7 +469,7 @@ argv = ["ping"]
             plan.files.iter().map(|file| &*file.path).collect::<Vec<_>>(),
             ["/tmp/antithesis/sdk.jsonl"]
         );
-        let command = test_command("s".to_owned(), &plan, "anytime_a b");
+        let command = test_command("s", &plan, "anytime_a b");
         assert_eq!(command.argv, ["/t/anytime_a b"]);
         assert_eq!(command.env.len(), 1, "there is no SDK");
         assert_eq!(command.env[OUTPUT_VARIABLE], OUTPUT_FOLDER);
