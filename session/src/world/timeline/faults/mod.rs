@@ -217,7 +217,7 @@ impl Timeline {
         self.heal(&faults);
         // The checks need all nodes, even nodes that the plan never switches on.
         for node in 0..self.nodes.len() {
-            if !self.world.nodes()[node].is_on() && self.nodes[node].place.switched_off {
+            if !self.world.nodes()[node].is_on() && self.nodes[node].course.switched_off {
                 self.switch_on(&faults, node, Restart::Warm);
             }
         }
@@ -238,7 +238,7 @@ impl Timeline {
         self.listen();
         self.world.power_off(node);
         self.nodes[node].restart(None);
-        self.nodes[node].place.switched_off = true;
+        self.nodes[node].course.switched_off = true;
         self.lose_commands(node);
     }
 
