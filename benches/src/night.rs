@@ -10,7 +10,7 @@ use std::num::NonZero;
 use std::path::Path;
 
 use everett_explorer::coverage::{Delta, Point, PointId, Reached};
-use everett_explorer::expedition::{Aim, ExpeditionError, Job, SearchOutcome, Watch, Workers, explore};
+use everett_explorer::expedition::{Aim, ExpeditionError, Job, SearchOutcome, Workers, explore};
 use everett_explorer::run::{Evidence, Header, HistoryCount, Hit, Journal, Record, RunError, StrategyName};
 use everett_explorer::search::strategy::StrategyKind;
 use everett_host::time::CpuClock;
@@ -138,7 +138,7 @@ impl Scripted {
             waiting: IN_FLIGHT as usize,
         };
         self.clock = CpuClock::start();
-        explore(aim, journal, self, &mut Nobody)
+        explore(aim, journal, self, &mut ())
     }
 }
 
@@ -174,10 +174,6 @@ impl Workers for Scripted {
         self.jobs.clear();
     }
 }
-
-struct Nobody;
-
-impl Watch for Nobody {}
 
 /// Points of coverage that branches can reach by the order of events. Such a point (`Point::Order`) says that one type
 /// of event came before another.

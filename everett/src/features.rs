@@ -3,17 +3,17 @@
 use everett_remote::Access;
 
 /// True if this build can reach registries and mirrors.
-pub const ONLINE: bool = cfg!(feature = "online");
+pub(crate) const ONLINE: bool = cfg!(feature = "online");
 /// True if this build includes the guest programs for container images, compose files and the SDK.
-pub const CONTAINERS: bool = cfg!(feature = "containers");
+pub(crate) const CONTAINERS: bool = cfg!(feature = "containers");
 /// True if this build records explorations in the history of runs.
-pub const HISTORY: bool = cfg!(feature = "history");
+pub(crate) const HISTORY: bool = cfg!(feature = "history");
 /// True if this build has the live view of explorations.
-pub const VIEW: bool = cfg!(feature = "view");
+pub(crate) const VIEW: bool = cfg!(feature = "view");
 
 /// Returns this build's access to registries and mirrors.
 #[must_use]
-pub fn access() -> &'static dyn Access {
+pub(crate) fn access() -> &'static dyn Access {
     #[cfg(feature = "online")]
     let access = &everett_remote_client::Online;
     #[cfg(not(feature = "online"))]

@@ -9,8 +9,8 @@
 //!
 //! Not here: worlds and their execution (`everett-session`), the host (`everett-host`).
 
-pub mod cache;
+mod cache;
 pub mod commands;
-pub mod features;
+mod features;
 pub mod serve;
-pub mod ui;
+mod ui;

@@ -69,6 +69,9 @@ pub trait Watch {
     }
 }
 
+/// Observer that does nothing.
+impl Watch for () {}
+
 /// Progress of an exploration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SearchProgress {

@@ -14,13 +14,11 @@ pub const ARGUMENTS_MAX: usize = 1_024;
 pub const ARGV_BYTES_MAX: usize = 8 << 10;
 
 /// Field of a fault whose value is invalid, with the reason.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{field}")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldError {
     /// Name of the field in plans.
     pub field: &'static str,
     /// Reason why the value is invalid.
-    #[source]
     pub what: FaultError,
 }
 

@@ -12,7 +12,7 @@ fn disk() -> DiskName {
 
 /// Returns the error messages for a fault's invalid values, joined with "; ".
 fn verdict(fault: &Fault) -> String {
-    fault.problems().iter().map(|p| format!("{p}: {}", p.what)).collect::<Vec<_>>().join("; ")
+    fault.problems().iter().map(|p| format!("{}: {}", p.field, p.what)).collect::<Vec<_>>().join("; ")
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! Errors in the lines of a history.
 
-use everett_input::units::write_duration_ns;
-
 use super::limits::{
     HISTORY_BYTES_MAX, HISTORY_LINE_BYTES_MAX, OPERATIONS_MAX, PROBLEMS_MAX, QUOTED_CHARS_MAX,
 };
@@ -16,26 +14,22 @@ pub struct Problems {
 }
 
 impl Problems {
-    pub(super) fn add(&mut self, problem: impl FnOnce() -> Problem) {
+    pub(super) fn add(&mut self, problem: Problem) {
         self.count += 1;
         if self.first.len() < PROBLEMS_MAX {
-            self.first.push(problem());
+            self.first.push(problem);
         }
     }
 }
 
 /// Error in a line, with its position.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}, from {node} at {}", write_duration_ns(*vtime_ns))]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// Number of the line in the history, from 1.
     pub line: u64,
-    /// Node that wrote the line.
-    pub node: String,
     /// Vtime at which the line was written, in nanoseconds.
     pub vtime_ns: u64,
     /// Description of the error.
-    #[source]
     pub what: Wrong,
 }
 

@@ -185,9 +185,7 @@ impl Reader {
     }
 
     fn problem(&mut self, line: &HistoryLine, what: Wrong) {
-        let at = self.line;
-        let (node, vtime_ns) = (short(&line.node), line.vtime_ns);
-        self.problems.add(|| Problem { line: at, node, vtime_ns, what });
+        self.problems.add(Problem { line: self.line, vtime_ns: line.vtime_ns, what });
     }
 
     /// Ends the history. Operations that are still open have an unknown outcome.

@@ -112,9 +112,9 @@ impl Streams {
         self.get(purpose).next_u64()
     }
 
-    /// Draws the boot seed of a machine that starts again.
-    pub fn next_boot_seed(&mut self, purpose: Purpose) -> BootSeed {
-        BootSeed::new(self.next_u64(purpose))
+    /// Draws the boot seed of a node's machine that starts again. `node` is the number of the node.
+    pub fn next_boot_seed(&mut self, node: u16) -> BootSeed {
+        BootSeed::new(self.next_u64(Purpose::Restart { node }))
     }
 }
 

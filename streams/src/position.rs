@@ -19,7 +19,6 @@ impl Clone for Stream {
 /// Key and position, which determine all later numbers of a stream.
 #[derive(Serialize, Deserialize)]
 struct Position {
-    #[serde(rename = "seed")]
     key: Key,
     /// Nonce of the cipher.
     stream: u64,

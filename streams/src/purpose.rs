@@ -123,10 +123,22 @@ purposes! {
     },
 }
 
-/// Quantity that is drawn for a frame on one direction of a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[repr(u8)]
-pub enum LinkDraw {
+/// Declares [`LinkDraw`] from one list, from which tests get all its values.
+macro_rules! link_draws {
+    ($($(#[$doc:meta])* $name:ident = $number:literal,)*) => {
+        /// Quantity that is drawn for a frame on one direction of a link.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        #[repr(u8)]
+        pub enum LinkDraw { $($(#[$doc])* $name = $number,)* }
+
+        #[cfg(test)]
+        impl LinkDraw {
+            pub(super) const ALL: &[LinkDraw] = &[$(LinkDraw::$name),*];
+        }
+    };
+}
+
+link_draws! {
     /// Latency of the link itself.
     Base = 1,
     /// Additional latency that a fault causes.

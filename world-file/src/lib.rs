@@ -82,9 +82,6 @@ pub const NODES_MAX: usize = everett_fault::limits::NODES_MAX;
 /// Default date and time of the guests' clocks at boot.
 pub const EPOCH_DEFAULT: &str = "2026-01-01T00:00:00Z";
 
-/// Default seed for the boot of a world. All timelines of a world start from the same boot.
-pub const BOOT_SEED: BootSeed = BootSeed::new(0);
-
 /// Default of [`World::start_limit`]: number of times in a row that a service may end in the same way before the world
 /// is ready.
 pub const START_LIMIT: u32 = 5;
@@ -341,7 +338,8 @@ fn read(top: &Table<'_>, file: &Path, compose: Option<compose::Compose<'_>>) -> 
         },
     };
     let seed = top.get("seed").map(|item| item.u64()).transpose()?.map(Seed::new);
-    let boot_seed = top.get("boot_seed").map(|item| item.u64()).transpose()?.map_or(BOOT_SEED, BootSeed::new);
+    let boot_seed =
+        top.get("boot_seed").map(|item| item.u64()).transpose()?.map(BootSeed::new).unwrap_or_default();
     let start_limit = match top.get("start_limit") {
         None => START_LIMIT,
         Some(item) => u32::try_from(item.u64()?).unwrap_or(u32::MAX),

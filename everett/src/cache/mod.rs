@@ -16,12 +16,12 @@ use anyhow::Context;
 use everett_guest_image::Cache;
 use serde::Serialize;
 
-pub use prune::{Bounds, Pruned, prune};
+pub(crate) use prune::{Bounds, prune};
 
 /// Kind of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub(crate) enum Kind {
     /// Kernel, initramfs, root filesystem, or part of a container image.
     Image,
     /// Layer: a file system with the configured base packages.
@@ -41,7 +41,7 @@ pub enum Kind {
 impl Kind {
     /// Returns the name that lists print.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::Image => "image",
             Kind::Layer => "layer",
@@ -56,7 +56,7 @@ impl Kind {
 
 /// Item of the cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Item {
+pub(crate) struct Item {
     /// Kind of the item. Lists are sorted by kind.
     pub kind: Kind,
     /// Path within the cache.
@@ -75,7 +75,7 @@ pub struct Item {
 ///
 /// # Errors
 /// Returns an error if a folder of the cache cannot be read.
-pub fn list(cache: &Cache) -> anyhow::Result<Vec<Item>> {
+pub(crate) fn list(cache: &Cache) -> anyhow::Result<Vec<Item>> {
     let mut items = Vec::new();
     for (folder, kind) in [
         ("entries", Kind::Image),

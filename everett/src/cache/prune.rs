@@ -12,7 +12,7 @@ use super::{Item, Kind, list, record_of};
 
 /// Bounds that choose which items to keep.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Bounds {
+pub(crate) struct Bounds {
     /// Age in seconds since the last use. Items of this age or older are removed.
     pub older_than_s: Option<u64>,
     /// Maximum total size in bytes. The least recently used items are removed until the cache has this size.
@@ -25,7 +25,7 @@ pub struct Bounds {
 
 /// Result of pruning.
 #[derive(Debug, Default)]
-pub struct Pruned {
+pub(crate) struct Pruned {
     /// Items that were removed. In a dry run, items that a real run would remove.
     pub removed: Vec<Item>,
     /// Items outside the bounds that stay because a running process uses them.
@@ -42,7 +42,7 @@ pub struct Pruned {
 ///
 /// # Errors
 /// Returns an error if another process is building images or looking for them, or if an item cannot be removed.
-pub fn prune(cache: &Cache, bounds: &Bounds) -> anyhow::Result<Pruned> {
+pub(crate) fn prune(cache: &Cache, bounds: &Bounds) -> anyhow::Result<Pruned> {
     let Some(_gate) = cache.enter_alone()? else {
         bail!(
             "{}: another process is building or looking up an image; prune when it has finished",

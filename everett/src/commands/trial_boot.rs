@@ -10,7 +10,6 @@ use everett_protocol::Exec;
 use everett_session::images;
 use everett_session::machines::EngineOptions;
 use everett_session::output::progress::{Progress as _, Task};
-use everett_session::run::booted;
 use everett_session::run::launch::Launcher;
 use everett_session::world::conversation::Phase;
 use everett_session::world::event::What;
@@ -79,7 +78,7 @@ pub(super) fn run(ui: &Ui, world: &World, argv: &[&str], interrupt: &Interrupt) 
         let stop = timeline.run(&Until::vtime(next_ns));
         trial.take(&mut timeline);
         if let Some(refused) = timeline.refused_file() {
-            return Err(without(&launcher.world.file, booted::named(refused.into(), &launcher)));
+            return Err(refused.into());
         }
         display.boot(timeline.vtime(), timeline.icount(), &|| timeline.boot_state());
         if interrupt.wanted() {
@@ -94,10 +93,11 @@ pub(super) fn run(ui: &Ui, world: &World, argv: &[&str], interrupt: &Interrupt) 
 
 /// Removes the name of the trial's world file from an error, because the operator does not know that file.
 fn without(file: &Path, error: anyhow::Error) -> anyhow::Error {
-    if error.to_string() != file.display().to_string() {
-        return error;
+    let is_named = error.to_string() == file.display().to_string();
+    match error.chain().nth(1).filter(|_| is_named) {
+        Some(cause) => anyhow!("{}", with_causes(cause)),
+        None => error,
     }
-    error.chain().nth(1).map_or_else(|| anyhow!(""), |cause| anyhow!("{}", with_causes(cause)))
 }
 
 impl TrialBoot {

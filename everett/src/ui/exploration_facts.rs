@@ -7,7 +7,7 @@ use everett_session::explore::expedition::Limits;
 
 /// Facts about an exploration that its display shows.
 #[derive(Debug, Clone, Copy)]
-pub struct ExplorationFacts<'s> {
+pub(crate) struct ExplorationFacts<'s> {
     /// Header of the run directory.
     pub header: &'s Header,
     /// Run directory, as the operator wrote it on the command line.

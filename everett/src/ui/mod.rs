@@ -10,29 +10,30 @@
 //! Text from a guest never reaches a terminal with control characters: commands pass it through [`printable`], and
 //! [`Ui`] removes every escape sequence except its own colours.
 
-pub mod exploration_facts;
+#[cfg_attr(not(feature = "view"), expect(dead_code, reason = "only the live view shows all facts"))]
+pub(crate) mod exploration_facts;
 #[cfg(feature = "view")]
-pub mod live;
+pub(crate) mod live;
 #[cfg(not(feature = "view"))]
 pub(crate) mod no_live;
-pub mod progress;
+pub(crate) mod progress;
 
 #[cfg(not(feature = "view"))]
 pub(crate) use no_live as live;
 
 use std::io::{self, IsTerminal, Write};
 
-pub use everett_input::text::printable;
+pub(crate) use everett_input::text::printable;
 use everett_input::text::{self, painted};
 use everett_session::output::progress::{Display, Progress, Task};
-pub use everett_session::output::style;
+pub(crate) use everett_session::output::style;
 use serde::Serialize;
 
 use progress::{RunBar, StageBar};
 
 /// Choice between text and JSON lines.
 #[derive(Debug, Clone, Copy)]
-pub struct Ui {
+pub(crate) struct Ui {
     /// True to write JSON lines instead of text.
     pub json: bool,
     /// True to show progress bars on standard error.
@@ -42,17 +43,17 @@ pub struct Ui {
 impl Ui {
     /// Creates the output of this process. Progress bars show if standard error is a terminal and `json` is false.
     #[must_use]
-    pub fn new(json: bool) -> Ui {
+    pub(crate) fn new(json: bool) -> Ui {
         Ui { json, bars: !json && io::stderr().is_terminal() }
     }
 
     /// Prints a line of text. Does nothing with `--json`.
-    pub fn say(&self, line: impl AsRef<str>) -> io::Result<()> {
+    pub(crate) fn say(&self, line: impl AsRef<str>) -> io::Result<()> {
         if self.json { Ok(()) } else { self.write(&painted(line.as_ref())) }
     }
 
     /// Prints output of a guest's console unchanged. Does nothing with `--json`.
-    pub fn pass(&self, text: &str) -> io::Result<()> {
+    pub(crate) fn pass(&self, text: &str) -> io::Result<()> {
         if self.json {
             return Ok(());
         }
@@ -62,7 +63,7 @@ impl Ui {
     }
 
     /// Prints a record as a JSON line. Does nothing without `--json`.
-    pub fn record(&self, record: &impl Serialize) -> io::Result<()> {
+    pub(crate) fn record(&self, record: &impl Serialize) -> io::Result<()> {
         if !self.json {
             return Ok(());
         }

@@ -16,7 +16,7 @@ use super::{Ui, printable, style};
 const BOOT_LINE_NS: u128 = 10_000_000_000;
 
 /// Progress of one or several runs.
-pub struct RunBar {
+pub(crate) struct RunBar {
     bar: ProgressBar,
     clock: Stopwatch,
     /// Host time since the last line about a boot.
@@ -26,7 +26,7 @@ pub struct RunBar {
 impl RunBar {
     /// Creates a bar for a total of `total_ns` nanoseconds of vtime.
     #[must_use]
-    pub fn new(ui: &Ui, total_ns: u64) -> RunBar {
+    pub(crate) fn new(ui: &Ui, total_ns: u64) -> RunBar {
         let bar = bar(ui, total_ns / 1_000_000, "{prefix} {bar:30} {msg}");
         bar.set_prefix("running");
         RunBar { bar, clock: Stopwatch::start(), since_line: Stopwatch::start() }
@@ -34,21 +34,21 @@ impl RunBar {
 
     /// Creates a display without a bar, for a task of unknown length.
     #[must_use]
-    pub fn endless(ui: &Ui, name: &'static str) -> RunBar {
+    pub(crate) fn endless(ui: &Ui, name: &'static str) -> RunBar {
         let bar = bar(ui, 0, "{prefix} {msg}");
         bar.set_prefix(name);
         RunBar { bar, clock: Stopwatch::start(), since_line: Stopwatch::start() }
     }
 
     /// Shows the vtime and the number of instructions that are done.
-    pub fn at(&self, vtime_ns: u64, instructions: u64) {
+    pub(crate) fn at(&self, vtime_ns: u64, instructions: u64) {
         self.bar.set_position(vtime_ns / 1_000_000);
         let mips = instructions as f64 / 1e6 / self.clock.seconds().max(1e-9);
         self.bar.set_message(format!("{} s vtime, {mips:.0} MIPS", Vtime(vtime_ns)));
     }
 
     /// Shows the state of a boot: in the bar on a terminal, else as a line on standard error every ten seconds.
-    pub fn boot(&mut self, instructions: u64, state: &dyn Fn() -> String) {
+    pub(crate) fn boot(&mut self, instructions: u64, state: &dyn Fn() -> String) {
         if !self.bar.is_hidden() {
             let mips = instructions as f64 / 1e6 / self.clock.seconds().max(1e-9);
             self.bar.set_message(format!("{}, {mips:.0} MIPS", printable(&state())));
@@ -61,34 +61,34 @@ impl RunBar {
     }
 
     /// Prints a line on standard error that stays when the bar moves on.
-    pub fn warn(&self, line: &str) {
+    pub(crate) fn warn(&self, line: &str) {
         self.bar.suspend(|| anstream::eprintln!("{}", style::paint(style::NOTE, printable(line))));
     }
 
     /// Shows the current activity in the bar.
-    pub fn say(&self, text: &str) {
+    pub(crate) fn say(&self, text: &str) {
         self.bar.set_message(printable(text));
         self.bar.tick();
     }
 
     /// Changes the name before the bar.
-    pub fn name(&self, name: &str) {
+    pub(crate) fn name(&self, name: &str) {
         self.bar.set_prefix(name.to_owned());
     }
 
     /// Runs `f`, which can print lines, while the bar is hidden.
-    pub fn suspend<R>(&self, f: impl FnOnce() -> R) -> R {
+    pub(crate) fn suspend<R>(&self, f: impl FnOnce() -> R) -> R {
         self.bar.suspend(f)
     }
 
     /// Removes the bar.
-    pub fn clear(&self) {
+    pub(crate) fn clear(&self) {
         self.bar.finish_and_clear();
     }
 }
 
 /// Progress of an exploration.
-pub struct ExploreBar {
+pub(crate) struct ExploreBar {
     bar: ProgressBar,
     /// Budget of host time, in seconds. If there is one, the bar measures host time. Otherwise the bar measures
     /// branches, if their number is limited.
@@ -103,7 +103,7 @@ impl ExploreBar {
     /// Creates a bar. With `budget_ns` it measures host time up to this budget. Otherwise, with `branches`, it measures
     /// branches. Without either, the display is only text.
     #[must_use]
-    pub fn new(ui: &Ui, budget_ns: Option<u64>, branches: Option<u64>) -> ExploreBar {
+    pub(crate) fn new(ui: &Ui, budget_ns: Option<u64>, branches: Option<u64>) -> ExploreBar {
         let budget_s = budget_ns.map(|ns| ns as f64 / 1e9);
         let (length, template) = match (budget_s, branches) {
             (Some(_), _) => (BUDGET_STEPS as u64, "{prefix} {bar:20} {msg}"),
@@ -116,7 +116,7 @@ impl ExploreBar {
     }
 
     /// Shows the progress after `seconds` of host time.
-    pub fn at(&self, progress: &ExplorationProgress, seconds: f64) {
+    pub(crate) fn at(&self, progress: &ExplorationProgress, seconds: f64) {
         let search = &progress.search;
         match (self.budget_s, self.branches) {
             (Some(budget_s), _) => {
@@ -139,18 +139,18 @@ impl ExploreBar {
     }
 
     /// Runs `f`, which can print lines, while the bar is hidden.
-    pub fn suspend<R>(&self, f: impl FnOnce() -> R) -> R {
+    pub(crate) fn suspend<R>(&self, f: impl FnOnce() -> R) -> R {
         self.bar.suspend(f)
     }
 
     /// Removes the bar.
-    pub fn clear(&self) {
+    pub(crate) fn clear(&self) {
         self.bar.finish_and_clear();
     }
 }
 
 /// Progress of shrinking a finding.
-pub struct ShrinkBar {
+pub(crate) struct ShrinkBar {
     bar: ProgressBar,
     clock: Stopwatch,
     budget_ns: Option<u64>,
@@ -162,7 +162,7 @@ const TICK: Duration = Duration::from_millis(200);
 impl ShrinkBar {
     /// Creates a bar. `budget_ns` is the budget of host time, in nanoseconds, if there is one.
     #[must_use]
-    pub fn new(ui: &Ui, budget_ns: Option<u64>) -> ShrinkBar {
+    pub(crate) fn new(ui: &Ui, budget_ns: Option<u64>) -> ShrinkBar {
         let bar = bar(ui, 0, "shrinking {spinner} {elapsed} {bar:20} {msg}");
         if ui.bars {
             bar.enable_steady_tick(TICK);
@@ -171,7 +171,7 @@ impl ShrinkBar {
     }
 
     /// Shows the progress of the current round, i.e. of a list of plans that shrinking tries.
-    pub fn at(&self, progress: &ShrinkProgress) {
+    pub(crate) fn at(&self, progress: &ShrinkProgress) {
         self.bar.set_length(progress.round as u64);
         self.bar.set_position(progress.tried as u64);
         let left = self
@@ -187,18 +187,18 @@ impl ShrinkBar {
     }
 
     /// Runs `f`, which can print lines, while the bar is hidden.
-    pub fn suspend<R>(&self, f: impl FnOnce() -> R) -> R {
+    pub(crate) fn suspend<R>(&self, f: impl FnOnce() -> R) -> R {
         self.bar.suspend(f)
     }
 
     /// Removes the bar.
-    pub fn clear(&self) {
+    pub(crate) fn clear(&self) {
         self.bar.finish_and_clear();
     }
 }
 
 /// Progress of a search for causality.
-pub struct CausalityBar {
+pub(crate) struct CausalityBar {
     bar: ProgressBar,
     clock: Stopwatch,
     budget_ns: Option<u64>,
@@ -207,7 +207,7 @@ pub struct CausalityBar {
 impl CausalityBar {
     /// Creates a bar. `budget_ns` is the budget of host time, in nanoseconds, if there is one.
     #[must_use]
-    pub fn new(ui: &Ui, budget_ns: Option<u64>) -> CausalityBar {
+    pub(crate) fn new(ui: &Ui, budget_ns: Option<u64>) -> CausalityBar {
         let bar = bar(ui, 0, "causality {spinner} {elapsed} {msg}");
         if ui.bars {
             bar.enable_steady_tick(TICK);
@@ -216,7 +216,7 @@ impl CausalityBar {
     }
 
     /// Shows the progress.
-    pub fn at(&self, progress: &CausalityProgress) {
+    pub(crate) fn at(&self, progress: &CausalityProgress) {
         let left = self
             .budget_ns
             .map_or(String::new(), |ns| format!(", {} s of the budget left", left_s(ns, &self.clock)));
@@ -233,13 +233,8 @@ impl CausalityBar {
         });
     }
 
-    /// Runs `f`, which can print lines, while the bar is hidden.
-    pub fn suspend<R>(&self, f: impl FnOnce() -> R) -> R {
-        self.bar.suspend(f)
-    }
-
     /// Removes the bar.
-    pub fn clear(&self) {
+    pub(crate) fn clear(&self) {
         self.bar.finish_and_clear();
     }
 }
@@ -254,12 +249,12 @@ fn left_s(budget_ns: u64, clock: &Stopwatch) -> u64 {
 const NOTE_CHARS_MAX: usize = 60;
 
 /// Progress of building an image: downloads, unpacking, packing.
-pub struct StageBar(ProgressBar);
+pub(crate) struct StageBar(ProgressBar);
 
 impl StageBar {
     /// Creates the display. It shows nothing until the first stage.
     #[must_use]
-    pub fn new(ui: &Ui) -> StageBar {
+    pub(crate) fn new(ui: &Ui) -> StageBar {
         StageBar(bar(ui, 0, "{prefix} {bar:30} {msg}"))
     }
 }

@@ -13,8 +13,7 @@ struct Case {
     #[serde(default)]
     status: i32,
     stdout: String,
-    /// Expected standard error. `None` accepts any.
-    stderr: Option<String>,
+    stderr: String,
 }
 
 /// Runs the case in each TOML file of a folder. The path of the folder, and paths in the cases, are relative to the
@@ -40,7 +39,7 @@ fn differences(top: &Path, file: &Path) -> Option<String> {
     let same = [
         ("status", output.status.code() == Some(case.status)),
         ("stdout", is_as_expected(&case.stdout, &stdout)),
-        ("stderr", case.stderr.is_none_or(|expected| is_as_expected(&expected, &stderr))),
+        ("stderr", is_as_expected(&case.stderr, &stderr)),
     ];
     let other: Vec<&str> = same.iter().filter(|(_, same)| !same).map(|(name, _)| *name).collect();
     let report = || format!("{}: {other:?} differ\n{}\n{stdout}\n{stderr}", file.display(), output.status);

@@ -6,11 +6,10 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use everett_explorer::run::{EndReason, Header, Journal, Merged, Reading};
-use everett_streams::Seed;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::records::{hit, record};
+use crate::records::{header, hit, record};
 
 struct Lab(TempDir);
 
@@ -52,17 +51,7 @@ impl Lab {
     }
 
     fn header(&self, identity: &str) -> Header {
-        Header {
-            machine_version: "1".to_owned(),
-            identity: identity.to_owned(),
-            world_file: self.path("w.toml").display().to_string(),
-            seed: Seed::new(7),
-            root_ns: 1_000,
-            segment_ns: 2_000_000_000,
-            horizon_ns: 30_000_000_000,
-            nodes: vec!["n1".to_owned()],
-            ..Header::default()
-        }
+        header(identity, self.path("w.toml").display().to_string())
     }
 
     /// Writes a run directory that began at `begun_unix_s`. It has a branch with a finding for each signature.

@@ -8,23 +8,13 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use everett_explorer::run::{EndReason, Header, Hit, Journal, Reading};
-use everett_streams::Seed;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::records::{hit, record};
+use crate::records::{self, hit, record};
 
 fn header() -> Header {
-    Header {
-        identity: "0".to_owned(),
-        world_file: "/nowhere/w.toml".to_owned(),
-        seed: Seed::new(7),
-        root_ns: 1_000,
-        segment_ns: 2_000_000_000,
-        horizon_ns: 30_000_000_000,
-        nodes: vec!["n1".to_owned()],
-        ..Header::default()
-    }
+    records::header("0", "/nowhere/w.toml".to_owned())
 }
 
 /// Returns the findings of a branch: one if `found` is true, else none.

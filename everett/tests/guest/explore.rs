@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use everett_explorer::run::{EndReason, Hit, Merged, Reading, Record};
+use everett_explorer::run::{EndReason, Merged, Reading};
 use everett_explorer::search::{ForkPoint, Path as Forks, Tree};
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
@@ -114,13 +114,6 @@ pub(crate) fn setting_of(mut launcher: Launcher, options: EngineOptions) -> Sett
     Setting::new(launcher, &booted, points, digest, Seed::new(3)).expect("a setting")
 }
 
-struct Nobody;
-
-impl Onlooker for Nobody {
-    fn found(&mut self, _: &Record, _: &Hit) {}
-    fn at(&mut self, _: &ExplorationProgress) {}
-}
-
 pub(crate) fn explore(
     setting: &Setting,
     branches: u64,
@@ -134,8 +127,7 @@ pub(crate) fn explore(
             Stopwatch::start().wait_for_ns(700_000_000, || false);
         }
     };
-    expedition::explore(setting, None, &limits, &Interrupt::default(), &before, &mut Nobody)
-        .expect("it explores")
+    expedition::explore(setting, None, &limits, &Interrupt::default(), &before, &mut ()).expect("it explores")
 }
 
 fn digests(outcome: &ExplorationOutcome) -> (String, Tree, Vec<(u32, u64, String)>) {
@@ -249,7 +241,6 @@ fn a_panic_of_a_worker_ends_it(setting: &Setting) {
     const PANIC: &str = "a test wants a worker to panic";
     struct Impatient(Interrupt, Stopwatch);
     impl Onlooker for Impatient {
-        fn found(&mut self, _: &Record, _: &Hit) {}
         fn at(&mut self, _: &ExplorationProgress) {
             if self.1.seconds() > HANGS_AFTER_S {
                 self.0.raise();

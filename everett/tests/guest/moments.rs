@@ -45,12 +45,12 @@ fn shell(script: &str) -> Operation {
     Operation::Exec(exec(&["sh", "-c", script]))
 }
 
-fn mount(plan: &AgentScript) -> Operation {
-    Operation::Mount(plan.mount.clone())
+fn mount(script: &AgentScript) -> Operation {
+    Operation::Mount(script.mount.clone())
 }
 
-fn join(plan: &AgentScript, entropy: u8) -> Operation {
-    Operation::Join(Box::new(plan.join(vec![entropy; 64], 1_500_000_000)))
+fn join(script: &AgentScript, entropy: u8) -> Operation {
+    Operation::Join(Box::new(script.join(vec![entropy; 64], 1_500_000_000)))
 }
 
 /// Script that prints the driver of each device, the flags of each network interface (bit 0: up), and the number of
@@ -74,7 +74,7 @@ disk = { path = \"/data\", size = \"64M\" }
 #[test]
 fn at_the_restart_point_disks_and_cards_have_no_driver() {
     let launcher = launcher_of(WITH_DISK);
-    let [plan] = &launcher.plans()[..] else { panic!("one node") };
+    let [script] = &launcher.scripts()[..] else { panic!("one node") };
     // Binds and unbinds the drivers twice. A kernel with built-in drivers binds them at boot, and the agent then
     // unbinds them.
     let there_and_back = "
@@ -88,12 +88,12 @@ fn at_the_restart_point_disks_and_cards_have_no_driver() {
     let printed = ask(
         &launcher,
         [
-            mount(plan),
+            mount(script),
             shell(LOOK),
             shell("set -e; cat /etc/hostname; date +%s"),
             shell(&format!("set -e; {there_and_back}")),
             shell(LOOK),
-            join(plan, 1),
+            join(script, 1),
             shell(LOOK),
             shell("date +%s; touch /data/file; stat -c %Y /data/file"),
         ],
@@ -129,11 +129,11 @@ fn at_the_restart_point_disks_and_cards_have_no_driver() {
 #[test]
 fn random_numbers_of_the_kernel_follow_the_entropy() {
     let launcher = launcher_of("[[node]]\nname = \"a\"\n");
-    let [plan] = &launcher.plans()[..] else { panic!("one node") };
+    let [script] = &launcher.scripts()[..] else { panic!("one node") };
     let draw = || shell("cat /proc/sys/kernel/random/boot_id; od -An -tx1 -N16 /dev/urandom");
     let drawn = |first: u8, second: u8| {
         let reseed = Operation::Reseed { entropy: Bytes(vec![second; 64]) };
-        ask(&launcher, [mount(plan), join(plan, first), draw(), reseed, draw()])
+        ask(&launcher, [mount(script), join(script, first), draw(), reseed, draw()])
     };
     let one = drawn(1, 1);
     let [id, bytes, id_later, bytes_later] = &one[..] else { panic!("{one:?}") };
@@ -205,7 +205,7 @@ fn the_boot_is_the_same_for_all_seeds_and_the_rest_is_not() {
     let stored = waiting.save().to_bytes().unwrap();
     let state = SessionState::from_bytes(&stored).unwrap();
     let mut resumed =
-        Timeline::resume(waiting.into_world(), launcher.plans(), launcher.checks(), state).unwrap();
+        Timeline::resume(waiting.into_world(), launcher.scripts(), launcher.checks(), state).unwrap();
     resumed.begin(Seed::new(1)).unwrap();
     assert_eq!(resumed.begin(Seed::new(2)), Err(BegunAlready(Seed::new(1))));
     let (resumed, later) = whole(resumed);

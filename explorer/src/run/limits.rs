@@ -7,7 +7,7 @@ use crate::coverage::limits::{DELTA_POINTS_MAX, STATE_BYTES_MAX};
 /// Maximum number of records in a run.
 pub const RECORDS_MAX: usize = 1 << 22;
 /// Maximum length of a record in the file, in bytes, without the head (28 bytes with the length and the
-/// checksum). Records whose fields are within their bounds are shorter: see `FRAME_BYTES_WORST`.
+/// checksum). Records whose fields are within their bounds are shorter: see `RECORD_BYTES_WORST`.
 pub const RECORD_BYTES_MAX: usize = 1 << 28;
 /// Maximum length of a damaged tail, i.e. of the file's end after the last whole record, in bytes. A crash leaves a
 /// shorter tail, so a longer tail is an error. The search for whole records in a tail reads at most this many bytes.
@@ -51,7 +51,7 @@ pub const FILE_NAME_BYTES_MAX: usize = 64;
 
 /// Upper bound of the length of a record whose fields are within their bounds, in bytes. A coverage point has at most
 /// three texts and four integers. A text has at most `STATE_BYTES_MAX` bytes, and an integer at most ten.
-const FRAME_BYTES_WORST: usize = DELTA_POINTS_MAX * (3 * STATE_BYTES_MAX + 64)
+const RECORD_BYTES_WORST: usize = DELTA_POINTS_MAX * (3 * STATE_BYTES_MAX + 64)
     + 40 * DELTA_POINTS_MAX
     + HITS_MAX * (3 * EVIDENCE_LINES_MAX * (EVIDENCE_LINE_BYTES_MAX + 3) + 2 * TEXT_BYTES_MAX)
     + SOMETIMES_MAX * (NAME_BYTES_MAX + 3)
@@ -59,7 +59,7 @@ const FRAME_BYTES_WORST: usize = DELTA_POINTS_MAX * (3 * STATE_BYTES_MAX + 64)
     + 64 * crate::search::FORKS_MAX
     + MARKS_MAX * (TRAIL_BYTES_MAX + 16)
     + (1 << 20);
-const _: () = assert!(FRAME_BYTES_WORST < RECORD_BYTES_MAX);
+const _: () = assert!(RECORD_BYTES_WORST < RECORD_BYTES_MAX);
 /// Maximum number of marks in the record of a branch. A mark is a vtime on the branch's timeline with a digest of the
 /// world's state at this vtime.
 pub const MARKS_MAX: usize = 100_000;

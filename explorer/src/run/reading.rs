@@ -13,6 +13,8 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
+use everett_input::causes::with_causes;
+
 use super::branches::Branches;
 use super::end::ExplorationEnd;
 use super::error::RunError;
@@ -293,7 +295,7 @@ fn add(
 }
 
 fn strange(path: &Path, stray: Stray) -> RunError {
-    RunError::Json { path: path.to_owned(), problem: stray.to_string() }
+    RunError::Json { path: path.to_owned(), problem: with_causes(&stray).to_string() }
 }
 
 #[cfg(test)]

@@ -62,7 +62,7 @@ mod tests {
     use crate::explore::abstractions::Abstractions;
     use crate::explore::witness::Witness;
     use crate::machines::EngineOptions;
-    use crate::world::conversation::tests::plan;
+    use crate::world::conversation::tests::script;
     use crate::world::event::{Event, What};
 
     #[test]
@@ -72,7 +72,7 @@ mod tests {
         std::fs::write(&kernel, small_kernel(&[0xf4], 0)).unwrap();
         let machine = EngineOptions::default().machine(MachineConfig::new(&kernel)).unwrap();
         let world = World::new(vec![machine], WireConfig::default(), BootSeed::new(0)).unwrap();
-        let mut timeline = Timeline::new(world, vec![plan()], Vec::new());
+        let mut timeline = Timeline::new(world, vec![script()], Vec::new());
         let file = "[[node]]\nname = \"a\"\n[workload.history]\nmodel = \"set\"\n";
         let file = world_file::parse(file, std::path::Path::new("w.toml")).unwrap();
         let abstractions = Abstractions::new(&file).unwrap();

@@ -57,18 +57,21 @@ pub struct ExplorationProgress {
     pub moments: Option<StoreStats>,
 }
 
-/// Observer of an exploration.
+/// Observer of an exploration. The default methods do nothing.
 pub trait Onlooker {
     /// Reports the first occurrence of a finding, with the record of its branch.
-    fn found(&mut self, record: &Record, hit: &Hit);
+    fn found(&mut self, _: &Record, _: &Hit) {}
     /// Reports the result of a branch. Calls are in the order in which results arrive. `dictionary` maps the numbers
     /// of coverage points to the points.
     fn branch(&mut self, _: &MergeInput, _dictionary: &Dictionary) {}
     /// Shows the exploration's data. Called before each [`Onlooker::at`].
     fn look(&mut self, _: &Sight<'_>) {}
     /// Reports the progress, at least every 200 ms of host time.
-    fn at(&mut self, progress: &ExplorationProgress);
+    fn at(&mut self, _: &ExplorationProgress) {}
 }
+
+/// Observer that does nothing.
+impl Onlooker for () {}
 
 /// Data of a running exploration.
 pub struct Sight<'s> {

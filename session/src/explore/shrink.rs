@@ -198,7 +198,7 @@ pub fn shrink(
         paths.into_iter().map(|path| Candidate { path, entries: entries.clone(), end }).collect();
     let Some((best, why, failed)) = shrinker.best(tries)? else {
         bail!(
-            "{}: {} is not found again: the run is not exact, or the world has changed",
+            "{}: {} does not show again: the run is not exact, or the world has changed",
             setting.name(path),
             wanted.property
         );

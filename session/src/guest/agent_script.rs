@@ -378,14 +378,11 @@ pub const ROUND_VARIABLE: &str = "EVERETT_ROUND";
 
 fn driver_service(driver: &world_file::Driver) -> protocol::Service {
     protocol::Service {
-        name: driver.name.clone(),
-        argv: driver.command.argv.clone(),
         env: driver.command.env.clone(),
         cwd: driver.command.cwd.clone(),
         user: driver.command.user.clone(),
-        ready: None,
-        restart: protocol::Restart::Never,
         history: true,
+        ..containers::service(&driver.name, driver.command.argv.clone())
     }
 }
 
@@ -401,24 +398,16 @@ fn output_file() -> protocol::PutFile {
     }
 }
 
-/// Returns the service that runs the command `name` of a test template once. `plan` is the agent script of the node.
+/// Returns the service that runs the command `name` of a test template once. `script` is the agent script of the node.
 #[must_use]
-pub fn test_command(service: String, plan: &AgentScript, name: &str) -> protocol::Service {
-    let folder = plan.template.as_deref().unwrap_or_default();
+pub fn test_command(service: &str, script: &AgentScript, name: &str) -> protocol::Service {
+    let folder = script.template.as_deref().unwrap_or_default();
     let mut env = BTreeMap::from([(OUTPUT_VARIABLE.to_owned(), OUTPUT_FOLDER.to_owned())]);
-    if plan.sdk.is_some() {
+    if script.sdk.is_some() {
         env.extend(sdk::variables(name));
     }
-    protocol::Service {
-        name: service,
-        argv: [&plan.prefix[..], &[format!("{folder}/{name}")]].concat(),
-        env,
-        cwd: None,
-        user: None,
-        ready: None,
-        restart: protocol::Restart::Never,
-        history: true,
-    }
+    let argv = [&script.prefix[..], &[format!("{folder}/{name}")]].concat();
+    protocol::Service { env, history: true, ..containers::service(service, argv) }
 }
 
 /// Returns the agent's check, if the check in the world file is a command. Returns `None` for a check over the wire.
@@ -457,30 +446,30 @@ argv = ["ping"]
         world_file::parse(WORLD, Path::new("w.toml")).unwrap()
     }
 
-    fn plan(world: &World) -> AgentScript {
+    fn script(world: &World) -> AgentScript {
         AgentScript::new(world, &world.nodes[0], protocol::Root::None, None)
     }
 
     #[test]
     fn drivers_and_checks_get_the_history_port_and_services_do_not() {
-        let plan = plan(&world());
-        assert_eq!(plan.services.iter().map(|service| service.history).collect::<Vec<_>>(), [false]);
-        assert_eq!(plan.drivers.iter().map(|driver| driver.service.history).collect::<Vec<_>>(), [true]);
-        assert_eq!(plan.checks.iter().map(|check| check.exec.history).collect::<Vec<_>>(), [true]);
+        let script = script(&world());
+        assert_eq!(script.services.iter().map(|service| service.history).collect::<Vec<_>>(), [false]);
+        assert_eq!(script.drivers.iter().map(|driver| driver.service.history).collect::<Vec<_>>(), [true]);
+        assert_eq!(script.checks.iter().map(|check| check.exec.history).collect::<Vec<_>>(), [true]);
     }
 
     #[test]
     fn commands_of_a_template_have_an_output_folder() {
         let mut world = world();
-        assert_eq!((plan(&world).template, plan(&world).files), (None, Vec::new()));
+        assert_eq!((script(&world).template, script(&world).files), (None, Vec::new()));
         world.workload.template = Some("/t".to_owned());
-        let plan = plan(&world);
-        assert_eq!(plan.template.as_deref(), Some("/t"));
+        let script = script(&world);
+        assert_eq!(script.template.as_deref(), Some("/t"));
         assert_eq!(
-            plan.files.iter().map(|file| &*file.path).collect::<Vec<_>>(),
+            script.files.iter().map(|file| &*file.path).collect::<Vec<_>>(),
             ["/tmp/antithesis/sdk.jsonl"]
         );
-        let command = test_command("s".to_owned(), &plan, "anytime_a b");
+        let command = test_command("s", &script, "anytime_a b");
         assert_eq!(command.argv, ["/t/anytime_a b"]);
         assert_eq!(command.env.len(), 1, "there is no SDK");
         assert_eq!(command.env[OUTPUT_VARIABLE], OUTPUT_FOLDER);
@@ -493,7 +482,7 @@ argv = ["ping"]
         let put = |content: Vec<u8>| world_file::FileEntry::of_root("/f".to_owned(), content.into());
         let long = [b"#!/bin/sh\n".to_vec(), vec![b'x'; limits::PUT_FILE_BYTES_MAX]].concat();
         world.nodes[0].files = vec![put(long.clone()), put(Vec::new())];
-        let pieces = plan(&world).files;
+        let pieces = script(&world).files;
         let told: Vec<_> =
             pieces.iter().map(|piece| (piece.mode, piece.append, piece.data.0.len())).collect();
         let (max, rest) = (limits::PUT_FILE_BYTES_MAX, long.len() - limits::PUT_FILE_BYTES_MAX);
@@ -501,7 +490,8 @@ argv = ["ping"]
         world.nodes[0].files[0].own_mode = Some(0o400);
         (world.nodes[0].files[1].owner, world.nodes[0].files[1].group) =
             (Some("b".to_owned()), Some("c".to_owned()));
-        let told = plan(&world).files.into_iter().map(|piece| (piece.mode, piece.owner)).collect::<Vec<_>>();
+        let told =
+            script(&world).files.into_iter().map(|piece| (piece.mode, piece.owner)).collect::<Vec<_>>();
         assert_eq!(told, [(0o400, None), (0o400, None), (0o644, Some("b:c".to_owned()))]);
     }
 }

@@ -163,7 +163,7 @@ mod tests {
     use crate::guest::agent_script::WorldCheck;
     use crate::machines::EngineOptions;
     use crate::world::conversation::state;
-    use crate::world::conversation::tests::{plan, refused_file};
+    use crate::world::conversation::tests::{refused_file, script};
     use crate::world::event::What;
     use crate::world::timeline::BootError;
 
@@ -193,7 +193,7 @@ mod tests {
         std::fs::write(&kernel, small_kernel(&[0xfb, 0xf4, 0xeb, 0xfc], 0)).unwrap();
         let machine = EngineOptions::default().machine(MachineConfig::new(&kernel)).unwrap();
         let world = World::new(vec![machine], WireConfig::default(), BootSeed::new(0)).unwrap();
-        let mut timeline = Timeline::new(world, vec![plan()], vec![WorldCheck::Agent(0, 0)]);
+        let mut timeline = Timeline::new(world, vec![script()], vec![WorldCheck::Agent(0, 0)]);
         timeline.begin(Seed::new(3)).unwrap();
         timeline
     }

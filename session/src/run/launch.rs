@@ -185,7 +185,7 @@ impl Launcher {
         let machines = self.nodes().map(|node| Ok(self.options.machine(self.config(node)?)?));
         let machines: Vec<_> = machines.collect::<Result<_, LaunchError>>()?;
         let world = vmm::World::new(machines, self.wire(), self.world.boot_seed)?;
-        let mut timeline = self.watched(Timeline::new(world, self.plans(), self.checks()));
+        let mut timeline = self.watched(Timeline::new(world, self.scripts(), self.checks()));
         timeline.limit_ends(self.world.start_limit);
         Ok(timeline)
     }
@@ -206,7 +206,7 @@ impl Launcher {
             .map(|(node, then)| Ok(self.options.machine_at(self.config(node)?, then)?));
         let machines: Vec<_> = machines.collect::<Result<_, LaunchError>>()?;
         let world = vmm::World::from_moment(machines, &stored.moment).map_err(MachineError::from)?;
-        let timeline = Timeline::resume(world, self.plans(), self.checks(), stored.session.clone())?;
+        let timeline = Timeline::resume(world, self.scripts(), self.checks(), stored.session.clone())?;
         let mut timeline = self.watched(timeline);
         if timeline.digest() == stored.digest { Ok(timeline) } else { Err(LaunchError::Digest) }
     }
@@ -239,8 +239,8 @@ impl Launcher {
 
     /// Returns the agent script of each node: all requests to the node's agent (Everett's program in the guest).
     #[must_use]
-    pub fn plans(&self) -> Vec<AgentScript> {
-        let plan = |node: &Node| {
+    pub fn scripts(&self) -> Vec<AgentScript> {
+        let script = |node: &Node| {
             let image = self.image(node);
             let root = if image.is_none() && self.files.root.is_none() {
                 Root::None
@@ -253,7 +253,7 @@ impl Launcher {
             };
             AgentScript::new(&self.world, node, root, image)
         };
-        self.nodes().map(plan).collect()
+        self.nodes().map(script).collect()
     }
 
     /// Returns the container image of the node, if it has one.

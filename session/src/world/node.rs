@@ -75,41 +75,41 @@ pub(super) struct Priorities {
 pub(super) struct SessionOfNode {
     pub node: String,
     pub conversation: ConversationState,
-    pub place: NodeCourse,
+    pub course: NodeCourse,
 }
 
 /// One node's part of a timeline.
 pub(super) struct NodeSession {
     pub conversation: Conversation,
-    pub place: NodeCourse,
+    pub course: NodeCourse,
     /// Watchpoints and the kernel's symbols, if the operator watches memory.
     pub watching: Option<Arc<Watching>>,
 }
 
 impl NodeSession {
     pub(super) fn new(conversation: Conversation) -> NodeSession {
-        NodeSession { conversation, place: NodeCourse::default(), watching: None }
+        NodeSession { conversation, course: NodeCourse::default(), watching: None }
     }
 
     /// Returns the next vtime at which Everett must act on this node, or `None` if the node has no power. A paused
     /// guest receives nothing, so only the boot limit can make Everett act on its node.
     pub(super) fn next_act_ns(&self, node: &Node) -> Option<u64> {
-        let place = &self.place;
+        let course = &self.course;
         if !node.is_on() {
             return None;
         }
         if node.is_paused() {
-            return place.boot_until_ns;
+            return course.boot_until_ns;
         }
-        let priorities = place.priorities.iter().map(|priorities| priorities.next_ns);
-        let others = [place.retry_at_ns, place.boot_until_ns];
+        let priorities = course.priorities.iter().map(|priorities| priorities.next_ns);
+        let others = [course.retry_at_ns, course.boot_until_ns];
         priorities.chain(others.into_iter().flatten()).chain(self.conversation.kills_ns()).min()
     }
 
     /// Starts the time limit [`BOOT_NS_MAX`] of the boot. Has no effect if the node is ready or a limit is already set.
     pub(super) fn limit_boot(&mut self, world_ns: u64) {
-        if self.conversation.phase() < Phase::Ready && self.place.boot_until_ns.is_none() {
-            self.place.boot_until_ns = Some(world_ns.saturating_add(BOOT_NS_MAX));
+        if self.conversation.phase() < Phase::Ready && self.course.boot_until_ns.is_none() {
+            self.course.boot_until_ns = Some(world_ns.saturating_add(BOOT_NS_MAX));
         }
     }
 
@@ -123,16 +123,16 @@ impl NodeSession {
             Phase::Mounted => {
                 let entropy = draw_entropy(node);
                 let now = node.vtime();
-                let epoch_ns = i64::try_from(self.conversation.plan().epoch_unix_s)
+                let epoch_ns = i64::try_from(self.conversation.script().epoch_unix_s)
                     .unwrap_or(0)
                     .saturating_mul(NS_PER_S);
                 let since = i64::try_from(now).unwrap_or(i64::MAX)
                     - i64::try_from(node.machine().vtime()).unwrap_or(0);
-                self.place.wall_ns = Some(epoch_ns.saturating_add(since));
+                self.course.wall_ns = Some(epoch_ns.saturating_add(since));
                 self.conversation.join(entropy, now);
             }
             Phase::Ready => {
-                if let Some(seed) = self.place.begun {
+                if let Some(seed) = self.course.begun {
                     let entropy = draw_entropy(node);
                     self.conversation.begin(seed, entropy, node.vtime());
                 }
@@ -140,9 +140,9 @@ impl NodeSession {
             _ => {}
         }
         if self.conversation.phase() >= Phase::Ready {
-            self.place.boot_until_ns = None;
-        } else if self.place.boot_until_ns.is_some_and(|at| at <= world_ns) {
-            self.place.boot_until_ns = None;
+            self.course.boot_until_ns = None;
+        } else if self.course.boot_until_ns.is_some_and(|at| at <= world_ns) {
+            self.course.boot_until_ns = None;
             self.conversation.boot_took_too_long(world_ns, &show_duration_ns(BOOT_NS_MAX));
         }
         if !node.is_paused() {
@@ -150,7 +150,7 @@ impl NodeSession {
             self.conversation.kill_late(world_ns);
         }
         self.speak(node);
-        if self.place.retry_at_ns.is_some_and(|at| at <= world_ns) {
+        if self.course.retry_at_ns.is_some_and(|at| at <= world_ns) {
             self.send(node);
         }
     }
@@ -166,7 +166,7 @@ impl NodeSession {
     pub(super) fn begin(&mut self, node: &mut Node, seed: Seed) {
         self.new_generation(node);
         let entropy = draw_entropy(node);
-        self.place.begun = Some(seed);
+        self.course.begun = Some(seed);
         self.conversation.begin(seed, entropy, node.vtime());
         self.speak(node);
     }
@@ -199,7 +199,7 @@ impl NodeSession {
         match event {
             NoteEvent::Console { text, .. } => {
                 if let Some(at) = text.windows(PANIC.len()).position(|window| window == PANIC) {
-                    self.place.last_words = Some(String::from_utf8_lossy(&text[at..]).into_owned());
+                    self.course.last_words = Some(String::from_utf8_lossy(&text[at..]).into_owned());
                 }
                 let text = String::from_utf8_lossy(&text).into_owned();
                 self.conversation.report(vtime_ns, What::Kernel { text });
@@ -218,11 +218,11 @@ impl NodeSession {
 
     /// Reports the end of the machine, if it was not reported already.
     pub(super) fn ended(&mut self, node: &Node, end: &End) {
-        if std::mem::replace(&mut self.place.end_reported, true) {
+        if std::mem::replace(&mut self.course.end_reported, true) {
             return;
         }
         let asked = self.conversation.is_powering_off() && *end == End::PowerOff;
-        let why = match &self.place.last_words {
+        let why = match &self.course.last_words {
             Some(words) => format!("{end}: {words}"),
             None => end.to_string(),
         };
@@ -239,8 +239,8 @@ impl NodeSession {
 
     /// Steps the guest's `CLOCK_REALTIME` forward or back, as NTP would.
     pub(super) fn step_clock(&mut self, node: &Node, step_ns: i64) {
-        let wall_ns = self.place.wall_ns.unwrap_or(0).saturating_add(step_ns);
-        self.place.wall_ns = Some(wall_ns);
+        let wall_ns = self.course.wall_ns.unwrap_or(0).saturating_add(step_ns);
+        self.course.wall_ns = Some(wall_ns);
         let now_ns = i64::try_from(node.machine().vtime()).unwrap_or(i64::MAX).saturating_add(wall_ns).max(0);
         // The remainder is less than 10^9 and fits.
         let clock = WallClock { seconds: now_ns / NS_PER_S, nanoseconds: (now_ns % NS_PER_S) as u32 };
@@ -255,7 +255,7 @@ impl NodeSession {
 
     /// Starts to give the threads of a unit new priorities. Each interval is drawn from `every`.
     pub(super) fn start_priorities(&mut self, node: &Node, unit: &str, every: &Distribution) {
-        self.place.priorities.push(Priorities {
+        self.course.priorities.push(Priorities {
             unit: unit.to_owned(),
             every: every.clone(),
             next_ns: node.vtime(),
@@ -264,14 +264,15 @@ impl NodeSession {
 
     /// Gives the threads of a unit their normal priority and stops the draws.
     pub(super) fn stop_priorities(&mut self, unit: &str, world_ns: u64) {
-        self.place.priorities.retain(|priorities| priorities.unit != unit);
+        self.course.priorities.retain(|priorities| priorities.unit != unit);
         if self.conversation.phase() >= Phase::Ready {
             self.conversation.prioritize(unit, vec![0], world_ns);
         }
     }
 
     fn change_priorities(&mut self, node: &mut Node, world_ns: u64) {
-        for priorities in self.place.priorities.iter_mut().filter(|priorities| priorities.next_ns <= world_ns)
+        for priorities in
+            self.course.priorities.iter_mut().filter(|priorities| priorities.next_ns <= world_ns)
         {
             let rng = node.machine_mut().stream(Purpose::Priorities);
             let mut drawn = [0; PRIORITIES];
@@ -292,30 +293,30 @@ impl NodeSession {
     /// `mounted`, the next boot starts at power-on.
     pub(super) fn restart(&mut self, mounted: Option<&ConversationState>) {
         self.conversation.restart(mounted);
-        self.place = NodeCourse { begun: self.place.begun, ..NodeCourse::default() };
+        self.course = NodeCourse { begun: self.course.begun, ..NodeCourse::default() };
     }
 
     /// Sends the conversation's pending requests.
     pub(super) fn speak(&mut self, node: &mut Node) {
         let outgoing = self.conversation.take_outgoing();
         if !outgoing.is_empty() {
-            self.place.unsent.extend(outgoing);
+            self.course.unsent.extend(outgoing);
             self.send(node);
-            if self.place.unsent.len() > UNSENT_BYTES_MAX {
-                self.place.unsent.clear();
-                self.place.retry_at_ns = None;
+            if self.course.unsent.len() > UNSENT_BYTES_MAX {
+                self.course.unsent.clear();
+                self.course.retry_at_ns = None;
                 self.conversation.unusable(node.vtime(), "the agent does not read its requests");
             }
         }
     }
 
     fn send(&mut self, node: &mut Node) {
-        let unsent = &mut self.place.unsent;
+        let unsent = &mut self.course.unsent;
         if !unsent.is_empty() {
             let taken = node.machine_mut().port_input(Port::Control as usize, unsent);
             unsent.drain(..taken.min(unsent.len()));
         }
-        self.place.retry_at_ns = (!unsent.is_empty()).then(|| node.vtime() + RETRY_NS);
+        self.course.retry_at_ns = (!unsent.is_empty()).then(|| node.vtime() + RETRY_NS);
     }
 }
 

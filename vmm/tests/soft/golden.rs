@@ -299,7 +299,7 @@ impl Course {
 
     /// Restarts a node from the snapshot of its machine at power-on, with the current content of its disks.
     fn on(&mut self, node: usize) {
-        let boot_seed = self.past.faults.next_boot_seed(Purpose::Restart { node: node as u16 });
+        let boot_seed = self.past.faults.next_boot_seed(node as u16);
         let machine = self.world.node_mut(node).machine_mut();
         let disks = machine.disks().to_vec();
         machine.restore(&self.first[node]).unwrap();

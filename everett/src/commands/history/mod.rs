@@ -215,8 +215,12 @@ pub(super) fn older(header: &Header, folder: &Path, most: usize) -> anyhow::Resu
 
 /// True if the run's folder still holds this exploration.
 fn is_there(run: &Run) -> bool {
-    Header::read(Path::new(&run.folder))
-        .is_ok_and(|header| header.identity == run.identity && header.seed.number() == run.seed)
+    Header::read(Path::new(&run.folder)).is_ok_and(|header| is_of(&header, run))
+}
+
+/// True if `header` has the world and the seed of this run.
+fn is_of(header: &Header, run: &Run) -> bool {
+    header.identity == run.identity && header.seed.number() == run.seed
 }
 
 /// Returns the number of findings for each status as text, e.g. `2 new, 1 gone`. Empty if there are no findings.

@@ -61,7 +61,7 @@ pub(super) fn remove(run: &Run) -> anyhow::Result<Left> {
         Err(RunError::NoRun(_)) => return Ok(Left::NoRun),
         Err(error) => return Err(error.into()),
     };
-    if header.identity != run.identity || header.seed.number() != run.seed {
+    if !super::is_of(&header, run) {
         return Ok(Left::OtherRun);
     }
     // The journal holds the run directory's lock, so no process explores there during the removal.

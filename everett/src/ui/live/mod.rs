@@ -50,7 +50,7 @@ const FRAMES_PER_S: u64 = 4;
 const WAIT: Duration = Duration::from_millis(100);
 
 /// Live view. Dropping it restores the terminal.
-pub struct Live {
+pub(crate) struct Live {
     feed: Feed,
     shared: Arc<Shared>,
     drawer: Option<JoinHandle<()>>,
@@ -86,7 +86,7 @@ impl Shared {
 
 /// True if the terminal can show the view.
 #[must_use]
-pub fn is_possible() -> bool {
+pub(crate) fn is_possible() -> bool {
     screen::is_free()
 }
 
@@ -95,7 +95,7 @@ impl Live {
     ///
     /// # Errors
     /// Returns an error if the terminal or the system refuses. The terminal is then as before.
-    pub fn begin(
+    pub(crate) fn begin(
         subject: &ExplorationFacts<'_>,
         interrupt: &Interrupt,
         clock: Stopwatch,
@@ -128,24 +128,24 @@ impl Live {
     }
 
     /// Adds a finding to the view.
-    pub fn found(&mut self, record: &Record, hit: &Hit) {
+    pub(crate) fn found(&mut self, record: &Record, hit: &Hit) {
         self.feed.found(&mut self.shared.model(), record, hit);
     }
 
     /// Counts a branch.
-    pub fn branch(&mut self, input: &MergeInput, dictionary: &Dictionary) {
+    pub(crate) fn branch(&mut self, input: &MergeInput, dictionary: &Dictionary) {
         self.feed.branch(&mut self.shared.model(), input, dictionary);
     }
 
     /// Updates the figures from `sight`, if enough time has passed since the last update.
-    pub fn look(&mut self, sight: &Sight<'_>) {
+    pub(crate) fn look(&mut self, sight: &Sight<'_>) {
         if self.feed.is_due() {
             self.feed.look(&self.shared.model, sight);
         }
     }
 
     /// Shows the new progress of the exploration.
-    pub fn at(&mut self, progress: &ExplorationProgress) {
+    pub(crate) fn at(&mut self, progress: &ExplorationProgress) {
         self.feed.at(&mut self.shared.model(), progress);
     }
 
@@ -153,7 +153,7 @@ impl Live {
     ///
     /// # Errors
     /// Returns the first error of the terminal during the view.
-    pub fn finish(mut self) -> io::Result<()> {
+    pub(crate) fn finish(mut self) -> io::Result<()> {
         self.stop();
         match self.shared.failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
             Some(error) => Err(error),

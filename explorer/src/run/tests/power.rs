@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::expedition::{self, Aim, ExpeditionError, Job, SearchProgress, Watch, Workers};
+use crate::expedition::{self, Aim, ExpeditionError, Job, SearchProgress, Workers};
 use crate::run::media::Media;
 
 /// Number of bytes that a disk writes completely or not at all.
@@ -316,8 +316,6 @@ impl Workers for Stack {
     }
 }
 
-impl Watch for Stack {}
-
 fn aim(branches: u64) -> Aim<Novelty> {
     let (strategy, in_flight) = (Novelty::default(), NonZero::new(header().in_flight).unwrap());
     let Header { seed, root_ns, .. } = header();
@@ -327,8 +325,7 @@ fn aim(branches: u64) -> Aim<Novelty> {
 /// If a write and then a sync fails, the exploration reports the error of the write.
 #[test]
 fn the_first_error_of_an_exploration_is_reported() {
-    let (mut workers, mut watch) = (Stack::new(), Stack::new());
-    let whole = expedition::explore(aim(90), None, &mut workers, &mut watch).unwrap();
+    let whole = expedition::explore(aim(90), None, &mut Stack::new(), &mut ()).unwrap();
     assert_eq!(whole.merged.digest(), explore(90, 4, 7, None, usize::MAX).1.digest());
     let disk = Recorder::default();
     let (folder, mut journal) = on_disk(&disk);
@@ -336,7 +333,7 @@ fn the_first_error_of_an_exploration_is_reported() {
         let mut disk = disk.0.lock().unwrap();
         (disk.full_at, disk.sync_fails) = (Some(9_000), true);
     }
-    let ended = expedition::explore(aim(90), Some(&mut journal), &mut Stack::new(), &mut watch);
+    let ended = expedition::explore(aim(90), Some(&mut journal), &mut Stack::new(), &mut ());
     let ExpeditionError::Run(error) = ended.unwrap_err() else { panic!("expected an error of the journal") };
     assert_eq!(message(&error, folder.path()), "cannot write branches.bin: no storage space");
     drop(journal);
@@ -344,7 +341,7 @@ fn the_first_error_of_an_exploration_is_reported() {
     fs::write(branches(folder.path()), &disk.0.lock().unwrap().seen).unwrap();
     let mut journal = resumed(folder.path());
     assert!(journal.len() > 5, "only {} records survive", journal.len());
-    let end = expedition::explore(aim(90), Some(&mut journal), &mut Stack::new(), &mut watch).unwrap();
+    let end = expedition::explore(aim(90), Some(&mut journal), &mut Stack::new(), &mut ()).unwrap();
     assert_eq!(end.merged.digest(), whole.merged.digest());
 }
 
@@ -355,9 +352,9 @@ fn sums_of_progress_are_bounded() {
     let longest = |record| Record { open_ns: None, end_ns: MOST, executed: MOST, cpu_ns: MOST, ..record };
     let run = written(&[]);
     for ran in [2, 0] {
-        let (mut workers, mut watch) = (Stack { change: longest, ..Stack::new() }, Stack::new());
+        let mut workers = Stack { change: longest, ..Stack::new() };
         let mut journal = resumed(run.path());
-        let ended = expedition::explore(aim(2), Some(&mut journal), &mut workers, &mut watch).unwrap();
+        let ended = expedition::explore(aim(2), Some(&mut journal), &mut workers, &mut ()).unwrap();
         let SearchProgress { run, vtime_ns, instructions, cpu_ns, .. } = ended.progress;
         assert_eq!((run, vtime_ns), (ran, u64::MAX));
         let here = if ran == 0 { 0 } else { u64::MAX };

@@ -158,7 +158,7 @@ fn steps_of(
         Replayed::Same(branch) if Wanted::of(&finding.hit).in_branch(&branch).is_some() => {
             Ok(recorder.steps())
         }
-        Replayed::Same(_) => bail!("{name} has its recorded trail, but the finding is not found again"),
+        Replayed::Same(_) => bail!("{name} has its recorded trail, but the finding does not show again"),
         Replayed::Left { vtime_ns, .. } => {
             bail!("{name} leaves the recorded trail at {vtime_ns} ns of vtime; see everett replay")
         }

@@ -149,8 +149,6 @@ mod tests {
             programs.add("/bin/bad", &bad);
         }
         programs.add("/bin/short", b"\x7fELF");
-        // The file with the changed byte 0x39 claims 65,281 headers, more than it holds. Even if its one valid
-        // header counted, the file would add only two pages.
-        assert!(programs.pages.len() <= 2);
+        assert!(programs.pages.is_empty());
     }
 }

@@ -20,7 +20,7 @@ impl Conversation {
     pub fn join(&mut self, entropy: Vec<u8>, vtime_ns: u64) {
         if self.at.phase == Phase::Mounted {
             self.at.phase = Phase::Joining;
-            let join = Box::new(self.plan.join(entropy, vtime_ns));
+            let join = Box::new(self.script.join(entropy, vtime_ns));
             self.request(Purpose::Join, Operation::Join(join), vtime_ns);
         }
     }
@@ -44,7 +44,7 @@ impl Conversation {
         }
         let mut progress = match mounted {
             Some(state) => state.progress.clone(),
-            None => ConversationProgress::new(self.plan.drivers.len()),
+            None => ConversationProgress::new(self.script.drivers.len()),
         };
         progress.findings = self.at.findings;
         progress.sdk = self.at.sdk.after_restart();
@@ -70,8 +70,8 @@ impl Conversation {
         }
         // Worlds with different workloads share a stored boot, so `mounted` can have another number of drivers. At a
         // restart point no driver has started, so this conversation's drivers are checked in their initial state.
-        let drivers = vec![DriverState::default(); self.plan.drivers.len()];
-        ConversationProgress { drivers, ..mounted.progress.clone() }.check(&self.plan)
+        let drivers = vec![DriverState::default(); self.script.drivers.len()];
+        ConversationProgress { drivers, ..mounted.progress.clone() }.check(&self.script)
     }
 
     /// Starts no more drivers, even after a restart of the machine.
@@ -94,7 +94,7 @@ impl Conversation {
 
     /// Breaks the conversation because no program reported in time that its setup is complete.
     pub fn setup_took_too_long(&mut self, vtime_ns: u64) {
-        let limit = self.plan.sdk.as_ref().and_then(|sdk| sdk.setup_timeout_ns).unwrap_or(0);
+        let limit = self.script.sdk.as_ref().and_then(|sdk| sdk.setup_timeout_ns).unwrap_or(0);
         let limit = show_duration_ns(limit);
         let text = format!(
             "its services are ready, but no program has sent that the setup is complete within {limit}; \
@@ -117,7 +117,7 @@ impl Conversation {
         }
         self.event(vtime_ns, What::Hello { release: hello.release });
         self.at.phase = Phase::Mounting;
-        let mount = self.plan.mount.clone();
+        let mount = self.script.mount.clone();
         self.request(Purpose::Mount, Operation::Mount(mount), vtime_ns);
     }
 
@@ -134,10 +134,10 @@ impl Conversation {
         if self.at.phase != Phase::Joining {
             return;
         }
-        if let Some(piece) = self.plan.files.get(files) {
+        if let Some(piece) = self.script.files.get(files) {
             let piece = piece.clone();
             self.request(Purpose::File(files), Operation::PutFile(piece), vtime_ns);
-        } else if let Some(sdk) = &self.plan.sdk {
+        } else if let Some(sdk) = &self.script.sdk {
             let collector = sdk.collector.clone();
             self.named_request(COLLECTOR, Purpose::Collector, collector, vtime_ns);
         } else {
@@ -160,7 +160,7 @@ impl Conversation {
 
     /// Starts the services, unless they wait for other nodes or the node has jobs.
     fn ready_for_services(&mut self, vtime_ns: u64) {
-        if self.plan.after.is_empty() && self.plan.jobs.is_empty() {
+        if self.script.after.is_empty() && self.script.jobs.is_empty() {
             self.start_services(false, vtime_ns);
         }
     }
@@ -169,7 +169,7 @@ impl Conversation {
     /// depend on other nodes, or if the node has jobs, i.e. services that run once.
     #[must_use]
     pub fn is_held(&self) -> bool {
-        let has_order = !self.plan.after.is_empty() || !self.plan.jobs.is_empty();
+        let has_order = !self.script.after.is_empty() || !self.script.jobs.is_empty();
         has_order
             && self.at.phase == Phase::Joining
             && self.at.pending.is_empty()
@@ -185,8 +185,8 @@ impl Conversation {
     /// Starts the services. If `jobs_done` is true, the jobs (services that run once) ended before a restart of the
     /// machine. A node with jobs then starts no services.
     pub fn start_services(&mut self, jobs_done: bool, vtime_ns: u64) {
-        let is_done = jobs_done && !self.plan.jobs.is_empty();
-        let services = if is_done { Vec::new() } else { self.plan.services.clone() };
+        let is_done = jobs_done && !self.script.jobs.is_empty();
+        let services = if is_done { Vec::new() } else { self.script.services.clone() };
         if services.is_empty() {
             self.at.services_started = true;
             self.list(vtime_ns);
@@ -199,14 +199,14 @@ impl Conversation {
     pub(super) fn services_ready(&mut self, vtime_ns: u64) {
         self.ready_again(vtime_ns);
         // A node with a job becomes ready at the end of the job.
-        if self.at.phase == Phase::Joining && self.at.services_started && self.plan.jobs.is_empty() {
+        if self.at.phase == Phase::Joining && self.at.services_started && self.script.jobs.is_empty() {
             self.list(vtime_ns);
         }
     }
 
     /// Requests the list of test commands. A machine without a test template is ready at once.
     fn list(&mut self, vtime_ns: u64) {
-        match self.plan.template.clone() {
+        match self.script.template.clone() {
             None => self.ready(vtime_ns),
             Some(path) if !self.at.is_listing() => {
                 self.request(Purpose::List, Operation::List { path }, vtime_ns);
@@ -263,7 +263,7 @@ impl Conversation {
             return;
         }
         self.goes_down(name, vtime_ns);
-        if self.at.phase == Phase::Joining && exit.success() && self.plan.jobs.contains(name) {
+        if self.at.phase == Phase::Joining && exit.success() && self.script.jobs.contains(name) {
             return self.list(vtime_ns);
         }
         if self.at.phase < Phase::Ready {

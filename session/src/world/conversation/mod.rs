@@ -113,7 +113,7 @@ enum Purpose {
 /// Everett's end of a conversation with a guest's agent.
 #[derive(Debug)]
 pub struct Conversation {
-    plan: AgentScript,
+    script: AgentScript,
     at: ConversationProgress,
     control: LineSplitter,
     log: LineSplitter,
@@ -133,10 +133,10 @@ pub struct Conversation {
 impl Conversation {
     /// Creates a conversation with an agent that has sent no message.
     #[must_use]
-    pub fn new(plan: AgentScript) -> Conversation {
-        let at = ConversationProgress::new(plan.drivers.len());
+    pub fn new(script: AgentScript) -> Conversation {
+        let at = ConversationProgress::new(script.drivers.len());
         Conversation {
-            plan,
+            script,
             at,
             control: LineSplitter::control(),
             log: LineSplitter::log(),
@@ -316,7 +316,7 @@ impl Conversation {
     }
 
     fn event(&mut self, vtime_ns: u64, what: What) {
-        self.events.push(Event { vtime_ns, node: self.plan.node.clone(), what });
+        self.events.push(Event { vtime_ns, node: self.script.node.clone(), what });
     }
 
     fn finding(&mut self, vtime_ns: u64, property: &str, text: impl Into<String>) {
@@ -432,7 +432,7 @@ impl Conversation {
             Purpose::Mount => self.broken(vtime_ns, builtin::MACHINE_STOPPED, format!("mount: {message}")),
             Purpose::Join => self.broken(vtime_ns, builtin::MACHINE_STOPPED, format!("setup: {message}")),
             Purpose::File(index) => {
-                let path = self.plan.files.get(index).map(|file| file.path.clone()).unwrap_or_default();
+                let path = self.script.files.get(index).map(|file| file.path.clone()).unwrap_or_default();
                 self.refused_file = Some((path, message.to_owned()));
                 self.broken(vtime_ns, builtin::MACHINE_STOPPED, format!("files: {message}"));
             }
@@ -474,7 +474,7 @@ impl Conversation {
     }
 
     fn exited(&mut self, exited: &protocol::Exited, vtime_ns: u64) {
-        let driver = self.plan.drivers.iter().position(|driver| driver.service.name == exited.service);
+        let driver = self.script.drivers.iter().position(|driver| driver.service.name == exited.service);
         match (driver, self.run_of(&exited.service)) {
             (Some(index), _) => self.driver_exited(index, exited.exit, vtime_ns),
             (None, Some(run)) => self.command_exited(run, exited.exit, vtime_ns),

@@ -155,7 +155,7 @@ impl Conversation {
 
     /// Handles a packet that a program wrote at `vtime_ns`. In a world without the SDK, packets are ignored.
     pub(super) fn packet(&mut self, bytes: &[u8], vtime_ns: u64) {
-        if self.plan.sdk.is_none() {
+        if self.script.sdk.is_none() {
             return;
         }
         match self.at.sdk.push(bytes, vtime_ns) {

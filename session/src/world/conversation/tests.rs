@@ -15,7 +15,7 @@ fn exec(program: &str) -> protocol::Exec {
     protocol::Exec { limit_ms: Some(1000), ..protocol::Exec::new(vec![program.to_owned()]) }
 }
 
-pub(crate) fn plan() -> AgentScript {
+pub(crate) fn script() -> AgentScript {
     AgentScript {
         node: "a".to_owned(),
         mount: protocol::Mount { root: protocol::Root::None, hostname: "a".to_owned() },
@@ -46,18 +46,18 @@ pub(crate) fn plan() -> AgentScript {
 }
 
 /// A conversation with a scripted agent.
-pub(super) struct Script {
+pub(super) struct Exchange {
     pub(super) host: Conversation,
     pub(super) vtime_ns: u64,
 }
 
-impl Script {
-    pub(super) fn new() -> Script {
-        Script::of(plan())
+impl Exchange {
+    pub(super) fn new() -> Exchange {
+        Exchange::of(script())
     }
 
-    pub(super) fn of(plan: AgentScript) -> Script {
-        Script { host: Conversation::new(plan), vtime_ns: 0 }
+    pub(super) fn of(script: AgentScript) -> Exchange {
+        Exchange { host: Conversation::new(script), vtime_ns: 0 }
     }
 
     /// Delivers a message of the agent. Returns the requests that Everett sends in response.
@@ -139,22 +139,22 @@ impl Script {
 
 #[test]
 fn a_whole_timeline() {
-    let mut script = Script::new();
-    let driver = script.up();
-    assert_eq!(script.answer(driver, Reply::Done), []);
-    let again = script.driver_exits(Exit::Code(0));
+    let mut exchange = Exchange::new();
+    let driver = exchange.up();
+    assert_eq!(exchange.answer(driver, Reply::Done), []);
+    let again = exchange.driver_exits(Exit::Code(0));
     let [Request { op: Operation::Start { services }, .. }] = &again[..] else { panic!("{again:?}") };
     assert_eq!(services[0].env[ROUND_VARIABLE], "1");
 
-    script.host.end(100);
-    let stop = script.requests();
+    exchange.host.end(100);
+    let stop = exchange.requests();
     assert!(
         matches!(&stop[..], [Request { op: Operation::Signal { service, signal: 9 }, .. }] if service == "load")
     );
-    assert_eq!(script.driver_exits(Exit::Signal(9)), [], "the checks must wait for the other nodes");
-    assert_eq!(script.host.phase(), Phase::Stopped);
-    script.host.check(0, 101);
-    let check = script.requests();
+    assert_eq!(exchange.driver_exits(Exit::Signal(9)), [], "the checks must wait for the other nodes");
+    assert_eq!(exchange.host.phase(), Phase::Stopped);
+    exchange.host.check(0, 101);
+    let check = exchange.requests();
     let [Request { id, op: Operation::Exec(exec) }] = &check[..] else { panic!("{check:?}") };
     assert_eq!(exec.argv, ["ping"]);
     let output = Output {
@@ -164,12 +164,12 @@ fn a_whole_timeline() {
         truncated: false,
         unfinished: false,
     };
-    script.say(&Message::Output(output));
-    assert!(script.host.is_checking());
-    assert_eq!(script.answer(*id, Reply::Exited(Exit::Code(0))), []);
-    assert!(!script.host.is_checking());
-    assert_eq!(script.host.findings(), 0);
-    let events = script.host.take_events();
+    exchange.say(&Message::Output(output));
+    assert!(exchange.host.is_checking());
+    assert_eq!(exchange.answer(*id, Reply::Exited(Exit::Code(0))), []);
+    assert!(!exchange.host.is_checking());
+    assert_eq!(exchange.host.findings(), 0);
+    let events = exchange.host.take_events();
     assert!(
         events
             .iter()
@@ -179,21 +179,21 @@ fn a_whole_timeline() {
 
 #[test]
 fn failures_are_findings() {
-    let mut script = Script::new();
-    script.up();
-    assert_eq!(script.driver_exits(Exit::Code(3)), [], "a driver that failed must not be started again");
-    script.say(&Message::Exited(Exited {
+    let mut exchange = Exchange::new();
+    exchange.up();
+    assert_eq!(exchange.driver_exits(Exit::Code(3)), [], "a driver that failed must not be started again");
+    exchange.say(&Message::Exited(Exited {
         service: "server".to_owned(),
         exit: Exit::Signal(11),
         restarting: false,
     }));
-    script.say(&Message::Error { message: "eth0: gone".to_owned() });
-    script.host.end(100);
-    assert_eq!((script.requests(), script.host.phase()), (vec![], Phase::Stopped));
-    script.host.check(0, 101);
-    let check = script.requests();
-    script.answer(check[0].id, Reply::Exited(Exit::Code(1)));
-    let found: Vec<String> = script
+    exchange.say(&Message::Error { message: "eth0: gone".to_owned() });
+    exchange.host.end(100);
+    assert_eq!((exchange.requests(), exchange.host.phase()), (vec![], Phase::Stopped));
+    exchange.host.check(0, 101);
+    let check = exchange.requests();
+    exchange.answer(check[0].id, Reply::Exited(Exit::Code(1)));
+    let found: Vec<String> = exchange
         .host
         .take_events()
         .into_iter()
@@ -222,15 +222,15 @@ fn a_check_that_is_killed_at_its_timeout_is_reported_as_too_long() {
         (LIMIT_NS, Exit::Code(1), Some("check alive ended with exit status 1")),
         (LIMIT_NS, Exit::Code(0), None),
     ] {
-        let mut script = Script::new();
-        script.up();
-        script.host.end(100);
-        script.driver_exits(Exit::Signal(9));
-        script.host.check(0, 200);
-        let check = script.requests();
-        script.vtime_ns = 200 + lasted_ns - 1;
-        script.answer(check[0].id, Reply::Exited(exit));
-        let findings = script.host.take_events().into_iter().filter_map(|event| match event.what {
+        let mut exchange = Exchange::new();
+        exchange.up();
+        exchange.host.end(100);
+        exchange.driver_exits(Exit::Signal(9));
+        exchange.host.check(0, 200);
+        let check = exchange.requests();
+        exchange.vtime_ns = 200 + lasted_ns - 1;
+        exchange.answer(check[0].id, Reply::Exited(exit));
+        let findings = exchange.host.take_events().into_iter().filter_map(|event| match event.what {
             What::Finding { text, .. } => Some(text),
             _ => None,
         });
@@ -240,41 +240,41 @@ fn a_check_that_is_killed_at_its_timeout_is_reported_as_too_long() {
 
 #[test]
 fn a_refusal_before_the_drivers_start_breaks_the_conversation() {
-    let refused = |script: &mut Script, id| {
-        script.answer(id, Reply::Error { message: "no disk".to_owned() });
-        (script.host.phase(), script.host.broken_because().unwrap_or_default().to_owned())
+    let refused = |exchange: &mut Exchange, id| {
+        exchange.answer(id, Reply::Error { message: "no disk".to_owned() });
+        (exchange.host.phase(), exchange.host.broken_because().unwrap_or_default().to_owned())
     };
     let broken = |why: &str| (Phase::Broken, why.to_owned());
-    let mut script = Script::new();
-    let mount = script.hello();
-    assert_eq!(refused(&mut script, mount[0].id), broken("mount: no disk"));
-    let mut script = Script::new();
-    script.mounted();
-    script.host.join(vec![5; 64], 1);
-    let join = script.requests();
-    assert_eq!(refused(&mut script, join[0].id), broken("setup: no disk"));
-    let mut script = Script::new();
-    script.mounted();
-    script.ready();
-    script.host.begin(Seed::new(1), vec![5; 64], 1);
-    let reseed = script.requests();
-    assert_eq!(refused(&mut script, reseed[0].id), broken("random numbers: no disk"));
-    let mut script = Script::new();
-    script.say(&Message::Hello(Hello { version: 999, release: String::new() }));
-    assert_eq!(script.host.phase(), Phase::Broken);
+    let mut exchange = Exchange::new();
+    let mount = exchange.hello();
+    assert_eq!(refused(&mut exchange, mount[0].id), broken("mount: no disk"));
+    let mut exchange = Exchange::new();
+    exchange.mounted();
+    exchange.host.join(vec![5; 64], 1);
+    let join = exchange.requests();
+    assert_eq!(refused(&mut exchange, join[0].id), broken("setup: no disk"));
+    let mut exchange = Exchange::new();
+    exchange.mounted();
+    exchange.ready();
+    exchange.host.begin(Seed::new(1), vec![5; 64], 1);
+    let reseed = exchange.requests();
+    assert_eq!(refused(&mut exchange, reseed[0].id), broken("random numbers: no disk"));
+    let mut exchange = Exchange::new();
+    exchange.say(&Message::Hello(Hello { version: 999, release: String::new() }));
+    assert_eq!(exchange.host.phase(), Phase::Broken);
 }
 
 /// Returns a conversation with an agent that refused the first file.
 pub(crate) fn refused_file() -> Conversation {
-    let mut script = Script::new();
-    script.mounted();
-    script.host.join(vec![5; 64], 1);
-    let join = script.requests();
-    let file = script.answer(join[0].id, Reply::Done);
-    assert_eq!(script.host.refused_file(), None);
-    script.answer(file[0].id, Reply::Error { message: "cannot write /etc/x: no user".to_owned() });
-    assert_eq!(script.host.phase(), Phase::Broken);
-    script.host
+    let mut exchange = Exchange::new();
+    exchange.mounted();
+    exchange.host.join(vec![5; 64], 1);
+    let join = exchange.requests();
+    let file = exchange.answer(join[0].id, Reply::Done);
+    assert_eq!(exchange.host.refused_file(), None);
+    exchange.answer(file[0].id, Reply::Error { message: "cannot write /etc/x: no user".to_owned() });
+    assert_eq!(exchange.host.phase(), Phase::Broken);
+    exchange.host
 }
 
 #[test]
@@ -282,19 +282,19 @@ fn a_file_that_is_refused_is_named() {
     let mut host = refused_file();
     let why = "cannot write /etc/x: no user";
     assert_eq!(host.refused_file(), Some(("/etc/x", why)));
-    host.restore(Conversation::new(plan()).save()).unwrap();
+    host.restore(Conversation::new(script()).save()).unwrap();
     assert_eq!(host.refused_file(), None);
 }
 
 #[test]
 fn a_file_system_that_is_not_mounted_is_a_finding_of_its_own() {
-    let mut script = Script::new();
-    script.mounted();
-    script.host.join(vec![5; 64], 1);
-    let join = script.requests();
-    script.answer(join[0].id, Reply::Damaged { message: "the ext4 at /data: bad".to_owned() });
-    assert_eq!(script.host.phase(), Phase::Broken);
-    let found = script.host.take_events().into_iter().find_map(|event| match event.what {
+    let mut exchange = Exchange::new();
+    exchange.mounted();
+    exchange.host.join(vec![5; 64], 1);
+    let join = exchange.requests();
+    exchange.answer(join[0].id, Reply::Damaged { message: "the ext4 at /data: bad".to_owned() });
+    assert_eq!(exchange.host.phase(), Phase::Broken);
+    let found = exchange.host.take_events().into_iter().find_map(|event| match event.what {
         What::Finding { property, text } => Some((property, text)),
         _ => None,
     });
@@ -310,11 +310,11 @@ fn a_boot_that_cannot_get_ready_says_why() {
         Message::Exited(Exited { service, exit, restarting })
     };
     let after = |messages: &[Message]| {
-        let mut script = Script::new();
-        script.mounted();
-        script.host.join(vec![5; 64], 1);
-        messages.iter().for_each(|message| drop(script.say(message)));
-        (script.host.phase(), script.host.broken_because().map(str::to_owned))
+        let mut exchange = Exchange::new();
+        exchange.mounted();
+        exchange.host.join(vec![5; 64], 1);
+        messages.iter().for_each(|message| drop(exchange.say(message)));
+        (exchange.host.phase(), exchange.host.broken_because().map(str::to_owned))
     };
     assert_eq!(after(&[not_ready()]), (Phase::Broken, Some("service server: not in time".to_owned())));
     assert_eq!(after(&[exited(true)]), (Phase::Joining, None));
@@ -322,31 +322,31 @@ fn a_boot_that_cannot_get_ready_says_why() {
     assert_eq!(after(&[exited(false)]), (Phase::Broken, Some(why.to_owned())));
 
     // After the beginning of the timeline, the same messages do not break the conversation.
-    let mut script = Script::new();
-    script.up();
-    script.say(&exited(false));
-    assert_eq!(script.host.findings(), 0);
-    script.say(&not_ready());
-    assert_eq!((script.host.phase(), script.host.findings()), (Phase::Running, 1));
+    let mut exchange = Exchange::new();
+    exchange.up();
+    exchange.say(&exited(false));
+    assert_eq!(exchange.host.findings(), 0);
+    exchange.say(&not_ready());
+    assert_eq!((exchange.host.phase(), exchange.host.findings()), (Phase::Running, 1));
 }
 
 #[test]
 fn a_boot_past_its_limit_says_how_far_it_came() {
-    let found = |script: &mut Script| {
-        script.host.boot_took_too_long(5, "a minute");
-        (script.host.phase(), script.host.broken_because().unwrap_or_default().to_owned())
+    let found = |exchange: &mut Exchange| {
+        exchange.host.boot_took_too_long(5, "a minute");
+        (exchange.host.phase(), exchange.host.broken_because().unwrap_or_default().to_owned())
     };
     let broken = |why: &str| (Phase::Broken, why.to_owned());
-    assert_eq!(found(&mut Script::new()), broken("its agent has not spoken after a minute"));
-    let mut script = Script::new();
-    script.hello();
-    assert_eq!(found(&mut script), broken("its root is not mounted after a minute"));
-    let mut script = Script::new();
-    script.mounted();
-    assert_eq!(found(&mut script), broken("it has not joined the world after a minute"));
-    let mut script = Script::new();
-    script.up();
-    assert_eq!(found(&mut script), (Phase::Running, String::new()));
+    assert_eq!(found(&mut Exchange::new()), broken("its agent has not spoken after a minute"));
+    let mut exchange = Exchange::new();
+    exchange.hello();
+    assert_eq!(found(&mut exchange), broken("its root is not mounted after a minute"));
+    let mut exchange = Exchange::new();
+    exchange.mounted();
+    assert_eq!(found(&mut exchange), broken("it has not joined the world after a minute"));
+    let mut exchange = Exchange::new();
+    exchange.up();
+    assert_eq!(found(&mut exchange), (Phase::Running, String::new()));
     let ready = |check| Some(protocol::Readiness { check, interval_ms: 10, limit_ms: 1000 });
     let tcp = protocol::Service {
         ready: ready(protocol::ReadyCheck::Tcp {
@@ -371,55 +371,55 @@ fn a_boot_past_its_limit_says_how_far_it_came() {
             "one of its services is not ready: redis (tcp port 6379), other (command test -e /x)",
         ),
     ] {
-        let mut script = Script::of(AgentScript { services, ..plan() });
-        script.mounted();
-        script.services();
-        assert_eq!(found(&mut script), broken(&format!("{why} after a minute")));
+        let mut exchange = Exchange::of(AgentScript { services, ..script() });
+        exchange.mounted();
+        exchange.services();
+        assert_eq!(found(&mut exchange), broken(&format!("{why} after a minute")));
     }
 }
 
 #[test]
 fn drivers_that_do_not_end_are_named() {
-    let mut script = Script::new();
-    script.up();
-    script.host.end(script.vtime_ns);
-    assert_eq!(script.host.waits_for(), "its driver load did not end when it was killed");
+    let mut exchange = Exchange::new();
+    exchange.up();
+    exchange.host.end(exchange.vtime_ns);
+    assert_eq!(exchange.host.waits_for(), "its driver load did not end when it was killed");
 }
 
 #[test]
 fn join_and_begin_have_effect_once_and_in_their_phase() {
-    let mut script = Script::new();
-    script.host.join(vec![5; 64], 1);
-    script.host.begin(Seed::new(1), vec![5; 64], 1);
-    assert_eq!(script.requests(), []);
-    script.up();
-    script.host.join(vec![5; 64], 1);
-    script.host.begin(Seed::new(1), vec![5; 64], 1);
-    assert_eq!((script.requests(), script.host.seed()), (vec![], Some(Seed::new(9))));
+    let mut exchange = Exchange::new();
+    exchange.host.join(vec![5; 64], 1);
+    exchange.host.begin(Seed::new(1), vec![5; 64], 1);
+    assert_eq!(exchange.requests(), []);
+    exchange.up();
+    exchange.host.join(vec![5; 64], 1);
+    exchange.host.begin(Seed::new(1), vec![5; 64], 1);
+    assert_eq!((exchange.requests(), exchange.host.seed()), (vec![], Some(Seed::new(9))));
 }
 
 #[test]
 fn an_end_before_the_drivers_start_has_no_effect() {
-    let mut script = Script::new();
-    script.mounted();
-    script.host.end(5);
-    assert_eq!((script.host.phase(), script.host.findings()), (Phase::Mounted, 0));
+    let mut exchange = Exchange::new();
+    exchange.mounted();
+    exchange.host.end(5);
+    assert_eq!((exchange.host.phase(), exchange.host.findings()), (Phase::Mounted, 0));
 }
 
 #[test]
 fn an_agent_that_answers_nothing_is_given_up() {
-    let mut script = Script::new();
-    script.up();
+    let mut exchange = Exchange::new();
+    exchange.up();
     for _ in 0..PENDING_MAX {
-        script.driver_exits(Exit::Code(0));
+        exchange.driver_exits(Exit::Code(0));
     }
-    assert_eq!(script.host.phase(), Phase::Broken);
-    assert!(Conversation::resume(plan(), script.host.save()).is_ok());
+    assert_eq!(exchange.host.phase(), Phase::Broken);
+    assert!(Conversation::resume(script(), exchange.host.save()).is_ok());
 }
 
 #[test]
 fn lines_of_the_log_port_arrive_in_pieces() {
-    let mut host = Conversation::new(plan());
+    let mut host = Conversation::new(script());
     let output = Output {
         unit: Unit::Service("server".to_owned()),
         stream: Stream::Stderr,
@@ -445,68 +445,68 @@ fn history(host: &mut Conversation) -> Vec<(u64, String)> {
 
 #[test]
 fn history_is_reported_line_by_line() {
-    let mut script = Script::new();
-    script.up();
-    script.host.received(Port::History, b"{\"process\":0}\n{\"proc", 50);
-    script.host.received(Port::Log, b"\n", 51);
-    script.host.received(Port::History, b"ess\":1}\n", 52);
-    let told = history(&mut script.host);
+    let mut exchange = Exchange::new();
+    exchange.up();
+    exchange.host.received(Port::History, b"{\"process\":0}\n{\"proc", 50);
+    exchange.host.received(Port::Log, b"\n", 51);
+    exchange.host.received(Port::History, b"ess\":1}\n", 52);
+    let told = history(&mut exchange.host);
     assert_eq!(told, [(50, "{\"process\":0}".to_owned()), (52, "{\"process\":1}".to_owned())]);
-    assert_eq!(script.host.findings(), 0);
+    assert_eq!(exchange.host.findings(), 0);
 }
 
 #[test]
 fn a_line_that_a_loss_of_power_cut_off_is_dropped() {
-    let mut script = Script::new();
-    script.up();
-    script.host.received(Port::History, b"one\ntw", 50);
-    script.host.restart(None);
-    script.host.received(Port::History, b"three\n", 60);
-    assert_eq!(history(&mut script.host), [(50, "one".to_owned()), (60, "three".to_owned())]);
+    let mut exchange = Exchange::new();
+    exchange.up();
+    exchange.host.received(Port::History, b"one\ntw", 50);
+    exchange.host.restart(None);
+    exchange.host.received(Port::History, b"three\n", 60);
+    assert_eq!(history(&mut exchange.host), [(50, "one".to_owned()), (60, "three".to_owned())]);
 }
 
 #[test]
 fn too_much_history_breaks_the_conversation() {
-    let mut script = Script::new();
-    script.up();
+    let mut exchange = Exchange::new();
+    exchange.up();
     let lines = b"y\n".repeat(16 << 10);
     for at in 0..8 {
-        script.host.received(Port::History, &lines, 50 + at);
+        exchange.host.received(Port::History, &lines, 50 + at);
     }
-    assert_eq!((script.host.phase(), script.host.findings()), (Phase::Broken, 1));
-    assert_eq!(script.host.broken_because(), Some("more than 16 MiB of history in 100 ms of vtime"));
-    assert!(history(&mut script.host).len() < 8 * (16 << 10));
-    script.host.received(Port::History, b"more\n", 1_000_000_000);
-    assert_eq!(history(&mut script.host), []);
+    assert_eq!((exchange.host.phase(), exchange.host.findings()), (Phase::Broken, 1));
+    assert_eq!(exchange.host.broken_because(), Some("more than 16 MiB of history in 100 ms of vtime"));
+    assert!(history(&mut exchange.host).len() < 8 * (16 << 10));
+    exchange.host.received(Port::History, b"more\n", 1_000_000_000);
+    assert_eq!(history(&mut exchange.host), []);
 }
 
 #[test]
 fn unrequested_names_break_the_conversation() {
-    let mut script = Script::new();
-    let mount = script.hello();
-    script.answer(mount[0].id, Reply::Names(vec!["a".to_owned()]));
-    assert_eq!(script.host.broken_because(), Some("the agent answers Mount with Names([\"a\"])"));
+    let mut exchange = Exchange::new();
+    let mount = exchange.hello();
+    exchange.answer(mount[0].id, Reply::Names(vec!["a".to_owned()]));
+    assert_eq!(exchange.host.broken_because(), Some("the agent answers Mount with Names([\"a\"])"));
 }
 
 proptest::proptest! {
     #[test]
     fn garbage_is_a_finding_and_no_panic(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..300)) {
-        let mut script = Script::new();
-        script.up();
-        script.host.take_events();
-        script.host.received(Port::Control, &bytes, 7);
-        script.host.received(Port::Log, &bytes, 8);
-        script.host.received(Port::History, &bytes, 8);
-        script.host.received(Port::Control, b"\n", 9);
+        let mut exchange = Exchange::new();
+        exchange.up();
+        exchange.host.take_events();
+        exchange.host.received(Port::Control, &bytes, 7);
+        exchange.host.received(Port::Log, &bytes, 8);
+        exchange.host.received(Port::History, &bytes, 8);
+        exchange.host.received(Port::Control, b"\n", 9);
         let lines = bytes.split(|b| *b == b'\n').filter(|line| !line.is_empty()).count();
-        proptest::prop_assert!(lines == 0 || script.host.findings() > 0);
+        proptest::prop_assert!(lines == 0 || exchange.host.findings() > 0);
     }
 
     /// The workload ends on time for all request numbers and replies that an agent can send.
     #[test]
     fn the_workload_ends_whatever_the_agent_answers(answers in proptest::collection::vec((0u64..12, 0..5), 0..40)) {
-        let mut script = Script::new();
-        script.up();
+        let mut exchange = Exchange::new();
+        exchange.up();
         for (id, kind) in answers {
             let reply = match kind {
                 0 => Reply::Done,
@@ -515,9 +515,9 @@ proptest::proptest! {
                 3 => Reply::Names(vec!["a".to_owned()]),
                 _ => Reply::Error { message: "no".to_owned() },
             };
-            script.answer(id, reply);
+            exchange.answer(id, reply);
         }
-        script.host.end(1000);
-        proptest::prop_assert_ne!(script.host.phase(), Phase::Running);
+        exchange.host.end(1000);
+        proptest::prop_assert_ne!(exchange.host.phase(), Phase::Running);
     }
 }

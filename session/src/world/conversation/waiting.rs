@@ -29,7 +29,7 @@ impl Conversation {
         if !self.at.services_started {
             return "its services were not started".to_owned();
         }
-        let waited: Vec<String> = self.plan.services.iter().filter_map(named_with_condition).collect();
+        let waited: Vec<String> = self.script.services.iter().filter_map(named_with_condition).collect();
         match &waited[..] {
             [] => "its services are not ready".to_owned(),
             [one] => format!("its service {one} is not ready"),
@@ -46,7 +46,7 @@ impl Conversation {
     }
 
     fn drivers_that_run(&self) -> String {
-        let drivers = self.plan.drivers.iter().zip(&self.at.drivers);
+        let drivers = self.script.drivers.iter().zip(&self.at.drivers);
         let names: Vec<&str> =
             drivers.filter(|(_, state)| state.runs).map(|(driver, _)| driver.service.name.as_str()).collect();
         match names.len() {

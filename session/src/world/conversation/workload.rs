@@ -23,7 +23,7 @@ impl Conversation {
         self.at.phase = Phase::Stopping;
         for index in 0..self.at.drivers.len() {
             if self.at.drivers[index].runs {
-                let service = self.plan.drivers[index].service.name.clone();
+                let service = self.script.drivers[index].service.name.clone();
                 self.request(
                     Purpose::StopDriver,
                     Operation::Signal { service, signal: signal::KILL },
@@ -37,7 +37,7 @@ impl Conversation {
     /// Starts all drivers. After a restart of the machine, starts only repeated drivers and drivers that never ran.
     pub(super) fn start_drivers(&mut self, vtime_ns: u64) {
         for index in 0..self.at.drivers.len() {
-            if self.at.drivers[index].rounds == 0 || self.plan.drivers[index].repeat {
+            if self.at.drivers[index].rounds == 0 || self.script.drivers[index].repeat {
                 self.start_driver(index, vtime_ns);
             }
         }
@@ -48,7 +48,7 @@ impl Conversation {
         let round = driver.rounds;
         driver.rounds = round.saturating_add(1);
         driver.runs = true;
-        let mut service = self.plan.drivers[index].service.clone();
+        let mut service = self.script.drivers[index].service.clone();
         service.env.insert(SEED_VARIABLE.to_owned(), self.seed_text());
         service.env.insert(ROUND_VARIABLE.to_owned(), round.to_string());
         self.event(vtime_ns, What::Start { unit: service.name.clone(), round });
@@ -62,7 +62,7 @@ impl Conversation {
 
     pub(super) fn driver_refused(&mut self, index: usize, message: &str, vtime_ns: u64) {
         self.at.drivers[index].runs = false;
-        let name = self.plan.drivers[index].service.name.clone();
+        let name = self.script.drivers[index].service.name.clone();
         self.goes_down(&name, vtime_ns);
         self.finding(vtime_ns, builtin::DRIVER_EXIT, message);
         self.rest(vtime_ns);
@@ -71,7 +71,7 @@ impl Conversation {
 
     pub(super) fn driver_exited(&mut self, index: usize, exit: Exit, vtime_ns: u64) {
         self.at.drivers[index].runs = false;
-        let driver = &self.plan.drivers[index];
+        let driver = &self.script.drivers[index];
         let (name, repeat) = (driver.service.name.clone(), driver.repeat);
         let again = self.at.phase == Phase::Running && repeat && exit.success();
         if !again {
@@ -121,7 +121,7 @@ impl Conversation {
 
     /// Starts the check with this index in the agent script (the list of all requests to the agent).
     pub fn check(&mut self, index: usize, vtime_ns: u64) {
-        let Some(check) = self.plan.checks.get(index) else { return };
+        let Some(check) = self.script.checks.get(index) else { return };
         let (name, mut exec) = (check.name.clone(), check.exec.clone());
         exec.env.insert(SEED_VARIABLE.to_owned(), self.seed_text());
         self.at.rest_ns = vtime_ns;
@@ -130,7 +130,7 @@ impl Conversation {
     }
 
     pub(super) fn check_ended(&mut self, index: usize, exit: Exit, vtime_ns: u64) {
-        let (name, limit_ns) = (self.plan.checks[index].name.clone(), self.check_limit_ns(index));
+        let (name, limit_ns) = (self.script.checks[index].name.clone(), self.check_limit_ns(index));
         let lasted_ns = vtime_ns.saturating_sub(self.at.rest_ns);
         self.at.rest_ns = vtime_ns;
         self.event(vtime_ns, What::exit(&name, exit));
@@ -146,13 +146,13 @@ impl Conversation {
     /// Returns the time limit of the check with this index in the agent script, in nanoseconds of vtime.
     #[must_use]
     pub fn check_limit_ns(&self, index: usize) -> Option<u64> {
-        Some(self.plan.checks.get(index)?.exec.limit_ms?.saturating_mul(NS_PER_MS))
+        Some(self.script.checks.get(index)?.exec.limit_ms?.saturating_mul(NS_PER_MS))
     }
 
     /// Reports that the check with this index has not ended `answer_ns` after its time limit. The machine does not
     /// answer.
     pub fn check_hangs(&mut self, index: usize, answer_ns: u64, vtime_ns: u64) {
-        let Some(check) = self.plan.checks.get(index) else { return };
+        let Some(check) = self.script.checks.get(index) else { return };
         let told = too_long(&check.name, self.check_limit_ns(index).unwrap_or(0));
         let text =
             format!("{told}, and its machine did not answer for {} after that", show_duration_ns(answer_ns));
@@ -161,7 +161,7 @@ impl Conversation {
 
     pub(super) fn check_refused(&mut self, index: usize, message: &str, vtime_ns: u64) {
         self.at.rest_ns = vtime_ns;
-        let name = self.plan.checks[index].name.clone();
+        let name = self.script.checks[index].name.clone();
         self.finding(vtime_ns, builtin::FAILED_CHECK, format!("check {name}: {message}"));
     }
 }

@@ -37,7 +37,7 @@ use everett_streams::{BootSeed, Seed};
 use everett_vmm::machine::{Moment, STATE_VERSION};
 use everett_vmm::world::WORLD_VERSION;
 
-use super::stored::{MomentSeed, Stored};
+use super::stored::Stored;
 use crate::world::identity::{Identity, MACHINE_VERSION, check_timeline};
 use crate::world::timeline::SESSION_VERSION;
 use crate::world::timeline::restart_point::RestartPoint;
@@ -148,7 +148,7 @@ impl MomentFolder {
         boot_seed: BootSeed,
     ) -> anyhow::Result<()> {
         RestartPoint::write_all(restart, &self.restart_path(), self.key, boot_seed)?;
-        ready.write(&self.ready_path(), "ready", self.key, MomentSeed::Boot(boot_seed))?;
+        ready.write(&self.ready_path(), "ready", self.key, boot_seed.number())?;
         Ok(())
     }
 
@@ -251,7 +251,7 @@ impl MomentFolder {
     ) -> anyhow::Result<MomentHeader> {
         let _lock = self.lock(wait)?;
         self.check_free(name)?;
-        stored.write(&self.saved_path(name), label, self.timelines, MomentSeed::Timeline(seed))
+        stored.write(&self.saved_path(name), label, self.timelines, seed.number())
     }
 
     /// Reads a saved moment with at most `pages_max` pages and disk blocks. Its memory is based on the memory of

@@ -8,7 +8,6 @@ use anyhow::{Context, bail};
 use everett_snapshot::file::BaseDigest;
 use everett_snapshot::moment::{MomentFile, MomentHeader, MomentInfo, MomentParts};
 use everett_snapshot::{Base, Pool};
-use everett_streams::{BootSeed, Seed};
 use everett_vmm::Digest;
 use everett_vmm::machine::STATE_VERSION;
 use everett_vmm::world::{WORLD_VERSION, WorldMoment};
@@ -24,25 +23,6 @@ const SESSION: &str = "session";
 const EVENTS: &str = "events";
 const CONSOLES: &str = "consoles";
 const DIGEST: &str = "digest";
-
-/// Seed in the header of a moment's file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MomentSeed {
-    /// Boot seed, for a moment before the timeline begins.
-    Boot(BootSeed),
-    /// Seed of the timeline, for a later moment.
-    Timeline(Seed),
-}
-
-impl MomentSeed {
-    /// Returns the seed's number in the file.
-    const fn number(self) -> u64 {
-        match self {
-            MomentSeed::Boot(seed) => seed.number(),
-            MomentSeed::Timeline(seed) => seed.number(),
-        }
-    }
-}
 
 /// A timeline at a stop: its world, its session and its events so far.
 #[derive(Debug, Clone)]
@@ -72,17 +52,11 @@ impl Stored {
     ///
     /// # Errors
     /// Returns an error if the file cannot be written. In this case no file is left.
-    pub fn write(
-        &self,
-        path: &Path,
-        label: &str,
-        key: [u8; 32],
-        seed: MomentSeed,
-    ) -> anyhow::Result<MomentHeader> {
+    pub fn write(&self, path: &Path, label: &str, key: [u8; 32], seed: u64) -> anyhow::Result<MomentHeader> {
         let info = MomentInfo {
             label: label.to_owned(),
             vtime: self.moment.vtime(),
-            seed: seed.number(),
+            seed,
             key,
             state_version: STATE_VERSION,
         };

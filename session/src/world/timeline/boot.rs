@@ -86,7 +86,7 @@ impl Timeline {
     /// Returns the seed under which the timeline has begun or will begin.
     #[must_use]
     pub fn seed(&self) -> Option<Seed> {
-        self.course.begun.or(self.course.begin_with)
+        self.course.seed()
     }
 
     /// Limits the boot of each node to [`BOOT_NS_MAX`](super::BOOT_NS_MAX) from the current vtime. If a node exceeds
@@ -147,8 +147,8 @@ impl Timeline {
     /// a row in the same way, the boot ends with a finding, unless a later start may still succeed (see `boot_watch`).
     /// A limit of 0 allows any number of ends.
     pub fn limit_ends(&mut self, limit: u32) {
-        let plans = self.nodes.iter().map(|session| session.conversation.plan());
-        self.boot_watch = Some(BootWatch::new(plans, limit));
+        let scripts = self.nodes.iter().map(|session| session.conversation.script());
+        self.boot_watch = Some(BootWatch::new(scripts, limit));
     }
 
     /// Passes events to the [`BootWatch`], if there is one.
@@ -177,7 +177,7 @@ impl Timeline {
         };
         let now = self.world.vtime();
         let mut nodes = self.nodes.iter_mut().enumerate();
-        let of_name = nodes.find(|(_, session)| session.conversation.plan().node == hopeless.node);
+        let of_name = nodes.find(|(_, session)| session.conversation.script().node == hopeless.node);
         let Some((number, session)) = of_name else { return false };
         let is_new = session.conversation.phase() < Phase::Broken;
         if is_new {
@@ -195,7 +195,7 @@ impl Timeline {
         let waiting = |session: &&NodeSession| session.conversation.phase() < Phase::Ready;
         let mut late = self.nodes.iter().filter(waiting);
         let Some(first) = late.next() else { return at };
-        let node = &first.conversation.plan().node;
+        let node = &first.conversation.script().node;
         let ends = self.boot_watch.as_ref().and_then(|watch| watch.ends_of(node));
         let ends = ends.map_or(String::new(), |ends| format!("; {ends}"));
         let others = match late.count() {
@@ -224,7 +224,7 @@ impl Timeline {
         let mut nodes = self.nodes.iter().filter(|_| self.ready_ns().is_none());
         nodes.find_map(|session| {
             let (path, why) = session.conversation.refused_file()?;
-            let node = session.conversation.plan().node.clone();
+            let node = session.conversation.script().node.clone();
             Some(BootError::File { node, path: path.to_owned(), why: why.to_owned() })
         })
     }
@@ -237,12 +237,12 @@ impl Timeline {
             _ => None,
         });
         broken.map(|(session, why)| BootError::Useless {
-            node: session.conversation.plan().node.clone(),
+            node: session.conversation.script().node.clone(),
             why: why.to_owned(),
             lines: self
                 .boot_watch
                 .as_ref()
-                .map(|watch| watch.last_lines(&session.conversation.plan().node))
+                .map(|watch| watch.last_lines(&session.conversation.script().node))
                 .unwrap_or_default(),
         })
     }
@@ -255,16 +255,16 @@ impl Timeline {
             if !conversation.is_held() {
                 continue;
             }
-            let has_begun = self.nodes[number].place.begun.is_some();
+            let has_begun = self.nodes[number].course.begun.is_some();
             let is_reached = |after: &After| {
                 let mut others = self.nodes.iter().map(|session| &session.conversation);
                 // If only some nodes were started, no node waits for a node that was not started.
-                others.find(|other| other.plan().node == after.node).is_none_or(|other| match after.ready {
+                others.find(|other| other.script().node == after.node).is_none_or(|other| match after.ready {
                     true => other.phase() >= Phase::Ready && other.phase() < Phase::Broken,
                     false => other.has_started(),
                 })
             };
-            if has_begun || conversation.plan().after.iter().all(is_reached) {
+            if has_begun || conversation.script().after.iter().all(is_reached) {
                 self.nodes[number].conversation.start_services(has_begun, now);
             }
         }

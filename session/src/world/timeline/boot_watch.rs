@@ -80,11 +80,11 @@ pub(super) struct Hopeless {
 impl BootWatch {
     /// Creates the observer for a world with these agent scripts (the requests to each node's agent). `limit` equal
     /// ends in a row are too many; 0 allows any number.
-    pub(super) fn new<'p>(plans: impl Iterator<Item = &'p AgentScript>, limit: u32) -> BootWatch {
+    pub(super) fn new<'p>(scripts: impl Iterator<Item = &'p AgentScript>, limit: u32) -> BootWatch {
         let (mut services, mut longest_limit_ns) = (BTreeMap::new(), 0);
-        for plan in plans {
-            for service in &plan.services {
-                services.insert((plan.node.clone(), service.name.clone()), Ends::default());
+        for script in scripts {
+            for service in &script.services {
+                services.insert((script.node.clone(), service.name.clone()), Ends::default());
                 let limit_ms = service.ready.as_ref().map_or(0, |ready| ready.limit_ms);
                 longest_limit_ns = longest_limit_ns.max(limit_ms.saturating_mul(NS_PER_MS));
             }
@@ -250,20 +250,20 @@ fn shape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::conversation::tests::plan;
+    use crate::world::conversation::tests::script;
     use crate::world::event::StreamName;
 
     const S: u64 = 1_000_000_000;
 
     /// Returns the observer of a world with these nodes and services. Readiness checks have a limit of 60 s.
     fn watch(nodes: &[(&str, &[&str])], limit: u32) -> BootWatch {
-        let plans: Vec<AgentScript> = nodes
+        let scripts: Vec<AgentScript> = nodes
             .iter()
             .map(|(node, services)| {
-                let mut plan = plan();
-                let like = plan.services[0].clone();
-                (*node).clone_into(&mut plan.node);
-                plan.services = services
+                let mut script = script();
+                let like = script.services[0].clone();
+                (*node).clone_into(&mut script.node);
+                script.services = services
                     .iter()
                     .map(|name| {
                         let mut service = like.clone();
@@ -271,10 +271,10 @@ mod tests {
                         service
                     })
                     .collect();
-                plan
+                script
             })
             .collect();
-        let mut watch = BootWatch::new(plans.iter(), limit);
+        let mut watch = BootWatch::new(scripts.iter(), limit);
         watch.longest_limit_ns = 60 * S;
         watch
     }

@@ -96,7 +96,7 @@ impl Timeline {
     /// Returns the pause before the last commands and the checks, in nanoseconds of vtime.
     #[must_use]
     pub fn settle_ns(&self) -> u64 {
-        self.nodes.first().map_or(0, |session| session.conversation.plan().settle_ns)
+        self.nodes.first().map_or(0, |session| session.conversation.script().settle_ns)
     }
 
     /// Returns the sum of the checks' time limits, in nanoseconds of vtime.
@@ -198,7 +198,7 @@ impl Timeline {
     /// Returns the time limit for the SDK's "setup complete" line, in nanoseconds of vtime. The limit starts when all
     /// services are ready. Returns `None` if the world does not wait for this line.
     fn setup_timeout_ns(&self) -> Option<u64> {
-        self.nodes.first()?.conversation.plan().sdk.as_ref()?.setup_timeout_ns
+        self.nodes.first()?.conversation.script().sdk.as_ref()?.setup_timeout_ns
     }
 
     /// Returns the vtime at which the world fails if its setup is still not complete.
@@ -407,7 +407,7 @@ impl Timeline {
                 continue;
             }
             let phase = session.conversation.phase();
-            let node = &session.conversation.plan().node;
+            let node = &session.conversation.script().node;
             let back = if phase < Phase::Ready { "is not back" } else { "is not calm" };
             let (limit, waits) = (show_duration_ns(limit_ns), session.conversation.waits_for());
             let text = format!("node {node} {back} {limit} after the workload ended: {waits}");
@@ -425,9 +425,9 @@ impl Timeline {
             return;
         }
         if let Some(mut exec) = self.course.command.take() {
-            let plan = first.conversation.plan();
-            exec.argv = [plan.prefix.clone(), exec.argv].concat();
-            if plan.sdk.is_some() {
+            let script = first.conversation.script();
+            exec.argv = [script.prefix.clone(), exec.argv].concat();
+            if script.sdk.is_some() {
                 exec.env.extend(sdk::variables(COMMAND));
             }
             first.conversation.command(COMMAND, exec, node.vtime());

@@ -104,13 +104,13 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Creates the timeline of a world whose machines have not executed anything yet. `plans` has one agent script
+    /// Creates the timeline of a world whose machines have not executed anything yet. `scripts` has one agent script
     /// (what Everett asks of an agent) per node. `checks` are in the order of the world file.
     #[must_use]
-    pub fn new(world: World, plans: Vec<AgentScript>, checks: Vec<WorldCheck>) -> Timeline {
-        let has_root = |plan: &AgentScript| !matches!(plan.mount.root, protocol::Root::None);
-        let first_data_disk = usize::from(plans.first().is_some_and(has_root));
-        let nodes = plans.into_iter().map(|plan| NodeSession::new(Conversation::new(plan))).collect();
+    pub fn new(world: World, scripts: Vec<AgentScript>, checks: Vec<WorldCheck>) -> Timeline {
+        let has_root = |script: &AgentScript| !matches!(script.mount.root, protocol::Root::None);
+        let first_data_disk = usize::from(scripts.first().is_some_and(has_root));
+        let nodes = scripts.into_iter().map(|script| NodeSession::new(Conversation::new(script))).collect();
         let (course, reporting) = (Course::default(), Reporting::default());
         Timeline {
             world,
@@ -318,7 +318,7 @@ impl Timeline {
 
     /// Returns the mask of ports at which a line's end stops a run.
     fn lines_to_act_on(&self) -> u8 {
-        let has_sdk = self.nodes.first().is_some_and(|session| session.conversation.plan().sdk.is_some());
+        let has_sdk = self.nodes.first().is_some_and(|session| session.conversation.script().sdk.is_some());
         if has_sdk { CONTROL_LINES | SDK_LINES } else { CONTROL_LINES }
     }
 

@@ -80,7 +80,7 @@ impl Conversation {
 
     /// Starts the command `name` as run number `run`.
     pub fn start_command(&mut self, run: u64, name: &str, vtime_ns: u64) {
-        let folder = self.plan.template.clone().unwrap_or_default();
+        let folder = self.script.template.clone().unwrap_or_default();
         let Some(command) = self.at.names.iter().position(|known| known == name) else {
             // If the folder is on a disk, a restart can change its contents.
             let text = format!("command {name} is not in {folder} any more");
@@ -90,7 +90,7 @@ impl Conversation {
         let taken = |slot: &usize| self.at.runs.iter().any(|run| run.command == command && run.slot == *slot);
         let slot = (0..).find(|slot| !taken(slot)).unwrap_or_default();
         let test_run = TestRun { run, command, slot, killed: false };
-        let mut service = test_command(service_name(&test_run), &self.plan, name);
+        let mut service = test_command(&service_name(&test_run), &self.script, name);
         service.env.insert(SEED_VARIABLE.to_owned(), self.at.seed.unwrap_or_default().to_string());
         service.env.insert(ROUND_VARIABLE.to_owned(), run.to_string());
         self.at.runs.push(test_run);

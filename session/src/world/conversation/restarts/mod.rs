@@ -76,8 +76,8 @@ pub(super) enum Stage {
 impl Conversation {
     /// Asks a service to exit. Everett starts it again after its end.
     pub fn restart_service(&mut self, unit: &str, vtime_ns: u64) {
-        let stop = self.plan.stop;
-        if !self.plan.restartable.contains(unit) {
+        let stop = self.script.stop;
+        if !self.script.restartable.contains(unit) {
             return self.not_done(vtime_ns, &format!("there is no service {unit}"));
         }
         if self.at.restarts.get(unit).is_some_and(|restart| restart.stage != Stage::Started) {
@@ -115,7 +115,7 @@ impl Conversation {
     pub fn kill_late(&mut self, now_ns: u64) {
         let late = self.asked().filter(|&(_, kill_ns)| kill_ns <= now_ns);
         for unit in late.map(|(unit, _)| unit.clone()).collect::<Vec<_>>() {
-            let grace = show_duration_ns(self.plan.stop.grace_ns);
+            let grace = show_duration_ns(self.script.stop.grace_ns);
             let text = format!("{unit} has not ended within {grace} and is killed");
             self.event(now_ns, What::Effect { text });
             self.deliver(&unit, Stage::Killed, now_ns);
@@ -126,7 +126,7 @@ impl Conversation {
     /// pause, so each has as much time left as before it.
     pub fn resumed(&mut self, paused_ns: u64, now_ns: u64) {
         for restart in self.at.restarts.values_mut() {
-            let left_ns = restart.kill_ns.saturating_sub(paused_ns).min(self.plan.stop.grace_ns);
+            let left_ns = restart.kill_ns.saturating_sub(paused_ns).min(self.script.stop.grace_ns);
             restart.kill_ns = now_ns.saturating_add(left_ns);
         }
     }
@@ -145,8 +145,8 @@ impl Conversation {
 
     /// Enters a stage and sends the signal of this stage.
     fn deliver(&mut self, unit: &str, stage: Stage, vtime_ns: u64) {
-        let number = if stage == Stage::Killed { signal::KILL } else { self.plan.stop.signal };
-        if !self.plan.stop.supervised {
+        let number = if stage == Stage::Killed { signal::KILL } else { self.script.stop.signal };
+        if !self.script.stop.supervised {
             return self.signal_group(unit, stage, number, vtime_ns);
         }
         self.enter(unit, stage);
@@ -165,7 +165,7 @@ impl Conversation {
 
     /// Starts a service after its end. The agent starts it at once, even if its restart policy would wait.
     fn start_again(&mut self, unit: &str, vtime_ns: u64) {
-        let Some(service) = self.plan.services.iter().find(|service| service.name == unit) else { return };
+        let Some(service) = self.script.services.iter().find(|service| service.name == unit) else { return };
         let services = vec![service.clone()];
         self.enter(unit, Stage::Ended);
         self.request(Purpose::Again(unit.to_owned()), Operation::Start { services }, vtime_ns);

@@ -19,7 +19,7 @@ impl Conversation {
     /// Records that a service, driver or test command is down for good. Ignores any other name that the agent sends, so
     /// the set of recorded names is bounded.
     pub(in crate::world::conversation) fn goes_down(&mut self, unit: &str, vtime_ns: u64) {
-        if self.at.is_unit(unit, &self.plan) {
+        if self.at.is_unit(unit, &self.script) {
             self.at.down.insert(unit.to_owned());
             self.settle(vtime_ns);
         }

@@ -6,7 +6,7 @@ use super::*;
 use crate::guest::agent_script::AgentScript;
 use crate::guest::containers::Stop;
 use crate::world::conversation::Phase;
-use crate::world::conversation::tests::{Script, plan};
+use crate::world::conversation::tests::{Exchange, script};
 
 /// Source code of the agent. It contains the error messages by which Everett recognizes why the agent refused.
 const AGENT: &str = include_str!("../../../../../guest-image/agent/src/services.rs");
@@ -25,31 +25,31 @@ enum Sent {
 
 /// Everett's conversation with the agent after its start, and Everett's last request.
 struct Restarts {
-    script: Script,
+    exchange: Exchange,
     id: u64,
 }
 
 impl Restarts {
-    fn of(plan: AgentScript) -> Restarts {
-        let mut script = Script::of(plan);
-        let id = script.up();
-        script.answer(id, Reply::Done);
-        script.host.take_events();
-        Restarts { script, id }
+    fn of(script: AgentScript) -> Restarts {
+        let mut exchange = Exchange::of(script);
+        let id = exchange.up();
+        exchange.answer(id, Reply::Done);
+        exchange.host.take_events();
+        Restarts { exchange, id }
     }
 
     fn supervised() -> Restarts {
-        Restarts::of(AgentScript { stop: Stop { supervised: true, ..plan().stop }, ..plan() })
+        Restarts::of(AgentScript { stop: Stop { supervised: true, ..script().stop }, ..script() })
     }
 
     /// Restarts the service. Returns the request that Everett sends.
     fn restart(&mut self, vtime_ns: u64) -> Option<Sent> {
-        self.script.host.restart_service("server", vtime_ns);
+        self.exchange.host.restart_service("server", vtime_ns);
         self.sent()
     }
 
     fn sent(&mut self) -> Option<Sent> {
-        let requests = self.script.requests();
+        let requests = self.exchange.requests();
         self.only(&requests)
     }
 
@@ -63,7 +63,7 @@ impl Restarts {
         Some(match op {
             Operation::Signal { service, signal } if service == "server" => Sent::Group(*signal),
             Operation::Exec(exec) => Sent::Program(exec.argv.join(" ")),
-            Operation::Start { services } if *services == plan().services => Sent::Start,
+            Operation::Start { services } if *services == script().services => Sent::Start,
             op => panic!("{op:?}"),
         })
     }
@@ -74,7 +74,7 @@ impl Restarts {
     }
 
     fn answer_to(&mut self, id: u64, reply: Reply) -> Option<Sent> {
-        let requests = self.script.answer(id, reply);
+        let requests = self.exchange.answer(id, reply);
         self.only(&requests)
     }
 
@@ -84,23 +84,23 @@ impl Restarts {
 
     fn exits(&mut self, exit: Exit, restarting: bool) -> Option<Sent> {
         let requests =
-            self.script.say(&Message::Exited(Exited { service: "server".to_owned(), exit, restarting }));
+            self.exchange.say(&Message::Exited(Exited { service: "server".to_owned(), exit, restarting }));
         self.only(&requests)
     }
 
     /// Returns true (ready) or false (started) for each report since the last call.
     fn restarted(&mut self) -> Vec<bool> {
-        self.script.host.take_restarted().iter().map(|one| one.ready).collect()
+        self.exchange.host.take_restarted().iter().map(|one| one.ready).collect()
     }
 
     /// Returns the texts of effects since the last call.
     fn effects(&mut self) -> Vec<String> {
         let text = |what| if let What::Effect { text } = what { Some(text) } else { None };
-        self.script.host.take_events().into_iter().filter_map(|event| text(event.what)).collect()
+        self.exchange.host.take_events().into_iter().filter_map(|event| text(event.what)).collect()
     }
 
     fn is_over(&self) -> bool {
-        !self.script.host.is_restarting()
+        !self.exchange.host.is_restarting()
     }
 }
 
@@ -110,26 +110,26 @@ fn program(signal: i32) -> Option<Sent> {
 
 #[test]
 fn a_service_is_asked_to_end_killed_and_started_again() {
-    let mut it = Restarts::of(plan());
+    let mut it = Restarts::of(script());
     assert_eq!(it.restart(100), Some(Sent::Group(15)));
-    assert_eq!(it.script.host.kills_ns().collect::<Vec<_>>(), [110]);
+    assert_eq!(it.exchange.host.kills_ns().collect::<Vec<_>>(), [110]);
     assert_eq!(it.restart(101), None);
-    it.script.host.restart_service("load", 101);
-    it.script.host.kill_late(109);
+    it.exchange.host.restart_service("load", 101);
+    it.exchange.host.kill_late(109);
     assert_eq!(it.sent(), None);
-    it.script.host.kill_late(110);
-    assert_eq!((it.sent(), it.script.host.kills_ns().count()), (Some(Sent::Group(9)), 0));
+    it.exchange.host.kill_late(110);
+    assert_eq!((it.sent(), it.exchange.host.kills_ns().count()), (Some(Sent::Group(9)), 0));
     // The agent would itself start the service again after a delay, but Everett asks for the start at once.
     assert_eq!(it.exits(Exit::Signal(9), true), Some(Sent::Start));
     // The agent sent this report before it answered the request to start the service, so the report says nothing about
     // the new process.
-    it.script.say(&Message::Ready);
+    it.exchange.say(&Message::Ready);
     assert_eq!(it.restarted(), Vec::<bool>::new());
     assert_eq!(it.answer(Reply::Done), None);
     assert_eq!((it.restarted(), it.is_over()), (vec![false], false));
-    it.script.say(&Message::Ready);
+    it.exchange.say(&Message::Ready);
     assert_eq!((it.restarted(), it.is_over()), (vec![true], true));
-    assert_eq!(it.script.host.rest_ns(), it.script.vtime_ns);
+    assert_eq!(it.exchange.host.rest_ns(), it.exchange.vtime_ns);
     assert_eq!(
         it.effects(),
         [
@@ -139,20 +139,20 @@ fn a_service_is_asked_to_end_killed_and_started_again() {
             "server has not ended within 10 ns and is killed"
         ]
     );
-    assert_eq!(it.script.host.findings(), 0);
+    assert_eq!(it.exchange.host.findings(), 0);
     it.exits(Exit::Code(1), false);
-    assert_eq!(it.script.host.findings(), 1, "it ended without being asked");
+    assert_eq!(it.exchange.host.findings(), 1, "it ended without being asked");
 }
 
 #[test]
 fn a_service_that_does_not_run_is_only_started() {
     for says in [DOWN, "there is no service server"] {
-        let mut it = Restarts::of(plan());
+        let mut it = Restarts::of(script());
         it.restart(100);
         assert_eq!(it.refuse(says), Some(Sent::Start));
         it.answer(Reply::Done);
         assert_eq!(it.restarted(), [false]);
-        it.script.host.kill_late(110);
+        it.exchange.host.kill_late(110);
         assert_eq!(it.sent(), None);
     }
 }
@@ -172,7 +172,7 @@ fn a_supervised_service_gets_its_signals_through_its_supervisor() {
     let mut it = Restarts::supervised();
     assert_eq!(it.restart(100), program(15));
     assert_eq!(it.answer(Reply::Exited(Exit::Code(0))), None);
-    it.script.host.kill_late(110);
+    it.exchange.host.kill_late(110);
     assert_eq!(it.sent(), program(9));
     assert_eq!(it.answer(Reply::Exited(Exit::Code(0))), None);
     assert_eq!(it.exits(Exit::Signal(9), false), Some(Sent::Start));
@@ -187,10 +187,10 @@ fn a_signal_that_cannot_be_sent_is_no_restart() {
     it.restart(101);
     assert_eq!(it.refuse("cannot start /run/everett/init: no such file"), None);
     assert!(it.is_over());
-    let mut other = Restarts::of(plan());
+    let mut other = Restarts::of(script());
     other.restart(100);
     assert_eq!(other.refuse("cannot send signal 15 to server: not permitted"), None);
-    assert!(other.is_over() && other.script.host.findings() == 0);
+    assert!(other.is_over() && other.exchange.host.findings() == 0);
     let said = [it.effects(), other.effects()].concat();
     let not_done: Vec<&str> = said.iter().filter_map(|text| text.strip_prefix("not done: ")).collect();
     assert_eq!(
@@ -216,15 +216,15 @@ fn a_service_whose_supervisor_is_starting_is_asked_again() {
     }
     // Everett still kills the service at its time limit. The supervisor never writes its note, so the agent sends the
     // signal.
-    it.script.vtime_ns = 110;
-    it.script.host.kill_late(110);
+    it.exchange.vtime_ns = 110;
+    it.exchange.host.kill_late(110);
     assert_eq!(it.sent(), program(9));
     assert_eq!(it.answer(not_running), Some(Sent::Start));
     assert_eq!(it.refuse(RUNS), Some(Sent::Group(9)));
     assert_eq!(it.answer(Reply::Done), None);
     assert_eq!(it.exits(Exit::Signal(9), false), Some(Sent::Start));
     it.answer(Reply::Done);
-    assert_eq!((it.restarted(), it.script.host.findings()), (vec![false], 0));
+    assert_eq!((it.restarted(), it.exchange.host.findings()), (vec![false], 0));
 }
 
 /// The supervisor has deleted its note, and the agent has not noticed yet that the supervisor ended.
@@ -236,7 +236,7 @@ fn a_service_whose_supervisor_is_ending_is_started_again() {
     assert_eq!(it.refuse(RUNS), program(15));
     assert_eq!(it.exits(Exit::Code(143), false), Some(Sent::Start));
     assert_eq!(it.answer(Reply::Done), None);
-    assert_eq!((it.restarted(), it.script.host.findings()), (vec![false], 0));
+    assert_eq!((it.restarted(), it.exchange.host.findings()), (vec![false], 0));
 
     // Alternatively, the end is reported before the agent reads the request for the start.
     let mut it = Restarts::supervised();
@@ -244,13 +244,13 @@ fn a_service_whose_supervisor_is_ending_is_started_again() {
     assert_eq!(it.answer(Reply::Exited(NOT_RUNNING)), Some(Sent::Start));
     assert_eq!(it.exits(Exit::Code(143), false), None);
     assert_eq!(it.answer(Reply::Done), None);
-    assert_eq!((it.restarted(), it.script.host.findings()), (vec![false], 0));
+    assert_eq!((it.restarted(), it.exchange.host.findings()), (vec![false], 0));
 }
 
 /// The service has ended by itself, and the agent restarted it before it read Everett's request.
 #[test]
 fn a_service_that_the_agent_starts_again_first_is_asked_to_end() {
-    let mut it = Restarts::of(plan());
+    let mut it = Restarts::of(script());
     it.restart(100);
     assert_eq!(it.refuse(DOWN), Some(Sent::Start));
     assert_eq!(it.refuse(RUNS), Some(Sent::Group(15)));
@@ -261,7 +261,7 @@ fn a_service_that_the_agent_starts_again_first_is_asked_to_end() {
 
 #[test]
 fn a_service_that_cannot_be_started_again_is_no_restart() {
-    let mut it = Restarts::of(plan());
+    let mut it = Restarts::of(script());
     it.restart(100);
     it.answer(Reply::Done);
     it.exits(Exit::Code(143), false);
@@ -277,21 +277,21 @@ fn a_late_answer_says_nothing_about_a_later_restart() {
     let first = it.id;
     assert_eq!(it.exits(Exit::Code(143), false), Some(Sent::Start));
     it.answer(Reply::Done);
-    it.script.say(&Message::Ready);
+    it.exchange.say(&Message::Ready);
     assert!(it.is_over());
     assert_eq!(it.restart(200), program(15));
     assert_eq!(it.answer_to(first, Reply::Exited(NOT_RUNNING)), None);
     assert_eq!(it.answer_to(first, Reply::Exited(Exit::Code(125))), None);
-    assert_eq!(it.script.host.kills_ns().collect::<Vec<_>>(), [210]);
+    assert_eq!(it.exchange.host.kills_ns().collect::<Vec<_>>(), [210]);
 }
 
 #[test]
 fn a_pause_is_no_time_to_end() {
     let after = |paused_ns, resumed_ns| {
-        let mut it = Restarts::of(plan());
+        let mut it = Restarts::of(script());
         it.restart(100);
-        it.script.host.resumed(paused_ns, resumed_ns);
-        it.script.host.kills_ns().collect::<Vec<_>>()
+        it.exchange.host.resumed(paused_ns, resumed_ns);
+        it.exchange.host.kills_ns().collect::<Vec<_>>()
     };
     assert_eq!(after(103, 1_000), [1_007], "7 of the 10 ns were left");
     assert_eq!(after(50, 1_000), [1_010], "it was asked during the pause");
@@ -302,12 +302,12 @@ fn a_pause_is_no_time_to_end() {
 #[test]
 fn a_service_beside_a_driver_that_ended_is_ready_when_it_was_started() {
     let once = || {
-        let mut plan = plan();
-        plan.drivers[0].repeat = false;
-        plan
+        let mut script = script();
+        script.drivers[0].repeat = false;
+        script
     };
     let mut it = Restarts::of(once());
-    it.script.driver_exits(Exit::Code(0));
+    it.exchange.driver_exits(Exit::Code(0));
     it.restart(100);
     it.exits(Exit::Code(143), false);
     it.answer(Reply::Done);
@@ -319,12 +319,12 @@ fn a_service_beside_a_driver_that_ended_is_ready_when_it_was_started() {
     it.exits(Exit::Code(143), false);
     it.answer(Reply::Done);
     assert_eq!((it.restarted(), it.is_over()), (vec![false], false));
-    it.script.driver_exits(Exit::Code(0));
+    it.exchange.driver_exits(Exit::Code(0));
     assert_eq!((it.restarted(), it.is_over()), (vec![true], true));
 
     // A driver that starts again is not down for good.
-    let mut it = Restarts::of(plan());
-    it.script.driver_exits(Exit::Code(0));
+    let mut it = Restarts::of(script());
+    it.exchange.driver_exits(Exit::Code(0));
     it.restart(100);
     it.exits(Exit::Code(143), false);
     it.answer(Reply::Done);
@@ -334,7 +334,7 @@ fn a_service_beside_a_driver_that_ended_is_ready_when_it_was_started() {
 #[test]
 fn a_restart_is_over_if_the_service_ends_or_does_not_get_ready() {
     let started = || {
-        let mut it = Restarts::of(plan());
+        let mut it = Restarts::of(script());
         it.restart(100);
         it.exits(Exit::Code(143), false);
         it.answer(Reply::Done);
@@ -344,32 +344,32 @@ fn a_restart_is_over_if_the_service_ends_or_does_not_get_ready() {
     it.exits(Exit::Code(1), true);
     assert!(!it.is_over(), "the agent starts it again");
     it.exits(Exit::Code(1), false);
-    assert_eq!((it.is_over(), it.restarted(), it.script.host.findings()), (true, vec![false], 1));
+    assert_eq!((it.is_over(), it.restarted(), it.exchange.host.findings()), (true, vec![false], 1));
     let mut it = started();
-    it.script.say(&Message::NotReady { service: "server".to_owned(), why: "not in time".to_owned() });
-    assert_eq!((it.is_over(), it.restarted(), it.script.host.findings()), (true, vec![false], 1));
+    it.exchange.say(&Message::NotReady { service: "server".to_owned(), why: "not in time".to_owned() });
+    assert_eq!((it.is_over(), it.restarted(), it.exchange.host.findings()), (true, vec![false], 1));
 }
 
 #[test]
 fn a_node_is_not_calm_while_a_service_is_restarted() {
-    let mut it = Restarts::of(plan());
+    let mut it = Restarts::of(script());
     it.restart(100);
-    it.script.host.end(101);
-    it.script.requests();
-    it.script.driver_exits(Exit::Signal(9));
-    assert_eq!((it.script.host.phase(), it.script.host.is_calm()), (Phase::Stopped, false));
-    assert_eq!(it.script.host.waits_for(), "its service server is being restarted");
+    it.exchange.host.end(101);
+    it.exchange.requests();
+    it.exchange.driver_exits(Exit::Signal(9));
+    assert_eq!((it.exchange.host.phase(), it.exchange.host.is_calm()), (Phase::Stopped, false));
+    assert_eq!(it.exchange.host.waits_for(), "its service server is being restarted");
     assert_eq!(it.exits(Exit::Code(143), false), Some(Sent::Start));
-    it.script.vtime_ns = 500;
+    it.exchange.vtime_ns = 500;
     it.answer(Reply::Done);
     // The driver is down for good, so the agent sends no more reports.
-    assert!(it.script.host.is_calm());
-    assert_eq!(it.script.host.rest_ns(), 501);
+    assert!(it.exchange.host.is_calm());
+    assert_eq!(it.exchange.host.rest_ns(), 501);
 }
 
 #[test]
 fn a_service_with_a_real_time_signal_is_not_restarted() {
-    let mut it = Restarts::of(AgentScript { stop: Stop { signal: 37, ..plan().stop }, ..plan() });
+    let mut it = Restarts::of(AgentScript { stop: Stop { signal: 37, ..script().stop }, ..script() });
     assert_eq!(it.restart(100), None);
     assert_eq!(
         (it.effects(), it.is_over()),

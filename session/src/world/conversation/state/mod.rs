@@ -88,27 +88,27 @@ impl ConversationProgress {
         }
     }
 
-    pub(super) fn check(&self, plan: &AgentScript) -> Result<(), StateError> {
-        let (stored, planned) = (self.drivers.len(), plan.drivers.len());
+    pub(super) fn check(&self, script: &AgentScript) -> Result<(), StateError> {
+        let (stored, planned) = (self.drivers.len(), script.drivers.len());
         if stored != planned {
             return Err(StateError::Drivers { stored, planned });
         }
         bounded("requests", self.pending.len(), PENDING_MAX)?;
         bounded("commands", self.commands.len(), COMMANDS_MAX)?;
         let unplanned = self.pending.values().find(|purpose| match purpose {
-            Purpose::File(index) => *index >= plan.files.len(),
-            Purpose::Driver(index) => *index >= plan.drivers.len(),
-            Purpose::Check(index) => *index >= plan.checks.len(),
-            Purpose::Stop(unit) | Purpose::Again(unit) => !plan.restartable.contains(unit),
+            Purpose::File(index) => *index >= script.files.len(),
+            Purpose::Driver(index) => *index >= script.drivers.len(),
+            Purpose::Check(index) => *index >= script.checks.len(),
+            Purpose::Stop(unit) | Purpose::Again(unit) => !script.restartable.contains(unit),
             _ => false,
         });
         if let Some(purpose) = unplanned {
             return Err(StateError::NotPlanned { what: format!("{purpose:?}") });
         }
-        if let Some(unit) = self.restarts.keys().find(|unit| !plan.restartable.contains(*unit)) {
+        if let Some(unit) = self.restarts.keys().find(|unit| !script.restartable.contains(*unit)) {
             return Err(StateError::NotPlanned { what: format!("a restart of {unit}") });
         }
-        if let Some(unit) = self.down.iter().find(|unit| !self.is_unit(unit, plan)) {
+        if let Some(unit) = self.down.iter().find(|unit| !self.is_unit(unit, script)) {
             return Err(StateError::NotPlanned { what: format!("the unit {unit}") });
         }
         if self.restarts.values().any(|restart| restart.kill_ns > VTIME_MAX) {
@@ -134,26 +134,26 @@ impl ConversationProgress {
             return Err(StateError::Inconsistent("it has a seed before its beginning"));
         }
         self.sdk.check()?;
-        self.check_commands(plan)
+        self.check_commands(script)
     }
 
     /// Returns true if `name` is the service name of a service, a driver or a test command of this node. The agent runs
     /// all three as services.
-    pub(super) fn is_unit(&self, name: &str, plan: &AgentScript) -> bool {
+    pub(super) fn is_unit(&self, name: &str, script: &AgentScript) -> bool {
         let is_command = || {
             let (command, slot) = place_of(name)?;
             Some(command < self.names.len() && slot < RUNS_MAX)
         };
-        plan.services.iter().any(|service| service.name == name)
-            || plan.drivers.iter().any(|driver| driver.service.name == name)
+        script.services.iter().any(|service| service.name == name)
+            || script.drivers.iter().any(|driver| driver.service.name == name)
             || is_command().unwrap_or(false)
     }
 
     /// Checks the state of the test template's commands.
-    fn check_commands(&self, plan: &AgentScript) -> Result<(), StateError> {
+    fn check_commands(&self, script: &AgentScript) -> Result<(), StateError> {
         let fail = |what| Err(StateError::Inconsistent(what));
         bounded("test commands", self.runs.len(), RUNS_MAX)?;
-        if plan.template.is_none() && (!self.names.is_empty() || self.is_listing()) {
+        if script.template.is_none() && (!self.names.is_empty() || self.is_listing()) {
             return Err(StateError::NotPlanned { what: "a test template".to_owned() });
         }
         if self.phase < Phase::Ready && !self.names.is_empty() {
@@ -215,8 +215,8 @@ impl Conversation {
     ///
     /// # Errors
     /// Returns an error if the state does not fit the agent script.
-    pub fn resume(plan: AgentScript, state: ConversationState) -> Result<Conversation, StateError> {
-        let mut conversation = Conversation::new(plan);
+    pub fn resume(script: AgentScript, state: ConversationState) -> Result<Conversation, StateError> {
+        let mut conversation = Conversation::new(script);
         conversation.restore(state)?;
         Ok(conversation)
     }
@@ -230,9 +230,9 @@ impl Conversation {
         if progress.phase <= Phase::Ready && progress.drivers.iter().all(|driver| driver.rounds == 0) {
             // Worlds with different workloads share a stored boot, so `state` can have another number of drivers. No
             // driver has started, so this conversation's drivers begin in their initial state.
-            progress.drivers = vec![DriverState::default(); self.plan.drivers.len()];
+            progress.drivers = vec![DriverState::default(); self.script.drivers.len()];
         }
-        progress.check(&self.plan)?;
+        progress.check(&self.script)?;
         let (mut control_lines, mut log_lines) = (LineSplitter::control(), LineSplitter::log());
         control_lines.restore(control)?;
         log_lines.restore(log)?;
@@ -248,8 +248,8 @@ impl Conversation {
 
     /// Returns the agent script: all requests to this node.
     #[must_use]
-    pub fn plan(&self) -> &AgentScript {
-        &self.plan
+    pub fn script(&self) -> &AgentScript {
+        &self.script
     }
 }
 

@@ -7,7 +7,7 @@ use everett_streams::Seed;
 use proptest::prelude::*;
 
 use super::super::restarts::{Restart, Stage};
-use super::super::tests::plan;
+use super::super::tests::script;
 use super::super::{AgentScript, Conversation, Phase, Word};
 use super::{ConversationState, StateError};
 use crate::world::event::Event;
@@ -58,8 +58,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// Returns the agent script that other tests use, but with a test template.
-fn planned() -> AgentScript {
-    AgentScript { template: Some("/t".to_owned()), ..plan() }
+fn with_template() -> AgentScript {
+    AgentScript { template: Some("/t".to_owned()), ..script() }
 }
 
 /// Actions from power-on to a running timeline.
@@ -106,11 +106,11 @@ pub(crate) fn broken() -> ConversationState {
 fn asked_to_seed(then: &[Step]) -> Run {
     let steps: Vec<Step> =
         BEGUN[..8].iter().filter(|step| !matches!(step, Step::Answer(12))).cloned().collect();
-    run(Run::new(plan()), &[&steps, then].concat(), 1000, |_| false)
+    run(Run::new(script()), &[&steps, then].concat(), 1000, |_| false)
 }
 
 /// Draws a list of actions. It begins with a part of [`BEGUN`], so that all phases occur often.
-fn script() -> impl Strategy<Value = Vec<Step>> {
+fn any_steps() -> impl Strategy<Value = Vec<Step>> {
     (0..=BEGUN.len(), prop::collection::vec(step(), 0..25)).prop_map(move |(length, tail)| {
         let mut steps = BEGUN[..length].to_vec();
         steps.extend(tail);
@@ -129,9 +129,9 @@ struct Run {
 }
 
 impl Run {
-    fn new(plan: AgentScript) -> Run {
+    fn new(script: AgentScript) -> Run {
         let (sent, events, words) = (Vec::new(), Vec::new(), Vec::new());
-        Run { host: Conversation::new(plan), sent, events, words, answered: 0, vtime_ns: 0 }
+        Run { host: Conversation::new(script), sent, events, words, answered: 0, vtime_ns: 0 }
     }
 
     fn hear(&mut self, port: Port, bytes: &[u8], cut: usize, stored: bool) {
@@ -149,7 +149,7 @@ impl Run {
         if stored {
             let bytes = postcard::to_stdvec(&self.host.save()).unwrap();
             let state: ConversationState = postcard::from_bytes(&bytes).unwrap();
-            self.host = Conversation::resume(self.host.plan().clone(), state).unwrap();
+            self.host = Conversation::resume(self.host.script().clone(), state).unwrap();
         }
         self.sent.append(&mut self.host.take_outgoing());
     }
@@ -190,7 +190,7 @@ impl Run {
             Step::Begin(seed) => return self.host.begin(Seed::new(*seed), vec![2; 64], self.vtime_ns),
             Step::End => return self.host.end(self.vtime_ns),
             Step::Command => {
-                return self.host.command("command", plan().checks[0].exec.clone(), self.vtime_ns);
+                return self.host.command("command", script().checks[0].exec.clone(), self.vtime_ns);
             }
             // Like the composer, which decides when test commands start, the test starts at most RUNS_MAX runs at a
             // time, and simultaneous runs have different numbers.
@@ -228,9 +228,9 @@ proptest! {
     /// A conversation may be stored and restored between any two bytes that the guest sends. It then sends the same
     /// requests and reports the same events as a conversation that was never stored.
     #[test]
-    fn storing_changes_nothing(steps in script(), cut in 1..60usize, places: u32) {
-        let straight = run(Run::new(planned()), &steps, cut, |_| false);
-        let stored = run(Run::new(planned()), &steps, cut, |index| places >> (index % 32) & 1 == 1);
+    fn storing_changes_nothing(steps in any_steps(), cut in 1..60usize, places: u32) {
+        let straight = run(Run::new(with_template()), &steps, cut, |_| false);
+        let stored = run(Run::new(with_template()), &steps, cut, |index| places >> (index % 32) & 1 == 1);
         prop_assert_eq!(&straight.sent, &stored.sent);
         prop_assert_eq!(&straight.events, &stored.events);
         prop_assert_eq!(&straight.words, &stored.words);
@@ -241,18 +241,18 @@ proptest! {
     /// conversation that continues from a state can be stored, and the new state passes the check again.
     #[test]
     fn damaged_states_cause_no_panic(
-        steps in script(), damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        steps in any_steps(), damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
     ) {
-        let state = run(Run::new(planned()), &steps, 1000, |_| false).host.save();
+        let state = run(Run::new(with_template()), &steps, 1000, |_| false).host.save();
         let mut bytes = postcard::to_stdvec(&state).unwrap();
         for (at, byte) in damage {
             let at = at.index(bytes.len());
             bytes[at] = byte;
         }
         let Ok(state) = postcard::from_bytes::<ConversationState>(&bytes) else { return Ok(()) };
-        let Ok(host) = Conversation::resume(planned(), state) else { return Ok(()) };
-        prop_assert!(Conversation::resume(planned(), host.save()).is_ok());
-        let mut run = Run { host, ..Run::new(planned()) };
+        let Ok(host) = Conversation::resume(with_template(), state) else { return Ok(()) };
+        prop_assert!(Conversation::resume(with_template(), host.save()).is_ok());
+        let mut run = Run { host, ..Run::new(with_template()) };
         for step in &steps {
             run.step(step, 1000, false);
         }
@@ -265,8 +265,8 @@ proptest! {
     #[test]
     fn garbage_is_refused_or_survived(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         if let Ok(state) = postcard::from_bytes::<ConversationState>(&bytes) {
-            let resumed = Conversation::resume(planned(), state);
-            prop_assert!(resumed.is_err() || Conversation::resume(planned(), resumed.unwrap().save()).is_ok());
+            let resumed = Conversation::resume(with_template(), state);
+            prop_assert!(resumed.is_err() || Conversation::resume(with_template(), resumed.unwrap().save()).is_ok());
         }
     }
 }
@@ -280,21 +280,21 @@ fn asked(kill_ns: u64) -> Restart {
 fn states_that_do_not_fit_are_refused() {
     let begun = || {
         let steps = [&BEGUN[..], &[Step::TestCommand(0, true)]].concat();
-        let run = run(Run::new(planned()), &steps, 1000, |_| false);
+        let run = run(Run::new(with_template()), &steps, 1000, |_| false);
         assert_eq!(run.host.phase(), Phase::Running);
         run.host.save()
     };
     let refused = |change: fn(&mut ConversationState)| {
         let mut state = begun();
         change(&mut state);
-        Conversation::resume(planned(), state).unwrap_err()
+        Conversation::resume(with_template(), state).unwrap_err()
     };
-    assert!(Conversation::resume(planned(), begun()).is_ok());
+    assert!(Conversation::resume(with_template(), begun()).is_ok());
     let mut restarting = begun();
     restarting.progress.restarts = [("server".to_owned(), asked(1))].into();
     restarting.progress.down = ["server", "load", "@0.5"].map(str::to_owned).into();
-    assert!(Conversation::resume(planned(), restarting).is_ok());
-    let error = Conversation::resume(plan(), begun()).unwrap_err();
+    assert!(Conversation::resume(with_template(), restarting).is_ok());
+    let error = Conversation::resume(script(), begun()).unwrap_err();
     assert_eq!(
         error.to_string(),
         "the stored conversation asked for a test template, which the world does not have"

@@ -144,8 +144,8 @@ impl Timeline {
     /// Creates the template from the commands that the nodes listed. Called when the timeline begins. The composer's
     /// random streams are derived from `lineage`.
     pub(super) fn begin_commands(&mut self, lineage: &Lineage) -> Result<(), String> {
-        let plan = self.nodes.first().map(|session| session.conversation.plan());
-        let Some(folder) = plan.and_then(|plan| plan.template.clone()) else { return Ok(()) };
+        let script = self.nodes.first().map(|session| session.conversation.script());
+        let Some(folder) = script.and_then(|script| script.template.clone()) else { return Ok(()) };
         let nodes = (0..).zip(&self.nodes);
         let files = nodes.flat_map(|(node, session)| {
             session.conversation.names().iter().map(move |name| (node, name.clone()))

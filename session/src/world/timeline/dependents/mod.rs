@@ -15,11 +15,11 @@ impl Timeline {
             return;
         }
         let distance_ns = self.distance_ns();
-        let name = self.nodes[node].conversation.plan().node.clone();
+        let name = self.nodes[node].conversation.script().node.clone();
         for Restarted { vtime_ns, ready } in restarted {
             let at_ns = vtime_ns.saturating_add(distance_ns);
             for (dependent, session) in self.nodes.iter().enumerate() {
-                let mut after = session.conversation.plan().after.iter();
+                let mut after = session.conversation.script().after.iter();
                 let depends = after.any(|one| one.restart && one.ready == *ready && one.node == name);
                 // A world has at most 64 nodes, so the number fits.
                 let (true, Ok(dependent)) = (depends, u16::try_from(dependent)) else { continue };
@@ -52,7 +52,7 @@ impl Timeline {
             }
             // The vtime of a running node can be later than `now`. The vtime of a paused node is earlier.
             let at_ns = node.vtime().max(now);
-            for unit in session.conversation.plan().restartable.clone() {
+            for unit in session.conversation.script().restartable.clone() {
                 session.conversation.restart_service(&unit, at_ns);
             }
         }

@@ -20,7 +20,7 @@ use crate::guest::agent_script::AgentScript;
 use crate::guest::containers::Stop;
 use crate::machines::EngineOptions;
 use crate::world::conversation::state::tests::driven;
-use crate::world::conversation::tests::plan;
+use crate::world::conversation::tests::script;
 use crate::world::event::What;
 
 const MS: u64 = 1_000_000;
@@ -42,10 +42,10 @@ fn timeline(after: [Vec<After>; 3]) -> Timeline {
         EngineOptions::default().machine(config).unwrap()
     };
     let world = World::new(NODES.map(machine).into(), WireConfig::default(), BootSeed::new(0)).unwrap();
-    let stop = Stop { grace_ns: 10 * MS, ..plan().stop };
-    let plans = NODES.into_iter().zip(after);
-    let plans = plans.map(|(node, after)| AgentScript { node: node.to_owned(), after, stop, ..plan() });
-    let mut timeline = Timeline::new(world, plans.collect(), Vec::new());
+    let stop = Stop { grace_ns: 10 * MS, ..script().stop };
+    let scripts = NODES.into_iter().zip(after);
+    let scripts = scripts.map(|(node, after)| AgentScript { node: node.to_owned(), after, stop, ..script() });
+    let mut timeline = Timeline::new(world, scripts.collect(), Vec::new());
     timeline.end_after(1_000 * MS);
     for session in &mut timeline.nodes {
         session.conversation.restore(driven()).unwrap();

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use everett_explorer::plan::{Cursor, Event as Due, Events, Happening, Plan};
 use everett_fault::{Fault, Restart};
 use everett_input::causes::with_causes;
-use everett_streams::{BootSeed, Lineage, Owner, Purpose, Streams};
+use everett_streams::{BootSeed, Lineage, Owner, Streams};
 use everett_vmm::machine::Machine;
 use serde::{Deserialize, Serialize};
 
@@ -124,7 +124,8 @@ impl FaultProgress {
     }
 }
 
-/// Converts a node's index to the type of the index in a [`Purpose`]. A world has at most 64 nodes.
+/// Converts a node's index to the type of the index in a [`Purpose`](everett_streams::Purpose). A world has at most 64
+/// nodes.
 fn stream_number(node: usize) -> u16 {
     u16::try_from(node).unwrap_or(u16::MAX)
 }
@@ -216,7 +217,7 @@ impl Timeline {
         self.heal(&faults);
         // The checks need all nodes, even nodes that the plan never switches on.
         for node in 0..self.nodes.len() {
-            if !self.world.nodes()[node].is_on() && self.nodes[node].place.switched_off {
+            if !self.world.nodes()[node].is_on() && self.nodes[node].course.switched_off {
                 self.switch_on(&faults, node, Restart::Warm);
             }
         }
@@ -237,7 +238,7 @@ impl Timeline {
         self.listen();
         self.world.power_off(node);
         self.nodes[node].restart(None);
-        self.nodes[node].place.switched_off = true;
+        self.nodes[node].course.switched_off = true;
         self.lose_commands(node);
     }
 
@@ -245,7 +246,7 @@ impl Timeline {
     fn switch_on(&mut self, faults: &Faults, node: usize, restart: Restart) {
         let now = self.world.vtime();
         let Some(progress) = &mut self.course.faults else { return };
-        let boot_seed = progress.streams.next_boot_seed(Purpose::Restart { node: stream_number(node) });
+        let boot_seed = progress.streams.next_boot_seed(stream_number(node));
         let place = self.world.node_mut(node);
         let machine = place.machine_mut();
         let disks = machine.disks().to_vec();

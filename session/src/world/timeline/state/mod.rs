@@ -58,7 +58,7 @@ pub(super) struct Course {
     /// Commands of the test template. `None` without a template or before the timeline begins.
     pub commands: Option<Commands>,
     /// Random streams of the network endpoints from which Everett itself connects to nodes for checks.
-    pub host: Streams,
+    pub endpoint: Streams,
     /// Quiet periods that programs requested: times in which no fault starts.
     pub quiet: Vec<Period>,
     /// Pending restarts of services whose dependencies have restarted: vtime in nanoseconds and index of the node. They
@@ -79,7 +79,7 @@ impl Default for Course {
             command: None,
             faults: None,
             commands: None,
-            host: Streams::new(&Lineage::boot(BootSeed::default()), Owner::Endpoint),
+            endpoint: Streams::new(&Lineage::boot(BootSeed::default()), Owner::Endpoint),
             quiet: Vec::new(),
             restarts: Vec::new(),
         }
@@ -87,6 +87,11 @@ impl Default for Course {
 }
 
 impl Course {
+    /// Returns the seed under which the timeline has begun or will begin.
+    pub(super) fn seed(&self) -> Option<Seed> {
+        self.begun.or(self.begin_with)
+    }
+
     /// Returns the vtime of the root moment, at which all nodes were ready, in nanoseconds.
     pub(super) fn root_ns(&self) -> Option<u64> {
         match self.stage {
@@ -207,7 +212,7 @@ impl SessionState {
     /// Returns the seed under which the timeline has begun or will begin.
     #[must_use]
     pub fn seed(&self) -> Option<Seed> {
-        self.course.begun.or(self.course.begin_with)
+        self.course.seed()
     }
 
     /// Returns the vtime of *ready* in nanoseconds, if the timeline has reached it.
@@ -261,23 +266,23 @@ impl SessionState {
     /// restored.
     fn check<'p>(
         &self,
-        plans: impl Iterator<Item = &'p AgentScript>,
+        scripts: impl Iterator<Item = &'p AgentScript>,
         checks: &[WorldCheck],
     ) -> Result<(), StateError> {
         if self.version != SESSION_VERSION {
             return Err(StateError::Version(self.version));
         }
-        let plans: Vec<&AgentScript> = plans.collect();
-        let planned: Vec<&str> = plans.iter().map(|plan| &*plan.node).collect();
+        let scripts: Vec<&AgentScript> = scripts.collect();
+        let planned: Vec<&str> = scripts.iter().map(|script| &*script.node).collect();
         let stored: Vec<&str> = self.nodes.iter().map(|node| &*node.node).collect();
         if planned != stored {
             return Err(StateError::Nodes { stored: stored.join(", "), planned: planned.join(", ") });
         }
-        self.nodes.iter().try_for_each(|node| check_place(&node.place))?;
+        self.nodes.iter().try_for_each(|node| check_course(&node.course))?;
         if !self.reporting.is_of(self.nodes.len()) {
             return Err(StateError::Inconsistent("it has events of a node that the world does not have"));
         }
-        let has_template = plans.first().is_some_and(|plan| plan.template.is_some());
+        let has_template = scripts.first().is_some_and(|script| script.template.is_some());
         self.course.check(checks.len(), self.nodes.len(), has_template)?;
         match (self.course.talks(checks), &self.talk) {
             (Some(check), Some(talk)) if talk.is_sound(check) => Ok(()),
@@ -287,8 +292,8 @@ impl SessionState {
     }
 }
 
-fn check_place(place: &NodeCourse) -> Result<(), StateError> {
-    let NodeCourse { unsent, retry_at_ns, boot_until_ns, .. } = place;
+fn check_course(course: &NodeCourse) -> Result<(), StateError> {
+    let NodeCourse { unsent, retry_at_ns, boot_until_ns, .. } = course;
     let fail = |what| Err(StateError::Inconsistent(what));
     if [*retry_at_ns, *boot_until_ns].into_iter().flatten().any(|at| at > VTIME_MAX) {
         return fail("a vtime is larger than the maximum");
@@ -308,9 +313,9 @@ impl Timeline {
     pub fn save(&mut self) -> SessionState {
         let talk = self.save_talk();
         let nodes = self.nodes.iter().map(|session| SessionOfNode {
-            node: session.conversation.plan().node.clone(),
+            node: session.conversation.script().node.clone(),
             conversation: session.conversation.save(),
-            place: session.place.clone(),
+            course: session.course.clone(),
         });
         let reporting = self.reporting.from(self.all_reported_before());
         SessionState {
@@ -329,7 +334,7 @@ impl Timeline {
         state.nodes[0].conversation = conversation;
         (state.course.begun, state.course.begin_with) = (state.course.begin_with, None);
         state.course.stage = Stage::Running { root: 1 };
-        self.restore(state).expect("a conversation of the plan");
+        self.restore(state).expect("a conversation of the script");
     }
 
     /// Replaces the first node's conversation.
@@ -344,11 +349,11 @@ impl Timeline {
     /// Returns an error if a timeline with these agent scripts cannot have this state.
     pub fn resume(
         world: World,
-        plans: Vec<AgentScript>,
+        scripts: Vec<AgentScript>,
         checks: Vec<WorldCheck>,
         state: SessionState,
     ) -> Result<Timeline, StateError> {
-        let mut timeline = Timeline::new(world, plans, checks);
+        let mut timeline = Timeline::new(world, scripts, checks);
         timeline.restore(state)?;
         Ok(timeline)
     }
@@ -359,10 +364,10 @@ impl Timeline {
     /// Returns an error if a timeline with these agent scripts cannot have this state. If a node's conversation
     /// cannot be restored, the conversations of the nodes before it are replaced already.
     pub fn restore(&mut self, state: SessionState) -> Result<(), StateError> {
-        state.check(self.nodes.iter().map(|session| session.conversation.plan()), &self.checks)?;
+        state.check(self.nodes.iter().map(|session| session.conversation.script()), &self.checks)?;
         for (session, then) in self.nodes.iter_mut().zip(state.nodes) {
             session.conversation.restore(then.conversation)?;
-            session.place = then.place;
+            session.course = then.course;
         }
         self.course = state.course;
         let commands = self.course.commands.as_ref();

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::world::conversation::Conversation;
-use crate::world::conversation::tests::plan;
+use crate::world::conversation::tests::script;
 
 /// Returns a trail with a digest at each of these vtimes. `Trail` has no constructor for given digests, so the function
 /// decodes the trail from its stored form.
@@ -18,13 +18,13 @@ fn trail(interval_ns: u64, points: &[u64]) -> Trail {
 }
 
 fn state() -> SessionState {
-    let conversation = Conversation::new(plan()).save();
-    let nodes = vec![SessionOfNode { node: "a".to_owned(), conversation, place: place() }];
+    let conversation = Conversation::new(script()).save();
+    let nodes = vec![SessionOfNode { node: "a".to_owned(), conversation, course: node_course() }];
     let reporting = Reporting::default();
     SessionState { version: SESSION_VERSION, nodes, course: course(), reporting, talk: None }
 }
 
-fn place() -> NodeCourse {
+fn node_course() -> NodeCourse {
     NodeCourse {
         unsent: b"{}\n".to_vec(),
         retry_at_ns: Some(200_000_007),
@@ -47,26 +47,26 @@ fn course() -> Course {
         duration_ns: Some(5),
         path: "150000000.3".parse().unwrap(),
         fork_with: None,
-        command: Some(plan().checks[0].exec.clone()),
+        command: Some(script().checks[0].exec.clone()),
         faults: None,
         commands: None,
-        host: Streams::new(&Lineage::new(Seed::new(9)), Owner::Endpoint),
+        endpoint: Streams::new(&Lineage::new(Seed::new(9)), Owner::Endpoint),
         quiet: Vec::new(),
         restarts: vec![(300_000_000, 0)],
     }
 }
 
 fn check(state: &SessionState) -> Result<(), StateError> {
-    state.check(std::iter::once(&plan()), &[WorldCheck::Agent(0, 0)])
+    state.check(std::iter::once(&script()), &[WorldCheck::Agent(0, 0)])
 }
 
 #[test]
 fn test_commands_must_match_the_template() {
     let with = |template: Option<&str>, commands: bool, stage: Stage| {
-        let plan = |node: &str| AgentScript {
+        let script = |node: &str| AgentScript {
             node: node.to_owned(),
             template: template.map(str::to_owned),
-            ..plan()
+            ..script()
         };
         let node = |node: &str| SessionOfNode { node: node.to_owned(), ..state().nodes.remove(0) };
         let commands = commands.then(super::super::commands::tests::commands);
@@ -74,7 +74,7 @@ fn test_commands_must_match_the_template() {
         let state = SessionState { nodes: vec![node("a"), node("b")], course, ..state() };
         let read = SessionState::from_bytes(&state.to_bytes().unwrap()).unwrap();
         assert_eq!(read, state);
-        read.check([&plan("a"), &plan("b")].into_iter(), &[WorldCheck::Agent(0, 0)]).is_ok()
+        read.check([&script("a"), &script("b")].into_iter(), &[WorldCheck::Agent(0, 0)]).is_ok()
     };
     let running = Stage::Running { root: 1 };
     assert!(with(Some("/t"), true, running) && with(None, false, running));
@@ -127,15 +127,15 @@ fn states_that_do_not_fit_are_refused() {
         let error = refused(SessionState { course, ..state() });
         assert!(matches!(error, StateError::Inconsistent(_)), "{error}");
     }
-    for place in [
-        NodeCourse { retry_at_ns: Some(u64::MAX), ..place() },
-        NodeCourse { retry_at_ns: None, ..place() },
-        NodeCourse { unsent: Vec::new(), ..place() },
-        NodeCourse { boot_until_ns: Some(u64::MAX), ..place() },
-        NodeCourse { unsent: vec![0; UNSENT_BYTES_MAX + 1], ..place() },
+    for course in [
+        NodeCourse { retry_at_ns: Some(u64::MAX), ..node_course() },
+        NodeCourse { retry_at_ns: None, ..node_course() },
+        NodeCourse { unsent: Vec::new(), ..node_course() },
+        NodeCourse { boot_until_ns: Some(u64::MAX), ..node_course() },
+        NodeCourse { unsent: vec![0; UNSENT_BYTES_MAX + 1], ..node_course() },
     ] {
         let mut state = state();
-        state.nodes[0].place = place;
+        state.nodes[0].course = course;
         let error = refused(state);
         assert!(matches!(error, StateError::Inconsistent(_)), "{error}");
     }

@@ -23,7 +23,7 @@ impl Timeline {
                 }
                 OwnerKind::Wire => self.world.wire().restart_streams(lineage),
                 // At a fork Everett has no endpoint on the wire. Later endpoints draw from these streams.
-                OwnerKind::Endpoint => self.course.host = Streams::new(lineage, Owner::Endpoint),
+                OwnerKind::Endpoint => self.course.endpoint = Streams::new(lineage, Owner::Endpoint),
                 OwnerKind::Faults => {
                     if let Some(progress) = &mut self.course.faults {
                         progress.streams = Streams::new(lineage, Owner::Faults);

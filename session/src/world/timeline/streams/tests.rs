@@ -24,7 +24,7 @@ use super::super::faults::{FaultProgress, Faults, Restarts};
 use super::*;
 use crate::guest::agent_script::{AgentScript, HostCheck, host_port};
 use crate::machines::EngineOptions;
-use crate::world::conversation::tests::plan;
+use crate::world::conversation::tests::script;
 use crate::world::event::What;
 use crate::world::timeline::restart_point::RestartPoint;
 
@@ -41,8 +41,8 @@ fn booting() -> Timeline {
     };
     let wire = WireConfig { ports: vec![host_port()], ..WireConfig::default() };
     let world = World::new(vec![machine("a", 1), machine("faults", 2)], wire, BootSeed::new(0)).unwrap();
-    let plans = ["a", "faults"].map(|node| AgentScript { node: node.to_owned(), ..plan() });
-    Timeline::new(world, plans.into(), Vec::new())
+    let scripts = ["a", "faults"].map(|node| AgentScript { node: node.to_owned(), ..script() });
+    Timeline::new(world, scripts.into(), Vec::new())
 }
 
 /// Returns a timeline that has just begun, with faults and test commands.
@@ -69,7 +69,7 @@ fn next(timeline: &mut Timeline) -> BTreeMap<String, u64> {
                 timeline.world.nodes().iter().map(|node| node.machine().streams().clone()).collect()
             }
             OwnerKind::Wire => vec![timeline.world.wire().streams().clone()],
-            OwnerKind::Endpoint => vec![course.host.clone()],
+            OwnerKind::Endpoint => vec![course.endpoint.clone()],
             OwnerKind::Faults => vec![course.faults.as_ref().unwrap().streams.clone()],
             OwnerKind::Composer => vec![course.commands.as_ref().unwrap().streams.clone()],
             OwnerKind::Fates | OwnerKind::Plan | OwnerKind::Search => continue,
