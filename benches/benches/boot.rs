@@ -34,9 +34,9 @@ fn run(options: &Options) -> Result<(), String> {
     let mut report = Report::new("boot", options.json);
     let mut spec = ImageSpec::of_packages("bookworm", Vec::new(), everett_host::time::unix_s());
     spec.root = RootSource::None;
-    let cache = Cache::of_user().map_err(|error| with_causes(&error).to_string())?;
-    let image = build(&spec, &cache, &Online, &mut NoMachine, &mut Silent)
-        .map_err(|error| with_causes(&error).to_string())?;
+    let cache = Cache::of_user().map_err(|error| with_causes(&error))?;
+    let image =
+        build(&spec, &cache, &Online, &mut NoMachine, &mut Silent).map_err(|error| with_causes(&error))?;
     let (kernel, initramfs) = (image.vmlinux.path.as_path(), image.initramfs.path.as_path());
 
     let with_qemu = peer::has_qemu("boot");
@@ -73,7 +73,7 @@ fn boot_soft(kernel: &Path, initramfs: &Path, caches: CacheConfig) -> Result<(f6
     config.initramfs = Some(initramfs.to_path_buf());
     config.memory_bytes = MEMORY_MIB << 20;
     let mut machine = Machine::new(config, |ram| Ok(SoftEngine::new(ram.shared(), caches)))
-        .map_err(|error| with_causes(&error).to_string())?;
+        .map_err(|error| with_causes(&error))?;
     let mut said = Vec::new();
     loop {
         let stop = machine.run(&Until::vtime(machine.vtime() + LOOK_NS));

@@ -128,7 +128,7 @@ fn seconds(span: &Span<Reading>) -> f64 {
 fn soft(guest: &Debian, caches: CacheConfig) -> Result<Vec<Span<Reading>>, String> {
     let start = Instant::now();
     let mut machine = Machine::new(guest.config()?, |ram| Ok(SoftEngine::new(ram.shared(), caches)))
-        .map_err(|error| with_causes(&error).to_string())?;
+        .map_err(|error| with_causes(&error))?;
     let mut marks = Marks::default();
     loop {
         let stop = machine.run(&Until::vtime(machine.vtime() + LOOK_NS));

@@ -78,7 +78,7 @@ fn run(options: &Options) -> Result<(), String> {
         }
     };
     let on_kvm = |memory: &Arc<GuestMemoryMmap>| {
-        KvmEngine::new(&host, Arc::clone(memory), SOUND).map_err(|error| with_causes(&error).to_string())
+        KvmEngine::new(&host, Arc::clone(memory), SOUND).map_err(|error| with_causes(&error))
     };
     let on_soft =
         |memory: &Arc<GuestMemoryMmap>| Ok(SoftEngine::new(Arc::clone(memory), CacheConfig::default()));
@@ -110,9 +110,9 @@ fn ready<E: Engine>(
     guest: &Guest,
     engine: impl Fn(&Arc<GuestMemoryMmap>) -> Result<E, String>,
 ) -> Result<E, String> {
-    let memory = GuestMemoryMmap::from_ranges(&[(GuestAddress(0), RAM_BYTES)])
-        .map_err(|e| with_causes(&e).to_string())?;
-    memory.write_slice(&guest.memory(), GuestAddress(0)).map_err(|e| with_causes(&e).to_string())?;
+    let memory =
+        GuestMemoryMmap::from_ranges(&[(GuestAddress(0), RAM_BYTES)]).map_err(|e| with_causes(&e))?;
+    memory.write_slice(&guest.memory(), GuestAddress(0)).map_err(|e| with_causes(&e))?;
     let mut engine = engine(&Arc::new(memory))?;
     engine.set_state(&guest.registers());
     Ok(engine)
@@ -161,12 +161,12 @@ fn exits_per_s<E: Engine>(
 fn parts(report: &mut Report, options: &Options, host: &Host) -> Result<(), String> {
     let names = ["engine", "engine_and_soft_cpu", "run", "registers", "flush", "remove", "dirty_log"];
     let mut figures = names.map(|name| (name, Samples::default()));
-    let text = |error: KvmError| with_causes(&error).to_string();
+    let text = |error: KvmError| with_causes(&error);
     let guest = Guest::spinning("parts", Ring::Zero, 1);
     for _ in 1..=options.runs {
         let memory = GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0), PARTS_BYTES)]);
-        let memory = Arc::new(memory.map_err(|e| with_causes(&e).to_string())?);
-        memory.write_slice(&guest.memory(), GuestAddress(0)).map_err(|e| with_causes(&e).to_string())?;
+        let memory = Arc::new(memory.map_err(|e| with_causes(&e))?);
+        memory.write_slice(&guest.memory(), GuestAddress(0)).map_err(|e| with_causes(&e))?;
         let registers = guest.registers();
         let engine = |bridged| {
             let processor = Box::new(Instant::new(registers.clone(), bridged));
@@ -217,7 +217,7 @@ fn each_ns(times: u64, mut step: impl FnMut(u64) -> Result<(), String>) -> Resul
 
 /// Measures how long a machine takes to return to an earlier moment of its own, for several numbers of dirty pages.
 fn restores(report: &mut Report, options: &Options, host: &Host) -> Result<(), String> {
-    let folder = tempfile::tempdir().map_err(|error| with_causes(&error).to_string())?;
+    let folder = tempfile::tempdir().map_err(|error| with_causes(&error))?;
     let kernel = guest::kernel_in_batches(folder.path(), PAGES)?;
     let pool = Pool::default();
     let on_kvm = |ram: &ram::Ram| Ok(KvmEngine::new(host, ram.shared(), SOUND)?);
@@ -247,7 +247,7 @@ fn machine<E: Into<AnyEngine>>(
     engine: impl FnOnce(&ram::Ram) -> Result<E, MachineError>,
     step: u64,
 ) -> Result<(Machine, Moment), String> {
-    let mut machine = Machine::new(config, engine).map_err(|error| with_causes(&error).to_string())?;
+    let mut machine = Machine::new(config, engine).map_err(|error| with_causes(&error))?;
     dirty(&mut machine, PAGES, step)?;
     let moment = machine.moment(pool);
     Ok((machine, moment))
@@ -274,7 +274,7 @@ fn restored_us(machine: &mut Machine, root: &Moment, pages: u64, step: u64) -> R
     let once = |_| -> Result<f64, String> {
         dirty(machine, pages, step)?;
         let start = Stopwatch::now();
-        machine.restore(root).map_err(|error| with_causes(&error).to_string())?;
+        machine.restore(root).map_err(|error| with_causes(&error))?;
         Ok(start.elapsed().as_secs_f64())
     };
     let samples: Result<Vec<f64>, String> = (0..RESTORES).map(once).collect();

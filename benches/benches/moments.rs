@@ -59,7 +59,7 @@ fn main() -> ExitCode {
 
 fn run(options: &Options) -> Result<(), String> {
     let mut report = Report::new("moments", options.json);
-    let folder = tempfile::tempdir().map_err(|error| with_causes(&error).to_string())?;
+    let folder = tempfile::tempdir().map_err(|error| with_causes(&error))?;
     let kernel = guest::kernel(folder.path(), PAGES)?;
     let pool = Pool::default();
     let root = root(&kernel, folder.path(), &pool)?;
@@ -92,26 +92,26 @@ fn run(options: &Options) -> Result<(), String> {
 /// Creates a moment of a guest that has written nearly all of the [`PAGES`] pages. The moment's memory is in a file on
 /// the disk (its base), as the memory of a booted world is.
 fn root(kernel: &Path, folder: &Path, pool: &Pool) -> Result<Moment, String> {
-    let mut machine = Machine::soft(guest::config(kernel), CacheConfig::default())
-        .map_err(|e| with_causes(&e).to_string())?;
+    let mut machine =
+        Machine::soft(guest::config(kernel), CacheConfig::default()).map_err(|e| with_causes(&e))?;
     machine.run(&Until::icount(INSTRUCTIONS_A_PAGE * PAGES * 12));
     let moment = machine.moment(pool);
-    BaseFile::write(&folder.join("root.base"), moment.memory()).map_err(|e| with_causes(&e).to_string())?;
-    std::fs::write(folder.join("root.state"), moment.state()).map_err(|e| with_causes(&e).to_string())?;
+    BaseFile::write(&folder.join("root.base"), moment.memory()).map_err(|e| with_causes(&e))?;
+    std::fs::write(folder.join("root.state"), moment.state()).map_err(|e| with_causes(&e))?;
     stored_root(folder)
 }
 
 /// Loads the root moment from its files.
 fn stored_root(folder: &Path) -> Result<Moment, String> {
-    let base = BaseFile::open(&folder.join("root.base")).map_err(|e| with_causes(&e).to_string())?;
-    let state = std::fs::read(folder.join("root.state")).map_err(|e| with_causes(&e).to_string())?;
+    let base = BaseFile::open(&folder.join("root.base")).map_err(|e| with_causes(&e))?;
+    let state = std::fs::read(folder.join("root.state")).map_err(|e| with_causes(&e))?;
     let memory = PageImage::on(Arc::new(Base::File(base)));
-    Moment::from_parts(STATE_VERSION, state.into(), memory, &[]).map_err(|e| with_causes(&e).to_string())
+    Moment::from_parts(STATE_VERSION, state.into(), memory, &[]).map_err(|e| with_causes(&e))
 }
 
 fn start(kernel: &Path, moment: &Moment) -> Result<Machine, String> {
     Machine::soft_from_moment(guest::config(kernel), moment, CacheConfig::default())
-        .map_err(|e| with_causes(&e).to_string())
+        .map_err(|e| with_causes(&e))
 }
 
 /// Returns the median of `times` measurements, in microseconds.
@@ -144,13 +144,13 @@ fn restored(
         evictor.evict();
     }
     let start = Instant::now();
-    worker.restore(root).map_err(|e| with_causes(&e).to_string())?;
+    worker.restore(root).map_err(|e| with_causes(&e))?;
     Ok(start.elapsed().as_secs_f64())
 }
 
 /// Returns the duration of taking a moment after `pages` page writes, in seconds.
 fn taken(worker: &mut Machine, root: &Moment, pages: u64, pool: &Pool) -> Result<f64, String> {
-    worker.restore(root).map_err(|e| with_causes(&e).to_string())?;
+    worker.restore(root).map_err(|e| with_causes(&e))?;
     dirty(worker, pages);
     let start = Instant::now();
     black_box(worker.moment(pool));
@@ -193,7 +193,7 @@ fn branches(
     let mut first = start(kernel, root)?;
     let mut moments = Vec::new();
     for branch in 1..=BRANCHES {
-        first.restore(root).map_err(|e| with_causes(&e).to_string())?;
+        first.restore(root).map_err(|e| with_causes(&e))?;
         draw(&mut first, branch);
         dirty(&mut first, pages);
         moments.push(first.moment(pool));
@@ -207,9 +207,9 @@ fn branches(
                 let mut worker = start(kernel, moment(0))?;
                 worker.run(&Until::icount(worker.icount() + 1));
                 let new = clock.elapsed().as_secs_f64();
-                worker.restore(moment(1)).map_err(|e| with_causes(&e).to_string())?;
+                worker.restore(moment(1)).map_err(|e| with_causes(&e))?;
                 let clock = Instant::now();
-                worker.restore(moment(2)).map_err(|e| with_causes(&e).to_string())?;
+                worker.restore(moment(2)).map_err(|e| with_causes(&e))?;
                 worker.run(&Until::icount(worker.icount() + 1));
                 Ok((new, clock.elapsed().as_secs_f64()))
             });
@@ -225,9 +225,9 @@ fn branches(
 
 /// Measures, in a new process, the memory of many kept moments, and its growth when many are created and dropped.
 fn memory(report: &mut Report, folder: &Path) -> Result<(), String> {
-    let program = std::env::current_exe().map_err(|error| with_causes(&error).to_string())?;
+    let program = std::env::current_exe().map_err(|error| with_causes(&error))?;
     let output = Command::new(program).env(MEMORY_PART, folder).stderr(Stdio::inherit()).output();
-    let output = output.map_err(|error| with_causes(&error).to_string())?;
+    let output = output.map_err(|error| with_causes(&error))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let values: Vec<f64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
     let [bytes, distinct, growth] = values[..] else {
@@ -251,14 +251,14 @@ fn memory_part(folder: &Path) -> Result<(), String> {
     // Before the measurement, the guest writes nearly every page at least once. The worker then has a copy of its own
     // of each of these pages, so later writes do not add to the worker's memory.
     dirty(&mut worker, PAGES * 12);
-    worker.restore(&root).map_err(|e| with_causes(&e).to_string())?;
+    worker.restore(&root).map_err(|e| with_causes(&e))?;
     let (before, pages) = (resident_bytes()?, pool.stats().pages);
     let mut kept = Vec::with_capacity(KEPT);
     for index in 0..KEPT as u64 {
         // Each moment continues from the previous one. Each chain begins at the root moment with another seed, like the
         // branches of a tree.
         if index.is_multiple_of(CHAIN) {
-            worker.restore(&root).map_err(|e| with_causes(&e).to_string())?;
+            worker.restore(&root).map_err(|e| with_causes(&e))?;
             draw(&mut worker, index + 1);
         }
         dirty(&mut worker, 100);
@@ -272,7 +272,7 @@ fn memory_part(folder: &Path) -> Result<(), String> {
     for cycle in 0..CYCLES {
         dirty(&mut worker, 10);
         let child = worker.moment(&pool);
-        worker.restore(&root).map_err(|e| with_causes(&e).to_string())?;
+        worker.restore(&root).map_err(|e| with_causes(&e))?;
         drop(child);
         if cycle == CYCLES / 10 {
             before = resident_bytes()?;

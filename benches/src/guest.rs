@@ -59,7 +59,7 @@ pub fn kernel_in_batches(folder: &Path, pages: u64) -> Result<PathBuf, String> {
 }
 
 fn file(folder: &Path, code: Result<Vec<u8>, Error>) -> Result<PathBuf, String> {
-    let code = code.map_err(|error| with_causes(&error).to_string())?;
+    let code = code.map_err(|error| with_causes(&error))?;
     let path = folder.join("vmlinux");
     std::fs::write(&path, small_kernel(&code, 0)).map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(path)

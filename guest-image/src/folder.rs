@@ -197,7 +197,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let hole = fs::File::create(folder.path().join("hole")).unwrap();
         hole.set_len(crate::tree::CONTENT_BYTES_MAX + 1).unwrap();
-        let error = with_causes(&read(folder.path(), &mut Tree::default()).unwrap_err()).to_string();
+        let error = with_causes(&read(folder.path(), &mut Tree::default()).unwrap_err());
         assert!(error.contains("/hole: with this file the folder has more than"), "{error}");
     }
 

@@ -4,40 +4,30 @@
 //! or stores its text, therefore goes through [`with_causes`]. A test in `lint/` checks the texts of the errors.
 
 use std::error::Error;
-use std::fmt;
 
 /// Text between an error and its cause.
 const JOINT: &str = ": ";
 
 /// Returns the text of an error and of all its causes, joined by `": "`. Errors of other libraries often repeat their
 /// cause at their end. Such a cause is left out.
-pub fn with_causes<'a>(error: &'a (dyn Error + 'static)) -> impl fmt::Display + 'a {
-    WithCauses(error)
-}
-
-struct WithCauses<'a>(&'a (dyn Error + 'static));
-
-impl fmt::Display for WithCauses<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut effect = self.0.to_string();
-        f.write_str(&effect)?;
-        let mut next = self.0.source();
-        while let Some(cause) = next {
-            let text = cause.to_string();
-            if !effect.ends_with(&text) {
-                f.write_str(JOINT)?;
-                f.write_str(&text)?;
-                effect = text;
-            }
-            next = cause.source();
+pub fn with_causes(error: &(dyn Error + 'static)) -> String {
+    let mut effect = error.to_string();
+    let (mut all, mut next) = (effect.clone(), error.source());
+    while let Some(cause) = next {
+        let text = cause.to_string();
+        if !effect.ends_with(&text) {
+            all += JOINT;
+            all += &text;
+            effect = text;
         }
-        Ok(())
+        next = cause.source();
     }
+    all
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io;
+    use std::{fmt, io};
 
     use super::*;
 
@@ -76,8 +66,8 @@ mod tests {
     fn each_cause_is_told_once() {
         let why = || io::Error::other("no end");
         let own = Own { path: "a/b", source: Middle { number: 7, why: why() } };
-        assert_eq!(with_causes(&own).to_string(), "cannot read a/b: its record 7 is damaged: no end");
-        assert_eq!(with_causes(&Foreign(why())).to_string(), "it failed: no end");
-        assert_eq!(with_causes(&why()).to_string(), "no end");
+        assert_eq!(with_causes(&own), "cannot read a/b: its record 7 is damaged: no end");
+        assert_eq!(with_causes(&Foreign(why())), "it failed: no end");
+        assert_eq!(with_causes(&why()), "no end");
     }
 }

@@ -175,7 +175,7 @@ mod tests {
     use crate::causes::with_causes;
 
     fn said(path: &Path) -> String {
-        with_causes(&read(path, 10).unwrap_err()).to_string()
+        with_causes(&read(path, 10).unwrap_err())
     }
 
     #[test]
@@ -218,7 +218,7 @@ mod tests {
             for create in [false, true] {
                 let expected =
                     format!("{}: this is {kind}, and a regular file is needed", at(name).display());
-                assert_eq!(with_causes(&open_own(&at(name), create).unwrap_err()).to_string(), expected);
+                assert_eq!(with_causes(&open_own(&at(name), create).unwrap_err()), expected);
             }
         }
         assert!(!at("new").exists(), "no file is created at the target of a link");
@@ -237,7 +237,6 @@ mod tests {
         assert_eq!(read(&path, 10).unwrap(), b"0123456789");
         assert!(
             with_causes(&read(&path, 9).unwrap_err())
-                .to_string()
                 .ends_with("file: longer than 9 bytes, the maximum for this file")
         );
         // A symbolic link is followed. The length that /proc reports is not trusted.
@@ -248,11 +247,7 @@ mod tests {
             Err(Error { reason: Reason::TooLong(10), .. })
         ));
         fs::write(&path, b"a\nb\xff").unwrap();
-        assert!(
-            with_causes(&read_text(&path, 10).unwrap_err())
-                .to_string()
-                .ends_with("file: not UTF-8 text in line 2")
-        );
+        assert!(with_causes(&read_text(&path, 10).unwrap_err()).ends_with("file: not UTF-8 text in line 2"));
     }
 
     #[test]

@@ -23,7 +23,7 @@ impl Reader {
     pub(super) fn read(&mut self, path: &Path) -> Result<Arc<[u8]>, String> {
         let content = input::read(path, FILE_BYTES_MAX).map_err(|error| match error.reason {
             Reason::TooLong(most) => format!("{} has more than {most} bytes", path.display()),
-            _ => with_causes(&error).to_string(),
+            _ => with_causes(&error),
         })?;
         self.bytes = self.bytes.saturating_add(content.len() as u64);
         if self.bytes > FILES_BYTES_MAX {

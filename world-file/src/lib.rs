@@ -370,7 +370,7 @@ fn read(top: &Table<'_>, file: &Path, compose: Option<compose::Compose<'_>>) -> 
         None => ExploreConfig::default(),
         Some(item) => {
             let explore: ExploreConfig = item.deserialize()?;
-            explore.check().map_err(|error| item.error(with_causes(&error).to_string()))?;
+            explore.check().map_err(|error| item.error(with_causes(&error)))?;
             explore
         }
     };
@@ -407,7 +407,7 @@ fn read(top: &Table<'_>, file: &Path, compose: Option<compose::Compose<'_>>) -> 
         && let Err(errors) = world.faults.check(&world.names())
         && let Some(error) = errors.first()
     {
-        return Err(item.error(with_causes(error).to_string()));
+        return Err(item.error(with_causes(error)));
     }
     Ok(world)
 }

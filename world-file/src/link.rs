@@ -109,7 +109,7 @@ fn latency(item: &Item<'_>) -> Result<Distribution, Error> {
         },
         Err(_) => Distribution::Constant(time(item)?),
     };
-    distribution.check().map_err(|error| item.error(with_causes(&error).to_string()))?;
+    distribution.check().map_err(|error| item.error(with_causes(&error)))?;
     if distribution.least() < LATENCY_NS_MIN {
         let least = units::show_duration_ns(LATENCY_NS_MIN);
         return Err(item.error(format!("the latency of a link is at least {least}")));

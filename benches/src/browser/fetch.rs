@@ -26,7 +26,7 @@ pub fn browser() -> Result<PathBuf, String> {
     if root.is_dir() {
         return Ok(root);
     }
-    let text = |error: everett_guest_image::apt::Error| with_causes(&error).to_string();
+    let text = |error: everett_guest_image::apt::Error| with_causes(&error);
     let state = folder.join("apt");
     let apt = Apt::open(&state, &Sources::of_host(SUITE, None)).map_err(text)?;
     // apt's folder `state` is locked, so only one process or thread at a time gets here. An earlier one may have
@@ -37,7 +37,7 @@ pub fn browser() -> Result<PathBuf, String> {
     apt.update().map_err(text)?;
     let packages = apt.resolve(&PACKAGES.map(str::to_owned), &[]).map_err(text)?;
     let remotes = apt.locate(&packages).map_err(text)?;
-    let parts = tempfile::tempdir_in(&folder).map_err(|error| with_causes(&error).to_string())?;
+    let parts = tempfile::tempdir_in(&folder).map_err(|error| with_causes(&error))?;
     let (files, tree) = (parts.path().join("files"), parts.path().join("root"));
     for part in [&files, &tree] {
         fs::create_dir(part).map_err(|error| format!("{}: {error}", part.display()))?;
@@ -47,7 +47,7 @@ pub fn browser() -> Result<PathBuf, String> {
         run(Command::new("dpkg-deb").arg("--extract").arg(files.join(&remote.file)).arg(&tree))?;
     }
     for part in ["proc", "dev", "tmp"] {
-        fs::create_dir_all(tree.join(part)).map_err(|error| with_causes(&error).to_string())?;
+        fs::create_dir_all(tree.join(part)).map_err(|error| with_causes(&error))?;
     }
     fs::rename(&tree, &root).map_err(|error| format!("{}: {error}", root.display()))?;
     // apt's package lists are large and not needed any more. The folder `state` itself stays, because other processes
@@ -64,7 +64,7 @@ pub fn axe() -> Result<String, String> {
     let folder = folder()?;
     let file = folder.join("axe.min.js");
     if !file.is_file() {
-        let parts = tempfile::tempdir_in(&folder).map_err(|error| with_causes(&error).to_string())?;
+        let parts = tempfile::tempdir_in(&folder).map_err(|error| with_causes(&error))?;
         let here = parts.path();
         run(Command::new("npm")
             .args(["pack", AXE, "--silent", "--pack-destination"])
@@ -78,7 +78,7 @@ pub fn axe() -> Result<String, String> {
 }
 
 fn folder() -> Result<PathBuf, String> {
-    let cache = Cache::of_user().map_err(|error| with_causes(&error).to_string())?;
+    let cache = Cache::of_user().map_err(|error| with_causes(&error))?;
     let folder = cache.folder().join("browser");
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     Ok(folder)

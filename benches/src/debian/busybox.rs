@@ -20,7 +20,7 @@ pub(super) fn of(lock: &Lock, cache: &Cache) -> Result<Vec<u8>, String> {
     let missing = || format!("there is no busybox in the package {PACKAGE}");
     let locked = lock.packages.iter().find(|locked| locked.name == PACKAGE).ok_or_else(missing)?;
     let path = cache.packages().join(format!("{}.deb", locked.sha256));
-    let package = Package::open(&path).map_err(|error| with_causes(&error).to_string())?;
+    let package = Package::open(&path).map_err(|error| with_causes(&error))?;
     read(&package).map_err(|error| format!("{PACKAGE}: {}", with_causes(&error)))?.ok_or_else(missing)
 }
 

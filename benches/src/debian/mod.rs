@@ -56,7 +56,7 @@ impl Debian {
     /// # Errors
     /// Returns a one-line message if the guest cannot be built.
     pub fn of_user() -> Result<Debian, String> {
-        let cache = Cache::of_user().map_err(|error| with_causes(&error).to_string())?;
+        let cache = Cache::of_user().map_err(|error| with_causes(&error))?;
         let mut spec = ImageSpec::of_packages(
             "bookworm",
             PACKAGES.map(String::from).to_vec(),
@@ -65,8 +65,8 @@ impl Debian {
         spec.modules.push(String::from(PEERS_BUS));
         let interrupt = Interrupt::default();
         let mut machine = SoftConfigure::new(&cache, &interrupt);
-        let image = build(&spec, &cache, &Online, &mut machine, &mut Silent)
-            .map_err(|error| with_causes(&error).to_string())?;
+        let image =
+            build(&spec, &cache, &Online, &mut machine, &mut Silent).map_err(|error| with_causes(&error))?;
         let initramfs = initramfs(&image, &cache)?;
         let root = image.root.ok_or_else(|| String::from("the image has no root"))?.path;
         Ok(Debian { kernel: image.vmlinux.path, root, initramfs })
@@ -89,7 +89,7 @@ impl Debian {
         config.initramfs = Some(self.initramfs.path().to_path_buf());
         config.cmdline = Debian::cmdline();
         config.disks.push(DiskConfig {
-            disk: Disk::open(&self.root, None).map_err(|error| with_causes(&error).to_string())?,
+            disk: Disk::open(&self.root, None).map_err(|error| with_causes(&error))?,
             serial: String::from("root"),
             read_only: true,
             latency: Latency::default(),

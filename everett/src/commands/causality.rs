@@ -115,7 +115,7 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let result = causality(&setting, &finding, &recorded, &options, &mut keeper);
     keeper.bar.clear();
     let (result, failed) = result?;
-    let failure = failed.map(|error| with_causes(error.as_ref()).to_string());
+    let failure = failed.map(|error| with_causes(error.as_ref()));
     ui.record(&Summary {
         kind: "causality",
         causality: &result,

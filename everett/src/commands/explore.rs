@@ -162,8 +162,7 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let (outcome, recordings) = go(ui, &explored, &args.output, &limits, &interrupt, &before, form)?;
     // The results are in the run directory already. So if the report cannot be written, Everett only prints a note.
     if let Err(error) = report::page_of(ui, &args.output, None) {
-        let line =
-            format!("the report was not written: {}", printable(&with_causes(error.as_ref()).to_string()));
+        let line = format!("the report was not written: {}", printable(&with_causes(error.as_ref())));
         ui.say(style::paint(style::NOTE, line))?;
     }
     common::warn_of_engine(ui, &engine)?;

@@ -253,7 +253,7 @@ pub fn report_error(cli: &Cli, error: &anyhow::Error) {
 /// Returns an error and its causes in one line. A cause is left out if the text of the error before it ends with the
 /// cause's text.
 fn one_line(error: &anyhow::Error) -> String {
-    text::one_line(&with_causes(error.as_ref()).to_string().replace(['\n', '\r'], " "))
+    text::one_line(&with_causes(error.as_ref()).replace(['\n', '\r'], " "))
 }
 
 #[cfg(test)]

@@ -229,7 +229,7 @@ fn record(setting: &Setting, folder: &Path, job: &Job<'_>, go_on: &dyn Fn() -> b
                 at.trim()
             )));
         }
-        Err(error) => return Ok(Made::Different(with_causes(error.as_ref()).to_string())),
+        Err(error) => return Ok(Made::Different(with_causes(error.as_ref()))),
     };
     let trail = marks::digest(&branch.marks);
     if trail != job.record.trail {

@@ -163,7 +163,7 @@ impl Maker {
             }
             // The next attempt may succeed. For example, a resumed exploration may have removed a file while the
             // directory was read.
-            Err(error) => pages.lock().problem = Some(with_causes(error.as_ref()).to_string()),
+            Err(error) => pages.lock().problem = Some(with_causes(error.as_ref())),
         }
     }
 }

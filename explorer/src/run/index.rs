@@ -160,7 +160,7 @@ impl Index {
         let new_points = entries.from(before).map(|point| self.strings.introduce(point)).collect();
         drop(entries);
         let text = stored::encode(record, &input, new_points)
-            .map_err(|damage| RunError::Encode { choice, problem: with_causes(&damage).to_string() })?;
+            .map_err(|damage| RunError::Encode { choice, problem: with_causes(&damage) })?;
         Ok((input, text))
     }
 

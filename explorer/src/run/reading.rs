@@ -295,7 +295,7 @@ fn add(
 }
 
 fn strange(path: &Path, stray: Stray) -> RunError {
-    RunError::Json { path: path.to_owned(), problem: with_causes(&stray).to_string() }
+    RunError::Json { path: path.to_owned(), problem: with_causes(&stray) }
 }
 
 #[cfg(test)]

@@ -36,9 +36,7 @@ impl Package {
         let name = || path.display().to_string();
         let format = |problem: String| Error::Format { path: name(), problem };
         let read = |source: io::Error| match source.kind() {
-            io::ErrorKind::InvalidData => {
-                Error::Format { path: name(), problem: with_causes(&source).to_string() }
-            }
+            io::ErrorKind::InvalidData => Error::Format { path: name(), problem: with_causes(&source) },
             _ => Error::Read { path: name(), source },
         };
         let opened = input::open(path);
@@ -70,7 +68,7 @@ impl Package {
             }
             Ok::<(), archive::Error>(())
         });
-        entries.map_err(|error| format(with_causes(&error).to_string()))?;
+        entries.map_err(|error| format(with_causes(&error)))?;
         files.sort();
         let control = control.ok_or_else(|| format(String::from("it has no control file")))?;
         let required = |key: &str| control.field(key).ok_or_else(|| format(format!("it has no field {key}")));

@@ -159,8 +159,7 @@ impl Lab {
     }
 
     pub(super) fn get(&self, origin: &ImageOrigin) -> Result<ContainerImage, String> {
-        get(origin, None, TIME_S, &self.cache, &Offline, &mut Silent)
-            .map_err(|error| with_causes(&error).to_string())
+        get(origin, None, TIME_S, &self.cache, &Offline, &mut Silent).map_err(|error| with_causes(&error))
     }
 
     pub(super) fn get_layout(&self, path: &Path) -> Result<ContainerImage, String> {
@@ -454,7 +453,7 @@ fn an_archive_that_is_no_regular_file_is_refused_with_its_kind() {
     let refused = archive::key(Path::new("/dev/zero"), None).map(|_| ()).unwrap_err();
     assert!(matches!(&refused, Problem::Read { source: Reason::Kind("a device"), .. }), "{refused:?}");
     let expected = "cannot read /dev/zero: this is a device, and a regular file is needed";
-    assert_eq!(with_causes(&refused).to_string(), expected);
+    assert_eq!(with_causes(&refused), expected);
 }
 
 #[test]

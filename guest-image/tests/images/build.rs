@@ -99,7 +99,7 @@ fn built_in_modules_are_an_input_of_the_cache_key() {
     assert!(built_in(&DEFAULT_MODULES).is_ok());
     // The kernel now has one built-in module less, so the first build's cache entry must not be used.
     let error = built_in(&DEFAULT_MODULES[1..]).unwrap_err();
-    let error = with_causes(&error).to_string();
+    let error = with_causes(&error);
     assert!(error.contains("has no module virtio_mmio"), "{error}");
 }
 
@@ -150,7 +150,7 @@ fn entries_that_were_altered_or_cut_off_are_made_again() {
 #[test]
 fn errors_name_the_unusable_file() {
     let lab = Lab::new();
-    let message = |root: RootSource| with_causes(&lab.build(root).unwrap_err()).to_string();
+    let message = |root: RootSource| with_causes(&lab.build(root).unwrap_err());
     let missing = lab.path("missing");
     assert!(message(RootSource::Tar(missing.clone())).contains("missing"));
     assert!(message(RootSource::Folder(missing)).contains("missing"));
@@ -170,15 +170,14 @@ fn errors_name_the_unusable_file() {
     assert!(kernel(&other).contains("vmlinux"));
     fs::write(lab.path("world.lock"), "version = 9").unwrap();
     let spec = ImageSpec { lock: Some(lab.path("world.lock")), ..lab.spec(RootSource::None) };
-    let error =
-        with_causes(&build(&spec, &lab.cache, &Online, &mut NoMachine, &mut Silent).unwrap_err()).to_string();
+    let error = with_causes(&build(&spec, &lab.cache, &Online, &mut NoMachine, &mut Silent).unwrap_err());
     assert!(error.contains("world.lock"), "{error}");
 }
 
 #[test]
 fn only_files_are_read() {
     let lab = Lab::new();
-    let message = |root: RootSource| with_causes(&lab.build(root).unwrap_err()).to_string();
+    let message = |root: RootSource| with_causes(&lab.build(root).unwrap_err());
     let device = "/dev/zero: this is a device, and a regular file is needed";
     assert_eq!(
         message(RootSource::Tar("/dev/zero".into())),
@@ -186,20 +185,17 @@ fn only_files_are_read() {
     );
     let mut spec = lab.spec(RootSource::None);
     spec.lock = Some("/dev/zero".into());
-    let error =
-        with_causes(&build(&spec, &lab.cache, &Online, &mut NoMachine, &mut Silent).unwrap_err()).to_string();
+    let error = with_causes(&build(&spec, &lab.cache, &Online, &mut NoMachine, &mut Silent).unwrap_err());
     assert_eq!(error, device);
     spec.lock = None;
     spec.kernel = KernelSource::File { path: "/dev/zero".into(), modules: None };
-    let error =
-        with_causes(&build(&spec, &lab.cache, &Online, &mut NoMachine, &mut Silent).unwrap_err()).to_string();
+    let error = with_causes(&build(&spec, &lab.cache, &Online, &mut NoMachine, &mut Silent).unwrap_err());
     assert_eq!(error, format!("cannot read the kernel {device}"));
     let module = lab.path("6.1/long.ko");
     fs::create_dir(lab.path("6.1")).unwrap();
     fs::File::create(&module).unwrap().set_len(1 << 40).unwrap();
     spec.kernel = KernelSource::File { path: lab.path("vmlinux"), modules: Some(lab.path("6.1")) };
-    let error =
-        with_causes(&build(&spec, &lab.cache, &Online, &mut NoMachine, &mut Silent).unwrap_err()).to_string();
+    let error = with_causes(&build(&spec, &lab.cache, &Online, &mut NoMachine, &mut Silent).unwrap_err());
     let expected = format!("cannot read the modules in {}: longer than", module.display());
     assert!(error.starts_with(&expected), "{error}");
     fs::File::create(lab.path("long.tar")).unwrap().set_len(1 << 40).unwrap();
@@ -210,7 +206,7 @@ fn only_files_are_read() {
 fn options_and_extra_lines_for_apt_are_refused() {
     let lab = Lab::new();
     let message = |spec: ImageSpec| {
-        with_causes(&build(&spec, &lab.cache, &Online, &mut NoMachine, &mut Silent).unwrap_err()).to_string()
+        with_causes(&build(&spec, &lab.cache, &Online, &mut NoMachine, &mut Silent).unwrap_err())
     };
     for name in ["-oDir::Etc=/", "--help", "a b", "a\nb", "", "a/b", "?essential", "a=1"] {
         let spec = lab.spec(RootSource::Packages(vec![name.to_owned()]));
@@ -295,8 +291,7 @@ fn locked_packages_are_configured_once_and_need_no_mirror() {
     let lab = Lab::new();
     let spec = locked_packages(&lab, &[("program", "")]);
     let mut machine = Pretend { folder: lab.folder.path(), asked: 0, fail: true };
-    let error =
-        with_causes(&build(&spec, &lab.cache, &Online, &mut machine, &mut Silent).unwrap_err()).to_string();
+    let error = with_causes(&build(&spec, &lab.cache, &Online, &mut machine, &mut Silent).unwrap_err());
     assert_eq!(error, "configuring the packages failed: configure the packages: exit status 1");
     machine.fail = false;
     let first = build(&spec, &lab.cache, &Online, &mut machine, &mut Silent).unwrap();

@@ -260,7 +260,7 @@ mod tests {
         let file = place.path().join("r.json");
         let read = |text: &str| {
             fs::write(&file, text).unwrap();
-            with_causes(Regression::read(&file).unwrap_err().as_ref()).to_string()
+            with_causes(Regression::read(&file).unwrap_err().as_ref())
         };
         assert!(read("{}").contains("r.json"), "it names the file");
         assert!(read("{\"schema_version\":1,\"wrold\":\"\"}").contains("wrold"));
@@ -268,13 +268,13 @@ mod tests {
         whole.write(&file).unwrap();
         assert_eq!(Regression::read(&file).unwrap(), whole);
         Regression { timeline: "e1:0:0/5.1".to_owned(), ..whole.clone() }.write(&file).unwrap();
-        let older = with_causes(Regression::read(&file).unwrap_err().as_ref()).to_string();
+        let older = with_causes(Regression::read(&file).unwrap_err().as_ref());
         assert!(
             older.contains("r.json was made by machine version everett-1") && older.lines().count() == 1,
             "{older}"
         );
         Regression { schema_version: 2, ..whole.clone() }.write(&file).unwrap();
-        assert!(with_causes(Regression::read(&file).unwrap_err().as_ref()).to_string().contains("version 2"));
+        assert!(with_causes(Regression::read(&file).unwrap_err().as_ref()).contains("version 2"));
         // A file of an older version lacks the field `minimal` and counts as minimal.
         let mut value = serde_json::to_value(&whole).unwrap();
         value.as_object_mut().unwrap().remove("minimal");
@@ -306,7 +306,7 @@ mod tests {
         assert!(!serde_json::to_string(&a_regression()).unwrap().contains("strategy"));
         let other = serde_json::to_string(&regression).unwrap().replace("\"pct\"", "\"luck\"");
         fs::write(&file, other).unwrap();
-        let error = with_causes(Regression::read(&file).unwrap_err().as_ref()).to_string();
+        let error = with_causes(Regression::read(&file).unwrap_err().as_ref());
         assert!(error.contains("r.json: ") && error.contains("luck"), "{error}");
     }
 

@@ -375,7 +375,7 @@ impl Shrinker<'_> {
             Ok(()) => (ShrinkEnd::Minimal, None),
             Err(error) if error.is::<Interrupted>() => (self.stop.why(), None),
             // No error may discard the plan that shows the finding.
-            Err(error) => (ShrinkEnd::Failed, Some(with_causes(error.as_ref()).to_string())),
+            Err(error) => (ShrinkEnd::Failed, Some(with_causes(error.as_ref()))),
         };
         Ok(Some((best, why, failed)))
     }

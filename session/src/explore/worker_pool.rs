@@ -168,7 +168,7 @@ impl<'s> WorkerPool<'s> {
             return false;
         }
         worker_count.working -= 1;
-        worker_count.absent.push(with_causes(error.as_ref()).to_string());
+        worker_count.absent.push(with_causes(error.as_ref()));
         true
     }
 

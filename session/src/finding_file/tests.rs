@@ -72,7 +72,7 @@ fn unpacked(
     let place = tempfile::tempdir().unwrap();
     let (file, into) = (place.path().join("f"), place.path().join("into"));
     let mut bytes = Vec::new();
-    write(about, members, &mut bytes, &mut |_, _| {}).map_err(|error| with_causes(&error).to_string())?;
+    write(about, members, &mut bytes, &mut |_, _| {}).map_err(|error| with_causes(&error))?;
     fs::write(&file, bytes).unwrap();
     fs::create_dir(&into).unwrap();
     let to = cache.map_or(ImagesTo::Folder, ImagesTo::Cache);
@@ -82,7 +82,7 @@ fn unpacked(
     match result {
         Ok(_) => Ok(place),
         Err(error) => {
-            let line = with_causes(error.as_ref()).to_string();
+            let line = with_causes(error.as_ref());
             assert!(line.contains("/f") && line.lines().count() == 1, "{line}");
             Err(line)
         }
@@ -246,7 +246,7 @@ impl Host {
         let about = About { folders: Vec::new(), world: String::new(), ..the_about() };
         let run = &self.path("run");
         let parts = Parts { about, run, world: &self.world, inputs: &self.inputs, images: &[] };
-        pack(parts, &self.path("f"), &mut |_, _| {}).map_err(|error| with_causes(error.as_ref()).to_string())
+        pack(parts, &self.path("f"), &mut |_, _| {}).map_err(|error| with_causes(error.as_ref()))
     }
 }
 

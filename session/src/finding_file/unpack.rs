@@ -168,7 +168,7 @@ pub(super) fn check(manifest: &Manifest<About>) -> Result<(), String> {
         names.insert(name.as_str());
     }
     for folder in folders {
-        check_name(folder).map_err(|error| with_causes(&error).to_string())?;
+        check_name(folder).map_err(|error| with_causes(&error))?;
         match folder.split_once('/') {
             Some((WORLD, below)) if is_of_world(below) || below == ABSOLUTE => {}
             _ => return Err(format!("manifest.json: {folder} is no folder of a world")),

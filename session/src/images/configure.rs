@@ -41,7 +41,7 @@ impl<'a> SoftConfigure<'a> {
     }
 
     fn machine(job: &Job) -> Result<Machine, Error> {
-        let failed = |e: &(dyn std::error::Error + 'static)| Error(with_causes(e).to_string());
+        let failed = |e: &(dyn std::error::Error + 'static)| Error(with_causes(e));
         let disk = |disk: Disk, serial: &str, read_only| DiskConfig {
             disk,
             serial: serial.to_owned(),

@@ -149,7 +149,7 @@ pub(super) fn without_images(error: &anyhow::Error) -> anyhow::Error {
         }
         _ => None,
     });
-    let why = gone.unwrap_or_else(|| with_causes(error.as_ref()).to_string());
+    let why = gone.unwrap_or_else(|| with_causes(error.as_ref()));
     anyhow!(
         "the images are not in the finding file, and cannot be made here: {why}; everett runs export --with-images would \
          have carried them"
@@ -186,7 +186,7 @@ mod tests {
 
         fn find(&self, blob: &Blob) -> Result<CacheEntry, String> {
             find(&self.folder.path().join(IMAGES), blob, &self.cache)
-                .map_err(|error| with_causes(error.as_ref()).to_string())
+                .map_err(|error| with_causes(error.as_ref()))
         }
     }
 
@@ -229,7 +229,7 @@ mod tests {
         };
         let refused = |image, images| match get(&load(image), images, &place.cache) {
             Ok(_) => panic!("it has an image"),
-            Err(error) => with_causes(error.as_ref()).to_string(),
+            Err(error) => with_causes(error.as_ref()),
         };
         let error = refused("image = \"docker://i\"\n", &images);
         assert!(error.ends_with("world.toml: its seal has no image for the node \"a\""), "{error}");

@@ -82,8 +82,7 @@ impl Link<'_> {
     }
 
     fn ask(&mut self, id: u64, op: &Operation) -> Result<Reply, String> {
-        let line =
-            encode_request(&Request { id, op: op.clone() }).map_err(|e| with_causes(&e).to_string())?;
+        let line = encode_request(&Request { id, op: op.clone() }).map_err(|e| with_causes(&e))?;
         let last_ns = self.machine.vtime().saturating_add(STEP_NS_MAX);
         let mut rest = &line[..];
         while !rest.is_empty() {
@@ -114,7 +113,7 @@ impl Link<'_> {
     fn next_message(&mut self, last_ns: u64) -> Result<Message, String> {
         loop {
             if let Some(line) = self.splitter.next_line() {
-                return line.and_then(|line| decode_message(&line)).map_err(|e| with_causes(&e).to_string());
+                return line.and_then(|line| decode_message(&line)).map_err(|e| with_causes(&e));
             }
             self.step(last_ns)?;
         }

@@ -42,9 +42,9 @@ impl Restarts for Nodes {
         options: &EngineOptions,
     ) -> Result<Machine, String> {
         let of_world = self.launcher.nodes().nth(node).ok_or("there is no such node")?;
-        let mut config = self.launcher.config(of_world).map_err(|error| with_causes(&error).to_string())?;
+        let mut config = self.launcher.config(of_world).map_err(|error| with_causes(&error))?;
         config.boot_seed = boot_seed;
         config.epoch_unix_s = config.epoch_unix_s.saturating_add_unsigned(world_ns / NS_PER_S);
-        options.machine(config).map_err(|error| with_causes(&error).to_string())
+        options.machine(config).map_err(|error| with_causes(&error))
     }
 }

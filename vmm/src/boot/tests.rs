@@ -26,7 +26,7 @@ fn boot(kernel: &[u8], initramfs: Option<&[u8]>) -> Result<(Ram, CpuState), Boot
 }
 
 fn error(kernel: &[u8], initramfs: Option<&[u8]>) -> String {
-    with_causes(&boot(kernel, initramfs).unwrap_err()).to_string()
+    with_causes(&boot(kernel, initramfs).unwrap_err())
 }
 
 fn u64_at(ram: &Ram, gpa: u64) -> u64 {

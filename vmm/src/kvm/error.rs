@@ -124,14 +124,14 @@ mod tests {
         });
         assert_eq!(done.unwrap(), 5);
         let never = uninterrupted::<()>("wait", || Err(errno::Error::new(libc::EINTR)));
-        assert!(with_causes(&never.unwrap_err()).to_string().starts_with("KVM: wait: "));
+        assert!(with_causes(&never.unwrap_err()).starts_with("KVM: wait: "));
     }
 
     #[test]
     fn each_error_is_one_line_that_says_what_was_wanted() {
         for number in [libc::ENOMEM, libc::EMFILE, libc::EBUSY, libc::ENODEV, libc::EIO, libc::EINVAL] {
             let error = KvmError::request("create a virtual machine", errno::Error::new(number));
-            let text = with_causes(&error).to_string();
+            let text = with_causes(&error);
             assert!(text.starts_with("KVM: create a virtual machine: ") && !text.contains('\n'), "{text}");
         }
         assert!(KvmError::MsrWrite(0x1a0, 1).to_string().contains("0x1a0"));

@@ -241,7 +241,7 @@ impl Transport {
             Err(error) => {
                 self.status |= VIRTIO_CONFIG_S_NEEDS_RESET;
                 self.interrupt_status |= INTERRUPT_CONFIG;
-                cx.output.device_error(cx.now, cx.slot, self.device.name(), with_causes(&error).to_string());
+                cx.output.device_error(cx.now, cx.slot, self.device.name(), with_causes(&error));
             }
         }
     }

@@ -68,7 +68,7 @@ fn words_name_one_thing_or_are_refused() {
     assert_eq!(of("memcached").unwrap(), Subject::Package("memcached".to_owned()));
     assert_eq!(of("libfoo++").unwrap(), Subject::Package("libfoo++".to_owned()));
 
-    let wrong = |words: &str| with_causes(&of(words).unwrap_err()).to_string();
+    let wrong = |words: &str| with_causes(&of(words).unwrap_err());
     assert_eq!(
         wrong("server"),
         "\"server\" is a file here, and can be a Debian package; write ./server or --package server"
@@ -181,7 +181,7 @@ fn an_installed_package_starts_as_its_unit_says_and_keeps_its_folder_of_state() 
 }
 
 fn draft_error(machines: &Machines, wanted: &Wanted) -> String {
-    with_causes(&draft(machines, wanted).unwrap_err()).to_string()
+    with_causes(&draft(machines, wanted).unwrap_err())
 }
 
 #[test]

@@ -105,7 +105,7 @@ fn noted<T>(ui: &Ui, result: anyhow::Result<T>) -> anyhow::Result<Option<T>> {
         Err(error) => {
             let line = format!(
                 "the history of runs does not list this run: {}",
-                printable(&with_causes(error.as_ref()).to_string())
+                printable(&with_causes(error.as_ref()))
             );
             ui.say(style::paint(style::NOTE, line))?;
             Ok(None)

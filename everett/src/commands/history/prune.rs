@@ -50,7 +50,7 @@ pub(in crate::commands) fn prune(ui: &Ui, args: &PruneArgs) -> anyhow::Result<()
                 ui.say(format!("{told}{rest}"))?;
             }
             Err(error) => {
-                let why = with_causes(error.as_ref()).to_string();
+                let why = with_causes(error.as_ref());
                 ui.say(style::paint(style::NOTE, format!("{told}  kept: {}", printable(&why))))?;
                 ui.record(&line("run_kept", Some(why)))?;
             }

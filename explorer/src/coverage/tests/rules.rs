@@ -7,7 +7,7 @@ use super::*;
 
 /// Returns the error for a set of rules.
 fn refused(value: serde_json::Value) -> String {
-    with_causes(&Abstraction::new(&config(value), world(2, &[])).expect_err("refused")).to_string()
+    with_causes(&Abstraction::new(&config(value), world(2, &[])).expect_err("refused"))
 }
 
 fn rule(mut more: serde_json::Value) -> serde_json::Value {

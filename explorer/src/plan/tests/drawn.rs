@@ -368,7 +368,7 @@ fn invalid_settings_are_reported() {
     let wrong = |text: &str| -> Vec<String> {
         let config: FaultConfig = toml::from_str(text).unwrap();
         let errors = config.check(&names()).err().unwrap_or_default();
-        errors.iter().map(|error| with_causes(error).to_string()).collect()
+        errors.iter().map(|error| with_causes(error)).collect()
     };
     assert_eq!(wrong(""), [""; 0]);
     for (text, errors) in [

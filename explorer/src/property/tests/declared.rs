@@ -5,7 +5,7 @@ use everett_input::causes::with_causes;
 use super::*;
 
 fn refused(value: serde_json::Value) -> String {
-    with_causes(&Properties::new(&configs(value), &[], &nodes()).unwrap_err()).to_string()
+    with_causes(&Properties::new(&configs(value), &[], &nodes()).unwrap_err())
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn errors_name_the_property_and_the_key() {
 fn only_built_in_properties_can_be_ignored() {
     let message = |name: &str| {
         let configs = configs(json!([{ "name": "mine", "never": "a" }]));
-        with_causes(&Properties::new(&configs, &[name.to_owned()], &nodes()).unwrap_err()).to_string()
+        with_causes(&Properties::new(&configs, &[name.to_owned()], &nodes()).unwrap_err())
     };
     let none = "ignore: there is no built-in property";
     assert_eq!(message("kernel opps"), format!("{none} \"kernel opps\"; did you mean \"kernel oops\"?"));

@@ -158,8 +158,5 @@ fn resumed(run: &File) -> Journal {
 
 /// Returns an error's message as operators see it, without the path of the run directory.
 fn message(error: &RunError, run: &File) -> String {
-    with_causes(error)
-        .to_string()
-        .replace(&format!("{}/", run.display()), "")
-        .replace(&run.display().to_string(), "RUN")
+    with_causes(error).replace(&format!("{}/", run.display()), "").replace(&run.display().to_string(), "RUN")
 }

@@ -115,7 +115,7 @@ fn on_this_thread(effort: Effort, to: &Sender<Told>) -> ProbeReport {
         Err(error @ (KvmError::Absent | KvmError::Denied)) => {
             nothing(format!("{}; the soft engine does not need it", short(&error)))
         }
-        Err(error) => nothing(with_causes(&error).to_string()),
+        Err(error) => nothing(with_causes(&error)),
     }
 }
 

@@ -76,7 +76,7 @@ impl Real {
 }
 
 fn text(error: impl std::error::Error + 'static) -> String {
-    with_causes(&error).to_string()
+    with_causes(&error)
 }
 
 impl Host for Real {

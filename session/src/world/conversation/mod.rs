@@ -231,13 +231,13 @@ impl Conversation {
         while let Some(line) = self.control.next_line() {
             match line.and_then(|line| protocol::decode_message(&line)) {
                 Ok(message) => self.message(message, vtime_ns),
-                Err(error) => self.finding(vtime_ns, builtin::AGENT_FAILURE, with_causes(&error).to_string()),
+                Err(error) => self.finding(vtime_ns, builtin::AGENT_FAILURE, with_causes(&error)),
             }
         }
         while let Some(line) = self.log.next_line() {
             match line.and_then(|line| protocol::decode_output(&line)) {
                 Ok(output) => self.output(output, vtime_ns),
-                Err(error) => self.finding(vtime_ns, builtin::AGENT_FAILURE, with_causes(&error).to_string()),
+                Err(error) => self.finding(vtime_ns, builtin::AGENT_FAILURE, with_causes(&error)),
             }
         }
     }

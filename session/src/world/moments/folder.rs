@@ -295,7 +295,7 @@ impl MomentFolder {
                 Ok(header) => found.push(Summary { name: name.to_owned(), header }),
                 // Another process has deleted the file since.
                 Err(_) if !self.saved_path(name).exists() => {}
-                Err(error) => broken.push(with_causes(error.as_ref()).to_string()),
+                Err(error) => broken.push(with_causes(error.as_ref())),
             }
         }
         found.sort_by(|a, b| (a.header.info.vtime, &a.name).cmp(&(b.header.info.vtime, &b.name)));
@@ -390,7 +390,7 @@ mod tests {
         let world = parse("[[node]]\nname = \"a\"\n", Path::new("w.toml")).unwrap();
         let identity = Identity::new(&world, &[]);
         let moment_folder = MomentFolder::new(cache.path(), &identity, &identity);
-        let why = |name: &str| with_causes(moment_folder.header(name).unwrap_err().as_ref()).to_string();
+        let why = |name: &str| with_causes(moment_folder.header(name).unwrap_err().as_ref());
         let (older, none) = (why("a"), why("b"));
         assert!(
             older.contains("a.moment was made by machine version everett-1, but this Everett has everett-3")
@@ -400,6 +400,6 @@ mod tests {
 
         // `Stored::read` refuses the file too, because of its machine version.
         let read = Stored::read(&saved.join("a.moment"), [1; 32], &Pool::default(), 1, |_| None);
-        assert!(with_causes(read.unwrap_err().as_ref()).to_string().contains("machine version everett-1"));
+        assert!(with_causes(read.unwrap_err().as_ref()).contains("machine version everett-1"));
     }
 }

@@ -79,9 +79,9 @@ impl Timeline {
         let start = What::Start { unit: check.name.clone(), round: 0 };
         self.tell_of_check(check, start);
         let draws = EndpointDraws::draw(&mut self.course.endpoint);
-        let endpoint = Endpoint::new(&check.host, draws).map_err(|error| with_causes(&error).to_string());
-        let plugged = endpoint
-            .and_then(|endpoint| self.world.plug(endpoint).map_err(|error| with_causes(&error).to_string()));
+        let endpoint = Endpoint::new(&check.host, draws).map_err(|error| with_causes(&error));
+        let plugged =
+            endpoint.and_then(|endpoint| self.world.plug(endpoint).map_err(|error| with_causes(&error)));
         let begun = plugged.and_then(|()| match self.world.host() {
             Some(host) => Talk::begin(host, check, draws, now),
             None => Err("Everett's endpoint is missing".to_owned()),
@@ -157,7 +157,7 @@ impl Timeline {
 impl Talk {
     /// Opens a TCP connection to the node.
     fn begin(host: &mut Endpoint, check: &HostCheck, draws: EndpointDraws, now: u64) -> Result<Talk, String> {
-        let socket = host.tcp_connect(check.to).map_err(|error| with_causes(&error).to_string())?;
+        let socket = host.tcp_connect(check.to).map_err(|error| with_causes(&error))?;
         let next_ns = now.saturating_add(LOOK_NS);
         Ok(Talk { draws, socket, said: 0, heard: Vec::new(), begun_ns: now, next_ns, outcome: None })
     }

@@ -233,7 +233,7 @@ fn configurations_are_checked() {
         let mut config = MachineConfig::new("/nonexistent/vmlinux");
         change(&mut config);
         let machine = Machine::new(config, |_| -> Result<FakeEngine, MachineError> { unreachable!() });
-        with_causes(&machine.err().unwrap()).to_string()
+        with_causes(&machine.err().unwrap())
     };
     assert_eq!(error(|_| {}), "cannot read /nonexistent/vmlinux: no such file or folder");
     assert!(error(|c| c.memory_bytes = 5).contains("multiple of 4096"));

@@ -148,7 +148,7 @@ fn draws_are_uniform() {
 fn settings_have_bounds() {
     assert_eq!(PctConfig::default().check(), Ok(()));
     let errors = |config: PctConfig| -> Vec<String> {
-        config.check().unwrap_err().iter().map(|error| with_causes(error).to_string()).collect()
+        config.check().unwrap_err().iter().map(|error| with_causes(error)).collect()
     };
     assert_eq!(
         errors(config(0, 1_000, 11 * S)),

@@ -200,9 +200,9 @@ fn does(results: [u64; CASES], bit: u64) -> Does {
 /// Returns an error if there is no memory for the guest, or if the guest does not halt.
 pub(crate) fn on_the_model(guest: &Guest) -> Result<[u64; 16], String> {
     let memory = GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0), RAM_BYTES)]);
-    let memory = Arc::new(memory.map_err(|error| with_causes(&error).to_string())?);
+    let memory = Arc::new(memory.map_err(|error| with_causes(&error))?);
     let written = memory.write_slice(&guest.memory(), GuestAddress(0));
-    written.map_err(|error| with_causes(&error).to_string())?;
+    written.map_err(|error| with_causes(&error))?;
     let mut soft = SoftEngine::new(memory, CacheConfig::default());
     soft.set_state(&guest.registers());
     match soft.run(Until { icount: guest.code.len() as u64, ..Until::default() }) {

@@ -162,8 +162,7 @@ impl Timeline {
         let awaited = (0..).zip(&self.nodes).map(|(node, _)| node).collect();
         let commands =
             Commands { files, composer, tally, streams, words: Vec::new(), awaited, gone_ns: None };
-        self.composing =
-            Some(Composing::new(template, &commands).map_err(|error| with_causes(&error).to_string())?);
+        self.composing = Some(Composing::new(template, &commands).map_err(|error| with_causes(&error))?);
         self.course.commands = Some(commands);
         Ok(())
     }
@@ -354,7 +353,7 @@ impl Timeline {
             // A state is checked when it is restored, so this cannot happen.
             Err(error) => {
                 self.composing = None;
-                self.give_up(&with_causes(&error).to_string());
+                self.give_up(&with_causes(&error));
                 None
             }
         }

@@ -26,15 +26,12 @@ impl Timeline {
             // The wire can apply a fault whether nodes are on or off.
             Fault::Network(fault) => {
                 let now = self.world.vtime();
-                self.world
-                    .wire()
-                    .apply(u64::from(id), fault, now)
-                    .map_err(|error| with_causes(&error).to_string())?;
+                self.world.wire().apply(u64::from(id), fault, now).map_err(|error| with_causes(&error))?;
                 Ok(None)
             }
             Fault::Disk { disk, fault } => {
                 let disk = self.data_disk(disk).ok_or(NO_DISK)?;
-                disk.apply(u64::from(id), fault.clone()).map_err(|error| with_causes(&error).to_string())?;
+                disk.apply(u64::from(id), fault.clone()).map_err(|error| with_causes(&error))?;
                 Ok(None)
             }
             Fault::Medium { disk, fault } => self.damage(disk, fault).map(Some),

@@ -254,10 +254,8 @@ impl Timeline {
         let conversation = &self.nodes[node].conversation;
         let started = match restart {
             Restart::Warm => faults.restarts.warm(node).and_then(|point| {
-                conversation
-                    .check_restart(&point.conversation)
-                    .map_err(|error| with_causes(&error).to_string())?;
-                machine.restore(&point.machine).map_err(|error| with_causes(&error).to_string())?;
+                conversation.check_restart(&point.conversation).map_err(|error| with_causes(&error))?;
+                machine.restore(&point.machine).map_err(|error| with_causes(&error))?;
                 machine.restart_streams(&Lineage::boot(boot_seed));
                 machine.shift_clock(now / NS_PER_S);
                 Ok(Some(&point.conversation))
@@ -268,7 +266,7 @@ impl Timeline {
             }),
         };
         let put = |timeline: &mut Timeline| {
-            timeline.machine_mut(node).put_disks(disks).map_err(|e| with_causes(&e).to_string())
+            timeline.machine_mut(node).put_disks(disks).map_err(|e| with_causes(&e))
         };
         match started.and_then(|mounted| put(self).map(|()| mounted)) {
             Ok(mounted) => {

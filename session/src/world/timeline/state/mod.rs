@@ -171,8 +171,7 @@ impl Course {
         }
         if let Some(exec) = &self.command {
             let request = Request { id: 0, op: Operation::Exec(exec.clone()) };
-            protocol::check::request(&request)
-                .map_err(|error| StateError::Command(with_causes(&error).to_string()))?;
+            protocol::check::request(&request).map_err(|error| StateError::Command(with_causes(&error)))?;
         }
         Ok(())
     }

@@ -151,7 +151,7 @@ impl Inner {
     /// disturbance.
     #[cold]
     fn fail(&mut self, error: &KvmError) {
-        let why = with_causes(error).to_string();
+        let why = with_causes(error);
         match error {
             KvmError::Disturbed(_) => _ = self.disturbed.get_or_insert(why),
             KvmError::Panic(_) => _ = self.failed.get_or_insert(Failure::Engine(why)),
