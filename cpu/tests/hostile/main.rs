@@ -73,7 +73,7 @@ fn number(variable: &str) -> Option<u64> {
     }
 }
 
-/// Describes the first difference between two stops. The complete states would fill pages.
+/// Describes the first difference between two stops. The complete states are too long to print.
 fn different(a: &Snapshot, b: &Snapshot) -> Option<String> {
     if let Some((a, b)) = a.exits.iter().zip(&b.exits).find(|(a, b)| a != b) {
         return Some(format!("exits {a:x?} and {b:x?}"));

@@ -75,8 +75,8 @@ disk = { path = \"/data\", size = \"64M\" }
 fn at_the_restart_point_disks_and_cards_have_no_driver() {
     let launcher = launcher_of(WITH_DISK);
     let [script] = &launcher.scripts()[..] else { panic!("one node") };
-    // Binds and unbinds the drivers twice. A kernel with built-in drivers binds them at boot, and the agent then
-    // unbinds them.
+    // Binds and unbinds the drivers twice. If a kernel has built-in drivers, it binds them at boot and the agent unbinds
+    // them before the restart point. The drivers must be able to bind again after that.
     let there_and_back = "
         cd /sys/bus/virtio/drivers
         for try in 1 2; do

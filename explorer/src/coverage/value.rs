@@ -1,5 +1,6 @@
 //! The value of a state variable, i.e. of a part of an abstract state. Rules capture it from log lines. The names of
-//! nodes in the value can be replaced, e.g. by placeholders that do not depend on the order of nodes.
+//! nodes in the value can be replaced by placeholders, so that states in which only interchangeable nodes are exchanged
+//! have the same text.
 
 use std::collections::BTreeMap;
 

@@ -168,8 +168,8 @@ pub fn explore(
             expedition::explore(aim, journal, &mut workers, &mut watcher)
         };
         let (progress, quarters) = (watcher.last.unwrap_or_default(), watcher.quarters);
-        // Joining turns a worker's panic into an error. A worker's error is returned before the error of the leader,
-        // i.e. of the thread that chooses branches, because the worker's error caused it.
+        // Joining turns a worker's panic into an error. If both a worker and the leader, i.e. the thread that chooses
+        // branches, have failed, the worker's error is returned, because it caused the leader's.
         let ends: Vec<_> = workers.into_iter().map(joined).collect();
         ends.into_iter().collect::<anyhow::Result<()>>()?;
         let outcome = outcome.map_err(|error| match error {

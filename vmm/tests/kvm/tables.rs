@@ -131,7 +131,8 @@ fn earlier_pages_seen(host: &Host, user: bool) -> u64 {
 }
 
 /// True if a flush of the TLB is enough after the test process has changed page tables: the guest then sees the change.
-/// If this is true, the KVM engines of these tests only flush the TLB after guest memory has been replaced.
+/// If this is true, the KVM engines of these tests flush the TLB when guest memory has been replaced. Otherwise they make
+/// KVM forget the memory.
 pub(crate) fn is_coherent(host: &Host) -> bool {
     static COHERENT: OnceLock<bool> = OnceLock::new();
     *COHERENT.get_or_init(|| [false, true].iter().all(|&user| earlier_pages_seen(host, user) == 0))

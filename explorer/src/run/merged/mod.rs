@@ -40,8 +40,8 @@ use finding::Findings;
 #[derive(Debug, Clone, Default)]
 pub struct Merged {
     coverage: Coverage,
-    /// For each branch, the number of the first branch of its subtree. A subtree's first branch starts at the root
-    /// moment.
+    /// For each branch, the subtree that it belongs to, as the number of the subtree's first branch. A subtree's first
+    /// branch starts at the root moment.
     subtree_of: Vec<u64>,
     /// Cost of each subtree so far, by the number of the subtree's first branch.
     subtrees: BTreeMap<u64, Cost>,
