@@ -2,7 +2,8 @@
 //!
 //! Translated code calls handlers, and a panic cannot unwind through translated code. A panic must not end the thread
 //! either, because the thread also runs other machines. Every function that translated code calls therefore catches
-//! panics itself ([`crate::translate`]). All other panics are caught where a run begins. After a panic the CPU executes
+//! panics itself ([`crate::translate`]). All other panics are caught in `Cpu::run`, `Cpu::interrupt` and
+//! `Cpu::exception`. After a panic the CPU executes
 //! nothing more, because its state may be inconsistent.
 
 use std::any::Any;

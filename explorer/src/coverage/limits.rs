@@ -35,8 +35,8 @@ pub const UNITS_MAX: usize = 16;
 /// Maximum number of kinds of faults in a node's state. Further kinds are left out.
 pub const KINDS_MAX: usize = 64;
 
-/// Maximum number of node orders that are tried to find the canonical text of a state, which is the same for all orders
-/// of interchangeable nodes. Six nodes in one group have 6! = 720 orders, so all their orders are tried.
+/// Maximum number of orders of nodes that Everett tries to find the canonical text of a state. This text is the same for
+/// all orders of interchangeable nodes. Six nodes in one group have 6! = 720 orders, so all their orders are tried.
 pub const PERMUTATIONS_MAX: usize = 720;
 /// Maximum length of a node's state as text, in bytes. A longer text is cut and ends in its hash.
 pub const PHASE_BYTES_MAX: usize = 512;
@@ -58,14 +58,14 @@ pub const DELTA_POINTS_MAX: usize = 1 << 16;
 /// Maximum number of points of an exploration. Further points are only counted.
 pub const POINTS_MAX: usize = 1 << 18;
 /// Maximum number of points that have a number. A point with a number is recorded once, but a point without a number is
-/// recorded by each branch that reaches it. The maximum is twice [`POINTS_MAX`], because some numbers go to points that
-/// coverage never admits: numbers are assigned when results arrive, but coverage admits points in the order in
-/// which the branches were chosen.
+/// recorded by each branch that reaches it. Points get numbers when results arrive. Coverage counts them later, in the
+/// order in which the branches were chosen, and stops at [`POINTS_MAX`]. Some points with numbers are never counted, so
+/// the maximum is twice [`POINTS_MAX`].
 pub const DICTIONARY_MAX: usize = 2 * POINTS_MAX;
 /// Maximum total length of the texts of numbered points in memory, in bytes. In memory each point has its own copy of
 /// its texts, so a text that two points have counts twice.
 pub const DICTIONARY_BYTES_MAX: usize = 1 << 29;
-/// Maximum number of samples on the growth curve, i.e. the number of points after each number of branches.
+/// Maximum number of samples of the growth curve, which shows the number of points against the number of branches.
 pub const GROWTH_MAX: usize = 512;
 /// Maximum number of listed gaps of each kind. A gap is a point that no branch reached, although it seems reachable.
 /// Further gaps are only counted.

@@ -4,8 +4,8 @@
 //! - [`Heading`]: the fields that the index of the file needs: the branch's number, the new coverage points, and the
 //!   hits (violations of properties)
 //! - [`Main`]: the other fields that are merged into the summary of the exploration
-//! - [`FinalPhase`]: the cost from the branch's end to the end of the checks, if they ran. Format version 3 lacks this
-//!   part
+//! - [`FinalPhase`]: the cost of what the timeline executed after the branch's end, for the checks. Empty if no checks
+//!   ran. Format version 3 lacks this part
 //! - `Rest`: digests along the trail, which only a replay needs
 //!
 //! A change of these parts needs a new [`SCHEMA_VERSION`](super::SCHEMA_VERSION).

@@ -40,7 +40,7 @@ pub(super) fn section(data: &Data) -> Markup {
     }
 }
 
-/// True if a property passed and no run shows a failure of it. In the sorted list, such properties are last.
+/// True if a property passed in this run and no older run shows a failure of it. In the sorted list, such properties are last.
 fn is_plain(property: &Property) -> bool {
     property.state == State::Passed && property.status.is_none()
 }

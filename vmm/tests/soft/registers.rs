@@ -68,7 +68,8 @@ fn notifications_without_a_ready_queue_are_ignored() {
     only_hurt_themselves(false, scripts.map(|(what, script)| (what.to_owned(), script)));
 }
 
-/// The device writes to the addresses that the driver chose. These are always in the driver's own memory.
+/// The device writes to the addresses that the driver chose, but reaches only the memory of its own guest. The guest may
+/// so overwrite its own code or page tables. Other nodes are not affected.
 #[test]
 fn rings_that_overlap_each_other_and_the_guest_hurt_only_the_guest() {
     let [table, available, used] = rings(TRANSMIT);
@@ -84,7 +85,8 @@ fn rings_that_overlap_each_other_and_the_guest_hurt_only_the_guest() {
         [PAGE_TABLES, ENTRY, PAGE_TABLES],
     ];
     for at in overlaps {
-        // Offers only frames that are too short, first from descriptor 0, then from arbitrary descriptors.
+        // All offered frames are too short. The first is at descriptor 0. The ring overlaps other data, so its later
+        // entries name arbitrary descriptors.
         let mut script = with_queue(TRANSMIT, u32::from(SIZE), at);
         for index in [2, 40, 255, 300, 511] {
             script.store(at[1], index << 16);
@@ -168,8 +170,8 @@ fn scripted(moves: &[Move]) -> Script {
     script
 }
 
-/// Returns a script whose queues have these contents. The tables are also copied to [`DATA`], because descriptors may
-/// point there.
+/// Returns a script whose queues have these contents. The tables are also copied to [`DATA`], where an indirect
+/// descriptor then finds a table.
 fn noise(queues: &[Filled; 2], moves: &[Move]) -> Script {
     let mut script = scripted(moves);
     for (queue, (descriptors, heads)) in queues.iter().enumerate() {

@@ -82,7 +82,7 @@ impl Conversation {
     pub fn start_command(&mut self, run: u64, name: &str, vtime_ns: u64) {
         let folder = self.script.template.clone().unwrap_or_default();
         let Some(command) = self.at.names.iter().position(|known| known == name) else {
-            // If the folder is on a disk, a restart can change its contents.
+            // Everett lists the folder again after a restart. If the folder is on a disk, its files may have changed.
             let text = format!("command {name} is not in {folder} any more");
             self.finding(vtime_ns, property(name), text);
             return self.say_ended(run, false, false, vtime_ns);
