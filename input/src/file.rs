@@ -135,7 +135,7 @@ pub fn read_text(path: &Path, bytes_max: u64) -> Result<String, Error> {
     })
 }
 
-/// Describes an I/O error in words, without the operating system's error number.
+/// Describes the most common I/O errors in plain words, and all others in the words of the standard library.
 #[must_use]
 pub fn in_words(error: &io::Error) -> String {
     match error.kind() {

@@ -16,7 +16,7 @@ const MEASURED: [&str; 6] = [
 /// Number of hexadecimal digits of a digest.
 const DIGEST_DIGITS: usize = 64;
 
-/// Minimum number of hexadecimal digits with which a shortened word counts as a digest.
+/// Minimum number of hexadecimal digits of a shortened digest, i.e. of digits that `…` or `...` follows.
 const CUT_DIGITS_MIN: usize = 8;
 
 /// Returns the headings of the sections of a Markdown page that state a figure without a machine version. A version

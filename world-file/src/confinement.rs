@@ -17,8 +17,8 @@ pub(super) fn is_compose(file: &Path) -> bool {
 /// Returns an error if `path` leads out of the compose file's `folder`. A path that does not exist is allowed.
 pub(super) fn check(folder: &Path, path: &Path) -> Result<(), String> {
     let Ok(real) = path.canonicalize() else { return Ok(()) };
-    // A world that came in a finding file has a seal, a file beside the world's folder. Everything below the seal's
-    // folder came with this world, so it is allowed, too.
+    // A world that came in a finding file has a seal, a file beside the world's folder. Everything below the folder
+    // that contains the seal came with this world, so it is allowed, too.
     let sealed = seal::folder();
     let folder = sealed.as_deref().unwrap_or(folder);
     let folder = folder.canonicalize().map_err(|e| format!("{}: {}", folder.display(), in_words(&e)))?;

@@ -84,7 +84,8 @@ fn run(whose: Whose, way: Way, change: Change) {
     g.map(changes, BEFORE, P | W | user);
 
     // A page walk sets accessed bits in the current root only. Both roots get their accessed bits in advance, so that
-    // no page walk makes the upper halves of the two roots differ.
+    // no page walk makes their upper halves differ. When CR3 changes, the CPU keeps TLB entries of the upper half only
+    // if these halves are equal.
     for at in (0..4096).step_by(8).map(|at| PML4 + at) {
         let entry = g.word(at);
         g.put(at, entry | if entry & P != 0 { A } else { 0 });

@@ -100,7 +100,7 @@ const SOFT: Asked = Asked { engine: EngineChoice::Soft, allow_inexact: false, pa
 struct Record<'a> {
     kind: &'static str,
     name: &'a str,
-    /// Name of the moment: the timeline's path and the vtime.
+    /// Label of the moment: the timeline's path and the vtime. `name` is the name under which it is saved.
     moment: &'a str,
     seed: Seed,
     vtime_ns: u64,

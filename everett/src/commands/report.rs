@@ -41,7 +41,7 @@ pub struct Args {
     pub run: PathBuf,
     /// Older runs of the world, oldest first; the report says which findings are new or gone, and how sure that is
     ///
-    /// The word history stands for the newest 32 older runs of the world in `everett runs` whose folders still exist.
+    /// The word history stands for the older runs of the world that `everett runs` lists and whose folders still exist, at most the newest 32.
     /// To name a folder called history, write ./history.
     #[arg(long, value_name = "OLDER", num_args = 1..)]
     pub against: Vec<PathBuf>,
@@ -285,7 +285,7 @@ fn logs(whole: &Whole, recordings: Option<&Recordings>) -> anyhow::Result<BTreeM
     Ok(all)
 }
 
-/// Reads a recorded timeline, if it exists and belongs to this branch.
+/// Reads the recorded timeline of a finding or a branch. Returns `None` if there is no file.
 fn scene(
     folder: &Path,
     key: Key,

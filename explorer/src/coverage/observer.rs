@@ -227,8 +227,8 @@ impl<'a> Observer<'a> {
         }
     }
 
-    /// Clears those variables of a node that were set by a rule that resets on `reset`. If `unit` is given, the rule
-    /// must also read the lines of this unit.
+    /// `reset` is an event such as the exit of a process. Clears the variables of a node whose rules reset them at this
+    /// event. If `unit` is given, the rule must also read the lines of this unit.
     fn reset(&mut self, node: u16, reset: Reset, unit: Option<&str>) {
         let rules = self.abstraction.rules();
         if let Some(node) = self.state.world.nodes.get_mut(usize::from(node)) {

@@ -27,8 +27,8 @@ pub struct CoverageData {
     pub one_way: Vec<OneWay>,
     /// Number of these pairs, including pairs that `one_way` omits.
     pub one_way_count: u64,
-    /// Values that the world file declares for a variable of the abstract state, and that the variable had on no
-    /// branch. Each has the form `variable = value`.
+    /// Values that the world file declares for a variable of the abstract state (a summary of logs and faults), and
+    /// that the variable had on no branch. Each has the form `variable = value`.
     pub values: Vec<String>,
     /// True if `one_way` and `values` could be computed. This needs the world file: false if it is unreadable or has
     /// changed since the exploration. Both lists are then empty.

@@ -1,5 +1,5 @@
-//! Restarts of nodes after a power loss: from restart points or at power-on. A restart point is a stored machine whose
-//! kernel and agent (Everett's program in the guest) are up.
+//! Restarts of nodes after a power loss: warm, from a stored restart point, or cold, by booting a new machine. A
+//! restart point is a stored machine whose kernel and agent (Everett's program in the guest) are up.
 
 use std::sync::Arc;
 

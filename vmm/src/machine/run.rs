@@ -146,8 +146,8 @@ impl Machine {
             }
             let mut limit = self.state.clock.icount_at(until_vtime.min(next_event)).min(until.icount);
             if in_flight {
-                // Even if an event becomes due during the instruction, the instruction is finished first. What it
-                // writes to a port may also end the run.
+                // Even if an event becomes due during the instruction, the instruction is finished first. If it has
+                // ended a line on a port, or filled a port, the run ends after it.
                 limit = limit.max(icount + 1);
                 if self.output.has_port_lines(until.port_lines) || self.output.full_port().is_some() {
                     limit = icount + 1;
@@ -252,8 +252,8 @@ impl Machine {
         self.dispatch_due(now);
     }
 
-    /// In clock mode `branch`, sets the TSC to vtime `now`. The TSC keeps this value up to the next call, at a dispatch
-    /// or an interrupt.
+    /// In clock mode `branch`, sets the TSC to vtime `now`. The TSC keeps this value until the next dispatch, interrupt
+    /// or halt.
     fn hold_tsc(&mut self, now: u64) {
         if let Some(slice) = &mut self.state.slice {
             slice.set_tsc(now);

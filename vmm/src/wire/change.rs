@@ -84,7 +84,8 @@ impl Wire {
         self.state.attached |= 1 << (port % PORTS_MAX as u8);
     }
 
-    /// Advances the wire to a change at `at` by deciding all arrivals up to it. Returns the vtime of the change.
+    /// Advances the wire to a change at `at`. First decides for each frame that arrives until then whether it is passed
+    /// on, held or lost. Returns the vtime of the change.
     fn change(&mut self, at: u64) -> u64 {
         debug_assert!(at >= self.state.now.max(self.state.last.0), "{at} after {}", self.state.now);
         let at = at.max(self.state.now).max(self.state.last.0);

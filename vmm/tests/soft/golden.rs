@@ -212,7 +212,7 @@ fn guest() -> Vec<u8> {
         a.mov(rax, qword_ptr(rbx))?;
         a.mov(rbx, FRAME + HEADER + 38)?;
         a.mov(qword_ptr(rbx), rax)?;
-        // One of the requests writes new data in each round.
+        // Replaces the data of request 0, so that this request writes other data each time.
         a.mov(rbx, REQUEST + 0x200)?;
         a.mov(qword_ptr(rbx), r8)?;
         a.inc(r13)?;

@@ -81,7 +81,8 @@ fn chosen<'r>(
     outside.collect()
 }
 
-/// Removes a run's folder, if it still exists, and then its record. Returns what stays in the folder.
+/// Removes a run's folder, if it still exists, and then its record. Returns the files of others that stay in the
+/// folder.
 fn remove(run: &Run) -> anyhow::Result<removal::Left> {
     let left = removal::remove(run)?;
     History::open(&super::file()?)?.forget(&run.folder)?;

@@ -47,7 +47,7 @@ impl Vcpu {
     /// Returns an error if KVM refuses some of them.
     pub fn load(&mut self, state: &CpuState) -> Result<(), KvmError> {
         self.is_shared = false;
-        // The order matters. CPUID decides which bits CR4 has; CR0 and CR4 decide which values EFER may have. Setting
+        // The order matters. CPUID, which decides the bits of CR4, was set when the vCPU was created. Setting
         // registers drops pending exceptions, so events come last.
         self.fd.set_sregs(&registers::system(state)).wanted("set control registers")?;
         self.load_fpu(&state.fpu)?;

@@ -208,7 +208,7 @@ impl Endpoint {
             return Some(u64::try_from(at.total_micros()).unwrap_or(0).saturating_mul(NS_PER_US));
         }
         // The stack has something to do now. If a call is the reason, the stack acts at the vtime `asked`, and needs no
-        // timer. Otherwise the stack could not do it in the last poll. It tries again in the next microsecond, because
+        // timer. Otherwise the last poll left this work undone. The stack tries again in the next microsecond, because
         // a try at the same vtime would repeat for ever.
         let again = (self.acted / NS_PER_US + 1).saturating_mul(NS_PER_US);
         if self.asked.is_some() { None } else { Some(again.max(self.now)) }
