@@ -1,4 +1,5 @@
-//! Builds the agent, which `src/agent.rs` includes. The other programs for guests are in `programs/`.
+//! Builds the agent (Everett's program in each guest), whose binary `src/agent.rs` includes. The other programs for
+//! guests are in `programs/`.
 
 mod nested;
 

@@ -24,7 +24,7 @@ const OTHER_WORLD: &str = "examples/redis-lock/world.toml";
 
 #[derive(Debug, Parser)]
 struct Args {
-    /// Number of rounds
+    /// Number of rounds, i.e. of explorations to measure
     #[arg(long, default_value_t = 1)]
     runs: usize,
     /// Number of branches of a round, and maximum number of branches until a strategy's first finding

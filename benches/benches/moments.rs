@@ -1,9 +1,9 @@
 //! Measures the cost of moments: taking them, restoring them, and keeping many. A worker (a machine that runs branches)
 //! is restored to the moment from which it started, or to a moment at which it has never been.
 //!
-//! The guest has 256 MiB, of which 128 MiB are written. It dirties about N random pages and is restored. The time
-//! includes restoring device state and invalidating caches. The same run measures QEMU's `loadvm` of a guest of the
-//! same size, and a bare memcpy of N pages.
+//! The guest has 256 MiB, of which 128 MiB are written. It dirties about 100 or 1000 random pages and is restored. The
+//! time includes restoring device state and invalidating caches. The same run measures QEMU's `loadvm` of a guest of
+//! the same size, and a bare memcpy of as many pages.
 //!
 //! `cargo bench -p benches --bench moments [-- --json] [-- --runs N]`
 #![allow(clippy::disallowed_types)] // Benches measure host time.

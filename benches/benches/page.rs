@@ -1,11 +1,12 @@
-//! Measures the page of the report: writing it, and using it in a browser without a GPU. Prints each figure with its
-//! ratio to a limit, which holds for 10,000 branches.
+//! Measures the page of the report: writing it, and using it in a browser without a GPU. Prints each figure. Most
+//! figures have a limit for reports of up to 10,000 branches. The bench also prints the ratio of such a figure to its
+//! limit.
 //!
 //! `cargo bench -p benches --bench page [-- --branches 100000] [-- --pictures DIR] [-- --json]`
 //!
-//! The report is about the exploration of the bench `night`, in which a script computes the results of branches. A
-//! separate process writes the page. A headless Chromium, which the bench downloads from Debian, opens the page and
-//! pans its map.
+//! The report is about an exploration in which no machine runs: a script, which the bench `night` also uses, computes
+//! the results of the branches. A separate process writes the page. A headless Chromium, which the bench downloads from
+//! Debian, opens the page and pans its map.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -164,8 +165,8 @@ fn search(browser: &mut Browser) -> anyhow::Result<f64> {
     Ok(browser.evaluate(script)?.as_f64().context("no time")? / 1e3)
 }
 
-/// Pans the map for some seconds, with the part `share` of its rows in view. If `share` is 0, the map is zoomed to a
-/// single branch. Returns frames per second.
+/// Pans the map for some seconds, with the fraction `share` of its rows in view. If `share` is 0, the map is zoomed to
+/// a single branch. Returns frames per second.
 fn pan(browser: &mut Browser, share: f64) -> anyhow::Result<f64> {
     let script = format!(
         "new Promise((done) => {{

@@ -1,5 +1,5 @@
-//! Scripted world that measures the search: no branch is executed. The result of a branch is computed from its path,
-//! and resembles results of a cluster of three nodes.
+//! Scripted world for measurements of the search. No branch is executed. The result of a branch is computed from its
+//! path, and resembles results of a cluster of three nodes.
 //!
 //! The search, the journal and the run directory are the real ones. A branch reaches about 750 points of coverage
 //! (states, and orders of events). Other branches also reach most of them. One branch in eleven has the finding of this
@@ -86,8 +86,9 @@ pub struct Sample {
 pub struct Scripted {
     world: World,
     jobs: VecDeque<Job>,
-    /// Number of jobs from which the worker randomly picks the next job to finish: the jobs that have waited longest.
-    /// Results therefore do not arrive in the order in which the search chose the branches.
+    /// Number of jobs among which the worker picks at random. It considers the jobs that have waited longest, and
+    /// finishes the picked job next. Results therefore do not arrive in the order in which the search chose the
+    /// branches.
     shuffled: usize,
     dice: u64,
     clock: CpuClock,

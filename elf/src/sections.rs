@@ -25,7 +25,7 @@ pub struct Section<'a> {
 
 impl<'a> Elf<'a> {
     /// Returns the sections; none if the file has no section headers. If their names lie beyond the end of the file,
-    /// no section has a name, because symbols can be read without names of sections.
+    /// the sections have no names. This is not an error, because symbols can be read without the names of sections.
     ///
     /// # Errors
     /// Returns an error if the section headers are damaged or reach beyond the end of the file.

@@ -85,7 +85,7 @@ pub struct SearchProgress {
     pub instructions: u64,
     /// CPU time that this process spent on branches, in nanoseconds.
     pub cpu_ns: u64,
-    /// Number of distinct abstract states of the world.
+    /// Number of distinct abstract states (summaries of the world's logs and faults) that branches reached.
     pub states: u64,
     /// Number of distinct findings.
     pub findings: u64,

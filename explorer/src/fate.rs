@@ -1,8 +1,9 @@
 //! Computes from a path which faults are injected into its timeline, and where its last branch ends. Both together are
 //! the path's fate.
 //!
-//! A fate is a function of the tables `[faults]` and `[explore]` of the world file, the seed and the path. Within an
-//! exploration, the path alone is therefore enough to run a branch again.
+//! A fate is a function of the path and of [`Fates`]: the tables `[faults]` and `[explore]` of the world file, the
+//! names of fault targets, the seed and the root moment's vtime. All branches of an exploration have the same
+//! [`Fates`], so the path alone is enough to run one of them again.
 //!
 //! **Invariant.** Up to a fork, a child's plan equals its parent's, event by event.
 

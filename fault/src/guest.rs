@@ -18,8 +18,8 @@ pub enum GuestFault {
         /// Size of the step, in nanoseconds. A negative step sets the clock back.
         step_ns: i64,
     },
-    /// Gives the threads of a unit random real-time priorities, which change at random times. A unit is a service or a
-    /// driver.
+    /// Gives the threads of a unit random real-time priorities, which change at random times. A unit is a service
+    /// or a driver. A driver is a client that sends requests to the services.
     Priorities {
         /// Name of the unit.
         unit: String,

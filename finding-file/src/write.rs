@@ -1,4 +1,4 @@
-//! Writer of finding files.
+//! Writer of finding files. A finding file is a compressed tar archive, whose entries are called members.
 
 use std::fs::File;
 use std::io::{self, Read, Write};

@@ -181,7 +181,7 @@ impl Layout {
         block.u16(base + 90, group as u16);
         block.bytes(base + 104, &uuid);
         block.bytes(base + 236, &uuid); // seed of directory hashes
-        block.bytes(base + 252, &[1, 1]); // half MD4; a copy of the journal's inode follows
+        block.bytes(base + 252, &[1, 1]); // directory hash is half MD4; a copy of the journal's inode follows
         let journal = self.journal_inode();
         block.bytes(base + 268, &journal[40..100]);
         block.bytes(base + 268 + 64, &journal[4..8]);

@@ -1,8 +1,8 @@
 //! Tables of a history (the SQLite database of all explorations and their findings), and the checks before a file is
 //! used as a history.
 //!
-//! Anyone may have created the file. It must have exactly these tables, because a view or trigger could execute other
-//! statements. SQLite checks each page that it reads, and reports a damaged page.
+//! Anyone may have created the file. It must have exactly these tables and no view or trigger, because a view or
+//! trigger could execute other statements. SQLite checks each page that it reads, and reports a damaged page.
 
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, Error, TransactionBehavior};

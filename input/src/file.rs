@@ -203,7 +203,8 @@ mod tests {
         assert!(said(&at("missing")).ends_with("/missing: no such file or folder"));
     }
 
-    /// Even a dangling link could lead out of the folder. Opening a FIFO would block until its other end is opened.
+    /// Through a dangling link, [`open_own`] could create a file in another folder. Opening a FIFO could block until
+    /// another process opens the FIFO's other end.
     #[test]
     fn own_files_must_be_regular_files() {
         let folder = tempfile::tempdir().unwrap();

@@ -85,8 +85,8 @@ impl<'h> Judge<'_, 'h> {
         evidence
     }
 
-    /// Returns the operation with the first impossible completion. The bool is false if the budget was too small, so
-    /// that an earlier completion may be the first impossible one.
+    /// Returns the operation with the first impossible completion. The bool is false if the steps of the allowance
+    /// ran out. An earlier completion may then be the first impossible one.
     fn first(&self, stuck: &'h Operation, left: &mut u64) -> (&'h Operation, bool) {
         let mut ends: Vec<(u64, &'h Operation)> = self
             .part

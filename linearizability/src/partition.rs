@@ -1,4 +1,4 @@
-//! Parts of a history that can be judged independently. The history is linearizable if and only if each part is.
+//! Parts of a history that can be checked independently. The history is linearizable if and only if each part is.
 //!
 //! A part has the operations of one key. In a set that is never read as a whole, a part has the operations of one
 //! element.

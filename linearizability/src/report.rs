@@ -37,7 +37,7 @@ pub struct Report {
     pub acknowledged: usize,
     /// Number of operations that failed. All other operations were acknowledged or have an unknown outcome.
     pub failed: usize,
-    /// Number of invalid lines. If it is not zero, operations may be missing.
+    /// Number of invalid lines of the history. If it is not zero, operations may be missing.
     pub problems: u64,
 }
 

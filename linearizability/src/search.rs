@@ -6,7 +6,11 @@
 //! enable an acknowledged operation that needs it, or if the search cannot postpone it (`super::model` explains both).
 //! If several open operations are equal, the one that was invoked first is tried.
 //!
-//! Not here: the partition of operations (`super::partition`), and the first impossible completion (`super::minimise`).
+//! If a history has no valid order, the *first impossible completion* is the end of its shortest prefix without a valid
+//! order. To find this completion, the caller searches prefixes. In a last search, the operation with this completion
+//! is the *suspect*: the search collects the possible states of the object just before the suspect.
+//!
+//! Not here: the partition of operations (`super::partition`), and the choice of prefixes (`super::minimise`).
 
 use std::collections::BTreeMap;
 
@@ -33,11 +37,10 @@ pub(super) enum Outcome<'h> {
     Order(Vec<&'h Operation>, String),
     /// No valid order exists.
     None {
-        /// Operation at whose end the longest attempted order got stuck.
+        /// Operation that the search could not place at the farthest point that it reached (`Search::farthest`).
         stuck: &'h Operation,
-        /// Descriptions of the possible states of the object after all acknowledged operations except the suspect,
-        /// which is the operation that the caller examines as the first impossible one. Sorted by text. At most
-        /// [`POSSIBLE_MAX`] + 1 descriptions. Empty without a suspect.
+        /// Descriptions of the possible states of the object after all acknowledged operations except the suspect.
+        /// Sorted by text. At most [`POSSIBLE_MAX`] + 1 descriptions. Empty without a suspect.
         possible: Vec<String>,
     },
     /// The search exceeded a limit.
@@ -65,15 +68,14 @@ struct Frame {
     aim: Option<usize>,
     choices: Vec<Choice>,
     tried: usize,
-    /// Line at which the first remaining operation ends. Only operations that were invoked before this line can happen
-    /// next.
+    /// Line of the history at which a remaining operation ends first. Only operations that were invoked before this
+    /// line can happen next.
     first_end: u64,
     /// Acknowledged operations that cannot happen in this state.
     cannot: Vec<usize>,
     /// True if the choices already include open operations.
     extended: bool,
-    /// True if the search, from here, ordered all acknowledged operations except the suspect, i.e. the operation that
-    /// is examined as the first impossible one.
+    /// True if the search, from here, ordered all acknowledged operations except the suspect.
     full: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Conversion of an operation's name and JSON values to an operation, for each model.
+//! Conversion of an operation's name and JSON values to an operation, for each model (the rules of a data type).
 //!
 //! | model | operations (and other names) | argument | result |
 //! |---|---|---|---|
@@ -13,8 +13,8 @@
 //! | | `read` (`members`) | | array without repetition |
 //! | `lock` | `acquire` (`lock`), `release` (`unlock`) | | |
 //!
-//! If an operation has no result, the field `value` of its completion is ignored, because drivers (client programs) may
-//! store the server's reply there.
+//! If an operation has no result, the field `value` of its completion (the record that the operation has ended) is
+//! ignored, because drivers (client programs) may store the server's reply there.
 
 use everett_input::text::quoted;
 use serde_json::Value;

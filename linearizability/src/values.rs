@@ -1,4 +1,4 @@
-//! Values of a history as small numbers. Equal values have equal numbers.
+//! Values in a history (the recorded operations of clients) as small numbers. Equal values have equal numbers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Linked list of the starts and ends of the acknowledged operations that have no place yet in the order that the
-//! search builds.
+//! Linked list for the search for a linearization, an order in which all acknowledged operations are possible. The list
+//! has the start and the end of each acknowledged operation that the search has not placed in the order yet.
 //!
 //! **Invariant.** Operations are put back in the reverse order of their removal. When an operation is put back, the
 //! neighbours that its nodes remember are therefore in the list.
@@ -50,8 +50,8 @@ impl Window {
         Window { nodes, places }
     }
 
-    /// Returns the candidates for the next place in the order: the operations that started before any remaining
-    /// operation ended. Returns `None` if no operation remains.
+    /// Returns the candidates for the next place in the order: the remaining operations that started before the first
+    /// end of a remaining operation. Returns `None` if no operation remains.
     pub(super) fn next(&self) -> Option<Next> {
         let mut started = Vec::new();
         let mut node = self.nodes.get(self.nodes.first()?.next)?;

@@ -11,15 +11,16 @@ use std::path::{Path, PathBuf};
 
 use crate::circles::{Graph, folders};
 
-/// Sentences that state an order. True if a part uses the parts above it, false if it uses those below it.
+/// Sentences that state an order. The bool after a sentence is true if a part may use the parts above it, and false if
+/// a part may use the parts below it.
 pub const SENTENCES: [(&str, bool); 3] = [
     ("uses only folders above it:", true),
     ("uses only modules above it:", true),
     ("uses only modules below it:", false),
 ];
 
-/// Returns the parts that the comment at the head of a source file puts in order, line by line. Parts come after the
-/// parts that they may use. `None` if no sentence states an order.
+/// Returns the names of parts in each line of the list in the comment at the head of a source file. In the returned
+/// order, a part may use only parts of its own line and of earlier lines. `None` if no sentence states an order.
 #[must_use]
 pub fn stated(source: &str) -> Option<Vec<Vec<String>>> {
     let comment = source.lines().take_while(|line| line.starts_with("//!"));

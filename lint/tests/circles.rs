@@ -39,7 +39,7 @@ fn no_circle_but_the_known_ones() {
     );
 }
 
-/// Returns the circles of a crate with these files.
+/// Returns the circles, i.e. groups of files or folders that import each other, in a crate with these files.
 fn circles_of(files: &[(&str, &str)]) -> Vec<String> {
     let (folder, imports) = sample::of_files(files);
     of_files_and_folders(&imports).iter().map(|circle| named(circle, folder.path())).collect()

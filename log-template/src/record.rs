@@ -29,8 +29,9 @@ fn json(text: &str) -> Option<(Severity, String)> {
 /// directly.
 ///
 /// The first pair must be a time whose value has a digit, or a level directly before the message. This ensures that no
-/// template (a line with marks in place of its varying parts) looks like a record. A template has no digits, and the
-/// marks do not move a level next to a message. Everything after the message is ignored.
+/// template (a line with marks in place of its varying parts) looks like a record. A template has no digits. A mark
+/// replaces a varying part and never removes it, so a level that did not stand directly before the message in the line
+/// does not stand there in the template either. Everything after the message is ignored.
 fn logfmt(text: &str) -> Option<(Severity, String)> {
     let mut severity = Severity::Plain;
     let mut rest = text;

@@ -320,7 +320,8 @@ fn pieces() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
 }
 
-/// Checks that the template of a line is bounded, has no digits, and is its own template.
+/// Checks that the template of a line is bounded and has no digits, and that a second call of [`template`] does not
+/// change it.
 fn sound(line: &str) -> Result<(), TestCaseError> {
     let once = template(line);
     prop_assert_eq!(template(&once), once.clone(), "the template of {:?} is not its own template", line);

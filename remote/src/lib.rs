@@ -4,9 +4,9 @@
 //! - [`Offline`] is the implementation for a program without the feature `online`. It sends no request and checks no
 //!   signature.
 //!
-//! The implementation with TLS and OpenPGP is in another crate (`everett-remote-client`), because TLS and OpenPGP are
-//! two fifths of the crates on which Everett depends. A program without them compiles faster. Crates that use the
-//! interface are the same with and without the feature `online`, and are compiled only once.
+//! The implementation with TLS and OpenPGP is in another crate (`everett-remote-client`), because two fifths
+//! of the crates on which Everett depends serve only TLS and OpenPGP. A program without them compiles faster. Crates
+//! that use the interface are the same with and without the feature `online`, and are compiled only once.
 //!
 //! **Invariants.** Answers and signed texts are untrusted. An error is a reason in plain words. It may contain text
 //! from another host, so callers show it through `everett_input::text`.

@@ -3,7 +3,7 @@
 //! Each module uses only modules above it:
 //! - `clip`: cuts texts to a maximum length
 //! - [`exploration`]: findings, coverage and gaps of an exploration, as JSON and Markdown
-//! - [`findability`]: how often a bug is found, and how sure it is that the bug is gone
+//! - [`findability`]: how often runs find a bug, and how likely the bug is gone after many runs without it
 //! - [`scene`]: events before a finding, and its story in words
 //! - [`causality`]: describes in words the event (e.g. a message) that made a finding likely
 //! - [`data`]: everything that the report says, as JSON

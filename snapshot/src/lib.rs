@@ -4,9 +4,9 @@
 //! Each module uses only modules above it:
 //! - [`page`]: immutable 4 KiB pages; a [`Pool`] stores each content once
 //! - [`tree`]: a persistent map from page numbers to pages; a change copies the path to the changed node
-//! - [`file`](mod@file): files of pages, verified and written atomically; bases on disk
+//! - [`file`](mod@file): files of pages, verified and written atomically
 //! - [`base`](mod@base): the initial content of an image, which is zeroes or a mapped file
-//! - [`image`]: a base below a tree: a whole memory or disk, cheap to fork and to compare
+//! - [`image`]: a whole memory or disk: a base, and a tree of the pages that differ from it; cheap to fork and compare
 //! - [`store`]: a cache of moments or other values; an evicted value can be derived again from its parent
 //! - [`moment`]: files that each store a moment
 //!

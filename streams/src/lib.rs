@@ -10,9 +10,9 @@
 //!
 //! A stream's key is derived in steps. The seed gives the lineage of the timeline, which is a key, too. Each fork gives
 //! the lineage of the child. The lineage gives the owner's key, and the owner's key gives the key for the purpose. Each
-//! step has a key derivation context of its own, and hashes the length of each input before the input. No node name can
-//! therefore produce the key of another owner, and no owner the key of a purpose. Boots have a context of their own,
-//! too: a boot and the timeline after it draw different values even if their seeds are equal.
+//! step has a key derivation context of its own, and hashes the length of each input before the input. Therefore no
+//! node name can produce the key of another owner, and no owner can produce the key of a purpose. Boots have a context
+//! of their own, too: a boot and the timeline after it draw different values even if their seeds are equal.
 //!
 //! The state of a stream is its key *and* its word position. Everything random that decides a guest's computation comes
 //! from these streams.

@@ -34,7 +34,8 @@ owners! {
     /// The part of Everett that starts the commands of a test template. Commands are programs in guests, and each
     /// command's name says when it may run.
     5 Composer,
-    /// The part of the explorer that derives from a branch's path its fault plan and whether checks run after it.
+    /// The part of the explorer that decides, by a branch's path, which fault plan the branch has, and whether checks
+    /// run after the branch.
     6 Fates,
     /// The command `everett plan`.
     7 Plan,
@@ -56,7 +57,8 @@ pub enum Owner<'n> {
     /// The part of Everett that starts the commands of a test template. Commands are programs in guests, and each
     /// command's name says when it may run.
     Composer,
-    /// The part of the explorer that derives from a branch's path its fault plan and whether checks run after it.
+    /// The part of the explorer that decides, by a branch's path, which fault plan the branch has, and whether checks
+    /// run after the branch.
     Fates,
     /// The command `everett plan`.
     Plan,

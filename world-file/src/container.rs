@@ -178,8 +178,8 @@ fn confine_layout(folder: &Path, layout: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks the files that a builder itself reads. The files that it copies into the image need no check, because the
-/// builder does not follow symbolic links when it copies.
+/// Checks that the paths that a builder itself reads, e.g. the Dockerfile, do not lead out of `folder`. The files that
+/// the builder copies into the image need no check, because it does not follow symbolic links when it copies.
 fn confine_build(folder: &Path, build: &ImageBuild) -> Result<(), String> {
     let file = build.file.clone().unwrap_or_else(|| build.context.join("Dockerfile"));
     let mut paths: Vec<PathBuf> = IGNORE_FILES.iter().map(|name| build.context.join(name)).collect();

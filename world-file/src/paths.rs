@@ -1,4 +1,4 @@
-//! Reads paths in a world file, on the host and in the guest.
+//! Parses the paths in a world file: paths on the host, and paths in the guest.
 
 use std::path::{Component, Path, PathBuf};
 

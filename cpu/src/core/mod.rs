@@ -61,7 +61,7 @@ pub struct TscAnchor {
 /// Registers and memory of one vCPU.
 #[derive(Debug)]
 pub(crate) struct Core {
-    /// The sixteen general registers, followed by further words (slots), e.g. segment bases, that [`slot`] lists.
+    /// The sixteen general registers, and after them other words, e.g. segment bases. [`slot`] has their indices.
     pub regs: [u64; slot::COUNT],
     /// Address of the next instruction. While a block executes, it is the address after the block, or the target of the
     /// branch that ends the block.
@@ -235,8 +235,8 @@ impl Core {
     pub(crate) fn ud(&mut self) -> Stop {
         self.raise(vector::UD)
     }
-    /// Returns `Err(Stop::Single)` unless the CPU executes the current instruction alone. After this return value,
-    /// the CPU executes the instruction again, alone.
+    /// Returns `Err(Stop::Single)` unless the CPU executes the current instruction alone, i.e. outside of a block.
+    /// After this return value, the CPU executes the instruction again, alone.
     ///
     /// A handler calls this before its first store if it stores several values, or reads memory after a store. Some
     /// memory accesses, e.g. a store to a page of code, also return `Err(Stop::Single)`. If an access returned

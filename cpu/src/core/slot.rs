@@ -15,17 +15,17 @@ pub(crate) const FS: u8 = 18;
 pub(crate) const GS: u8 = 19;
 /// [`PAGE`] plus [`FAR_PAGE`]: base of RIP-relative operands whose displacement from [`PAGE`] exceeds 32 bits.
 pub(crate) const PAGE_FAR: u8 = 20;
-/// Number of instructions left before the run's limit. Used by translated code only.
+/// Number of instructions that the current call of `Cpu::run` may still execute. Used by translated code only.
 pub(crate) const LEFT: u8 = 24;
-/// Operation and width of the lazy flags, i.e. of the instruction that last set the arithmetic flags. Used by
-/// translated code only.
+/// Operation and width of the instruction that last set the arithmetic flags. The flags are lazy: they are computed
+/// from this slot, [`X`] and [`Y`] when something reads them. Used by translated code only.
 pub(crate) const KIND: u8 = 25;
-/// First operand of the lazy flags. Used by translated code only.
+/// First value from which lazy flags are computed. Used by translated code only.
 pub(crate) const X: u8 = 26;
-/// Second operand of the lazy flags. Used by translated code only.
+/// Second value from which lazy flags are computed. Used by translated code only.
 pub(crate) const Y: u8 = 27;
-/// Host address of the table with the content number of each RAM page that has decoded code. A content number stands
-/// for the bytes of a page. Used by translated code only.
+/// Host address of a table of RAM pages. For each page with decoded code, it holds a content number, which stands for
+/// the page's bytes and changes if they change. Used by translated code only.
 pub(crate) const CONTENTS: u8 = 28;
 /// Host address of the jump table, which gives the translation of a block. Translated code rarely reads it, so its slot
 /// may lie beyond the reach of a one-byte displacement. Used by translated code only.
@@ -36,7 +36,7 @@ pub(crate) const PAGES: u8 = 21;
 pub(crate) const HOPS: u8 = 22;
 /// Host address of guest RAM. Used by translated code only.
 pub(crate) const RAM: u8 = 30;
-/// Host address of the edge table. Used by translated code only.
+/// Host address of the table of recorded branch edges ([`crate::edges`]). Used by translated code only.
 pub(crate) const EDGES: u8 = 23;
 /// Location (page and offset) of a near branch whose target has not been fetched yet. 0 if there is none, or if the CPU
 /// does not record branch edges ([`crate::edges`]).

@@ -231,7 +231,7 @@ store! {
     store_bcd u128, "fbstp tbyte ptr"
 }
 
-/// The host's own transcendental functions, which tests compare with those of this CPU.
+/// Transcendental functions of the host's processor. Tests compare them with those of Everett's own CPU.
 #[cfg(test)]
 pub(crate) mod functions {
     use super::{Extended, Image, asm};

@@ -66,7 +66,8 @@ pub(crate) struct Mem {
     pub(crate) fault: Fault,
     /// Linear address of the last page fault.
     pub(crate) fault_address: u64,
-    /// True while the CPU executes one instruction alone. The instruction may then store to code and page tables.
+    /// True while the CPU delivers an exception or interrupt, or executes one instruction outside of a block (of a
+    /// repeated instruction, one iteration). Only then may a store change decoded code or page tables.
     pub(crate) single: bool,
     /// Planted defect for tests of the determinism checks: stores to page tables leave stale TLB entries behind.
     pub(crate) leak_stale_tlb: bool,

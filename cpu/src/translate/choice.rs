@@ -259,7 +259,8 @@ mod tests {
         assert!(choices(&[0x0f, 0xb6, 0xff])[0].1);
         // movzx esp, ah: RSP is in host register R8, which needs a REX prefix, and AH excludes the prefix. mov [rdi],
         // ah: the address is in R13, which needs the prefix, too. movsxd ax, [rdi] reads two or four bytes. The count
-        // of shl ax, 20 is beyond the width. For shl ah, 3, lazy flags would use AL as the operand instead of AH.
+        // of shl ax, 20 is beyond the width. For shl ah, 3, the operand stored for computing the flags later would be
+        // AL instead of AH.
         for bytes in [
             &[0x0f, 0xb6, 0xe4][..],
             &[0x88, 0x27],

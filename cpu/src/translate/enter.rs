@@ -20,7 +20,8 @@ pub(super) enum Back {
     /// Execution continues at RIP. RIP and the instruction count are exact.
     Next,
     /// The interpreter must execute the rest of a block. The fields are the index of the block's first operation, the
-    /// number of its operations, the next operation, and the block's location in recorded edges (executed jumps).
+    /// number of its operations, the next operation, and the block's location (its page's digest and offset), by which
+    /// recorded edges (executed jumps) name the block.
     Interpret { ops_start: u32, count: u16, n: usize, named: u64 },
     /// The next instruction must be executed alone, not in a block. RIP and the instruction count are exact.
     Alone,
@@ -50,8 +51,9 @@ impl Translator {
         core.regs[slot::PAGES as usize] = near.pages.as_ptr() as u64;
         let code = self.get(id).code;
         // SAFETY: `enter` is the entry routine. It takes these arguments and keeps to the ABI: it saves the registers
-        // that it must preserve, and leaves the stack as it was. `code` is a translation; the module's documentation
-        // explains why it stays within `core` and its tables. `core` and all that it owns are borrowed exclusively.
+        // that it must preserve, and leaves the stack as it was. `code` is a translation; the documentation of
+        // the module `translate` explains why a translation stays within `core` and its tables. `core` and all that it
+        // owns are borrowed exclusively.
         let word = unsafe {
             let enter: extern "sysv64" fn(*mut Core, u64) -> u64 =
                 std::mem::transmute(self.routines.enter as *const ());
@@ -138,7 +140,8 @@ impl Translator {
     }
 }
 
-/// Sets [`slot::PAGE_FAR`] for handlers. Translated code maintains only [`slot::PAGE`].
+/// Sets [`slot::PAGE_FAR`], the base of distant RIP-relative operands, for handlers. Translated code maintains only
+/// [`slot::PAGE`], the base of all other RIP-relative operands.
 #[inline(always)]
 fn note_far_page(core: &mut Core) {
     core.regs[slot::PAGE_FAR as usize] = core.regs[slot::PAGE as usize].wrapping_add(FAR_PAGE);
@@ -149,8 +152,8 @@ fn at(core: &Core, offset: u16) -> u64 {
     core.regs[slot::PAGE as usize].wrapping_add(u64::from(offset))
 }
 
-/// Returns the argument of `routines::handler`: an operation's index in the arena, and the number of operations in its
-/// block.
+/// Returns the argument of `routines::handler`: an operation's index in the arena (the array with the operations of
+/// all cached blocks), and the number of operations in its block.
 pub(super) fn handler_word(index: u32, count: usize) -> u64 {
     u64::from(index) << 8 | count as u64
 }

@@ -1,5 +1,5 @@
 //! Translates instructions that are no control flow. Emitted code executes them re-encoded on other registers, or as a
-//! hand-written sequence, or by a call of their handler.
+//! hand-written sequence, or by a call of their handler (the interpreter's function for the instruction).
 
 use iced_x86::{Code, ConditionCode, Encoder, Instruction, Mnemonic, OpKind, Register};
 

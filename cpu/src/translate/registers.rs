@@ -2,10 +2,11 @@
 //!
 //! RAX to RDI are *fixed*: each is in the same host register in all translated code. RSP is in [`STACK`]. The others
 //! are in their namesakes, because some instructions use them implicitly. Blocks leave fixed registers in place for the
-//! next block, and shared code (`routines`) stores them before any other code can read them.
+//! next block. Code that all translations share (`routines`) stores them in the CPU's register array before
+//! untranslated code can read them.
 //!
 //! R8 to R15 share the few host registers of [`POOL`]. A block loads each of these registers at its first use, and
-//! stores it at the end of the block or before other code must see it.
+//! stores it in that array at the end of the block, or earlier if untranslated code must see it.
 
 use super::asm::{Asm, Host, R15};
 use super::frame::slot;

@@ -25,7 +25,7 @@ pub(crate) const STACKS: u64 = 0xe000;
 pub(crate) const EDGE_PDPT: u64 = 0x1_0000;
 pub(crate) const EDGE_PD: u64 = 0x1_1000;
 pub(crate) const EDGE_PT: u64 = 0x1_2000;
-/// First address after the RAM that the kernel maps for itself.
+/// End of the kernel's own RAM (tables, handlers and stacks), which starts at `PML4`.
 pub(crate) const KERNEL_END: u64 = 0x1_3000;
 /// Page with the addresses of units (the loops of the program), the counter of begun units, and the stack of the units.
 pub(crate) const FIXED_PAGE: u64 = 0x1_3000;
@@ -48,8 +48,8 @@ pub(crate) const FIXED: u64 = WINDOW + (WINDOW_PAGES + 4) * 4096;
 /// Linear address of a large page. It maps RAM and the device addresses after RAM.
 pub(crate) const LARGE: u64 = 0x80_0000;
 /// Linear address of pages that are 2^31 bytes above those of the window. A RIP-relative operand is less than 2^31
-/// bytes above the end of its instruction. An instruction in the window therefore reaches only the first bytes of the
-/// page that is 2^31 bytes above its own page.
+/// bytes above the end of its instruction. In the page that is 2^31 bytes above its own page, an instruction therefore
+/// reaches only bytes at smaller page offsets than the page offset of its own end.
 pub(crate) const FAR: u64 = WINDOW + (1 << 31);
 pub(crate) const FAR_PAGES: u64 = WINDOW_PAGES;
 /// Linear address at which ring 0 sees RAM up to `KERNEL_END`.

@@ -50,8 +50,8 @@ fn above(mut g: Guest, other: u64, code: impl FnOnce(&mut Assembler) -> Result<(
     g.code_for(BODY, KERNEL + BODY, |a| {
         a.mov(rdx, other)?;
         a.mov(rdi, KERNEL + other)?;
-        // Switches to a third root and back, which drops the TLB entries of the lower half. `other` must not be the
-        // root here, because `code` tests the first switch to it.
+        // Switches to a third root and back, which drops the TLB entries of the lower half. `other` cannot serve
+        // as the third root, because `code` tests the first switch to `other`.
         a.mov(rcx, cr3)?;
         a.mov(rax, third)?;
         a.mov(cr3, rax)?;
@@ -178,8 +178,8 @@ fn a_lower_half_table_written_under_another_root_takes_effect_on_return() {
     assert_eq!(seen, (0x1111, 0x2222));
 }
 
-/// Random switches between processes, with a kernel that sometimes changes its own mappings. The test only compares the
-/// ways of running the guest.
+/// Random switches between processes, with a kernel that sometimes changes its own mappings. The test only checks
+/// that the guest runs the same in all ways, e.g. interpreted and translated.
 #[test]
 fn random_switches_are_the_same_whatever_the_caches() {
     for seed in 1..=8u64 {

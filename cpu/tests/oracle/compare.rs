@@ -97,15 +97,15 @@ pub(crate) fn differences(
     let pending = h.fsw & EXCEPTION_PENDING != 0;
     let was_pending = case.state.fpu.fsw & EXCEPTION_PENDING != 0;
     // Some hosts hide the x87 pointers: their FXSAVE stores the pointers only while an exception is pending. FLDCW can
-    // make an exception pending, but does not set the pointers. The pointers were then already lost when the state was
-    // last saved without a pending exception.
+    // make an exception pending, but does not set the pointers. The host's pointers cannot be compared then: they were
+    // lost when the state was last saved, because no exception was pending at that time.
     let lost = !was_pending && i.mnemonic() == Mnemonic::Fldcw;
     if features.hides_pointers && (!pending || lost) {
         return out;
     }
     check("fop", h.fop.into(), g.fop.into(), whole);
-    // FXRSTOR64 makes the pointers canonical: for linear addresses of 48 bits on the soft CPU, and of 57 bits on some
-    // hosts.
+    // FXRSTOR64 makes the pointers canonical: for linear addresses of 48 bits on the soft CPU (Everett's own CPU), and
+    // of 57 bits on some hosts.
     const LINEAR: u128 = (1 << 48) - 1;
     check("fip", h.fip.into(), g.fip.into(), LINEAR);
     // Hosts that hide the pointers clear the data pointer when an instruction without a memory operand makes an

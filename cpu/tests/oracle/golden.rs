@@ -2,8 +2,8 @@
 //!
 //! The soft CPU executes some operations with the host's own instructions: SSE and x87 arithmetic, for example, and
 //! data moves in translated code. If hosts of two vendors differ in these instructions, the other tests do not notice,
-//! because they compare a host with itself. This test compares the outcomes with stored digests instead. It also covers
-//! the instructions whose results the soft CPU approximates in software.
+//! because they compare the soft CPU only with the host on which it runs. This test compares the outcomes with stored
+//! digests instead. It also covers the instructions whose results the soft CPU approximates in software.
 
 use std::collections::BTreeMap;
 
@@ -19,8 +19,8 @@ use crate::rng::Rng;
 /// Number of cases for each instruction form.
 const CASES: u64 = 24;
 const SEED: u64 = 77;
-/// Digest of the outcomes of each family of forms, and of memory at the end. A digest changes if the test draws other
-/// cases, or if the soft CPU gives other results.
+/// Digests of the outcomes, one for each family of instruction forms. The entry `memory` is the digest of the guest's
+/// memory after all cases. A digest changes if the test draws other cases, or if the soft CPU gives other results.
 const GOLDEN: &[(&str, u64)] = &[
     ("Control", 0xfe43_1161_c38d_3858),
     ("Integer", 0x3a0c_db3d_d855_f0f7),

@@ -230,8 +230,9 @@ pub(crate) const TABLE: &[Difference] = &[
         },
         explains: |seen| {
             let reads = matches!(seen.host.end, End::Fault { vector: VECTOR_PF | VECTOR_GP | VECTOR_AC, .. });
-            // If even two bytes cannot be read, host and guest raise the same page fault. A host that reads four bytes
-            // may raise #AC instead.
+            // If the instruction retires on the guest, the difference explains each of these faults of the host. If the
+            // guest faults, too, because it cannot even read two bytes, the difference explains only #AC. A host that
+            // reads four bytes may raise it instead of the page fault.
             let alone = seen.guest.end == End::Retired || faulted(seen.host, VECTOR_AC);
             reads && alone && seen.agrees_with(&seen.nothing_done())
         },

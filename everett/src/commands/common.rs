@@ -201,7 +201,7 @@ pub(super) struct Prepared {
     /// Launcher of the world's timelines. They start at power-on, unless [`Prepared::start_stored`] or
     /// [`Prepared::start_as_asked`] selects a moment.
     pub(super) launcher: Launcher,
-    /// Identity of the world's timelines, without the seed.
+    /// Digest of everything that the world's timelines depend on, except the seed and the path.
     pub(super) identity: Identity,
     /// Digest of the world's image.
     pub(super) image: String,

@@ -83,7 +83,7 @@ pub struct Args {
     /// Options that set how the engine executes
     #[command(flatten)]
     pub hidden: Hidden,
-    /// Number of the first branch that the exploration does not begin; it then waits for Ctrl-C
+    /// Run only the branches with numbers below N, then wait for Ctrl-C
     #[arg(long, hide = true, value_name = "N")]
     pub hold_from: Option<u64>,
 }
@@ -119,7 +119,7 @@ struct Summary<'a> {
     findings: usize,
     /// Recorded timelines of findings.
     recordings: &'a Recordings,
-    /// Measures of thoroughness. If there is no finding, they say how much that proves.
+    /// Measures of thoroughness. They show how much an exploration without findings proves.
     worth: Thoroughness,
     /// Guaranteed probability of finding a bug, under strategy `pct`.
     promise: Option<PctGuarantee>,

@@ -40,7 +40,7 @@ pub(super) fn check(args: &Instruments, world: &World, engine: &Engine) -> anyho
     watching::by_node(&args.watch, world.nodes.iter()).map(drop)
 }
 
-/// Sets the requested instruments in a launcher.
+/// Sets the requested instruments in a launcher, which starts timelines.
 pub(super) fn attach(args: &Instruments, launcher: &mut Launcher) -> anyhow::Result<()> {
     launcher.options.caches.edges = args.edges.is_some();
     launcher.watch(&args.watch)?;

@@ -41,8 +41,8 @@ impl<'l> Judge<'l> {
         own.saturating_sub(self.excused).saturating_add(self.findings)
     }
 
-    /// Returns an event as the command reports it. The session's findings may not count, because the world ignores the
-    /// property or a fault explains the finding. Such a finding becomes an ordinary event ([`What::Effect`]).
+    /// Returns an event as the command reports it. A finding of the session does not count if the world ignores the
+    /// property or if a fault explains the finding. Such a finding becomes an ordinary event ([`What::Effect`]).
     pub(super) fn worded<'e>(&self, event: &'e Event) -> Cow<'e, Event> {
         let What::Finding { text, .. } = &event.what else { return Cow::Borrowed(event) };
         if !self.witness.excuses(event) {

@@ -1,5 +1,5 @@
 //! Records timelines at the end of an exploration, for the report, within a budget of host time. It replays each
-//! finding once, and then some branches that reached new states.
+//! finding once, and then some branches that reached new coverage points.
 //!
 //! A replay is compared with the exploration all the way, and must end with the same trail and the same finding. If
 //! it differs, the exploration was not exact, and the recording is dropped.
@@ -110,8 +110,8 @@ enum Made {
 }
 
 /// Records timelines of an ended exploration. The timelines of findings come first, in the order of the findings. Then
-/// come timelines of branches that reached new states. Stops when `budget_ns` of host time are used up. Writes the
-/// outcome into the run directory.
+/// come timelines of branches that reached new coverage points. Stops when `budget_ns` of host time are used up. Writes
+/// the outcome into the run directory.
 pub(super) fn findings(
     ui: &Ui,
     setting: &Setting,

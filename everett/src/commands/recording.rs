@@ -1,8 +1,8 @@
 //! Records the timeline of a finding or of another branch while it is replayed. The report reads the result,
 //! `timeline-N.jsonl` for finding N or `branch-N.jsonl` for branch N, in the run directory.
 //!
-//! The first line of the file contains the path and the trail of the timeline. Each later line has a kind, and a text
-//! in the format that the evidence of a finding has, too. Messages also have the time at which they were sent.
+//! The first line of the file contains the path and the trail of the timeline. Each later line has a kind and a text.
+//! The text has the same format as in the evidence of a finding. Messages also have the time at which they were sent.
 
 use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader, Read as _};

@@ -313,7 +313,7 @@ fn recordings(folder: &Path) -> anyhow::Result<Option<Recordings>> {
     }
 }
 
-/// Reads the causalities of findings. The key is the number of the finding.
+/// Reads the results of `everett causality` for the findings. The key is the number of the finding.
 fn causalities(folder: &Path, run: &Run) -> anyhow::Result<BTreeMap<u32, Causality>> {
     let mut all = BTreeMap::new();
     for finding in run.merged.findings() {
@@ -321,7 +321,8 @@ fn causalities(folder: &Path, run: &Run) -> anyhow::Result<BTreeMap<u32, Causali
         match everett_input::file::read_text(&file, causality::FILE_BYTES_MAX) {
             Ok(text) => {
                 let causality = Causality::parse(&text).with_context(|| file.display().to_string())?;
-                // A later exploration in this run directory may have numbered its findings differently.
+                // The result may be of an earlier exploration in this run directory, which numbered its findings
+                // differently.
                 if (&causality.property, &causality.signature)
                     == (&finding.hit.property, &finding.hit.signature)
                 {

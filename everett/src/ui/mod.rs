@@ -52,7 +52,8 @@ impl Ui {
         if self.json { Ok(()) } else { self.write(&painted(line.as_ref())) }
     }
 
-    /// Prints output of a guest's console unchanged. Does nothing with `--json`.
+    /// Prints text of a guest's console unchanged. The caller has made the text safe for a terminal
+    /// (`everett_input::text::Console`). Does nothing with `--json`.
     pub(crate) fn pass(&self, text: &str) -> io::Result<()> {
         if self.json {
             return Ok(());

@@ -42,8 +42,8 @@ fn a_stock_kernel_keeps_time_preempts_and_repeats() {
     assert_eq!(clocksource, "hpet");
     assert_eq!(instants, "9", "each read of the clock must give a later time");
 
-    // A timeline that starts at *ready* (all services are up) has the same trail, even if the engine flushes its caches
-    // at random instants. Another seed gives another trail.
+    // A timeline that starts at *ready* (all services are up) has the same trail, even if the CPU drops its caches at
+    // random instants. Another seed gives another trail.
     let (launcher, _) = ready(launcher);
     let mut disturbed = launcher.clone();
     let flushes = Some(FlushSchedule { interval: 100_000, seed: 5 });

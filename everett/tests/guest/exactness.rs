@@ -35,7 +35,7 @@ fn a_server_under_load_repeats_and_depends_on_the_seed() {
         assert!(report.runs.iter().all(|result| result.findings == 0), "{:?}", report.events);
         report
     };
-    // Half of these runs drop their caches at random times.
+    // In half of these runs, the CPU drops its caches at random times.
     let one = run(1, RUNS);
     let printed = lines(&one.events, "load");
     assert!(printed.len() > 3, "{printed:?}");
@@ -187,8 +187,8 @@ fn a_lost_lapic_bit_is_found() {
 
 #[test]
 fn a_stale_translation_is_found() {
-    // Starts at power-on. From *ready* (all services are up), the leak would crash the guest at once, in the same way
-    // in every run.
+    // With `--cold` the runs start at power-on. If they started from *ready* (all services are up), the leak would crash
+    // the guest at once, in the same way in every run.
     planted("tlb", "2", &["--cold"]);
 }
 

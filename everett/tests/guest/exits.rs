@@ -39,8 +39,8 @@ fn a_stock_kernel_keeps_time_and_repeats() {
     assert_eq!(clocksource, "hpet");
     assert_eq!(instants, "50", "each read of the clock must give a later time");
 
-    // A timeline that starts at *ready* (all services are up), with random cache flushes, has the same trail as the
-    // timeline from power-on. Another seed gives another trail.
+    // A timeline that starts at *ready* (all services are up) has the same trail as the timeline from power-on, even if
+    // the CPU's caches are flushed at random times. Another seed gives another trail.
     let (launcher, _) = ready(launcher);
     let mut disturbed = launcher.clone();
     let flushes = Some(FlushSchedule { interval: 100_000, seed: 5 });

@@ -136,8 +136,9 @@ fn digests(outcome: &ExplorationOutcome) -> (String, Tree, Vec<(u32, u64, String
     (outcome.merged.digest().to_hex().to_string(), outcome.tree.clone(), findings)
 }
 
-/// Explores 44 branches, eleven times as many as may run at the same time (`in_flight`), first with one worker and then
-/// with two. The second exploration delays every third branch and keeps almost no moments.
+/// Explores 44 branches, first with one worker and then with two. 44 is eleven times `in_flight`, the maximum number of
+/// branches that were chosen and whose results are not yet merged. The second exploration delays every third branch and
+/// keeps almost no moments.
 #[test]
 fn the_tree_is_the_same_for_any_number_of_workers() {
     let setting = setting(WORLD, EngineOptions::default());
@@ -312,7 +313,7 @@ fn a_path_gives_one_timeline_whatever_was_run_before() {
     ends.sort();
     ends.dedup();
     assert_eq!(ends.len(), deep.len(), "each path must give a different timeline");
-    // With a planted leak of host time, the exploration gives other records.
+    // With a planted leak of host time, the exploration records other results of branches.
     let records = outcome.merged.digest();
     let leaky = EngineOptions {
         leak: Leak { mmio: Some(everett_host::time::noise), ..Leak::default() },
@@ -365,7 +366,7 @@ impl TestFolder {
     }
 }
 
-/// Interval at which the test reads a process's records, in nanoseconds of host time.
+/// Interval at which the test counts the branches that a process has recorded, in nanoseconds of host time.
 const LOOK_EVERY_NS: u64 = 20_000_000;
 /// Number of further branches that a process may record before the test kills it.
 const HELD_LATER: u64 = 5;
@@ -384,7 +385,7 @@ fn a_killed_exploration_continues_as_if_it_had_not_been_killed() {
     }
     let output = place.everett(&refs(&explore(&whole, "1")));
     assert_eq!(output.status.code(), Some(1), "nothing is found: {}", shown(&output));
-    // Each kill comes after a few more records than the previous one.
+    // Each kill comes when the run directory has more records (results of branches) than at the previous kill.
     let arguments = explore(&killed, "2");
     let records = || Reading::open(Path::new(&killed)).map_or(0, |reading| reading.len());
     for wanted in [3, 14, 25] {
@@ -584,8 +585,8 @@ fn a_short_exploration_has_few_branches_in_flight() {
     ]);
     assert!(shown(&third).contains("\"worth\":{\"branches\":"), "{}", shown(&third));
     assert_eq!(place.digest(&run), digest);
-    // A timeline's name contains a digest of the world's settings. The share of branches with checks is a setting, so
-    // the regression file records the share.
+    // The regression file records the share of branches with checks. Without this setting, `replay` would give the
+    // timeline another name, because the name contains a digest of the world's settings.
     let shrunk = place.everett(&["shrink", &run, "1"]);
     assert_eq!(shrunk.status.code(), Some(1), "{}", shown(&shrunk));
     let replay = place.everett(&["replay", &format!("{run}/regression-1.json"), "-q"]);

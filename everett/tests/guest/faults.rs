@@ -241,8 +241,9 @@ name = "b"
 memory = "96M"
 "#;
 
-/// A warm restart puts a machine into its state after the boot, so the machine's vtime is ahead of the world's vtime by
-/// the duration of the boot. Faults and the timeline's end must still come when the world reaches their vtimes.
+/// A warm restart skips the boot: it puts a machine at once into its state after the boot. The machine's vtime is then
+/// ahead of the world's vtime by the duration of the boot. Faults and the timeline's end must still come when the world
+/// reaches their vtimes.
 #[test]
 fn after_a_restart_faults_and_the_end_come_in_time() {
     let alone = LATE.split("[[node]]\nname = \"b\"").next().unwrap();

@@ -168,7 +168,7 @@ fn the_view_changes_nothing_and_leaves_the_lines_of_plain_mode() {
     let all = screen.end();
     assert!(all.contains("status 1") && lines(&all).len() > 6, "{all}");
     let (viewed, plain) = (lines(&all), lines(&plain));
-    // The history of runs compares the second run with the first, so this line differs.
+    // The second run also compares itself with the first, which is then the previous run. The test ignores this line.
     let same = |lines: &[String]| -> Vec<String> {
         lines.iter().filter(|line| !line.contains("the previous run")).cloned().collect()
     };
@@ -188,7 +188,7 @@ fn q_and_signals_end_in_order_and_the_terminal_comes_back() {
     assert!(text.contains("it was stopped: 6 branches") || text.contains("it was stopped:"), "{text}");
     let mut screen = place.explore("term", held, &[]);
     screen.until(ENTER, 1);
-    // The process stops as if the shell's suspend key was pressed, and is continued.
+    // Ctrl-Z suspends the process, and SIGCONT continues it.
     screen.press("\u{1a}");
     screen.until(LEAVE, 1);
     screen.signal(Signal::CONT);

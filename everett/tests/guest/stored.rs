@@ -237,7 +237,7 @@ fn moments_are_saved_listed_shown_restored_and_dropped() {
     let run = |more: &[&str]| trail(&ok(&[&["run", world, "--seed", "7", "--for", "100ms"], more].concat()));
     let whole = run(&[]);
     assert_eq!((run(&["--from", "later"]), run(&["--cold"])), (whole.clone(), whole.clone()));
-    // A run from a moment has the same end, even if the moment is closer to the end than the latency of a frame.
+    // A run from a moment has the same trail as the whole run, even if less time remains than the latency of a frame.
     for at in ["99400us", "99950us", "99999us"] {
         ok(&["moment", "save", world, "--at", at, "--from", "later", "--name", at]);
         assert_eq!(run(&["--from", at]), whole, "from {at}");

@@ -91,7 +91,7 @@ fn world_with(place: &Path, service: &str) -> PathBuf {
     world
 }
 
-/// A service that always ends with the same last lines.
+/// A service that always ends. Its last lines differ only in a number, the process ID.
 const ALWAYS_ENDS: &str = "name = \"sh\"\nargv = [\"sh\", \"-c\", \"echo out of order $$; exit 3\"]\n\
                            ready = { tcp = 1 }\nrestart = \"always\"\n";
 

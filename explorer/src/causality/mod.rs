@@ -14,8 +14,8 @@
 //!
 //! Not here: the execution of futures (`everett-session`), and the display of the result (`everett-report`).
 //!
-//! **Invariant.** The chosen vtimes are a function of the cuts, the limits and the results of earlier batches. Host
-//! time can only end the search early.
+//! **Invariant.** The search starts futures in batches. The vtimes chosen for a batch are a function of the cuts, the
+//! limits and the results of earlier batches. Host time can only end the search early.
 
 pub mod cuts;
 pub mod likelihood;

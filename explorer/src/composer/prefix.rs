@@ -16,11 +16,12 @@ pub enum Prefix {
     SingletonDriver,
     /// Runs repeatedly, in parallel with any drivers.
     Anytime,
-    /// Exactly one `eventually_` command runs after the workload, once all other commands have ended or were killed.
-    /// Then the timeline ends. It runs only if `finally_` commands do not.
+    /// If there are `eventually_` commands and no `finally_` command runs, one `eventually_` command runs after the
+    /// workload, once all other commands have ended or were killed. Then the timeline ends.
     Eventually,
     /// All `finally_` commands run after the workload, one after the other, if all commands before them ended by
-    /// themselves. Then the timeline ends.
+    /// themselves. Then the timeline ends. If there are `eventually_` commands, too, each timeline draws at random
+    /// which of the two types follows the workload.
     Finally,
     /// A file that commands use, and not a command.
     Helper,

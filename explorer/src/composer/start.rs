@@ -1,4 +1,5 @@
-//! The choice of the commands that start before the workload's end.
+//! Chooses the commands that start before the workload's end. A command is an executable of the test template, which
+//! the composer (see the parent module) starts.
 
 use chacha20::ChaCha20Rng;
 
@@ -10,8 +11,8 @@ use crate::plan::draw::numbers::below;
 
 impl Composer<'_> {
     /// Returns the vtime at which the composer next draws a command at random or starts the drawn command, in
-    /// nanoseconds. Returns `None` after the workload's end, and if no command can start before the caller next
-    /// reports, for example, that a command has ended or that a node is up.
+    /// nanoseconds. Returns `None` after the workload's end. Also returns `None` if no command can start until the
+    /// caller reports an event, for example that a command has ended or that a node is up.
     pub(super) fn start_due(&self) -> Option<u64> {
         match self.state.phase {
             Phase::First { started: false } => self.has_node(Prefix::First).next().map(|_| self.state.now_ns),
@@ -62,7 +63,7 @@ impl Composer<'_> {
     }
 
     /// Returns the numbers of a track's commands that have at least one node that is up. Leaves out the singleton
-    /// drivers that were already started.
+    /// drivers (commands that start at most once) that were already started.
     fn candidates(&self, track: Track) -> impl Iterator<Item = usize> {
         let commands = self.template.with(move |prefix| track.has(prefix));
         commands.filter(|command| !self.state.spent.contains(command) && self.is_up(*command))

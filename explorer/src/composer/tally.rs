@@ -1,5 +1,5 @@
-//! Counts of commands and their results. Two built-in properties use them: each command succeeds at least once, and no
-//! command ever fails.
+//! Counts of the commands of a test template (a folder of executables) and of their results. Two built-in properties
+//! use the counts: each command succeeds at least once, and no command ever fails.
 
 use std::collections::BTreeMap;
 

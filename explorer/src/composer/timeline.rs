@@ -18,9 +18,9 @@ pub enum Act {
     Start(Start),
     /// Kill all running commands, and report the end of each command.
     KillAll,
-    /// The timeline is over. The caller decides what happens to commands that still run. Commands of the workload are
-    /// killed only if an `eventually_` command follows. Otherwise they may still run, and also if a kill took too long.
-    /// A `finally_` or `eventually_` command may still run if it exceeded its time.
+    /// The timeline is over. The caller decides what happens to commands that still run. Commands of the workload may
+    /// still run in two cases: they were not killed, because no `eventually_` command was to follow, or the kill took
+    /// too long. A `finally_` or `eventually_` command may still run if it exceeded its time.
     Over,
 }
 
@@ -229,8 +229,8 @@ impl<'t> Composer<'t> {
         });
     }
 
-    /// Applies a change that may allow a waiting command to start. The command then starts after the random pause
-    /// that was drawn for it. Otherwise the start would always have the same vtime as the end of the run that it waited for.
+    /// Applies a change that may allow a waiting command to start, e.g. the end of a run. The command then starts after
+    /// the random pause that was drawn for it. Without the pause, it would always start at the vtime of the change.
     fn unblock(&mut self, change: impl FnOnce(&mut ComposerState)) {
         let waits = Track::ALL
             .map(|track| self.state.next(track).is_some_and(|next| !self.may_start(track, next.command)));

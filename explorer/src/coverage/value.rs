@@ -1,6 +1,6 @@
-//! The value of a state variable, i.e. of a part of an abstract state. Rules capture it from log lines. The names of
-//! nodes in the value can be replaced by placeholders, so that states in which only interchangeable nodes are exchanged
-//! have the same text.
+//! The value of a state variable, which is a part of an abstract state. Rules capture the value from log lines. The
+//! names of nodes in the value can be replaced by placeholders. Two states that differ only in the order of
+//! interchangeable nodes then have the same text.
 
 use std::collections::BTreeMap;
 

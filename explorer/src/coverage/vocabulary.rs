@@ -1,6 +1,7 @@
-//! Bounds the number of distinct log templates and values, both called words here. A family is the words of one unit
-//! (a program that writes log lines), or of one variable. In each family, the first words of a timeline are
-//! distinguished. If a family has reached its bound, all other words become `other`.
+//! Bounds the number of distinct words. A word is a log template (a log line without its variable parts), or a value
+//! that a rule of the world reads from log lines into a variable. A family is the words of one unit (a program that
+//! writes log lines), or of one variable. In each family, the first words of a timeline are distinguished. If a family
+//! has reached its bound, all other words become `other`.
 //!
 //! The timeline alone determines the order of its words, so the coverage points that a branch reaches do not depend on
 //! other branches. Two timelines may distinguish different words.

@@ -107,7 +107,7 @@ impl Plan {
         draft.finish(names)
     }
 
-    /// Builds a plan from entries. An error has the position of its entry, from 1, in place of a line number.
+    /// Builds a plan from entries. An error gives the position of its entry (the first is 1) instead of a line number.
     ///
     /// # Errors
     /// Returns the errors of the entries, at most [`limits::ERRORS_MAX`].

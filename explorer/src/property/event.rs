@@ -1,4 +1,4 @@
-//! Events of a timeline, in which violations of properties are looked for.
+//! Events of a timeline. Everett searches these events for violations of properties.
 
 /// Event of a timeline. Events come in the order in which they happen in the world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,9 +39,10 @@ pub enum What<'t> {
         /// End of the slow period, in nanoseconds of vtime.
         until_ns: u64,
     },
-    /// Requests to a disk of the node start to fail, or requests to all disks of the node succeed again.
+    /// A disk-error fault has begun on the node, or the node's last disk-error fault has ended. During the fault,
+    /// requests to a disk fail.
     DiskErrors {
-        /// True if requests start to fail.
+        /// True if a fault has begun. False if the last fault has ended.
         begins: bool,
     },
     /// A fault flipped bits on a disk of the node.

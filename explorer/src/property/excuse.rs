@@ -56,8 +56,8 @@ impl Excuses {
         }
     }
 
-    /// Returns true if a fault of the node's disks explains a violation of `property` that the caller found. Only
-    /// damage to a file system can be explained.
+    /// Returns true if a fault of the node's disks explains a violation of `property`. The caller found this violation
+    /// without a report of the node's kernel. Only damage to a file system can be explained.
     #[must_use]
     pub fn explain_found(&self, node: u16, property: &str) -> bool {
         property == FILE_SYSTEM_DAMAGED && (self.rotted.contains(&node) || self.failed.contains(&node))

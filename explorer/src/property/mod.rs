@@ -13,7 +13,8 @@
 //! - `event`: events of a timeline, which the judge searches for violations
 //! - `judge`: finds the violations in the events of one timeline
 //! - `state`: the judge's state, which a child timeline inherits
-//! - `hit`: hits, i.e. violations that were found, and their signatures
+//! - `hit`: hits, i.e. violations that were found, and their signatures. Hits of one property that differ only in
+//!   numbers, times, ids or nodes have the same signature.
 //!
 //! Not here: operation histories (`everett-linearizability`), results of a workload's own checks, and the decision that
 //! all faults have ended. The caller reports these to the judge.

@@ -17,8 +17,8 @@ use super::rule::{Form, Rule};
 /// Properties of a world: its declared properties, and the names of ignored built-in properties.
 #[derive(Debug)]
 pub struct Properties {
-    /// Nodes of the world. Violations with equal signatures are the same finding. A signature contains placeholders in
-    /// place of the nodes' names.
+    /// Names of the world's nodes. Placeholders replace these names in the text of a violation before the violation's
+    /// signature (a hash) is computed. Violations with equal signatures are the same finding.
     world: World,
     rules: Vec<Rule>,
     ignored: BTreeSet<String>,

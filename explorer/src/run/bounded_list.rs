@@ -1,4 +1,4 @@
-//! Lists with a maximum length, for reading untrusted files. The length is checked before memory is allocated.
+//! Lists with a maximum length, for reading untrusted files. A list that is too long is refused while it is read.
 
 use std::fmt;
 use std::marker::PhantomData;

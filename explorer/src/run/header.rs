@@ -38,11 +38,11 @@ pub struct Header {
     pub strategy: StrategyName,
     /// K, the maximum number of branches in flight (chosen, result not yet merged).
     pub in_flight: u32,
-    /// Vtime of the root moment, in nanoseconds.
+    /// Vtime of the root moment, at which all first branches start, in nanoseconds.
     pub root_ns: u64,
     /// Length of a branch, in nanoseconds of vtime.
     pub segment_ns: u64,
-    /// Vtime from the root moment to the horizon, in nanoseconds.
+    /// Vtime from the root moment to the horizon, beyond which no branch runs, in nanoseconds.
     pub horizon_ns: u64,
     /// Names of the nodes.
     pub nodes: Vec<String>,

@@ -6,7 +6,8 @@ use super::record::{Record, RecordProblem};
 use crate::coverage::{Delta, Dictionary, Numbers};
 use crate::search::Choice;
 
-/// Parts of a record that are merged: all parts except the fields `trail` and `marks` and the texts of points.
+/// Parts of a record (the stored result of a branch) that are merged: all parts except the fields `trail` and
+/// `marks`, and the texts of coverage points.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergeInput {
     /// The record without the fields `delta`, `trail` and `marks`.
@@ -40,7 +41,7 @@ impl MergeInput {
         &self.record
     }
 
-    /// True if the record belongs to this choice.
+    /// True if the record is of the branch that this choice names, i.e. if number, parent and path are equal.
     #[must_use]
     pub fn is_of(&self, choice: &Choice) -> bool {
         self.record.is_of(choice)

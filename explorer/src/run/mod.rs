@@ -47,8 +47,9 @@
 //! - A record is read exactly as it was written, or not at all. Damage that a crash cannot have caused is an error that
 //!   names the position. In a run that has ended, all damage is an error, because the records were synced before
 //!   `end.json` was written.
-//! - The first record in the file that has a coverage point contains the point's texts. Later records refer to the
-//!   point by its number. A reader can therefore stop after any record, because no record refers to a later one.
+//! - For each coverage point, only the first record in the file with this point contains the point's texts. Later
+//!   records refer to the point by its number. A reader can therefore stop after any record, because no record refers
+//!   to a later one.
 //! - The merged summary is a function of the records and of the order in which the explorer chose the branches. Host
 //!   times are recorded, but never compared.
 //! - Files are untrusted. Memory and time are bounded for any contents, and Everett never writes through a link.

@@ -1,11 +1,12 @@
-//! Reads the records of `branches.bin` in order, up to the point where the writer was interrupted.
+//! Reads the records of `branches.bin` (one for each branch of an exploration) in order, up to the point where the
+//! writer was interrupted.
 //!
 //! A record is durable once the file was synced after it. Before the sync, a power loss may leave any of the record's
 //! sectors unwritten, and may leave the file longer than its data.
 //!
 //! Each record says how many bytes of the file were durable when it was written. The largest of these numbers is the
-//! durable length. Damage after the durable length can come from a crash, so the scan cuts it off. A crash cannot
-//! damage the bytes before the durable length, so damage there is an error.
+//! durable length. Damage after the durable length can come from a crash, so the scan ends there and returns the rest
+//! of the file as the [`Tail`]. A crash cannot damage the bytes before the durable length, so damage there is an error.
 
 use std::io::{BufReader, Read};
 
@@ -60,7 +61,8 @@ impl Scan {
         Scan { source, from, offset: 0, number: 0, length }
     }
 
-    /// Returns the next record. If no whole record follows, returns the tail as the inner `Err`.
+    /// Returns the next record. If the next record is damaged, or the scan is at the end, returns the tail as the inner
+    /// `Err`.
     ///
     /// # Errors
     /// Returns an error if a durable record is damaged, or if a system call fails.

@@ -17,9 +17,10 @@ pub const DEPTH_MAX: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Subtrees {
     by_first: BTreeMap<u64, Subtree>,
-    /// Number of the tree's branches that the weights count as children of their parents.
+    /// Number of branches that the tree had at the last update. The weights count these branches as children of their
+    /// parents.
     added: u64,
-    /// Number of the tree's branches whose results are counted, in the order of their numbers.
+    /// Number of branches whose results are counted. Results are counted in the order of the branches' numbers.
     settled: u64,
 }
 

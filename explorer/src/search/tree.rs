@@ -1,4 +1,5 @@
-//! The branches of an exploration in the order of choices, and their results.
+//! The branches of an exploration, in the order in which a search strategy chose them (the order of choices), and their
+//! results.
 
 use std::collections::BTreeMap;
 
@@ -43,13 +44,15 @@ pub struct Branch {
     pub from: ForkPoint,
     /// Fork at which the branch leaves that moment.
     pub fork: Fork,
-    /// Number of the first branch of the subtree, which starts at the root moment.
+    /// Subtree of this branch, given as the number of the subtree's first branch. The first branch starts at the root
+    /// moment.
     pub subtree: u64,
     /// Number of branches from the root moment to the end of this branch.
     pub depth: u32,
     /// Number of branches that start at the end of this branch.
     pub children: u64,
-    /// Result of the branch. `None` until strategies may use the result.
+    /// Result of the branch. `None` until the result is merged. Results are merged in the order of choices, and
+    /// strategies use only merged results.
     pub standing: Option<Standing>,
 }
 

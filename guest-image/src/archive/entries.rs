@@ -1,9 +1,9 @@
 //! Entries of an untrusted tar archive, each with bounds that are checked before the entry is read.
 //!
-//! The `tar` crate has two weaknesses. It keeps records of long names and attributes in memory without a bound, and it
-//! reads the holes of sparse files as endless zeros. Therefore the crate reads the archive through [`Metered`], which
-//! counts bytes. [`each`] adds the length of each file to a total before anything reads the file's content. [`Metered`]
-//! also parses the PAX records, because the crate parses them incorrectly ([`super::records`]).
+//! The `tar` crate has two weaknesses. It keeps records of long names and attributes in memory without a bound. It also
+//! returns a hole of a sparse file as zeros, however long the hole is. Therefore the crate reads the archive through
+//! [`Metered`], which counts bytes. [`each`] adds the length of each file to a total before anything reads the file's
+//! content. [`Metered`] also parses the PAX records, because the crate parses them incorrectly ([`super::records`]).
 
 use super::Error;
 use super::records::Records;
@@ -19,8 +19,8 @@ pub const ENTRIES_MAX: u64 = 1_000_000;
 /// sparse files.
 pub const RECORDS_BYTES_MAX: u64 = 1 << 20;
 
-/// Maximum length of a sparse file's map after its header, in bytes: room for 2,688 pieces. The time to read a file
-/// grows with the square of the number of pieces.
+/// Maximum length of a sparse file's map after its header, in bytes: room for 2,688 stored pieces. The time to read a
+/// file grows with the square of the number of pieces.
 pub const SPARSE_MAP_BYTES_MAX: u64 = 64 << 10;
 
 /// Maximum total length of the maps of all sparse files in an archive, in bytes.

@@ -210,7 +210,8 @@ mod tests {
     /// Number of decompressed bytes that are always allowed in these tests.
     const FREE_BYTES: u64 = 1 << 20;
 
-    /// Returns equal bytes that exceed the bound, compressed in each format that compresses them well enough.
+    /// Returns many equal bytes, compressed in each format that can compress them so far that the stream exceeds the
+    /// bound.
     fn bombs() -> Vec<(Format, Vec<u8>)> {
         let bytes = || std::io::Read::take(std::io::repeat(1), 16 * FREE_BYTES);
         let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 0);

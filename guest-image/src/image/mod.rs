@@ -44,8 +44,8 @@ pub struct ImageSpec {
     pub lock: Option<PathBuf>,
     /// Container images of the world that came from registries. The build writes them to the lock.
     pub images: Vec<LockedImage>,
-    /// Time of the machine's clock while packages are configured, and latest modification time of any file of the
-    /// image, in seconds since 1970.
+    /// Time at which the machine that configures the packages starts its clock, and latest modification time of any
+    /// file of the image, in seconds since 1970.
     pub time_s: u64,
     /// The host's clock in seconds since 1970, for checks whether signatures have expired. It does not affect the
     /// image.

@@ -167,9 +167,9 @@ fn volumes(paths: &[String]) -> Result<Vec<String>, Problem> {
     Ok(volumes)
 }
 
-/// Returns the TCP ports of `ExposedPorts`. An entry is `PORT`, `PORT/tcp` or a range, which gives its first port.
-/// Leaves out ports of other protocols. Also leaves out malformed entries, because `ExposedPorts` does not affect the
-/// process.
+/// Returns the TCP ports of `ExposedPorts`. An entry is `PORT`, `PORT/tcp` or a range. Of a range, only the first port
+/// is returned. Leaves out ports of other protocols. Also leaves out malformed entries, because `ExposedPorts` does not
+/// affect the process.
 fn ports(entries: &[String]) -> Result<Vec<u16>, Problem> {
     if entries.len() > PORTS_MAX {
         return fail("ExposedPorts", format!("more than {PORTS_MAX} ports"));

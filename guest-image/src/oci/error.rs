@@ -149,7 +149,7 @@ pub enum Problem {
         /// Path of the whiteout.
         path: String,
     },
-    /// The root filesystem refuses a path.
+    /// A path of a layer cannot be added to the root filesystem.
     #[error(transparent)]
     Tree(#[from] tree::Error),
     /// The root filesystem cannot be written.
@@ -174,13 +174,13 @@ pub enum Problem {
         /// Description of the failure.
         said: String,
     },
-    /// The host lacks a program that stores images.
+    /// The host lacks the program that stores or builds the image. The value is its name: docker or podman.
     #[error("{0} is not on this host; save the image to a file, and name the file")]
     NoProgram(&'static str),
     /// The host has no program that builds images.
     #[error("building it needs docker or podman, which this host does not have; name a built image instead")]
     NoBuilder,
-    /// A program that stores images failed.
+    /// docker or podman failed.
     #[error("{program}: {said}")]
     Program {
         /// Name of the program.

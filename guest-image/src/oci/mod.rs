@@ -9,8 +9,8 @@
 //! - [`layers`]: fetches the archives of layers, verifies them and unpacks them into the cache.
 //! - [`config`]: parses the configuration: command, environment, user, volumes, healthcheck.
 //! - [`store`]: saves images from the stores of Docker and podman on this host.
-//! - [`archive`]: reads files of `docker save`, `podman save` and `skopeo copy`. [`layout`]: reads folders.
-//!   [`registry`]: fetches from registries.
+//! - [`archive`]: reads files of `docker save`, `podman save` and `skopeo copy`. [`layout`]: reads folders with the OCI
+//!   image layout. [`registry`]: fetches from registries.
 //! - [`manifest`]: chooses an image from indexes and manifests.
 //! - [`documents`]: the JSON of manifests and configurations. [`blobs`]: reads blobs, the files of which an image
 //!   consists.
@@ -24,9 +24,10 @@
 //! contents of its files are parts of these archives. Only the SquashFS's tables, such as names and owners, are stored
 //! for each image.
 //!
-//! **Invariants.** A root filesystem is a function of the diff IDs of its layers and of the image's time. If the digest
-//! of a blob is known, Everett verifies the digest before it uses the blob. Images are untrusted. Everett writes
-//! nothing outside the cache, and every count and length has a bound. An error is one line that names the image.
+//! **Invariants.** A root filesystem is a function of the diff IDs of its layers and of `time_s`, the latest allowed
+//! modification time. If the digest of a blob is known, Everett verifies the digest before it uses the blob. Images are
+//! untrusted. Everett writes nothing outside the cache, and every count and length has a bound. An error is one line
+//! that names the image.
 
 mod archive;
 mod blobs;

@@ -44,8 +44,8 @@ pub(super) fn write(
     Ok(all)
 }
 
-/// Returns the location of a content that is part of a file inserted into the image unchanged. The content begins at
-/// `start`. Its blocks of zeros are stored like other blocks.
+/// Returns the location of a file's content that is part of an inserted file, i.e. of a host file that the image
+/// contains unchanged. The content begins at `start` in the image. Its blocks of zeros are stored like other blocks.
 fn in_place(start: u64, length: u64) -> FileBlocks {
     let full = usize::try_from(length / u64::from(BLOCK_BYTES)).unwrap_or(usize::MAX);
     let mut sizes = vec![NOT_PACKED | BLOCK_BYTES; full];

@@ -1,4 +1,5 @@
-//! A root filesystem in memory: names, owners, modes, links. The contents of files stay where they were read from.
+//! A root filesystem in memory: names, owners, modes, links. The contents of files are in files on the host, to which
+//! the tree refers. Only the contents of small files that Everett makes are in memory.
 //!
 //! Paths are bytes relative to the root, as in archives (`./usr/bin`, `usr/bin/` and `/usr/bin` are the same). A path's
 //! parents may be symbolic links. They are resolved within the tree: if `lib` is a link to `usr/lib`, the path `lib/x`
@@ -271,8 +272,8 @@ impl Tree {
         }
     }
 
-    /// Sets all modification times later than `latest_s` to `latest_s`. The build itself makes some files, and
-    /// their times mean nothing.
+    /// Sets all modification times later than `latest_s` to `latest_s`. Later times belong to files that the build of
+    /// the image made, and mean nothing.
     pub fn clamp_times(&mut self, latest_s: u64) {
         for inode in &mut self.inodes {
             inode.attributes.mtime_s = inode.attributes.mtime_s.min(latest_s);

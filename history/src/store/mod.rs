@@ -1,4 +1,4 @@
-//! The database of a history: one SQLite file.
+//! The database of a history, i.e. of a list of explorations (runs) and their findings: one SQLite file.
 //!
 //! **Invariants.** Several processes may use the file at once. Each change is one transaction, which waits for other
 //! processes for at most [`WAIT`]. Texts and numbers from the file are only returned, and never executed or opened. The
@@ -100,9 +100,9 @@ impl History {
         Ok(History { connection, file: file.to_owned() })
     }
 
-    /// Records that an exploration starts or resumes. If `resumed` is true, a record of the same folder, identity (of
-    /// world, images and machine version) and seed keeps its start and its results so far. In all other cases, a new
-    /// record replaces any record of the folder.
+    /// Records that an exploration starts or resumes. If `resumed` is true, and the folder's record has the same
+    /// identity (of world, images and machine version) and seed, the record keeps its start and its results so far. In
+    /// all other cases, a new record replaces the folder's record, if there is one.
     ///
     /// # Errors
     /// Returns an error if the file cannot be changed, or if a path is too long.

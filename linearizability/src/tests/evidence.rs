@@ -8,8 +8,8 @@ fn evidence(kind: ModelKind, text: &str) -> Evidence {
     violations(&report(kind, text)).next().unwrap().clone()
 }
 
-/// The first of many violations is reported. Later operations do not change it, but are listed as possible origins of
-/// the value.
+/// The first impossible completion is the read of 7. Later operations do not change this. The evidence lists the later
+/// write of 7 as a possible origin of the value.
 #[test]
 fn the_first_impossible_completion_is_reported() {
     let mut text = "1 invoke write 1\n 1 ok write\n".to_owned();

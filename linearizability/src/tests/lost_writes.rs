@@ -29,7 +29,8 @@ fn writes_of_registers() {
     assert_eq!(register(overlapping, "null"), ["write of 2 at 2"]);
     // No write was acknowledged.
     assert!(register("1 invoke write 1\n 1 info write\n", "null").is_empty());
-    // A write of unknown outcome may take effect late, but it must be invoked before the read ends.
+    // A write of unknown outcome may take effect late and overwrite write 2, so write 2 does not count as lost. This
+    // holds only if the write of unknown outcome was invoked before the read ended.
     assert!(register(&format!("9 invoke write 9\n{two}"), "9").is_empty());
     let after = format!("{two} 3 invoke read\n 3 ok read 9\n 9 invoke write 9");
     assert_eq!(lost(ModelKind::Register, &after), gone);

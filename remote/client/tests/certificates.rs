@@ -60,7 +60,7 @@ fn a_subkey_is_bound_by_its_primary_key() {
     let keys = other.file();
     let refused = verify(&keys, &signer.sign(TEXT, NOW_S)).unwrap_err();
     assert!(refused.contains("it is bound to no primary key"), "{refused}");
-    // The other certificate even binds the subkey, but the subkey has not agreed.
+    // The other certificate signs that the subkey belongs to it, but the subkey has not signed this in turn.
     other.claim_subkey(&signer);
     let keys = other.file();
     let refused = verify(&keys, &signer.sign(TEXT, NOW_S)).unwrap_err();

@@ -2,8 +2,8 @@
 
 use super::Sources;
 
-/// Maximum number of findings with a scene: events, messages and operations. Further findings are listed without a
-/// scene.
+/// Maximum number of findings with a scene, i.e. with the events, messages, faults and operations before the finding.
+/// Further findings are listed without a scene.
 pub const SCENES_MAX: usize = 64;
 /// Maximum number of lines, messages and operations of all recorded timelines together. A finding whose timeline no
 /// longer fits has only its last lines and messages. The bound keeps the page below about 30 MB.
@@ -17,13 +17,13 @@ pub const BRANCHES_MAX: usize = 1_000_000;
 pub const PHASES_MAX: usize = 40;
 /// Maximum number of kinds of faults in the matrix.
 pub const KINDS_MAX: usize = 40;
-/// Maximum number of samples in a growth curve.
+/// Maximum number of samples in a growth curve (coverage by number of branches), besides the last sample.
 pub const SAMPLES_MAX: usize = 120;
 /// Maximum number of pairs of events that occurred in only one order.
 pub const ORDERS_MAX: usize = 200;
 /// Maximum number of binaries, and of functions per binary.
 pub const CODE_MAX: usize = 200;
-/// Maximum number of vtimes in a finding's curve of likelihood.
+/// Maximum number of points in the curve that shows, by vtime, how likely a finding was. The last points are kept.
 pub const POINTS_MAX: usize = 2_000;
 /// Maximum number of findings of older runs that this run does not show.
 pub const GONE_MAX: usize = 256;

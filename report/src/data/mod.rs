@@ -100,7 +100,7 @@ pub struct Sources<'r> {
     pub plans: BTreeMap<u64, Vec<serde_json::Value>>,
     /// Executed edges of code (branch instructions and their targets). `None` if no files of edges were given.
     pub code: Option<Code>,
-    /// Parameters of the statistics.
+    /// Parameters of the report's estimates, e.g. the confidence at which a bug counts as gone.
     pub terms: Terms,
 }
 

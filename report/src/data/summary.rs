@@ -41,9 +41,9 @@ pub struct Summary {
     pub everett: String,
     /// Machine version.
     pub machine: String,
-    /// Identity of the image.
+    /// Digest of the world's image.
     pub image: String,
-    /// Identity of the exploration.
+    /// Identity of the exploration: a digest of everything that determines its timelines, except seed and paths.
     pub identity: String,
     /// Reason for the end, in words. Without a recorded end, it says that the exploration is running or was killed.
     pub end: String,
@@ -60,7 +60,7 @@ pub struct Summary {
     pub subtrees: u64,
     /// Number of branches with checks.
     pub checked: u64,
-    /// Number of branches that did not run to their end.
+    /// Number of branches that the host could not run to their end.
     pub broken: u64,
     /// Number of applied faults.
     pub faults: u64,

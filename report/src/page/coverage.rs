@@ -1,5 +1,5 @@
-//! Section on coverage: growth, the matrix of faults and phases, pairs of events that occurred in only one order, and
-//! executed code.
+//! Section on coverage: growth, the matrix of faults and phases (a phase is the abstract state of one node), pairs of
+//! events that occurred in only one order, and executed code.
 
 use everett_explorer::coverage::Kind;
 use maud::{Markup, html};

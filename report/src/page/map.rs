@@ -76,8 +76,8 @@ fn drawing(tree: &Tree) -> Markup {
         |ns: u64| ((ns as f64 / tree.horizon_ns.max(1) as f64 * columns as f64) as usize).min(columns - 1);
     for (branch, slot) in slots.iter().enumerate() {
         let get = |list: &[u64]| list.get(branch).copied().unwrap_or(0);
-        // length_ns includes checks. They run on a continuation that is thrown away, so the drawn branch ends with its
-        // segment, the part before the checks.
+        // `length_ns` may include the checks, which run after the branch's segment. No branch continues from the state
+        // after the checks, so the drawing shows only the segment.
         let (begin, length) = (get(&tree.begin_ns), get(&tree.length_ns).min(tree.segment_ns));
         for at in column(begin)..=column(begin.saturating_add(length.saturating_sub(1))) {
             if let Some(cell) = cells.get_mut(slot / group * columns + at) {
@@ -133,7 +133,7 @@ struct Cell {
 }
 
 impl Cell {
-    /// Returns 0 for an empty cell, else 1 to 4, by the number of new coverage points of the branch with the most.
+    /// Returns 0 for an empty cell. Otherwise returns 1 to 4: the more `new_points`, the higher the level.
     fn level(self) -> u8 {
         match (self.branches, self.new_points) {
             (0, _) => 0,

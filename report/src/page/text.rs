@@ -28,7 +28,7 @@ pub(super) fn seconds(ns: u64) -> String {
     format!("{}.{:03}", ns / 1_000_000_000, ns / 1_000_000 % 1_000)
 }
 
-/// Formats a CPU time in nanoseconds, which may be a fraction.
+/// Formats a CPU time. `ns` is the time in nanoseconds, and may have a fractional part.
 pub(super) fn cpu(ns: f64) -> String {
     // The cast saturates.
     duration(ns as u64)

@@ -11,7 +11,7 @@ use super::operation::Operations;
 use super::vtime::at;
 use super::{Bar, EVENTS_MAX, Event, Fate, MESSAGES_MAX, Message, Scene};
 
-/// Unit of lines that belong to an operation history.
+/// Unit of lines in which a program reports its requests to servers and the answers (the operation history).
 const HISTORY: &str = "history";
 /// Units that are not programs: the kernel, and Everett's own messages about nodes and the world.
 const OTHERS: [&str; 6] = ["kernel", "guest", "fault", "disk", "world", "FOUND"];

@@ -1,4 +1,5 @@
-//! Tests of the bounds of the data, and of the lines in which the report names the parts that were cut off.
+//! Tests of the maximum size of a report's data, and of the lines in which the report names the parts that it leaves
+//! out.
 
 use everett_explorer::run::Hit;
 

@@ -8,8 +8,9 @@ use super::history_chain::HistoryChain;
 use super::witness::Inherited;
 use crate::world::timeline::{SessionState, Timeline};
 
-/// Approximate memory of a moment in bytes, without its pages and its history. This memory holds the session, the
-/// devices and the observer state, i.e. what Everett has observed: coverage, properties and faults.
+/// Approximate memory of a moment in bytes, without its pages and its history lines (lines about the operations of
+/// clients). This memory holds the devices, the state of the session (the part of Everett that carries out a run), and
+/// the observer state, i.e. what Everett has observed: coverage, properties and faults.
 const OVERHEAD_BYTES: u64 = 256 << 10;
 
 /// State of a timeline at the end of a branch.

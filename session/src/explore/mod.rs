@@ -20,8 +20,8 @@
 //! - [`regression`]: regression files, which store a finding for a project's tests
 //! - [`causality`]: finds the step that decided a finding
 //!
-//! Not here: choices, coverage, judgement and the run directory (`everett_explorer`), and terminal output (the commands
-//! of `everett`).
+//! Not here: the choice of branches, coverage, the judgement of properties and the run directory (`everett_explorer`),
+//! and terminal output (the commands of `everett`).
 //!
 //! **Invariants.**
 //! - The result of a branch is a function of the [`setting`], the seed and its path. Three things do not matter: the

@@ -44,13 +44,13 @@ pub struct Branch {
     pub checked: bool,
     /// Reason why the branch ended early.
     pub broken: Option<String>,
-    /// Number of executed instructions.
+    /// Number of retired instructions or, in other clock modes, of retired conditional branches or exits.
     pub instructions: u64,
     /// Cost of the final phase, i.e. the part after the segment. `None` if the branch has no final phase.
     pub final_phase: Option<FinalPhase>,
     /// Digests at points of the trail, at the end of the segment and at the end of the checks.
     pub marks: Marks,
-    /// Results of the witness, i.e. of the branch's observer.
+    /// Results of the witness, which observes the branch's events and messages.
     pub testimony: Testimony,
     /// Counts of test commands on this branch. If checks ran, the counts include the `eventually_` or `finally_`
     /// commands after the workload.
@@ -59,7 +59,7 @@ pub struct Branch {
     pub history: Option<HistoryCount>,
     /// CPU time by activity.
     pub spent: CpuTime,
-    /// Observer state at the end of the segment.
+    /// State of the witness at the end of the segment. Branches that continue from there inherit it.
     pub memory: Inherited,
     /// Moment at the end of the segment, if other branches can continue from it and the [`Aim`] asks for a moment.
     pub at_moment: Option<BranchMoment>,
@@ -88,7 +88,7 @@ pub struct Route {
 }
 
 impl Route {
-    /// Returns the route with the plans and the end of the exploration.
+    /// Returns a route on which each branch has the same plan and the same end as in the exploration.
     #[must_use]
     pub fn along(path: Path) -> Route {
         Route { path, plan: None, end: None }
@@ -122,7 +122,8 @@ impl Watch for () {}
 #[error("interrupted")]
 pub struct Interrupted;
 
-/// The host or the engine failed. The machine cannot continue, and the failure says nothing about the guest.
+/// The host or the engine (the part of Everett that executes guest instructions) failed. The machine cannot continue,
+/// and the failure says nothing about the guest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{node}: {end}")]
 pub struct Failed {
@@ -208,8 +209,8 @@ impl<'s> PathRunner<'s> {
     }
 
     /// Runs the timeline of a path to the vtime `to_ns` and returns the moment there. The run starts at `from`, with
-    /// the observer state that `from` contains. If `from` is `None`, the run starts at the root moment with the
-    /// observer state `memory`. A fork at `to_ns` is not taken.
+    /// the witness state that `from` contains. If `from` is `None`, the run starts at the root moment with the
+    /// witness state `memory`. A fork at `to_ns` is not taken.
     ///
     /// # Errors
     /// See [`PathRunner::branch`]. Also returns an error if the timeline ends before `to_ns`.
@@ -359,8 +360,8 @@ impl<'s> PathRunner<'s> {
         self.mark_end(watch)?;
         let open = end.open && broken.is_none();
         let checks = aim == Aim::Whole && end.checked && broken.is_none();
-        // `Witness::memory` closes a log record of several lines that is still unfinished. The runner therefore calls
-        // it for every aim. Later branches then inherit the same state, whichever aim this branch ran for.
+        // `Witness::memory` changes the witness: it ends a log message of several lines that is still unfinished. The
+        // runner therefore calls it for every aim, so that later branches inherit the same state for every aim.
         let memory = witness.memory();
         let mut history = None;
         if aim == Aim::Whole && !checks {
@@ -454,7 +455,7 @@ impl<'s> PathRunner<'s> {
     }
 
     /// Returns the cost of the final phase, which has just ended. `calm_begun` has the instruction count and
-    /// the vtime at its start.
+    /// the vtime at the start of the phase.
     fn final_phase(&self, calm_begun: (u64, u64)) -> FinalPhase {
         let end = (self.timeline.icount(), self.timeline.vtime());
         // Checks begin only after all drivers have ended and all restarts are over. If this took too long, no check

@@ -160,7 +160,7 @@ impl Regression {
     }
 
     /// Applies the recorded settings of the exploration to a world file's settings. The share of branches with checks
-    /// changes only if the world file has none. The strategy changes only if the regression file has one.
+    /// changes only if the world file does not set it. The strategy changes only if the regression file records one.
     pub fn apply(&self, explore: &mut ExploreConfig) {
         explore.checks = explore.checks.or(self.checks);
         explore.strategy = self.strategy.unwrap_or(explore.strategy);
@@ -329,7 +329,7 @@ mod tests {
             error.contains("r.json: there is no world file at ") && error.contains("--world PATH"),
             "{error}"
         );
-        // The path `r.json` has no folder, so its folder is the working directory, which has no `w.toml`.
+        // The path `r.json` names no folder, so Everett looks in the working directory, which has no `w.toml`.
         let bare = Regression { world: "w.toml".into(), ..a_regression() };
         assert!(bare.world_file(FilePath::new("r.json"), None).is_err());
     }

@@ -22,7 +22,7 @@ use crate::world::moments::Stored;
 use crate::world::timeline::Faults;
 use crate::world::timeline::restart_point::RestartPoint;
 
-/// A booted world, and the way in which it is explored and judged.
+/// A booted world, and the data with which Everett explores it and finds violations in its timelines.
 pub struct Setting {
     /// Launcher of timelines that start at *ready*, when all services are up.
     pub launcher: Launcher,
@@ -43,7 +43,8 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Creates the setting of a booted world. `launcher` must start the world at power-on.
+    /// Creates the setting of a booted world. `launcher` starts the world at power-on. The setting keeps a copy of
+    /// `launcher` that starts the world at *ready*.
     ///
     /// # Errors
     /// Returns an error if a declaration in the world file is invalid, or if `booted` has not reached *ready*.

@@ -42,7 +42,7 @@ pub struct Inherited {
     pub observer: ObserverState,
     /// State of the judge, which checks the properties.
     pub judge: JudgeState,
-    /// History lines so far.
+    /// Lines so far that drivers and checks wrote to histories, the records of operations and their results.
     pub chain: HistoryChain,
     /// Vtimes of the last faults that began, each with the fault's number in the plan.
     begun: VecDeque<(u64, u32)>,
@@ -162,7 +162,8 @@ impl<'s> Witness<'s> {
         })
     }
 
-    /// Takes the timeline's events and wire steps at a stop. Also passes each event and message to `also`.
+    /// Takes the events and the outcomes of frames that the timeline has recorded since its last stop. Also passes each
+    /// event and message to `also`.
     pub fn take(&mut self, timeline: &mut Timeline, also: &mut dyn FnMut(Observation<'_>)) {
         let events = timeline.take_events();
         let nodes = timeline.world().nodes().len();
@@ -307,7 +308,8 @@ impl<'s> Witness<'s> {
             What::Sdk { text } => self.sdk(vtime_ns, node, text),
             What::Edge { module, edge } => {
                 self.show(vtime_ns, node, Shown::Edge { module: module.clone(), edge: *edge });
-                // Return before the event is kept for the evidence: thousands of edges would displace everything else.
+                // Does not keep the event for the evidence: a branch can execute thousands of edges (jumps in
+                // instrumented programs), which would displace all other events.
                 return;
             }
             What::End => self.all_on(vtime_ns),

@@ -54,7 +54,8 @@ pub fn is_finding_file(path: &Path) -> anyhow::Result<bool> {
     Ok(begin == MAGIC)
 }
 
-/// Returns the description of the finding in a manifest. Only [`unpack`] verifies the rest of the file.
+/// Reads the description of the finding from the manifest of a finding file. Only [`unpack`] verifies the rest of the
+/// file.
 ///
 /// # Errors
 /// Returns an error of one line that names the file.
@@ -76,7 +77,7 @@ fn open(path: &Path) -> anyhow::Result<Reader<About>> {
 /// folder to `place`.
 ///
 /// # Errors
-/// Returns an error of one line that names the file. In this case some members of the file may already be in `into`.
+/// Returns an error of one line that names the finding file. Files that were unpacked before the error stay in `into`.
 pub fn unpack(path: &Path, into: &Path, place: &Path, images: ImagesTo<'_>) -> anyhow::Result<Unpacked> {
     let here = || path.display().to_string();
     let reader = open(path)?;
@@ -112,7 +113,7 @@ pub fn unpack(path: &Path, into: &Path, place: &Path, images: ImagesTo<'_>) -> a
     });
     about.seal.files = of_world.collect();
     new_file(&world.join(SEAL_FILE), &mut &serde_json::to_vec_pretty(&about.seal)?[..]).with_context(here)?;
-    // The header contains the path that the world file had on the host of the export.
+    // The header of the run directory still has the world file's path on the exporting host. The new path replaces it.
     let mut header = Header::read(into).with_context(here)?;
     check_version(path, &header.machine_version)?;
     let world = place.join(&about.world);

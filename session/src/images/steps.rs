@@ -119,7 +119,7 @@ impl Link<'_> {
         }
     }
 
-    /// Runs the machine until the agent ends a line, or for [`SLICE_NS`].
+    /// Runs the machine until the agent has sent a whole line, but at most for [`SLICE_NS`].
     fn step(&mut self, last_ns: u64) -> Result<(), String> {
         let slice_ns = self.machine.vtime().saturating_add(SLICE_NS);
         let stop = self.machine.run(&Until::vtime(slice_ns).or_port_lines(1 << Port::Control as u8));
@@ -136,7 +136,8 @@ impl Link<'_> {
         let superfluous = self.console.len().saturating_sub(CONSOLE_BYTES_KEPT);
         self.console.drain(..superfluous);
         match stop {
-            // The output can still have the answer to a power-off request, so the first stop is no error.
+            // The first stop is no error, because the output may hold the answer to a power-off request. If the caller
+            // needs more output after the stop, that is an error.
             Stop::End(end) if self.ended => {
                 Err(format!("the machine stopped: {end}{}", self.quote_console()))
             }

@@ -2,7 +2,7 @@
 //!
 //! - `events.jsonl`: events, one [`Event`] per line
 //! - `wire.jsonl`: fates of frames (DELIVER, DUPLICATE, DROP or TIMEOUT), one per line
-//! - `wire.pcapng`: frames for Wireshark; their times are the world's epoch plus the vtime
+//! - `wire.pcapng`: frames for Wireshark; their times are the date at which the world starts, plus the vtime
 //! - `trail.jsonl`: digests, one `{"vtime_ns":…,"digest":"…"}` per line
 //! - `console.log`: bytes of the serial console; in a world of several nodes, one `console-NODE.log` per node
 //! - `run.json`: the run and its result
@@ -117,7 +117,7 @@ struct TrailLine<'a> {
 }
 
 impl RunFolder {
-    /// Checks that `folder` is new or empty, without creating it.
+    /// Checks that `folder` does not exist yet or is empty. Does not create it.
     ///
     /// # Errors
     /// Returns an error if the folder has files or cannot be read.
@@ -132,7 +132,7 @@ impl RunFolder {
         }
     }
 
-    /// Creates the folder, which must be new or empty, and its files.
+    /// Creates the folder and its files. If the folder exists, it must be empty.
     ///
     /// # Errors
     /// Returns an error if the folder has files, or if a file cannot be written.

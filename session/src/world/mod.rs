@@ -2,11 +2,12 @@
 //!
 //! - [`identity`]: digest of everything that determines a timeline, except its seed and path
 //! - [`event`]: events of a timeline
-//! - [`conversation`]: requests to a guest's agent, and its answers
+//! - [`conversation`]: requests to an agent (Everett's program in a guest), and its answers
 //! - [`watching`]: watchpoints on guest memory
 //! - `node`: a machine with its conversation
 //! - [`timeline`]: a running world with all conversations
-//! - [`moments`]: files with moments: of booted worlds whose services are ready, and of moments that the operator saved
+//! - [`moments`]: files that store moments: the moment after the boot at which all services were ready, and moments
+//!   that the operator saved
 
 pub mod conversation;
 pub mod event;

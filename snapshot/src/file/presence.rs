@@ -1,5 +1,5 @@
-//! The set of nonzero pages of the image that a base file stores. Finding a page's position in the set takes constant
-//! time.
+//! The set of nonzero pages of an image. An image is the content of a memory or a disk, and a base file stores one
+//! image. Finding a page's position in the set takes constant time.
 
 /// A bitmap, with the number of set bits before each word.
 #[derive(Debug, Default)]

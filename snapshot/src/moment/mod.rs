@@ -66,7 +66,8 @@ pub const ENTRIES_MAX: u64 = 1 << 24;
 
 /// Maximum number of pages in an image or tree: 16 TiB.
 pub const IMAGE_PAGES_MAX: u64 = 1 << 32;
-/// Maximum size of a directory in bytes. It suffices for [`ENTRIES_MAX`] entries of at most 14 bytes, and their chunks.
+/// Maximum size of a directory in bytes. It suffices for [`ENTRIES_MAX`] entries of at most 14 bytes, and for the list
+/// of chunks.
 const DIRECTORY_BYTES_MAX: u64 = 1 << 28;
 /// Size of a chunk in bytes before compression. The last chunk of the states and the last chunk of the pages may be
 /// smaller.
@@ -113,7 +114,7 @@ pub struct MomentParts {
     pub states: BTreeMap<String, Arc<[u8]>>,
     /// Images. Their bases are not stored, only the digests of the bases.
     pub images: BTreeMap<String, PageImage>,
-    /// Maps of changed pages whose original content only the caller knows.
+    /// Maps of changed pages whose initial content only the caller knows.
     pub trees: BTreeMap<String, Tree>,
 }
 

@@ -130,8 +130,8 @@ fn parts_beyond_the_limits_are_not_written() {
 fn hostile_directories_are_harmless() {
     let folder = tempfile::tempdir().unwrap();
     let whole = Forged::new(folder.path());
-    // Size of the list of chunks. The chunk hashes in the list reveal each change to the list, so the test makes most
-    // changes after the list.
+    // Size of the list of chunks in bytes: two chunks with 36 bytes each. The chunk hashes in the list reveal each
+    // change to the list, so the test makes most changes after the list.
     let lines = 2 * 36;
     let change = (any::<prop::sample::Index>(), any::<u8>(), 0u8..4, prop::bool::weighted(0.05));
     let changes = proptest::collection::vec(change, 1..6);

@@ -1,5 +1,6 @@
-//! Writing of a moment: leaves space for the head, writes each chunk when it is full, then the directory, and the head
-//! last.
+//! Writing of a moment file. The head describes the moment, the chunks hold its content in pieces, and the directory
+//! lists the chunks and what is in them. `write` leaves space for the head, writes each chunk when it is full, then the
+//! directory, and the head last.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map;

@@ -1,4 +1,5 @@
-//! Tests that the store evicts the same values as a simple implementation of its rules.
+//! Tests that the store evicts the same values as a simple implementation of its rules. The store is a cache for a tree
+//! of keys. A caller can derive each evicted value again, at a known cost, from the value of its parent key.
 
 use std::collections::{BTreeMap, BTreeSet};
 

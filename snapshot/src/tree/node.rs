@@ -12,7 +12,8 @@ pub(super) const LEVEL_BITS: u32 = 3;
 pub(super) const FAN_OUT: usize = 1 << LEVEL_BITS;
 
 /// A node: a leaf on level 0, an inner node on all other levels. The mask `present` of a leaf marks its existing
-/// entries, because an `Entry` has no spare value for "missing". Slots of missing entries hold `Zero`.
+/// entries, because an `Entry` has no spare value for "missing". Slots without an entry hold the
+/// filler `Entry::Zero`.
 #[derive(Clone)]
 pub(super) enum Node {
     Inner([Option<Arc<Node>>; FAN_OUT]),

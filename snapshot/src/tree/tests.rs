@@ -1,4 +1,5 @@
-//! Tests that trees contain the same entries as ordered maps after the same changes.
+//! Tests that trees (persistent maps from page numbers to pages) contain the same entries as ordered maps after the
+//! same changes.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +17,7 @@ fn entries() -> impl Strategy<Value = Option<u8>> {
     prop_oneof![2 => Just(None), 5 => (0u8..6).prop_map(Some)]
 }
 
-/// Returns an explicit zero for byte 0, otherwise a page filled with the byte.
+/// Returns [`Entry::Zero`] for byte 0, otherwise a page filled with the byte.
 fn entry(pool: &Pool, byte: u8) -> Entry {
     pool.intern(&[byte; PAGE]).map_or(Entry::Zero, Entry::Page)
 }

@@ -73,8 +73,8 @@ impl Kernel {
     ///
     /// # Errors
     /// Returns an error if the file is not an executable ELF64 file for x86-64, if its headers are damaged, or if
-    /// headers or segments extend beyond the file's end. Also returns an error if no segment is loadable, or if the
-    /// entry point is in none.
+    /// headers or segments extend beyond the file's end. Also returns an error if no segment is loadable, or if no
+    /// loadable segment contains the entry point.
     pub fn parse(file: Vec<u8>) -> Result<Kernel, ElfError> {
         if !everett_elf::is_elf(&file) && file.get(0x202..0x206) == Some(b"HdrS") {
             return Err(ElfError::BzImage);

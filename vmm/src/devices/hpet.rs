@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::events::{Event, EventId, EventQueue};
 
-/// Nanoseconds per tick of the counter. The specification permits no longer tick.
+/// Nanoseconds per tick of the counter: the maximum that the specification permits.
 const TICK_NS: u64 = 100;
 /// Capabilities register. Lower half: revision, three timers, 64-bit counter, legacy replacement, vendor. Upper half:
 /// the tick's period in femtoseconds.

@@ -2,8 +2,8 @@
 //!
 //! In clock mode `insn`, the digest of a machine covers everything that determines its further execution: registers,
 //! RAM, devices, timers, random streams, clock and disks. In clock modes `exit` and `branch` it leaves out RAM and some
-//! registers (`machine/digest.rs`). It is incremental: only pages and blocks that were written since the last digest
-//! are hashed. Computing it does not affect the machine's execution.
+//! registers (`machine/digest.rs`). Digests are incremental: to compute a digest, Everett hashes only the pages and
+//! blocks that were written since the last digest. This does not affect the machine's execution.
 //!
 //! - `leaves`: the hash of a set of pages or blocks
 //! - `registers`: the registers that digests and comparisons cover

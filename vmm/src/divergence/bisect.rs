@@ -4,9 +4,9 @@
 //! that differs, the search looks at the journals since the last equal point. A journal lists what a CPU and its
 //! machine exchanged. There are two cases:
 //!
-//! - The journals first differ at an *input*: a value loaded from a device, an interrupt, a skip of idle time. The leak
-//!   (a source of nondeterminism) is then in the machine, and the journal names the instruction, even if the leak never
-//!   occurs again.
+//! - The journals first differ at an *input*: a value loaded from a device, an interrupt, a skip of idle time, or RAM
+//!   that a device wrote. The leak (a source of nondeterminism) is then in the machine, and the journal names the
+//!   instruction, even if the leak never occurs again.
 //! - Otherwise the CPU computed different results from the same inputs. The search repeats both runs from their start
 //!   and compares them at more points in the interval. It repeats this until the last equal point and the first
 //!   different point are one instruction apart.
@@ -31,7 +31,7 @@ use crate::ram::Ram;
 
 /// Number of comparisons in one pass over an interval.
 const POINTS: u64 = 64;
-/// Number of times that the search tries to reproduce a difference.
+/// Maximum number of extra passes if a difference does not occur again in the repeated runs.
 const ATTEMPTS: u32 = 3;
 
 /// Identifies one of the two runs.
@@ -43,8 +43,8 @@ pub enum Side {
     B,
 }
 
-/// Subject of a comparison: a machine, or a whole session, which runs machines and also answers the guests. A run stops
-/// as `until` says or when its machines end. A stop has no effect on the execution.
+/// Subject of a comparison: a machine, or a timeline, i.e. the machines of a world and the code that talks to their
+/// guests. A run stops as `until` says or when its machines end. A stop has no effect on the execution.
 pub trait Subject {
     /// Runs to a vtime, or to a count of the node ([`Subject::retired`]).
     fn run(&mut self, node: usize, until: &Until<'_>) -> Stop;
@@ -486,7 +486,7 @@ impl<S: Subject> Pair<S> {
             (Some(EntryKind::Pio { port: x, .. }), Some(EntryKind::Pio { port: y, .. })) => {
                 x == y && same_place(a, b)
             }
-            // The entries and their counts are equal, but the instructions are not: the CPUs had differed before.
+            // The entries have equal kinds and counts, but belong to different instructions: the CPUs differed before.
             (x, y) if x == y && a.map(|e| e.icount) == b.map(|e| e.icount) => false,
             // The entries differ in kind or in count. The earlier entry shows a leak in the machine only if the machine
             // caused that entry, and not the CPU.

@@ -46,8 +46,8 @@ impl Trail {
         Digest(chain)
     }
 
-    /// Returns the index of the first point at which two trails differ. If one trail is a shorter prefix of the other,
-    /// returns its length. Returns `None` if the trails are equal.
+    /// Returns the index of the first point at which two trails differ. If one trail is a prefix of the
+    /// other, returns the length of the shorter trail. Returns `None` if the trails are equal.
     pub fn first_difference(&self, other: &Trail) -> Option<usize> {
         let common = self.points.len().min(other.points.len());
         (0..common)

@@ -4,7 +4,8 @@
 //!
 //! In both modes, `run` first finishes an instruction that waits for a device, even if the count at which the run must
 //! stop (`Until::icount`) is already reached. If a repeated string instruction is about to start or to continue after
-//! that, `run` finishes it, too: it belongs to the exit before it, because KVM cannot stop between the two (`repeat`).
+//! that, `run` finishes it, too: it belongs to the exit before it, because KVM cannot stop between the two (see the
+//! module `repeat`).
 //!
 //! In mode `exit`, a run ends at the guest's next exit, even if `Until::icount` is larger. An exit is counted when its
 //! instruction is finished, or when the exception that ends the instruction is delivered. The CPU takes at most one
@@ -15,8 +16,8 @@
 //! counts instructions.
 //!
 //! **Invariant.** The CPU's own count of instructions is visible neither in states nor in the TSC. It only bounds how
-//! long a guest may run without a counted exit or branch. The bound starts at the last counted event, so stops in
-//! between do not matter.
+//! long a guest may run without a counted exit or branch. The bound restarts at each of them, and in mode `branch` also
+//! after each device access, so stops in between do not matter.
 
 use everett_cpu::{CpuState, Edge, Watchpoint, WatchpointHit};
 
@@ -62,7 +63,7 @@ pub struct CountingEngine {
     /// True if a watchpoint was hit within an unfinished instruction. The stop is reported when the instruction is
     /// finished.
     watched: bool,
-    /// The CPU's count of instructions at the last counted exit or branch.
+    /// The CPU's count of instructions at the last counted exit or branch, or at the end of the last device access.
     progress: u64,
     instructions_max: u64,
 }
@@ -96,8 +97,8 @@ impl CountingEngine {
         }
     }
 
-    /// Sets the number of instructions without a counted event after which the engine ends the guest. For tests,
-    /// because it changes the guest's execution.
+    /// Sets the number of instructions without a counted event after which the engine ends the guest. Only tests may
+    /// call this, because the number affects the guest's execution.
     pub fn give_up_after(&mut self, instructions: u64) {
         self.instructions_max = instructions;
     }
@@ -129,7 +130,7 @@ impl CountingEngine {
         exit
     }
 
-    /// Handles a stop of the CPU for a reason other than its count. Returns the exit for the machine.
+    /// Handles an exit of the CPU other than [`Exit::Count`], and returns it for the machine.
     fn stopped(&mut self, exit: Exit) -> Exit {
         match exit {
             Exit::Device(_) => {

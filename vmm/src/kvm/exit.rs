@@ -211,7 +211,8 @@ pub(super) fn answer_mmio(run: &mut kvm_run, value: u64) {
     }
 }
 
-/// Answers RDMSR with a value. `None` makes RDMSR or WRMSR raise #GP.
+/// Answers RDMSR or WRMSR. With a value, the instruction succeeds, and RDMSR returns the value. With `None`, the
+/// instruction raises #GP.
 pub(super) fn answer_msr(run: &mut kvm_run, value: Option<u64>) {
     if matches!(run.exit_reason, KVM_EXIT_X86_RDMSR | KVM_EXIT_X86_WRMSR) {
         // SAFETY: the exit reason names this variant.

@@ -5,8 +5,8 @@
 //! back before that tick. If the TSC ticked all the same, the engine detects this afterwards and returns an error. The
 //! machine then discards what it has executed.
 //!
-//! This module reads host time to predict the next tick. The prediction decides how long the guest runs before the
-//! engine checks; the guest cannot see it.
+//! This module reads host time to predict the next tick. The prediction decides only how long the guest runs before
+//! the signal stops it. The guest cannot see the prediction.
 #![allow(unsafe_code)]
 
 use std::fmt::Debug;

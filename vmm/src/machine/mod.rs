@@ -158,12 +158,12 @@ pub struct Machine {
     output: Output,
     /// Guest memory at the last moment that the machine took or was restored to.
     pub(crate) memory: PageImage,
-    /// Pages that were written since that moment.
+    /// Pages that were written since the moment whose guest memory is `memory`.
     changed: PageSet,
     pub(crate) digest: DigestCache,
     journal: Option<Journal>,
     leak: Leak,
-    /// Count at which the last run stopped at a breakpoint.
+    /// The clock's count (see [`Machine::icount`]) at which the last run stopped at a breakpoint.
     stopped_at: Option<u64>,
     stats: Stats,
     /// Stores the pages of the moments that `rerun` takes at the start of a run.

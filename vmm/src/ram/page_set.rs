@@ -13,7 +13,8 @@ impl PageSet {
     pub fn new(pages: u64) -> PageSet {
         PageSet { bits: vec![0; pages.div_ceil(64) as usize], pages: Vec::new() }
     }
-    /// Adds a page. Ignores a page beyond the bound.
+    /// Adds a page. The bound in [`PageSet::new`] is rounded up to a multiple of 64. Page numbers from there on are
+    /// ignored.
     pub fn insert(&mut self, page: u64) {
         if let Some(word) = self.bits.get_mut((page / 64) as usize)
             && *word & 1 << (page % 64) == 0

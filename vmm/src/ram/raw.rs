@@ -31,8 +31,8 @@ impl Ram {
         Some(unsafe { &*pointer })
     }
 
-    /// Replaces the content of page number `page`, with zeroes if `content` is `None`. Does not mark the page in the
-    /// page log. Does nothing beyond the end of RAM.
+    /// Replaces the content of page number `page`, with zeroes if `content` is `None`. Does not add the page to the log
+    /// of written pages. Does nothing beyond the end of RAM.
     pub(crate) fn replace(&mut self, page: u64, content: Option<&PageBytes>) {
         let Some(pointer) = self.pointer(page) else { return };
         match content {

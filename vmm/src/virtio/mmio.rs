@@ -107,7 +107,7 @@ impl Transport {
     /// Writes `size` bytes of a register at `offset` within the slot.
     pub fn write(&mut self, offset: u64, size: u8, value: u64, cx: &mut Cx<'_>) {
         if size != 4 || offset >= CONFIG {
-            // The configuration spaces of these devices have no writable field.
+            // No device of Everett has a writable field in its configuration space.
             return;
         }
         let value = value as u32;

@@ -36,7 +36,7 @@ pub(super) struct Rig {
     pub(super) output: Output,
     pub(super) now: u64,
     /// Features that the driver declines. By default it declines event indices, because the tests count interrupts, and
-    /// event indices suppress some.
+    /// event indices suppress some interrupts.
     pub(super) declined: u64,
     size: u16,
     /// For each queue: the next available index, and the used index up to which the driver has read.

@@ -84,8 +84,8 @@ impl Wire {
         self.state.attached |= 1 << (port % PORTS_MAX as u8);
     }
 
-    /// Advances the wire to a change at `at`. First decides for each frame that arrives until then whether it is passed
-    /// on, held or lost. Returns the vtime of the change.
+    /// Advances the wire to a change at `at`, and returns the vtime of the change. Before the change, the wire handles
+    /// each frame that arrives up to this vtime: it passes the frame on, holds it or loses it.
     fn change(&mut self, at: u64) -> u64 {
         debug_assert!(at >= self.state.now.max(self.state.last.0), "{at} after {}", self.state.now);
         let at = at.max(self.state.now).max(self.state.last.0);
@@ -122,7 +122,8 @@ impl Wire {
         }
     }
 
-    /// If one of these faults limits bandwidth, sends the frames in its queues at the new bandwidth from now on.
+    /// Adapts queues to the bandwidth limits among the faults `changed`, which have just begun or ended. Frames in the
+    /// queue of a direction with a changed limit leave at the bandwidth that applies from now on.
     fn requeue(&mut self, changed: &[Active], at: u64) {
         let bandwidths: Vec<&Active> =
             changed.iter().filter(|active| matches!(active.effect, Effect::Bandwidth(_))).collect();

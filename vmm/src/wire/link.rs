@@ -2,8 +2,9 @@
 //!
 //! A frame waits in the queue for the frames before it. It then takes the time of sending its bits, and arrives after
 //! its drawn latency. Frames do not overtake each other: a frame that would arrive before an earlier frame arrives
-//! together with it. Frames that faults delay form a second order of this kind, so that frames sent after the fault
-//! need not wait for them. Reordered frames and extra copies belong to neither order.
+//! together with it. Frames that faults delay keep a separate order: they do not overtake each other, but other frames
+//! may overtake them. So frames sent after the fault need not wait for them. Reordered frames and extra copies belong
+//! to neither order.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +13,8 @@ const NS_PER_S: u128 = 1_000_000_000;
 /// A frame, or an extra copy of one, on its way from one port to another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Item {
-    /// Sequence number. The wire numbers all frames and copies that are within its bounds, in the order of sending.
+    /// Sequence number. The wire numbers frames and copies in the order of sending. It does not number those that it
+    /// drops because too many frames or bytes are in flight.
     pub(super) seq: u64,
     /// Number of the frame. Its extra copies, and its items for other receivers, have the same number.
     pub(super) frame: u64,

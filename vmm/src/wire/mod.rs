@@ -26,7 +26,7 @@
 //!
 //! **Invariants.**
 //! - A frame arrives [`Wire::lookahead_ns`] after it was sent, or later, because faults only add latency. A frame that
-//!   a fault held arrives at least this time after the fault's end.
+//!   a fault held arrives at least [`Wire::lookahead_ns`] after the fault's end.
 //! - Frames of one direction arrive in the order in which they were sent, unless a fault reorders, duplicates or delays
 //!   some of them.
 //! - Arrivals and their vtimes are a function of configuration, seed, and the calls with their vtimes. They do not
@@ -88,7 +88,8 @@ pub struct Delivery {
 struct State {
     topology: Topology,
     streams: Streams,
-    /// Vtime and port of the last frame that was sent. A change of the wire sets its own vtime and port 0.
+    /// Vtime and port of the last frame that was sent. After a change of faults or power: the vtime of the change, and
+    /// port 0.
     last: (u64, u8),
     /// Vtime up to which arrivals are decided.
     now: u64,
@@ -166,7 +167,7 @@ impl Wire {
         self.state.now.max(self.state.last.0)
     }
 
-    /// Restarts the wire's random streams, with keys derived from `lineage`.
+    /// Restarts the wire's random streams, with keys derived from `lineage`, the key of a timeline or of a boot.
     pub fn restart_streams(&mut self, lineage: &Lineage) {
         self.state.streams = Streams::new(lineage, Owner::Wire);
     }
@@ -216,7 +217,7 @@ impl Wire {
         self.state.attached >> (port % PORTS_MAX as u8) & 1 != 0
     }
 
-    /// Logs that an item never arrives. Does not log the loss of an extra copy.
+    /// Logs that a frame in a link never arrives. If `item` is an extra copy of a frame, logs nothing.
     fn lose(&mut self, item: &Item, at: u64, why: DropReason) {
         if !item.copy {
             self.log.push(step(item, at, FrameStepKind::Drop { why }));

@@ -72,7 +72,8 @@ impl<W: Write> PcapNg<W> {
         Ok(PcapNg { out, epoch_ns: epoch_s.saturating_mul(1_000_000_000), interfaces: ports.len() })
     }
 
-    /// Writes frame number `frame`, which the card at `port` sent. Losses of this frame in `steps` become comments.
+    /// Writes frame number `frame`, which the card at `port` sent. Each loss of this frame that `steps` reports
+    /// becomes a comment on the packet.
     ///
     /// # Errors
     /// Returns the errors of the writer, and an error if no port has this number.

@@ -27,7 +27,8 @@ impl World {
     /// Returns an error if the port belongs to a node or does not exist, or if an endpoint is already plugged in.
     pub fn plug(&mut self, mut endpoint: Endpoint) -> Result<(), PlugError> {
         self.check_plug(&endpoint)?;
-        // This call moves the endpoint's clock up to the world's current vtime, so that later calls act at this vtime.
+        // A call of the endpoint's functions takes effect one nanosecond after the last poll. This poll ends one
+        // nanosecond before the world's current vtime, so that later calls take effect at the current vtime.
         endpoint.poll(self.round.now.saturating_sub(1), &mut |_, _| {});
         self.wire.attach(endpoint.port(), self.round.now);
         self.host = Some(endpoint);

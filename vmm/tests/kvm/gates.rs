@@ -1,7 +1,7 @@
-//! Tests of closed gates: the soft CPU (Everett's own CPU) delivers each exception, software interrupt and system call
-//! for KVM. The result is the same as on the soft engine, which uses only the soft CPU. KVM gets an interrupt
-//! descriptor table that is too short for a gate, and an unmapped target for SYSCALL. Each of these events then shuts
-//! the guest down, and the engine takes over (`vmm/src/kvm/gates.rs`).
+//! Tests of closed gates (`vmm/src/kvm/gates.rs`). With closed gates, KVM has an interrupt descriptor table that is too
+//! short for any gate, and an unmapped target for SYSCALL. An exception, software interrupt or system call in KVM then
+//! ends in a shutdown of the guest. The engine catches the shutdown, and lets the soft CPU (Everett's own CPU) deliver
+//! the event. The tests compare the result with the soft engine, which uses only the soft CPU.
 
 use everett_assembler::*;
 use everett_cpu::Request;

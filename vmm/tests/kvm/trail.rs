@@ -1,4 +1,5 @@
-//! Machines that may change their engine while they run, and observations of them.
+//! Machines that may change their engine (the code that executes the guest) while they run, and observations of these
+//! machines.
 
 use std::fmt::Write as _;
 

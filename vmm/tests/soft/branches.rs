@@ -1,5 +1,5 @@
 //! Clock mode `branch` on the soft CPU (Everett's own CPU): executed conditional branches drive the virtual time, stops
-//! are exact, and due events wait for an exit for a limited time.
+//! are exact, and a due event waits for the guest's next exit, but not longer than `LATE_NS`.
 
 use everett_assembler::*;
 use everett_vmm::clock::BRANCH_INSTRUCTIONS;
@@ -16,13 +16,13 @@ fn machine(code: &[u8]) -> Machine {
     machine_in(ClockMode::Branch, code)
 }
 
-/// Runs to the end. Returns the final count.
+/// Runs to the end. Returns the number of executed conditional branches.
 fn finish(machine: &mut Machine) -> u64 {
     assert_eq!(machine.run(&Until::vtime(u64::MAX)), Stop::End(End::HaltedForever));
     machine.icount()
 }
 
-/// Returns the count and the vtime of each interrupt.
+/// Returns the count of executed conditional branches and the vtime at each interrupt.
 fn interrupts(machine: &mut Machine) -> Vec<(u64, u64)> {
     let journal = machine.journal().unwrap();
     let taken = journal.entries().iter().filter(|e| matches!(e.kind, EntryKind::Interrupt { .. }));

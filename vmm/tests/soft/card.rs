@@ -31,8 +31,8 @@ pub(crate) const BROADCAST: [u8; 6] = [0xff; 6];
 /// Address of the script.
 pub(crate) const SCRIPT: u64 = 0x140_0000;
 pub(crate) const ENTRY_BYTES: u64 = 16;
-/// Address that makes a script entry a jump: the guest continues at the script entry at the address that the entry has
-/// as its value.
+/// Address that marks a script entry as a jump. The value of a jump is the address of the script entry at which the
+/// guest continues.
 pub(crate) const JUMP: u64 = 1;
 /// Values of the status register that a driver writes in turn: ACKNOWLEDGE, DRIVER, FEATURES_OK, DRIVER_OK.
 const STATUS: [u32; 4] = [1, 2, 8, 4];

@@ -219,7 +219,7 @@ fn guest() -> Vec<u8> {
         publish(a, &STORAGE)?;
         publish(a, &RANDOM)?;
         publish(a, &TRANSMIT)?;
-        // Makes as many receive buffers available as the card has used.
+        // Makes as many receive buffers available as the network card has used.
         a.mov(rbx, RECEIVE.used())?;
         a.movzx(eax, word_ptr(rbx + 2))?;
         a.add(eax, i32::from(RECEIVE.size))?;
@@ -233,7 +233,7 @@ fn guest() -> Vec<u8> {
     })
 }
 
-/// Returns a node with a disk and a card. The node has just been switched on.
+/// Returns a node with a disk and a network card. The node has just been switched on.
 fn node(clock: ClockMode, number: u8) -> Machine {
     let (mut config, _folder) = config_in(clock, &guest());
     let content: Vec<u8> = (0..256u32 << 10).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();

@@ -84,7 +84,8 @@ pub(crate) fn out(a: &mut Assembler, port: u32, value: u32) -> Result<(), Error>
     a.out(dx, al)
 }
 
-/// Emits code that points `vector` at `handler`, loads the table, and sets up a stack. Uses RAX, RBX and RCX.
+/// Emits code that points `vector` at `handler`, loads the interrupt descriptor table, and sets up a stack. Uses RAX,
+/// RBX and RCX.
 pub(crate) fn vector(a: &mut Assembler, vector: u64, handler: Label) -> Result<(), Error> {
     a.lea(rax, qword_ptr(handler))?;
     a.mov(rbx, IDT + 16 * vector)?;

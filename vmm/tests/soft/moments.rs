@@ -190,7 +190,7 @@ fn other_versions_are_refused_by_name() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
     /// A machine either rejects a manipulated stored state or runs from it. In the second case, the machine stops at
-    /// the requested instruction count or before it, and can be restored from a moment of its own.
+    /// the requested instruction count or before it. A moment that is then taken of the machine can be restored.
     #[test]
     fn hostile_state_is_harmless(changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6)) {
         let mut machine = plain(&busy());

@@ -69,7 +69,7 @@ pub(crate) struct Course {
 }
 
 impl Course {
-    /// Returns a world of these machines, which have executed nothing yet.
+    /// Creates a world of these machines for `plan`. Stores the machines' present states for [`Act::On`].
     pub(crate) fn new(mut machines: Vec<Machine>, plan: Plan) -> Course {
         let pool = Pool::default();
         let first = machines.iter_mut().map(|machine| machine.moment(&pool)).collect();
@@ -117,7 +117,7 @@ impl Course {
         }
     }
 
-    /// Continues from a moment in a world of new machines.
+    /// Replaces the world by a world of new machines that continues from `moment`.
     pub(crate) fn reborn(&mut self, moment: &WorldMoment, mut machines: Vec<Machine>) {
         for (machine, then) in machines.iter_mut().zip(&moment.machines) {
             machine.restore(then).unwrap();

@@ -128,8 +128,9 @@ fn executed_instructions_are_counted_once() {
     assert!(lives.iter().all(|life| life.over > 100_000), "each node was off at least once");
 }
 
-/// Runs three nodes, of which the second executes `second` with `script`. Before the run, `change` changes the world,
-/// e.g. pauses a node. Returns the digests of the first and the third node at several vtimes.
+/// Runs three nodes. The second node executes the code `second` and has the memory content and stores of `script`.
+/// Before the run, `change` changes the world, e.g. pauses a node. Returns the digests of the first and the third node
+/// at several vtimes.
 fn beside(second: &[u8], script: &Script, change: impl FnOnce(&mut World)) -> Vec<[Digest; 2]> {
     let mut world = world(vec![working(0, true, mac(2)), node(1, second, script), working(2, true, mac(0))]);
     change(&mut world);
@@ -192,8 +193,8 @@ fn sends_one(stops: &[u64], off: usize, off_at: u64) -> Vec<Captured> {
     world.take_captured().into_iter().filter(of_frame).collect()
 }
 
-/// A node loses power after a frame has left its card. The frame arrives unchanged, no matter at which vtime the run
-/// stopped before.
+/// Node `off` loses power after a frame from node 0 to node 1 has left the card of node 0. The frame arrives unchanged,
+/// whether or not the run stopped directly after the frame was sent.
 fn arrives_in_time(off: usize) {
     let frames = sends_one(&[], off, MS);
     let [Captured::Sent { at, .. }, Captured::Delivered(_)] = &frames[..] else { panic!("{frames:?}") };

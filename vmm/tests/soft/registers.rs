@@ -68,8 +68,8 @@ fn notifications_without_a_ready_queue_are_ignored() {
     only_hurt_themselves(false, scripts.map(|(what, script)| (what.to_owned(), script)));
 }
 
-/// The device writes to the addresses that the driver chose, but reaches only the memory of its own guest. The guest may
-/// so overwrite its own code or page tables. Other nodes are not affected.
+/// The device writes to the addresses that the driver chose, but reaches only the memory of its own guest. These writes
+/// may overwrite the guest's own code or page tables. Other nodes are not affected.
 #[test]
 fn rings_that_overlap_each_other_and_the_guest_hurt_only_the_guest() {
     let [table, available, used] = rings(TRANSMIT);

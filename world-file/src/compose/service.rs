@@ -94,7 +94,7 @@ pub(super) struct Service {
     pub(super) init: bool,
 }
 
-/// Reads a service. `images` maps images of the file to images that replace them.
+/// Reads a service. `images` maps names of images in the compose file to the images that Everett uses instead.
 pub(super) fn read(
     document: &mut Document<'_>,
     name: &str,

@@ -151,8 +151,8 @@ impl FromInteger for Double32 {
 impl FromInteger for Double64 {
     #[inline(always)]
     fn convert(core: &mut Core, a: u128, v: u64) -> Result<u128, Stop> {
-        // The conversion can raise only the precision exception. Its flag is already set in the first case, and the
-        // conversion is exact in the second.
+        // The conversion can raise only the precision exception. `quick` is true only if the flag of this exception is
+        // already set. A value of at most 2^53 is converted exactly, and raises no exception.
         if quick(core) || (v as i64).unsigned_abs() <= 1 << 53 {
             return Ok(merge::<64>(a, u128::from((v as i64 as f64).to_bits())));
         }

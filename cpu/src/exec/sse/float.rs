@@ -101,8 +101,8 @@ pub(super) trait Format: Copy {
     fn normal(self) -> bool;
     /// True if the number is zero or normal.
     fn ordinary(self) -> bool;
-    /// True if the number is finite and its magnitude is at least twice the least normal number. The operation with
-    /// this result cannot have underflowed.
+    /// True if the number is finite and its magnitude is at least twice the least normal number. An operation
+    /// with this result cannot have underflowed.
     fn safe(self) -> bool;
     /// True if the number is a zero of either sign.
     fn zero(self) -> bool;

@@ -1,4 +1,4 @@
-//! The precision flag of operations whose overflow or underflow is unmasked.
+//! The precision flag (PE) of operations whose overflow or underflow is unmasked.
 //!
 //! If overflow or underflow is masked, PE also covers the loss from fitting the result into the exponent range of the
 //! format. If the exception is unmasked, hardware rounds to the precision of the format with an unbounded exponent, and

@@ -218,7 +218,7 @@ fn is_there(run: &Run) -> bool {
     Header::read(Path::new(&run.folder)).is_ok_and(|header| is_of(&header, run))
 }
 
-/// True if `header` has the world and the seed of this run.
+/// True if `header` has the same world, images, machine version and seed as this run.
 fn is_of(header: &Header, run: &Run) -> bool {
     header.identity == run.identity && header.seed.number() == run.seed
 }

@@ -1,4 +1,4 @@
-//! `everett runs import`: unpacks a finding file into a run directory that also has its world.
+//! `everett runs import`: unpacks a finding file into a run directory that also contains the finding's world.
 
 use std::fs;
 use std::io;
@@ -47,7 +47,7 @@ pub(super) fn import(ui: &Ui, file: &Path, folder: Option<&Path>) -> anyhow::Res
     let temporary =
         tempfile::Builder::new().prefix(".everett-import-").tempdir_in(&parent).with_context(here)?;
     let Unpacked { about, world } = finding_file::unpack(file, temporary.path(), &place, ImagesTo::Folder)?;
-    // Temporary folders are private. Others may read a run directory, as far as the user's umask allows.
+    // Temporary folders are private. Other users may read a run directory, as far as the user's umask allows.
     let mode = fs::metadata(temporary.path().join("world")).with_context(here)?.permissions();
     fs::set_permissions(temporary.path(), mode).with_context(here)?;
     fs::rename(temporary.keep(), &place).with_context(here)?;

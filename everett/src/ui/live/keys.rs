@@ -50,7 +50,7 @@ pub(super) struct Stance {
     /// Number of steps that each list is scrolled. In the list of findings, it is the index of the selected finding;
     /// in the log, it counts from the end. Drawing lowers values that are too large.
     pub(super) steps: [usize; Pane::ALL.len()],
-    /// True to show the help on keys.
+    /// True if the view shows the help on keys.
     pub(super) help: bool,
 }
 

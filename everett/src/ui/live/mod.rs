@@ -137,7 +137,8 @@ impl Live {
         self.feed.branch(&mut self.shared.model(), input, dictionary);
     }
 
-    /// Updates the figures from `sight`, if enough time has passed since the last update.
+    /// Updates the figures from `sight`, the data of the running exploration, if enough time has passed since the last
+    /// update.
     pub(crate) fn look(&mut self, sight: &Sight<'_>) {
         if self.feed.is_due() {
             self.feed.look(&self.shared.model, sight);

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::tools::program_image;
 use crate::drafts::booted_with;
 
-/// Server that prints how often its volume was opened.
+/// Server that appends a byte to a file in its volume when it starts, and sends `hello` to each client.
 const SERVER: &str = r#"
 use std::io::Write as _;
 fn main() {

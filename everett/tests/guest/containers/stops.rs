@@ -110,7 +110,7 @@ x-everett:
   images: { i: 'oci:layout:it' }
 ";
 
-/// Vtime of the restarts after *ready* (all services are up), in milliseconds.
+/// Time from *ready* (all services are up) to the restarts, in milliseconds of virtual time.
 const AT_MS: u64 = 1_000;
 
 #[test]
@@ -157,10 +157,10 @@ fn services_are_stopped_as_the_compose_file_says() {
     // A service does not outlive its supervisor.
     assert_eq!(lines(&events, "mortal"), ["started beside 0 others"; 2]);
 
-    // The follower restarts after `asked`, as its `depends_on` says, and not after `usual`. The agent (Everett's
-    // program in the guest) does not report that services are ready after a driver of their node has ended. The driver
-    // on the node of `asked` has ended, so no report follows the restart of `asked`. Everett therefore takes `asked` as
-    // ready as soon as it has started, and then restarts the follower.
+    // The follower restarts after `asked`, as its `depends_on` says, and not after `usual`. A driver (a client
+    // program of the workload) ran on the node of `asked` and has ended. The agent (Everett's program in the guest)
+    // then no longer reports that services of this node are ready. Everett therefore takes `asked` as ready as soon as
+    // it has started, and then restarts the follower.
     assert_eq!(lines(&events, "follower"), ["started", "caught 10", "started", "caught 10"]);
     let end = |unit: &str| first_end_ns(&events, unit);
     assert!(end("asked") < end("follower") && end("follower") < end("usual"));

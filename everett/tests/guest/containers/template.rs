@@ -12,7 +12,8 @@ use super::launcher_of;
 use super::tools::{text, tools};
 use crate::support::{MS, findings, lines, run_to_end};
 
-/// Program of every command. It prints its node, folder and user, and two environment variables.
+/// Program of the services and of every command. A service only waits. A command prints its node, folder and user, and
+/// two environment variables.
 const PROGRAM: &str = r#"
 use std::{env, fs, thread, time::Duration};
 fn main() {
@@ -42,7 +43,7 @@ x-everett:
 const COMMANDS: [&str; 5] =
     ["first_setup", "parallel_driver_work", "anytime_look", "eventually_settled", "helper_lib"];
 
-/// Adds the template to a second image in the project's layout.
+/// Makes the image `with` in the project's OCI layout: a copy of the image `it`, plus the template's commands.
 fn add_template(folder: &Path) {
     let umoci = |arguments: &[&str]| tools().run("umoci", arguments);
     let plain = format!("{}/layout:it", text(&folder));

@@ -20,7 +20,7 @@ fn one_first_command_runs_alone_and_without_faults() {
             (None, false),
             "nothing else starts while it runs"
         );
-        // The next command follows after a failure, a kill or the loss of the node.
+        // The next command starts even if this command failed, was killed or was lost with its node.
         match seed % 3 {
             0 => composer.ended(0, 9, false, false),
             1 => composer.ended(0, 9, true, true),
@@ -204,8 +204,8 @@ fn another_command_starts_if_a_node_stays_down() {
     }
 }
 
-/// Each timeline that continues from a moment draws its own limit of parallel drivers and its own commands after the
-/// workload.
+/// Each timeline that continues from a moment draws again how many parallel drivers may run at a time, and whether
+/// `finally_` or `eventually_` commands run after the workload.
 #[test]
 fn a_fork_draws_again() {
     let template = template(&[(0, "parallel_driver_a"), (0, "finally_b"), (0, "eventually_c")]);

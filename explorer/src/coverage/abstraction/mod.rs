@@ -49,8 +49,8 @@ impl Abstraction {
             return Err(AbstractionError::TooManyRules);
         }
         let mut rules: Vec<Rule> = Vec::new();
-        // Maps each variable to its capture, and to true if it is global. All rules that set the variable must agree on
-        // both.
+        // Maps each variable to the form of its captured text (exact, rank or logarithm), and to true if the variable
+        // is global. All rules that set the variable must agree on both.
         let mut meanings = BTreeMap::new();
         for config in &config.rules {
             let wrong = |source| AbstractionError::Rule { rule: config.name.clone(), source };

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use super::*;
 
-/// Returns the [`Delta`], i.e. the coverage points, of a branch that reached these phases at these vtimes.
+/// Returns the [`Delta`], i.e. the coverage points, of a branch that reached these phases (abstract states of one node)
+/// at these vtimes.
 fn branch(phases: &[(&str, u64)]) -> Delta {
     let mut delta = Delta::default();
     for (phase, at) in phases {
@@ -208,8 +209,8 @@ fn the_growth_curve_is_bounded_and_ends_with_the_last_branch() {
     assert_eq!(coverage.growth().samples().map(|sample| sample.branches).nth(1), Some(8));
 }
 
-/// The dictionary gives numbers to points, and is bounded. Points that do not fit into it are recorded without a
-/// number, again with each branch that reaches them. They are counted like all other points.
+/// The dictionary gives each point a number until the dictionary is full. Each branch that reaches a point without a
+/// number records the point itself. Points without a number are counted like all other points.
 #[test]
 fn points_without_a_number_count() {
     let many = |from: usize, count: usize| {

@@ -83,7 +83,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..60)
 }
 
-/// Time between two steps. A watchdog's period is ten steps long, so many timelines are longer than a period.
+/// Time between two steps. The longest period of Linux's watchdogs is ten steps long, so many timelines are longer than
+/// this period.
 const APART_NS: u64 = WATCHDOG_NS / 10;
 
 fn go(judge: &mut Judge<'_>, at: u64, step: &Step) -> Vec<PropertyHit> {

@@ -58,7 +58,8 @@ pub struct Merged {
     stray: Option<Stray>,
 }
 
-/// Branches on which a `sometimes` property held or a command succeeded.
+/// Branches on which a `sometimes` property held or a test command succeeded. A `sometimes` property is a property that
+/// should hold on at least one branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
     /// Number of the first of these branches, in the order in which the explorer chose them.
@@ -97,7 +98,7 @@ pub enum Stray {
 }
 
 impl Merged {
-    /// Returns empty results. Merged records must refer to coverage points by the points' numbers in `dictionary`.
+    /// Returns empty results. `dictionary` gives each coverage point its number.
     #[must_use]
     pub fn new(dictionary: Dictionary) -> Merged {
         Merged { coverage: Coverage::new(dictionary), ..Merged::default() }
@@ -288,14 +289,14 @@ impl Merged {
         self.chain.at(branches)
     }
 
-    /// Returns a digest of all results: the chain's last link, the findings and the coverage. The digest omits the
-    /// parts of records that are not exact (see the module's invariants).
+    /// Returns a digest of all results: the digest of all records ([`Merged::digest_at`]), the findings and the
+    /// coverage. The digest omits the parts of records that are not exact (see the module's invariants).
     #[must_use]
     pub fn digest(&self) -> blake3::Hash {
         chain::whole(&self.chain, self.findings(), self.findings_overflow(), &self.coverage)
     }
 
-    /// Returns the contents of `end.json`.
+    /// Returns the contents of `end.json`, the file in the run directory that tells how the exploration ended.
     #[must_use]
     pub fn end(&self, why: EndReason, host_ns: u64) -> ExplorationEnd {
         ExplorationEnd {

@@ -5,8 +5,8 @@ use crate::coverage::statistics::Findability;
 use super::*;
 use crate::search::Standing;
 
-/// Returns the records of four branches, numbered 0 to 3. They are in two subtrees of the root moment: branches 0, 1
-/// and 3 are in the first subtree, and branch 2 is in the second.
+/// Returns the records (recorded results) of four branches, numbered 0 to 3. They are in two subtrees of the root
+/// moment: branches 0, 1 and 3 are in the first subtree, and branch 2 is in the second.
 fn four() -> Vec<Record> {
     let mut records = vec![
         record(0, None, "1000.1"),
@@ -60,8 +60,8 @@ fn findings_and_their_costs() {
     assert_eq!((totals.cost, totals.vtime_ns, totals.faults), (cost(4), 4_000_000_000, 4));
 }
 
-/// The messages between nodes of consecutive branches add up. Messages of branches that start at the same moment do
-/// not add up.
+/// A timeline's number of messages is the sum over the consecutive branches on its path. Branches that start at the
+/// same moment are on different timelines, so their numbers of messages are not added.
 #[test]
 fn messages_are_counted_along_a_timeline() {
     assert_eq!(Merged::default().messages_most(), 0);
@@ -142,8 +142,8 @@ fn only_the_next_choice_is_merged() {
     assert_eq!((merged.digest(), merged.stray()), (before, Some(Stray::Order { choice: 3, next: 2 })));
 }
 
-/// The digest depends on the exact parts of a record. It does not depend on the other parts: the costs on the host, the
-/// length of the log, and the evidence of findings.
+/// The digest does not depend on a record's costs on the host, its log length or the evidence of its findings. It
+/// depends on every other part of the record that this test changes.
 #[test]
 fn digests_depend_on_exact_parts_only() {
     let base = four();

@@ -33,7 +33,7 @@ fn invalid_headers_are_refused() {
     }
 }
 
-/// A header that could not be read back is not written.
+/// A header is not written if its JSON is nested so deeply that the parser would refuse to read it back.
 #[test]
 fn a_world_that_is_too_deep_is_refused() {
     let folder = tempdir().unwrap();

@@ -86,8 +86,8 @@ fn the_search_after_damage_is_bounded() {
     assert_eq!(short, format!("0 records in {} bytes", 1 << 20));
 }
 
-/// Returns a file with a single branch record, which stores the texts of `new_points`. `numbers` replaces the record's
-/// own coverage points, unless it is `None`.
+/// Returns a file with a single branch record, which stores the texts of `new_points`. The record refers to the
+/// coverage points of its branch by `numbers`. If `numbers` is `None`, the record keeps the points of a valid record.
 fn with_points(new_points: Vec<NewPoint>, numbers: Option<Numbers>) -> Vec<u8> {
     let record = &row(1)[0];
     let mut input = MergeInput::new(record.clone(), &Dictionary::default()).unwrap();
@@ -127,8 +127,9 @@ fn texts_of_points_are_bounded() {
     assert!(error.ends_with(" is longer than 1024 bytes"), "{error}");
 }
 
-/// A hit (violation) is named by its property and its signature, a text that is equal for equal violations. The index
-/// of a run's records cuts property and signature off where the writer does, so a hit has the same name in both.
+/// A hit (violation) is named by its property and its signature, a text that is equal for equal violations. If these
+/// texts are too long, the index of a run's records and the writer of the file shorten them to the same length, so a
+/// hit has the same name in the index and in the file.
 #[test]
 fn names_of_findings_are_bounded() {
     let long = "x".repeat(limits::SIGNATURE_BYTES_MAX * 4);
@@ -151,8 +152,8 @@ fn names_of_findings_are_bounded() {
 }
 
 /// A reader merges records in the order in which the explorer chose the branches. The record of the first branch is the
-/// last one in the file, so all other records wait for it. They are long, so only
-/// few of them fit into memory.
+/// last one in the file, so all other records wait for it. The records are long, so only few
+/// of them fit into memory.
 #[test]
 fn long_records_in_any_order_are_merged() {
     let text = "x".repeat(limits::TEXT_BYTES_MAX);

@@ -33,9 +33,9 @@ pub struct Ran {
     pub top: u64,
     /// Number of exits to Everett.
     pub exits: u64,
-    /// For a guest with [`Guest::swaps`], for which the host swaps the page at one guest address again and again:
-    /// number of the guest's stores whose value came from an earlier page. Each of these stores shows that the guest
-    /// did not notice a swap.
+    /// Number of the guest's stores whose value came from an outdated page. If [`Guest::swaps`] is set, the host
+    /// replaces the page at one guest address again and again. A store with an outdated value shows that the guest
+    /// still read the page from before a replacement.
     pub stale: u64,
     /// Number of exits that were MSR accesses.
     pub msr_exits: u64,

@@ -81,7 +81,7 @@ fn missed(process: Process, lengths: &dyn Fn(usize) -> Vec<f64>, found: usize, t
     for _ in 0..HISTORIES {
         let runs = history(process, lengths, found, &mut dice);
         let needed = outlook(&runs, terms).clean.unwrap().needed / UNIT;
-        // Later subtrees are as long as the subtrees of the last run.
+        // The runs after the end of the history have the same subtrees as its last run.
         let last = lengths(runs.len() - 1);
         let whole: f64 = last.iter().sum();
         let none: f64 = last.iter().map(|length| process.ln_survival(*length)).sum();
@@ -91,7 +91,8 @@ fn missed(process: Process, lengths: &dyn Fn(usize) -> Vec<f64>, found: usize, t
     (missed / f64::from(HISTORIES), noise)
 }
 
-/// Exact case: a run is one subtree that lasts until its hit. The stated probability then equals the true one.
+/// Exact case: each run is one subtree that lasts until its hit. The bug then stays hidden for the demanded time in
+/// exactly a share α of the histories.
 #[test]
 fn uncensored_histories_have_exactly_the_stated_confidence() {
     let process = Process::Exponential { mean: 5.0 };
@@ -148,7 +149,8 @@ fn runs_of_very_different_lengths_keep_the_stated_confidence() {
     }
 }
 
-/// The bounds on the mean hold with the stated probability in runs of a fixed length, also in runs without a hit.
+/// The bounds on the mean time between hits hold with the stated probability in runs of a fixed length, also in runs
+/// without a hit.
 #[test]
 fn bounds_of_the_mean_keep_the_stated_coverage() {
     for (mean, subtrees) in [(100.0, 40), (10.0, 40), (3.0, 200)] {

@@ -186,7 +186,8 @@ mod tests {
         assert_eq!((before.len(), within.len(), after.len()), (5, 0, 0));
     }
 
-    /// A reset connection is explained by the power loss before it and the mount after it.
+    /// The context of a reset connection has three steps: the last power loss, and the node's nearest lines of output
+    /// before and after the reset.
     #[test]
     fn messages_have_a_context_and_other_steps_have_none() {
         let step = |ms: u64, kind, text: &str| Step { vtime_ns: ms * 1_000_000, kind, text: text.to_owned() };

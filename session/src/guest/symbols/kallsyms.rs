@@ -3,8 +3,8 @@
 //! No pointer leads to the table, so this module searches for its parts:
 //!
 //! - The token table has 256 strings, from which all names are composed. In most kernels, the token at the character
-//!   code of a digit is the digit itself. The token index after the table contains the offset of each token. If the
-//!   offsets agree with the tokens, the match is confirmed.
+//!   code of a digit is the digit itself, so the search looks for the ten digits in a row. The token index after the
+//!   table contains the offset of each token. If the offsets agree with the tokens, the search has found the table.
 //! - The names lie before the token table. A name is stored as a length and a list of token numbers.
 //! - The markers lie between names and tokens. They are the offsets of every 256th name.
 //! - Linux 6.2, 6.3 and later releases of 6.1 have an index of three bytes per name between markers and tokens.
@@ -13,8 +13,8 @@
 use super::{NAME_BYTES_MAX, u16_at, u32_at, u64_at};
 
 const TOKENS: usize = 256;
-/// Number of bytes before the end of the first token in which the search looks for the beginning of the token table. It
-/// exceeds the length of a token in any kernel, and is a multiple of [`ALIGNMENT`].
+/// Maximum distance from the beginning of the token table to the end of its first token, in bytes. The tokens of all
+/// kernels are shorter. The distance is a multiple of [`ALIGNMENT`], because the search tries only aligned offsets.
 const TOKEN_BYTES_MAX: usize = 64;
 /// Maximum length of the token table, in bytes. Offsets in its index have 16 bits.
 const TOKENS_BYTES_MAX: usize = 1 << 16;

@@ -1,8 +1,9 @@
 //! Everett's end of a conversation with a guest's agent.
 //!
-//! The conversation is a state machine without input and output. It receives bytes from the guest's ports with their
-//! vtimes, and returns bytes for the control port and events. It reads no clock and draws no random numbers, so only
-//! the received bytes, the calls below and their vtimes decide what it sends and when.
+//! The conversation is a state machine that does no I/O itself. The caller passes it the bytes from the guest's ports
+//! with their vtimes, and takes from it the bytes for the control port, and events. The conversation reads no clock
+//! and draws no random numbers. So only the calls of its methods, with the bytes and vtimes passed, decide what the
+//! conversation sends and when.
 //!
 //! The conversation pauses at the restart point (see [`Phase::Mounted`]) until its owner, a timeline, calls
 //! [`Conversation::join`]. It pauses again when the services are ready, until [`Conversation::begin`]. A moment stored
@@ -47,7 +48,7 @@ use crate::guest::agent_script::AgentScript;
 use history::HistoryLines;
 use state::ConversationProgress;
 
-/// Maximum number of unanswered requests. Everett gives up an agent that leaves so many unanswered.
+/// Maximum number of unanswered requests. Everett gives up on an agent that does not answer this many.
 pub const PENDING_MAX: usize = 4096;
 /// Maximum number of names of commands and checks that a conversation stores. It drops the oldest name first.
 pub const COMMANDS_MAX: usize = 4096;
@@ -60,7 +61,8 @@ pub enum Phase {
     /// The agent mounts the root filesystem.
     Mounting,
     /// The *restart point*: the agent has mounted the root filesystem. The machine's state does not depend on its
-    /// starting time, its data disks or its network. The conversation waits for [`Conversation::join`].
+    /// starting time, its data disks or its network yet. After a power loss, Everett can therefore start the node
+    /// from this state. The conversation waits for [`Conversation::join`].
     Mounted,
     /// The agent sets up disks and network, writes files and starts services.
     Joining,
@@ -88,18 +90,18 @@ enum Purpose {
     Join,
     File(usize),
     Services,
-    /// List the template's folder.
+    /// List the folder of the test template, whose files are the test commands.
     List,
     Reseed,
     /// Apply a fault through the agent.
     Fault,
     Driver(usize),
     StopDriver,
-    /// Start the command of the test template that has this run number.
+    /// Start a command of the test template. The value is the number of this run.
     TestCommand(u64),
     Check(usize),
     Command,
-    /// Start the collector of SDK lines.
+    /// Start the collector, a program in the guest that collects the lines from the SDK.
     Collector,
     PowerOff,
     /// Set the priorities of a unit's threads.
@@ -125,8 +127,8 @@ pub struct Conversation {
     quiets: Vec<Quiet>,
     /// Reports of restarted services, which the owner has not read yet.
     restarted: Vec<Restarted>,
-    /// File that the agent refused: its path in the guest, and the reason. Moments do not store it, because the boot
-    /// reads it right after the refusal and fails.
+    /// File that the agent refused: its path in the guest, and the reason. Moments do not store this field, because
+    /// Everett ends the boot with an error right after the refusal.
     refused_file: Option<(String, String)>,
 }
 

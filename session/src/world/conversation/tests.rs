@@ -1,4 +1,5 @@
-//! Tests of conversations with a scripted agent.
+//! Tests of conversations. A conversation is Everett's dialogue with the agent, its program in a guest. Here the tests
+//! play the agent.
 
 use everett_protocol::{Exited, Hello, Output, Response, Stream, encode_message, encode_output};
 use everett_streams::Seed;
@@ -45,7 +46,7 @@ pub(crate) fn script() -> AgentScript {
     }
 }
 
-/// A conversation with a scripted agent.
+/// A conversation in which the test sends the agent's messages.
 pub(super) struct Exchange {
     pub(super) host: Conversation,
     pub(super) vtime_ns: u64,
@@ -100,7 +101,8 @@ impl Exchange {
         assert_eq!(asked.entropy.0, [5; 64]);
         let file = self.answer(*id, Reply::Done);
         assert!(matches!(file[..], [Request { op: Operation::PutFile(_), .. }]));
-        // The agent also reports that all services are ready when it has started none. This report must have no effect.
+        // Before Everett has asked for the first service, the agent reports that all services are ready. This report
+        // must have no effect.
         assert_eq!(self.say(&Message::Ready), []);
         let start = self.answer(file[0].id, Reply::Done);
         assert!(matches!(start[..], [Request { op: Operation::Start { .. }, .. }]));
@@ -108,7 +110,7 @@ impl Exchange {
         assert_eq!(self.host.phase(), Phase::Joining);
     }
 
-    /// Runs from the restart point to *ready*.
+    /// Runs from the restart point until all services are ready.
     fn ready(&mut self) {
         self.services();
         assert_eq!(self.say(&Message::Ready), [], "it must wait for a seed");

@@ -18,8 +18,9 @@ use everett_input::units::show_duration_ns;
 use crate::guest::agent_script::AgentScript;
 use crate::world::event::{Event, What};
 
-/// Time of silence after which a boot is given up, in nanoseconds of vtime. The world is silent if it prints no new
-/// line. Servers that create their database are silent for several seconds.
+/// Time of silence after which a boot is given up, in nanoseconds of vtime. A new line, an end that differs from the
+/// service's previous end, or a new phase of a node's boot ends the silence. Servers that create their database are
+/// silent for several seconds.
 const QUIET_NS: u64 = 15_000_000_000;
 /// Number of equal ends in a row after which Everett tells the operator.
 const TOLD_AT: u32 = 3;
@@ -53,7 +54,7 @@ pub(super) struct BootWatch {
 struct Ends {
     /// Number of all ends.
     count: u32,
-    /// Number of ends in a row, up to the latest, that are equal.
+    /// Number of equal ends in a row, including the latest end.
     alike: u32,
     /// Vtimes of the first and last of the equal ends, in nanoseconds.
     first_ns: u64,

@@ -33,7 +33,7 @@ pub(super) const STOP_NS_MAX: u64 = 10_000_000_000;
 pub(super) enum Stage {
     /// Some nodes are not ready.
     Booting,
-    /// All nodes are ready. The root moment of all timelines is at vtime `at`.
+    /// All nodes are ready. The root moment, from which all timelines of the world fork, is at vtime `at`.
     Ready { at: u64 },
     /// Drivers run. The root moment was at vtime `root`.
     Running { root: u64 },
@@ -79,7 +79,8 @@ impl Timeline {
         self.course.root_ns()
     }
 
-    /// Returns the vtime at which the workload ends, in nanoseconds, or `None` if the services are not ready.
+    /// Returns the vtime at which the workload ends at the latest, in nanoseconds. `None` if the services are not ready,
+    /// or if the workload has no end.
     #[must_use]
     pub fn end_ns(&self) -> Option<u64> {
         Some(self.ready_ns()?.saturating_add(self.course.duration_ns?))
@@ -148,8 +149,8 @@ impl Timeline {
         match self.course.stage {
             Stage::Booting => self.setup_limit_ns(),
             Stage::Done { .. } => None,
-            // If an agent or its machine is unusable, the world is broken. Everett still applies faults to it, and does
-            // nothing else.
+            // If an agent or its machine is unusable, the world is broken. During the workload, Everett still applies
+            // faults to a broken world. Everett does nothing else with it.
             Stage::Running { .. } if self.phase() == Phase::Broken => self.next_fault_ns(),
             _ if self.phase() == Phase::Broken => None,
             Stage::Checking { next, at, started: true, .. } => {
@@ -221,8 +222,8 @@ impl Timeline {
     }
 
     fn direct_once(&mut self) {
-        // The world's vtime decides, not a node's. The world stops where an action is due, but a single node may be far
-        // ahead.
+        // The world's vtime decides whether an action is due. The world stops at that vtime, but the vtime of a single
+        // node may be far ahead.
         let now = self.world.vtime();
         match self.course.stage {
             Stage::Booting => {

@@ -80,8 +80,9 @@ impl Timeline {
                 continue;
             }
             session.new_generation(node);
-            // Nodes in earlier phases need no request. A booting node draws entropy when it joins the world. In phase
-            // `Beginning`, the agent already reseeds the kernel, with entropy that was drawn before the fork.
+            // A node in a phase before `Running` needs no request. A booting node draws entropy later, from the child's
+            // streams. In phase `Beginning`, the agent is already reseeding the kernel, with entropy from before the
+            // fork. The new VM generation ID still changes the kernel's random numbers.
             if session.conversation.phase() >= Phase::Running {
                 session.reseed(node);
             }
@@ -95,7 +96,7 @@ impl Timeline {
         &self.course.path
     }
 
-    /// Adds the fork to the path and restarts every random stream under it.
+    /// Adds the fork to the path and restarts every random stream with a key of the new path.
     pub(super) fn branch(&mut self, fork: Fork) {
         // The caller has already checked the path.
         self.course.path = self.course.path.child(fork).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A running world, joined to Everett's conversations with the agents in its guests.
+//! A running world, together with Everett's conversations with the agents (its programs in the guests).
 //!
 //! Everett acts at two kinds of points. At a single node, it acts after the instruction with which the guest ended a
 //! line on the agent's control port or, in worlds with the SDK, on the SDK port. In the whole world, it acts at a
@@ -14,11 +14,11 @@
 //! - `dependents`: restarts of services that depend on restarted services
 //! - `faults`: application of a fault plan
 //! - `quiet`: periods without faults
-//! - `fork`: forks into children
-//! - `boot`: boot up to *ready* (all services are up), and from there the beginning of the timeline under a seed
+//! - `fork`: forks, at which the timeline continues as a new branch
+//! - `boot`: the boot up to *ready* (all services are up), and the start of a timeline from *ready* under a seed
 //! - `boot_watch`: detection of services that end again and again during a boot
 //! - [`restart_point`]: state from which a node restarts after a power loss
-//! - `streams`: restart of all random streams
+//! - `streams`: restart of all random streams when the timeline begins, and at each fork
 //! - `talk`: checks that Everett makes over the wire
 //! - `reporting`: queue of events
 //! - [`state`]: stored state of a timeline
@@ -90,9 +90,10 @@ pub struct Timeline {
     /// State of the test template's commands that is not stored, but derived from stored state.
     composing: Option<Composing>,
     reporting: Reporting,
-    /// Observer of the boot. `None` if the boot has no limit or is over.
+    /// Observer that gives up a boot in which services end again and again. `None` if services may end any number of
+    /// times, or if the boot is over.
     boot_watch: Option<BootWatch>,
-    /// Lines about the boot for the operator that the caller has not taken yet.
+    /// Messages to the operator about the boot. The caller has not taken these messages yet.
     boot_notes: Vec<String>,
     /// [`Timeline::icount`] and vtime in nanoseconds at the start of the test template's `eventually_` and `finally_`
     /// commands or, without these commands, at the start of the checks.

@@ -145,8 +145,8 @@ impl Disk {
         mode: impl FnOnce(&mut R) -> LossMode,
     ) -> PowerLoss {
         let first_in_flight = self.completed();
-        // Each request in flight adds a version, even if the cache then exceeds its maximum size. To shrink the cache,
-        // older versions would have to become durable, but it is not yet decided whether the request lands.
+        // Each request in flight adds a version, even if the cache then exceeds its maximum size. The cache could only
+        // shrink by making its oldest versions durable. A request that may not land must not cause that.
         for changes in in_flight {
             let write = self.cache.number();
             changes.iter().for_each(|change| self.change(write, change, false));

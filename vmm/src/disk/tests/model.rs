@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Maximum number of requests for which the test checks the outcome of [`LossMode::Requests`]. The check tries all
-/// subsets of them.
+/// Maximum number of requests for which the test checks a power loss in the mode [`LossMode::Requests`], in which each
+/// request survives completely or not at all. The check tries all subsets of the requests.
 const SUBSETS_MAX: usize = 10;
 
 /// Sectors that a request writes, in order, with the value of each.
@@ -29,8 +29,8 @@ struct Oracle {
     /// One write number for each flush that has not completed. When the flush completes, it covers all writes with
     /// lower numbers.
     flushes: Vec<u64>,
-    /// True after a reset. The oracle does not know which of their sectors the requests in flight wrote at the reset.
-    /// It therefore allows more outcomes than are legal.
+    /// True after a reset. At the reset, each request in flight may have written only some of its sectors. The oracle
+    /// does not know which sectors, and therefore allows more outcomes than are legal.
     guesses: bool,
 }
 
@@ -208,9 +208,9 @@ impl Model {
                 self.both(|disk| disk.abort(&mut rng(seed), &changes));
                 self.oracle.flushes.clear();
                 self.oracle.guesses = true;
-                // The oracle records every request that was in flight as completed, even if it wrote nothing. After
-                // these requests it records a write of the current content. It thereby allows a later power loss to
-                // give a sector the value of any of these requests.
+                // The oracle records every request that was in flight as completed, even if the request wrote nothing.
+                // Then the oracle records a write of the disk's current content. A later power loss may therefore give
+                // a sector the value of any of these requests.
                 let number = self.disk.completed().saturating_sub(1);
                 let mut legal: BTreeMap<u64, BTreeSet<u8>> = BTreeMap::new();
                 let newest = self.oracle.newest();

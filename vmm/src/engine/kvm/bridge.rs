@@ -23,8 +23,8 @@ const CACHES: CacheConfig = CacheConfig {
 #[derive(Debug)]
 pub(super) struct Bridge {
     cpu: Cpu,
-    /// True if the instruction belongs to an exit, e.g. because it accesses a device. If the next instruction is a
-    /// repeated string instruction, it then belongs to the same exit.
+    /// True if the instruction belongs to an exit, e.g. because it accesses a device. The bridge then goes on while RIP
+    /// points at a repeated string instruction, because the remaining iterations belong to the same exit.
     exit: bool,
     /// True while the instruction waits for a device.
     asking: bool,
@@ -148,8 +148,8 @@ impl Bridge {
     /// Executes the instruction up to its end or its next device access.
     pub(super) fn go_on(&mut self) -> Step {
         loop {
-            // An instruction that waits for a device is finished whatever the count is. Otherwise the CPU executes one
-            // instruction or iteration.
+            // Instruction count at which the CPU stops. If the current instruction waits for a device, the CPU finishes
+            // it even at the present count. Otherwise the CPU may execute one more instruction or iteration.
             let icount = self.cpu.icount() + u64::from(!std::mem::take(&mut self.asking));
             match self.cpu.run(Until { icount, ..Until::default() }) {
                 Exit::Device(request) => {

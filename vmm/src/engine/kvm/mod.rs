@@ -11,9 +11,9 @@
 //! filter denies, closed gates (see below). After an exit, the guest takes an interrupt only if it can do so at once;
 //! the engine never waits for an interrupt window.
 //!
-//! In clock mode `branch`, a hardware counter counts retired branches ([`crate::kvm::Counter`]). The counter stops the
-//! guest some branches before the requested count. The distance, called margin, depends on the host. The soft CPU
-//! executes the remaining branches, so the margin only decides which of the two CPUs executes a branch. The engine
+//! In clock mode `branch`, a hardware counter counts retired conditional branches ([`crate::kvm::Counter`]). Its signal
+//! stops the guest some branches before the requested count. The distance, called margin, depends on the host. The soft
+//! CPU executes the remaining branches, so the margin only decides which of the two CPUs executes a branch. The engine
 //! reads the counter after each exit, because the signal may come late or not at all. Interrupts wait for an interrupt
 //! window.
 //!
@@ -99,14 +99,15 @@ pub struct Parts {
 /// Features of a host, besides the virtual CPU, that checks have confirmed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Proved {
-    /// Raw event number that counts conditional branches, and [`Counting::margin`].
+    /// Raw number of the hardware event that counts retired conditional branches, and [`Counting::margin`].
     pub branches: Option<(u64, u64)>,
     /// True if the host can hold the TSC.
     pub tsc: bool,
     /// True if the processor delivers exceptions and system calls. If false, the soft CPU delivers them
     /// ([`crate::kvm::gates`]).
     pub system_calls: bool,
-    /// True if a TLB flush suffices after guest memory was replaced ([`Real::new`]).
+    /// True if a TLB flush suffices for the guest to see page tables that Everett has replaced. If false, KVM must also
+    /// drop its shadow page tables ([`Real::new`]).
     pub coherent: bool,
 }
 

@@ -153,7 +153,8 @@ proptest! {
         prop_assert_eq!(&losses[0], &losses[1]);
     }
 
-    /// Data that survives a power loss is on the disks of the next machine, whether that machine is new or restored.
+    /// After a power loss or a reset, another machine gets the disks with the data that survived. A new machine and a
+    /// restored machine then continue alike.
     #[test]
     fn disks_outlive_machines(plan in plan(), seed: u64, reset: bool) {
         let mut machine = machine(data_disk());
@@ -177,7 +178,7 @@ proptest! {
                 prop_assert_eq!(&values(&machine.disks()[0]), &newest);
             }
         }
-        // No request completes after the power loss.
+        // No request completes after the power loss or the reset.
         let done = used(&machine);
         machine.run(&Until::vtime(machine.vtime() + 1_000_000));
         prop_assert_eq!(used(&machine), done);

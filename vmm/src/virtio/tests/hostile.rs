@@ -29,7 +29,7 @@ fn rig(kind: u8) -> Rig {
     Rig::running(device, disks, queues, 16)
 }
 
-/// Argument of `device` that selects a device, and number of a queue on which this device takes requests.
+/// For each device: the argument of `device` that creates it, and the number of a queue on which it takes requests.
 const QUEUES: [(u8, u16); 4] = [(0, 0), (1, 1), (2, 0), (3, 3)];
 
 #[test]
@@ -115,7 +115,8 @@ fn resubmitted_requests_are_bounded() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// Accesses of any width to any register are harmless before, during and after the set-up.
+    /// No access to a register causes a panic, whatever its width, before, during or after the set-up of the device.
+    /// The device's state can be stored and read back afterwards.
     #[test]
     fn any_register_access_is_harmless(
         kind in 0u8..4,
@@ -140,7 +141,7 @@ proptest! {
         prop_assert_eq!(postcard::from_bytes::<crate::virtio::mmio::Transport>(&stored).unwrap(), rig.transport);
     }
 
-    /// Any content of the rings, tables and buffers is harmless.
+    /// No content of the rings, tables and buffers causes a panic. The driver can reset the device afterwards.
     #[test]
     fn any_queue_content_is_harmless(
         kind in 0u8..4,

@@ -1,5 +1,5 @@
-//! The network card between the wire and the TCP/IP stack of an endpoint, through which Everett itself talks to nodes.
-//! The card only stores frames in both directions.
+//! Network card of an endpoint. An endpoint is a TCP/IP stack with which Everett itself talks to the nodes of a world.
+//! The card stores the frames between this stack and the wire, in both directions.
 
 use std::collections::VecDeque;
 

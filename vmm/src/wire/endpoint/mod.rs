@@ -7,9 +7,9 @@
 //!
 //! The endpoint's time is the world's vtime. Its behaviour is a function of its addresses, its random draws, the frames
 //! that it received, and the calls to it, each at its vtime. It acts only in [`Endpoint::poll`]. The caller polls it at
-//! each vtime that [`Endpoint::next_poll`] returns. A call takes effect one nanosecond of vtime after the poll before
-//! it. The world polls up to the nanosecond before its present vtime, so a call takes effect at the present vtime.
-//! Additional polls change when a call takes effect, and nothing else.
+//! each vtime that [`Endpoint::next_poll`] returns. A call takes effect one nanosecond of vtime after the last poll
+//! that precedes the call. The world polls up to the nanosecond before its present vtime, so a call takes effect at the
+//! present vtime. Additional polls change when a call takes effect, and nothing else.
 //!
 //! A world has an endpoint only while one is needed ([`World::plug`](crate::world::World::plug)). A new endpoint knows
 //! no node's MAC address and asks for it. The TCP/IP stack's state cannot be stored, but the received frames

@@ -31,10 +31,10 @@ pub enum SocketError {
     /// The endpoint already has [`SOCKETS_MAX`] sockets.
     #[error("at most {SOCKETS_MAX} sockets")]
     TooMany,
-    /// The address is not that of a node in the endpoint's network, or the port is invalid.
+    /// The address is not that of a node in the endpoint's network, or its port is 0.
     #[error("{0} is not an address of a node in the endpoint's network")]
     Address(SocketAddr),
-    /// The port is 0.
+    /// The local port is 0.
     #[error("port 0 cannot be used")]
     Port,
     /// The connection can no longer send or receive.
@@ -117,7 +117,7 @@ impl Endpoint {
         Ok(id)
     }
 
-    /// Prepares to talk to a node, which must be in the endpoint's network.
+    /// Makes the endpoint query the MAC address of a node in its network, if the address is unknown or old.
     pub(super) fn reach(&mut self, to: SocketAddr) -> Result<(), SocketError> {
         let network = |own: &IpCidr| own.contains_addr(&to.ip().into());
         let one = !to.ip().is_unspecified() && !to.ip().is_multicast() && !self.is_broadcast(to.ip());
@@ -137,8 +137,8 @@ impl Endpoint {
         to == IpAddr::from(Ipv4Addr::BROADCAST) || self.stack.ip_addrs().iter().any(directed)
     }
 
-    /// Returns the local port for the next outgoing connection. Ports are used in turn, so it is the least recently
-    /// used one.
+    /// Returns the local port for the next outgoing connection. Ports are used in turn, so the returned port is
+    /// the one that was not used for the longest time.
     pub(super) fn ephemeral_port(&mut self) -> u16 {
         let port = self.next_port;
         self.next_port = port.checked_add(1).unwrap_or(EPHEMERAL_PORT_MIN);

@@ -44,7 +44,7 @@ fn duplicates_are_bounded() {
     }
     assert_eq!(wire.frames_on_way(), FRAMES_MAX);
     assert_eq!(drain(&mut wire, S).len(), FRAMES_MAX);
-    // The log contains no losses of extra copies.
+    // The log does not record the loss of an extra copy, i.e. of a duplicate that a fault made.
     let steps = wire.take_steps();
     assert_eq!(drops(&steps, DropReason::Bound), 1_000 - FRAMES_MAX.div_ceil(NETWORK_FAULTS_MAX + 1));
 }

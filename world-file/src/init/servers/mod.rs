@@ -64,7 +64,7 @@ pub(super) enum Probe {
         /// Text that the answer must contain.
         expect: &'static str,
     },
-    /// A program of the package ends with status 0.
+    /// Everett runs this command in the machine. The command must end with status 0.
     Command(&'static [&'static str]),
 }
 

@@ -2,11 +2,13 @@
 //! et al., OOPSLA 2018). They become latencies in a fault plan, so they can be replayed and shrunk like other faults.
 //!
 //! A chain is the sequence of frames that one node sends. The chains get a random order of priorities. At first, the
-//! additional latency of a chain's frames is one step for each chain with a higher priority. At d-1 random times, where
-//! d is the depth of the bugs to find, a random chain falls below all other chains, unless it is the lowest already.
-//! Its latency is then one step more than that of the chain that was the lowest. The other chains keep their latencies.
+//! additional latency of a chain's frames is one step for each chain with a higher priority. At d-1 random times, a
+//! random chain falls below all other chains, unless it is the lowest already. Its latency is then one step more than
+//! that of the chain that was the lowest. The other chains keep their latencies. The depth d is the number of orderings
+//! between two events that a bug needs to appear.
 //!
-//! Not here: merging the entries into a plan (`super::merge`), and the guaranteed probability (`super::guarantee`).
+//! Not here: merging the entries into a plan (`super::merge`), and the lower bound on the probability that a run finds
+//! a bug of depth d (`super::guarantee`).
 //!
 //! **Invariants.**
 //! - Each entry is a latency of the frames that one node sends. The entries of one node do not overlap, and all entries
@@ -32,8 +34,8 @@ use super::span::{Between, Bounded, Span};
 pub use super::guarantee::Guarantee;
 pub use super::merge::merge;
 
-/// Bounds of the depth d, the number of orderings between two events that a bug needs to appear. At high depths the
-/// guaranteed probability is too small to be useful.
+/// Bounds of the depth d, the number of orderings between two events that a bug needs to appear. At higher depths, the
+/// probability that a run finds the bug has a lower bound that is too small to be useful.
 pub(crate) const DEPTH: RangeInclusive<u64> = 1..=16;
 /// Bounds of the difference in latency between two neighbouring priorities, in nanoseconds: 1 µs to 10 s.
 const STEP_NS: RangeInclusive<u64> = 1_000..=10_000_000_000;

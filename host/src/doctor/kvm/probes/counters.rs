@@ -31,9 +31,9 @@ const CODE_WITH_EXITS: [u8; 19] = [
     0x58, // pop rax
     0xe2, 0xed, // loop again
 ];
-/// Number of branches from which `skid` computes two numbers for its measurement of the delay. The counter should stop
-/// the guest after a tenth of this number. If the counter does not stop the guest, the guest ends after a hundred times
-/// this number.
+/// Number of branches that sets the length of the guest with which `skid` measures the delay of the counter's signal.
+/// The counter overflows after a tenth of this number, and its signal should then stop the guest. Without a signal, the
+/// guest ends after a hundred times this number.
 const BRANCHES: u64 = 1_000_000;
 const NAME: &str = "guest counters";
 const MEANS: &str = "to stop a guest at an exact place";
@@ -99,8 +99,8 @@ fn exact(host: &mut dyn Host, event: u64, effort: Effort) -> Result<(), String> 
     Ok(())
 }
 
-/// Returns the longest observed delay of the counter's signal, in branches, and its description. Fails if the count is
-/// wrong after an overflow.
+/// Returns the longest observed delay of the counter's signal, in branches, and its description. Fails if no signal
+/// comes, or if the count is wrong after an overflow.
 fn skid(host: &mut dyn Host, event: u64, effort: Effort) -> Result<(u64, String), String> {
     let after = BRANCHES / 10;
     let mut latest = 0;

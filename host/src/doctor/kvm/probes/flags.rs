@@ -89,9 +89,9 @@ const SAMPLES: [Sample; 34] = [
 ];
 
 /// Values of RAX and RCX before a sample's instruction. A case is one of these pairs with one value of [`BEFORE`]. RDX
-/// is zero, so that no quotient overflows. The products occur with both parities and both signs, and the positions of
-/// the lowest and of the highest set bit occur with both parities. A flag that depends on the result therefore differs
-/// between cases.
+/// is zero, so that no quotient overflows. The cases include products of both parities and of both signs, and bit
+/// positions (results of BSF and BSR) of both parities. A flag that depends on the result therefore differs between
+/// cases.
 const OPERANDS: [(u64, u64); 3] = [(0x8000_0011, 0xb), (0x7fff_fff1, 0x8000_0001), (0, 0x10)];
 /// Values of the status flags before the instruction.
 const BEFORE: [u64; 2] = [0, ALL];
@@ -147,7 +147,7 @@ impl Sample {
         let mut code = Vec::new();
         for (case, (before, (rax, rcx))) in cases().enumerate() {
             for (opcode, value) in [(0xb8, rax), (0xb9, rcx), (0xba, 0)] {
-                code.extend([0x48, opcode]); // mov rax, rcx or rdx
+                code.extend([0x48, opcode]); // mov to rax, to rcx or to rdx
                 code.extend(u64::to_le_bytes(value));
             }
             code.push(0x68); // push

@@ -39,8 +39,8 @@ const TRANSACTIONS: [u8; 24] = [
     0x75, 0xec, // jnz again
 ];
 const ATTEMPTS: u64 = 100;
-/// Beginning of the code that executes TZCNT of zero. TZCNT returns 64. A processor without TZCNT executes BSF, which
-/// keeps the register's old value.
+/// Code that executes TZCNT of zero, without the last byte, which names the registers. TZCNT returns 64. A processor
+/// without TZCNT executes the same bytes as BSF, which keeps the register's old value (here zero).
 const TZCNT: [u8; 8] = [0x31, 0xd2, 0x31, 0xc0, 0xf3, 0x48, 0x0f, 0xbc];
 const TZCNT_OF_ZERO: u64 = 64;
 
@@ -102,8 +102,8 @@ fn transactions(host: &mut dyn Host, ring: Ring, aborts: &mut bool) -> Result<Op
 fn cpuid(host: &mut dyn Host, ring: Ring) -> Result<Option<String>, String> {
     let code = [0x0f, 0xa2];
     let mut wanted = leaves(Msrs::default().apic_base);
-    // Hypervisors identify themselves in these leaves. For leaves beyond the last basic leaf, the model returns the
-    // last basic leaf.
+    // Hypervisors identify themselves in leaves 40000000h and 40000001h. The model has no such leaves, and returns the
+    // last basic leaf for both.
     if let Some(last) = wanted.iter().rev().find(|row| row.leaf < 0x8000_0000).copied() {
         wanted.push(everett_cpu::cpuid::Leaf { leaf: 0x4000_0000, ..last });
         wanted.push(everett_cpu::cpuid::Leaf { leaf: 0x4000_0001, ..last });

@@ -44,7 +44,7 @@ const EXCEPTIONS: [(&str, Ring, &[u8], u8); 8] = [
     ("divide by zero", Ring::Zero, &[0x31, 0xc9, 0x48, 0xf7, 0xf1], 0),
     // The code is mov rax, 1 << 40 | 0x80050033; mov cr0, rax.
     ("upper half of CR0", Ring::Zero, &[0x48, 0xb8, 0x33, 0, 5, 0x80, 0, 1, 0, 0, 0x0f, 0x22, 0xc0], 13),
-    // The model has no XSAVE, so XRSTOR must raise #UD.
+    // The CPU that Everett shows to guests has no XSAVE, so XRSTOR must raise #UD.
     ("xrstor64", Ring::Zero, &[0x48, 0x0f, 0xae, 0x2c, 0x25, 0, 0, 2, 0], 6),
 ];
 
@@ -148,10 +148,11 @@ fn dirty(host: &mut dyn Host, spare: &mut bool) -> Result<Option<String>, String
     Ok(None)
 }
 
-/// Checks that a guest sees memory that Everett has replaced. Everett stores to another page, maps this page by a store
-/// to the guest's page table, and flushes the translations that the processor has cached. A KVM that shadows the
-/// guest's page tables does not notice the store to the page table, so the guest continues to see the earlier page. The
-/// probe tests both rings, because a software KVM may shadow page tables only for ring 3.
+/// Checks that a guest sees memory that Everett has replaced. The guest reads a guest-virtual address again and again.
+/// Between two reads, Everett writes a new value to another page, writes that page's address to the guest's page table,
+/// and flushes the translations that the processor has cached. A KVM that shadows the guest's page tables may not
+/// notice the change of the page table. The guest then continues to see the earlier page. The probe tests both rings,
+/// because a software KVM may shadow page tables only for ring 3.
 fn replaced(host: &mut dyn Host) -> Result<Option<String>, String> {
     const TIMES: u64 = 100;
     let code = [
@@ -177,7 +178,7 @@ fn replaced(host: &mut dyn Host) -> Result<Option<String>, String> {
 fn system_call(host: &mut dyn Host) -> Result<Option<String>, String> {
     let code = [
         0x31, 0xdb, // xor ebx, ebx
-        0x0f, 0x05, // syscall, which puts CS into EBX
+        0x0f, 0x05, // syscall, whose handler copies CS to EBX
         0x8c, 0xce, // mov esi, cs
     ];
     let ran = host.run(&Guest::new("system calls", Ring::Three, &code))?;
@@ -206,7 +207,7 @@ fn interrupt(host: &mut dyn Host) -> Result<Option<String>, String> {
         0x90, 0x90, // nop, nop
         0x48, 0xff, 0xc0, // inc rax
         0xfb, // sti
-        0x48, 0xff, 0xc0, // inc rax: in the shadow
+        0x48, 0xff, 0xc0, // inc rax: no interrupt between STI and this instruction
         0x48, 0xff, 0xc3, // again: inc rbx
         0xeb, 0xfb, // jmp again
     ];

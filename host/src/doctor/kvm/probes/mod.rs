@@ -1,7 +1,7 @@
 //! The probe guests, and the interpretation of their results. A probe guest is a small guest that shows how `/dev/kvm`
 //! behaves on this host. The results tell whether the kvm engine would be exact, i.e. repeat every timeline to the bit.
 //!
-//! - `speed`: speed of guests in both rings, and cost of an exit
+//! - `speed`: speed of guests in ring 0 and in ring 3, and cost of an exit
 //! - `hidden`: CPUID, and instructions that the CPU model lacks
 //! - `time`: holding the TSC at one value
 //! - `kernel`: registers, protection and instructions that a stock kernel needs at boot
@@ -36,7 +36,8 @@ pub enum Effort {
 }
 
 impl Effort {
-    /// Returns how many times each property that an exact engine needs is checked. The property must hold every time.
+    /// Returns how many times the probes check each property that an exact engine needs. The property must hold every
+    /// time.
     #[must_use]
     pub fn rounds(self) -> u32 {
         match self {

@@ -11,8 +11,9 @@ const ROUNDS_FIRST: u64 = 20_000;
 const ROUNDS_MAX: u64 = 2_000_000_000;
 /// Minimum duration of a measurement, in nanoseconds. A shorter measurement is repeated with more rounds.
 const ENOUGH_NS: u64 = 20_000_000;
-/// Minimum speed of execution by a processor, in instructions per second. A slower guest is emulated: even the slowest
-/// processor with virtualisation is several times faster than this.
+/// Minimum speed, in instructions per second, at which the probe concludes that the processor itself executes the
+/// guest. For a slower guest, the probe concludes that software emulates it, because even the slowest processor with
+/// virtualisation is several times faster than this.
 const HARDWARE_PER_SECOND: u64 = 200_000_000;
 const EXITS: u64 = 2000;
 

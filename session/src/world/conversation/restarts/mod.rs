@@ -13,8 +13,8 @@
 //! ```
 //!
 //! If a service has a supervisor, Everett sends the signal through the program at [`INIT_PATH`]. The program signals
-//! only the first process, as a container engine does. For other services, Everett asks the agent to signal the
-//! service's whole process group.
+//! only the service's first process, as a container engine does. For other services, Everett asks the agent (Everett's
+//! program in the guest) to signal the service's whole process group.
 //!
 //! **A supervised service that seems not to run.** The agent always knows whether a service runs. The program at
 //! [`INIT_PATH`] knows it only from a note of the supervisor. The supervisor writes the note shortly after its own
@@ -24,7 +24,7 @@
 //! does run, the agent refuses, and Everett sends the signal again. If the service's time limit has passed by then,
 //! Everett asks the agent to kill the process group (stage `Killed`), for which the agent needs no note.
 //!
-//! - `ready`: end of a restart, when the service is ready
+//! The submodule `ready` ends a restart when the service is ready.
 //!
 //! **Invariant.** An answer can change a restart's stage only if it answers the restart's latest request.
 
@@ -69,7 +69,7 @@ pub(super) enum Stage {
     Killed,
     /// The service has ended or seems not to run. Everett has asked the agent to start it.
     Ended,
-    /// The agent has started the service, and the service may not be ready.
+    /// The agent has started the service. Everett waits until the service is ready.
     Started,
 }
 

@@ -1,15 +1,15 @@
 //! Commands of a test template on all nodes.
 //!
 //! The composer (`everett_explorer::composer`) decides when each command runs. This module passes messages from the
-//! nodes to the composer and executes its decisions. A message takes one wire latency to reach the composer, as it
-//! would to reach another node (see `director`). The composer receives messages ordered by vtime of arrival, then by
-//! node. Everett's own actions on a node, such as removing its power, are reported to the composer at once.
+//! nodes to the composer and executes its decisions. A message takes one wire latency (the shortest delay of a frame
+//! between nodes) to reach the composer. The composer receives messages ordered by vtime of arrival, then by node.
+//! Everett's own actions on a node, such as removing its power, are reported to the composer at once.
 //!
 //! - Commands start when the timeline has begun on every node that is on.
 //! - After the end of the workload, no command starts until all nodes are back. So the last commands, which have the
 //!   prefix `eventually_` or `finally_`, start in a world at rest.
 //!
-//! **Invariant.** Random draws come only from the stored stream, and actions happen only at scheduled vtimes.
+//! **Invariant.** Random draws come only from [`Commands::streams`], and actions happen only at scheduled vtimes.
 
 use std::collections::BTreeSet;
 
@@ -208,7 +208,8 @@ impl Timeline {
         commands.words.sort_by_key(|&(at, node, _)| (at, node));
     }
 
-    /// Drops a node's messages on their way to the composer, after the node lost power.
+    /// Drops a node's messages that are on their way to the composer, and tells the composer that the commands on the
+    /// node are lost. Called after Everett or the guest has switched off the node.
     pub(super) fn lose_commands(&mut self, node: usize) {
         let (Some(commands), Ok(node)) = (&mut self.course.commands, u16::try_from(node)) else { return };
         commands.words.retain(|&(_, of, _)| of != node);
@@ -266,7 +267,8 @@ impl Timeline {
         }
     }
 
-    /// Tells the composer that the workload has ended, and that all nodes are down until the last commands may start.
+    /// Tells the composer that the workload has ended. Also reports all nodes as down, so that the composer starts no
+    /// command before [`Self::start_last_commands`].
     pub(super) fn stop_commands(&mut self, now: u64) {
         let nodes = 0..self.nodes.len() as u16;
         self.tell_composer(|composer, _| {

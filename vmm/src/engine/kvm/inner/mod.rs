@@ -1,5 +1,6 @@
 //! The core of the KVM engine: enters the guest, handles its exits, counts exits or branches, and checks that the host
-//! did not disturb a run.
+//! did not disturb a run. The host disturbs a run if the guest stops too late, its TSC ticks, or the host's kernel
+//! takes the branch counter away.
 #![allow(unsafe_code)]
 
 mod delivery;
@@ -45,7 +46,7 @@ pub(super) struct Inner {
     vcpu: Box<dyn Processor>,
     /// Branch counter; present in clock mode `branch`.
     counting: Option<Counting>,
-    /// Holds the TSC still. `None` if the host cannot.
+    /// Holds the guest's TSC still. `None` if the host cannot do this.
     holder: Option<Box<dyn HeldTsc>>,
     memory: Memory,
     bytes: u64,
@@ -251,8 +252,8 @@ impl Inner {
         if let Some(counting) = &mut self.counting {
             let counted = counting.counter.read()?;
             self.counted_branches(counted);
-            // A guest that is exactly at the count ran too far, too: it has executed instructions after the last
-            // branch.
+            // A run must stop directly after its last branch. A guest whose count equals the requested count has
+            // executed further instructions after that branch, so it also ran too far.
             if let Some(late) = self.count.checked_sub(until.icount) {
                 return Err(KvmError::Disturbed(format!("it was stopped at least {late} branches too late")));
             }
@@ -398,8 +399,9 @@ impl Inner {
         }
     }
 
-    /// Handles KVM's report that an instruction is finished and no event is queued. A repeated instruction may have
-    /// iterations left. The processor would execute these without reporting their end, so the soft CPU executes them.
+    /// Handles an instruction that KVM has reported as finished, without a queued event. If the instruction has a REP
+    /// prefix, iterations may remain. The processor would execute these iterations without reporting their end, so the
+    /// soft CPU executes them.
     fn finish_repeated(&mut self) -> Outcome {
         let place = self.vcpu.save_place()?;
         if !self.memory.repeats(&place) {
@@ -413,8 +415,8 @@ impl Inner {
         self.finish_by_soft(Box::new(bridge))
     }
 
-    /// Clears RFLAGS.RF after an instruction that KVM has finished in the place of the processor. A processor clears RF
-    /// with each instruction (SDM volume 3, "Instruction-Breakpoint Exception Condition"). KVM leaves RF set after a
+    /// Clears RFLAGS.RF after an instruction that KVM, not the processor, has finished. A processor clears RF with
+    /// each instruction (SDM volume 3, "Instruction-Breakpoint Exception Condition"). KVM leaves RF set after a
     /// port access and HLT, and the next interrupt would push it. `place` is the state after the instruction.
     fn clear_resume(&mut self, place: &CpuState) -> Result<(), KvmError> {
         // If the instruction raised a fault, RF stays set, because the fault's delivery pushes it.
