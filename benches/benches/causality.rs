@@ -66,8 +66,8 @@ struct Row {
     probability_ppm: u32,
     step: String,
     /// True if the interval from `from_ns` to `to_ns` lies between the sending of the lost number and its
-    /// acknowledgement, and no search can narrow the interval. The interval may begin up to [`GRID_NS`] before the
-    /// sending.
+    /// acknowledgement, and contains no further vtime at which `everett causality` could fork. The interval may begin
+    /// up to [`GRID_NS`] before the sending.
     right: bool,
 }
 

@@ -32,7 +32,7 @@ use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
 
 /// Number of pages among which the guest picks each page to write. A power of two.
 const PAGES: u64 = 1 << 15;
-/// Number of restores in a round.
+/// Number of restores in a round. The option `--runs` sets the number of rounds.
 const RESTORES: usize = 50;
 /// Number of repetitions in a round of each short measurement, e.g. of a port access.
 const EXITS: u64 = 20_000;
@@ -42,13 +42,15 @@ const RESETS: u64 = 200;
 const PARTS_BYTES: usize = 512 << 20;
 /// Number of instructions in one pass of the loop of [`Guest::spinning`].
 const PER_ROUND: u64 = 2;
-/// Minimum duration of a measurement, in seconds. Shorter ones are repeated with more rounds.
+/// Minimum duration of a measurement of a loop, in seconds. A shorter measurement is repeated with more passes of the
+/// loop.
 const ENOUGH_S: f64 = 0.2;
 const ROUNDS_FIRST: u64 = 100_000;
 const ROUNDS_MAX: u64 = 10_000_000_000;
 
 /// Host features that the bench assumes without a check. The processor delivers exceptions and system calls, so the
-/// engine uses no workarounds for them. The engine neither counts branches nor keeps the TSC at a fixed value.
+/// engine uses no workarounds for them. The engine neither counts branches nor keeps the TSC at a fixed value. After
+/// Everett has replaced page tables, a TLB flush is enough for the guest to see them.
 const SOUND: Proved = Proved { branches: None, tsc: false, system_calls: true, coherent: true };
 
 /// Step of [`dirty`] on the kvm engine: number of exits between two checks whether the guest has written all pages.

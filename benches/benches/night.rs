@@ -26,7 +26,7 @@ use everett_host::time::Stopwatch;
 const FEW: u64 = 1_000;
 /// Number of times that one measurement chooses a branch. The measurement gives the mean duration of a choice.
 const CHOICES: u32 = 100_000;
-/// Number of samples per exploration. A sample measures the cost of the search so far.
+/// Number of samples per exploration. A sample is the CPU time of the search so far, and the memory of the process.
 const SAMPLES: u64 = 20;
 
 #[derive(Debug, Parser)]
@@ -46,7 +46,7 @@ struct Args {
     /// Cargo passes this
     #[arg(long, hide = true)]
     bench: bool,
-    /// Explore in this folder, as the separate process
+    /// Explore in this folder (the bench starts its exploring process with this option)
     #[arg(long, hide = true)]
     explore: Option<PathBuf>,
     #[command(flatten)]

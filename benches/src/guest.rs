@@ -13,8 +13,8 @@ pub const FIRST_PAGE: u64 = 0x200_0000 >> 12;
 pub const INSTRUCTIONS_A_PAGE: u64 = 11;
 
 /// Assembles the guest: an endless loop of a pseudo-random step and a store to the page that the step selects.
-/// `pages` must be a power of two. With `batches`, the guest decrements RCX, and writes to a port without a device
-/// whenever RCX reaches zero.
+/// `pages` must be a power of two. With `batches`, the guest decrements RCX after each store, and writes to a port
+/// without a device whenever RCX reaches zero.
 fn code(pages: u64, batches: bool) -> Result<Vec<u8>, Error> {
     let mut a = Assembler::new();
     let top = a.create_label();
@@ -49,8 +49,8 @@ pub fn kernel(folder: &Path, pages: u64) -> Result<PathBuf, String> {
     file(folder, code(pages, false))
 }
 
-/// Writes the kernel file of a guest that also counts its page writes down in RCX. When RCX reaches zero, the guest writes
-/// to a port without a device.
+/// Writes the kernel file of a guest that also decrements RCX after each write to a page. When RCX reaches zero, the
+/// guest writes to a port without a device.
 ///
 /// # Errors
 /// Returns a one-line message if the file cannot be assembled or written.

@@ -6,13 +6,14 @@
 //!
 //! - [`browser`]: headless browser that opens the report's page
 //! - [`debian`]: Debian guest, and the programs that it runs
-//! - [`everett`]: lets a bench's program act as the program `everett`, because cargo builds only the bench
+//! - [`everett`]: lets a bench start its own program as `everett`, because cargo builds no `everett` for benches
 //! - [`figures`]: collects measurements and prints their medians
 //! - [`guest`]: small guest that dirties pages
 //! - [`host`]: memory, CPU time and caches of the host
-//! - [`instant`]: simulated processor that takes no time, to measure the engine alone
+//! - [`instant`]: simulated processor that takes no time, to measure only the work of the kvm engine, i.e. of the code
+//!   that runs guests through KVM
 //! - [`marks`]: parses the lines by which a guest says that a workload begins or ends
-//! - [`night`]: measures the explorer's search, in a world that computes the results of branches and executes nothing
+//! - [`night`]: measures the explorer's search. It executes no branch, but computes each branch's result from the path
 //! - [`peer`]: runs the peers
 
 pub mod browser;

@@ -41,7 +41,8 @@ impl<T: Copy> Marks<T> {
     /// guest is done.
     ///
     /// # Errors
-    /// Returns a one-line message if the guest reports failed work, or ends work that it did not begin.
+    /// Returns a one-line message if the guest reports failed work, ends work that it did not begin, or reports a
+    /// result before any work has ended.
     pub fn hear(&mut self, said: &[u8], now: T) -> Result<bool, String> {
         for &byte in said {
             if byte != b'\n' {

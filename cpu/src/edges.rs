@@ -4,8 +4,9 @@
 //! An edge is a pair: a near branch (Jcc, JMP, CALL, RET, LOOP, JRCXZ), taken or not, and the instruction fetched next.
 //! Each of the two is identified by the name of its page, i.e. a digest of the page's contents, and its offset in the
 //! page. An edge of a program is therefore the same in every process, at every base address, on every machine. If an
-//! interrupt, an exception or a device's write to memory comes between the two instructions, no edge is recorded. A
-//! branch and its target in the same page therefore always have the same page name.
+//! interrupt, an exception or a device's write to memory comes between the two instructions, no edge is recorded. If a
+//! device's write did not discard the edge, it could change the page between a branch and its target in the same page.
+//! The edge would then contain two names of one page.
 //!
 //! A branch stores its location in [`slot::FROM`], and the next block reads and clears this slot. The interpreter calls
 //! [`Core::depart`] to store the location, and [`Core::arrive`] to read and clear it. Translated code has instructions
@@ -48,8 +49,8 @@ impl Core {
             self.note_edge(block);
         }
     }
-    /// Records the edge from the pending branch to location `to`. [`slot::PAGE`] has the linear address of the page of
-    /// `to`.
+    /// Records the edge from the pending branch (whose location is in [`slot::FROM`]) to location `to`. [`slot::PAGE`]
+    /// has the linear address of the page of `to`.
     pub(crate) fn note_edge(&mut self, to: u64) {
         let from = std::mem::take(&mut self.regs[slot::FROM as usize]);
         let address = self.regs[slot::PAGE as usize] | to & OFFSET;

@@ -73,7 +73,8 @@ fn find_slow(cache: &mut Cache, core: &mut Core, gpa: u64, extent: Extent) -> Re
     found
 }
 
-/// Handles a failed fetch of the next instruction: delivers the fault, if there is one.
+/// Handles a failed fetch of the next instruction. If the fetch raised a fault, delivers the fault. A fetch outside RAM
+/// raises none: it has marked the CPU as dead, and the run loop's check then ends the run.
 #[cold]
 pub(crate) fn not_fetched(core: &mut Core, stop: Stop) -> Ended {
     if stop == Stop::Fault {

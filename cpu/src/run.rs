@@ -177,7 +177,7 @@ impl Cpu {
     pub fn leak_panic(&mut self, from: Option<u64>) {
         self.core.panics_from = from;
     }
-    /// Returns the message of the panic after which this CPU executes nothing more, if there was a panic.
+    /// Returns the message of the panic that stopped this CPU for good. `None` if there was no panic.
     pub fn failure(&self) -> Option<&str> {
         self.core.failure.as_deref()
     }

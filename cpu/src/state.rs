@@ -177,8 +177,8 @@ pub enum Unsupported {
     /// The delivery of an exception or interrupt accesses the IDT, a descriptor table, the TSS or a stack that lies
     /// outside RAM.
     DeliveryOutsideRam,
-    /// One exception followed another, without a retired instruction between them: the guest's exception handler faults
-    /// at its first instruction.
+    /// Too many exceptions followed one another without a retired instruction between them: the guest's exception
+    /// handler faults at its first instruction.
     EndlessExceptions,
 }
 

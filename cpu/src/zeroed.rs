@@ -24,7 +24,8 @@ impl<T: Zeroable + Copy> Zeroed<T> {
     /// Creates a table of `len` zero entries. If the host has no memory for it, the process ends, as with any
     /// allocation.
     pub(crate) fn new(len: usize) -> Zeroed<T> {
-        // A mapping has at least one byte, and suits every type that needs at most the alignment of a page.
+        // A mapping begins at a page boundary, so `T` must not need a larger alignment. A mapping must not be empty, so
+        // `T` must not have size 0.
         const { assert!(align_of::<T>() <= 4096 && size_of::<T>() > 0) };
         let layout = std::alloc::Layout::array::<T>(len.max(1)).unwrap_or_else(|_| too_long(len));
         let map = MmapMut::map_anon(layout.size()).unwrap_or_else(|_| std::alloc::handle_alloc_error(layout));

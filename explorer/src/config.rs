@@ -14,7 +14,8 @@ use crate::search::strategy::StrategyKind;
 
 /// Bounds of a branch's length, in nanoseconds: 100 ms to one hour. Each length is a multiple of [`GRID_NS`].
 const SEGMENT_NS: RangeInclusive<u64> = 100_000_000..=3_600_000_000_000;
-/// Maximum vtime from the root moment (at which all timelines begin) to the horizon, in nanoseconds: one day.
+/// Maximum vtime from the root moment (at which all timelines begin) to the horizon (at which the longest timelines
+/// end), in nanoseconds: one day.
 const HORIZON_NS_MAX: u64 = 86_400_000_000_000;
 /// Step size of branch lengths, in nanoseconds.
 pub const GRID_NS: u64 = 20_000_000;

@@ -1,13 +1,13 @@
-//! Default number of branches in flight and default share of checked branches, by the length of an exploration. A world
-//! file can set other values.
+//! Defaults that depend on the length of an exploration: the number of branches in flight (chosen, result not yet
+//! merged), and the share of branches after which the checks run. A world file can set other values.
 //!
 //! With K branches in flight, Everett chooses the first K before any result is known, so they all begin at the root
 //! moment. If a short exploration had a large K, nearly all of its branches would begin there, and few would extend
 //! others. K grows with the square root of the number of branches. A longer exploration therefore has both deeper and
 //! wider trees.
 //!
-//! Everett always checks branches that reach the horizon, i.e. the vtime beyond which no branch runs. In a short
-//! exploration few branches reach the horizon, so Everett checks a larger share of the other branches.
+//! Everett always runs the checks after branches that reach the horizon, i.e. the vtime beyond which no branch runs. In
+//! a short exploration few branches reach the horizon, so Everett runs the checks after a larger share of the others.
 //!
 //! **Invariant.** The defaults depend only on the length that the operator asked for. They do not depend on the number
 //! of cores, on measured host time or on results. If two explorations differ only in length and have the same defaults,

@@ -7,7 +7,7 @@
 //! - `disk`: faults of requests to a disk. The disk carries these out
 //! - `medium`: faults of a disk's contents. The disk carries these out
 //! - `node`: faults of a machine's power, CPU and clock
-//! - `guest`: faults of programs and of their clock. The guest's agent carries these out
+//! - `guest`: faults of programs and of their clock. The agent (Everett's program in the guest) carries these out
 //!
 //! All faults share these modules:
 //!

@@ -1,4 +1,5 @@
-//! The manifest of a finding file, and the rules for members' names.
+//! The manifest of a finding file, and the rules for the names of its members. A finding file is an archive, and its
+//! members are the archived files.
 
 use std::collections::BTreeSet;
 

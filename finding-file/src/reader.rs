@@ -1,4 +1,5 @@
-//! Reader of finding files.
+//! Reader of finding files: tar archives, each with one finding and all that its replay needs. The first member, the
+//! manifest, lists the other members.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -56,7 +57,7 @@ impl<A> Reader<A> {
     }
 
     /// Reads all members. Calls `take` with each member and a reader of its content; `take` may stop reading early. The
-    /// contents are verified only when this function has returned.
+    /// contents may be damaged until this function has returned without an error.
     ///
     /// # Errors
     /// Returns an error if a member differs from the manifest, if the file is damaged, or if `take` fails.

@@ -1,9 +1,9 @@
 //! Makes the requests with which a machine configures the packages of an unpacked root filesystem. The agent, Everett's
 //! program in the guest, carries them out.
 //!
-//! The agent runs `dpkg --configure --pending` in the guest. The guest starts no services (policy-rc.d), has a fixed
-//! clock and no network. At the end the agent packs all changes onto a second disk. This crate cannot run machines: its
-//! caller provides a machine that implements [`Configure`].
+//! The agent runs `dpkg --configure --pending` in the guest. The guest starts no services (policy-rc.d) and has no
+//! network. Its clock starts at a given time, not at the host's time. At the end the agent packs all changes onto a
+//! second disk. This crate cannot run machines: its caller provides a machine that implements [`Configure`].
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -106,8 +106,8 @@ pub(crate) struct Files {
 }
 
 /// Returns the job that configures these packages. The clock starts at `time_s` seconds since 1970. If `is_base` is
-/// true, the packages are the base, i.e. the packages of every root. Otherwise they are installed on a base that is
-/// already configured.
+/// true, the packages are the base, i.e. the packages that every root filesystem has. Otherwise they are installed on a
+/// base that is already configured.
 pub(crate) fn job(files: Files, packages: &[Package], is_base: bool, time_s: u64) -> Job {
     let step = |what: &str, op: Operation| Step { what: what.to_owned(), op };
     let mut steps = vec![
@@ -115,8 +115,8 @@ pub(crate) fn job(files: Files, packages: &[Package], is_base: bool, time_s: u64
         step("set the machine up", Operation::Join(Box::new(join(time_s)))),
     ];
     let has_script = |package: &&Package| package.file("preinst").is_some();
-    // Packages of the base pre-depend on each other, but their scripts work even before any package is configured. All
-    // scripts therefore run in one stage.
+    // Packages of the base pre-depend on each other, but their preinst scripts work even before any package is
+    // configured. All preinst scripts therefore run first, in one stage.
     let stages = match is_base {
         true => vec![Stage { preinst: packages.iter().filter(has_script).collect(), configure: Vec::new() }],
         false => stages(packages),

@@ -46,7 +46,7 @@ pub struct Run {
     pub vtime_ns: u64,
     /// Total CPU time of all branches, in nanoseconds.
     pub cpu_ns: u64,
-    /// Digest of all results. Empty while the exploration runs.
+    /// Digest of all results. Empty until the results are recorded, normally at the end of the exploration.
     pub digest: String,
     /// Number of findings, including the findings beyond [`FINDINGS_MAX`].
     pub findings: u64,

@@ -7,7 +7,7 @@
 /// Maximum number of characters that [`quoted`] shows of a text.
 pub const QUOTED_CHARS_MAX: usize = 48;
 
-/// True if the character is shown as an escape in all output.
+/// True if the character is shown as an escape. Some functions make an exception for tabs and line ends.
 fn hidden(c: char) -> bool {
     // The last range contains the tag characters, which terminals do not show.
     c.is_control()

@@ -64,7 +64,7 @@ pub enum Wrong {
     /// The operation cannot have this argument or result.
     #[error("the value of {f} must be {expected}")]
     Value { f: &'static str, expected: &'static str },
-    /// A completion belongs to a process without an open operation.
+    /// A completion (an event of type ok, fail or info) belongs to a process without an open operation.
     #[error(
         "process {process} has no open operation to complete; this one may have happened at any time, or never"
     )]

@@ -8,7 +8,7 @@
 //! - [`limits`]: bounds of histories and of their check
 //! - `line`: parses one line
 //! - `error`: errors in lines
-//! - `values`: numbers the JSON values of a history
+//! - `values`: gives each JSON value of a history a number
 //! - `operation`: an operation's call, result and times
 //! - `shape`: conversion of names and JSON values to operations
 //! - `reader`: builds a [`History`] from lines

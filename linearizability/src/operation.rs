@@ -67,7 +67,7 @@ pub(super) enum Answer {
     Value(V),
     /// True if the set contains the element.
     Holds(bool),
-    /// Elements of the set, in ascending order of `V`, the number that each distinct value has.
+    /// Elements of the set, in ascending order of their numbers. A `V` is the number of a distinct value.
     Members(Arc<[V]>),
 }
 

@@ -2,8 +2,9 @@
 //!
 //! **Invariants.**
 //! - An invalid line adds no constraint. If the completion of an operation is invalid, the operation's outcome is
-//!   unknown. If an invocation is missing, its completion becomes an operation that may take effect at any time, or
-//!   never. An operation is omitted only if both of its lines are invalid.
+//!   unknown. If an invocation is missing or cannot be parsed, its completion becomes an operation that may take effect
+//!   at any time, or never. If an invocation can be parsed, but its operation or value is invalid, the reader omits the
+//!   operation and ignores its completion.
 //! - Memory is bounded. Beyond a bound no more lines are read, and the result is a history that ends early.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Prints the page of all bounds, docs/bounds.md.
+//! Prints the content of docs/bounds.md, a page that lists the bounds: constants whose names end in `_MAX` or `_MIN`.
 
 use std::io;
 

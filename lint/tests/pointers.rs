@@ -53,7 +53,7 @@ fn stale_pointers_are_found() {
         architecture("| x | `Tlb::flush` |\n| `cpu/src/mem/tlb.rs`: `Tlb::step`, `Tlb::flush`, `gone()` |"),
         ["docs/ARCHITECTURE.md:2: no code has Tlb::step", "docs/ARCHITECTURE.md:2: no code has gone()"]
     );
-    // Pages for users also show paths of guests and runs.
+    // Pages for users may show paths in guests and in run directories, which this repository does not contain.
     assert_eq!(found("docs/guide.md", "`findings/ID`, `run/run.json`"), [""; 0]);
     assert_eq!(
         found("docs/guide.md", "`cpu/gone`, `gone.rs`"),

@@ -1,5 +1,5 @@
 //! Prefixes that logging libraries print before a message: times, process ids, levels, tags. A function that returns a
-//! length returns `None` if the part is not at the place where it looks.
+//! length returns `None` if its kind of prefix is not at the place where it looks.
 
 use super::{at, digits, run, timestamp};
 
@@ -16,7 +16,8 @@ pub(super) enum Severity {
 }
 
 impl Severity {
-    /// Returns the text at the start of the template (the constant text of a line) for a line of this severity.
+    /// Returns the text with which the template of a line of this severity begins. A template is a line with
+    /// placeholders in place of its varying parts.
     pub(super) fn label(self) -> &'static str {
         match self {
             Severity::Plain => "",
@@ -187,7 +188,7 @@ fn after_time(text: &str) -> Option<(usize, Option<Severity>)> {
 }
 
 /// Returns the length and severity of a level such as `ERROR:`. The word is not a level if it is a URL scheme, part of
-/// a module path, or followed by a mark of a varying part as in `ERROR:<n>`.
+/// a module path, or followed by the placeholder of a varying part, as in `ERROR:<n>`.
 fn level_colon(text: &str) -> Option<(usize, Option<Severity>)> {
     let bytes = text.as_bytes();
     let letters = run(bytes, 0, |byte| byte.is_ascii_alphabetic());

@@ -1,4 +1,5 @@
-//! Worlds that run: from a world file to machines, their agents, moments and explorations.
+//! Worlds that run: from a world file to machines, their agents (Everett's program in each guest), moments and
+//! explorations.
 //!
 //! Each folder uses only folders above it:
 //! - [`guest`]: contents of guests: requests to their agents, programs that Everett adds, symbols of their kernels
@@ -6,7 +7,7 @@
 //! - [`world`]: the events, nodes and moments of a timeline, and its identity
 //! - [`output`]: events as lines, text styles, progress reports and run folders
 //! - [`images`]: images of worlds, from the cache or built
-//! - [`run`]: runs of a world: launch, boot, restarts, verification and executed edges
+//! - [`run`]: runs of a world: launch, boot, restarts, verification and executed jumps
 //! - [`explore`]: explorations: workers, branches, replay and shrinking
 //! - [`finding_file`]: a finding and its world in one file
 //!

@@ -4,9 +4,10 @@
 //! Each module uses only modules above it:
 //! - [`page`]: immutable 4 KiB pages; a [`Pool`] stores each content once
 //! - [`tree`]: a persistent map from page numbers to pages; a change copies the path to the changed node
-//! - [`file`](mod@file): files of pages, verified and written atomically
+//! - [`file`](mod@file): files of pages, e.g. with the initial content of an image, verified and written atomically
 //! - [`base`](mod@base): the initial content of an image, which is zeroes or a mapped file
-//! - [`image`]: a whole memory or disk: a base, and a tree of the pages that differ from it; cheap to fork and compare
+//! - [`image`]: a whole memory or disk, stored as a base and a tree of the pages that differ from the base; cheap to
+//!   fork and to compare
 //! - [`store`]: a cache of moments or other values; an evicted value can be derived again from its parent
 //! - [`moment`]: files that each store a moment
 //!

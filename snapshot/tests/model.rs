@@ -1,5 +1,5 @@
-//! Test that uses images, a store and a page pool as a machine does, and compares the images with full copies of the
-//! memory.
+//! Test that uses images (snapshots of a memory), a store of images and a pool of shared pages as a machine does, and
+//! compares the images with full copies of the memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

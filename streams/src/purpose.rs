@@ -27,7 +27,7 @@ macro_rules! purposes {
                 match self { $(Purpose::$name $({ $($field: _),+ })? => $id,)* }
             }
 
-            /// Returns the kinds of owners that draw for this purpose.
+            /// Returns the kinds of owners (e.g. a node or the wire) that draw random numbers for this purpose.
             #[must_use]
             pub const fn owners(self) -> &'static [OwnerKind] {
                 match self { $(Purpose::$name $({ $($field: _),+ })? => &[$(OwnerKind::$owner),+],)* }

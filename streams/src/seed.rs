@@ -1,4 +1,5 @@
-//! The numbers from which streams are derived. They are stored, shown and read as plain numbers.
+//! Seeds: the numbers from which Everett derives streams of random numbers. Seeds are stored, shown and read as plain
+//! numbers.
 
 use std::fmt;
 use std::num::ParseIntError;
@@ -53,6 +54,6 @@ seed! {
 seed! {
     /// Seed of the random numbers of a boot. Machines and the wire use the world's boot seed before the timeline
     /// begins. All timelines of a world share this first boot. A machine that restarts in a timeline uses a newly drawn
-    /// boot seed until the next fork.
+    /// boot seed. At the next fork of the timeline, the random numbers of the new branch replace the machine's.
     BootSeed
 }

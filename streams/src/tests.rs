@@ -16,7 +16,7 @@ fn node(seed: u64, name: &str) -> Streams {
     Streams::new(&Lineage::new(Seed::new(seed)), Owner::Node(name))
 }
 
-/// All owners that are not nodes.
+/// All owners of streams (parts of Everett that draw random numbers) except nodes.
 const OWNERS: [Owner<'static>; 7] =
     [Owner::Wire, Owner::Endpoint, Owner::Faults, Owner::Composer, Owner::Fates, Owner::Plan, Owner::Search];
 
@@ -118,7 +118,8 @@ fn seeds_forks_and_owners_differ() {
     }
 }
 
-/// Positions are stored exactly, both within and at the borders of blocks. The cipher computes blocks of 64 words.
+/// A stream's position is stored exactly, both within and at the borders of blocks. The cipher computes blocks of 64
+/// words.
 #[test]
 fn every_position_survives_storage() {
     let mut a = node(9, "n");

@@ -14,15 +14,15 @@
 //! - [`digest`]: hashes of states; [`divergence`]: trails of digests, differences and bisection; [`leak`]: defects that
 //!   tests plant, and that digests and the bisection must find
 //!
-//! Elsewhere: images and their contents (`guest-image`), the protocol of the guest's agent (here the console's ports
-//! only carry bytes), and the handling of findings.
+//! Elsewhere: images and their contents (`guest-image`), the protocol of the agent, i.e. of Everett's program in the
+//! guest (this crate only carries the bytes of the agent's console ports), and the handling of findings.
 //!
 //! **Invariants.**
 //! - The execution of a machine is a function of its configuration, the actions on it, and the vtimes of the actions.
 //!   It uses no host time and no unordered map, and all its randomness comes from the random streams that the world's
 //!   seed determines. `clippy.toml` enforces this; [`leak`] is the marked exception.
-//! - The guest is an attacker. It can cause only faults of its own, a device that needs a reset, a note for observers
-//!   ([`output`]), or the end of its machine ([`machine::End`]).
+//! - The guest is an attacker. It can cause only CPU exceptions in itself, a device that needs a reset, output for
+//!   observers ([`output`]), or the end of its machine ([`machine::End`]).
 //! - Observers (digests, output, breakpoints, and the journal of what CPU and devices exchange) change nothing that the
 //!   guest can see.
 

@@ -50,7 +50,7 @@ pub enum NoteEvent {
         port: bool,
         /// Port number or guest-physical address.
         address: u64,
-        /// Bytes of the access.
+        /// Size of the access, in bytes.
         size: u8,
         /// Value that was written; `None` for a read.
         value: Option<u64>,
@@ -127,8 +127,8 @@ impl Output {
     pub fn partial_line(&self) -> &[u8] {
         &self.line
     }
-    /// Drops all output, when the machine continues from a moment. `line` is the console line that was unfinished at
-    /// the moment.
+    /// Drops all output. Called when the machine continues from a moment. `line` is the console line that was
+    /// unfinished at the moment.
     pub(crate) fn restart(&mut self, line: Vec<u8>) {
         *self = Output { line, ..Output::default() };
     }

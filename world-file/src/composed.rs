@@ -1,4 +1,4 @@
-//! Settings of a node that only compose files contain: names, order, mounts, limits.
+//! Node settings that world files cannot express and compose files can: names, order, mounts, limits.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

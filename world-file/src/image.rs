@@ -17,9 +17,9 @@ const EXTRA_CMDLINE_BYTES_MAX: usize = 1_024;
 /// Kernel and root filesystem of a world's nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ImageConfig {
-    /// Path of a `vmlinux` or `bzImage`. `None` means the suite's cloud kernel. The world's identity (the digest of
-    /// everything that determines its timelines) does not contain the path. It contains the digest of the built image,
-    /// which covers the kernel's content.
+    /// Path of a `vmlinux` or `bzImage`. `None` means the cloud kernel of the Debian suite. The world's identity (the
+    /// digest of everything that determines its timelines) does not contain the path. It contains the digest of the
+    /// built image, which covers the kernel's content.
     #[serde(skip)]
     pub kernel: Option<PathBuf>,
     /// Path of the kernel's folder `lib/modules/RELEASE`. `None` if all drivers are built into the kernel.

@@ -46,8 +46,9 @@ pub struct Node {
     pub name: String,
     /// Size of the RAM in bytes, a multiple of the page size.
     pub memory_bytes: u64,
-    /// Debian packages of this node, in addition to the packages of `[image]`. The world's identity covers their
-    /// contents, because it contains the digest of the built image.
+    /// Debian packages of this node, in addition to the packages of `[image]`. The world's identity (a digest of
+    /// everything that determines its timelines) covers the contents of the packages, because it contains the digest
+    /// of the built image.
     #[serde(skip)]
     pub packages: Vec<String>,
     /// Container image that is the node's root filesystem. The digest of the built image covers the container image's

@@ -47,7 +47,7 @@ pub(crate) fn four_thousand_messages_are_readable() -> Ran {
     let arrows = number(&mut browser, ".pane .st-hit");
     assert!((30..=60).contains(&arrows), "{arrows}");
     assert_eq!((number(&mut browser, ".pane .st-found"), number(&mut browser, ".pane .st-op")), (1, 1));
-    // All messages are too many to draw an arrow for each. The diagram draws bars that show numbers of messages.
+    // There are too many messages to draw an arrow for each. The diagram draws bars that show numbers of messages.
     press(&mut browser, "All messages");
     assert_eq!(number(&mut browser, ".pane .st-hit"), 0);
     let bars = number(&mut browser, ".pane .st-dense") + number(&mut browser, ".pane .st-msg.drop");

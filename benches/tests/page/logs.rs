@@ -16,7 +16,7 @@ pub(crate) fn branches_on_recorded_timelines_show_their_logs() -> Ran {
     );
     let lines = evaluate(&mut browser, "document.querySelectorAll('.branch-log li').length");
     assert_eq!(lines, evaluate(&mut browser, "Everett.logs.of(Everett.data.findings[0].branch).length"));
-    // Picks a branch of another subtree.
+    // Picks a branch whose log is not on the page.
     let other = "[...Array(Everett.tree.count).keys()].find((n) => Everett.logs.of(n) === null)";
     evaluate(&mut browser, &format!("Everett.map.pick({other}, 'zoom')"));
     let shown = evaluate(&mut browser, panel).as_str().unwrap().to_owned();

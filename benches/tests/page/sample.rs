@@ -62,8 +62,8 @@ fn lines_of(record: &Record) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// Returns a result of `everett causality` (the search for the step that decided a finding) with every part: a plot, a
-/// jump with a message, and events around it.
+/// Returns a result of `everett causality` (the search for the step that decided a finding) with every part: a plot of
+/// the finding's likelihood, a jump of the likelihood at a message, and events around the jump.
 fn causality(finding: &Finding, word: &str) -> Causality {
     let found_ns = finding.hit.vtime_ns;
     let step =

@@ -33,7 +33,8 @@ fn encodings(mnemonic: Mnemonic) -> &'static [Code] {
 ///
 /// # Errors
 ///
-/// If no encoding fits, or the size of a memory operand is missing.
+/// Returns an error if no encoding has these operands. Also returns an error if the fitting encodings differ in the
+/// size of the memory operand, and the program gives none of these sizes.
 pub(crate) fn choose(
     mnemonic: Mnemonic,
     operands: &[Operand],

@@ -209,7 +209,8 @@ fn instructions_have_the_expected_bytes() {
     }
 }
 
-/// Returns the bytes, at address 0x1000, of the program that `write` adds. `write` gets two new labels.
+/// Assembles a program at address 0x1000 and returns its bytes. `write` gets an assembler and two new labels, and adds
+/// the program's instructions to the assembler.
 fn program(write: fn(&mut Assembler, Label, Label) -> Result<(), Error>) -> Result<Vec<u8>, Error> {
     let mut a = Assembler::new();
     let (end, top) = (a.create_label(), a.create_label());

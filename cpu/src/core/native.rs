@@ -97,8 +97,8 @@ impl Near {
 /// Data that translated code reads or stores, besides the slots of the register array.
 #[derive(Debug, Default)]
 pub(crate) struct Native {
-    /// Host address of the first operation in the block cache's arena, the array with the operations of all cached
-    /// blocks.
+    /// Host address of the first operation in the block cache's arena, the array with the operations (decoded
+    /// instructions) of all cached blocks.
     pub ops: u64,
     /// Values of the host registers when translated code was last left, by register number.
     pub hosts: [u64; 16],

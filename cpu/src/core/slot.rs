@@ -24,8 +24,8 @@ pub(crate) const KIND: u8 = 25;
 pub(crate) const X: u8 = 26;
 /// Second value from which lazy flags are computed. Used by translated code only.
 pub(crate) const Y: u8 = 27;
-/// Host address of a table of RAM pages. For each page with decoded code, it holds a content number, which stands for
-/// the page's bytes and changes if they change. Used by translated code only.
+/// Host address of a table of RAM pages. For each page with decoded code, the table holds a content number, which
+/// stands for the page's current bytes. Used by translated code only.
 pub(crate) const CONTENTS: u8 = 28;
 /// Host address of the jump table, which gives the translation of a block. Translated code rarely reads it, so its slot
 /// may lie beyond the reach of a one-byte displacement. Used by translated code only.

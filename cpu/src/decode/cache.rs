@@ -35,7 +35,8 @@ const FILLED_PART: usize = 8;
 /// Key bit that every block has, so that a zeroed entry is no block. A new cache is therefore zeroed memory, which
 /// takes no host memory until it is written.
 const PRESENT: u64 = 1 << 62;
-/// Key bit of an instruction on two pages. Each use compares the instruction's bytes on both pages.
+/// Key bit of an instruction on two pages. Before each use, the cache compares the current bytes on both pages with the
+/// bytes from which the instruction was decoded.
 const STRADDLES: u64 = 1 << 61;
 /// Mask of the key bits that hold the block's [`place`].
 const PLACE: u64 = STRADDLES - 1;
@@ -178,7 +179,7 @@ impl Cache {
     fn slot(&self, key: u64) -> usize {
         ((key ^ (key >> 12) ^ (key >> 63)) as usize) & self.mask
     }
-    /// Returns the slot of the block at `gpa` if it is cached and not on two pages.
+    /// Returns the slot of the block at `gpa` if the slot holds it. Finds neither victims nor blocks on two pages.
     #[inline(always)]
     pub(crate) fn find(&self, mem: &Mem, gpa: u64, extent: Extent) -> Option<usize> {
         let key = Cache::key(place(mem, gpa), extent);
@@ -265,7 +266,7 @@ impl Cache {
         // The CPU must not access the next page unless the instruction continues there: the page walk can fault, and
         // sets accessed bits.
         let straddling = key | STRADDLES;
-        // A straddling block at this place has the same slot.
+        // A block on two pages would be in the same slot, because `slot` ignores the bit `STRADDLES`.
         let old = self.blocks[slot];
         if old.key == straddling {
             let page = second(mem)?;

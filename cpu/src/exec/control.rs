@@ -1,7 +1,7 @@
 //! Near control flow: JMP, Jcc, CALL, RET, LOOP, JRCXZ.
 //!
-//! A decoded direct branch contains its target relative to the block's page, so the same block serves that page at any
-//! address.
+//! A decoded direct branch contains its target as an offset from the start of its page. The decoded block is therefore
+//! valid at every virtual address at which the guest maps the page.
 
 use crate::core::Core;
 use crate::exec::integer::{Condition, number, with_condition};

@@ -1,8 +1,8 @@
 //! Bulk execution of repeated string instructions, within one page of the source and one of the destination.
 //!
 //! Each function returns a number of bytes, and has the same effect as single iterations over that many bytes. It
-//! returns 0 if an address misses the TLB, or if a bulk copy of overlapping ranges would have another effect than
-//! single iterations.
+//! returns 0 if an address misses the TLB, if less than one element fits before a page's end, or if a bulk copy of
+//! overlapping ranges would have another effect than single iterations.
 
 use super::Mem;
 

@@ -174,7 +174,7 @@ impl Ram {
         unsafe { std::slice::from_raw_parts(self.base.add(gpa as usize), len as usize) }
     }
     /// Writes to RAM. A CPU on this RAM may have decoded code from these bytes or use them as page tables, so the
-    /// caller must report the write to it ([`Cpu::memory_written`](crate::Cpu::memory_written)).
+    /// caller must tell the CPU about the write ([`Cpu::memory_written`](crate::Cpu::memory_written)).
     ///
     /// # Panics
     /// Panics if the range is not all RAM.
@@ -188,7 +188,7 @@ impl Ram {
         unsafe { std::ptr::copy(bytes.as_ptr(), self.base.add(gpa as usize), bytes.len()) }
     }
     /// Copies `len` bytes at `gpa` from `other` to the same address here. `other` may be a handle to the same RAM. As
-    /// for [`Ram::write`], the caller must report the write to a CPU on this RAM.
+    /// for [`Ram::write`], the caller must tell a CPU on this RAM about the write.
     ///
     /// # Panics
     /// Panics if the range is not all RAM in both handles.

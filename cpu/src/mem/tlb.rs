@@ -4,8 +4,8 @@
 //! also checks its permissions. Each [`Mode`] has its own table. CPL, RFLAGS.AC and CR0.AM determine the current mode.
 //!
 //! **Invariant.** An entry exists only while the paging entries from which it was derived are unchanged;
-//! `super::coherence` ensures this. Only pages that are marked dirty, and have neither a code nor a page-table mark,
-//! have write tags.
+//! `super::coherence` ensures this. A page has write tags only if `super::coherence` has marked it as written (dirty),
+//! and has marked it neither as decoded code nor as a page table.
 #![allow(unsafe_code)]
 
 use super::Access;
@@ -76,7 +76,7 @@ pub(crate) struct Tlb {
     /// Binary logarithm of the number of entries in a part.
     part_shift: u32,
     /// True if the table of `Mode::Kernel` may hold addresses in the lower half of the address space. Also set by fills
-    /// that `bypass` suppresses.
+    /// that `bypass` suppresses, because this field also decides whether `Mode::Kernel` gets a new epoch.
     kernel_below: bool,
     /// Current epoch of each mode (see `epoch`). No two modes have the same epoch.
     epochs: [u64; 4],

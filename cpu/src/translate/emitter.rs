@@ -17,7 +17,7 @@ use crate::op::Op;
 pub(super) struct Source<'s> {
     /// Bytes of the block.
     pub bytes: &'s [u8],
-    /// Operations of the block.
+    /// Operations of the block, i.e. its decoded instructions.
     pub ops: &'s [Op],
     /// Index of the block's first operation in the arena, the array with the operations of all cached blocks.
     pub ops_start: u32,
@@ -32,12 +32,13 @@ pub(super) struct Source<'s> {
 /// Properties of a block that its own code does not show: what must be recorded, and which page or block follows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Expected {
-    /// Location of the block as one word (page digest and offset) if edges are recorded, otherwise 0.
+    /// Location of the block as one word (page digest and offset) if the CPU records branch edges, i.e. which
+    /// instruction follows each branch. Otherwise 0.
     pub named: u64,
     /// Content number of the next page, if the block is one instruction that continues there.
     pub second: Option<u64>,
-    /// Place of the block that last followed this block. If another block has replaced that block in the cache, it is
-    /// the place of the other block. `None` if no block is known.
+    /// Place of the block that probably comes next: the block in the cache slot of this block's last successor. Another
+    /// block may have filled the slot since then. `None` if the slot is empty.
     pub next: Option<u64>,
     /// True if the block ends with a conditional branch that must be counted.
     pub counts: bool,
@@ -90,7 +91,8 @@ pub(super) struct Emitter<'e> {
     pub plain: &'e [Plain],
     /// Guest flags that the host's flags hold at this point.
     pub in_host: InHost,
-    /// Operation and width of the stored lazy flags, if they are known at this point.
+    /// Arithmetic operation (and its width) from whose stored operands the flags can be computed. `None` if the
+    /// operation is not known at this point.
     pub known: Option<(Operation, u8)>,
     /// References to other blocks so far.
     pub ways: Ways,

@@ -1,4 +1,7 @@
 //! Translates the ends of blocks: branches, calls, returns, and the jumps to the next block.
+//!
+//! Some functions require that all registers are *saved*: emitted code has stored all changed guest registers in the
+//! CPU's register array, except the fixed registers (RAX to RDI), which stay in their host registers.
 
 use iced_x86::{Code, Instruction, Mnemonic, OpKind};
 
@@ -13,7 +16,7 @@ use crate::op::operand::{gpr, is_gpr, is_memory};
 use crate::op::{JUMP, Op, slot};
 
 impl Emitter<'_> {
-    /// Emits the last instruction of a block, a branch or other control flow.
+    /// Emits the last instruction of a block, e.g. a branch, a call or a string instruction.
     pub(super) fn end(&mut self, i: &Instruction, n: usize) {
         let op = &self.source.ops[n];
         let after = i32::from(op.off) + i32::from(op.len);
@@ -90,8 +93,8 @@ impl Emitter<'_> {
         }
     }
     /// Emits code that counts a branch, if branches are counted. The caller then emits the branch itself. If the branch
-    /// faults, [`Translator::run`](super::Translator::run) undoes the count. Changes no flags, and no register except
-    /// R11.
+    /// faults, [`Translator::run`](super::Translator::run) undoes the count. The emitted code changes no flags, and no
+    /// register except R11.
     fn count_branch(&mut self) {
         if self.source.expected.counts {
             self.asm.load(R11, R15, at_slot(slot::BRANCHES));
@@ -225,9 +228,9 @@ impl Emitter<'_> {
         self.asm.jump_register(R12);
     }
     /// Emits a jump to another page. `offset` is the target's offset from the start of the current page. The likely
-    /// target is the block that was last executed after the current block. If that block has the same offset in its
-    /// page as the target, the emitted code jumps directly to the block, provided that the target page has the contents
-    /// of the block's page.
+    /// target is the block that was last executed after the current block. If that block has the right offset in its
+    /// page, the emitted code checks that the page at the jump's address has the same contents as the block's page, and
+    /// then jumps directly to the block.
     fn far_direct(&mut self, n: Option<usize>, stack: bool, offset: i32, way: usize) {
         self.asm.load(R13, R15, at_slot(slot::PAGE));
         self.asm.add_to(R13, R13, offset);

@@ -45,7 +45,7 @@ impl Emitter<'_> {
     }
     /// Emits the store of the operation and width that belong to the stored operands.
     pub(super) fn keep_kind(&mut self, operation: Operation, log2: u8) {
-        // The same kind may already be stored.
+        // The store is needless if the same operation and width are already stored.
         if self.known != Some((operation, log2)) {
             self.asm.store8_imm(R15, at_slot(slot::KIND), lazy_flags::kind(operation, log2));
         }

@@ -2,9 +2,9 @@
 //!
 //! A block is identified by its *place*: the content number of its page, which stands for the page's bytes, and its
 //! offset in that page. For a branch within a page, the target's place is known at translation. For a branch to another
-//! page, the translation assumes the place to which the branch last led. The translated code checks that the page still
-//! has the same contents. The translation at a place stays valid until all translations are dropped. The jump is
-//! therefore patched once, as soon as both translations exist, and need not look the translation up again.
+//! page, the translation assumes the place to which the branch last led. The translated code checks that the target's
+//! page still has the same contents. The translation at a place stays valid until all translations are dropped. The
+//! jump is therefore patched once, as soon as both translations exist, and need not look the translation up again.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ impl Links {
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }
-    /// True if there are no links.
+    /// True if there are no translations and no waiting jumps.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -42,15 +42,16 @@
 //!   bytes. Each page of code has a content number, which stands for the page's bytes. A write to the page takes the
 //!   number away. A translation is found only by the content number of its page. A jump within a page leads to current
 //!   code, because no store by translated code changes a page of code: the interpreter executes stores to code. All
-//!   other jumps compare the content number, or they compare an address and an epoch. Within an epoch of the TLB,
-//!   pages of code keep their bytes and addresses, so one comparison of the content number holds for the whole epoch. A
-//!   block that continues on a second page compares the content number of the second page, too.
+//!   other jumps compare the content number, or they compare an address and an epoch. The epoch is a number of the TLB
+//!   that changes when a page of code may have other bytes or another address. One comparison of the content number
+//!   therefore holds for the whole epoch. A block that continues on a second page compares the content number of the
+//!   second page, too.
 //!
 //! **Invariants.**
 //! - The interpreter handles every exceptional case: the translation stops before the instruction, with the state
 //!   before the instruction. Only the page walk with which the instruction begins may already have happened.
-//! - Counts are exact: the CPU enters a block only if the run does not stop within it. If a block is left early, only
-//!   the executed instructions count.
+//! - Counts are exact: translated code executes a block only if the run does not stop within the block. If a block is
+//!   left early, only the executed instructions count.
 //! - The guest cannot observe which blocks are translated, when, or at which address.
 
 mod asm;
@@ -158,7 +159,7 @@ struct Translated {
     len: u16,
     /// Offset of the block within its page.
     offset: u16,
-    /// Location of the block as one word (page digest and offset) if edges are recorded, otherwise 0
+    /// Location of the block as one word (page digest and offset) if edges (executed jumps) are recorded, otherwise 0
     /// ([`crate::edges`]).
     named: u64,
     /// True if the block's final branch increments the branch counter.

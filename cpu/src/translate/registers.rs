@@ -2,11 +2,11 @@
 //!
 //! RAX to RDI are *fixed*: each is in the same host register in all translated code. RSP is in [`STACK`]. The others
 //! are in their namesakes, because some instructions use them implicitly. Blocks leave fixed registers in place for the
-//! next block. Code that all translations share (`routines`) stores them in the CPU's register array before
-//! untranslated code can read them.
+//! next block. Code that all translations share (`routines`) stores the fixed registers in the CPU's register
+//! array before untranslated code can read them.
 //!
 //! R8 to R15 share the few host registers of [`POOL`]. A block loads each of these registers at its first use, and
-//! stores it in that array at the end of the block, or earlier if untranslated code must see it.
+//! stores it in the register array at the end of the block, or earlier if untranslated code must see it.
 
 use super::asm::{Asm, Host, R15};
 use super::frame::slot;

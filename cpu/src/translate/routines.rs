@@ -64,7 +64,8 @@ const IMPOSSIBLE: u64 = 0;
 /// Addresses of all shared routines. Each field's comment says what its routine does.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Routines {
-    /// Entry to translated code: `extern fn(core, code) -> word`.
+    /// Entry to translated code: `extern fn(core, code) -> word`. The low byte of the word is the reason why translated
+    /// code returned, e.g. `FULL`.
     pub enter: u64,
     /// Leaves translated code. R11 is the word to return.
     pub leave: u64,
@@ -98,15 +99,16 @@ pub(super) struct Routines {
     /// Serves blocks that continue on a second page. Checks that the page at the linear address in R13 is executable
     /// and has the content number in R11. If not, leaves with the reason `SECOND`.
     pub second: u64,
-    /// Records the edge (executed jump) from the location in R10 to the location in R11, unless the table already has
-    /// it. Clobbers R10.
+    /// Records the edge from the branch at the location in R10 to the next executed instruction, which is at the
+    /// location in R11, unless the table of edges already has this edge. Clobbers R10.
     pub edge: u64,
     /// Makes the host's flags equal the guest's, for all flags that conditions read.
     pub flags: u64,
     /// Makes the host's CF equal the guest's.
     pub carry: u64,
-    /// Leaves with the reason `FULL`: the run stops within the block. The start of the block has already subtracted all
-    /// of the block's instructions from the number of instructions left.
+    /// Leaves with the reason `FULL`: the block has more instructions than the CPU may still execute before it stops.
+    /// The start of the block has already subtracted all of the block's instructions from the number of instructions
+    /// left.
     pub full: u64,
     /// Leaves with the reason `UNLINKED`: the jump to the next block is not linked to a translation yet.
     pub unlinked: u64,
@@ -416,7 +418,7 @@ fn far(asm: &mut Asm, mask: usize, stack: bool, leave: u64) {
     asm.store(R15, slot(PAGE), R10);
     asm.load(R12, R12, tlb::ADDEND as i32);
     asm.alu(Alu::Add, R12, R13);
-    // R9 = the place, as computed by `decode::cache::place`.
+    // R9 = the target's place (content number and offset in the page), as computed by `decode::cache::place`.
     asm.alu_memory(Alu::Sub, R12, R15, slot(RAM));
     asm.copy(R9, R12);
     asm.and32(R9, 0xfff);
@@ -449,7 +451,8 @@ fn far(asm: &mut Asm, mask: usize, stack: bool, leave: u64) {
     asm.jump_to(leave);
 
     asm.bind(unknown);
-    // If the run stops here, the CPU must not fetch the next instruction: the page walk could set accessed bits.
+    // If no instruction is left, the CPU stops here and must not fetch the next instruction: the page walk could set
+    // accessed bits.
     let failed = asm.label();
     asm.alu_memory_imm(Alu::Cmp, R15, slot(LEFT), 0);
     asm.jump_if(EQUAL, failed);

@@ -44,8 +44,8 @@ fn store_to_code(c: &mut Code, rng: &mut Rng, world: &World) {
             }
         }
         _ => {
-            // A store to the instructions of this unit (loop or function), through another mapping. It may change
-            // opcodes, too.
+            // A store to code within 32 bytes of this point, through a random mapping. The store may change opcodes,
+            // too.
             let near = c.here().wrapping_add(rng.below(64)).wrapping_sub(32);
             let at = world.alias(rng, near);
             c.op(1, &[rng.pick(&[0x31, 0x89])], reg, Rm::Abs(at as u32));
@@ -195,7 +195,8 @@ fn transfer(c: &mut Code, rng: &mut Rng, world: &World, top: u64) {
             c.raw(&[0xc3]);
         }
         9 => {
-            // A call through the word that the call's return address overwrites.
+            // A call or jump through a word near RSP. The word is often [rsp - 8], which a call overwrites with its
+            // return address.
             let to = world.function(rng);
             let disp = rng.pick(&[-8, -8, -16, -4, 0]);
             c.set(0, to);
@@ -227,8 +228,8 @@ fn random_bytes(c: &mut Code, rng: &mut Rng) {
     }
 }
 
-/// Emits bytes that decode in two ways: `mov rax, imm64`. The loop enters them alternately at the opcode and in the
-/// immediate operand.
+/// Emits `mov rax, imm64` with other instructions as the bytes of its immediate operand. The loop enters the code
+/// alternately at the opcode and at the immediate operand.
 fn overlap(c: &mut Code, rng: &mut Rng) {
     c.raw(&[0xf6, 0xc1, 1]); // test cl, 1
     c.raw(&[0x75, 2]); // jnz into the immediate operand

@@ -1,5 +1,5 @@
 //! Handlers of exceptions and interrupts. They run in ring 0, on a page of their own. A handler skips a byte, repairs a
-//! mapping, switches rings, or begins the next unit (a loop of the program).
+//! mapping, switches rings, or begins the next unit (a part of the program: mostly a loop, sometimes random bytes).
 
 use crate::code::{Code, Rm};
 use crate::ground::{KERNEL_CS, KERNEL_SS, USER_CS, USER_SS};

@@ -37,7 +37,7 @@ pub(crate) struct Way {
     /// True if the CPU has a deliberate defect, which the test must notice: stores to page tables leave stale TLB
     /// entries.
     pub(crate) stale: bool,
-    /// True if the test sets watchpoints throughout the window (`WINDOW`).
+    /// True if the test sets watchpoints on random addresses that the program may access.
     pub(crate) watched: bool,
 }
 

@@ -19,8 +19,8 @@ pub(crate) fn width(rng: &mut Rng) -> u8 {
     rng.pick(&[1, 2, 4, 4, 8, 8])
 }
 
-/// Returns a memory operand. Its address is usually near a register that probably holds an address, and sometimes
-/// absolute.
+/// Returns a memory operand. Usually, its base is a register that probably holds an address, and the displacement is
+/// small. Sometimes, the operand is an absolute address.
 pub(crate) fn memory(rng: &mut Rng) -> Rm {
     let base = rng.pick(&POINTERS);
     match rng.below(8) {
@@ -50,7 +50,7 @@ pub(crate) fn piece(c: &mut Code, rng: &mut Rng) {
             c.op(w, &[alu | rng.pick(&[1, 3])], reg, rm);
         }
         5..=6 => {
-            // Arithmetic with an immediate operand. Code from the module `attacks` may overwrite it.
+            // Arithmetic with an immediate operand. Code from the module `attacks` may overwrite this operand.
             let alu = rng.below(8) as u8;
             c.op(rng.pick(&[4, 8]), &[0x81], alu, Rm::Reg(reg));
             c.imm32(rng.next() as u32 & 0xfff);

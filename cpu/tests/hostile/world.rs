@@ -6,7 +6,8 @@ use crate::rng::Rng;
 /// Pages, units and functions that code may refer to.
 #[derive(Debug)]
 pub(crate) struct World {
-    /// Initial paging entries of the pages from `WINDOW` on: address and rights, or `None`.
+    /// Initial paging entries of the window, i.e. of the pages from linear address `WINDOW` on. An entry consists of an
+    /// address and rights. `None` if the page is not mapped.
     pub(crate) window: Vec<Option<u64>>,
     /// Linear addresses of units, i.e. the loops of the program.
     pub(crate) units: Vec<u64>,
@@ -61,16 +62,18 @@ impl World {
         };
         WINDOW + page * 4096 + offset
     }
-    /// Returns the guest-physical page of code that a page of the window initially maps, if it maps code.
+    /// Returns the guest-physical address to which page number `page` of the window is initially mapped. `None` if
+    /// there is no code.
     pub(crate) fn code_page(&self, page: u64) -> Option<u64> {
         let gpa = self.window.get(page as usize).copied().flatten()? & 0xf_ffff_f000;
         (CODE..DATA).contains(&gpa).then_some(gpa)
     }
-    /// Returns the address in RAM that a linear address of the window initially maps, if it maps code.
+    /// Returns the guest-physical address to which linear address `la` of the window is initially mapped. `None` if
+    /// there is no code.
     pub(crate) fn code_at(&self, la: u64) -> Option<u64> {
         Some(self.code_page(la.checked_sub(WINDOW)? >> 12)? | la & 0xfff)
     }
-    /// Returns a linear address below 2^31 that maps the same code. It may be `la` itself.
+    /// Returns a linear address below 2^31 that is initially mapped to the same code as `la`. It may be `la` itself.
     pub(crate) fn alias(&self, rng: &mut Rng, la: u64) -> u64 {
         let Some(gpa) = self.code_at(la) else { return la };
         if rng.one_in(4) {

@@ -272,8 +272,8 @@ pub(crate) fn stale_translations_show(guest: &Guest) -> bool {
     run(&leaky, WAYS[0]) != run(guest, WAYS[0])
 }
 
-/// Runs the guest from its start to each count before its end. Checks that each stop is exact, and that the state
-/// equals the state of a CPU that runs one instruction at a time.
+/// Runs the guest from its start to each number of instructions below its total. Checks that each stop is exact, and
+/// that the state equals the state of a CPU that runs one instruction at a time.
 pub(crate) fn check_every_count(guest: &Guest) {
     let total = run(guest, WAYS[0]).state.icount;
     let mut memory = Memory::new(&guest.ram);

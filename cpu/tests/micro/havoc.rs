@@ -182,7 +182,7 @@ fn results_do_not_depend_on_the_caches() {
         lived += u64::from(out.end == End::Count);
         faults += out.word(COUNTER).min(1500);
     }
-    // The comparison must detect a defect, so the same guests run on a CPU that keeps stale TLB entries.
+    // Tests the comparison itself: it must detect a CPU with a planted defect, which keeps stale TLB entries.
     let caught = (1..=20).filter(|seed| stale_translations_show(&guest(*seed))).count();
     assert!(caught > 0, "a planted defect went unnoticed");
     println!("{guests} guests, {lived} ran to the limit, {faults} faults");

@@ -274,7 +274,7 @@ fn bases_written_as_msrs_take_effect_at_once() {
 
 #[test]
 fn the_tsc_counts_instructions_and_can_be_set() {
-    // The harness sets the TSC to 1000 + count * 3 / 2.
+    // The harness sets the TSC to 1000 + count * 3 / 2, where `count` is the number of retired instructions.
     let mut g = Guest::in_ring_0(|a| {
         a.nop()?;
         a.nop()?;

@@ -224,7 +224,8 @@ fn the_page_that_executes_can_move() {
     let mut g = Guest::new();
     g.map(ELSEWHERE, DATA, P);
     let at = g.entry(ELSEWHERE, 1);
-    // Both pages have the store at the same offset. The code after it differs.
+    // Both pages begin with a store that maps ELSEWHERE, the page of the store itself, to the second page. The code
+    // after the store differs.
     for (gpa, value) in [(DATA, 1), (DATA + 0x1000, 2)] {
         g.code_for(gpa, ELSEWHERE, |a| {
             a.add(qword_ptr(rdi), 0x1000)?;
@@ -267,8 +268,8 @@ fn another_cr3_is_another_address_space() {
 }
 
 /// A guest that changes page tables at random, as kernels do, and accesses pages all the time. The test has no expected
-/// result. It only compares the ways of running the guest. With tiny or flushed caches the CPU acts almost like one
-/// without a TLB.
+/// result. [`check`] runs the guest several times, with ordinary, tiny and flushed caches, and compares the results.
+/// With tiny or flushed caches the CPU acts almost like one without a TLB.
 #[test]
 fn random_remapping_is_the_same_whatever_the_caches() {
     for seed in 1..=12u64 {

@@ -101,7 +101,8 @@ fn blocks_can_end_and_begin_at_a_page_boundary() {
 }
 
 /// A handler computes the address of an operand. The operand is more than 2^31 bytes from the start of the page with
-/// the instruction. The instruction's block is reached by a jump in translated code, which must pass on the new page.
+/// the instruction. A call in translated code leads to the instruction. The translated call must store the address of
+/// the instruction's page, because the handler needs this address.
 #[test]
 fn far_operands_are_found_from_any_page() {
     let function = CODE + 0x1800;

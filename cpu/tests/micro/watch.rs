@@ -44,7 +44,7 @@ fn only_completed_instructions_and_deliveries_make_hits() {
     expected.extend((0..3).map(|n| (0x25, 0x10 + n, 1, true, 0x88)));
     expected.push((0x31, 0xb, 8, false, 0x8888_8811_2233_4455));
     assert_eq!(seen, expected);
-    // The delivery of the fault reads the IDT gate. The hit names the faulting instruction.
+    // The delivery of the fault reads the IDT gate, which is watched, too. The hit names the faulting instruction.
     assert!(hits.iter().any(|hit| hit.rip == CODE + 0x34 && hit.address == IDT + 13 * 16 && !hit.store));
     assert!(hits.iter().all(|hit| hit.cr3 == PML4));
 }

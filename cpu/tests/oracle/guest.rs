@@ -133,7 +133,7 @@ impl Guest {
         self.put_u64(table + (va >> 12 & 0x1ff) * 8, gpa | PRESENT | rights);
     }
 
-    /// Writes to the arena. The range must be inside `DATA` and `CONST`, or inside `CODE`.
+    /// Writes to the arena. The range must lie in `CODE`, or in `DATA` and the adjoining `CONST`.
     pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) {
         let gpa = if offset >= CODE {
             assert!(offset + bytes.len() as u64 <= CODE + CODE_LEN);

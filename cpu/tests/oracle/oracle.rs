@@ -95,7 +95,8 @@ impl Oracle {
         oracle.differences = makes::TABLE.iter().filter(|d| oracle.shows(d)).map(|d| (d, 0)).collect();
         oracle
     }
-    /// Measures [`Features::hides_pointers`] on this host.
+    /// Returns true if FXSAVE on this host stores zeros in place of the x87 pointers while no exception is pending
+    /// ([`Features::hides_pointers`]).
     fn hides_pointers(&mut self) -> bool {
         let mut state = makes::plain();
         (state.fpu.fop, state.fpu.fip, state.fpu.fdp) = (1, 1, 1);

@@ -62,7 +62,7 @@ pub(crate) fn draw(
 }
 
 /// True if an instruction can be part of a sequence. It accesses registers only, does not branch, reads no flag in
-/// `tainted`, and behaves equally on the processors of all vendors.
+/// `tainted` (the flags that are undefined before it), and behaves equally on the processors of all vendors.
 fn fits(e: &Encoded, tainted: u64, factory: &mut InstructionInfoFactory) -> bool {
     let i = &e.instruction;
     matches!(family(i.code()), Family::Integer | Family::Sse | Family::Mmx)
@@ -75,7 +75,7 @@ fn fits(e: &Encoded, tainted: u64, factory: &mut InstructionInfoFactory) -> bool
         && !matches!(i.mnemonic(), Mnemonic::Shld | Mnemonic::Shrd)
 }
 
-/// Returns the flags that are undefined after an instruction. `tainted` are those that are undefined before it.
+/// Returns the flags that are undefined after an instruction. `tainted` has the flags that are undefined before it.
 fn after(i: &Instruction, tainted: u64) -> u64 {
     use Mnemonic::{Rcl, Rcr, Rol, Ror, Sal, Sar, Shl, Shr};
     // If the count is zero, these instructions change no flags.

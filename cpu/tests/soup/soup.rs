@@ -10,9 +10,9 @@ use crate::rng::Rng;
 
 /// Size of RAM in bytes. Addresses beyond it belong to a device.
 pub(crate) const RAM_LEN: usize = 0x5_0000;
-/// Linear address of the first page of the soup.
+/// Linear address of the *window*. Most of its pages map random code; others map page tables or a device.
 pub(crate) const WINDOW: u64 = 0x40_0000;
-/// Number of pages of the soup in linear memory.
+/// Number of pages of the window.
 pub(crate) const WINDOW_PAGES: u64 = 64;
 /// Linear address of a large page. It maps the beginning of RAM or, in some soups, addresses of a device.
 const LARGE: u64 = 0x80_0000;
@@ -123,7 +123,7 @@ impl Soup {
         for (at, descriptor) in descriptors(KERNEL + TSS) {
             self.put(GDT + at, descriptor);
         }
-        // RSP0 to RSP2, a reserved word, and IST1 to IST6. Some of the stacks are in the soup.
+        // RSP0 to RSP2, a reserved word, and IST1 to IST6. Some of the stacks are in the window or the large page.
         for n in 0..10 {
             let top =
                 if rng.one_in(8) { somewhere(rng) } else { KERNEL + STACKS + 0x1000 + rng.below(3) * 0x1000 };
@@ -145,8 +145,8 @@ impl Soup {
             self.put(IDT + vector * 16 + 8, to >> 32);
         }
     }
-    /// Writes the handlers. A handler returns to the interrupted address, to another address in the soup, or, for
-    /// exceptions, to the byte after the interrupted address.
+    /// Writes the handlers. A handler returns to the interrupted address, to a random address in the window or the
+    /// large page, or, for exceptions, to the byte after the interrupted address.
     fn handlers(&mut self, rng: &mut Rng) {
         for vector in 0..256 {
             let mut code = vec![];
@@ -191,7 +191,7 @@ impl Soup {
     }
 }
 
-/// Returns an address in the soup or in the large page.
+/// Returns a random address in the window or in the large page.
 fn somewhere(rng: &mut Rng) -> u64 {
     match rng.below(8) {
         0 => LARGE + rng.below(SOUP_END),

@@ -3,7 +3,8 @@
 //! * [`list`] finds the items. `prune` chooses items and removes them.
 //!
 //! An *item* is the unit of removal: a file of an image, a layer, a package, apt's lists for one set of sources, the
-//! boot of a world together with the moments saved on it, or a file that a killed process left behind.
+//! stored boot of a world (its machines in the state after the boot) together with the moments saved on it, or a file
+//! that a killed process left behind.
 
 mod prune;
 

@@ -15,7 +15,7 @@ use super::{Item, Kind, list, record_of};
 pub(crate) struct Bounds {
     /// Age in seconds since the last use. Items of this age or older are removed.
     pub older_than_s: Option<u64>,
-    /// Maximum total size in bytes. The least recently used items are removed until the cache has this size.
+    /// Maximum total size in bytes. The least recently used items are removed until the total is at most this.
     pub keep_bytes: Option<u64>,
     /// True to remove saved moments as well.
     pub saved_moments: bool,
@@ -37,8 +37,8 @@ pub(crate) struct Pruned {
 /// Removes the items outside the bounds, least recently used first. Items that a running process uses stay.
 ///
 /// A saved moment needs the image on which it was saved. A rebuilt image could differ, because mirrors drop old
-/// packages. So the images of a world stay as long as its saved moments, and count as used when the newest of these
-/// moments was used.
+/// packages. So the images of a world stay as long as its saved moments. A use of a saved moment also counts as a use
+/// of the images.
 ///
 /// # Errors
 /// Returns an error if another process is building images or looking for them, or if an item cannot be removed.

@@ -219,7 +219,7 @@ fn pick_node(world: &World, name: Option<&str>) -> anyhow::Result<usize> {
 }
 
 /// Waits until host time has caught up with vtime. Otherwise the vtime of an idle guest would run ahead of the
-/// operator at the console.
+/// operator at the console. Does not wait if the operator gave `--for` or COMMAND.
 fn pace(args: &Args, clock: Stopwatch, vtime_ns: u64, interrupt: &Interrupt) {
     if args.duration_ns.is_none() && args.argv.is_empty() {
         clock.wait_for_ns(vtime_ns, || interrupt.wanted());

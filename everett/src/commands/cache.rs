@@ -25,8 +25,8 @@ pub struct Args {
 pub enum CacheCommand {
     /// Remove items that were not used for some time, except items that a running process uses
     ///
-    /// Saved moments and the images of their worlds stay. Everett makes all other items again when it needs them, if
-    /// mirrors still have the packages.
+    /// Saved moments stay, with the images and the stored boots (booted worlds) that they need. Everett makes all other
+    /// items again when it needs them, if mirrors still have the packages.
     Prune {
         /// Remove items that were not used for this long, such as 12h or 7d [default without --keep: 7d]
         #[arg(long, value_name = "AGE", value_parser = super::age::parse_age_ns)]

@@ -1,4 +1,5 @@
-//! `everett causality`: finds the step of a finding's timeline at which the finding became likely.
+//! `everett causality`: finds the step of a finding's timeline at which the finding became likely. A step is an event,
+//! such as a message, a fault or a line of output.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

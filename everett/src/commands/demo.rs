@@ -52,7 +52,8 @@ const FOLDER: &str = "everett-demo";
 const FOLDERS_MAX: u32 = 1000;
 /// Number of times that the demo replays the finding.
 const REPLAYS: u32 = 3;
-/// Words in Sentinel's log lines that the demo prints: a primary seems down, is down, and is replaced.
+/// Texts in the log lines of Sentinel that the demo prints. These lines report that a primary seems down, is down, and
+/// is replaced.
 const TOLD: [&str; 3] = ["+sdown master", "+odown", "+switch-master"];
 
 #[derive(Serialize)]

@@ -55,7 +55,8 @@ fn is_gone(error: &anyhow::Error) -> bool {
     matches!(error, Some(image::Error::Apt(apt::Error::Gone { .. }) | image::Error::Lock(_)))
 }
 
-/// Prints whether the packages and the agent are the ones that made the trails in the README.
+/// Prints whether the packages and the agent (Everett's program in the guests) are the ones that made the trails in the
+/// README.
 fn tell(ui: &Ui, path: &Path) -> anyhow::Result<()> {
     let seen: Lock = read(SEEN)?;
     let Some(used) = Lock::read(path)? else { return Ok(()) };

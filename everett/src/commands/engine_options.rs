@@ -17,8 +17,8 @@ pub enum SoftMode {
     Lockstep,
 }
 
-/// Options that set how the engine executes. The hidden options are for tests of Everett: `--plant` plants a defect
-/// that `everett verify` must find, and the others change caches, which must not change a timeline.
+/// Options that set how the engine executes. The hidden options are for tests of Everett. `--plant` plants a defect.
+/// The other hidden options set the sizes of caches or flush them, and must not change a timeline.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Hidden {
     /// How Everett's own CPU executes guest code; does not change timelines

@@ -28,7 +28,8 @@
 //!
 //! - `age`: parses ages such as `7d`
 //! - `common`: reads the world file, gets the image and the seed, and prepares the start of a run
-//! - `demo_agent`: tells whether this program's agent is the one that made the trails in the README
+//! - `demo_agent`: tells whether this build has the agent (Everett's program in guests) that made the trails in the
+//!   README
 //! - `demo_versions`: builds the demo's images from the package versions that made the trails in the README
 //! - `engine_choice`: options that choose the engine
 //! - `engine_options`: options that set how the engine executes

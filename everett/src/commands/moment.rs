@@ -186,8 +186,8 @@ fn run_to(
     interrupt: &Interrupt,
 ) -> anyhow::Result<Stored> {
     let bar = RunBar::new(ui, at_ns);
-    // The root moment, from which all branches fork, lies a nanosecond after *ready*: the machine stops only after the
-    // instruction that reported *ready*.
+    // The root moment, from which all branches fork, can lie slightly later than *ready*, because a machine stops only
+    // between two instructions.
     let root_ns = booted.ready.moment.vtime();
     let ready_ns = booted.ready.session.ready_ns().unwrap_or(root_ns);
     let end_ns = ready_ns.saturating_add(at_ns).max(root_ns);

@@ -25,7 +25,7 @@ pub struct Args {
     pub port: u16,
 }
 
-/// Line of `--json`.
+/// Line that `--json` prints.
 #[derive(Serialize)]
 struct Serving<'s> {
     kind: &'static str,

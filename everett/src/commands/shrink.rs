@@ -54,7 +54,8 @@ struct Better {
 struct Summary<'a> {
     kind: &'static str,
     path: String,
-    /// Reason for the end. Only `minimal` says that leaving out any single fault of the plan loses the finding.
+    /// Reason why the search ended. `minimal` means that the finding needs each fault of the plan. The other reasons do
+    /// not promise this.
     why: ShrinkEnd,
     /// Error of the run that ended the search.
     failure: Option<String>,

@@ -22,7 +22,7 @@ const FILES_MAX: usize = 10_000;
 /// Page of the report.
 #[derive(Debug)]
 pub(super) struct Page {
-    /// Text that differs for every page, also between two servers.
+    /// Identifier of the page: the time at which the server began (Unix time in seconds), and the page's number.
     pub(super) version: String,
     /// True if the exploration had ended when the page was made.
     pub(super) ended: bool,

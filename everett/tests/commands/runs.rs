@@ -54,7 +54,8 @@ impl Lab {
         header(identity, self.path("w.toml").display().to_string())
     }
 
-    /// Writes a run directory that began at `begun_unix_s`. It has a branch with a finding for each signature.
+    /// Writes a run directory that began at `begun_unix_s`. It has a branch with a finding for each signature
+    /// (identity of a finding across runs).
     fn explored(&self, name: &str, identity: &str, begun_unix_s: u64, signatures: &[&str]) {
         let (folder, header) = (self.path(name), self.header(identity));
         let mut journal = Journal::create(&folder, &header).unwrap();

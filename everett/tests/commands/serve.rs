@@ -126,8 +126,8 @@ fn the_page_follows_a_run_that_another_process_writes() {
     let mut journal = Journal::resume(&lab.run(), &header()).unwrap();
     journal.append(record(3, Vec::new())).unwrap();
     lab.until(|state| state["ended"] == json!(false));
-    // If the run directory cannot be read, the state names the problem, and the server still shows the page from
-    // before.
+    // If the server cannot read the run directory, the state names the problem. The server still shows the last page
+    // that it made.
     let run = lab.run().join("run.json");
     let text = fs::read(&run).unwrap();
     fs::write(&run, "{").unwrap();

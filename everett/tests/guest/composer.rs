@@ -48,8 +48,8 @@ const FOLDER: &str = "/opt/antithesis/test/v1/main";
 
 const WORK: &str =
     "#!/bin/sh\necho $EVERETT_SEED $EVERETT_ROUND >> $ANTITHESIS_OUTPUT_DIR/sdk.jsonl\nsleep 0.07\n";
-/// Script of the `eventually_` and `finally_` commands. It fails if a command with another prefix is running on its
-/// node.
+/// Script of the `eventually_` and `finally_` commands. It fails if a `parallel_`, `serial_`, `anytime_` or `first_`
+/// command is running on its node.
 const LAST: &str = "#!/bin/sh\nif grep -l '[p]arallel_\\|[s]erial_\\|[a]nytime_\\|[f]irst_' /proc/[0-9]*/cmdline; then exit 1; fi\nsleep 0.05\n";
 const NAP: &str = "#!/bin/sh\nsleep 0.15\n";
 
@@ -189,8 +189,9 @@ fn commands_run_as_their_names_say() {
     assert!(has(&all, "parallel_driver_work.sh#2"), "no parallel driver ran twice at the same time: {all:?}");
 }
 
-/// Fault plan. Its first fault comes while the `first_` command runs. Everett must not apply this fault, because it
-/// applies none before that command has ended. Later node b loses power, and node a is paused and reset.
+/// Fault plan. Its first fault comes while the `first_` command runs. Everett must not apply this fault, because
+/// Everett applies faults only after the `first_` command has ended. Later node b loses power, and node a is paused and
+/// reset.
 const PLAN: &str = r#"
 {"at": "20ms", "for": "30ms", "fault": "power_loss", "node": "b"}
 {"at": "700ms", "for": "60ms", "fault": "power_loss", "node": "b"}
@@ -230,7 +231,8 @@ fn a_template_under_faults_gives_one_trail() {
     };
     assert!(back("b", "700ms") > 0 && back("a", "reset") > 0);
 
-    // Runs again with small caches and random flushes, and then under another seed.
+    // With small caches and random flushes, the trail and the events must be the same. Under another seed, the trail
+    // must differ.
     let options = EngineOptions {
         caches: CacheConfig { tlb_entries: 64, block_entries: 4096, ..CacheConfig::default() },
         flushes: Some(FlushSchedule { interval: 500_000, seed: 3 }),
@@ -243,8 +245,9 @@ fn a_template_under_faults_gives_one_trail() {
     );
     assert_ne!(run_to_end(&mut faulty.start(Seed::new(seed + 1)).unwrap(), DURATION_NS).0, trail);
 
-    // Runs in pieces and from moments at many places: during the `first_` command, while a node is off, after
-    // commands were killed, and during the `eventually_` commands.
+    // A timeline that runs in pieces must have the same trail. The test stores moments of it at many places (during the
+    // `first_` command, while a node is off, after commands were killed, and during the `eventually_` commands), and
+    // continues from each of them.
     let pool = Pool::default();
     let mut timeline = faulty.start(Seed::new(seed)).unwrap();
     timeline.end_after(DURATION_NS);
@@ -264,7 +267,7 @@ fn a_template_under_faults_gives_one_trail() {
     for (number, chosen) in stored.into_iter().enumerate() {
         let from = Launcher { from: Some(Arc::new(chosen)), ..faulty.clone() };
         if number % 8 == 7 {
-            // Runs a new timeline to the end and compares all events.
+            // Runs a new timeline from the moment to the end, and compares all events.
             worker = from.start(Seed::new(seed)).unwrap();
             assert_eq!(
                 run_to_end(&mut worker, DURATION_NS),
@@ -332,7 +335,8 @@ fn a_file_that_is_no_command_ends_the_timeline_before_it_begins() {
         "{found:?}"
     );
     assert!(!events.iter().any(|event| matches!(event.what, What::Start { .. })));
-    // A template without commands is invalid too: the world then has nothing to run as its driver.
+    // A template without commands is invalid too: it needs a driver command (such as `parallel_driver_…`) or an
+    // `anytime_` command.
     let mut timeline = launcher_with(&[]).start(Seed::new(1)).unwrap();
     let (_, events) = run_to_end(&mut timeline, DURATION_NS);
     assert!(findings(&events)[0].contains("there is no driver"), "{:?}", findings(&events));

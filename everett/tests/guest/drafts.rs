@@ -1,5 +1,5 @@
-//! Boots the first world files (drafts) of `everett init`: the servers start, pass their checks, and there is no
-//! finding.
+//! Boots drafts, i.e. the first world files that `everett init` writes: the servers start, pass their checks, and there
+//! is no finding.
 //!
 //! Only a few packages are tested here. `benches/drafts.sh` boots the drafts of all known packages, and
 //! `containers::drafts` boots drafts of an image and of a compose file.

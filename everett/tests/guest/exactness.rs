@@ -187,8 +187,8 @@ fn a_lost_lapic_bit_is_found() {
 
 #[test]
 fn a_stale_translation_is_found() {
-    // With `--cold` the runs start at power-on. If they started from *ready* (all services are up), the leak would crash
-    // the guest at once, in the same way in every run.
+    // With `--cold` the runs start at power-on. If they started from *ready* (all services are up), the leak would
+    // crash the guest at once, in the same way in every run.
     planted("tlb", "2", &["--cold"]);
 }
 

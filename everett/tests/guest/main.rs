@@ -14,7 +14,7 @@
 //! * `explore`: explorations, replays and shrinking
 //! * `faults`: faults of machines, disks and networks
 //! * `finding_file`: findings that are exported to a file and replayed elsewhere
-//! * `instruments`: watchpoints and edges
+//! * `instruments`: watchpoints and edges (executed jumps and branches with their targets)
 //! * `joining`: files and services before *ready*, the vtime at which all services are up
 //! * `live`: live view of explorations, in a terminal
 //! * `moments`: the two points of a boot at which Everett stores machines, and what the seed changes after them

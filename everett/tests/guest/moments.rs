@@ -31,7 +31,8 @@ impl Attend for Lines {
     }
 }
 
-/// Boots a machine and sends its agent the operations in order. Returns the lines that commands print.
+/// Boots a machine and sends the operations in order to its agent (Everett's program in the guest). Returns the lines
+/// that commands print.
 fn ask(launcher: &Launcher, operations: impl IntoIterator<Item = Operation>) -> Vec<String> {
     let mut machine = launcher.options.machine(launcher.config(&launcher.world.nodes[0]).unwrap()).unwrap();
     let step = |op: Operation| Step { what: format!("{op:?}"), op };
@@ -117,7 +118,7 @@ fn at_the_restart_point_disks_and_cards_have_no_driver() {
         "lo 0x9",
         "1",
     ];
-    // Until the agent sets the guest's clock, it shows the time of the hardware clock.
+    // The guest's clock shows the time of the hardware clock until the agent sets the guest's clock.
     let name = ["a", "1767225600"];
     let tried = ["4096", "4096"];
     let told = ["1767225601", "1767225601"];
@@ -139,8 +140,8 @@ fn random_numbers_of_the_kernel_follow_the_entropy() {
     let [id, bytes, id_later, bytes_later] = &one[..] else { panic!("{one:?}") };
     assert_eq!((id.len(), id), (36, id_later));
     assert_ne!(bytes, bytes_later);
-    // Compared with `one`, the boot of `other` gets different entropy already from the operation `join`. The boot of
-    // `later` gets different entropy only from the operation `Reseed`.
+    // `other` differs from `one` only in the entropy of the operation `join`. `later` differs from `one` only in the
+    // entropy of the later operation `Reseed`.
     let other = drawn(2, 1);
     assert!(other[0] != one[0] && other[1] != one[1], "{one:?} {other:?}");
     let later = drawn(1, 2);

@@ -82,7 +82,8 @@ fn of_two_processes_that_compute_the_one_with_the_higher_priority_runs() {
         "the longest series of lines of one process has {} lines, and {fair} without the fault",
         longest(&during)
     );
-    // The fault draws new priorities while the processes compute. Afterwards they have normal priorities again.
+    // The fault draws new priorities every 200 ms, so there are several long series of lines of one process. After the
+    // fault, the processes have normal priorities again and alternate.
     let turns = during.chunk_by(|a, b| a == b).filter(|said| said.len() > 2 * fair).count();
     assert!(turns > 1, "{turns} long series of lines of one process: {during:?}");
     let last = lines(after, "both");

@@ -41,7 +41,7 @@ fn main() {
 }
 "#;
 
-/// Runs a world of a container image on this host and in a root without apt. Each gets the same kernel, and the
+/// Runs a world of a container image on this host and in a root without apt. Both runs use the same kernel, and their
 /// timelines are equal.
 pub(crate) fn a_root_without_apt_runs_the_same_world() -> Ran {
     if !Apt::is_on_host() {
@@ -96,8 +96,8 @@ pub(crate) fn a_root_without_apt_runs_the_same_world() -> Ran {
     Ok(())
 }
 
-/// Returns the world file. If the host's apt uses other mirrors, the file names Debian's mirror, so that the two runs
-/// get the same packages.
+/// Returns the world file. If the host's apt uses other mirrors, the file names Debian's mirror, so that both runs get
+/// the same packages of the kernel.
 fn world() -> String {
     let sources = Sources::of_host("bookworm", None);
     let is_debian = |uri: &str| uri.contains(&format!("//{MIRROR_HOST}/"));

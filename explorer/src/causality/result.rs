@@ -23,10 +23,10 @@ pub const TEXT_BYTES_MAX: usize = 1_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Vary {
-    /// Random streams and faults. Each future draws its faults as a branch of an exploration does.
+    /// Streams of random numbers, and faults. Each future draws its faults as a branch of an exploration does.
     #[default]
     All,
-    /// Random streams only. All futures have the faults of the finding's timeline.
+    /// Streams of random numbers only. All futures have the faults of the finding's timeline.
     Streams,
 }
 
@@ -150,8 +150,8 @@ pub struct Jump {
     /// First steps after the interval.
     pub steps_after: Vec<Step>,
     /// Steps that may explain a message in the interval, in the order of vtime: the last fault before the message, the
-    /// next faults after it, and output lines of its nodes shortly before and after it. Empty if the interval has no
-    /// message, or also has other steps.
+    /// next faults after it, and output lines of the message's nodes shortly before and after it. Empty if the interval
+    /// has no message, or has steps other than messages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<Step>,
     /// Functions that were executed within the interval. Empty if the functions are unknown.
@@ -224,7 +224,7 @@ pub struct Causality {
     pub points: Vec<Point>,
     /// Interval in which the likelihood jumps. `None` if the search established no jump.
     pub jump: Option<Jump>,
-    /// Digest of all data that does not depend on the host, in hexadecimal digits.
+    /// Digest of the finding's name and of the main results, in hexadecimal digits: see [`Causality::digest_of`].
     pub digest: String,
 }
 
@@ -296,7 +296,8 @@ impl Causality {
         self.points.first().filter(|point| point.vtime_ns <= self.root_ns).map(|point| point.count)
     }
 
-    /// Computes a digest of the futures and their results, in order. The digest does not depend on the host.
+    /// Computes a digest of the timeline's name, the property, the signature, `vary`, the counts at each point, and the
+    /// jump (its beginning, end and steps). The digest does not depend on the host.
     #[must_use]
     pub fn digest_of(&self) -> String {
         let mut hasher = blake3::Hasher::new_derive_key("everett causality of a finding");

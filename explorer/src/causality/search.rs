@@ -43,8 +43,8 @@ const ANCHOR: Count = Count { futures: 8, shown: 8 };
 /// Minimum number of futures from each of the two cuts around a step before the search may name the step as the
 /// decisive one.
 const ENDS_MIN: u64 = 16;
-/// Minimum number of futures from the root moment for this rule: the search ends with [`CausalityEnd::Flat`] if at
-/// least nine tenths of these futures show the finding.
+/// Minimum number of futures from the root moment for this rule: the search ends with [`CausalityEnd::Flat`] (no step
+/// is decisive) if at least nine tenths of these futures show the finding.
 const ROOT_MIN: u64 = 32;
 const PPM: u128 = 1_000_000;
 

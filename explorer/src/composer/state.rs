@@ -45,8 +45,8 @@ pub(super) enum Phase {
     Over { told: bool },
 }
 
-/// Group of commands: either the drivers or the `anytime_` commands. The starts of one group are drawn independently
-/// of the other group's starts.
+/// Group of commands: either the drivers (commands with a prefix such as `parallel_driver_`) or the `anytime_`
+/// commands. The starts of one group are drawn independently of the other group's starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Track {
     Drivers,

@@ -35,8 +35,8 @@ pub const UNITS_MAX: usize = 16;
 /// Maximum number of kinds of faults in a node's state. Further kinds are left out.
 pub const KINDS_MAX: usize = 64;
 
-/// Maximum number of orders of nodes that Everett tries to find the canonical text of a state. This text is the same for
-/// all orders of interchangeable nodes. Six nodes in one group have 6! = 720 orders, so all their orders are tried.
+/// Maximum number of orders of nodes that Everett compares to compute a state's canonical text. This text is the same
+/// for all orders of interchangeable nodes. Six nodes in one group have 6! = 720 orders, so all of them are compared.
 pub const PERMUTATIONS_MAX: usize = 720;
 /// Maximum length of a node's state as text, in bytes. A longer text is cut and ends in its hash.
 pub const PHASE_BYTES_MAX: usize = 512;
@@ -57,10 +57,10 @@ pub const SENDS_MAX: usize = 1024;
 pub const DELTA_POINTS_MAX: usize = 1 << 16;
 /// Maximum number of points of an exploration. Further points are only counted.
 pub const POINTS_MAX: usize = 1 << 18;
-/// Maximum number of points that have a number. A point with a number is recorded once, but a point without a number is
-/// recorded by each branch that reaches it. Points get numbers when results arrive. Coverage counts them later, in the
-/// order in which the branches were chosen, and stops at [`POINTS_MAX`]. Some points with numbers are never counted, so
-/// the maximum is twice [`POINTS_MAX`].
+/// Maximum number of points that have a number. The run directory stores the texts of a numbered point once, and the
+/// texts of any other point again for each branch that reaches it. Points get numbers when results arrive. Coverage
+/// counts points later, in the order in which the branches were chosen, and stops at [`POINTS_MAX`]. Some points with
+/// numbers are never counted, so the maximum is twice [`POINTS_MAX`].
 pub const DICTIONARY_MAX: usize = 2 * POINTS_MAX;
 /// Maximum total length of the texts of numbered points in memory, in bytes. In memory each point has its own copy of
 /// its texts, so a text that two points have counts twice.

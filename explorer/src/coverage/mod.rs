@@ -15,13 +15,13 @@
 //! - `point`: points, i.e. the things that a branch can reach
 //! - `observer` and `delta`: the points of one branch
 //! - `cover`: the points of all branches
-//! - `dictionary`: numbers of points
+//! - `dictionary`: assigns a number to each point
 //! - `numbers`: compact storage of one branch's points, by their numbers
 //! - [`statistics`]: estimates of unseen points and bugs
 //! - `gaps`: points that no branch reached, although they seem reachable
 //!
-//! Not here: the choice of the next branch, for which strategies read statistics and the numbers of new points, the
-//! storage of deltas, and the collection of events from a world.
+//! Not here: the collection of events from a world, the storage of deltas, and the choice of the next branch. The
+//! strategies that choose it read statistics and how many new points each branch reached.
 //!
 //! **Invariants.**
 //! - The points of a branch are a function of the [`Abstraction`], the [`ObserverState`] at its start and its events.

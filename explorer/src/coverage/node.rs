@@ -29,8 +29,9 @@ pub(super) struct Set {
 pub(super) struct NodeState {
     /// Variables that rules set.
     pub(super) variables: BTreeMap<String, Set>,
-    /// Latest distinct template classes of each unit, oldest first. A class is a log template, or `other` for all
-    /// templates beyond the bound.
+    /// Latest distinct template classes of each unit (program that logs), oldest first. A class is a log template (a
+    /// log line with placeholders for numbers and names), or `other` for all templates beyond the maximum number of
+    /// distinct templates.
     classes: BTreeMap<String, Vec<String>>,
     /// Units that failed and were not started again.
     failed: BTreeSet<String>,

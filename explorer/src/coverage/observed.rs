@@ -1,5 +1,5 @@
-//! Events from which a branch's coverage is computed. The rules of a world file capture parts of its abstract state
-//! from log lines.
+//! Events from which a branch's coverage is computed. The rules of a world file capture parts of the branch's abstract
+//! state (a summary of its logs and faults) from log lines.
 //!
 //! Not here: the sources of events. The caller converts the reports of the engine, the wire and the agents.
 
@@ -24,7 +24,7 @@ pub struct Observed {
 pub enum What {
     /// A line of a program's log.
     LogLine {
-        /// Name of the unit, i.e. of the service or driver.
+        /// Name of the unit, i.e. of the service or of the driver (the workload's program).
         unit: String,
         /// Text of the line, without its line feed.
         text: String,
@@ -111,8 +111,8 @@ pub enum WireKind {
     Duplicate,
     /// The wire dropped the message. No node notices the loss at this vtime.
     Drop,
-    /// The message arrived so late that its sender may have sent it again. A message that was late or held by a fault
-    /// when the wire's log was closed gets this fate, too.
+    /// The message arrived so late that its sender may have sent it again. If the caller closes the wire's log at the
+    /// end of a timeline, each message that is late or held by a fault at that time gets this fate, too.
     Timeout,
 }
 

@@ -227,8 +227,8 @@ impl<'a> Observer<'a> {
         }
     }
 
-    /// `reset` is an event such as the exit of a process. Clears the variables of a node whose rules reset them at this
-    /// event. If `unit` is given, the rule must also read the lines of this unit.
+    /// Clears variables of a node at the event `reset`, e.g. the exit of a process. The rule that set a variable says
+    /// which events clear it. If `unit` is given, only the variables of rules that read this unit's lines are cleared.
     fn reset(&mut self, node: u16, reset: Reset, unit: Option<&str>) {
         let rules = self.abstraction.rules();
         if let Some(node) = self.state.world.nodes.get_mut(usize::from(node)) {

@@ -42,8 +42,8 @@ impl Orders {
         Orders([[0; 2]; TYPES_MAX])
     }
 
-    /// Adds an order. Returns true if the order is new. Ignores type numbers of [`TYPES_MAX`] or more, which only a
-    /// damaged state has.
+    /// Adds an order. Returns true if the order is new. Ignores type numbers of [`TYPES_MAX`] or more. Only
+    /// damaged stored data contains such numbers.
     pub(super) fn insert(&mut self, first: Before, then: u32) -> bool {
         let sets = usize::try_from(then).ok().and_then(|then| self.0.get_mut(then));
         let (Some([own, other]), Some(bit)) = (sets, 1_u64.checked_shl(first.kind)) else { return false };

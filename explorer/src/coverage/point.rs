@@ -21,11 +21,11 @@ pub enum Kind {
     FaultPair,
     /// An event of one type happened before an event of another type.
     Order,
-    /// Value of a declared variable.
+    /// A variable of an abstract state had a value. Values captured as ranks among nodes do not count.
     Value,
     /// An assertion was registered, held or failed.
     Assertion,
-    /// Value that a program reported as guidance.
+    /// Value that a program reported to guide the explorer (guidance).
     Guidance,
     /// Control-flow edge that an instrumented program reported.
     Edge,
@@ -109,7 +109,7 @@ pub enum Point {
         /// events happened on one node.
         across: bool,
     },
-    /// A state variable had a value.
+    /// A variable of an abstract state had a value. Values captured as ranks among nodes do not count.
     Value {
         /// Name of the variable.
         variable: String,
@@ -125,7 +125,7 @@ pub enum Point {
         /// Outcome of the assertion.
         outcome: Outcome,
     },
-    /// Value that a program reported as guidance.
+    /// Value that a program reported to guide the explorer (guidance).
     Guidance {
         /// Name of the guidance.
         name: String,
@@ -211,7 +211,8 @@ impl Point {
         }
     }
 
-    /// Returns the point's id: the first half of a hash of the point's kind and its texts with their lengths.
+    /// Returns the point's id: the first half of a hash of the point's kind and all of its fields, each as a text after
+    /// its length.
     #[must_use]
     pub fn id(&self) -> PointId {
         let mut hasher = blake3::Hasher::new();

@@ -39,7 +39,7 @@ enum Resource {
 struct Hold {
     line: usize,
     kind: FaultKind,
-    /// Vtime at which the fault ends, in nanoseconds. `None` if the fault lasts to the end of the run.
+    /// Vtime at which the fault ends, in nanoseconds. `None` if the fault lasts until the end of the workload.
     end_ns: Option<u64>,
 }
 

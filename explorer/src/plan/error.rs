@@ -160,7 +160,7 @@ pub enum Problem {
     /// The fault needs a running node, but the node is off or paused.
     #[error("{node} is {state} since line {line}")]
     NotRunning { node: String, state: &'static str, line: usize },
-    /// An earlier fault still holds a resource that this fault needs, e.g. the speed of a node.
+    /// An earlier fault is still active, and changes the same property as this fault, e.g. the speed of a node.
     #[error("is still affected by the {fault} of line {line}")]
     Busy { fault: &'static str, line: usize },
 }

@@ -1,5 +1,5 @@
 //! Events of a fault plan in the order of execution, and a position in them that moments store. An event is the start
-//! of a fault, its end, or a heal, at which all faults end.
+//! of a fault, its end, or a heal, which ends all faults except permanent power losses.
 
 use everett_fault::Fault;
 use serde::{Deserialize, Serialize};

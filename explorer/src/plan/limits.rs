@@ -6,7 +6,7 @@ pub const PLAN_BYTES_MAX: usize = 8 << 20;
 pub const LINES_MAX: usize = 20_000;
 /// Maximum length of a line without its line feed, in bytes.
 pub const PLAN_LINE_BYTES_MAX: usize = 64 << 10;
-/// Latest start of an entry, in nanoseconds after *ready*: one day.
+/// Latest start of an entry, in nanoseconds after all services of the world are up: one day.
 pub const AT_NS_MAX: u64 = 86_400_000_000_000;
 /// Maximum duration of an entry, in nanoseconds: one day.
 pub const FOR_NS_MAX: u64 = 86_400_000_000_000;

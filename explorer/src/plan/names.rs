@@ -13,7 +13,7 @@ use super::error::{Problem, some_of};
 pub struct NodeNames {
     /// Number of data disks.
     pub disks: u32,
-    /// Names of the units that the agent starts, i.e. services and drivers.
+    /// Names of the units, i.e. the services and drivers (programs of the workload) that Everett starts in the guest.
     pub units: BTreeSet<String>,
     /// Names of the units that are services.
     pub services: BTreeSet<String>,

@@ -60,7 +60,7 @@ impl QuietPeriods {
     }
 
     /// Returns the time at which a fault ends, in nanoseconds after *ready*. Returns `None` if the fault is
-    /// instantaneous, or lasts to the end of the run.
+    /// instantaneous, or lasts until the end of the workload.
     pub(super) fn end(&self, at_ns: u64, for_ns: Option<u64>, fault: &Fault) -> Option<u64> {
         if !fault.kind().lasts() || fault.is_for_good() {
             return None;

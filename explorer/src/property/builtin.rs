@@ -21,7 +21,7 @@ pub const MACHINE_STOPPED: &str = "machine stopped";
 pub const FILE_SYSTEM_DAMAGED: &str = "file system damaged";
 /// Everett's own CPU panicked. This is a defect of Everett and not of the guest.
 pub const ENGINE_FAILURE: &str = "engine failure";
-/// A guest's agent is gone, or sends invalid messages.
+/// A guest's agent (Everett's program in the guest) is gone, or sends invalid messages.
 pub const AGENT_FAILURE: &str = "agent failure";
 /// No correct server could have given the answers that the clients got.
 pub const LINEARIZABILITY: &str = "linearizability";

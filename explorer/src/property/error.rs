@@ -14,7 +14,7 @@ pub enum PropertyError {
     /// A property is invalid.
     #[error("property {name}")]
     Property { name: String, source: PropertyProblem },
-    /// A property to ignore does not exist.
+    /// The world asks to ignore a built-in property that does not exist.
     #[error("ignore: there is no built-in property {name}; {hint}")]
     Ignore { name: String, hint: String },
     /// The nodes are invalid.

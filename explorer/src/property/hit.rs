@@ -35,8 +35,9 @@ pub(super) fn clipped(text: &str) -> String {
     head(text, TEXT_BYTES_MAX).to_owned()
 }
 
-/// Returns the signature of a text that violates a property. `place` is a position in a program's source. It enters the
-/// signature unmasked, so two hits with different places have different signatures.
+/// Returns the signature of a text that violates a property. Numbers, times, ids and node names in `text` are masked,
+/// so they do not change the signature. `place` is a position in a program's source. It is not masked, so two hits
+/// with different places have different signatures.
 pub(super) fn signature(property: &str, text: &str, place: Option<&str>, world: &World) -> String {
     // Mask the names of nodes first. Otherwise only the number in a name such as `n1` would be masked.
     let masked = template(&world.mask(head(text, TEMPLATE_LINE_BYTES_MAX)));

@@ -157,8 +157,9 @@ impl<'a> Judge<'a> {
         (self.hits, self.state)
     }
 
-    /// Returns the node if the world has it. Standstills, disk faults and restarts of unknown nodes are ignored, so
-    /// they excuse nothing and use no memory.
+    /// Returns the node if the world has it. Some events of a node explain later violations: a standstill (the node
+    /// runs slowly or not at all), disk errors and a restart. Such an event of an unknown node is ignored, so it
+    /// explains nothing and uses no memory.
     fn existing(&self, node: Option<u16>) -> Option<u16> {
         node.filter(|node| usize::from(*node) < self.properties.world().len())
     }

@@ -86,7 +86,8 @@ impl Rule {
     }
 
     /// Returns true if a match in a log record of several lines (e.g. a traceback) becomes a hit only when the record
-    /// ends. A hit is a violation that was found. The line with the record's cause describes the hit.
+    /// ends. A hit is a violation that was found. The hit's text is the cause that the record
+    /// names.
     pub(super) fn takes_records(&self) -> bool {
         self.form == Form::Never && !self.console
     }

@@ -2,6 +2,9 @@
 //!
 //! A hit is a violation that the judge found. Hits of a property have the same signature if they differ only in
 //! numbers, times, ids and nodes. Each signature is reported once.
+//!
+//! A `sometimes` property has a pattern that a log line of at least one timeline should match. An `eventually` property
+//! has a pattern that a log line must match after all faults have ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 

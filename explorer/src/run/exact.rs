@@ -1,4 +1,5 @@
-//! Digest of the exact parts of a branch's record: the parts that depend only on what the exploration was started with.
+//! Digest of the exact parts of a branch's record (its entry in the run directory): the parts that depend only on what
+//! the exploration was started with.
 //!
 //! The digest omits values that may differ between hosts: CPU times, the number of instructions that the host executed,
 //! and the reason why a host could not run a branch to its end. It omits evidence and lengths of logs, because the
@@ -9,8 +10,8 @@ use super::digest::Digest;
 use super::record::{HistoryCount, Record};
 use crate::composer::Counts;
 
-/// Returns the digest of the exact parts of a record. The record must be within its bounds. Two records have the same
-/// digest if and only if their exact parts are equal.
+/// Returns the digest of the exact parts of a record. The caller must have called [`Record::bound`], which cuts the
+/// record to its maximum size. Two records have the same digest if and only if their exact parts are equal.
 pub(super) fn exact(record: &Record) -> blake3::Hash {
     let Record { choice, from, path, open_ns, end_ns, instructions, trail, marks, checked, .. } = record;
     let Record { faults, losses, messages, delta, hits, sometimes, commands, history, broken, .. } = record;
@@ -27,7 +28,7 @@ pub(super) fn exact(record: &Record) -> blake3::Hash {
     digest.number(broken.is_some().into());
     digest.number(delta.points().count() as u64);
     for (id, reached) in delta.points() {
-        // The id is a hash of all texts of the point.
+        // The id of a coverage point is a hash of all texts of the point.
         digest.bytes(&id.0.to_le_bytes());
         digest.number(reached.vtime_ns);
     }

@@ -25,7 +25,7 @@ pub struct Header {
     /// Identity of the exploration's timelines: a digest of everything that determines them, except seed and paths. In
     /// hexadecimal digits.
     pub identity: String,
-    /// Identity of the image.
+    /// Digest of the world's image.
     pub image: String,
     /// Path of the world file.
     pub world_file: String,

@@ -13,7 +13,7 @@ use crate::text::clip;
 pub struct Hit {
     /// Name of the property.
     pub property: String,
-    /// Signature: a text that is the same for all hits of one bug.
+    /// Signature: a hash that groups hits. Hits of a property with the same signature are one finding.
     pub signature: String,
     /// Description of the violation.
     pub text: String,

@@ -1,5 +1,6 @@
 //! Index of `branches.bin`, the file with one record (result) for each branch. The index has the offset of each record.
-//! It also numbers the coverage points that the branches reached, and the texts in these points.
+//! It also numbers the coverage points that the branches reached, and the texts that these points contain. A record
+//! refers to earlier points and texts by their numbers.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -24,7 +25,7 @@ use crate::coverage::Dictionary;
 #[derive(Debug, Clone, Copy)]
 struct Spot {
     offset: u64,
-    /// Length of the record without its head, in bytes.
+    /// Length of the record in bytes, without the head that precedes each record in the file.
     bytes: u32,
     /// Number of the record in file order, from 1.
     number: u32,
@@ -58,7 +59,7 @@ pub(super) struct Undecoded {
     points: usize,
     /// Format version of the run.
     version: u32,
-    /// Length of the record in the file, in bytes.
+    /// Length of the record in bytes, without the head that precedes each record in the file.
     pub(super) bytes: usize,
     number: u32,
     offset: u64,
@@ -266,7 +267,7 @@ impl Index {
         })
     }
 
-    /// True if each of the branches that were chosen first has a record. `choices` is the number of these branches.
+    /// True if each of the first `choices` branches, in the order in which they were chosen, has a record.
     pub(super) fn has_first(&self, choices: u64) -> bool {
         self.spots.range(..choices).count() as u64 == choices
     }

@@ -166,7 +166,7 @@ impl Journal {
 
     /// Adds a record, after cutting texts and lists in it that are too long. If the branch already has a record with
     /// the same result, adds nothing. A hit is a violation of a property on a branch. The evidence of a hit is dropped
-    /// if the file already has a record of a branch with a lower number, and that record has a hit of the same finding.
+    /// if the file already has a hit of the same finding on a branch with a lower number.
     ///
     /// # Errors
     /// Returns an error if the record is invalid or too long, or if the branch has a record that is damaged or has
@@ -247,7 +247,8 @@ impl Journal {
         folder::write(&self.run, names::END, &folder::to_json(&self.run, names::END, end)?)
     }
 
-    /// Returns the [`MergeInput`] of a chosen branch, or `None` if the branch has no record.
+    /// Returns the [`MergeInput`] of a chosen branch, i.e. the parts of its record that are merged into the results of
+    /// the exploration. Returns `None` if the branch has no record.
     ///
     /// # Errors
     /// Returns an error if the recorded branch has another path, if the file was damaged since it was opened, or if the

@@ -16,7 +16,9 @@ pub const SEARCH_BYTES_MAX: u64 = 1 << 30;
 /// The file repeats any further text in each new point that contains the text.
 pub const STRINGS_MAX: usize = 1 << 20;
 /// Maximum number of findings (pairs of property and signature) for which the writer of the run remembers the recorded
-/// branch with the lowest number that has a hit. Evidence of hits of further findings is always recorded.
+/// branch with the lowest number that has a hit. If a branch with a higher number has a hit of the same finding, the
+/// writer leaves out the evidence of this hit. For findings beyond the maximum, the writer records the evidence of
+/// every hit.
 pub const EVIDENCE_KEYS_MAX: usize = 4 * FINDINGS_MAX;
 /// Maximum number of records that are written without a sync.
 pub const UNSYNCED_RECORDS_MAX: u64 = 64;
@@ -35,7 +37,8 @@ pub const TEXT_BYTES_MAX: usize = 4096;
 pub const EVIDENCE_LINES_MAX: usize = 192;
 /// Maximum length of a line of evidence, in bytes.
 pub const EVIDENCE_LINE_BYTES_MAX: usize = 512;
-/// Maximum number of `sometimes` properties in the record of a branch.
+/// Maximum number of `sometimes` properties in the record of a branch. A `sometimes` property names an event that some
+/// branch should reach.
 pub const SOMETIMES_MAX: usize = 1024;
 /// Maximum number of `sometimes` properties of a run. Further properties are only counted.
 pub const SOMETIMES_ALL_MAX: usize = 1 << 16;

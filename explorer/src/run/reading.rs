@@ -111,7 +111,8 @@ impl Reading {
                 drop(sender);
                 Ok((read, merging.join().unwrap_or_else(|panic| resume_unwind(panic))))
             })?;
-            // If both failed, report the record that could not be merged, because it comes earlier in the file.
+            // If reading and merging both failed, report the record that could not be merged, because it comes earlier
+            // in the file.
             let taking = merged?;
             let (index, tail) = read?;
             let merged = taking.finish(&index)?;
@@ -222,7 +223,7 @@ struct Taking {
     /// Records that wait for the record of an earlier choice, by choice, each with its length in the file. At most
     /// [`WAITING_MAX`].
     waiting: BTreeMap<u64, (MergeInput, usize)>,
-    /// Total length of the waiting records in the file, in bytes. At most [`WAITING_BYTES_MAX`].
+    /// Total length that the waiting records have in the file, in bytes. At most [`WAITING_BYTES_MAX`].
     waiting_bytes: usize,
     /// Summaries of the merged branches, if the caller wants them.
     branches: Option<Branches>,
@@ -237,7 +238,7 @@ const BATCH_RECORDS: usize = 64;
 const BATCH_BYTES: usize = 256 << 10;
 /// Maximum number of records that wait for the record of an earlier choice.
 const WAITING_MAX: usize = 1 << 10;
-/// Maximum total length of the waiting records in the file, in bytes. A decoded record can be 25 times as large.
+/// Maximum total length that the waiting records have in the file, in bytes. A decoded record can be 25 times as large.
 const WAITING_BYTES_MAX: usize = 4 << 20;
 
 impl Taking {

@@ -29,8 +29,8 @@ pub struct Record {
     pub open_ns: Option<u64>,
     /// Vtime at which the branch ended, in nanoseconds.
     pub end_ns: u64,
-    /// Cost of the branch in instructions, including its final phase: the time after the branch's end in which the
-    /// world comes to rest and the checks run.
+    /// Cost of the branch, including its final phase: the time after the branch's end in which the world comes to rest
+    /// and the checks run. The unit is instructions or, in other clock modes, conditional branches or exits.
     pub instructions: u64,
     /// Cost of the branch's final phase. `None` if the branch has no final phase, or if the record has an older format
     /// without this field.
@@ -59,7 +59,8 @@ pub struct Record {
     /// Violations of properties (hits), in the order of vtime. Each hit has a signature, a text that is the same for
     /// all hits of one bug. Of all hits with the same property and signature, only the first is recorded.
     pub hits: Vec<Hit>,
-    /// Names of the `sometimes` properties that the branch showed, in alphabetical order.
+    /// Names of the `sometimes` properties (events that some branch should reach) whose events the branch reached, in
+    /// alphabetical order.
     pub sometimes: Vec<String>,
     /// Results of a test template's commands on the branch, including commands that were not started. A command that
     /// starts on this branch may end on a branch that extends it.
@@ -107,7 +108,7 @@ pub enum RecordProblem {
     /// A point has a text that is too long.
     #[error("a text of point {0} is longer than {STATE_BYTES_MAX} bytes")]
     Text(PointId),
-    /// The final phase has more instructions than the branch including its final phase.
+    /// The final phase has more instructions than the whole branch, although the branch's count includes them.
     #[error("its final phase has more instructions than the whole branch")]
     FinalPhase,
     /// A point is stored under another point's id.

@@ -23,7 +23,7 @@ pub enum Problem {
     /// `guidance_type` has an unknown value.
     #[error("guidance_type is none of \"numeric\", \"boolean\" and \"json\"")]
     GuidanceType,
-    /// A quiet period has an invalid length.
+    /// A quiet period (a time without faults, for which a program asks) has an invalid length.
     #[error("seconds is not a number from 0 to {QUIET_S_MAX}")]
     Seconds,
 }

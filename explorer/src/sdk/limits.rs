@@ -1,4 +1,5 @@
-//! Bounds of the SDK's lines. `serde_json` also limits the nesting of JSON to 128 levels.
+//! Bounds of the JSON lines that programs send to Everett through the SDK. `serde_json` also limits the nesting of JSON
+//! to 128 levels.
 
 /// Maximum length of a line, in bytes. Longer lines are errors.
 pub const SDK_LINE_BYTES_MAX: usize = 256 << 10;
@@ -14,5 +15,6 @@ pub const VALUE_BYTES_MAX: usize = 256;
 pub const ASSERTIONS_MAX: usize = 4096;
 /// Maximum number of guidances of a timeline. Further guidances are ignored.
 pub const GUIDANCES_MAX: usize = 1024;
-/// Maximum length of a quiet period, in seconds: one day.
+/// Maximum length of a quiet period, in seconds: one day. A quiet period is a time without faults, for which a program
+/// asks.
 pub const QUIET_S_MAX: f64 = 86_400.0;

@@ -37,8 +37,8 @@ pub enum SdkLine {
 /// Parses a line.
 ///
 /// # Errors
-/// Returns an error if the line is not an object with one field. Returns an error if a field of a known line is missing
-/// or wrong.
+/// Returns an error if the line is too long, or is not a JSON object with exactly one field. Returns an error if a line
+/// of a known kind lacks a field or has a wrong value in a field.
 pub fn parse(text: &str) -> Result<SdkLine, Problem> {
     if text.len() > SDK_LINE_BYTES_MAX {
         return Err(Problem::TooLong);

@@ -1,4 +1,5 @@
-//! Paths: a timeline's position in the tree, as the list of forks from the root moment to the timeline.
+//! Paths: a timeline's position in the tree, as the list of forks from the root moment (at which all timelines begin)
+//! to the timeline.
 
 use std::fmt;
 use std::str::FromStr;

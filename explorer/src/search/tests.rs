@@ -293,7 +293,8 @@ fn kinds_choose_as_their_strategies_do() {
 #[test]
 fn novelty_prefers_moments_with_rewards_and_few_children() {
     let strategy = Novelty { fresh_ppm: 200_000 };
-    // The first branch has one child, so its reward of 8 is divided by 4.
+    // The root moment gets 20 % of the draws (`fresh_ppm`), and the open branches share the rest by weight. The weight
+    // of a branch with n children is its reward divided by (n + 1)^2: 2 for the first branch (8 / 4), 1 for the others.
     assert_shares(shares(&small([8, 1, 50, 1]), &strategy, 1_000_000), [2_000, 4_000, 2_000, 2_000]);
 }
 

@@ -6,7 +6,8 @@ const UNIT: u64 = 1 << 16;
 /// Maximum reward. Higher rewards are lowered to it, so that the sum of a billion weights fits in 64 bits.
 const REWARD_MAX: u64 = 1 << 17;
 
-/// Returns the weight of a branch: its reward divided by (children + 1)^2, scaled by [`UNIT`].
+/// Returns the weight of a branch: its reward divided by (children + 1)^2, scaled by [`UNIT`]. The reward is the number
+/// of coverage points that the branch was the first to reach.
 pub(super) fn weight(reward: u64, children: u64) -> u64 {
     reward.min(REWARD_MAX) * UNIT / children.saturating_add(1).saturating_pow(2)
 }

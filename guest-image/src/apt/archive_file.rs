@@ -3,8 +3,8 @@
 /// A file of a package archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ArchiveFile {
-    /// Path below the archive's base address. For a suite's list of packages, the path is below the folder of the
-    /// suite's index.
+    /// Path, relative to the archive's base address. If the file is a suite's list of packages, the path is relative to
+    /// the folder of the suite's index.
     pub(crate) path: String,
     /// Length in bytes.
     pub(crate) bytes: u64,
@@ -13,7 +13,8 @@ pub(crate) struct ArchiveFile {
 }
 
 impl ArchiveFile {
-    /// Returns the name under which Everett saves the file if it downloads the file without package lists.
+    /// Returns the name under which Everett saves a package that it downloads by its path and digest, without package
+    /// lists.
     #[must_use]
     pub(crate) fn name(&self) -> String {
         format!("{}.deb", self.sha256)

@@ -326,8 +326,8 @@ mod tests {
             ]
         );
         assert_eq!(sources.addresses("pool/updates/o.deb")[0], "http://m/debian-security/pool/updates/o.deb");
-        // If one base address is below another, the longer one is the archive's. Two sources with the same base address
-        // yield one address.
+        // If one source's base address is below another's, `path_of` uses the longer base address. Two sources with the
+        // same base address yield one address.
         assert_eq!(all(&["http://m", "http://m/a"]).path_of("http://m/a/pool/x").as_deref(), Some("pool/x"));
         let twice = all(&["https://m/", "http://m", "https://m"]);
         assert_eq!(twice.addresses("pool/x"), ["https://m/pool/x", "http://m/pool/x"]);

@@ -35,8 +35,8 @@ struct Parts {
     modules: Option<Available>,
 }
 
-/// Package or files from which the kernel and the initramfs are made, with the cache key of the two results. The
-/// package or the files are on this host.
+/// Package or files from which the kernel and the initramfs are made. Their cache keys begin with the same part, `key`.
+/// The package is already downloaded, and the files are already read.
 pub(super) struct Source {
     key: Key,
     content: SourceContent,

@@ -201,8 +201,8 @@ impl<'a> Packages<'a> {
                     done = done.saturating_add(file.bytes);
                 }
             }
-            // No file arrived: the archives cannot be reached, or no longer have these versions. The package lists will
-            // show which.
+            // No file arrived: the archives cannot be reached, or no longer have these versions. The caller then reads
+            // the package lists, and either finds the files there or reports the cause.
             if digests.len() == before {
                 break;
             }

@@ -22,7 +22,8 @@ const VERSION: &str = "1";
 /// one of these paths is replaced.
 const MOUNT_POINTS: [(&str, u32); 4] = [("dev", 0o755), ("proc", 0o555), ("sys", 0o555), ("run", 0o755)];
 
-/// Folders to which the agent writes, with their modes. If the path leads to no folder, a folder replaces it.
+/// Folders to which the agent writes, with their modes. If a path does not lead to a folder, even through
+/// links, Everett makes a folder there. The folder replaces an existing file or link.
 const FOLDERS: [(&str, u32); 2] = [("etc", 0o755), ("tmp", 0o1777)];
 
 /// Files that the agent writes at each boot. The image's own files at these paths are removed.

@@ -74,7 +74,7 @@ pub(super) fn write(table: &mut MetadataWriter, entries: &[Entry<'_>]) -> Listin
 
 /// Returns the number of entries that can share a header. Their inodes must be in one block of the inode table, and
 /// their inode numbers must be close to the first entry's number. A run ends when it reaches the end of a block of the
-/// directory table, so that the index has an entry for each block.
+/// directory table, so that the index can have an entry for each further block.
 fn run_length(entries: &[Entry<'_>], here: MetadataLocation) -> usize {
     const HEADER_BYTES: usize = 12;
     const ENTRY_BYTES: usize = 8;

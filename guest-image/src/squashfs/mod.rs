@@ -189,10 +189,10 @@ fn write_indexed(table: &MetadataWriter, out: &mut impl Write, position: &mut u6
 
 /// Order, numbers and link counts of the inodes. They are determined before anything is written.
 struct InodeLayout {
-    /// All inodes that have a name, each with a path for messages. Folders come before their content. The
-    /// entries of a folder are sorted by the bytes of their names.
+    /// All inodes from the root folder down, each once and with a path for messages. Folders come before their content.
+    /// The entries of a folder are sorted by the bytes of their names.
     order: Vec<(InodeId, Vec<u8>)>,
-    /// Inode number and number of names of each inode.
+    /// Inode number and link count of each inode.
     numbers: BTreeMap<InodeId, Numbered>,
     /// Numbers of all users and groups, sorted.
     ids: Vec<u32>,

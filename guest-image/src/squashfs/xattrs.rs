@@ -7,7 +7,7 @@ use crate::tree::{InodeId, Tree};
 use std::collections::BTreeMap;
 use std::io::Write;
 
-/// Number in an inode that has no attributes.
+/// Number that an inode without attributes has instead of a set's number.
 pub(super) const NONE: u32 = u32::MAX;
 
 /// Namespaces that the format supports, with their numbers.

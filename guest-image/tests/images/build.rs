@@ -220,7 +220,7 @@ fn options_and_extra_lines_for_apt_are_refused() {
     }
 }
 
-/// A machine that counts its jobs and returns one changed file.
+/// Stand-in for the machine that configures packages. It counts its jobs and returns one changed file.
 struct Pretend<'a> {
     folder: &'a Path,
     asked: u32,

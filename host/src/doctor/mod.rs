@@ -14,7 +14,7 @@ pub mod perf;
 use kvm::probes::{Effort, Undefined};
 use serde::Serialize;
 
-/// Consequence of the result of a check for Everett on this host.
+/// Severity of a check's result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {

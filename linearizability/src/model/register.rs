@@ -29,8 +29,8 @@ impl Register {
 }
 
 impl Model for Register {
-    // An open write and an open cas may produce the same value. The search cannot know which of them it will need
-    // later, so it tries both.
+    // The search must try each open operation that helps, not only the first. For example, an open write and an open
+    // cas may produce the same value. The search cannot know which of them it will need later, so it tries both.
     fn first_help_does(&self) -> bool {
         false
     }

@@ -18,8 +18,8 @@ pub(super) struct Set {
 }
 
 impl Model for Set {
-    // Each element by which the set differs from the wanted result needs one open operation. All of these operations
-    // are needed, and their order does not matter.
+    // The search needs to try only the first open operation that helps. Each element by which the set differs from the
+    // wanted result needs one open operation. All of these operations are needed, and their order does not matter.
     fn first_help_does(&self) -> bool {
         true
     }

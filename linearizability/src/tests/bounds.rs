@@ -74,8 +74,8 @@ fn a_hard_key_does_not_starve_others() {
     );
 }
 
-/// If the reader is told that lines were dropped, the history ends before the first dropped line. Only this line is
-/// reported as an error.
+/// If the reader is told that lines were dropped, the history ends before the first dropped line. The reader reports
+/// the first dropped line as an error, and ignores all lines after it.
 #[test]
 fn a_history_ends_where_lines_were_dropped() {
     let lines = written("1 invoke write 1\n 1 ok write\n 2 invoke read\n 2 ok read 9");

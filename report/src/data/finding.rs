@@ -18,7 +18,7 @@ pub struct Finding {
     pub id: u32,
     /// Name of the violated property.
     pub property: String,
-    /// Signature: a text that is the same for all hits of the finding.
+    /// Signature: a hash that is the same for all hits of the finding, as 16 hexadecimal digits.
     pub signature: String,
     /// Description of the first hit.
     pub text: String,
@@ -79,7 +79,7 @@ pub(super) fn all(sources: &Sources<'_>, runs: &[Run<'_>]) -> Vec<Finding> {
         .collect()
 }
 
-/// Returns a line about findings whose recorded timelines were cut, if there are any.
+/// Returns a line that counts the findings whose recorded timelines did not fit into the report, if there are any.
 pub(super) fn shortened(sources: &Sources<'_>, findings: &[Finding]) -> Option<String> {
     let is_short = |finding: &&Finding| {
         let recorded = sources.scenes.contains_key(&finding.id);

@@ -100,7 +100,7 @@ impl Status {
 pub struct Gone {
     /// Name of the violated property.
     pub property: String,
-    /// Signature, which all hits of the finding share.
+    /// Signature: a hash that is the same for all hits (violations of the property on branches) of the finding.
     pub signature: String,
     /// Description of the first hit in the last run that shows the finding.
     pub text: String,
@@ -116,7 +116,8 @@ pub struct Gone {
     pub instructions: Outlook,
 }
 
-/// Returns the findings of older runs that this run does not show, latest first.
+/// Returns the findings of older runs that this run does not show, sorted by the last run that shows them, latest run
+/// first. Returns at most [`GONE_MAX`] findings.
 pub(super) fn gone(sources: &Sources<'_>, runs: &[Run<'_>]) -> Vec<Gone> {
     let mut gone: Vec<Gone> = Vec::new();
     for run in sources.older.iter().rev() {
@@ -144,14 +145,16 @@ pub(super) fn gone(sources: &Sources<'_>, runs: &[Run<'_>]) -> Vec<Gone> {
     gone
 }
 
-/// Returns the branches and subtrees of a run that show a finding. `None` if the run does not have the finding.
+/// Returns the branches and subtrees of a run that show a finding. A subtree is a branch at the root moment with all
+/// branches that extend it. `None` if the run does not have the finding.
 pub(super) fn tally<'m>(merged: &'m Merged, key: &(String, String)) -> Option<&'m Tally> {
     let id = merged.finding_of(key)?;
     merged.findings().iter().find(|finding| finding.id == id).map(|finding| &finding.tally)
 }
 
-/// Returns the times and hits of each run, for one finding or property. `tally` looks up the hits of this finding or
-/// property in a run. `unit` selects the unit of the times: CPU nanoseconds or instructions.
+/// Returns an observation of each run, for one finding or property: costs of the run, and the number of its subtrees
+/// with a hit. `tally` looks up the hits of this finding or property in a run. `unit` selects the unit of the costs:
+/// CPU nanoseconds or instructions.
 pub(super) fn observed<'m>(
     runs: &[Run<'m>],
     tally: impl Fn(&'m Merged) -> Option<&'m Tally>,

@@ -44,9 +44,10 @@ pub struct Property {
 pub enum State {
     /// A branch violates the property.
     Failed,
-    /// The property was judged and never violated. For `sometimes` and test commands: it happened.
+    /// A branch could have violated the property, but no branch did. For `sometimes` and test commands: it happened.
     Passed,
-    /// No branch had anything that the property judges. For `sometimes` and test commands: it never happened.
+    /// No branch could have violated the property, e.g. because the checks never ran or the assertion was never
+    /// reached. For `sometimes` and test commands: it never happened.
     NeverReached,
 }
 
@@ -100,7 +101,7 @@ fn judged(sources: &Sources<'_>, runs: &[Run<'_>], name: String, kind: String) -
         };
         sources.branches.all.iter().position(fits).map(|branch| branch as u64)
     };
-    // Prefers a branch after which the checks ran, because most properties are judged together with the checks.
+    // Prefers a branch after which the checks ran, because Everett evaluates most properties when it runs the checks.
     let example = match state {
         State::NeverReached => None,
         _ => holds(true).or_else(|| if of_checks { None } else { holds(false) }),

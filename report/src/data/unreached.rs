@@ -45,7 +45,7 @@ pub(super) fn is_of_checks(name: &str, origin: &str) -> bool {
     origin == "eventually" || origin == BUILT_IN && OF_CHECKS.contains(&name)
 }
 
-/// Returns the reason why no branch was able to violate this property. `None` if a branch was.
+/// Returns the reason why no branch was able to violate this property. `None` if a branch was able to violate it.
 pub(super) fn why(name: &str, origin: &str, merged: &Merged) -> Option<&'static str> {
     let totals = merged.totals();
     match () {

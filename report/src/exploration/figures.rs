@@ -56,7 +56,7 @@ pub fn percent(ppm: u32) -> String {
     }
 }
 
-/// Formats a rate, which has no unit.
+/// Formats a rate as a bare number. The caller adds the unit.
 #[must_use]
 pub fn rate(rate: f64) -> String {
     match rate {

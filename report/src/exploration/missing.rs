@@ -14,7 +14,7 @@ pub struct Missing {
     pub broken: u64,
     /// Number of branches whose logs were cut.
     pub logs_cut: u64,
-    /// Number of branches that reached more new coverage points than a record (stored result of a branch) can hold.
+    /// Number of branches that reached more coverage points than a record (stored result of a branch) can hold.
     pub deltas_full: u64,
     /// Number of times that a branch reached a new coverage point while the list of points was full.
     pub points: u64,

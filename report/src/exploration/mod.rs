@@ -65,7 +65,7 @@ pub struct About<'a> {
     pub end: Option<&'a ExplorationEnd>,
     /// Number of branches that are recorded but not merged, because an earlier branch is missing.
     pub waiting: u64,
-    /// Gaps of coverage. `None` if they are unknown.
+    /// Gaps of coverage, e.g. faults that never began in some phase. `None` if the gaps are unknown.
     pub gaps: Option<&'a Gaps>,
     /// Names of the declared `sometimes` properties, i.e. conditions that should hold on at least one branch.
     pub sometimes: &'a BTreeSet<String>,
@@ -129,7 +129,8 @@ pub struct Sometimes {
 pub struct Histories {
     /// Number of branches with a history.
     pub branches: u64,
-    /// Number of branches with an undecided history: the check of a key, e.g. a register, exceeded its time budget.
+    /// Number of branches with an undecided history: the check of at least one key exceeded its maximum number of steps
+    /// or amount of memory.
     pub branches_unknown: u64,
     /// Counts of operations over all histories.
     pub count: HistoryCount,

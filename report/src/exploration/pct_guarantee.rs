@@ -1,5 +1,5 @@
-//! Lower bound on the probability that an exploration under strategy `pct` finds a bug. The strategy draws random
-//! priorities. A priority is a latency of the frames that a node sends.
+//! Lower bound on the probability that an exploration under strategy `pct` finds a bug. The strategy gives the nodes
+//! random priorities. The lower the priority of a node, the higher the latency of the frames that the node sends.
 
 use std::fmt;
 
@@ -10,10 +10,11 @@ use everett_explorer::run::{Header, Merged};
 
 /// Guarantee of random priorities (PCT): a lower bound on the probability of finding a bug.
 ///
-/// In this bound a run is a subtree, whose first branch draws priorities from its own random stream. A later branch of
-/// the subtree is not an independent run: it keeps the latencies that are still in force, and adds others. Priorities
-/// change at random times up to the horizon (the longest time that a timeline can have). The more messages a run has,
-/// the lower the bound is. The bound therefore assumes the largest number of messages that any timeline had.
+/// The bound counts each subtree as one run. A subtree is a branch that starts at the root moment, with all branches
+/// that descend from it. Its first branch draws priorities from its own random stream. A later branch of the subtree is
+/// not an independent run: it keeps the latencies that are still in force, and adds others. Priorities change at random
+/// times up to the horizon (the longest time that a timeline can have). The more messages a run has, the lower the
+/// bound is. The bound therefore assumes the largest number of messages that any timeline had.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PctGuarantee {
     /// Parameters of the bound.

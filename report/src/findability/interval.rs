@@ -2,7 +2,7 @@
 //! the bug was found counts as one hit.
 //!
 //! The number of hits in a total time T is approximately Poisson-distributed. The classical bounds on its mean
-//! (Garwood, 1936) have at least the stated coverage.
+//! (Garwood, 1936) contain the true mean with at least the stated probability.
 
 /// Least number of hits for which the Poisson quantiles are approximated (Wilson and Hilferty, 1931). For this and
 /// larger numbers, the relative error is below 1e-4.

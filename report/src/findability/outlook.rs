@@ -8,7 +8,7 @@ use super::interval::mean_between;
 /// Maximum number of future runs in a projection.
 pub const PROJECTED_MAX: usize = 60;
 
-/// Times and hits of one run, for one bug. All times have the same unit.
+/// Times and hits of one run, for one bug. A hit is an occurrence of the bug. All times have the same unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Observation {
     /// T of the run: the sum of the times of its subtrees. A subtree consists of all branches that descend from one
@@ -51,9 +51,9 @@ pub struct Outlook {
     pub weight: f64,
     /// Mean time between hits, T / d. `None` without a hit.
     pub mean: Option<f64>,
-    /// Lower bound on the mean time, at the confidence of the report. `None` if no time was spent.
+    /// Lower bound on the mean time, at a confidence of 1 - [`Terms::alpha`]. `None` if no time was spent.
     pub mean_low: Option<f64>,
-    /// Upper bound on the mean time. `None` without a hit.
+    /// Upper bound on the mean time, at the same confidence. `None` without a hit.
     pub mean_high: Option<f64>,
     /// Index of the last run with a hit. `None` without a hit.
     pub last_hit: Option<usize>,

@@ -1,6 +1,6 @@
 //! The report as one HTML file that refers to nothing on the network.
 //!
-//! - `about`: origin, missing data and digests
+//! - `about`: section on the origin of the report, on missing data, and on digests of its results
 //! - `assets/`: embedded style and script; `live.js` and `live.css` belong to the served page
 //! - `causality`: plot of how likely the finding was, and the step that decided it
 //! - `coverage`: section on coverage

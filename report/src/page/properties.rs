@@ -40,7 +40,8 @@ pub(super) fn section(data: &Data) -> Markup {
     }
 }
 
-/// True if a property passed in this run and no older run shows a failure of it. In the sorted list, such properties are last.
+/// True if a property passed in this run and no older run shows a failure of it. The list of all properties is sorted,
+/// and has these properties last.
 fn is_plain(property: &Property) -> bool {
     property.state == State::Passed && property.status.is_none()
 }

@@ -43,7 +43,8 @@ pub struct Scene {
     pub faults: Vec<Bar>,
     /// Operations of clients, in the order of invocation.
     pub operations: Vec<Operation>,
-    /// True if a replay recorded the whole timeline. False if the scene has only its last lines and messages.
+    /// True if a replay recorded the whole timeline. False if the scene has only the timeline's last lines and
+    /// messages.
     pub is_recorded: bool,
     /// Number of earlier lines and messages that were dropped because of a bound.
     pub left_out: u64,
@@ -89,7 +90,8 @@ pub enum Fate {
     Duplicate,
     /// The message was lost.
     Drop,
-    /// The message arrived too late. Or, when Everett closed the log of frames, it was late or held by a fault.
+    /// The message arrived so late that its receiver had stopped waiting. A message that has not arrived when Everett
+    /// closes the log of frames also gets this fate, if it is late by then or if a fault holds it.
     Timeout,
 }
 

@@ -128,7 +128,7 @@ fn lost_writes_are_counted() {
         told(&format!("{gone} (and 7 more)")),
         "Without any fault, 8 acknowledged writes were gone: add of 6 by process 1 of c, and 7 more."
     );
-    // Other texts stay as they are.
+    // A text without the form of a lost write's text is repeated unchanged.
     for text in ["x", "(and 7 more", "acknowledged", "a (b) c"] {
         assert_eq!(told(text), format!("Without any fault, an acknowledged write was gone: {text}."));
     }
@@ -183,7 +183,8 @@ fn a_single_node_is_not_named_in_its_lines() {
     assert_eq!(scene.events.iter().map(|event| event.lane).collect::<Vec<_>>(), [Some(0), None]);
 }
 
-/// A long recording keeps its last lines and messages, i.e. those before the finding.
+/// A scene of a long recording (a timeline that `everett replay --record` wrote) keeps only the last lines and
+/// messages, i.e. the lines and messages just before the finding.
 #[test]
 fn a_long_recording_has_its_last_lines_and_messages() {
     for count in [EVENTS_MAX + 1, 2 * EVENTS_MAX + 3] {

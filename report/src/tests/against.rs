@@ -38,9 +38,9 @@ fn what_became_of_a_finding() {
     assert_eq!(status(&[&clean], &seen), Some(Status::New));
     assert_eq!(status(&[&seen], &seen), Some(Status::Ongoing));
     assert_eq!(status(&[&clean, &seen, &clean], &seen), Some(Status::Rare));
-    // After one hit in T = 10 minutes and then t minutes without a hit, the probability that the bug is still there is
-    // T / (T + t). The bug counts as gone when this is at most 0.06, i.e. after 157 minutes. Ten minutes are not
-    // enough, 400 are.
+    // A hit is an occurrence of the finding. After one hit in T = 10 minutes and then t minutes without a hit, the
+    // probability that the bug is still there is T / (T + t). The bug counts as gone when this probability is at most
+    // 0.06, i.e. after 157 minutes. Ten minutes are not enough, 400 are.
     assert_eq!(status(&[&seen], &clean), Some(Status::Rare));
     assert_eq!(status(&[&seen], &long), Some(Status::Resolved));
     assert_eq!(status(&[&seen, &long], &clean), Some(Status::Resolved));
@@ -56,8 +56,8 @@ fn older_runs_are_named_and_counted() {
     );
     let [gone] = data.gone.as_slice() else { panic!("{:?}", data.gone) };
     assert_eq!((gone.run.as_str(), gone.id, gone.cpu.hits), ("older 0 x", 1, 1));
-    // The probabilities T / (T + t) that the bug is still there. T is 10 minutes: nine subtrees without a hit, and the
-    // tenth up to its hit.
+    // The probabilities T / (T + t) that the bug is still there. T is 10 minutes: a minute for each of the nine
+    // subtrees without the finding, and a minute for the subtree that has the finding at its end.
     assert_eq!(gone.cpu.survival, [Some(1.0), Some(0.5), Some(10.0 / 30.0)]);
     assert_eq!(
         data.summary.verdict,

@@ -16,8 +16,9 @@ fn figures_of_a_small_run() {
     assert_eq!((s.world.as_str(), s.cpu_ns, s.vtime_ns), ("lock x", 7 * MINUTE, 7 * SEGMENT_NS));
     assert_eq!(s.host_ns, Some(5_000_000_000));
     assert_eq!((s.failed, s.never_reached), (2, 1));
-    // Of seven branches, 1, 3 and 5 had checks. All branches took 7 billion instructions. The final phases took 0.3
-    // billion of them until the world was at rest, and 0.36 billion for checks.
+    // The branches 1, 3 and 5 each had a final phase, in which the world comes to rest and checks run. The seven
+    // branches took 7 billion instructions. Of these, the final phases took 0.3 billion until the world was at rest,
+    // and 0.36 billion for checks.
     let told = "3 final phases take 9 % of all instructions: 4 % until the world is at rest, 5 % for checks; the longest checks \
                 take 5.00 s of vtime, after branch 5";
     assert_eq!(s.final_phases_told.as_deref(), Some(told));

@@ -152,7 +152,8 @@ fn causality(word: &str) -> Causality {
     }
 }
 
-/// Returns a run of four subtrees. The second and the third have the finding `linearizability`.
+/// Returns a run of seven branches in four subtrees. A subtree is a branch that starts at the root moment, with all
+/// branches that descend from it. The second and the third subtree have the finding `linearizability`.
 pub(super) fn records(word: &str) -> Vec<Record> {
     let fork = |n: u64| ROOT_NS + n * SEGMENT_NS;
     let root = |child: u64| format!("{ROOT_NS}.{child}");

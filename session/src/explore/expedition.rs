@@ -113,7 +113,8 @@ pub struct ExplorationOutcome {
     pub absent: Vec<String>,
 }
 
-/// Explores a world. With a journal, continues after its last record.
+/// Explores a world. `journal` is the run directory, if there is one. The exploration then continues after the last
+/// result in the directory.
 ///
 /// # Errors
 /// Returns an error if a branch cannot be run or the journal cannot be written.

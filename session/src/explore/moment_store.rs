@@ -54,7 +54,8 @@ impl MomentStore {
     }
 
     /// Finds the last branch on `way` whose moment is stored. Returns the number of branches of `way` up to and
-    /// including that branch, and its moment. If no moment is stored, returns 0 and `None` for the root moment.
+    /// including that branch, and its moment. If no moment is stored, returns 0 and `None`, which stands for the root
+    /// moment.
     #[must_use]
     pub fn nearest(&self, way: &Way) -> (usize, Option<Arc<BranchMoment>>) {
         let store = self.lock();

@@ -1,4 +1,4 @@
-//! Shrinking of a finding: removes its forks if possible, then removes faults, then shortens faults.
+//! Shrinking of a finding: removes the forks of its path if possible, then removes faults, then shortens faults.
 //!
 //! **Invariant.** The number of parallel runs does not change the result. Shrinking works in rounds, and each round
 //! tries a list of plans. If several plans of a list show the finding, the round takes the one that is first in the
@@ -523,7 +523,7 @@ mod tests {
         Ok(Some(Shown { found: found(), trail: String::new() }))
     }
 
-    /// Returns a branch with these hits, whose trail is a single digest of `mark` bytes.
+    /// Returns a branch with these hits. Its trail is a single digest, and each byte of the digest is `mark`.
     fn branch(found: Vec<HitWithEvidence>, mark: u8) -> Branch {
         let world = world_file::parse("[[node]]\nname = \"a\"\n", FilePath::new("w.toml")).unwrap();
         let testimony = Testimony {

@@ -20,9 +20,9 @@ const RST: u8 = 1 << 2;
 const ECHO_REPLY: u8 = 0;
 const ECHO: u8 = 8;
 
-/// Returns true if this step is the first arrival of a message. The step must come from a wire whose log is still open:
-/// there, [`FrameStepKind::Timeout`] means that the message arrived late. When a log is closed, messages that are late
-/// or held by a fault get this kind without an arrival.
+/// Returns true if this step is the first arrival of a message. The step must come from a log that `Wire::close_log`
+/// has not closed. In that log, [`FrameStepKind::Timeout`] means that the message arrived late. `close_log` adds steps
+/// of the same kind for messages that have not arrived, because they are late or held by a fault.
 pub(super) fn arrives(kind: FrameStepKind) -> bool {
     match kind {
         FrameStepKind::Deliver | FrameStepKind::Timeout => true,

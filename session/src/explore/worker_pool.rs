@@ -135,7 +135,8 @@ impl<'s> WorkerPool<'s> {
                         return;
                     }
                     Err(error) => {
-                        // Sending fails only if the leader has ended and needs no more results.
+                        // Sending fails only if the leader, i.e. the thread that chooses branches, has ended and needs
+                        // no more results.
                         let _ = results.send((number, Err(error)));
                         return;
                     }
@@ -224,8 +225,8 @@ impl<'s> WorkerPool<'s> {
         Ok(record(self.setting, job, branch, executed, clock.elapsed_ns()))
     }
 
-    /// Explains a branch's error to the operator. A branch in which the host or the engine failed gets no record,
-    /// because its result would not repeat.
+    /// Returns a branch's error, with an explanation for the operator if the host or the engine failed. Such a branch
+    /// gets no record, because its result would not repeat.
     fn described(&self, error: anyhow::Error, path: &Path) -> anyhow::Error {
         match error.downcast_ref::<Failed>() {
             Some(failed) => anyhow!(

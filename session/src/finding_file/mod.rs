@@ -70,7 +70,8 @@ const IMAGES: &str = "images";
 
 /// Maximum length of a file from the run directory, in bytes.
 const RUN_FILE_BYTES_MAX: u64 = 1 << 30;
-/// Maximum length of a file of the world, in bytes. It equals the bound on a file that the agent writes into a guest.
+/// Maximum length of a file of the world, in bytes. It equals the maximum length of a file that the agent (Everett's
+/// program in the guest) writes into a guest.
 const WORLD_FILE_BYTES_MAX: u64 = 16 << 20;
 /// Maximum length of all files of the world, in bytes.
 const WORLD_BYTES_MAX: u64 = 512 << 20;

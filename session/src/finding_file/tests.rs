@@ -169,7 +169,7 @@ fn lengths_are_bounded_by_the_kind_of_a_member() {
     let too_long = |name: &str| Err(format!("manifest.json: {name} is too long"));
     assert_eq!(refused(&[("run/end.json", super::RUN_FILE_BYTES_MAX)]), Ok(()));
     assert_eq!(refused(&[("run/end.json", super::RUN_FILE_BYTES_MAX + 1)]), too_long("run/end.json"));
-    // Each file of the world is short enough, but their sum is not. The world file itself has one byte.
+    // Each file of the world is short enough, but the sum is one byte too long, because the world file adds one byte.
     let count = super::WORLD_BYTES_MAX / super::WORLD_FILE_BYTES_MAX;
     let names: Vec<String> = (0..count).map(|n| format!("world/w/{n}")).collect();
     let mut files: Vec<(&str, u64)> =
@@ -291,7 +291,8 @@ fn a_finding_is_packed_with_its_own_files_and_those_that_its_world_names() {
         "world/shop/world.toml",
     ];
     assert_eq!(below(&into), expected.map(str::to_owned).into());
-    // The seal (`everett.seal.json`) and the empty folder are not members. The manifest contains them.
+    // Two of these entries are not members of the finding file: the seal (`everett.seal.json`) and the empty folder.
+    // `unpack` created them from the file's manifest.
     assert_eq!(packed.members, expected.len() - 2);
     assert_eq!(fs::read(into.join("timeline-1.jsonl")).unwrap(), [1]);
     assert_eq!(fs::read(into.join("world/everett.absolute/elsewhere/b")).unwrap(), b"by its absolute path");
@@ -359,8 +360,8 @@ fn parts_that_only_this_host_has_are_named() {
     assert_eq!(image(ImageOrigin::Built(build)), Some("the image it, which it builds".to_owned()));
 }
 
-/// Returns a manifest's data whose seal names a file in each field of the images. The seal has the data that a world
-/// needs besides its own files.
+/// Returns the description in a manifest. Its seal (the data that a world needs besides its own files) lists images.
+/// Every image file in the seal has the hash `blake3` and the length `bytes`.
 fn sealed(blake3: &str, bytes: u64) -> About {
     let blob = || Blob { blake3: blake3.to_owned(), bytes };
     let container = SealedContainer {

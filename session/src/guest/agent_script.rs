@@ -53,16 +53,17 @@ pub struct AgentScript {
     pub restartable: BTreeSet<String>,
     /// Way in which Everett stops the node's services.
     pub stop: Stop,
-    /// Drivers, started when all services are ready.
+    /// Drivers (client programs of the workload), started when all services are ready.
     pub drivers: Vec<Driver>,
     /// Checks of this node, in the order of the world file. They run after the workload.
     pub checks: Vec<Check>,
-    /// Folder of a test template. The agent lists the commands in this folder before the machine counts as ready.
+    /// Folder of a test template, i.e. of test commands that Everett runs as part of the workload. The agent lists the
+    /// commands in this folder before the machine counts as ready.
     pub template: Option<String>,
     /// The SDK in this node, if the world file has the section `[sdk]`.
     pub sdk: Option<Sdk>,
-    /// Pause after the workload, before the `eventually_` or `finally_` commands of the test template and the checks,
-    /// in nanoseconds of vtime. During the pause the world runs without drivers and faults.
+    /// Length of the pause after the workload, in nanoseconds of vtime. During the pause the world runs without drivers
+    /// and faults. The checks, and the commands `eventually_…` or `finally_…` of the test template, run after it.
     pub settle_ns: u64,
 }
 

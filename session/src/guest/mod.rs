@@ -1,4 +1,5 @@
-//! Contents of guests: requests to agents, programs that Everett adds, kernel symbols.
+//! Contents of guests: requests to agents (Everett's program in each guest), other programs that Everett adds, kernel
+//! symbols.
 //!
 //! - [`agent_script`]: all requests to a node's agent
 //! - [`containers`]: command lines for processes of container images

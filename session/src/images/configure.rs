@@ -59,7 +59,8 @@ impl<'a> SoftConfigure<'a> {
         EngineOptions::default().machine(config).map_err(|e| failed(&e))
     }
 
-    /// Copies the machine's result into a file. The result is in the first `tar_bytes` bytes of the out disk.
+    /// Copies the machine's result into a file. The machine wrote the result into the first `tar_bytes` bytes of its
+    /// out disk.
     fn copy(&mut self, machine: &Machine, tar_bytes: u64) -> io::Result<PathBuf> {
         let disk = machine.disk(OUT_DISK).ok_or_else(|| io::Error::other("the machine has no out disk"))?;
         if tar_bytes > disk.len() {
@@ -71,7 +72,7 @@ impl<'a> SoftConfigure<'a> {
         let mut buffer = vec![0; COPY_BYTES];
         let mut at = 0;
         while at < tar_bytes {
-            // The length is at most COPY_BYTES and fits.
+            // The length is at most COPY_BYTES, so it fits into usize.
             let length = (tar_bytes - at).min(COPY_BYTES as u64) as usize;
             disk.read(at, &mut buffer[..length]);
             file.write_all(&buffer[..length])?;

@@ -3,7 +3,7 @@
 //! - this file: gets a world's image from the cache, or builds it
 //! - `sealed`: images of worlds from finding files
 //! - [`configure`]: machine that configures Debian packages
-//! - [`steps`]: sends a list of requests to an agent, one after the other
+//! - [`steps`]: sends a list of requests to the agent (Everett's program in a guest), one after the other
 
 pub mod configure;
 mod sealed;
@@ -126,7 +126,7 @@ fn make(
     let mut machine = SoftConfigure::new(cache, interrupt);
     let clock = Stopwatch::start();
     let mut stage_report = StageReport { display: progress.begin(Task::Image), is_slow: false };
-    // Container images come first: their errors appear quickly, and a kernel takes longer.
+    // Gets container images before the kernel, because they take less time: their errors then appear sooner.
     let containers = Containers::get(world, spec.lock.as_deref(), cache, access, &mut stage_report)?;
     spec.images.clone_from(&containers.pinned);
     let built = build(&spec, cache, access, &mut machine, &mut stage_report);
@@ -157,7 +157,7 @@ struct Containers {
     made: Vec<Made>,
 }
 
-/// Container image with the names of its nodes.
+/// Container image, with the names of the nodes that use it.
 pub(crate) struct Made {
     pub(crate) name: String,
     pub(crate) image: ContainerImage,
@@ -290,12 +290,13 @@ fn spec(world: &World) -> ImageSpec {
     spec
 }
 
-/// Returns the mirror that the environment names. Worlds whose file names no mirror use it.
+/// Returns the mirror that the environment variable [`MIRROR_VARIABLE`] names. A world uses it if its world file has no
+/// mirror.
 fn mirror_of_user() -> Option<String> {
     std::env::var(MIRROR_VARIABLE).ok().filter(|mirror| !mirror.is_empty())
 }
 
-/// Environment variable with the mirror's address. Worlds whose file names no mirror use only this mirror.
+/// Environment variable with the address of a mirror. A world uses only this mirror if its world file has no mirror.
 const MIRROR_VARIABLE: &str = "EVERETT_MIRROR";
 
 /// Debian suite that the kernel comes from if the root filesystem is not made from packages.
@@ -327,7 +328,7 @@ pub fn unpack_kernel(path: &Path) -> anyhow::Result<UnpackedKernel> {
 /// Forwards the progress of an image build to a [`progress::Display`].
 struct StageReport<'p> {
     display: Box<dyn progress::Display + 'p>,
-    /// True if the build downloaded, unpacked or made a file system.
+    /// True if the build downloaded or unpacked a file, or made a root filesystem.
     is_slow: bool,
 }
 

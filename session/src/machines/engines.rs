@@ -127,9 +127,10 @@ impl Engine {
     }
 }
 
-/// Reason that Everett prints for the soft engine. This engine executes instructions of the host only where the manuals
-/// of all vendors define every bit of the result. The instruction oracle (`cpu/tests/oracle`) compared the results on
-/// Intel and AMD processors, and fails on a host with an unknown difference.
+/// Reason that Everett prints for the soft engine, i.e. Everett's own CPU. To compute a result for the guest, this
+/// engine uses only host instructions for which the manuals of all vendors define every bit of the result. A test, the
+/// instruction oracle (`cpu/tests/oracle`), compared the results on Intel and AMD processors. It fails on a host with
+/// an unknown difference.
 const SOFT: &str = "exact on all hosts tried so far";
 
 /// Results of this host's probes.
@@ -197,7 +198,8 @@ mod tests {
     use everett_host::doctor::kvm::host::Ran;
     use everett_host::doctor::kvm::scripted::report;
 
-    /// Chooses an engine on a scripted host that has one defect: `leak` changes the results of the guests' runs.
+    /// Chooses an engine on a scripted host (an imitation of hardware on which every probe succeeds) with one defect:
+    /// `leak` changes the results of the guests' runs.
     fn on(
         engine: EngineChoice,
         allow_inexact: bool,

@@ -149,8 +149,8 @@ impl EngineOptions {
         machine
     }
 
-    /// Applies the options that an existing machine can change. `caches`, `lockstep` and `leak` are fixed when the
-    /// machine is made.
+    /// Applies the options that an existing machine can change: `flushes`, `stale_translations` and `panics`. Only
+    /// Everett's own CPU has these options. All other options are fixed when the machine is made.
     pub(crate) fn apply(&self, machine: &mut Machine) {
         let Some(engine) = machine.engine_mut().soft_mut() else { return };
         match self.flushes {

@@ -161,7 +161,8 @@ pub fn attempt(
 
 type Boot = (Vec<RestartPoint>, Stored);
 
-/// Adds the name of the world file to an error that a file of the world caused.
+/// Adds the world file's path to the error that a node refused to create a file of the world. Returns other errors
+/// unchanged.
 pub fn named(error: anyhow::Error, launcher: &Launcher) -> anyhow::Error {
     let is_of_file = matches!(error.downcast_ref(), Some(BootError::File { .. }));
     if is_of_file { error.context(launcher.world.file.display().to_string()) } else { error }

@@ -47,7 +47,8 @@ pub trait Watch {
     fn point(&mut self, _vtime_ns: u64, _digest: Digest) -> anyhow::Result<()> {
         Ok(())
     }
-    /// Receives the edges of code that a node has executed for the first time.
+    /// Receives the edges that a node has executed for the first time. An edge is a branch instruction and the
+    /// instruction that was executed after it.
     fn edges(&mut self, _node: usize, _edges: &[Edge]) {}
     /// Receives the timeline after each step (20 ms of vtime) until *ready*, i.e. until all services are up.
     fn booting(&mut self, _timeline: &mut Timeline) {}
@@ -61,18 +62,20 @@ pub trait Watch {
 /// End of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// The checks ended, or the guests could not run any further.
+    /// The checks ended, a machine or its agent (Everett's program in the guest) became unusable, or the guests could
+    /// not run any further.
     Whole,
     /// The observer ended the run early.
     Cut,
 }
 
 /// Runs `timeline` to *ready* (all services are up), then for `duration_ns` of vtime, and then runs its checks. A
-/// machine that does not become ready ends the timeline with a finding. The run ends at a point of the trail.
+/// machine that does not become ready ends the timeline with a finding. After the checks, the run continues to the next
+/// point of the trail.
 ///
 /// # Errors
-/// Returns an error if the observer fails, if the timeline has no seed, or if an agent refused a file before *ready*
-/// ([`BootError::File`](crate::world::timeline::BootError::File)).
+/// Returns an error if the observer fails, if the timeline has no seed, or if an agent (Everett's program in a guest)
+/// refused to create a file before *ready* ([`BootError::File`](crate::world::timeline::BootError::File)).
 pub fn drive(timeline: &mut Timeline, duration_ns: u64, watch: &mut impl Watch) -> anyhow::Result<Ended> {
     timeline.end_after(duration_ns);
     drive_to_its_end(timeline, watch)
@@ -179,7 +182,8 @@ mod tests {
         }
     }
 
-    /// Returns a timeline that has begun, with a guest that halts forever and this conversation.
+    /// Returns a timeline after *ready*, with a guest that halts forever. `conversation` is the state of the messages
+    /// between Everett and the guest's agent.
     fn halting(conversation: state::ConversationState) -> Timeline {
         let mut timeline = not_begun();
         timeline.begun_with(conversation);

@@ -104,14 +104,15 @@ impl Launcher {
     /// Sets the watchpoints of later timelines, in place of earlier watchpoints.
     ///
     /// # Errors
-    /// Returns an error for an unknown or missing node, and for too many watchpoints.
+    /// Returns an error if there are too many watchpoints, or if a watchpoint names an unknown node. A watchpoint
+    /// without a node is an error if the launcher starts several nodes.
     pub fn watch(&mut self, watched: &[Watched]) -> anyhow::Result<()> {
         self.watching = Watching::new(watched, self.nodes(), &self.files.kernel)?;
         Ok(())
     }
 
-    /// Starts a timeline at the launcher's moment, or at power-on without one. The timeline begins under `seed` when
-    /// all services are ready.
+    /// Starts a timeline at the launcher's moment, or at power-on without one. From the time when all services are
+    /// ready, `seed` decides the timeline's random choices.
     ///
     /// # Errors
     /// Returns an error if a file cannot be read or is invalid, or if the moment's timeline has another seed or fault

@@ -56,8 +56,8 @@ pub enum What {
         /// Kernel release, as `uname -r` prints it.
         release: String,
     },
-    /// The root file system is mounted. Everett keeps a copy of the machine in this state. After a power loss with a warm
-    /// restart, the node continues from the copy instead of booting.
+    /// The root file system is mounted. Everett keeps a copy of the machine in this state. A warm restart after a power
+    /// loss continues from the copy instead of booting.
     Mounted,
     /// All services of the node are ready.
     Ready,

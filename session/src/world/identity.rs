@@ -61,7 +61,7 @@ pub fn check_timeline(what: &Path, timeline: &str) -> Result<(), OtherVersion> {
 pub struct Identity(blake3::Hash);
 
 impl Identity {
-    /// Returns the identity of `world`. `image_digests` are the digests of its images, in the order of its nodes.
+    /// Returns the identity of `world`. `image_digests` are the digests of the images from which its machines boot.
     #[must_use]
     pub fn new(world: &World, image_digests: &[String]) -> Identity {
         let mut hasher = blake3::Hasher::new();

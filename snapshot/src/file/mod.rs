@@ -1,7 +1,7 @@
 //! Files that hold pages: how they are written, verified and mapped, and the format of base files.
 //!
-//! - `base_file`: [`BaseFile`], the pages of an image for mapping, on disk or in memory; `presence`: the bitmap of its
-//!   nonzero pages
+//! - `base_file`: [`BaseFile`], a base, i.e. the mapped pages of an image (the content of a memory or a disk), from a
+//!   file or in the host's memory; `presence`: the bitmap of the image's nonzero pages
 //! - `atomic`: atomic file writes; [`sweep_temporaries`]
 //! - `map`: mapping of files (`unsafe`); `wire`: little-endian numbers
 //!
@@ -23,9 +23,10 @@
 //!
 //! **Invariants.**
 //! - Every byte either must be zero, or is covered by a BLAKE3 hash that is verified before the byte is used.
-//! - No length or count beyond its named maximum makes Everett allocate memory.
-//! - Files are written once, under another name, and never in place. **A caller that opens a file promises that no
-//!   program truncates or changes it while it is mapped.** Unlinking the file is allowed.
+//! - Everett compares each length or count in a file with its named maximum before it allocates memory for it.
+//! - A file is written once, under a temporary name, and then renamed. It is never changed in place. **A
+//!   caller that opens a file promises that no program truncates or changes it while it is mapped.** Unlinking the file
+//!   is allowed.
 //!
 //! Elsewhere: files of moments ([`crate::moment`]). Callers choose which files exist, where, and when they are deleted.
 

@@ -165,8 +165,8 @@ struct List<'a> {
     path: &'a Path,
     reader: Reader<'a>,
     pages: &'a [PageRef],
-    /// Number of distinct pages to which the entries read so far refer. An entry assigns a page to a page number of an
-    /// image or a tree.
+    /// Number of distinct pages to which the entries read so far refer. An entry says which of the file's stored pages
+    /// is at one page number of an image or a tree. Both are maps from page numbers to pages.
     named: u64,
     /// Number of entries read so far. `entries_max` is the total number of entries that the file's head states.
     entries: u64,
@@ -268,7 +268,8 @@ impl List<'_> {
 
     fn entry(&mut self, content: u64) -> Result<Entry, FileError> {
         let Some(number) = content.checked_sub(1) else { return Ok(Entry::Zero) };
-        // The first references to distinct pages must be in ascending order, so that each moment has only one encoding.
+        // An entry refers to a page that an earlier entry named, or to the next page in the order of the file. Each
+        // moment therefore has only one encoding.
         let page = if number <= self.named { self.pages.get(number as usize) } else { None };
         let page = page.ok_or_else(|| self.damaged("it names a page out of order"))?;
         self.named = self.named.max(number + 1);

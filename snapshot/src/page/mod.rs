@@ -5,7 +5,7 @@
 //!
 //! - `pool`: the table of live pages
 //!
-//! Pages do not know their page numbers: images and trees do.
+//! A page does not contain its page number. The collections of pages (images and trees) store the numbers.
 
 mod pool;
 
@@ -54,7 +54,8 @@ impl fmt::Debug for PageHash {
         write!(f, "PageHash({self})")
     }
 }
-/// Numbered pages of a machine's memory, from which a base file is written. Many of them may be zeroes.
+/// Numbered pages of a machine's memory, from which a base file (a file that can be mapped as guest RAM) is written.
+/// Many of the pages may be zeroes.
 pub trait PageSource {
     /// Returns the number of pages, including pages of zeroes.
     fn pages(&self) -> u64;

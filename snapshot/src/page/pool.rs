@@ -91,8 +91,8 @@ impl Pool {
 impl Table {
     fn shard(&self, hash: &PageHash) -> MutexGuard<'_, HashTable<Slot>> {
         let shard = &self.shards[usize::from(hash.0[8]) % SHARDS];
-        // A panic while the lock was held left no inconsistent table, because every operation on the table is complete
-        // in itself.
+        // The table is consistent even if a thread panicked while it held the lock, because a thread makes at most one
+        // change (an insertion or a removal) while it holds the lock.
         shard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

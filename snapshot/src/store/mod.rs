@@ -54,8 +54,8 @@ impl Layered for Tree {
 }
 
 impl Layered for PageImage {
-    /// Counts only pages that differ from the image's base, i.e. from the pages on which several images build. Images
-    /// with different bases count as sharing nothing.
+    /// Counts only pages that differ from the image's base. A base is an initial content that several images share.
+    /// Images with different bases count as sharing nothing.
     fn bytes_beyond(&self, ancestor: &PageImage) -> u64 {
         match Arc::ptr_eq(self.base(), ancestor.base()) {
             true => self.delta().bytes_beyond(ancestor.delta()),

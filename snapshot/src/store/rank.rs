@@ -3,8 +3,8 @@
 
 use std::cmp::Ordering;
 
-/// Position of a value in the eviction queue: by cost of deriving it again per freed byte, then by key. The comparison
-/// is exact.
+/// Position of a value in the eviction queue. Values are ordered by the cost of deriving them again, divided by the
+/// bytes that their eviction frees, and then by key. The comparison is exact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Rank<K> {
     /// Cost of deriving the value from that of its nearest ancestor whose value is not evicted.

@@ -8,9 +8,9 @@ use super::{Entry, Tree};
 /// Callback for a difference: page number, entry of the first tree, entry of the second tree.
 type Found<'a, 'f> = dyn FnMut(u64, Option<&'a Entry>, Option<&'a Entry>) + 'f;
 
-/// The part of one tree in the range of page numbers that is being compared: a node and its height, or no node. If the
-/// other tree is higher, the range may be larger than the range that the node covers. The node then covers the lowest
-/// numbers of the compared range, and its tree has no entries for the other numbers.
+/// Part of one tree: the entries in the range of page numbers that is being compared. The part is a node and its
+/// height, or no node. If the other tree is higher, the range may be larger than the range that the node covers. The
+/// node then covers the lowest numbers of the compared range, and its tree has no entries for the other numbers.
 #[derive(Clone, Copy)]
 struct Part<'a> {
     node: Option<&'a Arc<Node>>,

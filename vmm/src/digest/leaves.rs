@@ -56,8 +56,8 @@ fn term(index: u64, hash: PageHash) -> [u64; LANES] {
     std::array::from_fn(|lane| u64::from_le_bytes(std::array::from_fn(|i| bytes[8 * lane + i])))
 }
 
-/// Sum of all leaves, with the hashes of the leaves that changed since the last moment. The moment's image contains the
-/// hashes of all other leaves.
+/// Sum of all leaves, with the hashes of the leaves that changed since the last moment was taken or restored. The
+/// moment's image (its copy of the memory or disk) contains the hashes of all other leaves.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Leaves {
     sum: LeafSum,

@@ -23,8 +23,8 @@ impl Disk {
     /// Flips up to `bits` random bits (at most [`ROT_BITS_MAX`]) in random 4 KiB blocks that were ever written. A bit
     /// that is drawn twice flips once.
     ///
-    /// The medium itself is damaged, so a bit flips in every version that its sector may hold after a power loss. Later
-    /// writes to the sector are stored correctly.
+    /// The medium itself is damaged, so a bit flips in the current content of its sector and in each older content that
+    /// a power loss may bring back. Later writes to the sector are stored correctly.
     pub fn rot(&mut self, bits: u32, rng: &mut impl Rng) -> Vec<FlippedBit> {
         let blocks: Vec<u64> = self.content.written_blocks().into_iter().collect();
         let mut masks: BTreeMap<u64, u8> = BTreeMap::new();
@@ -51,8 +51,9 @@ impl Disk {
     }
 }
 
-/// Returns a copy of `record`, which holds the content of sectors before a write that a power loss may undo. In the
-/// copy, the bits of these sectors in `masks` are flipped. `masks` maps offsets on the disk to bits.
+/// Flips bits in a copy of `record`, and returns the copy. The record holds the content that some sectors had before a
+/// write, because a power loss may undo the write. `masks` maps the offset of a byte on the disk to the bits to flip.
+/// Bytes outside of the record's sectors are ignored.
 fn flipped(record: &Record, size: u64, masks: &BTreeMap<u64, u8>) -> Record {
     let (start, len) = (record.sector * size, u64::from(record.sectors) * size);
     let mut range = masks.range(start..start + len).peekable();

@@ -1,4 +1,4 @@
-//! Content of a disk as reads return it: the blocks that were written, and the base for all others.
+//! Content of a disk as reads return it: the written blocks, and for all others the base (the disk's initial content).
 //!
 //! The blocks of the last moment are a tree of immutable pages. Moments share the parts of it that no write changed.
 //! Blocks written since the last moment belong to the disk alone until [`Content::moment`] adds them to the tree. The
@@ -114,8 +114,8 @@ impl Content {
         self.stored.iter().map(|(block, _)| block).chain(self.recent.keys().copied()).collect()
     }
 
-    /// Returns the current content of a part of a block. Later writes do not change the returned content. A whole block
-    /// is shared and not copied.
+    /// Returns the current content of a part of a block. Later writes do not change the returned content. If the part
+    /// is a whole block that was ever written, its content is shared and not copied.
     pub(super) fn before(&self, block: u64, at: usize, len: usize) -> Before {
         if len == BLOCK as usize {
             match (self.recent.get(&block), self.stored.get(block)) {
@@ -173,7 +173,7 @@ impl Content {
         self.leaves.moment(sum);
     }
 
-    /// Returns the digest of the base, or `None` if it was neither given nor computed yet.
+    /// Returns the digest of the base, or `None` if the digest is not known yet.
     pub(super) fn known_base_digest(&self) -> Option<[u8; 32]> {
         self.base_digest
     }
@@ -196,7 +196,8 @@ impl Content {
             }
             self.recent.insert(block, Some(Arc::new(content)));
         }
-        // The block is in `recent` now. If another clone shares it, `make_mut` copies it.
+        // The block is in `recent` now. If a clone of this `Content` or a result of `before` shares the block,
+        // `make_mut` copies it.
         let content = self.recent.entry(block).or_default().get_or_insert_with(|| Arc::new(*ZEROES));
         Arc::make_mut(content)
     }

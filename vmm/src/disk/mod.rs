@@ -275,8 +275,8 @@ impl Disk {
         self.content.written_blocks()
     }
 
-    /// Returns the bytes of old versions in the cache. Old versions are the contents of sectors before writes that no
-    /// flush has covered.
+    /// Returns the size of the old versions in the cache, in bytes. Old versions are the contents of sectors before
+    /// writes that no flush has covered.
     pub fn cached_bytes(&self) -> u64 {
         self.cache.bytes()
     }

@@ -84,7 +84,8 @@ pub enum DiskMomentError {
 }
 
 impl DiskMoment {
-    /// Returns the total length of the old versions of blocks in the cache, in bytes.
+    /// Returns the number of bytes in the write cache. The cache keeps the content that sectors had before each write
+    /// that is not durable yet.
     pub fn cached_bytes(&self) -> u64 {
         self.cache.bytes()
     }

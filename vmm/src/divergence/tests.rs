@@ -69,8 +69,8 @@ fn another_seed_differs_from_the_start() {
 
 #[test]
 fn a_defect_of_the_engine_is_found_to_the_instruction() {
-    // Numbers of the instruction with the defect: near the start, at and next to a point of the trail (a digest every
-    // 10,000), and between two points.
+    // The trail has a digest every 10,000 instructions. The defective instruction is near the start, at and next to a
+    // digest, and between two digests.
     for at in [7u64, 9_999, 10_000, 10_001, 31_415] {
         let make = |side| {
             let mut script = Script::new(&[Op::Work(50_000), Op::Jump(0)], &HANDLER);

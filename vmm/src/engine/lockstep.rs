@@ -45,7 +45,8 @@ pub(super) struct Lockstep {
 }
 
 impl Lockstep {
-    /// Creates an interpreter for a CPU on this memory. Returns `None` if the host has no memory for the copy.
+    /// Creates the interpreting CPU. `theirs` is the memory of the first CPU. Returns `None` if the host has too little
+    /// memory for the copy of `theirs`.
     pub(super) fn new(theirs: Ram, caches: CacheConfig) -> Option<Lockstep> {
         let memory =
             GuestMemoryMmap::<()>::from_ranges(&[(vm_memory::GuestAddress(0), theirs.len() as usize)])

@@ -120,7 +120,8 @@ impl SoftEngine {
         self.cpu.leak_stale_translations(on);
     }
 
-    /// Plants a defect, for tests of panics: the CPU panics at its first CPUID instruction at or after this count.
+    /// Plants a defect, for tests of panics: the CPU panics at its first CPUID instruction at or after instruction
+    /// count `from`. `None` removes the defect.
     #[doc(hidden)]
     pub fn leak_panic(&mut self, from: Option<u64>) {
         self.cpu.leak_panic(from);
@@ -196,7 +197,8 @@ impl Engine for SoftEngine {
             }
         };
         if let Exit::Device(Request::MmioWrite { .. } | Request::PioWrite { .. }) = exit {
-            // A store needs no answer. The next run finishes its instruction.
+            // The device returns nothing to a store, so the engine completes the access itself; the 0 is ignored. The
+            // next run finishes the store's instruction.
             self.complete_read(0);
         }
         exit

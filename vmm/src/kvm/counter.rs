@@ -64,8 +64,8 @@ const PERIOD_MAX: u64 = 1 << 40;
 pub struct PerfCounter {
     event: u64,
     file: File,
-    /// Thread whose guests the counter counts. On another thread, [`PerfCounter::start`] opens a new counter. A kernel
-    /// thread ID could not tell threads apart, because the kernel reuses it after a thread has ended.
+    /// Thread that runs the guests in which the counter counts. On another thread, [`PerfCounter::start`] opens a new
+    /// counter. The field is a `ThreadId`, which is never reused. The kernel reuses its thread IDs when threads end.
     thread: ThreadId,
 }
 

@@ -13,7 +13,7 @@ pub enum KvmError {
     /// The user may not open the device.
     #[error("/dev/kvm: permission denied; membership in the group that owns it (often kvm) is needed")]
     Denied,
-    /// The interface is not version 12, the only one since 2007.
+    /// The version of KVM's interface is not 12. The version has been 12 since 2007.
     #[error("/dev/kvm has API version {0}; Everett needs version 12")]
     Version(i32),
     /// A required capability is missing.
@@ -47,7 +47,7 @@ pub enum KvmError {
     },
 }
 
-/// Error of the host's kernel, in terms of KVM.
+/// Error that the host's kernel returned. Its text says what the error number means for KVM.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", explain(.0))]
 pub struct HostError(io::Error);

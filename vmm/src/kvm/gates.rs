@@ -1,23 +1,25 @@
 //! A vCPU with closed gates: exceptions, INT and SYSCALL end its run with a triple fault before they take effect, and
-//! the soft CPU executes them.
+//! the soft CPU (Everett's own CPU) executes them.
 //!
-//! The engine uses closed gates on hosts that execute some of these events wrongly. On one KVM that emulates ring 0 in
-//! software, for example, SYSCALL stays in ring 3. KVM gets an interrupt descriptor table that is too short for any
-//! gate, and a SYSCALL target in an unmapped page. When the guest uses the table or the target, the CPU raises a fault
-//! that it cannot deliver, then a double fault that it cannot deliver either (SDM volume 3, 6.15), so the guest shuts
-//! down. If the event was a fault, the guest's registers are those before the instruction, and RF is set. If it was a
-//! trap, they are those after the instruction, and RF is clear. SYSCALL has already saved RIP and RFLAGS to RCX and
-//! R11.
+//! The kvm engine (the code that runs guests through KVM) uses closed gates on hosts that execute some of these events
+//! wrongly. On one KVM that emulates ring 0 in software, for example, SYSCALL stays in ring 3. KVM gets an interrupt
+//! descriptor table that is too short for any gate, and a SYSCALL target in an unmapped page. When the guest uses the
+//! table or the target, the CPU raises a fault that it cannot deliver, then a double fault that it cannot deliver
+//! either (SDM volume 3, 6.15), so the guest shuts down. If the event was a fault, the guest's registers are those
+//! before the instruction, and RF is set. If it was a trap, they are those after the instruction, and RF is clear.
+//! SYSCALL has already saved RIP and RFLAGS to RCX and R11.
 //!
 //! The guest can notice closed gates in these ways:
-//! - SIDT returns the short table. LIDT opens the gates until the engine next loads the registers. Until then, SYSCALL
-//!   raises a page fault in the guest.
+//! - SIDT returns the short table.
+//! - LIDT replaces the short table by a table of the guest, until the engine next loads the registers. Until then, the
+//!   guest's own handlers get its exceptions, also the page fault that SYSCALL raises at its unmapped target.
 //! - A jump to [`NOWHERE`] looks like a system call with arbitrary flags.
 //! - The guest's own breakpoints are lost. On kvm-intel, INT1 and single steps are lost, too: kvm-intel intercepts #DB
 //!   and delivers it itself. The registers then look as if the next instruction had raised a fault.
 //! - AMD processors lose the guest's registers at a shutdown (APM volume 2, 15.14.3).
 //!
-//! The engine therefore closes the gates unless an exactness test has proved that the host executes SYSCALL correctly.
+//! The engine therefore leaves the gates open if an exactness test has proved that the host executes SYSCALL correctly.
+//! On all other hosts it closes them.
 //!
 //! **Invariant.** Saved states hold the guest's own table and SYSCALL target, never the values that KVM got.
 
@@ -41,7 +43,7 @@ pub const RESUME: u64 = 1 << 16;
 const RCX: usize = 1;
 const R11: usize = 11;
 
-/// Guest values that KVM gets replacements for.
+/// Guest values that [`Gates::close`] remembers, so that [`Gates::open`] can compute the guest's state from KVM's.
 #[derive(Debug, Clone, Copy, Default)]
 struct Gates {
     idtr: TableRegister,

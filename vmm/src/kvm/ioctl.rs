@@ -83,8 +83,8 @@ fn offset_at(offset: *const u64) -> kvm_device_attr {
 pub(super) fn tsc_offset(vcpu: &OwnedFd) -> Result<u64, errno::Error> {
     let mut offset = 0u64;
     let attribute = offset_at(&raw mut offset);
-    // SAFETY: the descriptor is a vCPU's. The kernel reads an attribute and writes eight bytes at its address, which is
-    // our `offset`.
+    // SAFETY: the descriptor is a vCPU's. The kernel reads an attribute and writes eight bytes at the address in the
+    // attribute, which is the address of our `offset`.
     done(unsafe { ioctl_with_ref(&vcpu.as_raw_fd(), KVM_GET_DEVICE_ATTR(), &attribute) })?;
     Ok(offset)
 }
@@ -92,7 +92,7 @@ pub(super) fn tsc_offset(vcpu: &OwnedFd) -> Result<u64, errno::Error> {
 /// Sets the offset that KVM adds to the TSC for the guest.
 pub(super) fn set_tsc_offset(vcpu: &OwnedFd, offset: u64) -> Result<(), errno::Error> {
     let attribute = offset_at(&raw const offset);
-    // SAFETY: the descriptor is a vCPU's. The kernel reads an attribute and eight bytes at its address, which is our
-    // `offset`.
+    // SAFETY: the descriptor is a vCPU's. The kernel reads an attribute and eight bytes at the address in the
+    // attribute, which is the address of our `offset`.
     done(unsafe { ioctl_with_ref(&vcpu.as_raw_fd(), KVM_SET_DEVICE_ATTR(), &attribute) })
 }

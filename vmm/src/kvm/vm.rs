@@ -68,8 +68,8 @@ impl Vm {
             uninterrupted("enable a capability", || fd.enable_cap(&request))?;
             Ok::<bool, KvmError>(true)
         };
-        // The soft CPU executes what KVM fails to emulate. Without this capability, such an instruction in ring 3 would
-        // raise #UD in the guest.
+        // The soft CPU (Everett's own CPU in software) executes the instructions that KVM fails to emulate. Without
+        // this capability, such an instruction in ring 3 would raise #UD in the guest.
         enable(KVM_CAP_EXIT_ON_EMULATION_FAILURE, 1)?;
         let triple_fault_events = enable(KVM_CAP_X86_TRIPLE_FAULT_EVENT, 1)?;
         // With this capability, an access that the MSR filter denies exits to Everett. Without it, the access would

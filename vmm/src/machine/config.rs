@@ -22,7 +22,7 @@ pub struct MachineConfig {
     pub name: String,
     /// Size of RAM in bytes: whole pages, 32 MiB to 3 GiB.
     pub memory_bytes: u64,
-    /// Unit that advances vtime.
+    /// Kind of event that advances vtime: retired instructions, retired branches or exits.
     pub clock: ClockMode,
     /// Speed of the CPU, in instructions per second of vtime.
     pub cpu_hz: u64,

@@ -1,7 +1,7 @@
 //! A scripted engine for tests of the code above the engine trait. Its CPU executes a list of [`Op`]s.
 //!
-//! RIP is the kernel's entry plus the number of the operation. RAX accumulates everything that the program has seen.
-//! R13 counts down [`Op::Work`]. R12, R14 and R15 hold the state of the interrupted program.
+//! RIP is the kernel's entry plus the index of the next operation. RAX accumulates everything that the program has
+//! seen. R13 counts down [`Op::Work`]. R12, R14 and R15 hold the state of the interrupted program.
 
 use everett_cpu::CpuState;
 use everett_cpu::Request;
@@ -43,7 +43,7 @@ pub(crate) enum Op {
     Stuck,
 }
 
-/// Simulated defect of the engine: at this count, RAX changes.
+/// Simulated defect of the engine: at this instruction count, RAX changes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Defect(pub(crate) Option<u64>);
 
@@ -52,7 +52,7 @@ pub(crate) struct Defect(pub(crate) Option<u64>);
 pub(crate) enum HostFails {
     #[default]
     Never,
-    /// Execution fails when this count is reached.
+    /// Execution fails when this instruction count is reached.
     Running(u64),
     /// The query for written pages fails.
     Looking,

@@ -9,7 +9,8 @@ use crate::clock::{BRANCH_INSTRUCTIONS, ClockMode};
 /// instructions of the one before. Linux gives up on a stuck interrupt line after the same number.
 pub const STORM_INTERRUPTS: u64 = 100_000;
 /// If fewer instructions than this lie between two interrupts, the guest has done nothing but handle the first one.
-/// Linux guests stay above it, because Linux takes several hundred instructions to enter, run and leave a handler.
+/// Interrupts of Linux guests are further apart, because Linux takes several hundred instructions to enter, run and
+/// leave a handler.
 pub const STORM_GAP: u64 = 200;
 /// [`STORM_GAP`] for clock mode `exit`, in exits. A handler that only acknowledges its interrupt causes one exit, the
 /// write to the LAPIC's EOI register.
@@ -31,8 +32,8 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// Counts an interrupt that the CPU takes at count `icount`. Returns the machine's end if this makes an interrupt
-    /// storm.
+    /// Counts an interrupt that the CPU takes. `icount` is the number of instructions, exits or branches so far,
+    /// whichever the clock mode counts. Returns the machine's end if this interrupt completes an interrupt storm.
     pub(super) fn interrupt(&mut self, mode: ClockMode, icount: u64, vector: u8) -> Result<(), End> {
         let gap = match mode {
             ClockMode::Insn => STORM_GAP,
@@ -53,7 +54,8 @@ impl Guard {
         self.streak = 0;
     }
 
-    /// Counts a device access at count `icount`. Returns the machine's end if this is one access too many.
+    /// Counts a device access. `icount` is the number of instructions, exits or branches so far, whichever the clock
+    /// mode counts. Returns the machine's end if this is one access too many.
     pub(super) fn access(&mut self, mode: ClockMode, icount: u64) -> Result<(), End> {
         let most = if mode == ClockMode::Branch { ACCESSES_MAX_BRANCHES } else { ACCESSES_MAX };
         if self.access_icount != icount {

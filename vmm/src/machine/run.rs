@@ -38,8 +38,8 @@ impl Machine {
                 stopped = self.begin_again(beginning).and_then(|()| self.run_to_stop(until));
             }
         }
-        // The engine may have failed during a query and given an invalid answer. The result of the run may depend on
-        // that answer, so the failure replaces the result.
+        // The engine may have failed when the loop read its state (e.g. RIP), and returned an invalid value. The result
+        // of the run may depend on that value, so the failure replaces the result.
         if self.engine.failure().is_some() && !stopped.as_ref().is_err_and(End::is_failure) {
             stopped = Err(self.failed_end());
         }
@@ -85,7 +85,8 @@ impl Machine {
                 return Ok(Stop::Count);
             }
             self.dispatch(now);
-            // This comes before the interrupt, because delivering it reads tables that a device may have written.
+            // The engine must know the pages that devices wrote before it delivers an interrupt, because the delivery
+            // reads tables in guest memory.
             self.hand_over_device_writes();
             let window = self.offer_interrupt(icount, now)?;
             if self.state.halted {
@@ -123,8 +124,8 @@ impl Machine {
         }
     }
 
-    /// Ends the machine if its engine has failed. An observer's query can make the engine fail; the answer to the query
-    /// is then invalid.
+    /// Ends the machine if its engine has failed. Reading or setting the engine's state, e.g. for a digest or a moment,
+    /// can make the engine fail; a value that was read is then invalid.
     pub(crate) fn note_failure(&mut self) {
         if self.engine.failure().is_some() && !self.state.end.as_ref().is_some_and(End::is_failure) {
             self.state.end = Some(self.failed_end());
@@ -146,8 +147,9 @@ impl Machine {
             }
             let mut limit = self.state.clock.icount_at(until_vtime.min(next_event)).min(until.icount);
             if in_flight {
-                // Even if an event becomes due during the instruction, the instruction is finished first. If it has
-                // ended a line on a port, or filled a port, the run ends after it.
+                // Even if an event becomes due during the instruction, the instruction is finished first. If the
+                // instruction has ended a line on a port that `until` names, or filled a port's output buffer, the run
+                // ends after the instruction.
                 limit = limit.max(icount + 1);
                 if self.output.has_port_lines(until.port_lines) || self.output.full_port().is_some() {
                     limit = icount + 1;

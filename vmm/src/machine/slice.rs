@@ -1,14 +1,15 @@
 //! Decides, in clock mode `branch`, when a machine dispatches due events (expired timers, for example), and which TSC
-//! value the guest reads until then. Events are dispatched only at boundaries, i.e. at points between two instructions
-//! where the engine returns control to the machine's run loop.
+//! value the guest reads until then. In this mode, vtime advances with the guest's retired conditional branches. Events
+//! are dispatched only at boundaries, i.e. at points between two instructions where the engine returns control to the
+//! machine's run loop.
 //!
 //! Stopping a processor at an exact branch is expensive: each stop costs a signal and some execution on the soft CPU.
 //! Due events therefore wait for the guest's next exit. If the guest computes for [`LATE_NS`] without an exit, the
 //! machine stops it for the event. A stop that the caller requests (a horizon, a digest, a moment) is at an exact
 //! branch, too. The machine dispatches no events there, because the stop must not change the execution.
 //!
-//! **Invariant.** The machine's state, which includes [`Slice`], determines when the machine dispatches events. The
-//! stops of its runs have no influence.
+//! **Invariant.** The machine's state, which includes [`Slice`], determines when the machine dispatches events. Stops
+//! that the caller requests have no influence.
 
 use serde::{Deserialize, Serialize};
 

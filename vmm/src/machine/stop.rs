@@ -101,8 +101,8 @@ impl End {
         matches!(self, End::Host(_) | End::Engine(_))
     }
 
-    /// True if the CPU may have ended within an instruction, between an instruction and its exception, or because the
-    /// engine stopped a guest that executes no branch. Engines may differ in how far they have executed then.
+    /// True if engines may differ in how far they have executed the guest at this end. The CPU may have ended within an
+    /// instruction or between an instruction and its exception, or the guest executes no branch.
     pub(crate) fn is_within_an_instruction(&self) -> bool {
         matches!(
             self,

@@ -211,8 +211,8 @@ impl VirtQueue {
         }
         let memory = ram.memory();
         self.ring.add_used(memory, head, len).map_err(|_| QueueError::Chain { head })?;
-        // The crate counts the chains since its last `needs_notification`. This call follows each chain, so the count
-        // is zero between calls and moments need not store it.
+        // The crate counts the chains since the last call of `needs_notification`. Everett calls it after each chain,
+        // so the count is zero whenever a moment is taken, and moments need not store the count.
         self.ring.needs_notification(memory).map_err(|_| QueueError::OutsideRam)
     }
 

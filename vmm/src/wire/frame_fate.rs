@@ -5,7 +5,7 @@
 //! fixed number of draws for each active fault on the direction, from the stream of the fault's kind. Faults come in
 //! ascending order of their numbers. Latency, loss and duplication take one draw. Reordering takes two (whether it
 //! happens, and for how long), and so does corruption (whether it happens, and which bit). The frame takes these draws
-//! even if it is lost, held or finds the queue full.
+//! even if it is lost, is held back by a partition, or finds the queue full.
 //!
 //! **Invariant.** The draws for a direction depend only on the number of its frames and on the faults that were active
 //! on it, never on other directions. The draws from `Base` do not depend on faults at all.

@@ -1,5 +1,5 @@
-//! Frames on their way: in a card's queue, on a link, held by a fault, or arrived and not yet taken by the wire's owner
-//! (a world or a test).
+//! Frames inside the wire: in a card's queue, on a link, held by a fault, or arrived and not yet taken by the wire's
+//! owner (a world or a test).
 //!
 //! The counts of frames on their way and of bytes in queues depend only on the vtimes of calls to the wire, and not on
 //! the times at which the owner takes frames. Only `settle` subtracts frames that have left a queue or arrived.
@@ -78,7 +78,7 @@ struct Departure {
     bytes: u32,
 }
 
-/// All frames on their way.
+/// All frames inside the wire.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct InFlight {
     directions: Vec<Direction>,

@@ -151,7 +151,8 @@ pub enum WorldStop {
 
 impl World {
     /// Creates a world of machines that have just been switched on. The world's vtime is 0. The cards of `machines` get
-    /// the wire's first ports, in the order of `machines`. The ports in `wire` follow; they are for [`World::plug`].
+    /// the wire's first ports, in the order of `machines`. The ports that `wire` lists get the next numbers and stay
+    /// unplugged until [`World::plug`] uses them.
     ///
     /// # Errors
     /// Returns an error if the wire's configuration is invalid.

@@ -13,7 +13,7 @@ use crate::wire::Wire;
 /// wire yet.
 pub const WORLD_VERSION: u32 = 3;
 
-/// Snapshot of a world, taken at a stop.
+/// Snapshot of a world, taken while no machine runs.
 #[derive(Debug, Clone)]
 pub struct WorldMoment {
     /// Moments of the machines, indexed by node number.

@@ -23,8 +23,8 @@ pub struct NodeState {
     pub(super) arriving: VecDeque<(u64, Vec<u8>)>,
     /// Value of [`Node::retired`] at the node's last power loss; 0 before the first power loss.
     retired_before: u64,
-    /// Count of the machine ([`Machine::icount`]) when it last started or lost power. At a start it is not 0 if the
-    /// machine was restored from a moment.
+    /// Value of [`Machine::icount`] when the machine last started or lost power. A machine that was restored from a
+    /// moment starts with the count of that moment; a new machine starts with 0.
     started_at: u64,
 }
 
@@ -33,7 +33,7 @@ pub struct NodeState {
 pub(super) struct Stalls {
     every: u64,
     stall: Distribution,
-    /// Count of the machine ([`Machine::icount`]) at which the next stall comes.
+    /// Value of [`Machine::icount`] at which the next stall comes.
     next: u64,
 }
 
@@ -114,8 +114,9 @@ impl Node {
         own.min(arrives)
     }
 
-    /// Runs to the world's vtime `world_ns` or to a stop of `until`, whose count is compared with [`Node::retired`].
-    /// Returns `None` if the node is at that vtime or does not execute.
+    /// Runs to the world's vtime `world_ns`, or until a condition of `until` stops the machine. The count in
+    /// `until` refers to [`Node::retired`], not to [`Machine::icount`]. Returns `None` if the node is at `world_ns` or
+    /// does not execute.
     pub(super) fn run_to(&mut self, world_ns: u64, until: &Until<'_>) -> Option<Stop> {
         let last = self.count_of(until.icount);
         loop {
@@ -124,8 +125,8 @@ impl Node {
                 return None;
             }
             if self.stall_if_due() {
-                // The stall advanced the machine's time. Before the machine executes, its card gets the frames that
-                // arrived during the stall.
+                // The stall advanced the machine's time. Before the machine executes, its network card gets the
+                // frames that arrived during the stall.
                 continue;
             }
             let next = self.state.stalls.as_ref().map_or(u64::MAX, |stalls| stalls.next);
@@ -146,9 +147,9 @@ impl Node {
         }
     }
 
-    /// Gives the card the frames that have arrived by the machine's current vtime. The order of the machine's events
-    /// thus does not depend on when the world learned of the frames. A paused node's card gets all frames, because the
-    /// card keeps working during a pause.
+    /// Gives the network card the frames that have arrived by the machine's current vtime. The order of the machine's
+    /// events thus does not depend on when the world learned of the frames. The network card of a paused node gets all
+    /// frames, because the card keeps working during a pause.
     fn take_arrived(&mut self) {
         let here = self.machine.vtime();
         while let Some((at, _)) = self.state.arriving.front() {
@@ -212,7 +213,8 @@ impl Node {
         self.state.arriving.clear();
     }
 
-    /// Replaces the machine. The new machine keeps a journal of what its CPU and devices exchange if the old one did.
+    /// Replaces the machine. If the old machine kept a journal of what its CPU and devices exchange, the new machine
+    /// keeps a journal, too.
     pub fn replace(&mut self, machine: Machine) {
         let observed = self.machine.journal().is_some();
         self.machine = machine;

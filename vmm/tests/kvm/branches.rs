@@ -1,7 +1,8 @@
-//! Clock mode `branch`: a machine has the same trail on the soft engine (Everett's own CPU), on the kvm engine
-//! (`/dev/kvm`), and if the two engines take turns. The kvm engine detects disturbances by the host, e.g. a stop that
-//! comes too late. The machine then returns to its last stop and runs again from there. After too many disturbed
-//! attempts it ends with an error.
+//! Clock mode `branch`, in which retired conditional branches of the guest's code advance virtual time. A "branch" in
+//! this file is always such an instruction. A machine has the same trail on the soft engine (Everett's own CPU), on the
+//! kvm engine (`/dev/kvm`), and if the two engines take turns. The kvm engine detects disturbances by the host, e.g. a
+//! stop that comes too late. The machine then returns to its last stop and runs again from there. After too many
+//! disturbed attempts it ends with an error.
 //!
 //! The host is either scripted or `/dev/kvm`. The processor of a scripted host is a soft CPU, which stops as late as a
 //! script says. With `/dev/kvm`, a soft CPU replaces the processor's branch counter.
@@ -30,7 +31,7 @@ use crate::wander::{self, Also};
 
 /// Number of guests, if the environment variable `KVM_PROGRAMS` is not set.
 const GUESTS: u64 = 300;
-/// Digests are a thousand branches apart at first. The distance grows over time.
+/// The test compares the first digests a thousand branches apart. The distance grows over time.
 const PACE: Pace = Pace {
     step: |looks| 1000 * (looks * looks).max(1),
     swap: |rng| rng.below(400_000) >> rng.below(18),
@@ -135,8 +136,8 @@ fn whatever_goes_wrong_now_and_then_shows_nowhere() {
         let soft = maker.trail(&PACE, &[On::Soft], None);
         let (mut rng, mut last) = (Rng::for_case(seed, 32), false);
         let shared = Shared::new(move |_| {
-            // No two entries into the guest in a row are disturbed, so a repeated run usually succeeds soon. If
-            // [`TRIES_MAX`] attempts at a run are disturbed, the machine ends.
+            // The host disturbs no two entries into the guest in a row, so a new attempt from the last stop usually
+            // succeeds soon. If [`TRIES_MAX`] attempts from the same stop are disturbed, the machine ends.
             last = !last && rng.one_in(9);
             match rng.below(4) {
                 0 if last => Trouble::Late(MARGIN + rng.below(1000)),
@@ -149,7 +150,7 @@ fn whatever_goes_wrong_now_and_then_shows_nowhere() {
         let host = On::Host(shared.clone());
         let kvm = maker.trail(&PACE, &[On::Soft, host], Some(Rng::for_case(seed, 9)));
         if kvm.lines.contains(&format!("in all {TRIES_MAX} attempts")) {
-            // The random plan disturbed each attempt at one run.
+            // By chance, the host disturbed all attempts from one stop.
             continue;
         }
         assert_eq!(difference(&soft, &kvm), None, "seed {seed}");
@@ -284,7 +285,8 @@ fn each_thing_that_goes_wrong_is_seen_and_the_run_made_again() {
                 let mut machine = maker.machine(&On::Host(Shared::new(plan)));
                 assert_eq!(finish(&mut machine), expected, "{trouble:?} from entry {at} on, {times} times");
                 let seen = machine.stats().disturbed;
-                // If the guest exits before the signal is due, a late or lost signal has no effect.
+                // A signal stops the guest at a count of branches. If the guest exits before the signal is due, a late
+                // or lost signal has no effect.
                 let may_be_nothing = matches!(trouble, Trouble::Late(_) | Trouble::Lost);
                 assert!(
                     seen <= times && (seen > 0 || may_be_nothing),

@@ -50,7 +50,8 @@ fn interrupts_are_taken_behind_exits_and_one_at_each() -> Ran {
     assert!(!kvm.interruptible());
     assert_eq!(kvm.run(until), Exit::Device(Request::MmioWrite { gpa: END, size: 4, value: 1 }));
     assert!(!kvm.interruptible(), "no interrupt may be possible in the middle of an instruction");
-    // The guest allows interrupts long before its next exit.
+    // The guest allows interrupts long before its next exit, but the engine returns `Exit::Window` only after that
+    // exit.
     assert_eq!(kvm.run(until), Exit::Device(Request::MmioWrite { gpa: END, size: 4, value: 2 }));
     assert_eq!(kvm.icount(), 1);
     assert_eq!(kvm.run(until), Exit::Window);

@@ -20,7 +20,7 @@ const COMMON: u64 = 0x9800;
 pub(crate) const SYSCALL: u64 = 0x9c00;
 /// Address of a pointer to the place for the next record of an exception or interrupt. The records follow the pointer.
 const LOG: u64 = 0x1_0000;
-/// Start of the pages that belong to ring 3.
+/// Start of the programs' code. Ring 3 can access only the pages from here on.
 pub(crate) const CODE: u64 = 0x4_0000;
 /// Start of the programs' data. Both rings may write all of it.
 pub(crate) const DATA: u64 = 0x8_0000;
@@ -90,7 +90,7 @@ impl Guest {
     }
 
     /// Writes the common handler. It records vector, error code, RIP, CS, RFLAGS without RF, RSP, SS and CR2. After a
-    /// fault it continues at R15, after a trap or an interrupt at the interrupted instruction.
+    /// fault it continues at the address in R15. After a trap or an interrupt it returns to the pushed RIP.
     fn handler(&mut self) {
         self.code(COMMON, |a| {
             let leave = a.create_label();

@@ -9,9 +9,9 @@
 //! - [`ground`]: tables, handlers, memory; [`program`]: the pieces; [`lacks`]: pieces that a host executes wrongly
 //! - [`lockstep`]: execution and comparison; [`moves`]: a guest that moves between the engines
 //! - [`machines`]: whole machines on the kvm engine; [`swap`]: machines that change their engine; [`wander`]: random
-//!   guests for these machines; [`trail`]: machines that may change their engine, and observations of them
-//! - [`branches`]: machines in clock mode `branch`, on a [`scripted`] host that needs no `/dev/kvm`, and on `/dev/kvm`
-//!   with a soft CPU [`beside`] it that counts branches
+//!   guests for these machines; [`trail`]: makes the machines, observes them and compares the observations
+//! - [`branches`]: machines in clock mode `branch`, on a simulated host ([`scripted`]) that needs no `/dev/kvm`, and on
+//!   `/dev/kvm`, where a soft CPU counts the branches in place of the host's counter ([`beside`])
 //! - [`flags`]: machines on a processor of another make ([`makes`]), which leaves other values in undefined status
 //!   flags; [`kernel`]: a stock kernel on that processor
 //! - [`gates`]: exceptions, interrupts and system calls that the soft CPU delivers; [`tables`]: page tables that change
@@ -29,7 +29,7 @@
 //!
 //! The environment variable `KVM_PROGRAMS` sets the number of programs. If the host lacks something that a test
 //! needs (`/dev/kvm`, a counter, registers that survive a shutdown, an instruction), the test is *ignored*, with the
-//! missing feature as the reason. No test passes without having run.
+//! missing feature as the reason. A test passes only if it has run.
 
 mod beside;
 mod branches;

@@ -24,7 +24,7 @@ pub(crate) fn program(seed: u64, user: bool, lacks: Lacks) -> Guest {
     let mut rng = Rng::for_case(seed, 0);
     let mut g = Guest::new(user);
     for at in (DATA..DATA + DATA_BYTES).step_by(8) {
-        // Only some numbers are random bits, because most random bits are huge or tiny floating-point numbers.
+        // Only some values have 64 random bits. As floating-point numbers, most of these would be huge or tiny.
         let value = match rng.below(4) {
             0 => rng.next(),
             1 => rng.below(1000),

@@ -82,8 +82,8 @@ fn over_an_exit(engine: &mut dyn Engine, guest: &Guest, ram: &Ram) -> (u64, u64)
 }
 
 fn an_interrupt_behind_an_exit_does_not_push_it() {
-    // This test runs on a scripted host, i.e. a simulated KVM. The host's RAM covers the address of the memory-mapped
-    // device, so the test uses only the two instructions that access ports.
+    // This test runs on a scripted host, i.e. a simulated KVM. The guest's RAM covers the address of `DEVICE`, so loads
+    // and stores there would not exit. The test therefore uses only the two instructions that access ports.
     for (name, instruction) in &EXITS[..2] {
         let guest = guest(*instruction);
         let ram = Ram::new(RAM_BYTES_MIN).expect("memory");

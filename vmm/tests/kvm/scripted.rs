@@ -2,7 +2,8 @@
 //! own CPU) that stops as late as the script says, and its counter and TSC misbehave as the script says.
 //!
 //! Each trouble affects the guest's execution, as on a real host. If the guest stops too late, it has executed too
-//! much. If the TSC ticks, RDTSC sees the tick. An engine that misses a trouble therefore computes another digest.
+//! much. The engine holds the TSC at one value. If the TSC ticks nevertheless, RDTSC returns another value. An engine
+//! that misses a trouble therefore computes another digest.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -28,7 +29,7 @@ const WATCHDOG: u64 = 50_000;
 /// Disturbance by the host at an entry into the guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trouble {
-    /// The guest stops this many branches after the signal was due. A delay below [`MARGIN`] has no effect.
+    /// The guest stops this many branches after the signal was due. A delay below [`MARGIN`] is a normal skid.
     Late(u64),
     /// No signal comes when it is due.
     Lost,
@@ -58,9 +59,11 @@ pub(crate) struct Script {
     gone: bool,
     held: u64,
     ticked: bool,
-    /// Number of occurrences of each of the first four troubles, in the order of [`Trouble`].
+    /// Number of occurrences of each of the first four troubles, in the order of [`Trouble`]. Delays below [`MARGIN`]
+    /// do not count.
     pub(crate) troubles: [u64; 4],
-    /// Number of times that [`Other`] gave at least one undefined flag another value than the soft CPU's.
+    /// Number of times that [`Other`], a processor of another make, gave at least one undefined flag another value than
+    /// the soft CPU's.
     pub(crate) replaced: u64,
 }
 
@@ -241,7 +244,8 @@ impl Scripted {
         self.shared.script().replaced += std::mem::take(&mut make.replaced);
         exit
     }
-    /// Converts the soft CPU's exit to KVM's form. Returns `None` if the soft CPU stopped at its instruction count.
+    /// Converts the soft CPU's exit to KVM's form. Returns `None` if the soft CPU stopped at the requested instruction
+    /// count, which is no exit of KVM.
     fn exit(&mut self, exit: Exit) -> Result<Option<KvmExit>, KvmError> {
         let exit = match exit {
             Exit::Count => return Ok(None),

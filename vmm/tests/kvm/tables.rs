@@ -25,7 +25,8 @@ type Change = fn(Code<'_>) -> Result<(), Error>;
 /// Address of the handler of #UD, through which ring 3 asks ring 0 to change the entry.
 const CHANGER: u64 = 0x3_e000;
 
-/// Emits code that changes the paging entry at RBP: an entry that maps the page `FROM` then maps `TO`, and vice versa.
+/// Emits code that changes the paging entry at RBP. If the entry maps the page `FROM`, the code makes it map `TO`, and
+/// vice versa.
 fn changing(a: Code<'_>, change: Change) -> Result<(), Error> {
     a.mov(rax, qword_ptr(rbp))?;
     a.mov(rdx, qword_ptr(rbp + 8))?;

@@ -71,7 +71,8 @@ fn piece(a: &mut Assembler, rng: &mut Rng, also: Also) -> Result<(), Error> {
     };
     match rng.below(kinds) {
         0 => store(a, LAPIC + 0x320, pick_mode(rng))?,
-        // Half of these times are shorter than the vtime of an exit, and others are up to a hundred times as long.
+        // About two thirds of these times are shorter than the 10 µs of virtual time that an exit takes in clock mode
+        // `exit`. The longest are about a hundred times as long.
         1 => store(a, LAPIC + 0x380, (rng.next() >> 44 >> rng.below(18)) as u32)?,
         2 => store(a, LAPIC + 0x300, 0x4_0000 | OWN as u32)?,
         3 => a.sti()?,

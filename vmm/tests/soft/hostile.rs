@@ -1,5 +1,5 @@
-//! A guest with a hostile driver of its network card only harms itself: the other nodes have the same digests as beside
-//! a guest that does not use its card.
+//! A guest with a hostile driver of its network card harms only itself: the digests of the other nodes are the same as
+//! in a world in which this guest does not use its card.
 
 use everett_vmm::Digest;
 use everett_vmm::output::NoteEvent;
@@ -24,7 +24,7 @@ const END: u64 = MS;
 pub(crate) struct Outcome {
     /// Digests of the other nodes' machines.
     pub(crate) neighbours: [Digest; 2],
-    /// Frames that arrived at the last node. If the hostile node sends none, the middle node broadcast all of them.
+    /// Frames that arrived at the last node. If the hostile node sent no frame, all of them came from the middle node.
     pub(crate) heard: Vec<Delivery>,
     /// Number of frames that the hostile node sent.
     pub(crate) sent: usize,

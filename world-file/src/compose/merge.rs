@@ -124,8 +124,8 @@ fn merged(place: Place, key: &str, base: &Rc<Node>, own: &Rc<Node>) -> Result<Rc
     Node::new(own.at.clone(), kind).bounded()
 }
 
-/// Appends one list to another. If two elements are for the same target, the later element replaces the earlier one in
-/// its position.
+/// Appends one list to another. If two elements have the same target, only the later element stays, at the position of
+/// the earlier one.
 fn appended(key: &str, of_base: &[Rc<Node>], of_own: &[Rc<Node>]) -> Vec<Rc<Node>> {
     let mut all: Vec<(Option<String>, Rc<Node>)> = Vec::new();
     for item in of_base.iter().chain(of_own) {

@@ -12,10 +12,10 @@
 //!   reads the files that it mounts
 //! - `ports`: reads the ports that a service declares, for `everett init`
 //! - `nodes`: makes all machines: their names, their order, and which can reach each other
-//! - `x_everett`: converts the block `x-everett` for the readers of world files
+//! - `x_everett`: converts the block `x-everett` to TOML, which the parser of world files then reads
 //!
-//! The other settings of a world are links, workload, faults, exploration and properties. They are in the block
-//! `x-everett`, or in a world file that has `compose = "compose.yaml"`.
+//! The format of compose files has no keys for a world's links, workload, faults, exploration and properties. These
+//! settings are in the block `x-everett`, or in a world file that has `compose = "compose.yaml"`.
 //!
 //! **Invariants.** As in world files, every error is one line with file, line and key, and reading never panics. A key
 //! is used, listed as ignored, or an error. Everett reads no file outside of the compose file's folder
@@ -60,8 +60,8 @@ use crate::{CheckKind, World};
 pub(crate) struct Compose<'p>(document::Document<'p>);
 
 impl<'p> Compose<'p> {
-    /// Reads a compose file from the texts of its files. `process` returns the value of an environment variable of
-    /// Everett's process.
+    /// Reads a compose file from the text of its first file and the texts of the files that are merged over it.
+    /// `process` returns the value of an environment variable of Everett's process.
     pub(crate) fn new(
         files: &[Text<'_>],
         process: &'p dyn Fn(&str) -> Option<String>,

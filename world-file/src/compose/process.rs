@@ -82,8 +82,8 @@ fn environment(document: &Document<'_>, service: &Value) -> Result<BTreeMap<Stri
             if pair.name.is_empty() || pair.name.contains(['=', '\0']) {
                 return Err(pair.value.error("not a name for an environment variable"));
             }
-            // A name without a text gets the value that the variable has in Everett's own environment or in `.env`. If
-            // there is none, the name is left out.
+            // If the compose file lists a variable without a value, the value comes from Everett's own environment or
+            // from `.env`. If neither sets the variable, it is left out.
             match pair.text.or_else(|| document.variables.get(&pair.name)) {
                 Some(text) => env.insert(pair.name, text),
                 None => env.remove(&pair.name),

@@ -192,7 +192,7 @@ fn the_block_says_what_a_world_file_says() {
         (driver.name.as_str(), driver.repeat, world.workload.settle_ns),
         ("load", true, 3_000_000_000)
     );
-    // A driver gets the environment and the user of the service on its machine.
+    // A driver (a client program of the workload) gets the environment and the user of the service on its machine.
     let env: Vec<String> = driver.command.env.iter().map(|(name, text)| format!("{name}={text}")).collect();
     assert_eq!((env.join(" ").as_str(), driver.command.user.as_deref()), ("X=1 Y=2", Some("app")));
     assert_eq!(world.properties.len(), 1);

@@ -1,4 +1,4 @@
-//! Converts the block `x-everett` to a TOML table, so that the readers of world files can read it.
+//! Converts the block `x-everett` of a compose file to a TOML table, so that the readers of world files can read it.
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -305,7 +305,7 @@ pub(super) fn of_program(path: &Path, arguments: &[String], wanted: &Wanted) -> 
 const SYMBOLS: [(&str, &[u32], &str); 2] =
     [("GLIBC_", &[2, 36], "glibc 2.36"), ("GLIBCXX_", &[3, 4, 30], "the libstdc++ of GCC 12")];
 
-/// Returns a line if a program needs newer symbol versions than the machines' libraries have.
+/// Returns a message for the operator if a program needs newer symbol versions than the machines' libraries have.
 fn too_new(needs: &Needs<'_>) -> Option<String> {
     SYMBOLS.iter().find_map(|(prefix, most, library)| {
         let number = |version: &&str| -> Option<Vec<u32>> {

@@ -2,7 +2,8 @@
 //!
 //! The first rule that fits decides:
 //! - A name that ends in `.yaml` or `.yml` is a compose file. A name that ends in `.toml` is an error.
-//! - A word that starts with a transport (`docker://`, `oci:`) or ends like an archive is an image.
+//! - A word that starts with a transport (`docker://`, `oci:`) or has the ending of an archive (`.tar`, `.tgz`) is an
+//!   image.
 //! - A word with a slash, if a folder has this path, is the compose file or the OCI layout in the folder. The same
 //!   holds for the words `.` and `..`.
 //! - A word with a slash, if a file has this path, is a program.
@@ -11,9 +12,9 @@
 //! - A word with a colon or an at sign (`redis:7`) is an image.
 //! - A word that cannot be a package's name is the path of a folder or a program, as above. It is an error if nothing
 //!   has this path.
-//! - Any other word is a Debian package. There are three exceptions. The word is an error if a file has the same name.
-//!   It is an image if a well-known image has this name and Debian has no package of the image's server. It is an error
-//!   if a well-known image has this name and the package of the image's server has another name.
+//! - Any other word is a Debian package, with three exceptions. The word is an error if a file has the same name. The
+//!   word is an image if it is the name of a well-known image whose server is in no Debian package. The word is an
+//!   error if it is the name of a well-known image whose server is in a Debian package with another name.
 
 use std::path::{Path, PathBuf};
 
@@ -42,8 +43,9 @@ pub enum Subject {
 }
 
 /// Returns the compose files of a folder as one path, with colons between several files. Later files are merged over
-/// earlier files. If the variable `COMPOSE_FILE` is set, in the process or in the folder's `.env`, it names the files.
-/// Otherwise they are the files with the usual names; `None` if the folder has none of these.
+/// earlier files. If the variable `COMPOSE_FILE` is set in Everett's environment or in the folder's `.env`, it names
+/// the files. Otherwise they are the first file of [`COMPOSE_FILES`] that the folder has, and an override file in the
+/// folder (such as `compose.override.yaml`), if any. Returns `None` if the folder has none of the [`COMPOSE_FILES`].
 ///
 /// # Errors
 /// Returns an error if `.env` cannot be read or names a file outside of the folder.

@@ -33,7 +33,7 @@ fn each(b: u128, f: impl Fn(u32) -> u32) -> u128 {
 }
 
 /// Assembles a single-precision number. `significand` has twelve bits, or is 2^12 after rounding up. `exponent` is the
-/// biased exponent of a result whose significand has twelve bits.
+/// biased exponent of the result if `significand` has twelve bits. For 2^12 the function increments the exponent.
 fn assemble(sign: u32, significand: u64, exponent: i32) -> u32 {
     let (significand, exponent) =
         if significand >> 12 != 0 { (significand >> 1, exponent + 1) } else { (significand, exponent) };

@@ -122,8 +122,9 @@ fn flags<C: Ordered>(i: &Instruction, op: &mut Op) -> Option<Kind> {
         let (x, y) = (C::Bits::narrow(a), C::Bits::narrow(b));
         if x.comparable() && y.comparable() {
             let (less, equal) = C::less_equal(x, y);
-            // `res` is 0 if the operands are equal, which sets ZF. PF must be clear. The byte 1 has odd parity, which
-            // clears PF. The byte 0 has even parity, so bit 8 of `aux` inverts its bit 0.
+            // `res` is 0 if the operands are equal, which sets ZF, and 1 if not. PF must be clear in both cases, so the
+            // low byte of `res` must have odd parity. 1 has odd parity. 0 has even parity, so bit 8 of `aux` inverts
+            // bit 0 of this byte.
             let (res, parity) = if equal { (0, 1 << 8) } else { (1, 0) };
             core.flags = Flags { res, carry: u64::from(less) * (3 << 62), aux: parity };
             return Ok(());

@@ -77,9 +77,11 @@ fn mask(chosen: u64, n: u32) -> u128 {
 }
 
 /// DPPS: multiplies the elements that bits 4-7 of `imm` choose, adds the products in pairs, and adds the two sums. The
-/// elements that bits 0-3 of `imm` choose get the result. Each step raises its own exceptions (SDM vol. 2A, DPPS). Each
-/// result element begins its sum with the product at its own position. That order decides the resulting NaN if several
-/// products are NaNs.
+/// elements that bits 0-3 of `imm` choose get the result. Each step raises its own exceptions (SDM vol. 2A, DPPS).
+///
+/// If several products are NaNs, the order of operands decides which NaN results. The first operand of an element's
+/// first addition is the product of the other element of its pair, and the second operand is its own product. The first
+/// operand of its second addition is the sum of its own pair.
 fn dot_singles(core: &mut Core, a: u128, b: u128, imm: u64) -> Result<u128, Stop> {
     let used = mask(imm >> 4, 4);
     let product = float::run_shaped(core, SINGLE_PRODUCTS, a & used, b & used, host::mulps)? & used;
@@ -90,7 +92,8 @@ fn dot_singles(core: &mut Core, a: u128, b: u128, imm: u64) -> Result<u128, Stop
     Ok(sum & mask(imm, 4))
 }
 
-/// DPPD: like [`dot_singles`], with bits 4-5 and 0-1.
+/// DPPD: like [`dot_singles`], with bits 4-5 and 0-1. There is only one addition, and its first operand is the
+/// element's own product.
 fn dot_doubles(core: &mut Core, a: u128, b: u128, imm: u64) -> Result<u128, Stop> {
     let used = mask(imm >> 4, 2);
     let product = float::run_shaped(core, DOUBLE_PRODUCTS, a & used, b & used, host::mulpd)? & used;

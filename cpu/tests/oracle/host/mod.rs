@@ -35,8 +35,8 @@ impl Host {
     fn arena(&self) -> &Arena {
         self.arena.as_ref().expect("`new` has mapped it")
     }
-    /// Writes to the arena, regardless of the protection of its pages. The range must be inside `DATA` and `CONST`, or
-    /// inside `CODE`.
+    /// Writes to the arena, regardless of the protection of its pages. The range must be inside `CODE`, or inside
+    /// the area that the adjacent `DATA` and `CONST` form together.
     pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) {
         self.arena().write(offset, bytes);
     }

@@ -24,8 +24,9 @@ struct Line<'a> {
     why: Option<String>,
 }
 
-/// Removes runs with their run directories. Each option keeps some runs: `--keep` the newest, `--older-than` those that
-/// are not older, and `--gone` those whose directory still exists. All other runs are removed.
+/// Removes runs with their run directories. Each option keeps some runs: `--keep` the newest of each world,
+/// `--older-than` those that are not older, and `--gone` those whose directory still exists. All other runs are
+/// removed.
 pub(in crate::commands) fn prune(ui: &Ui, args: &PruneArgs) -> anyhow::Result<()> {
     let recorded = match super::read()? {
         Some(history) => super::recorded(&history, args.world.as_deref())?,
@@ -81,8 +82,8 @@ fn chosen<'r>(
     outside.collect()
 }
 
-/// Removes a run's folder, if it still exists, and then its record. Returns the files of others that stay in the
-/// folder.
+/// Removes Everett's files in a run's folder, the folder if it is then empty, and the run's record. Returns what stays:
+/// nothing, files that Everett did not write, or a folder that no longer holds this run.
 fn remove(run: &Run) -> anyhow::Result<removal::Left> {
     let left = removal::remove(run)?;
     History::open(&super::file()?)?.forget(&run.folder)?;

@@ -16,7 +16,8 @@ use everett_history::Run;
 const FILES: [&str; 6] = ["end.json", "report.html", "recorded.json", "branches.bin", "run.json", "lock"];
 /// Name of the folder with the evidence of findings.
 const EVIDENCE: &str = "findings";
-/// Prefixes and suffixes of the names of files for a finding or a branch. Its number stands in between.
+/// Prefixes and suffixes of the names of files for a finding or a branch. The number of the finding or branch stands
+/// between prefix and suffix.
 const OF_FINDINGS: [(&str, &str); 4] =
     [("regression-", ".json"), ("timeline-", ".jsonl"), ("causality-", ".json"), ("branch-", ".jsonl")];
 

@@ -56,7 +56,8 @@ pub(super) fn export(ui: &Ui, folder: &Path, id: u32, file: &Path, with_images: 
     }
     let image = images::get(ui, &world, features::access(), &interrupt)?;
     let identity = same_world(header, &world, &image.digest)?;
-    // An imported world that came with its images is exported with them: perhaps they cannot be built any more.
+    // If the world was imported together with its images, the file contains them too: perhaps they cannot be built any
+    // more.
     let with_images = with_images || world.seal.as_ref().is_some_and(|seal| seal.images.is_some());
     let timeline = format!("{}{}", identity.path(header.seed), record.path);
     let variables = inputs.variables.clone();

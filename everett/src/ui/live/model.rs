@@ -22,7 +22,8 @@ const LOG_MAX: usize = 400;
 const TEXT_CHARS_MAX: usize = 2_000;
 /// Maximum number of lines of a finding's evidence.
 const EVIDENCE_MAX: usize = 8;
-/// Maximum number of subtrees in the list.
+/// Maximum number of subtrees in the list. A subtree is a branch that begins at the root moment, with all branches that
+/// extend it.
 pub(super) const SUBTREES_MAX: usize = 200;
 
 /// Facts that do not change during the exploration.
@@ -99,7 +100,8 @@ pub(super) struct Row {
     /// Number of the first branch of the subtree.
     pub(super) first: u64,
     pub(super) figures: Subtree,
-    /// Share of the subtree's weight in the sum of all weights. `None` if the strategy does not use weights.
+    /// Share of the subtree's weight in the sum of all weights. When the strategy chooses a branch to extend, the
+    /// branch lies in this subtree with this probability. `None` if the strategy does not use weights.
     pub(super) share: Option<f64>,
     /// Number of findings in the subtree.
     pub(super) findings: u64,
@@ -129,7 +131,7 @@ pub(super) struct Model {
     pub(super) faults: u64,
     /// Number of branches on which a fault of each kind began. The key is the name of the kind.
     pub(super) fault_kinds: BTreeMap<String, u64>,
-    /// Number of branches with checks.
+    /// Number of branches after which the checks ran.
     pub(super) checked: u64,
     /// Number of branches that broke off before their end.
     pub(super) broken: u64,
@@ -143,7 +145,8 @@ pub(super) struct Model {
     pub(super) subtrees: Vec<Row>,
     pub(super) subtrees_all: u64,
     pub(super) workers: Vec<Worker>,
-    /// Number of branches whose results are merged. Only these branches count in the lists of subtrees and properties.
+    /// Number of branches whose results the explorer has added to the totals of the exploration. Later results do not
+    /// count yet in the lists of subtrees and properties.
     pub(super) merged: u64,
     /// Properties that were never checked, with the reason.
     pub(super) unchecked: Vec<(String, String)>,

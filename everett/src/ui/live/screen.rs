@@ -2,7 +2,8 @@
 //! and the way back.
 //!
 //! **Invariant.** [`leave`] restores the terminal when the view ends, in the panic hook, before the process suspends
-//! itself, and before it ends at once. Only SIGKILL can end the process without a call of `leave`.
+//! itself, and before it ends at once because the operator asked a second time. Only signals without a handler, such
+//! as SIGKILL, can end the process without a call of `leave`.
 
 use std::io::{self, IsTerminal, Stdout, stdout};
 use std::panic;

@@ -72,8 +72,8 @@ impl Series {
         (0..width).map(|n| ((part(n + 1) - part(n)) * 1_000.0).max(0.0) as u64).collect()
     }
 
-    /// Returns the growth over the last `window_s` seconds, and the length of the window. The window is shorter at
-    /// the beginning.
+    /// Returns the growth over the last `window_s` seconds, and the actual length of the window in seconds. The window
+    /// starts at a sample, so it can be longer than `window_s`. It is shorter if less time has elapsed.
     pub(super) fn recent(&self, window_s: f64) -> (u64, f64) {
         let Some((last, total)) = self.last else { return (0, 0.0) };
         let from = (last - window_s).max(0.0);

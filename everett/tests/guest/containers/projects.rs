@@ -21,7 +21,7 @@ struct Project {
     branches: u32,
     /// Number of branches that explore the control.
     control_branches: u32,
-    /// Minimum number of the control's branches after which Everett must run the checks.
+    /// Minimum number of the control's branches that must have run the checks.
     checked: u64,
     /// Length of each run that `everett verify` compares, in vtime.
     verified: &'static str,

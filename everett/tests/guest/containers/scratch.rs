@@ -48,7 +48,7 @@ fn main() {
 }
 "#;
 
-/// Makes a layout with umoci: the program, a file in the volume, a folder in /run, and users.
+/// Makes an OCI image layout with the program umoci: the program, a file in the volume, a folder in /run, and users.
 fn layout(folder: &Path) -> String {
     let program = static_program(folder, PROGRAM);
     let layout = format!("{}/layout", text(&folder));

@@ -129,7 +129,7 @@ fn launcher() -> Launcher {
     launcher
 }
 
-/// Returns the coverage edges that the events report, in order: module and number.
+/// Returns the coverage edges that the events report, in the order of the events. Each edge is a module and a number.
 fn edges(events: &[Event]) -> Vec<(&str, u32)> {
     let edge = |event: &'_ Event| matches!(event.what, What::Edge { .. });
     let edges = events.iter().filter(|event| edge(event));

@@ -3,8 +3,8 @@
 //!
 //! * `c`: program that clang from a Debian package instruments
 //! * `python`: a program with the Python package from PyPI, explored and reported
-//! * `quiet`: quiet periods (times without faults, which programs request), SDK lines in files, and setups that
-//!   complete late or never
+//! * `quiet`: quiet periods (times without faults, which programs request), SDK lines in files, and services that
+//!   report the end of their setup late or never
 //! * `rust`: a program with the crate from crates.io, linked with the SDK's library, and linked statically without it
 //!
 //! Each program also runs on this host in the SDK's local mode, and the verdicts are compared.

@@ -1,5 +1,6 @@
-//! Tests of the composer, which decides when test commands start, with random templates in random simulated worlds. The
-//! composer breaks no rule, and storing and restoring it between two events changes nothing.
+//! Tests of the composer, which decides when test commands start. Each test draws a random template (a set of test
+//! commands) and a random simulated world. The composer must break no rule, and storing and restoring it between two
+//! events must change nothing.
 
 use proptest::prelude::*;
 
@@ -26,8 +27,8 @@ proptest! {
         prop_assert_eq!(&pieces.states, &whole.states);
     }
 
-    /// If no command fails and no node goes down, every driver runs. The timeline then ends with the template's
-    /// `finally_` or `eventually_` commands.
+    /// If no command fails and no node goes down, every driver (a command that does the work of the test) runs.
+    /// The timeline then ends with the template's `finally_` or `eventually_` commands.
     #[test]
     fn without_failures_every_driver_runs(template in templates(), seed: u64) {
         let world = calm(seed, 300 * S);

@@ -1,5 +1,8 @@
 //! Checks that the composer, which decides when test commands start, follows its rules. A *run* is one execution of a
 //! test command. The checks compare the composer's actions with the ends of runs that the test reported to it.
+//!
+//! The prefix of a command's name says when the command may start. Commands with the prefix `finally_` or `eventually_`
+//! start after the workload and check the servers.
 
 use std::collections::{BTreeMap, BTreeSet};
 

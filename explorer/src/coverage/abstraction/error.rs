@@ -28,7 +28,7 @@ pub enum AbstractionError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum RuleProblem {
-    /// A name or unit pattern is empty or too long.
+    /// The rule's name, or its pattern for the names of programs (`unit`), is empty or too long.
     #[error("{field}: must have from 1 to {NAME_BYTES_MAX} bytes")]
     Name { field: &'static str },
     /// Another rule has the same name.

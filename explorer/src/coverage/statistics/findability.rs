@@ -1,10 +1,11 @@
 //! Expected time to find a bug, and confidence that a bug is gone.
 //!
-//! A subtree consists of all branches that descend from one branch at the root moment. A hit is a violation of the
-//! property. Each subtree contributes one time: the time until its first hit, or all of its time if it has no hit.
-//! First hits are assumed to be independent and to come at a constant rate. The uncertainty of the rate is a Gamma
-//! distribution. The probability that a further time t has no hit therefore falls with t like the tail of a Lomax
-//! distribution. This tail is heavier than an exponential one, so the estimate is conservative.
+//! A subtree consists of all branches that descend from one branch at the root moment. All estimates are for one
+//! property of the world, and a hit is a violation of this property. Each subtree contributes one time: the time until
+//! its first hit, or all of its time if it has no hit. First hits are assumed to be independent and to come at a
+//! constant rate. The uncertainty of the rate is a Gamma distribution. The probability that a further time t has no hit
+//! therefore falls with t like the tail of a Lomax distribution. This tail is heavier than an exponential one, so the
+//! estimate is conservative.
 
 use serde::{Deserialize, Serialize};
 
@@ -70,8 +71,8 @@ impl Findability {
         Some((scale / (scale + clean as f64)).powf(shape))
     }
 
-    /// Returns the clean time after which [`survival`](Findability::survival) is `alpha`: (b0+T) (alpha^(-1/(a0+d)) -
-    /// 1). Returns `None` without hits, or if `alpha` is not between 0 and 1. For display only.
+    /// Returns the further time without a hit after which [`survival`](Findability::survival) is `alpha`: (b0+T)
+    /// (alpha^(-1/(a0+d)) - 1). Returns `None` without hits, or if `alpha` is not between 0 and 1. For display only.
     #[must_use]
     pub fn clean_time_needed(&self, prior: Prior, alpha: f64) -> Option<f64> {
         let (scale, shape) = self.tail(prior)?;

@@ -1,4 +1,5 @@
-//! Estimated number of points that no branch reached, from the numbers of points that one or two branches reached.
+//! Estimated number of coverage points that no branch reached, from the numbers of points that one or two branches
+//! reached. A coverage point is a thing that a branch can reach, such as a state of the world.
 //!
 //! The estimate counts the branches that reached a point, and not the events that reached it, because the events of one
 //! branch are not independent. The estimator for these counts is called Chao2. In Chao2, the unseen part has a factor

@@ -56,7 +56,8 @@ fn censored_subtrees_count_with_their_time() {
     assert_eq!((never.rate(), never.mean_time()), (None, None));
     assert_eq!(never.survival(Prior::default(), 1), None);
     assert_eq!(never.clean_time_needed(Prior::default(), 0.05), None);
-    // A subtree that finds the bug at time 0 gives a mean time, but no rate.
+    // A subtree is a branch from the beginning of all timelines, with the branches that extend it. If the only subtree
+    // finds the bug at time 0, there is a mean time, but no rate.
     let at_once = subtrees(&[(0, true)]);
     assert_eq!((at_once.rate(), at_once.mean_time()), (None, Some(fraction(0, 1))));
     assert_eq!(at_once.survival(Prior::default(), 1), None);
@@ -78,7 +79,7 @@ fn the_clean_time_that_is_needed() {
     assert_eq!(found.survival(Prior::default(), 0), Some(1.0));
     assert_eq!(found.survival(Prior::default(), 300), Some(0.25));
     assert_eq!(found.survival(Prior { a0: 1.0, b0: 100.0 }, 200), Some(0.25));
-    // The probability decreases more slowly than an exponential function with the same rate.
+    // The probability `survival` decreases more slowly than an exponential function with the same rate.
     assert!(found.survival(Prior::default(), 300).unwrap() > (-3.0f64).exp());
     for alpha in [0.0, 1.0, -1.0, f64::NAN] {
         assert_eq!(found.clean_time_needed(Prior::default(), alpha), None);
@@ -96,7 +97,8 @@ fn the_guarantee_of_random_priorities() {
     assert_eq!(pct.accumulated(0), 0.0);
     assert_eq!(Pct { chains: 1, events: 9, depth: 1 }.accumulated(1), 1.0);
     assert_eq!(Pct { depth: 3, ..pct }.runs_expected(), Some(30_000));
-    // The result is accurate even if 1 - p rounds to 1 in floating point.
+    // The result is accurate even if 1 - p rounds to 1 in floating point, where p is the probability that one run finds
+    // the bug.
     let rare = Pct { chains: 10, events: 1_000_000, depth: 4 };
     assert!((rare.accumulated(1_000_000) / 1e-13 - 1.0).abs() < 1e-6);
     for nothing in [Pct { depth: 0, ..pct }, Pct { chains: 0, ..pct }, Pct { events: 0, ..pct }] {

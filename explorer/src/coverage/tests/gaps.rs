@@ -24,7 +24,7 @@ fn fault_gaps_are_sorted_by_how_often_their_phase_was_seen() {
         ("clog", "up", 2),
         ("loss", "up", 2),
         ("clog", "up role=leader", 2),
-        // `loss` has no gap in the phase "up role=leader", because it began there.
+        // In the phase "up role=leader", the fault `loss` is no gap, because it began there in the second branch.
         ("clog", "up leader=other role=follower", 1),
         ("loss", "up leader=other role=follower", 1),
     ];

@@ -127,7 +127,8 @@ fn plain() -> Abstraction {
     Abstraction::new(&raft(), world(3, &[])).unwrap()
 }
 
-/// Returns two bools: true if `first` happened before `then` on another node, and on the same node.
+/// Returns two bools. The first is true if an event `first` on another node happened before an event `then`. The second
+/// is true if an event `first` on the same node happened before an event `then`.
 fn orders(events: &[Observed], first: &str, then: &str) -> (bool, bool) {
     let (delta, _) = run(&plain(), events);
     let seen = |place: &str| {

@@ -107,8 +107,8 @@ fn relations_between_interchangeable_nodes_count() {
     assert_ne!(state([0, 1, 2, 3]), pairs);
 }
 
-/// The state does not contain a node's number, e.g. its term. It contains only the rank of this number among the
-/// numbers of all nodes.
+/// The state does not contain the terms that the nodes report. It contains only the rank of each term among the terms
+/// of all nodes.
 #[test]
 fn terms_count_by_rank_alone() {
     let abstraction = Abstraction::new(&raft(), world(3, &[])).unwrap();
@@ -122,8 +122,8 @@ fn terms_count_by_rank_alone() {
     assert_ne!(state([7, 3, 7]), state([7, 3, 8]));
 }
 
-/// If there are too many nodes to try all orders, different states stay different. Equivalent states stay equal if no
-/// node's state names another node.
+/// A group can have too many nodes to try all their orders. Different states then still have different texts. Two
+/// states that differ only in the order of the nodes have the same text if no node follows another node.
 #[test]
 fn large_groups_are_sorted() {
     let names: Vec<String> = (1..=12).map(|i| format!("n{i}")).collect();

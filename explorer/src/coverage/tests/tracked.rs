@@ -75,7 +75,8 @@ fn without_rules_the_last_templates_are_the_state() {
     assert_eq!(phases(1, &["x 1", "y 2"]), "up a:[\"y <n>\"]");
     assert_eq!(phases(2, &["z", "x 1", "y 2", "y 3"]), "up a:[\"x <n>\", \"y <n>\"]");
     assert_eq!(phases(2, &["y", "x"]), phases(2, &["x", "y"]));
-    // The vocabulary has room for three different lines. The fourth becomes `other`, and the first three stay distinct.
+    // `vocabulary` is 3, so coverage distinguishes three different lines. The fourth line becomes `other`, and the
+    // first three stay distinct.
     assert_eq!(phases(1, &["x", "y", "z", "v"]), "up a:[other]");
     assert_eq!(phases(1, &["x", "y", "z", "w"]), phases(1, &["x", "y", "z", "v"]));
     assert_eq!(phases(1, &["x", "y", "z", "v", "x"]), "up a:[x]");

@@ -7,7 +7,7 @@
 //! - `span`: durations and ranges, the types of most settings
 //! - `frequency`: bounds of the times between faults and between quiet periods
 //! - `numbers`: random numbers
-//! - `choose`: the random choice of one fault of each kind
+//! - `choose`: draws the target and the values of a fault, for each kind of fault
 //! - [`pct`]: gives the nodes random priorities, and derives the latencies of the nodes' frames from the priorities
 //! - `merge`: adds these latencies to a plan
 //! - `guarantee`: lower bound on the probability that such latencies lead to a bug
@@ -60,8 +60,8 @@ pub use span::{Between, Span};
 pub struct Drawn {
     /// Drawn plan.
     pub plan: Plan,
-    /// Time at which the plan was full, so that later faults were left out, in nanoseconds after *ready*. `None` if the
-    /// plan had room for all faults.
+    /// Time at which the plan was full, so that later faults were left out. In nanoseconds after *ready*, the time at
+    /// which all services of the world are up. `None` if the plan had room for all faults.
     pub full_at_ns: Option<u64>,
 }
 

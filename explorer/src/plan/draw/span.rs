@@ -40,8 +40,8 @@ impl<'de> Deserialize<'de> for Span {
     }
 }
 
-/// Range from which each fault draws a value, both ends included. The draw favours no order of magnitude: a range from
-/// 1 ms to 10 s yields milliseconds as often as seconds.
+/// Range from which each fault draws a value, both ends included. The draw favours no order of magnitude: in a range
+/// from 1 ms to 10 s, a value between 1 ms and 2 ms is about as likely as a value between 4 s and 8 s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Between<T>(pub T, pub T);
 

@@ -1,4 +1,5 @@
-//! Tests that conflicts between the faults of a plan are reported, compared with a slow check of all pairs of entries.
+//! Tests that the parser reports conflicts between the faults of a plan. One test compares the reported conflicts with
+//! those that a slow check of all pairs of entries finds.
 
 use super::*;
 

@@ -35,13 +35,13 @@ fn console(node: u16, text: &str) -> Event<'_> {
     event(7, node, What::Console(text))
 }
 
-/// Passes events to a new judge, and returns the names of the violated properties.
+/// Checks events against the properties with a new [`Judge`], and returns the names of the violated properties.
 fn hit(properties: &Properties, events: &[Event<'_>]) -> Vec<String> {
     let mut judge = Judge::start(properties, JudgeState::default());
     events.iter().flat_map(|event| judge.observe(event).to_vec()).map(|hit| hit.property).collect()
 }
 
-/// Passes one event to a new judge, and returns the only violation.
+/// Checks one event against the properties with a new [`Judge`], and returns the only violation.
 fn only(properties: &Properties, event: &Event<'_>) -> PropertyHit {
     let mut judge = Judge::start(properties, JudgeState::default());
     let [hit] = judge.observe(event) else { panic!("{event:?}") };

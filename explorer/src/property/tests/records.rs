@@ -283,7 +283,8 @@ mod random {
     }
 
     proptest! {
-        /// No line is lost: each line is a hit of its own, or belongs to a record with a hit.
+        /// If there are lines, there are hits, but no more hits than lines. Each hit has the vtime of a line, and a
+        /// text within its bound.
         #[test]
         fn any_lines_are_judged(lines in lines()) {
             let properties = anything();

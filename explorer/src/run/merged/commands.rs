@@ -26,7 +26,7 @@ impl Commands {
     }
 
     /// Returns all commands by name, including commands that never started. For each command, returns its counts. If
-    /// the command succeeded on any branch, also returns the first of these branches and how many they are.
+    /// the command succeeded on a branch, also returns the first such branch and the number of such branches.
     pub fn all(&self) -> impl Iterator<Item = (&str, Counts, Option<Seen>)> {
         self.tally.commands().map(|(name, counts)| (name, counts, self.succeeded.get(name).copied()))
     }

@@ -22,8 +22,8 @@ pub struct Cost {
 pub struct FinalPhases {
     /// Number of branches with a final phase of known cost.
     pub branches: u64,
-    /// Number of branches with checks whose records (stored results) have an older format, without the cost of the
-    /// final phase.
+    /// Number of branches that ran checks, but for which the cost of the final phase is unknown. The records (stored
+    /// results) of these branches have an older format, which lacks this cost.
     pub unknown: u64,
     /// Sum over all branches with a final phase of known cost.
     pub sum: FinalPhase,
@@ -63,8 +63,8 @@ pub struct Totals {
     pub cost: Cost,
     /// Cost of all final phases, which is included in the cost of the branches.
     pub final_phases: FinalPhases,
-    /// Number of instructions that the host executed for the branches. If the host ran a part of a branch again, the
-    /// part counts again. Parts whose results were already stored do not count.
+    /// Number of guest instructions that Everett executed for the branches. If Everett ran a part of a branch again,
+    /// the part counts again. Parts whose results were already stored do not count.
     pub executed: u64,
     /// Total length of the branches, in nanoseconds of vtime.
     pub vtime_ns: u64,
@@ -82,7 +82,8 @@ pub struct Totals {
     pub histories: u64,
     /// Sums of the counts of all operation histories.
     pub history: HistoryCount,
-    /// Number of branches whose history has the verdict "unknown".
+    /// Number of branches for which it is unknown whether the operation history is correct, because its check exceeded
+    /// the budget.
     pub histories_unknown: u64,
     /// Total size of the branches' logs, in bytes.
     pub log_bytes: u64,

@@ -28,8 +28,8 @@ pub struct Finding {
     pub tally: Tally,
 }
 
-/// Branches and subtrees with a hit of a finding or property. A subtree is a branch that begins at the root moment,
-/// with all branches that extend it.
+/// Branches and subtrees with a hit of a finding or property. A subtree is a branch that begins at the root moment (at
+/// which all timelines begin), with all branches that extend it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tally {
     /// Number of branches with a hit.
@@ -65,8 +65,8 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    /// Adds the hits of a branch. `until` is the cost of the branch's subtree, and `cost` is the cost of the
-    /// exploration. Both costs include the branch.
+    /// Adds the hits of a branch. `until` is the cost of the branch's subtree up to and including the branch. `cost` is
+    /// the cost of the exploration up to and including the branch.
     pub(super) fn add(&mut self, record: Record, subtree: u64, until: Cost, cost: Cost) {
         let Record { choice, path, hits, .. } = record;
         let mut properties = BTreeSet::new();

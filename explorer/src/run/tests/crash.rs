@@ -44,8 +44,9 @@ fn killed_at_any_byte() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// A flipped bit in a durable record is an error with the record's position. A later record with a flipped bit is
-    /// cut off, because a crash may have damaged it.
+    /// A flipped bit in a durable record (a record that was synced to disk) is an error with the record's position. If
+    /// the bit is in a later record, that record and all records after it are cut off, because a crash may have damaged
+    /// them.
     #[test]
     fn a_flipped_bit_is_found(at: prop::sample::Index, bit in 0..8u32, synced in 0..5usize) {
         let records = row(5);

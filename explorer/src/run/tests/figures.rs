@@ -20,7 +20,7 @@ fn with_faults(mut record: Record, kinds: &[&str]) -> Record {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
-    /// Results arrive in any order. The summaries are in the order of choices and match the records.
+    /// Results arrive in any order. The summaries are in the order of the branches' numbers and match the records.
     #[test]
     fn figures_fit_the_records(branches in 0..80u64, dice: u64) {
         let folder = written(&[]);

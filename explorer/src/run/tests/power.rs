@@ -77,7 +77,7 @@ impl Media for Recorder {
 enum Loss {
     /// All bytes are lost.
     All,
-    /// Only the end of the file is lost. The number decides how many bytes are lost; no durable byte is.
+    /// Only the end of the file is lost. The number decides how many bytes are lost. Durable bytes are never lost.
     Torn(u64),
     /// The file keeps its length, and the bytes that are not durable become zero.
     Zeroes,
@@ -165,8 +165,8 @@ fn a_loss_of_power_at_every_record_costs_nothing_but_time() {
     assert!(cuts > branches, "only {cuts} losses left a damaged record");
 }
 
-/// Four runs end in a power loss. Each resumes from the bytes that the previous loss left. The fifth run completes the
-/// exploration.
+/// Four runs in a row end in a power loss. The run after each loss resumes from the bytes that the loss left. The fifth
+/// run completes the exploration.
 #[test]
 fn losses_of_power_in_a_row() {
     let branches = 150;
@@ -221,8 +221,8 @@ fn errors_of_the_disk_are_reported() {
     assert_eq!(all(run.path()), records);
 }
 
-/// An append fails, and its partial record cannot be cut off at once. `finish` cuts it off, so that a run with an
-/// `end.json` has no damaged record.
+/// An append fails, and its partial record cannot be cut off at once. `finish` cuts the record off before it writes
+/// `end.json`, the file that marks the end of a run. So a run that has ended has no damaged record.
 #[test]
 fn a_run_ends_with_whole_records() {
     let disk = Recorder::default();
@@ -259,9 +259,9 @@ fn the_cut_is_reported() {
     assert_eq!(resumed(run.path()).cut(), None, "the cut is reported once");
 }
 
-/// The evidence of a finding's first hit (the hit on the branch with the lowest number) is recorded, in whatever order
-/// the branches end. The evidence of another hit is dropped if a branch with a lower number and the same finding is
-/// already recorded.
+/// Several branches can have the same finding. Each occurrence of the finding is a *hit* and comes with evidence (log
+/// lines). The evidence of the branch with the lowest number is recorded, in whatever order the branches end. The
+/// evidence of another branch is dropped if a branch with a lower number and the same finding is already recorded.
 #[test]
 fn evidence_is_recorded_if_it_may_be_the_first() {
     let mut records = row(4);

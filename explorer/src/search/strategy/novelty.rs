@@ -27,8 +27,8 @@ impl Default for Novelty {
     }
 }
 
-/// Estimated share of unseen states, in parts of a million. At this share or above, only [`Novelty::fresh_ppm`] of the
-/// branches start at the root moment.
+/// Estimated share of unseen states, in parts of a million, from which the share of branches that start at the root
+/// moment is at its minimum, [`Novelty::fresh_ppm`].
 const UNSEEN_PPM_PLENTY: u64 = 50_000;
 
 impl Novelty {

@@ -7,9 +7,9 @@ use super::Strategy;
 use crate::plan::draw::numbers::below;
 use crate::search::tree::{ForkPoint, Tree};
 
-/// Starts half of the branches at the root moment. `crate::plan::draw::guarantee` computes a lower bound on the
-/// probability that one of these branches finds a bug. Each other branch starts at the end of an open branch, i.e. a
-/// branch that can be extended. All open branches have equal probabilities.
+/// Starts half of the branches at the root moment (the beginning of all timelines). `crate::plan::draw::guarantee`
+/// computes a lower bound on the probability that one of these branches finds a bug. Each other branch starts at the
+/// end of an open branch, i.e. a branch that can be extended. All open branches have equal probabilities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pct;
 

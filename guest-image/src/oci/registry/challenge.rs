@@ -9,7 +9,7 @@ pub(super) enum Challenge {
     Bearer {
         /// Address of the server that gives out tokens.
         realm: String,
-        /// Name of the registry, as the server of tokens knows it.
+        /// Name of the registry, as the token server knows it.
         service: Option<String>,
         /// Actions that the token is to allow.
         scope: Option<String>,

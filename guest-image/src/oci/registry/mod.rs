@@ -3,11 +3,10 @@
 //! - this file: sends requests. [`mod@reference`]: parses names of images. [`challenge`]: parses a registry's demand
 //!   for authentication.
 //!
-//! **Credentials** go only to the registry itself, or to the server of tokens that the registry names. Over https the
-//! server of tokens may be any server, as in Docker, containerd and skopeo: Docker Hub and most registries use a server
-//! of tokens under another name. Over http the server of tokens must be the registry's own host and port, and the
-//! registry must be on this host. Everett never sends credentials to the target of a redirection or to another local
-//! service.
+//! **Credentials** go only to the registry itself, or to the token server that the registry names. Over https the
+//! token server may be any server, as in Docker, containerd and skopeo: Docker Hub and most registries use a token
+//! server on another host. Over http the token server must be the registry's own host and port, and the registry must
+//! be on this host. Everett never sends credentials to the target of a redirection or to another local service.
 //!
 //! Everett asks a registry only once which manifest an image's name means, and writes the manifest's digest to the
 //! world's lock file. From then on it pulls the image by this digest, so no later answer of the registry can change the
@@ -64,7 +63,7 @@ const TOO_MANY_REQUESTS: u16 = 429;
 pub(super) struct Registry {
     reference: Reference,
     client: Box<dyn Client>,
-    /// HTTP client for requests to the server of tokens. It follows no redirections.
+    /// HTTP client for requests to the token server. It follows no redirections.
     tokens: Box<dyn Client>,
     /// Function that finds the operator's credentials for a registry.
     credential: fn(&Reference) -> Option<DockerCredential>,
@@ -231,7 +230,7 @@ fn credential(registry: &Reference) -> Option<DockerCredential> {
     found.or_else(|| docker_credential::get_podman_credential(podman_server).ok())
 }
 
-/// The JSON document that a server of tokens returns.
+/// The JSON document that a token server returns.
 #[derive(Debug, Default, Deserialize)]
 struct Token {
     token: Option<String>,

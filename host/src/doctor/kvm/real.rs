@@ -161,10 +161,12 @@ impl Host for Real {
 struct Seen {
     exits: u64,
     msr_exits: u64,
-    /// Number of times that the page at `SWAPPED` was swapped so far. The first byte of the mapped page is this number.
+    /// Number of times that the host replaced the page that is mapped at the guest-virtual address `SWAPPED`. The first
+    /// byte of the mapped page is this number.
     swaps: u64,
     stale: u64,
-    /// True if the counter is set to overflow. A signal may then come from the counter or from the ticker.
+    /// True if the guest's performance counter is set to overflow. A signal that interrupts the guest may then come
+    /// from the counter or from the ticker, which sends a signal every [`TICK`].
     overflows: bool,
 }
 
@@ -219,7 +221,7 @@ fn drive(
     }
 }
 
-/// Maps the next of four pages at `SWAPPED`, and stores `number` to it.
+/// Stores `number` to the next of four pages, and maps this page at the guest-virtual address `SWAPPED`.
 fn swap(memory: &GuestMemoryMmap<()>, number: u64) -> Result<(), String> {
     let page = DATA + number % 4 * PAGE;
     memory.write_obj(number as u8, GuestAddress(page)).map_err(text)?;

@@ -49,7 +49,8 @@ fn each_leak_is_found_by_name() {
             }
         }),
         ("XBEGIN", |guest, ran| {
-            // Some transactions commit, so the host decides what the guest sees.
+            // Three of the guest's transactions commit. The host's interrupts and caches decide which transactions
+            // commit, so the probe must fail.
             if guest.name == "XBEGIN" && guest.ring == Ring::Three {
                 (ran.gpr[15], ran.gpr[3]) = (END_MARK, 3);
             }
@@ -60,8 +61,8 @@ fn each_leak_is_found_by_name() {
             }
         }),
         ("TSC control", |guest, ran| {
-            // The TSC stands still during each slice (a run of the guest between two returns to Everett), but at a
-            // different value in each slice.
+            // The TSC stands still during each slice (a run of the guest between two returns to Everett), but not at
+            // the value that Everett set. The host reports that the TSC moved.
             if guest.name == "TSC held" {
                 (ran.gpr[3], ran.gpr[6], ran.moved) = (77, 77, Some(true));
             }

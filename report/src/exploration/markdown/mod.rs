@@ -4,7 +4,8 @@
 //! - `findings`: findings
 //! - `gaps`: possible faults, orders and values that no branch showed
 //! - `head`: the exploration and its size
-//! - `rest`: guarantee of the strategy `pct` (random priorities), operation histories, missing data, digests
+//! - `rest`: guarantee of the strategy `pct` (random priorities), i.e. a lower bound on the probability of finding a
+//!   bug; operation histories; missing data; digests
 //!
 //! Not here: the numbers, which come from the [`Report`].
 

@@ -150,8 +150,9 @@ fn a_report_of_no_branches() {
     assert_eq!((&json["end"], &json["coverage"][0]["unseen_ppm"]), (&Value::Null, &Value::Null));
 }
 
-/// With strategy `pct` (random priorities of nodes), a report states the least probability of finding a bug. It follows
-/// from the number of nodes, the messages of the longest timeline, the declared depth and the number of subtrees.
+/// With strategy `pct` (random priorities of nodes), a report states a minimum of the probability that the exploration
+/// finds a bug. The minimum follows from the number of nodes, the messages of the longest timeline, the number of
+/// subtrees, and the world file's `depth` (the number of ordering constraints that the bug needs).
 #[test]
 fn random_priorities_have_a_guarantee() {
     let of = |header: &Header, records: &[Record]| {
@@ -208,11 +209,13 @@ fn numbers_equal_those_computed_by_hand() {
     assert_eq!((oops.id, oops.first, oops.branches, oops.subtrees), (2, 5, 1, 1));
     // The first four branches cost 1 + 2 + 3 + 4 minutes.
     assert_eq!(lost.findable.first.cpu_ns, 10 * MINUTE_NS);
-    // The first subtree costs 1 + 3 + 4 minutes up to its hit. The others cost 2 + 6 and 5 + 8 minutes in all.
+    // The first subtree costs 1 + 3 + 4 minutes up to its hit, i.e. the first branch with this finding. The others have
+    // no hit, and cost 2 + 6 and 5 + 8 minutes in all.
     let pace = lost.findable.cpu;
     assert_eq!((pace.time, pace.hits, pace.mean), (29 * MINUTE_NS, 1, Some(29 * MINUTE_NS)));
     assert!((pace.rate.unwrap() - 60.0 / 29.0).abs() < 1e-9);
-    // Time without a hit after which the bug counts as gone: 29 * (1 / 0.05 - 1) minutes.
+    // Time without a hit after which the bug counts as gone: 29 * (1 / 0.05 - 1) minutes. A present bug would stay
+    // hidden for so long with probability 0.05.
     assert_eq!(pace.clean, Some(19 * 29 * MINUTE_NS));
     assert_eq!(lost.findable.instructions.time, 29_000_000_000);
     let [states, phases, ..] = report.coverage.as_slice() else { panic!("{:?}", report.coverage) };

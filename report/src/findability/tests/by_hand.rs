@@ -21,7 +21,8 @@ fn clean_times() {
     for (hits, times) in [(1, 19.0), (2, 3.472), (3, 1.714), (5, 0.8206), (10, 0.3493)] {
         let clean = outlook(&[run(1_000_000, hits, 2_000_000)], &TERMS).clean.unwrap();
         assert!((clean.needed / 1e6 - times).abs() < 5e-4, "{hits}: {}", clean.needed);
-        // The explorer's own estimate never discounts old hits. A single run has no old hits, so both are the same.
+        // The explorer's own estimate (`Findability`) counts hits of older runs in full, and the report's estimate
+        // counts them less. Here there are no older runs, so both estimates are the same.
         let other = Findability { time: 1_000_000, hits }.clean_time_needed(Prior::default(), 0.05).unwrap();
         assert!(close(clean.needed, other));
     }
@@ -55,7 +56,7 @@ fn old_hits_count_less_and_old_time_does_not() {
     let told = outlook(&[run(100, 4, 100), run(100, 0, 100), run(100, 1, 100)], &terms);
     assert!(close(told.weight, 2.0), "{}", told.weight);
     assert!(close(told.clean.unwrap().needed, 300.0 * (20f64.sqrt() - 1.0)));
-    // The mean counts all hits in full.
+    // The mean counts all hits in full, also those of older runs.
     assert!(close(told.mean.unwrap(), 60.0));
 }
 

@@ -81,7 +81,7 @@ fn missed(process: Process, lengths: &dyn Fn(usize) -> Vec<f64>, found: usize, t
     for _ in 0..HISTORIES {
         let runs = history(process, lengths, found, &mut dice);
         let needed = outlook(&runs, terms).clean.unwrap().needed / UNIT;
-        // The runs after the end of the history have the same subtrees as its last run.
+        // The runs after the end of the history have subtrees of the same lengths as its last run.
         let last = lengths(runs.len() - 1);
         let whole: f64 = last.iter().sum();
         let none: f64 = last.iter().map(|length| process.ln_survival(*length)).sum();

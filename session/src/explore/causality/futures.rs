@@ -218,7 +218,7 @@ mod tests {
 
     const SECOND_NS: u64 = 1_000_000_000;
 
-    /// Futures share the finding's past, and their random streams differ from all branches of an exploration.
+    /// Futures share the finding's past. Their random streams differ from those of all branches of an exploration.
     #[test]
     fn futures_have_the_past_of_the_finding_and_a_plan_of_their_own_after_it() {
         let (explore, faults) = (ExploreConfig::default(), FaultConfig::default());

@@ -130,7 +130,7 @@ mod tests {
         let mut file = file();
         let header = file[0x40..0x40 + PROGRAM_HEADER_BYTES].to_vec();
         assert_eq!(code_pages(&file), [(1, 0x40_1000), (2, 0x40_2000)]);
-        // The file gets as many headers of the same segment as fit before the segment.
+        // All program headers describe the same segment. They fill the file from 0x40 to 0x1000, before the segment.
         let headers = (0x1000 - 0x40) / PROGRAM_HEADER_BYTES;
         for n in 0..headers {
             file[0x40 + n * PROGRAM_HEADER_BYTES..][..PROGRAM_HEADER_BYTES].copy_from_slice(&header);

@@ -1,4 +1,5 @@
-//! Edges with names, as JSON lines for other tools and as counts for people.
+//! Edges with names, as JSON lines for other tools and as counts for people. An edge leads from a branch instruction
+//! (the source) to the instruction that was executed after it (the target).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -26,7 +27,7 @@ struct Line<'a> {
     nodes: Vec<&'a str>,
 }
 
-/// Number of edges and targets in a program.
+/// Counts of the edges that lead into a program, and of their targets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Count {
     /// Path of the program's file, "kernel", or "no file of the image".

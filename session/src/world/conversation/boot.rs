@@ -10,8 +10,8 @@ use super::state::{ConversationProgress, ConversationState, DriverState};
 use super::state_error::StateError;
 use super::{Conversation, Phase, Purpose, Said, What, Word};
 
-/// Name under which the output of the command that starts the collector appears. The collector is a guest program that
-/// receives the SDK's lines.
+/// Label of the output lines of the command that starts the collector. The collector is a guest program that receives
+/// the SDK's lines.
 const COLLECTOR: &str = "sdk";
 
 impl Conversation {
@@ -68,8 +68,9 @@ impl Conversation {
         if mounted.progress.phase != Phase::Mounted {
             return Err(StateError::Inconsistent("a restart point at which the root is not mounted"));
         }
-        // Worlds with different workloads share a stored boot, so `mounted` can have another number of drivers. At a
-        // restart point no driver has started, so this conversation's drivers are checked in their initial state.
+        // Worlds with different workloads share a stored boot, so `mounted` can have another number of drivers (client
+        // programs of the workload). At a restart point no driver has started, so this conversation's drivers are
+        // checked in their initial state.
         let drivers = vec![DriverState::default(); self.script.drivers.len()];
         ConversationProgress { drivers, ..mounted.progress.clone() }.check(&self.script)
     }
@@ -158,7 +159,7 @@ impl Conversation {
         }
     }
 
-    /// Starts the services, unless they wait for other nodes or the node has jobs.
+    /// Starts the services, unless they wait for other nodes or the node has jobs (services that run once).
     fn ready_for_services(&mut self, vtime_ns: u64) {
         if self.script.after.is_empty() && self.script.jobs.is_empty() {
             self.start_services(false, vtime_ns);
@@ -243,8 +244,8 @@ impl Conversation {
         }
     }
 
-    /// Handles a service that failed to become ready. Before all services are ready this breaks the conversation, later
-    /// it is a finding.
+    /// Handles a service that failed to become ready. The failure is a finding. Before all services are ready, it also
+    /// breaks the conversation. Later, the conversation continues.
     pub(super) fn service_not_ready(&mut self, service: &str, why: &str, vtime_ns: u64) {
         self.restart_is_over(service, vtime_ns);
         self.goes_down(service, vtime_ns);

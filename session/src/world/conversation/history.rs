@@ -5,8 +5,8 @@
 //! If a guest exceeds the bound, Everett ends the conversation with its agent and reports a finding, because a history
 //! with gaps cannot be checked.
 //!
-//! **Invariant.** The events are a function of the bytes and the vtimes of their writes. The vtime at which Everett
-//! takes them does not matter.
+//! **Invariant.** The events depend only on the bytes that programs write, and on the vtimes of these writes. They do
+//! not depend on the vtime at which Everett collects the bytes.
 
 use everett_protocol::limits::HISTORY_LINE_BYTES_MAX;
 use everett_protocol::{LineCutter, PartialLine};
@@ -18,8 +18,8 @@ use super::{Conversation, What};
 /// Length of an interval, in nanoseconds of vtime. Everett collects the events of a conversation several times in
 /// each interval.
 const STRETCH_NS: u64 = 100_000_000;
-/// Maximum size of the history lines in an interval, in bytes. Programs that format their lines one by one stay far
-/// below it.
+/// Maximum size of the history lines in an interval, in bytes. Programs that format each line before they write it are
+/// far too slow to reach this size.
 const STRETCH_BYTES_MAX: u64 = 16 << 20;
 /// Size added for each line, in bytes, so that many short lines exceed the bound as well.
 const LINE_OVERHEAD_BYTES: u64 = 256;

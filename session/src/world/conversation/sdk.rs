@@ -66,7 +66,7 @@ pub(super) struct Packets {
 }
 
 impl Packets {
-    /// Returns the state after a power loss. It keeps `setup_ns` and drops everything else.
+    /// Returns the state after a power loss or reset of the node. It keeps `setup_ns` and drops everything else.
     pub(super) fn after_restart(&self) -> Packets {
         Packets { setup_ns: self.setup_ns, ..Packets::default() }
     }
@@ -137,7 +137,7 @@ enum Packet {
     Nothing,
     /// Complete lines.
     Lines(Vec<u8>),
-    /// Edge of a module.
+    /// Edge of an instrumented program: the name of its module, and the number of the edge.
     Edge(String, u32),
 }
 

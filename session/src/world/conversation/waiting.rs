@@ -5,8 +5,8 @@ use everett_protocol::{ReadyCheck, Service};
 use super::{Conversation, Phase};
 
 impl Conversation {
-    /// Returns the reason why the machine is not ready, or not at rest after the workload, as a clause with subject and
-    /// verb.
+    /// Returns the reason why the machine is not ready, or why it is not at rest after the workload. A machine is not
+    /// at rest while a driver runs or a service is being restarted. The reason is a clause with subject and verb.
     #[must_use]
     pub fn waits_for(&self) -> String {
         match self.at.phase {

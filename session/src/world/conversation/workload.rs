@@ -119,7 +119,8 @@ impl Conversation {
         self.at.pending.values().any(|purpose| matches!(purpose, Purpose::Check(_)))
     }
 
-    /// Starts the check with this index in the agent script (the list of all requests to the agent).
+    /// Starts the check with this index in the agent script, i.e. the list of all requests to the agent (Everett's
+    /// program in the guest).
     pub fn check(&mut self, index: usize, vtime_ns: u64) {
         let Some(check) = self.script.checks.get(index) else { return };
         let (name, mut exec) = (check.name.clone(), check.exec.clone());
@@ -149,8 +150,8 @@ impl Conversation {
         Some(self.script.checks.get(index)?.exec.limit_ms?.saturating_mul(NS_PER_MS))
     }
 
-    /// Reports that the check with this index has not ended `answer_ns` after its time limit. The machine does not
-    /// answer.
+    /// Reports a check that passed its time limit on a machine that does not answer. `answer_ns` is the time since the
+    /// limit, in nanoseconds of vtime.
     pub fn check_hangs(&mut self, index: usize, answer_ns: u64, vtime_ns: u64) {
         let Some(check) = self.script.checks.get(index) else { return };
         let told = too_long(&check.name, self.check_limit_ns(index).unwrap_or(0));

@@ -1,8 +1,8 @@
 //! Folder in the user's cache with a stored boot and the moments saved after it.
 //!
-//! The folder's name is a key, i.e. a hash of everything that the boot depends on. Most of the workload does not affect
-//! the boot, so worlds that differ only in this part share a folder. `TIMELINES` is a second key, which also covers the
-//! whole workload.
+//! The folder's name is a key, i.e. a hash of everything that the boot depends on. The boot does not depend on most
+//! settings of the workload. Worlds that differ only in these settings share a folder. `TIMELINES` is a second key,
+//! which also covers the whole workload.
 //!
 //! ```text
 //! moments/KEY/boot-ready.moment             ready, the root of all timelines; each page is stored once, compressed
@@ -14,11 +14,11 @@
 //! warm restart after a power loss continues from there.
 //!
 //! When Everett reads *ready*, it puts the memory of each node into a base: read-only pages in this process' memory,
-//! from which machines map their RAM. A base's digest depends only on its pages. A base file on disk with the same
-//! pages has the same digest.
+//! from which machines map their RAM. A base can also be a file on disk. Its digest depends only on its pages, so a
+//! base in memory and a base file with the same pages have the same digest.
 //!
-//! The key covers the versions of the formats, so Everett never opens the folder of another version. `everett cache
-//! prune` removes folders of other versions.
+//! The key covers the machine version and the versions of the formats, so Everett never loads a moment from the folder
+//! of another version. `everett cache prune` removes folders of other versions.
 
 use std::fs::{self, File, TryLockError};
 use std::io;

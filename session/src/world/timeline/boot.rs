@@ -3,7 +3,8 @@
 //!
 //! Everything up to *ready* happens under the boot seed, so one boot serves all seeds. At *ready* the timeline begins
 //! under the operator's seed. The random streams of machines and wire restart, and each guest gets a new VM generation
-//! ID. The agents (Everett's program in each guest) reseed their kernels and start the drivers.
+//! ID. The agents (Everett's program in each guest) reseed their kernels and start the drivers, i.e. the programs of
+//! the workload.
 
 use everett_input::units::Vtime;
 use everett_snapshot::Pool;
@@ -33,7 +34,7 @@ pub enum BootError {
         /// Last output lines of the node's services. Each line begins with the service's name.
         lines: Vec<String>,
     },
-    /// The agent could not write a file that the world file declares into the guest. The world file is wrong, not the
+    /// The agent in the guest could not write a file that the world file declares. The world file is wrong, not the
     /// machine.
     #[error("node \"{node}\": files.\"{path}\": {why}")]
     File {
@@ -247,8 +248,8 @@ impl Timeline {
         })
     }
 
-    /// Starts the services of nodes that wait for other nodes, if these have reached the required state. After the
-    /// beginning of the timeline no node waits, so a restarted machine starts its services at once.
+    /// Starts the services of each waiting node if the nodes for which it waits have reached the required state. After
+    /// the beginning of the timeline no node waits, so a restarted machine starts its services at once.
     pub(super) fn start_in_order(&mut self, now: u64) {
         for number in 0..self.nodes.len() {
             let conversation = &self.nodes[number].conversation;

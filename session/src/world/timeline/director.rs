@@ -79,8 +79,8 @@ impl Timeline {
         self.course.root_ns()
     }
 
-    /// Returns the vtime at which the workload ends at the latest, in nanoseconds. `None` if the services are not ready,
-    /// or if the workload has no end.
+    /// Returns the latest vtime at which the workload ends, in nanoseconds. `None` if the services are not ready, or if
+    /// the workload has no end.
     #[must_use]
     pub fn end_ns(&self) -> Option<u64> {
         Some(self.ready_ns()?.saturating_add(self.course.duration_ns?))
@@ -222,8 +222,8 @@ impl Timeline {
     }
 
     fn direct_once(&mut self) {
-        // The world's vtime decides whether an action is due. The world stops at that vtime, but the vtime of a single
-        // node may be far ahead.
+        // The world's vtime decides whether an action is due, not a node's vtime. The world stops at the vtime of the
+        // action, but a single node may already be far past it.
         let now = self.world.vtime();
         match self.course.stage {
             Stage::Booting => {
@@ -354,7 +354,7 @@ impl Timeline {
     /// it has `first_` commands, one of them must have ended.
     ///
     /// The result does not depend on how late Everett calls this function. Drivers and restarts record the vtimes at
-    /// which they end. If a fault or command ends last, the world stops at its end, and `now` is that vtime.
+    /// which they end. If a fault or command ends last, the world stops at this end, and `now` is its vtime.
     fn done_ns(&mut self, now: u64) -> Option<u64> {
         if self.next_fault_ns().is_some() || self.next_restart_ns().is_some() || !self.template_is_done() {
             return None;

@@ -37,7 +37,8 @@ impl Reporting {
         self.waiting.extend(events.into_iter().map(|event| (Source::Host, event)));
     }
 
-    /// Adds events from before the moment. The next [`Reporting::take`] returns them before all others.
+    /// Adds events from before the moment from which this timeline continues. The next [`Reporting::take`] returns them
+    /// before all others.
     pub(super) fn again(&mut self, events: &[Event]) {
         self.again.extend_from_slice(events);
     }

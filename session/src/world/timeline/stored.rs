@@ -33,7 +33,7 @@ pub enum StateError {
         /// Names of the nodes in the world.
         planned: String,
     },
-    /// The state contradicts itself or the world's agent scripts.
+    /// The state contradicts itself or the world's agent scripts (the requests to Everett's program in each guest).
     #[error("the stored session is inconsistent: {0}")]
     Inconsistent(&'static str),
     /// The command of [`Timeline::command_when_ready`](super::Timeline::command_when_ready) is invalid.

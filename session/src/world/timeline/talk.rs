@@ -1,4 +1,4 @@
-//! Checks that Everett makes itself: it connects to a node over the wire, sends bytes and waits for an answer.
+//! Checks over the wire: Everett itself connects to a node, sends bytes and waits for an answer.
 //! Everett's end of the connection is its endpoint, a TCP/IP stack at a port of the wire.
 //!
 //! Everett polls its connection at fixed vtimes, [`LOOK_NS`] apart, so its actions are a function of the received

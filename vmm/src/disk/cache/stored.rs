@@ -1,23 +1,24 @@
-//! Stored form of a disk's write cache: a head, then the contents of all records. A record is a version of a few
-//! sectors, i.e. their content before a write. Contents of only zeroes are left out. Files may be hostile.
+//! Stored form of a disk's write cache: a head, then the contents of all records. The cache is a log of the writes that
+//! are not yet durable. A record of the log is an old version of a few sectors, i.e. their content before a write. The
+//! newest version is on the disk itself. Contents of only zeroes are left out. Files may be hostile.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Before, CACHE_BYTES_MAX, Cache, Record};
 use crate::disk::{BLOCK, SectorSize};
 
-/// Greatest number of writes in a file. No real disk completes this many writes. The bound also leaves enough numbers
-/// for the writes that follow, so that `u64` never overflows.
+/// Maximum number of writes that a stored disk may have completed. No real disk completes this many writes. The bound
+/// also leaves enough numbers for the writes that follow, so that `u64` never overflows.
 const WRITES_MAX: u64 = 1 << 62;
 
 /// Defect of a stored cache.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LogError {
-    /// The number of writes exceeds [`WRITES_MAX`].
+    /// The number of writes that the disk has completed exceeds [`WRITES_MAX`].
     #[error("its number of writes, {0}, is more than {WRITES_MAX}")]
     Writes(u64),
-    /// A record's write number is lower than the previous record's, or not lower than the number that the disk's next
-    /// write will have.
+    /// A record's write number, i.e. the number of the write that replaced the record's content, is invalid. It is
+    /// lower than the previous record's, or not lower than the number that the disk's next write will have.
     #[error("version {record} has write number {write}; it must be at least {after} and less than {before}")]
     Order {
         /// Index of the record.
@@ -29,7 +30,7 @@ pub enum LogError {
         /// Number of the disk's next write.
         before: u64,
     },
-    /// A record's sectors are beyond the end of the disk, or not in one block.
+    /// A record has no sectors, or its sectors are beyond the end of the disk or not all in one 4 KiB block.
     #[error("version {record}: {sectors} sectors from {sector} on are not on the disk, or not in one block")]
     Sectors {
         /// Index of the record.

@@ -113,7 +113,7 @@ fn bit_rot_is_immediate_and_durable() {
         let before = disk.clone();
         let flipped = disk.rot(3, &mut rng(seed));
         assert!((1..=3).contains(&flipped.len()) && flipped.is_sorted());
-        // Whatever a power loss does to the cache, the disk equals one without rot, except for the flipped bits.
+        // After each kind of power loss, the disk differs from a disk without rot only in the flipped bits.
         for mode in [LossMode::AllLost, LossMode::AllKept, LossMode::Sectors] {
             let (mut with, mut without) = (disk.clone(), before.clone());
             assert_eq!(lose(&mut with, mode, seed, &[]).mode, lose(&mut without, mode, seed, &[]).mode);

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use super::*;
 
-/// Returns a disk and a request in flight. The first sector has three completed versions, the second has one, and the
-/// request writes both sectors.
+/// Returns a disk and a request in flight. A power loss may undo three completed writes of the first sector and one of
+/// the second. The request in flight writes both sectors.
 fn scene() -> (Disk, Vec<Vec<Change>>) {
     let mut disk = Disk::zeroed(8 * SECTOR).unwrap();
     disk.write(0, &[10; 1024]);

@@ -1,7 +1,8 @@
 //! Executes on the soft CPU the last branch instructions before an exact stop. The host's processor can be stopped only
 //! near a requested branch instruction, so it stops earlier, and the soft CPU continues up to the requested one.
 //!
-//! The CPU only interprets. Most of these instructions execute only a few times, so translating them would take longer.
+//! The soft CPU interprets these instructions and translates none. Most of them execute only a few times, so
+//! translating them would take longer.
 
 use everett_cpu::{Cpu, CpuState, Exit, Request, TscAnchor, Until};
 

@@ -1,8 +1,9 @@
 //! Conversion of a vCPU's registers to and from [`CpuState`].
 //!
-//! - `registers`: general and control registers; `segments`: descriptors; `fpu`: x87 and SSE; `msrs`; `events`
+//! - `registers`: general and control registers; `segments`: descriptors; `fpu`: x87 and SSE; `msrs`: model-specific
+//!   registers; `events`: interrupts and exceptions that are about to be delivered
 //!
-//! KVM does not hold these fields of [`CpuState`]; the engine keeps them:
+//! KVM does not hold these fields of [`CpuState`]. The engine, which runs the guest on KVM, keeps them:
 //! - `icount`, `exceptions`, `dead`, and `halted` (KVM does not halt a vCPU, because HLT causes an exit)
 //! - `msrs.tsc_offset`: KVM's offset is relative to the host's TSC; the field contains the value that the guest wrote
 //!

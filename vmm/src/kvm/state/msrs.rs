@@ -11,7 +11,7 @@ use kvm_bindings::kvm_msr_entry;
 use crate::kvm::error::{KvmError, Wanted};
 use crate::kvm::vcpu::Vcpu;
 
-/// MSRs that the guest reads and writes without an exit. KVM handles them as the CPU model does, and kernels access
+/// MSRs that the guest reads and writes without an exit. KVM handles them as Everett's own CPU does, and kernels access
 /// them all the time.
 pub const PASSED_THROUGH: [u32; 4] = [FS_BASE, GS_BASE, KERNEL_GS_BASE, EFER];
 

@@ -60,7 +60,8 @@ fn an_interrupt_waits_for_its_window() {
 
 #[test]
 fn idle_time_is_skipped_to_the_event() {
-    // The guest sleeps 300 times for 200 ms, i.e. 60 s in all.
+    // The guest sleeps until the timer expires, every 200 ms. The timer starts at vtime 3 ns, so its 300th expiry comes
+    // 3 ns after the 60 s of this run.
     let mut main = timer(200_000_000, true);
     main.extend([Op::Sti, Op::Hlt, Op::Tsc, Op::Jump(5)]);
     let mut machine = Script::new(&main, &HANDLER).machine();

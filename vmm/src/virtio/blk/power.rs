@@ -43,7 +43,7 @@ impl Blk {
     }
 
     /// Returns the disk's index as a `u8`, for use in a [`Purpose`](everett_streams::Purpose), the name of a random
-    /// stream. The cast loses nothing, because a machine has fewer disks than virtio slots.
+    /// stream. The cast loses nothing, because a machine has fewer than 256 disks.
     pub(crate) fn number(&self) -> u8 {
         self.disk as u8
     }

@@ -80,7 +80,8 @@ impl Neighbors {
         }
     }
 
-    /// Returns frames with the queries that are due at `now`. The sender is the endpoint, which has these addresses.
+    /// Returns frames with the queries that are due at `now`. The sender is the endpoint. Its own addresses are `mac`,
+    /// `ipv4` and `ipv6`.
     pub(super) fn ask(
         &mut self,
         now: u64,

@@ -59,8 +59,8 @@ fn frames_that_arrive_at_a_node_without_power_are_lost() {
     );
 }
 
-/// A partition holds frames outside of the card, so a power loss does not affect them. Frames that wait in a clogged
-/// card (a card that neither sends nor receives) are lost.
+/// Frames that a partition in mode `hold` holds back have already left the card, so a power loss does not affect them.
+/// Frames that wait in a clogged card (a card that neither sends nor receives) are lost.
 #[test]
 fn a_clogged_card_without_power_loses_its_frames() {
     check(

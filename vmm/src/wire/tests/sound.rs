@@ -10,8 +10,8 @@ use super::*;
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// Deliveries are in order, not too early, and only of sent frames. Each frame has one outcome for each receiver.
-    /// At the end no frame is left, and the wire's counts agree.
+    /// Deliveries are in order, not too early, and only of sent frames. No frame has two outcomes for the same
+    /// receiver. At the end no frame is left, and the wire's log has as many arrivals as frames were delivered.
     #[test]
     fn every_message_makes_one_move(plan in plan(Faults::Any)) {
         let mut wire = plan_wire();
@@ -42,7 +42,7 @@ proptest! {
         }
         let (messages, once) = moves(&steps);
         prop_assert!(once, "{steps:?}");
-        // Each frame has an outcome for at least one receiver, or a single outcome without a receiver.
+        // Each frame has outcomes for one or more receivers, or a single outcome that names no receiver.
         for frame in sent.keys() {
             let to: Vec<Option<u8>> = messages.range((*frame, 0, None)..(frame + 1, 0, None)).map(|m| m.2).collect();
             prop_assert!(to == [None] || !to.is_empty() && !to.contains(&None), "{frame}: {to:?}");

@@ -22,6 +22,9 @@
 //! end       > 3 frames remain                    frames that a fault still holds after the last event
 //! ```
 //!
+//! *The log* is the wire's record of what became of each frame. When it closes, it records the outcome "timed out" for
+//! frames that a fault holds and for frames that were sent at least `TIMEOUT_NS` before.
+//!
 //! vtimes are sums of `s`, `ms`, `us` and nanoseconds. [`check`] runs the actions and compares the whole transcript.
 
 use std::collections::BTreeMap;
@@ -169,7 +172,7 @@ impl Run {
         }
     }
 
-    /// Lets everything happen that still happens without further actions.
+    /// Fetches all arrivals that are still to come without further actions, and notes how many frames remain.
     fn finish(&mut self) {
         self.fetch(u64::MAX);
         match self.wire.frames_on_way() {
@@ -215,7 +218,7 @@ fn fault(words: &[&str]) -> NetworkFault {
     }
 }
 
-/// Reads a vtime or a time, e.g. `5s+200us+1`.
+/// Reads a vtime or a duration, e.g. `5s+200us+1`.
 fn parse_ns(text: &str) -> u64 {
     let part = |part: &str| {
         let (ns, digits) = UNITS

@@ -181,8 +181,8 @@ impl Wide {
         let biased = (exponent + BIAS + biased_adjust).clamp(0, 0x7fff);
         ((significand, sign | biased as u16), status)
     }
-    /// Rounds `significand` to its upper 64 bits. Returns the result, which may have 65 bits, whether it was rounded
-    /// up, and whether bits were lost.
+    /// Rounds `significand` to its upper 64 bits. Returns three values: the result, which has up to 65 bits;
+    /// true if it was rounded up; true if bits were lost.
     fn rounded(self, cw: u16, significand: u128) -> (u128, bool, bool) {
         let (kept, low) = (significand >> 64, significand as u64);
         let up = match cw & RC {

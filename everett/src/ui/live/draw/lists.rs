@@ -37,8 +37,8 @@ pub(super) fn counted(pane: Pane, model: &Model) -> String {
     }
 }
 
-/// Returns the visible lines of a list. `steps` is the number of lines by which the list is scrolled, or the index of
-/// the selected finding. A value that is too large is lowered to the maximum.
+/// Returns the visible lines of a list. `steps` is the number of lines by which the list is scrolled. For the list of
+/// findings, `steps` is the index of the selected finding. A value that is too large is lowered to the maximum.
 pub(super) fn lines(
     pane: Pane,
     model: &Model,
@@ -64,7 +64,7 @@ fn from(lines: Vec<Line<'static>>, steps: &mut usize, height: usize) -> Vec<Line
     lines.into_iter().skip(*steps).take(height).collect()
 }
 
-/// Returns the list of findings. The selected finding is shown with its text and its last lines.
+/// Returns the list of findings. The selected finding is shown with its text and its evidence.
 fn findings(model: &Model, steps: &mut usize, width: usize, height: usize, look: Look) -> Vec<Line<'static>> {
     if model.findings.is_empty() {
         return vec![Line::from(Span::styled("Nothing was found so far.", look.faint()))];
@@ -123,7 +123,8 @@ fn finding_details(model: &Model, finding: &Finding, width: usize, look: Look) -
     lines
 }
 
-/// Returns the subtrees with the most new points. Each is shown with numbers and with a curve of its branches by depth.
+/// Returns the subtrees that reached the most new coverage points. Each subtree is shown with numbers, and with a curve
+/// of the number of its branches at each depth.
 fn tree(model: &Model, width: usize, look: Look) -> Vec<Line<'static>> {
     if model.subtrees.is_empty() {
         return vec![Line::from(Span::styled(WAITING, look.faint()))];

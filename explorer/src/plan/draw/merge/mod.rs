@@ -68,7 +68,7 @@ fn gaps(periods: &QuietPeriods) -> impl Iterator<Item = (u64, u64)> {
     let mut from_ns = Some(0);
     std::iter::from_fn(move || {
         let mut begin_ns = from_ns?;
-        // Quiet periods can overlap, because the next period may begin before this one ends.
+        // The end of a quiet period can lie in another quiet period, because quiet periods can overlap.
         while let Some(quiet) = periods.around(begin_ns) {
             begin_ns = quiet.end_ns;
         }

@@ -9,7 +9,7 @@ use crate::doctor::kvm::host::Host;
 
 const GP: u8 = 13;
 const CR4_TSD: u64 = 1 << 2;
-/// Number of slices of a probe with [`Effort::Look`].
+/// Number of slices of a probe with [`Effort::Look`], the quick check of a host.
 const SLICES: u32 = 100;
 /// Number of reads in a slice. 100 slices make a million reads.
 const READS: u64 = 10_000;
@@ -99,9 +99,9 @@ fn held(host: &mut dyn Host, effort: Effort) -> Result<String, String> {
 struct Slices {
     reads: u64,
     of: u32,
-    /// Number of slices in which the TSC showed only one value.
+    /// Number of slices in which the TSC showed only the value at which it was held.
     held: u32,
-    /// Number of all other slices: a tick of the TSC fell into them, or the TSC did not show the held value.
+    /// Number of all other slices. The TSC may have ticked during each of them.
     crossed: u32,
 }
 

@@ -8,12 +8,13 @@ use crate::guest::containers::Stop;
 use crate::world::conversation::Phase;
 use crate::world::conversation::tests::{Exchange, script};
 
-/// Source code of the agent. It contains the error messages by which Everett recognizes why the agent refused.
+/// Source code of the agent. It contains the error messages by which Everett recognizes why the agent refused a
+/// request.
 const AGENT: &str = include_str!("../../../../../guest-image/agent/src/services.rs");
 const RUNS: &str = "cannot start server: it runs already";
 const DOWN: &str = "the service server does not run";
 
-/// Request that a restart sends.
+/// Request that Everett sends to the agent in order to restart a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Sent {
     /// A signal from the agent to the process group.
@@ -88,12 +89,13 @@ impl Restarts {
         self.only(&requests)
     }
 
-    /// Returns true (ready) or false (started) for each report since the last call.
+    /// Returns Everett's reports on the restarted service since the last call: false for a report that the service has
+    /// started, true for a report that it is ready.
     fn restarted(&mut self) -> Vec<bool> {
         self.exchange.host.take_restarted().iter().map(|one| one.ready).collect()
     }
 
-    /// Returns the texts of effects since the last call.
+    /// Returns the texts of all [`What::Effect`] events (results of faults) since the last call.
     fn effects(&mut self) -> Vec<String> {
         let text = |what| if let What::Effect { text } = what { Some(text) } else { None };
         self.exchange.host.take_events().into_iter().filter_map(|event| text(event.what)).collect()
@@ -203,8 +205,8 @@ fn a_signal_that_cannot_be_sent_is_no_restart() {
     );
 }
 
-/// The service's supervisor has started, and has not yet written the note by which the program at [`INIT_PATH`] knows
-/// that the service runs.
+/// The service's supervisor (the program that starts the service and waits for its end) has started. It has not yet
+/// written the note by which the program at [`INIT_PATH`] knows that the service runs.
 #[test]
 fn a_service_whose_supervisor_is_starting_is_asked_again() {
     let not_running = Reply::Exited(NOT_RUNNING);
@@ -227,7 +229,8 @@ fn a_service_whose_supervisor_is_starting_is_asked_again() {
     assert_eq!((it.restarted(), it.exchange.host.findings()), (vec![false], 0));
 }
 
-/// The supervisor has deleted its note, and the agent has not noticed yet that the supervisor ended.
+/// The service's supervisor has deleted its note that the service runs. The agent has not noticed yet that the
+/// supervisor ended.
 #[test]
 fn a_service_whose_supervisor_is_ending_is_started_again() {
     let mut it = Restarts::supervised();
@@ -238,7 +241,7 @@ fn a_service_whose_supervisor_is_ending_is_started_again() {
     assert_eq!(it.answer(Reply::Done), None);
     assert_eq!((it.restarted(), it.exchange.host.findings()), (vec![false], 0));
 
-    // Alternatively, the end is reported before the agent reads the request for the start.
+    // Alternatively, the agent reports the end of the supervisor before it reads the request to start the service.
     let mut it = Restarts::supervised();
     it.restart(100);
     assert_eq!(it.answer(Reply::Exited(NOT_RUNNING)), Some(Sent::Start));
@@ -247,7 +250,7 @@ fn a_service_whose_supervisor_is_ending_is_started_again() {
     assert_eq!((it.restarted(), it.exchange.host.findings()), (vec![false], 0));
 }
 
-/// The service has ended by itself, and the agent restarted it before it read Everett's request.
+/// The service has ended by itself. The agent restarts the service before it reads Everett's request to start it.
 #[test]
 fn a_service_that_the_agent_starts_again_first_is_asked_to_end() {
     let mut it = Restarts::of(script());
@@ -362,7 +365,7 @@ fn a_node_is_not_calm_while_a_service_is_restarted() {
     assert_eq!(it.exits(Exit::Code(143), false), Some(Sent::Start));
     it.exchange.vtime_ns = 500;
     it.answer(Reply::Done);
-    // The driver is down for good, so the agent sends no more reports.
+    // The driver has ended for good, so Everett does not wait for a report that the service is ready.
     assert!(it.exchange.host.is_calm());
     assert_eq!(it.exchange.host.rest_ns(), 501);
 }

@@ -43,7 +43,7 @@ pub(super) struct ConversationProgress {
     pub(super) names: Vec<String>,
     /// Running commands of the test template.
     pub(super) runs: Vec<TestRun>,
-    /// Seed under which the timeline has begun on this node.
+    /// Seed of the timeline. `None` until the timeline has begun on this node, i.e. during the boot.
     pub(super) seed: Option<Seed>,
     /// Vtime at which all services were ready, in nanoseconds.
     pub(super) ready_ns: Option<u64>,
@@ -169,7 +169,7 @@ impl ConversationProgress {
         Ok(protocol::check::message(&Message::Response(Response { id: 0, reply }))?)
     }
 
-    /// Returns true if the agent has not answered the request for the list of commands.
+    /// Returns true if the agent was asked for the list of test commands and has not answered yet.
     pub(super) fn is_listing(&self) -> bool {
         self.pending.values().any(|purpose| *purpose == Purpose::List)
     }

@@ -18,11 +18,11 @@ enum Step {
     /// The agent answers the oldest unanswered request.
     Answer(u8),
     Ready,
-    /// A service, the driver, or one of two runs of a test command ends.
+    /// A service, the driver (the workload's program), or one of two runs of a test command ends.
     Exited(u8, i32),
     Print(String),
     Garbage(Vec<u8>),
-    /// A program writes to the history port.
+    /// A program writes to the port for histories, i.e. for records of the clients' operations.
     Write(Vec<u8>),
     Join,
     Begin(u64),

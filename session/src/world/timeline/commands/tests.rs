@@ -11,8 +11,8 @@ fn files() -> Vec<(u16, String)> {
     vec![name(0, "first_a"), name(0, "parallel_driver_b"), name(1, "parallel_driver_b"), name(1, "finally_c")]
 }
 
-/// Returns the state after the first command has ended and before its message reaches the composer, which decides when
-/// commands run.
+/// Returns the state after the command `first_a` has ended, but before the composer has received the message that the
+/// command ended. The composer decides when commands run.
 pub(in crate::world::timeline) fn commands() -> Commands {
     let template = Template::new(files()).unwrap();
     let mut streams = Streams::new(&Lineage::new(Seed::new(1)), Owner::Composer);

@@ -1,8 +1,8 @@
 //! Restarts of services that depend on a restarted service (`depends_on` with `restart: true` in compose files).
 //!
 //! `depends_on` names a condition for which the dependent service waits at its first boot. After Everett has restarted
-//! a service and the condition holds again, Everett restarts the dependent service on its node. Between nodes this
-//! takes one wire latency, as a message would.
+//! a service and the condition holds again, Everett restarts the dependent service on its node. This restart comes
+//! one wire latency later, as if one node had asked the other for it in a message.
 
 use super::Timeline;
 use super::director::Stage;

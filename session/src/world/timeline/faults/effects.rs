@@ -153,7 +153,7 @@ impl Timeline {
         }
     }
 
-    /// Applies a fault through the node's agent.
+    /// Applies a fault through the node's agent (Everett's program in the guest).
     fn ask(&mut self, id: u32, number: usize, fault: &GuestFault) -> Result<(), String> {
         let session = &mut self.nodes[number];
         if session.conversation.phase() < Phase::Ready || !self.world.nodes()[number].is_on() {

@@ -5,8 +5,9 @@
 //! generator, restarts services, and runs commands. A fault that needs an agent is not applied if the agent is not up
 //! (no power, or still booting).
 //!
-//! Also, no fault is applied while the `first_` command of a test template runs, or in a quiet period, for which a
-//! program asked through the SDK ([`super::quiet`]). An event reports each fault that is not applied.
+//! Also, no fault is applied while the `first_` command of a test template runs, i.e. the command that runs before all
+//! others, or in a quiet period, for which a program asked through the SDK ([`super::quiet`]). An event reports each
+//! fault that is not applied.
 //!
 //! - `effects`: changes of the world when a fault starts and ends
 

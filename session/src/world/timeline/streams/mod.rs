@@ -22,7 +22,8 @@ impl Timeline {
                     self.world.nodes_mut().for_each(|node| node.machine_mut().restart_streams(lineage));
                 }
                 OwnerKind::Wire => self.world.wire().restart_streams(lineage),
-                // At a fork Everett has no endpoint on the wire. Later endpoints draw from these streams.
+                // An endpoint is Everett's own TCP/IP stack on the wire. None exists at a fork. Endpoints that
+                // Everett creates later draw from these streams.
                 OwnerKind::Endpoint => self.course.endpoint = Streams::new(lineage, Owner::Endpoint),
                 OwnerKind::Faults => {
                     if let Some(progress) = &mut self.course.faults {
@@ -34,7 +35,8 @@ impl Timeline {
                         commands.streams = Streams::new(lineage, Owner::Composer);
                     }
                 }
-                // Parts of the explorer, and the command `everett plan`. They have no streams in a timeline.
+                // These owners are parts of the explorer and the command `everett plan`. They have no streams in
+                // a timeline.
                 OwnerKind::Fates | OwnerKind::Plan | OwnerKind::Search => {}
             }
         }
