@@ -1,10 +1,11 @@
-//! Search for the first impossible completion of a history: the end of the shortest prefix without a valid order.
+//! Search for the first completion (end of an operation) that is impossible: the one that ends the history's shortest
+//! prefix without a valid order.
 //!
 //! If a history has a valid order, then all of its prefixes have one. A history without a valid order therefore has a
 //! first impossible completion. Nothing that comes later can make its result possible.
 //!
-//! The search over the whole history gets stuck at this completion, or even before it, because the whole history allows
-//! fewer orders than a prefix. In a prefix, an operation that completes after the prefix has an unknown outcome.
+//! In a prefix, an operation that completes after the prefix has an unknown outcome, so a prefix allows more orders
+//! than the whole history. The search over the whole history therefore gets stuck at this completion, or before it.
 
 use std::collections::BTreeSet;
 

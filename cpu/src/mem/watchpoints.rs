@@ -111,7 +111,8 @@ impl Mem {
     pub(crate) fn hits(&self) -> usize {
         self.points.hits.len()
     }
-    /// Drops all hits except the first `count`, because the CPU will execute the instruction again.
+    /// Drops the hits of an instruction that did not complete: when the CPU executes it again, it records them again.
+    /// `count` is the number of hits before the instruction.
     pub(crate) fn keep_hits(&mut self, count: usize) {
         self.points.hits.truncate(count);
     }

@@ -116,8 +116,8 @@ fn forbid(c: &mut Code, rng: &mut Rng, world: &World) {
     c.raw(&[63]);
     c.set(0, function);
     c.op(4, &[0x8b], 2, Rm::At(0, 0));
-    // The call is in a block of its own. Otherwise a load that the interpreter must execute would make the interpreter
-    // execute the call, too.
+    // The jump `eb 00` ends the block, so the call is in a block of its own. If the interpreter must execute the load,
+    // it also executes the rest of the load's block, and the test would miss the translated call.
     c.raw(&[0xeb, 0, 0xff, 0xd0]);
 }
 

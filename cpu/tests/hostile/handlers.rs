@@ -94,9 +94,9 @@ fn handler(kind: Kind, at: u64, error: i32) -> Vec<u8> {
             c.imm32(WINDOW as u32);
             c.raw(&[0x48, 0xc1, 0xe8, 12]); // shr rax, 12
             c.raw(&[0x48, 0x83, 0xf8, WINDOW_PAGES as u8]); // cmp rax, WINDOW_PAGES
-            // At every fourth fault the handler gives up, because missing rights may not be the cause.
-            c.raw(&[0x73, 0]); // jae
+            c.raw(&[0x73, 0]); // jae: the page is outside the window
             let first = c.bytes.len();
+            // At every fourth fault the handler gives up, because missing rights may not be the cause.
             c.op(4, &[0xff], 0, Rm::Abs((KERNEL + TSS + 0x800) as u32));
             c.op(1, &[0xf7], 0, Rm::Abs((KERNEL + TSS + 0x800) as u32));
             c.raw(&[3]); // test byte, 3
@@ -147,7 +147,8 @@ fn next(c: &mut Code, error: i32) {
     c.op(4, &[0x8b], RAX, Rm::Abs((KERNEL + TSS + 0x810) as u32));
     c.op(4, &[0xff], 0, Rm::Abs((KERNEL + TSS + 0x810) as u32));
     c.raw(&[0x83, 0xe0, TARGETS_COUNT as u8 - 1]); // and eax
-    // mov rax, [rax * 8 + targets]. The targets are the addresses of units. This table is the handlers' own copy.
+    // mov rax, [rax * 8 + targets]. The targets are the addresses of units. Handlers have this table of their own;
+    // programs use the one at `TARGETS`.
     c.raw(&[0x48, 0x8b, 0x04, 0xc5]);
     c.imm32((KERNEL + TSS + 0x400) as u32);
     c.op(8, &[0x89], RAX, Rm::At(RSP, frame));

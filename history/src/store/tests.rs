@@ -24,7 +24,8 @@ impl Lab {
         History::open(&self.file()).unwrap()
     }
 
-    /// Returns the error for an unusable file. Asserts that opening it to read and to change reports the same error.
+    /// Returns the error for an unusable file. Asserts that opening it for reading and opening it for changes fail with
+    /// the same error.
     fn error(&self) -> String {
         let error = History::open(&self.file()).unwrap_err().to_string();
         assert_eq!(History::read(&self.file()).unwrap_err().to_string(), error);

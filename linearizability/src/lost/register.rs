@@ -1,9 +1,9 @@
 //! Lost writes of registers.
 //!
 //! A final read is a read that was invoked after all acknowledged writes had ended. Two kinds of writes explain a final
-//! read of value v. The first is a write of v with unknown outcome. The second is an acknowledged write of v, if each
-//! other acknowledged write was invoked before the write of v ended. If no write explains the read, the acknowledged
-//! write that was invoked last is lost.
+//! read of value v. The first is a write of v with unknown outcome. The second is an acknowledged write of v, if no
+//! other acknowledged write was invoked after it ended. If no write explains the read, the acknowledged write that was
+//! invoked last is lost.
 
 use std::collections::BTreeSet;
 
@@ -24,8 +24,8 @@ pub(super) fn find(operations: &[&Operation], tally: &mut Tally<'_>) {
     for read in operations.iter().filter(|read| read.invoked.line > over) {
         let (Some(Answer::Value(v)), Some(end)) = (read.answer(), read.completed()) else { continue };
         // A write of unknown outcome that was invoked before the end of a read may explain the read. The loop lets the
-        // write also explain all reads that were invoked after this read. If such a read ended before the write was
-        // invoked, a loss may be missed, but no false loss is reported.
+        // write also explain all reads that were invoked after this read. If a later read ended before the write was
+        // invoked, while the first read still ran, a loss may be missed, but no false loss is reported.
         while let Some((_, v)) = perhaps.next_if(|(write, _)| write.invoked.line < end.line) {
             open.insert(v);
         }

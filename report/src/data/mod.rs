@@ -2,7 +2,8 @@
 //!
 //! - `causality`: results of searches for the step that decided a finding, i.e. the event that made it likely
 //! - `code`: executed code
-//! - `coverage`: growth, estimates, the matrix of faults and phases (states of one node)
+//! - `coverage`: growth, estimates, the matrix that counts which kinds of faults began in which *phase* (state of a
+//!   node)
 //! - `finding`: findings with their scenes (a scene has the events, messages and faults before a finding)
 //! - `history`: older runs, and the status of findings
 //! - `limits`: bounds of the data

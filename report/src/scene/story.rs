@@ -26,8 +26,8 @@ pub struct StoryLine {
     pub marked: bool,
 }
 
-/// Returns one sentence with the last faults and the violation. `violated` says in words what a violation of the
-/// property is.
+/// Returns one sentence with the last faults and the violation. `violated` states in general that the property is
+/// violated, e.g. `the tick thread died`. `text` describes this violation.
 #[must_use]
 pub fn story(property: &str, violated: &str, text: &str, faults: &[Bar]) -> String {
     let fact = violation(property, violated, text);

@@ -2,7 +2,7 @@
 //! set for each use.
 //!
 //! A signal that arrives just before the thread enters KVM is lost. The signal repeats, so the next one takes control
-//! back. The number of ticks bounds host time only; no guest's state may depend on it.
+//! back. Ticks may only limit the host time that a run takes. No guest's state may depend on their number.
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, OnceCell};

@@ -30,9 +30,9 @@ struct Between {
 }
 
 impl WorldMoment {
-    /// Returns the vtime, in nanoseconds, that every running node had reached. In a world with only one node, this is
-    /// the node's vtime, even if the node stopped before the end of a round (in which each node runs once, up to a
-    /// common vtime).
+    /// Returns the vtime, in nanoseconds, that every running node had reached. In a round, each node runs once, up to a
+    /// common vtime. The result is the end of the last complete round. In a world with only one node, it is the node's
+    /// own vtime, even if the node stopped within a round.
     pub fn vtime(&self) -> u64 {
         let now = self.between.round.now;
         match (&*self.machines, &*self.between.nodes) {

@@ -18,8 +18,8 @@ use crate::lockstep::{
 use crate::program::program;
 use crate::trials::{Ran, trial};
 
-/// Number of programs. For half of the programs, the soft CPU delivers exceptions and system calls in place of the
-/// host's processor ([`Gates::Closed`]).
+/// Number of programs. For half of the programs, the kvm engine delivers exceptions and system calls on its own soft
+/// CPU, in place of the host's processor ([`Gates::Closed`]).
 const PROGRAMS: u64 = 200;
 const EXITS_MAX: usize = 300;
 

@@ -79,8 +79,8 @@ fn mask(chosen: u64, n: u32) -> u128 {
 /// DPPS: multiplies the elements that bits 4-7 of `imm` choose, adds the products in pairs, and adds the two sums. The
 /// elements that bits 0-3 of `imm` choose get the result. Each step raises its own exceptions (SDM vol. 2A, DPPS).
 ///
-/// If several products are NaNs, the order of operands decides which NaN results. The first operand of an element's
-/// first addition is the product of the other element of its pair, and the second operand is its own product. The first
+/// If several products are NaNs, the order of operands decides which NaN results. The first addition of an element adds
+/// the product of the pair's other element (first operand) and the element's own product (second operand). The first
 /// operand of its second addition is the sum of its own pair.
 fn dot_singles(core: &mut Core, a: u128, b: u128, imm: u64) -> Result<u128, Stop> {
     let used = mask(imm >> 4, 4);

@@ -48,7 +48,8 @@ fn main() {
 }
 "#;
 
-/// Makes an OCI image layout with the program umoci: the program, a file in the volume, a folder in /run, and users.
+/// Makes an OCI image layout with `umoci`. The image has the compiled [`PROGRAM`], a file in the volume, a folder in
+/// /run, and users.
 fn layout(folder: &Path) -> String {
     let program = static_program(folder, PROGRAM);
     let layout = format!("{}/layout", text(&folder));

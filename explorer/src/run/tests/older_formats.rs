@@ -41,7 +41,8 @@ fn a_run_of_version_3_is_read_and_not_continued() {
     // The result equals the result of a run in the current format, including the digest.
     let now = written(&[record]);
     assert_eq!(Reading::open_merged(now.path()).unwrap().1.digest(), merged.digest());
-    // A replay compares its header with the header of the run. The comparison ignores the format version.
+    // A replay compares the header that Everett would write today with the header of the run. The comparison ignores
+    // the format version.
     assert_eq!(reading.header().same_exploration(&header()), Ok(()));
     let error = message(&Journal::resume(run.path(), &header()).unwrap_err(), run.path());
     let expected = "run.json: its format version is 3; an exploration continues only in a run of version 4: name another folder";
