@@ -89,6 +89,12 @@ impl<'a> Section<'a> {
         text(self.table.names, self.header.sh_name.get(LE) as usize, name.len()) == Some(name.as_bytes())
     }
 
+    /// Returns the virtual address; 0 if the section is not loaded.
+    #[must_use]
+    pub fn address(&self) -> u64 {
+        self.header.sh_addr.get(LE)
+    }
+
     /// Returns the section's bytes as they are in the file, possibly compressed. Empty if the section has no bytes in
     /// the file (`.bss`).
     ///
@@ -124,9 +130,11 @@ pub struct Symbols<'a> {
 pub enum SymbolKind {
     /// A symbol without a kind, for example a label of assembler code.
     Untyped,
+    /// A variable.
+    Object,
     /// A function.
     Function,
-    /// A variable, a section, a source file, or another kind.
+    /// A section, a source file, or another kind.
     Other,
 }
 
@@ -137,6 +145,8 @@ pub struct Symbol<'a> {
     pub kind: SymbolKind,
     /// Address; in an object file, the offset within the symbol's section.
     pub address: u64,
+    /// Length in bytes; 0 if it is unknown.
+    pub bytes: u64,
     /// True if the file defines the symbol, false if it only uses it.
     pub is_defined: bool,
     name_at: u32,
@@ -150,10 +160,12 @@ impl<'a> Symbols<'a> {
         self.table.iter().map(move |symbol| Symbol {
             kind: match symbol.st_type() {
                 elf::STT_NOTYPE => SymbolKind::Untyped,
+                elf::STT_OBJECT => SymbolKind::Object,
                 elf::STT_FUNC => SymbolKind::Function,
                 _ => SymbolKind::Other,
             },
             address: symbol.st_value.get(LE),
+            bytes: symbol.st_size.get(LE),
             is_defined: symbol.st_shndx.get(LE) != elf::SymbolSection(elf::SHN_UNDEF.0),
             name_at: symbol.st_name.get(LE),
             strings,

@@ -1,7 +1,13 @@
 //! Tests of the program without its optional features.
 //!
 //! `cargo test --release -p everett --no-default-features --test small` runs them.
-#![cfg(not(any(feature = "containers", feature = "history", feature = "online", feature = "view")))]
+#![cfg(not(any(
+    feature = "containers",
+    feature = "history",
+    feature = "inside",
+    feature = "online",
+    feature = "view"
+)))]
 
 use std::fs;
 use std::path::Path;
@@ -150,10 +156,13 @@ fn doctor_names_what_the_build_lacks() {
     let text = String::from_utf8(output.stdout).unwrap();
     let words: Vec<&str> = text.lines().next().unwrap().split_whitespace().collect();
     let expected = "note build it lacks containers (images, compose files, the SDK), online (registries, mirrors), history (everett \
-                    runs), view (live view of explore); cargo build --release builds all";
+                    runs), inside (everett ps, everett stack), view (live view of explore); cargo build --release builds all";
     assert_eq!(words.join(" "), expected);
     let output = everett(folder().path(), &["--json", "doctor"]);
     let text = String::from_utf8(output.stdout).unwrap();
     let first = text.lines().next().unwrap();
-    assert_eq!(first, r#"{"kind":"build","containers":false,"history":false,"online":false,"view":false}"#);
+    assert_eq!(
+        first,
+        r#"{"kind":"build","containers":false,"history":false,"inside":false,"online":false,"view":false}"#
+    );
 }

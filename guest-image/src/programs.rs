@@ -1,5 +1,6 @@
 //! Reads the ELF programs of a root filesystem that [`crate::squashfs`] has written.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -8,6 +9,7 @@ use std::path::{Path, PathBuf};
 use everett_elf::MAGIC;
 
 use crate::oci::{RootDisk, RootPart};
+use crate::squashfs;
 use crate::squashfs::read::{Reader, Source};
 
 /// Failure to read the programs of an image.
@@ -23,12 +25,8 @@ pub struct Error {
 /// # Errors
 /// Returns an error if the file is not a SquashFS image that Everett wrote, or cannot be read.
 pub fn of_root(image: &Path, visit: &mut dyn FnMut(&Path, &[u8])) -> Result<(), Error> {
-    let mut read = || {
-        let file = File::open(image)?;
-        let bytes = file.metadata()?.len();
-        of_parts(&Parts(vec![(file, 0, bytes)]), visit)
-    };
-    read().map_err(|source| Error { path: image.to_owned(), source })
+    let read = Parts::of_root(image).and_then(|parts| of_parts(&parts, visit));
+    read.map_err(|source| Error { path: image.to_owned(), source })
 }
 
 /// Calls `visit` for each ELF file of a container image's root filesystem, as [`of_root`] does.
@@ -37,13 +35,78 @@ pub fn of_root(image: &Path, visit: &mut dyn FnMut(&Path, &[u8])) -> Result<(), 
 /// Returns an error if the disk is not a SquashFS image that Everett wrote, or cannot be read.
 pub fn of_disk(disk: &RootDisk, visit: &mut dyn FnMut(&Path, &[u8])) -> Result<(), Error> {
     let path = disk.parts.first().map(|part| part.path.clone()).unwrap_or_default();
-    let part = |part: &RootPart| Ok((File::open(&part.path)?, part.offset, part.bytes));
-    let parts = disk.parts.iter().map(part).collect::<io::Result<_>>();
-    parts.and_then(|parts| of_parts(&Parts(parts), visit)).map_err(|source| Error { path, source })
+    let read = Parts::of_disk(disk).and_then(|parts| of_parts(&parts, visit));
+    read.map_err(|source| Error { path, source })
+}
+
+/// The regular files of a root filesystem, by path. Contents are read one at a time.
+pub struct ImageFiles {
+    path: PathBuf,
+    parts: Parts,
+    files: BTreeMap<PathBuf, squashfs::read::File>,
+}
+
+impl ImageFiles {
+    /// Lists the files of an image.
+    ///
+    /// # Errors
+    /// Returns an error if the file is not a SquashFS image that Everett wrote, or cannot be read.
+    pub fn of_root(image: &Path) -> Result<ImageFiles, Error> {
+        ImageFiles::new(image.to_owned(), Parts::of_root(image))
+    }
+
+    /// Lists the files of a container image's root filesystem.
+    ///
+    /// # Errors
+    /// Returns an error if the disk is not a SquashFS image that Everett wrote, or cannot be read.
+    pub fn of_disk(disk: &RootDisk) -> Result<ImageFiles, Error> {
+        let path = disk.parts.first().map(|part| part.path.clone()).unwrap_or_default();
+        ImageFiles::new(path, Parts::of_disk(disk))
+    }
+
+    fn new(path: PathBuf, parts: io::Result<Parts>) -> Result<ImageFiles, Error> {
+        let list = |parts: Parts| {
+            let mut files = BTreeMap::new();
+            Reader::new(&parts)?.files(&mut |path, file| {
+                files.insert(path.to_owned(), file.clone());
+                Ok(())
+            })?;
+            Ok((parts, files))
+        };
+        match parts.and_then(list) {
+            Ok((parts, files)) => Ok(ImageFiles { path, parts, files }),
+            Err(source) => Err(Error { path, source }),
+        }
+    }
+
+    /// Returns the content of a file. `None` if the image has no regular file with this path, or if the file is longer
+    /// than `max` bytes.
+    ///
+    /// # Errors
+    /// Returns an error if the image is damaged or cannot be read.
+    pub fn read(&self, path: &Path, max: u64) -> Result<Option<Vec<u8>>, Error> {
+        let Some(file) = self.files.get(path).filter(|file| file.length <= max) else { return Ok(None) };
+        let mut content = Vec::new();
+        let read = Reader::new(&self.parts).and_then(|reader| reader.read(file, file.length, &mut content));
+        read.map(|()| Some(content)).map_err(|source| Error { path: self.path.clone(), source })
+    }
 }
 
 /// Parts of files that together make a disk: the file, the offset in it and the length in bytes, in order.
 struct Parts(Vec<(File, u64, u64)>);
+
+impl Parts {
+    fn of_root(image: &Path) -> io::Result<Parts> {
+        let file = File::open(image)?;
+        let bytes = file.metadata()?.len();
+        Ok(Parts(vec![(file, 0, bytes)]))
+    }
+
+    fn of_disk(disk: &RootDisk) -> io::Result<Parts> {
+        let part = |part: &RootPart| Ok((File::open(&part.path)?, part.offset, part.bytes));
+        Ok(Parts(disk.parts.iter().map(part).collect::<io::Result<_>>()?))
+    }
+}
 
 impl Source for Parts {
     fn read(&self, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {

@@ -4,6 +4,7 @@
 //! Each folder uses only folders above it:
 //! - [`guest`]: contents of guests: requests to their agents, programs that Everett adds, symbols of their kernels
 //! - [`machines`]: machines, their engines and their memory
+//! - `inside`: what reads machines from outside: their RAM and registers, and the files of their programs
 //! - [`world`]: the events, nodes and moments of a timeline, and its identity
 //! - [`output`]: events as lines, text styles, progress reports and run folders
 //! - [`images`]: images of worlds, from the cache or built
@@ -20,6 +21,8 @@ pub mod explore;
 pub mod finding_file;
 pub mod guest;
 pub mod images;
+#[cfg(feature = "inside")]
+pub mod inside;
 pub mod machines;
 pub mod output;
 pub mod run;

@@ -8,7 +8,7 @@ use everett_world_file::Clock;
 use serde::Serialize;
 
 use super::Outcome;
-use crate::features::{CONTAINERS, HISTORY, ONLINE, VIEW};
+use crate::features::{CONTAINERS, HISTORY, INSIDE, ONLINE, VIEW};
 use crate::ui::{Ui, style};
 
 /// `everett doctor`
@@ -29,6 +29,7 @@ enum Record<'a> {
     Build {
         containers: bool,
         history: bool,
+        inside: bool,
         online: bool,
         view: bool,
     },
@@ -86,6 +87,7 @@ fn tell_build(ui: &Ui, width: usize) -> anyhow::Result<()> {
         (CONTAINERS, "containers (images, compose files, the SDK)"),
         (ONLINE, "online (registries, mirrors)"),
         (HISTORY, "history (everett runs)"),
+        (INSIDE, "inside (everett ps, everett stack)"),
         (VIEW, "view (live view of explore)"),
     ];
     let lacking: Vec<&str> = all.iter().filter(|(has, _)| !has).map(|(_, name)| *name).collect();
@@ -98,5 +100,11 @@ fn tell_build(ui: &Ui, width: usize) -> anyhow::Result<()> {
         ),
     };
     ui.say(format!("{}  {:width$}  {detail}", style::paint(style, word), "build"))?;
-    Ok(ui.record(&Record::Build { containers: CONTAINERS, history: HISTORY, online: ONLINE, view: VIEW })?)
+    Ok(ui.record(&Record::Build {
+        containers: CONTAINERS,
+        history: HISTORY,
+        inside: INSIDE,
+        online: ONLINE,
+        view: VIEW,
+    })?)
 }

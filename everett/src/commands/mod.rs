@@ -71,6 +71,8 @@ mod history;
 mod id;
 mod image;
 mod init;
+#[cfg(feature = "inside")]
+mod inside;
 mod install;
 mod instruments;
 mod judge;
@@ -80,6 +82,8 @@ mod no_history;
 mod plan;
 mod plans;
 mod prune_args;
+#[cfg(feature = "inside")]
+mod ps;
 mod record;
 mod recording;
 mod replay;
@@ -91,6 +95,8 @@ mod runs;
 mod serve;
 mod show;
 mod shrink;
+#[cfg(feature = "inside")]
+mod stack;
 mod timeline;
 mod trial_boot;
 mod verify;
@@ -162,6 +168,12 @@ pub enum Command {
     Shrink(shrink::Args),
     /// Find the step at which a finding became likely
     Causality(causality::Args),
+    /// List the processes of all machines at an instant, read from outside
+    #[cfg(feature = "inside")]
+    Ps(ps::Args),
+    /// Print the stacks of all programs at an instant, read from outside
+    #[cfg(feature = "inside")]
+    Stack(stack::Args),
     /// Report what an exploration covered, what it found and what it never reached
     Report(report::Args),
     /// Show the report of a run in a browser, also while the run goes on
@@ -216,6 +228,10 @@ pub fn run(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Replay(args) => replay::run(&ui, args),
         Command::Shrink(args) => shrink::run(&ui, args),
         Command::Causality(args) => causality::run(&ui, args),
+        #[cfg(feature = "inside")]
+        Command::Ps(args) => ps::run(&ui, args),
+        #[cfg(feature = "inside")]
+        Command::Stack(args) => stack::run(&ui, args),
         Command::Report(args) => report::run(&ui, args),
         Command::Serve(args) => serve::run(&ui, args),
         Command::Runs(args) => runs::run(&ui, args),
@@ -299,6 +315,10 @@ mod tests {
             "everett replay",
             "everett shrink",
             "everett causality",
+            #[cfg(feature = "inside")]
+            "everett ps",
+            #[cfg(feature = "inside")]
+            "everett stack",
         ];
         assert_eq!(takers, expected);
     }

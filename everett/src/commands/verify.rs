@@ -5,7 +5,7 @@ use std::num::NonZero;
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
 use everett_input::units::{self, Vtime, show_duration_ns};
-use everett_session::guest::symbols::Symbols;
+use everett_session::guest::symbols;
 use everett_session::machines::engines::Engine;
 use everett_session::run::bound;
 use everett_session::run::verify::{Job, Mismatch, RunResult, VerifyReport};
@@ -291,7 +291,7 @@ const DIFFERENCES_SHOWN_MAX: usize = 40;
 
 fn tell_divergence(ui: &Ui, divergence: &Divergence, job: &Job) -> anyhow::Result<()> {
     // If the kernel file cannot be read, addresses are printed without names.
-    let symbols = Symbols::of_file(&job.launcher.files.kernel);
+    let symbols = symbols::of_file(&job.launcher.files.kernel);
     let (first, second) = divergence.rip;
     let node = job.launcher.nodes().nth(divergence.node).map_or("", |node| &*node.name);
     let of_node = if job.launcher.nodes().count() > 1 { format!("{node}: ") } else { String::new() };

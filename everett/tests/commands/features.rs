@@ -1,5 +1,5 @@
 //! Tests that builds with different features share compiled crates. After `cargo demo`, `cargo build` compiles only
-//! `everett` and `everett-session` again. After `cargo build`, `cargo test` compiles no crate again.
+//! `everett`, `everett-session` and `everett-symbols` again. After `cargo build`, `cargo test` compiles no crate again.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -45,8 +45,8 @@ fn tests_use_the_programs_build_of_each_crate() {
 
 #[test]
 fn the_whole_program_uses_the_small_ones_build_of_each_crate() {
-    // Cargo compiles these two crates once for each set of features of the program.
-    assert_shared(&crates(&SMALL), &crates(&FULL), &["everett", "everett-session"]);
+    // Cargo compiles these crates once for each set of features of the program.
+    assert_shared(&crates(&SMALL), &crates(&FULL), &["everett", "everett-session", "everett-symbols"]);
 }
 
 #[test]
@@ -55,9 +55,18 @@ fn the_small_program_has_no_crate_for_features_that_it_lacks() {
     let has = |crates: &BTreeSet<String>, name: &str| {
         crates.iter().any(|line| line.split(' ').next() == Some(name))
     };
-    for name in
-        ["everett-guest-programs", "libsqlite3-sys", "pgp", "ratatui", "ring", "rusqlite", "rustls", "ureq"]
-    {
+    for name in [
+        "everett-guest-programs",
+        "everett-inspect",
+        "framehop",
+        "libsqlite3-sys",
+        "pgp",
+        "ratatui",
+        "ring",
+        "rusqlite",
+        "rustls",
+        "ureq",
+    ] {
         assert!(has(&full, name), "the whole program has no crate {name}");
         assert!(!has(&small, name), "the small program has the crate {name}");
     }

@@ -2,7 +2,6 @@
 //! changes a timeline.
 
 use everett_cpu::CacheConfig;
-use everett_session::guest::symbols::Symbols;
 use everett_session::machines::EngineOptions;
 use everett_session::run::edges::Collected;
 use everett_session::run::edges::programs::Programs;
@@ -10,6 +9,7 @@ use everett_session::run::edges::table::Names;
 use everett_session::run::launch::Launcher;
 use everett_session::world::event::{Event, What};
 use everett_streams::Seed;
+use everett_symbols::kernel::Symbols;
 use everett_vmm::digest::Digest;
 use everett_vmm::machine::Until;
 

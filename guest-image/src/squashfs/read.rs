@@ -41,7 +41,7 @@ pub(crate) struct Reader<'a> {
 }
 
 /// A regular file of an image.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct File {
     /// Length of the file in bytes.
     pub(crate) length: u64,

@@ -5,7 +5,7 @@
 //! - [`containers`]: command lines for processes of container images
 //! - `sdk`: files and environment variables of the SDK
 //! - `programs`: programs that Everett puts into guests
-//! - [`symbols`]: names of code addresses in guest kernels
+//! - [`symbols`]: symbols of the kernel in a file
 
 pub mod agent_script;
 pub mod containers;

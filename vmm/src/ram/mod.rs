@@ -20,7 +20,7 @@ use std::fs::File;
 use std::sync::Arc;
 
 use vm_memory::mmap::{MmapRegionBuilder, MmapRegionError};
-use vm_memory::{FileOffset, GuestAddress, GuestMemoryMmap, GuestRegionMmap};
+use vm_memory::{Bytes as _, FileOffset, GuestAddress, GuestMemoryMmap, GuestRegionMmap};
 
 use crate::layout::{PAGE, RAM_BYTES_MAX, RAM_BYTES_MIN};
 
@@ -117,6 +117,11 @@ impl Ram {
     pub fn memory(&self) -> &Memory {
         &self.memory
     }
+    /// Copies bytes from a guest-physical address. Returns false if a byte is outside of RAM.
+    pub fn read(&self, address: u64, into: &mut [u8]) -> bool {
+        self.memory().read_slice(into, GuestAddress(address)).is_ok()
+    }
+
     /// Returns the size of RAM in bytes.
     pub fn len(&self) -> u64 {
         self.bytes

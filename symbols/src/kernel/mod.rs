@@ -1,4 +1,4 @@
-//! Names of code addresses in a guest's kernel.
+//! A kernel's symbols and types.
 //!
 //! [`Symbols::of_kernel`] reads the symbol table of a `vmlinux` (`elf`). If the file has none, it reads the compressed
 //! table that distribution kernels carry for their own stack traces (`kallsyms`). A kernel without both tables gives no
@@ -6,45 +6,67 @@
 //!
 //! - `elf`: reads the ELF symbol table
 //! - `kallsyms`: reads the compressed table
+//! - [`btf`]: reads the types, i.e. the places of fields in structures
+//! - [`orc`]: reads the unwind tables
 //!
 //! Kernels are untrusted files. No function here panics, and allocations are bounded by the file's size.
 
+pub mod btf;
 mod elf;
 mod kallsyms;
+pub mod orc;
 
-use everett_guest_image::kernel::KERNEL_BYTES_MAX;
+use std::collections::BTreeMap;
 use std::fmt;
-use std::path::Path;
 
 /// Maximum length of a symbol's name, in bytes: the kernel's `KSYM_NAME_LEN`.
 const NAME_BYTES_MAX: usize = 512;
 
-/// Code addresses and their names.
+/// Kind of a symbol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Named {
+    /// A function, or a label in code.
+    Code,
+    /// A variable. The value of a variable in the per-CPU area is its offset in this area.
+    Data,
+}
+
+/// A symbol's value, name and kind.
+type Raw = (u64, String, Named);
+
+/// Symbols of a kernel.
 #[derive(Debug, Clone, Default)]
 pub struct Symbols {
-    /// Addresses and names, ascending by address, one name per address.
+    /// Addresses and names of code, ascending by address, one name per address.
     sorted: Vec<(u64, String)>,
+    /// Values of all symbols. If several have one name, the smallest value counts.
+    values: BTreeMap<String, u64>,
 }
 
 impl Symbols {
     /// Reads the symbols of a `vmlinux`.
     #[must_use]
     pub fn of_kernel(vmlinux: &[u8]) -> Symbols {
-        let mut sorted = elf::code_symbols(vmlinux);
-        if sorted.is_empty() {
-            sorted = kallsyms::code_symbols(vmlinux).unwrap_or_default();
+        let mut all = elf::symbols(vmlinux);
+        if all.is_empty() {
+            all = kallsyms::symbols(vmlinux).unwrap_or_default();
         }
-        sorted.sort();
-        sorted.dedup_by_key(|(address, _)| *address);
-        Symbols { sorted }
+        all.sort();
+        let mut symbols = Symbols::default();
+        for (value, name, kind) in all {
+            if kind == Named::Code && symbols.sorted.last().is_none_or(|(last, _)| *last != value) {
+                symbols.sorted.push((value, name.clone()));
+            }
+            symbols.values.entry(name).or_insert(value);
+        }
+        symbols
     }
 
-    /// Reads the symbols of the kernel in a file. The result is empty if the file cannot be read.
+    /// Returns the value of a function or variable: its address, or its offset in the per-CPU area. `None` if the
+    /// kernel has no symbol of this name.
     #[must_use]
-    pub fn of_file(kernel: &Path) -> Symbols {
-        everett_input::file::read(kernel, KERNEL_BYTES_MAX)
-            .map(|file| Symbols::of_kernel(&file))
-            .unwrap_or_default()
+    pub fn value(&self, name: &str) -> Option<u64> {
+        self.values.get(name).copied()
     }
 
     /// Returns the number of addresses that have a name.
@@ -106,30 +128,16 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// Returns `N` bytes at `offset`, or `None` if the file is shorter.
-fn bytes_at<const N: usize>(file: &[u8], offset: usize) -> Option<[u8; N]> {
-    file.get(offset..)?.first_chunk().copied()
-}
-
-fn u16_at(file: &[u8], offset: usize) -> Option<u16> {
-    bytes_at(file, offset).map(u16::from_le_bytes)
-}
-
-fn u32_at(file: &[u8], offset: usize) -> Option<u32> {
-    bytes_at(file, offset).map(u32::from_le_bytes)
-}
-
-fn u64_at(file: &[u8], offset: usize) -> Option<u64> {
-    bytes_at(file, offset).map(u64::from_le_bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn addresses_are_named_by_the_symbol_before_them() {
-        let symbols = Symbols { sorted: vec![(0x1000, "first".to_owned()), (0x2000, "second".to_owned())] };
+        let symbols = Symbols {
+            sorted: vec![(0x1000, "first".to_owned()), (0x2000, "second".to_owned())],
+            ..Symbols::default()
+        };
         assert_eq!(symbols.show(0x1004).to_string(), "0x1004 (first+0x4)");
         assert_eq!(symbols.show(0x2000).to_string(), "0x2000 (second+0x0)");
         assert_eq!(symbols.show(0xfff).to_string(), "0xfff");

@@ -10,7 +10,8 @@
 //! - Linux 6.2, 6.3 and later releases of 6.1 have an index of three bytes per name between markers and tokens.
 //! - Addresses are stored as 32-bit offsets. Up to Linux 6.3 they lie before the names, since 6.4 after the tokens.
 
-use super::{NAME_BYTES_MAX, u16_at, u32_at, u64_at};
+use super::{NAME_BYTES_MAX, Named, Raw};
+use crate::bytes::{u16_at, u32_at, u64_at};
 
 const TOKENS: usize = 256;
 /// Maximum distance from the beginning of the token table to the end of its first token, in bytes. The tokens of all
@@ -28,8 +29,8 @@ const MARKER_NAMES: usize = 256;
 const MARKER_BYTES_MAX: usize = MARKER_NAMES * 514;
 const ALIGNMENT: usize = 8;
 
-/// Returns functions and their addresses, or `None` if the file has no table of a known layout.
-pub(super) fn code_symbols(file: &[u8]) -> Option<Vec<(u64, String)>> {
+/// Returns all symbols, or `None` if the file has no table of a known layout.
+pub(super) fn symbols(file: &[u8]) -> Option<Vec<Raw>> {
     let (tokens_start, tokens) = token_table(file)?;
     let (count_at, names) = names_before(file, tokens_start, &tokens, &mut Work(WORK_MAX))?;
     let index_end = align(token_index(file, tokens_start, &tokens)? + TOKEN_INDEX_BYTES);
@@ -228,7 +229,7 @@ fn read_names(
 
 /// Reads the addresses of a kernel up to Linux 6.3. The file contains the offsets, their base and the count of names,
 /// in this order.
-fn addresses_before(file: &[u8], count_at: usize, names: &[String]) -> Option<Vec<(u64, String)>> {
+fn addresses_before(file: &[u8], count_at: usize, names: &[String]) -> Option<Vec<Raw>> {
     let base_at = count_at.checked_sub(8)?;
     let offsets = base_at.checked_sub(align(4 * names.len()))?;
     addresses(file, offsets, u64_at(file, base_at)?, names)
@@ -236,12 +237,12 @@ fn addresses_before(file: &[u8], count_at: usize, names: &[String]) -> Option<Ve
 
 /// Reads the addresses of a kernel since Linux 6.4. The file contains the offsets after the token index, then their
 /// base.
-fn addresses_after(file: &[u8], offsets: usize, names: &[String]) -> Option<Vec<(u64, String)>> {
+fn addresses_after(file: &[u8], offsets: usize, names: &[String]) -> Option<Vec<Raw>> {
     let base_at = align(offsets.checked_add(4 * names.len())?);
     addresses(file, offsets, u64_at(file, base_at)?, names)
 }
 
-fn addresses(file: &[u8], offsets: usize, base: u64, names: &[String]) -> Option<Vec<(u64, String)>> {
+fn addresses(file: &[u8], offsets: usize, base: u64, names: &[String]) -> Option<Vec<Raw>> {
     // The base must lie in the kernel's half of the address space.
     if base >> 47 != 0x1ffff {
         return None;
@@ -254,10 +255,12 @@ fn addresses(file: &[u8], offsets: usize, base: u64, names: &[String]) -> Option
     for (i, name) in names.iter().enumerate() {
         let offset = u32_at(file, offsets + 4 * i)?;
         let relative = if complement { !offset } else { offset };
-        let is_code = name.starts_with(['t', 'T', 'w', 'W']);
-        if is_code && (!complement || offset & 0x8000_0000 != 0) {
-            symbols.push((base.checked_add(u64::from(relative))?, name[1..].to_owned()));
-        }
+        // Symbols of the per-CPU area are not complements. Their offset is the value.
+        let of_cpu = complement && offset & 0x8000_0000 == 0;
+        let value = if of_cpu { u64::from(offset) } else { base.checked_add(u64::from(relative))? };
+        let is_code = name.starts_with(['t', 'T', 'w', 'W']) && !of_cpu;
+        let Some(name) = name.get(1..) else { continue };
+        symbols.push((value, name.to_owned(), if is_code { Named::Code } else { Named::Data }));
     }
     Some(symbols)
 }
@@ -324,9 +327,9 @@ mod tests {
     #[test]
     fn each_shape_is_read() {
         for (sequences, late) in [(false, false), (true, false), (false, true)] {
-            let symbols = code_symbols(&kernel(sequences, late)).expect("a table");
+            let symbols = symbols(&kernel(sequences, late)).expect("a table");
             assert_eq!(symbols.len(), 600, "{sequences} {late}");
-            assert_eq!(symbols[599], (BASE + 599 * 16, "function_599".to_owned()));
+            assert_eq!(symbols[599], (BASE + 599 * 16, "function_599".to_owned(), Named::Code));
         }
     }
 
@@ -359,7 +362,7 @@ mod tests {
     fn a_cut_table_is_no_table() {
         let file = kernel(true, false);
         for length in (0..file.len()).step_by(7) {
-            assert_eq!(code_symbols(&file[..length]).map(|s| s.len()), None, "{length}");
+            assert_eq!(symbols(&file[..length]).map(|s| s.len()), None, "{length}");
         }
     }
 }

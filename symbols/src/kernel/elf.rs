@@ -2,29 +2,31 @@
 
 use everett_elf::{Elf, SymbolKind, SymbolTable, Symbols};
 
-use super::NAME_BYTES_MAX;
+use super::{NAME_BYTES_MAX, Named, Raw};
 
-/// Returns functions and their addresses, or nothing if the file has no symbol table. Linkers write at most one table;
-/// a second one is ignored.
-pub(super) fn code_symbols(file: &[u8]) -> Vec<(u64, String)> {
+/// Returns functions and variables, or nothing if the file has no symbol table. Linkers write at most one table; a
+/// second one is ignored.
+pub(super) fn symbols(file: &[u8]) -> Vec<Raw> {
     let sections = Elf::parse(file).and_then(|elf| elf.sections());
     let symbols = sections.and_then(|sections| sections.symbols(SymbolTable::Static));
-    symbols.map(|symbols| functions(symbols, file.len())).unwrap_or_default()
+    symbols.map(|symbols| named(symbols, file.len())).unwrap_or_default()
 }
 
-/// Returns the functions of a table. Functions with names over [`NAME_BYTES_MAX`] are left out. Many entries can share
-/// one string, so reading stops when the names would exceed `bytes_max` bytes in total.
-fn functions(table: Symbols<'_>, bytes_max: usize) -> Vec<(u64, String)> {
+/// Returns the functions and variables of a table. Those with names over [`NAME_BYTES_MAX`] are left out. Many entries
+/// can share one string, so reading stops when the names would exceed `bytes_max` bytes in total.
+fn named(table: Symbols<'_>, bytes_max: usize) -> Vec<Raw> {
     let (mut symbols, mut left) = (Vec::new(), bytes_max);
     for symbol in table.iter() {
-        if symbol.address == 0 || !matches!(symbol.kind, SymbolKind::Function | SymbolKind::Untyped) {
-            continue;
-        }
+        let kind = match symbol.kind {
+            SymbolKind::Function | SymbolKind::Untyped => Named::Code,
+            SymbolKind::Object => Named::Data,
+            SymbolKind::Other => continue,
+        };
         let name = symbol.name(NAME_BYTES_MAX).filter(|name| !name.is_empty());
-        let Some(name) = name.map(String::from_utf8_lossy) else { continue };
+        let Some(name) = name.map(String::from_utf8_lossy).filter(|_| symbol.address != 0) else { continue };
         let Some(rest) = left.checked_sub(name.len()) else { break };
         left = rest;
-        symbols.push((symbol.address, name.into_owned()));
+        symbols.push((symbol.address, name.into_owned(), kind));
     }
     symbols
 }
@@ -67,7 +69,7 @@ mod tests {
 
     #[test]
     fn names_have_no_more_bytes_than_the_file() {
-        let names = |strings: &[u8]| code_symbols(&file(strings)).into_iter().map(|(_, name)| name.len());
+        let names = |strings: &[u8]| symbols(&file(strings)).into_iter().map(|(_, name, _)| name.len());
         assert!(names(b"f\0").eq((0x400..=0x7fe8).step_by(SYMBOL_BYTES).map(|_| 1)), "each symbol once");
         let longest = [vec![b'x'; NAME_BYTES_MAX], vec![0]].concat();
         assert_eq!(names(&longest).len(), (64 << 10) / NAME_BYTES_MAX);

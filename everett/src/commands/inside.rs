@@ -1,0 +1,145 @@
+//! Goes to an instant of a recorded branch, where other commands look into the machines.
+//!
+//! The branch runs again from the root moment to this vtime. Nothing is forked and nothing in a guest changes, so the
+//! machines are as they were in the exploration.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+use everett_guest_image::kernel::KERNEL_BYTES_MAX;
+use everett_host::interrupt::Interrupt;
+use everett_input::causes::with_causes;
+use everett_input::units::{self, Vtime};
+use everett_inspect::stack::Registers;
+use everett_inspect::{Guest, Kernel};
+use everett_session::explore::path_runner::{PathRunner, Watch};
+use everett_session::inside::machine::{MachineRam, registers};
+use everett_session::machines::BootFiles;
+
+use serde::Serialize;
+
+use super::common;
+use super::engine_choice::EngineArgs;
+use super::exploration::Run;
+use super::id::Id;
+use crate::ui::{Ui, printable, style};
+
+/// Arguments that name an instant.
+#[derive(Debug, clap::Args)]
+pub struct InstantArgs {
+    /// The run directory
+    pub run: PathBuf,
+    /// Number of a finding such as 1, or of a branch such as b17
+    pub id: Id,
+    /// Vtime of the instant, counted from power-on. Default: when the finding showed, or the end of the branch
+    #[arg(long, value_name = "DURATION", value_parser = units::parse_duration_ns)]
+    pub at: Option<u64>,
+    /// Only this node. Default: all nodes
+    #[arg(long, value_name = "NAME")]
+    pub node: Option<String>,
+    /// Engine
+    #[command(flatten)]
+    pub engine: EngineArgs,
+}
+
+/// A guest at the instant.
+pub(super) struct Inside<'g> {
+    /// Name of the node.
+    pub(super) node: &'g str,
+    /// The guest. The error says why it cannot be read.
+    pub(super) guest: Result<Guest<'g>, everett_inspect::Error>,
+    /// The kernel.
+    pub(super) kernel: &'g Kernel,
+    /// Registers of the machine's CPU.
+    pub(super) cpu: Registers,
+    /// Files from which the machines boot.
+    pub(super) files: &'g BootFiles,
+}
+
+/// Line of `--json`: a part of a machine that cannot be read.
+#[derive(Serialize)]
+struct Unreadable<'a> {
+    kind: &'static str,
+    node: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<u32>,
+    error: &'a str,
+}
+
+/// Prints why a machine, or a process of it, cannot be read.
+pub(super) fn unreadable(
+    ui: &Ui,
+    node: &str,
+    pid: Option<u32>,
+    error: &everett_inspect::Error,
+) -> anyhow::Result<()> {
+    let error = with_causes(error);
+    ui.record(&Unreadable { kind: "unreadable", node, pid, error: &error })?;
+    let text = match pid {
+        Some(pid) => format!("{pid:>8} {}", printable(&error)),
+        None => format!("    {}", printable(&error)),
+    };
+    Ok(ui.say(style::paint(style::BAD, text))?)
+}
+
+/// Ends the replay if the operator interrupts it.
+struct Interruptible<'i>(&'i Interrupt);
+
+impl Watch for Interruptible<'_> {
+    fn at(&mut self, _vtime_ns: u64) -> bool {
+        !self.0.wanted()
+    }
+}
+
+/// Goes to the instant and calls `look` for each node that is asked for.
+pub(super) fn each_guest(
+    ui: &Ui,
+    args: &InstantArgs,
+    mut look: impl FnMut(&Inside<'_>) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let interrupt = Interrupt::install()?;
+    let run = Run::open(&args.run)?;
+    let record = run.record(args.id)?;
+    let nodes = &run.reading.header().nodes;
+    if let Some(node) = &args.node
+        && !nodes.contains(node)
+    {
+        bail!("--node: {node} is not a node of this world; its nodes are {}", nodes.join(", "));
+    }
+    let at_ns = match (args.at, args.id) {
+        (Some(at), _) => at,
+        (None, Id::Finding(id)) => run.finding(id)?.hit.vtime_ns,
+        (None, Id::Branch(_)) => record.end_ns,
+    };
+    let (setting, engine) = run.setting(ui, args.engine.asked(), &interrupt)?;
+    let root_ns = setting.root_ns;
+    if !(root_ns..=record.end_ns).contains(&at_ns) {
+        bail!(
+            "--at: {} s is not on this timeline, which goes from {} s to {} s",
+            Vtime(at_ns).to_string().trim(),
+            Vtime(root_ns).to_string().trim(),
+            Vtime(record.end_ns).to_string().trim()
+        );
+    }
+    let file = &setting.launcher.files.kernel;
+    let kernel = everett_input::file::read(file, KERNEL_BYTES_MAX)?;
+    let kernel = Kernel::new(&kernel).with_context(|| file.display().to_string())?;
+    let mut runner = PathRunner::new(&setting)?;
+    let memory = setting.inherited_at_boot()?;
+    runner.rewind(&record.path, None, at_ns, &memory, &mut Interruptible(&interrupt))?;
+    let timeline = runner.timeline();
+    for (n, node) in nodes.iter().enumerate() {
+        if args.node.as_ref().is_none_or(|wanted| wanted == node) {
+            let ram = MachineRam(timeline.machine(n));
+            let cpu = registers(&timeline.machine(n).cpu());
+            look(&Inside {
+                node,
+                guest: Guest::new(&kernel, &ram),
+                kernel: &kernel,
+                cpu,
+                files: &setting.launcher.files,
+            })?;
+        }
+    }
+    common::warn_of_engine(ui, &engine)
+}

@@ -1,0 +1,280 @@
+//! Processes, mappings and stacks that Everett reads from a guest's memory equal those that the guest reports.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use everett_inspect::mapping::Mapping;
+use everett_inspect::memory::Ram;
+use everett_inspect::stack::Registers;
+use everett_inspect::task::Process;
+use everett_inspect::{Guest, Kernel};
+use everett_session::inside::machine::{MachineRam, registers};
+use everett_session::inside::mapped_files::MappedFiles;
+use everett_session::machines::EngineOptions;
+use everett_session::world::timeline::{COMMAND, Timeline};
+use everett_streams::Seed;
+use everett_vmm::machine::Until;
+
+use crate::support::{MS, everett, launcher, lines, run_script, shown, world_file};
+
+/// Prints facts about each process, as the guest's `/proc` states them. Each process has a line with its ID, then its
+/// facts, each with a word in front.
+const SCRIPT: &str = r#"
+for folder in /proc/[0-9]*; do
+    echo "process ${folder#/proc/}"
+    sed 's/^/stat /' $folder/stat
+    grep '^Uid' $folder/status | sed 's/^/user /'
+    tr '\0' ' ' < $folder/cmdline | sed 's/^/command /'; echo
+    for task in $folder/task/*; do
+        echo "thread ${task##*/} $(cat $task/comm)"
+        echo "frames ${task##*/}" $(sed 's/^.* //; s,/.*,,' $task/stack)
+    done
+    sed 's/^/map /' $folder/maps
+done
+echo done
+sleep 1000
+"#;
+
+/// Facts about the processes of a guest, by process ID.
+type Facts = BTreeMap<u32, Vec<String>>;
+
+/// Returns the facts that the guest's script printed.
+fn reported(lines: &[&str]) -> Facts {
+    let mut facts = Facts::new();
+    let mut pid = 0;
+    for line in lines.iter().filter(|line| !line.is_empty()) {
+        match line.split_once(' ') {
+            None if *line == "done" => break,
+            Some(("process", number)) => {
+                pid = number.parse().unwrap();
+                facts.insert(pid, Vec::new());
+            }
+            Some(("stat", stat)) => {
+                let (name, rest) = stat.split_once(" (").unwrap().1.rsplit_once(") ").unwrap();
+                let mut rest = rest.split(' ');
+                let (state, parent) = (rest.next().unwrap(), rest.next().unwrap());
+                facts.get_mut(&pid).unwrap().push(format!("stat {name} {state} {parent}"));
+            }
+            Some(("user", text)) => {
+                let user = text.split_whitespace().nth(1).unwrap();
+                facts.get_mut(&pid).unwrap().push(format!("user {user}"));
+            }
+            // The kernel writes spaces after an address that fills its column.
+            _ => facts.get_mut(&pid).unwrap().push(line.trim_end().to_owned()),
+        }
+    }
+    facts
+}
+
+/// Returns the same facts, read from the guest's memory.
+fn observed(guest: Guest<'_>, kernel: &Kernel, cpu: Registers) -> Facts {
+    let value = |name| kernel.symbols().value(name).unwrap();
+    let sleeping = value("__sched_text_start")..value("__sched_text_end");
+    let facts = |process: &Process| {
+        let first = &process.threads[0];
+        let mut facts = vec![
+            format!("stat {} {} {}", first.name, first.state.letter(), process.parent),
+            format!("user {}", process.user),
+        ];
+        if !process.command.is_empty() {
+            facts.push(format!("command {}", process.command.join(" ")).trim_end().to_owned());
+        }
+        for thread in &process.threads {
+            facts.push(format!("thread {} {}", thread.tid, thread.name));
+            let stack = guest.stack(thread, process.mm.is_some(), cpu).unwrap();
+            assert!(stack.is_complete, "{} {stack:?}", thread.name);
+            // The kernel leaves out its functions for sleeping.
+            let frames = stack.kernel.iter().skip_while(|at| sleeping.contains(at));
+            let frames: Vec<String> = frames.filter_map(|at| kernel.symbols().name(*at)).collect();
+            facts.push(format!("frames {} {}", thread.tid, frames.join(" ")));
+        }
+        let maps = guest.mappings(process).unwrap();
+        facts.extend(maps.iter().map(|map: &Mapping| format!("map {map}").trim_end().to_owned()));
+        (process.pid, facts)
+    };
+    guest.processes().unwrap().iter().map(facts).collect()
+}
+
+fn kernel() -> Kernel {
+    let file = &launcher(EngineOptions::default()).files.kernel;
+    Kernel::new(&std::fs::read(file).unwrap()).unwrap()
+}
+
+/// Returns the facts at the present instant.
+fn now(timeline: &Timeline, kernel: &Kernel) -> Facts {
+    let machine = timeline.machine(0);
+    observed(Guest::new(kernel, &MachineRam(machine)).unwrap(), kernel, registers(&machine.cpu()))
+}
+
+/// Kinds of facts.
+const KINDS: [&str; 6] = ["stat", "user", "command", "thread", "frames", "map"];
+
+/// For each process and kind: all facts that were observed at some instant.
+type Observations = BTreeMap<(u32, &'static str), BTreeSet<Vec<String>>>;
+
+fn of_kind(facts: &[String], kind: &str) -> Vec<String> {
+    let facts = facts.iter().filter(|fact| fact.starts_with(kind));
+    facts.map(|fact| without_work(fact).to_owned()).collect()
+}
+
+fn observe(timeline: &Timeline, kernel: &Kernel, observations: &mut Observations) {
+    for (pid, facts) in now(timeline, kernel) {
+        for kind in KINDS {
+            observations.entry((pid, kind)).or_default().insert(of_kind(&facts, kind));
+        }
+    }
+}
+
+/// Processes can change while the script runs, so Everett observes them every 500 us of vtime. Everything that the script
+/// reports was observed at one of these instants.
+#[test]
+fn processes_mappings_and_stacks_are_those_that_the_guest_reports() {
+    let kernel = kernel();
+    let mut timeline = launcher(EngineOptions::default()).start(Seed::new(5)).unwrap();
+    let mut observations = Observations::new();
+    observe(&timeline, &kernel, &mut observations);
+    let before: BTreeSet<u32> = observations.keys().map(|(pid, _)| *pid).collect();
+    let mut printed = run_script(&mut timeline, SCRIPT, 0).1;
+    while lines(&printed, COMMAND).last() != Some(&"done") {
+        let until = Until::vtime(timeline.vtime() + MS / 2);
+        timeline.run(&until);
+        printed.append(&mut timeline.take_events());
+        observe(&timeline, &kernel, &mut observations);
+    }
+    let reported = reported(&lines(&printed, COMMAND));
+    // The script's own processes come and go.
+    for (pid, facts) in reported.iter().filter(|(pid, _)| before.contains(pid)) {
+        for kind in KINDS {
+            let (told, seen) = (of_kind(facts, kind), &observations[&(*pid, kind)]);
+            assert!(seen.contains(&told), "{pid}: the guest reports {told:#?}, observed were {seen:#?}");
+        }
+    }
+    assert!(before.len() > 40 && reported.len() > before.len(), "{} {}", before.len(), reported.len());
+    let maps = reported.values().flatten().filter(|fact| fact.starts_with("map"));
+    assert!(maps.count() > 100);
+}
+
+/// Returns a fact without the name of a kernel worker's queue, which changes all the time.
+fn without_work(fact: &str) -> &str {
+    match fact.find("kworker/") {
+        Some(at) => fact[at..].find(['-', '+']).map_or(fact, |end| &fact[..at + end]),
+        None => fact,
+    }
+}
+
+/// RAM of a guest that lies: some words have other values than in the machine.
+struct Lying<'m> {
+    ram: MachineRam<'m>,
+    seed: u64,
+    /// One of this many words is a lie.
+    rarity: u64,
+}
+
+impl Ram for Lying<'_> {
+    fn read(&self, address: u64, into: &mut [u8]) -> bool {
+        if !self.ram.read(address, into) {
+            return false;
+        }
+        let hash = |n: u64| {
+            (n ^ self.seed)
+                .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                .rotate_left(29)
+                .wrapping_mul(0xbf58_476d_1ce4_e5b9)
+        };
+        for (n, byte) in into.iter_mut().enumerate() {
+            let word = (address + n as u64) / 8;
+            if hash(word).is_multiple_of(self.rarity) {
+                // Small changes lead to other structures of the kernel, large ones out of memory.
+                *byte ^= (hash(word ^ 0x5555) >> (8 * (n % 8))) as u8
+                    & if hash(word) & 64 == 0 { 0x18 } else { 0xff };
+            }
+        }
+        true
+    }
+}
+
+/// A hostile guest can write anything into its kernel's structures. Reading them ends, and does not panic.
+#[test]
+fn a_guest_that_lies_about_its_processes_harms_no_one() {
+    let kernel = kernel();
+    let launcher = launcher(EngineOptions::default());
+    let timeline = launcher.start(Seed::new(5)).unwrap();
+    let machine = timeline.machine(0);
+    let files = MappedFiles::of_node(&launcher.files, &launcher.world.nodes[0].name).unwrap();
+    let (mut read, mut refused) = (0, 0);
+    for seed in 0..60 {
+        let ram = Lying { ram: MachineRam(machine), seed, rarity: [200, 2_000, 20_000][seed as usize % 3] };
+        let Ok(guest) = Guest::new(&kernel, &ram) else {
+            refused += 1;
+            continue;
+        };
+        let Ok(processes) = guest.processes() else {
+            refused += 1;
+            continue;
+        };
+        for process in processes {
+            read += 1;
+            let maps = guest.mappings(&process).is_ok();
+            let mut stacks = guest.program_stacks(&process, &files).ok().flatten().filter(|_| maps);
+            for thread in &process.threads {
+                let stack = guest.stack(thread, process.mm.is_some(), registers(&machine.cpu()));
+                if let (Ok(stack), Some(stacks)) = (stack, &mut stacks)
+                    && let Some(user) = stack.user
+                {
+                    stacks.frames(user);
+                }
+            }
+        }
+    }
+    assert!(read > 200 && refused > 10, "{read} {refused}");
+}
+
+/// The main thread of Redis waits for a client, in a function that its `main` called.
+#[test]
+fn the_stack_of_a_server_leads_to_its_main_function() {
+    let kernel = kernel();
+    let launcher = launcher(EngineOptions::default());
+    let timeline = launcher.start(Seed::new(5)).unwrap();
+    let machine = timeline.machine(0);
+    let ram = MachineRam(machine);
+    let guest = Guest::new(&kernel, &ram).unwrap();
+    let files = MappedFiles::of_node(&launcher.files, &launcher.world.nodes[0].name).unwrap();
+    let processes = guest.processes().unwrap();
+    let redis = processes.iter().find(|process| process.threads[0].name == "redis-server").unwrap();
+    let mut stacks = guest.program_stacks(redis, &files).unwrap().unwrap();
+    let user = guest.stack(&redis.threads[0], true, registers(&machine.cpu())).unwrap().user.unwrap();
+    let (frames, is_complete) = stacks.frames(user);
+    assert!(is_complete, "{frames:?}");
+    let functions: Vec<&str> = frames.iter().filter_map(|frame| frame.function.as_deref()).collect();
+    let at = |name: &str| functions.iter().position(|function| function.starts_with(name)).expect(name);
+    assert!(at("epoll_wait+") < at("aeMain+") && at("aeMain+") < at("main+") && at("main+") < at("_start+"));
+}
+
+/// The commands go to the end of a branch, or to a vtime of it. Other vtimes and unknown nodes are refused.
+#[test]
+fn ps_and_stack_show_the_machines_of_a_branch() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run").display().to_string();
+    let world = world_file().display().to_string();
+    let explored = everett(&["explore", &world, "--seed", "1", "--branches", "1", "--plain", "-o", &run]);
+    assert!(explored.status.code().is_some_and(|code| code < 2), "{}", shown(&explored));
+    let text = |arguments: &[&str]| {
+        let output = everett(arguments);
+        assert!(output.status.success(), "{}", shown(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let processes = text(&["--json", "ps", &run, "b0", "--maps"]);
+    let line =
+        processes.lines().find(|line| line.contains(r#""name":"redis-server""#)).expect("a line for Redis");
+    assert!(line.contains("libc.so.6") && line.contains("[stack]"), "{line}");
+    let stack = text(&["stack", &run, "b0", "--process", "redis-server"]);
+    assert!(stack.contains("main+0x") && stack.contains("_start+0x"), "{stack}");
+    assert_eq!(stack, text(&["stack", &run, "b0", "--process", "redis-server"]), "the same twice");
+    for (arguments, expected) in [
+        (["--at", "1000s"], "--at: 1000.000000000 s is not on this timeline"),
+        (["--node", "nobody"], "--node: nobody is not a node of this world"),
+    ] {
+        let output = everett(&[&["ps", &run, "b0"], &arguments[..]].concat());
+        assert_eq!(output.status.code(), Some(2), "{}", shown(&output));
+        assert!(String::from_utf8_lossy(&output.stderr).contains(expected), "{}", shown(&output));
+    }
+}

@@ -1,0 +1,38 @@
+//! Processes, threads and mappings of a Linux guest, read from its memory. The guest executes no instruction for this,
+//! and nothing in it changes.
+//!
+//! The kernel's own structures say which processes exist. [`Kernel`] knows where the fields of these structures are: it
+//! reads the kernel's symbols and types from the `vmlinux` that was booted. A [`Guest`] is a kernel and a machine's RAM.
+//!
+//! - [`memory`]: RAM, page tables, and address spaces
+//! - [`error`]: [`Error`], the reasons why a guest cannot be read
+//! - [`limits`]: bounds on what is read
+//! - `layout`: places of the fields that this crate reads
+//! - [`kernel`]: a kernel's symbols, types and layout
+//! - [`guest`]: reads numbers, lists and texts from the kernel's memory
+//! - [`task`]: processes and threads
+//! - [`stack`]: stacks of the kernel, and the registers of programs
+//! - [`program_stack`]: stacks of programs, with the names of their functions
+//! - [`path`]: paths of open and mapped files
+//! - [`mapping`]: mappings of a process
+//!
+//! A guest may be hostile, so its structures may contradict themselves. No function here panics or reads without a
+//! bound, and a part that is not mapped is an error, never a zero.
+//!
+//! Not here: names of addresses in programs (`symbols/`), and how a timeline gets to the moment that is read (`session/`).
+
+pub mod error;
+pub mod guest;
+pub mod kernel;
+mod layout;
+pub mod limits;
+pub mod mapping;
+pub mod memory;
+pub mod path;
+pub mod program_stack;
+pub mod stack;
+pub mod task;
+
+pub use error::Error;
+pub use guest::Guest;
+pub use kernel::Kernel;

@@ -1,0 +1,81 @@
+//! Paths of open and mapped files.
+
+use crate::limits::{NAME_BYTES_MAX, PATH_BYTES_MAX, PATH_STEPS_MAX};
+use crate::{Error, Guest};
+
+/// A place in the tree of mounted file systems (`struct path`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Address of the `vfsmount`.
+    pub(crate) mount: u64,
+    /// Address of the `dentry`.
+    pub(crate) dentry: u64,
+}
+
+impl Guest<'_> {
+    /// Returns the root folder of a process, from the address of one of its tasks. `None` if the process is ending and
+    /// has none any more.
+    pub(crate) fn root_of(&self, task: u64) -> Result<Option<Place>, Error> {
+        let layout = &self.kernel.layout;
+        let fs = self.number(task, layout.task_fs)?;
+        if fs == 0 {
+            return Ok(None);
+        }
+        let mount = self.number(fs, layout.fs_root_mount)?;
+        Ok(Some(Place { mount, dentry: self.number(fs, layout.fs_root_dentry)? }))
+    }
+
+    /// Returns the path of a file (`struct file`), as `/proc/PID/maps` shows it to a process with this root folder.
+    pub(crate) fn path_of_file(&self, file: u64, root: Option<Place>) -> Result<String, Error> {
+        let layout = &self.kernel.layout;
+        let dentry = self.number(file, layout.file_dentry)?;
+        let ops = self.number(dentry, layout.dentry_ops)?;
+        if ops != 0 && self.number(ops, layout.dentry_ops_name)? != 0 {
+            // A file without a folder, e.g. memory of `memfd_create`.
+            return Ok(format!("/{} (deleted)", self.name_of(dentry)?));
+        }
+        self.path(Place { mount: self.number(file, layout.file_mount)?, dentry }, root)
+    }
+
+    fn name_of(&self, dentry: u64) -> Result<String, Error> {
+        let layout = &self.kernel.layout;
+        let bytes = self.number(dentry, layout.dentry_name_bytes)?.min(NAME_BYTES_MAX as u64);
+        self.text(self.number(dentry, layout.dentry_name)?, bytes as usize)
+    }
+
+    /// Returns a path below a root folder. Goes from the file to the root, through mount points.
+    fn path(&self, file: Place, root: Option<Place>) -> Result<String, Error> {
+        let layout = &self.kernel.layout;
+        let deleted = self.number(file.dentry, layout.dentry_hash)? == 0;
+        let Place { mut mount, mut dentry } = file;
+        let (mut names, mut bytes) = (Vec::new(), 0);
+        let mut is_root = true;
+        for step in 0.. {
+            if step >= PATH_STEPS_MAX || bytes > PATH_BYTES_MAX {
+                return Err(Error::TooMany { what: "folders in a path", max: PATH_STEPS_MAX });
+            }
+            if root == Some(Place { mount, dentry }) {
+                break;
+            }
+            let parent = self.number(dentry, layout.dentry_parent)?;
+            if dentry == self.number(mount, layout.vfs_root)? || parent == dentry {
+                let this = mount.wrapping_sub(layout.mount_vfs.offset());
+                let above = self.number(this, layout.mount_parent)?;
+                if above == this {
+                    break;
+                }
+                dentry = self.number(this, layout.mount_point)?;
+                mount = above.wrapping_add(layout.mount_vfs.offset());
+                continue;
+            }
+            is_root = false;
+            let name = self.name_of(dentry)?;
+            bytes += name.len() + 1;
+            names.push(name);
+            dentry = parent;
+        }
+        let path: String = names.iter().rev().flat_map(|name| ["/", name]).collect();
+        let path = if path.is_empty() { "/".to_owned() } else { path };
+        Ok(if deleted && !is_root { path + " (deleted)" } else { path })
+    }
+}

@@ -1,0 +1,124 @@
+//! Stacks of programs, with the names of their functions.
+
+use std::fmt;
+use std::sync::Arc;
+
+use everett_symbols::program::Program;
+use everett_symbols::unwind::Unwinder;
+use serde::Serialize;
+
+use crate::mapping::Mapping;
+use crate::memory::AddressSpace;
+use crate::stack::Registers;
+use crate::task::Process;
+use crate::{Error, Guest};
+
+/// Number of bytes at a code address that are compared between memory and the program's file.
+const COMPARED_BYTES: usize = 16;
+
+/// The files that processes have mapped.
+pub trait Files {
+    /// Returns the program or library of a mapping. `None` if the file is not known.
+    fn program(&self, mapping: &Mapping) -> Option<Arc<Program>>;
+}
+
+/// A process whose stacks are read.
+pub struct ProgramStacks<'g> {
+    memory: AddressSpace<'g>,
+    mapped: Vec<Mapped>,
+    unwinder: Unwinder,
+}
+
+/// An executable mapping of a known file.
+struct Mapped {
+    mapping: Mapping,
+    program: Arc<Program>,
+    /// Distance of addresses in memory from the addresses that the file states.
+    bias: u64,
+}
+
+/// Frame of a program's stack. Its `Display` is one line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Frame {
+    /// Address of the instruction, or for an outer frame the return address.
+    pub address: u64,
+    /// File with the code. `None` if the file is not known, or if its code differs from the code in memory.
+    pub file: Option<String>,
+    /// The address as the file states it.
+    pub in_file: Option<u64>,
+    /// Function and distance from its start. `None` if the file names no function there.
+    pub function: Option<String>,
+}
+
+impl fmt::Display for Frame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.address)?;
+        match (&self.function, &self.file, self.in_file) {
+            (Some(function), Some(file), _) => write!(f, " {function} ({file})"),
+            (None, Some(file), Some(address)) => write!(f, " {file}+{address:#x}"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Guest<'_> {
+    /// Prepares the stacks of a process. `None` for threads of the kernel and for zombies.
+    ///
+    /// # Errors
+    /// Returns an error if the process's mappings cannot be read.
+    pub fn program_stacks(
+        &self,
+        process: &Process,
+        files: &dyn Files,
+    ) -> Result<Option<ProgramStacks<'_>>, Error> {
+        let Some(memory) = self.memory_of_process(process)? else { return Ok(None) };
+        let mut stacks = ProgramStacks { memory, mapped: Vec::new(), unwinder: Unwinder::default() };
+        for mapping in self.mappings(process)? {
+            let Some(file) = mapping.file.filter(|_| mapping.access.execute) else { continue };
+            let Some(program) = files.program(&mapping) else { continue };
+            let Some(address) = program.address_at(file.offset) else { continue };
+            let bias = mapping.start.wrapping_sub(address);
+            stacks.unwinder.add(&program, mapping.start..mapping.end, bias);
+            stacks.mapped.push(Mapped { mapping, program, bias });
+        }
+        Ok(Some(stacks))
+    }
+}
+
+impl ProgramStacks<'_> {
+    /// Returns the frames from the innermost one outwards, and true if the stack ends as it should.
+    pub fn frames(&mut self, registers: Registers) -> (Vec<Frame>, bool) {
+        let memory = self.memory;
+        let mut read = |address| {
+            let mut word = [0; 8];
+            memory.read(address, &mut word).map(|()| u64::from_le_bytes(word)).map_err(|_| ())
+        };
+        let Registers { instruction, stack, frame, .. } = registers;
+        let frames = self.unwinder.frames(instruction, stack, frame, &mut read);
+        let named = frames.addresses.iter().enumerate().map(|(n, address)| self.frame(*address, n > 0));
+        (named.collect(), frames.is_complete)
+    }
+
+    fn frame(&self, address: u64, is_return: bool) -> Frame {
+        let unknown = Frame { address, file: None, in_file: None, function: None };
+        // A return address can lie after the end of the calling function.
+        let within = address.wrapping_sub(is_return.into());
+        let range = |mapped: &&Mapped| (mapped.mapping.start..mapped.mapping.end).contains(&within);
+        let Some(Mapped { mapping, program, bias }) = self.mapped.iter().find(range) else { return unknown };
+        let Some(file) = mapping.file else { return unknown };
+        let mut code = [0; COMPARED_BYTES];
+        let read = self.memory.read_some(within, &mut code);
+        let expected = program.bytes_at(file.offset.wrapping_add(within - mapping.start));
+        let compared = read.min(expected.len());
+        if compared == 0 || code[..compared] != expected[..compared] {
+            return unknown;
+        }
+        let in_file = address.wrapping_sub(*bias);
+        let function = program.function(within.wrapping_sub(*bias));
+        let function = function.map(|mut function| {
+            function.offset += u64::from(is_return);
+            function.to_string()
+        });
+        Frame { address, file: Some(mapping.name.clone()), in_file: Some(in_file), function }
+    }
+}

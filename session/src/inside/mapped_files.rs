@@ -1,0 +1,55 @@
+//! The programs and libraries that processes of a node have mapped, read from the node's image.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use everett_guest_image::programs::{Error, ImageFiles};
+use everett_inspect::mapping::Mapping;
+use everett_inspect::program_stack::Files;
+use everett_symbols::program::Program;
+
+use crate::machines::BootFiles;
+
+/// Maximum length of a program or library that is read, in bytes.
+pub const PROGRAM_BYTES_MAX: u64 = 1 << 30;
+
+/// Programs and libraries of a node's image.
+pub struct MappedFiles {
+    image: Option<ImageFiles>,
+    /// Programs that were read, by path. `None` for files that are no programs.
+    read: RefCell<BTreeMap<String, Option<Arc<Program>>>>,
+}
+
+impl MappedFiles {
+    /// Returns the programs of a node.
+    ///
+    /// # Errors
+    /// Returns an error if the node's image cannot be read.
+    pub fn of_node(files: &BootFiles, node: &str) -> Result<MappedFiles, Error> {
+        let image = match (files.images.get(node), &files.root) {
+            (Some(image), _) => Some(ImageFiles::of_disk(&image.disk)?),
+            (None, Some((root, _))) => Some(ImageFiles::of_root(root)?),
+            (None, None) => None,
+        };
+        Ok(MappedFiles { image, read: RefCell::default() })
+    }
+
+    fn load(&self, path: &str) -> Option<Arc<Program>> {
+        let content = self.image.as_ref()?.read(Path::new(path), PROGRAM_BYTES_MAX).ok()??;
+        Program::parse(content.into()).ok().map(Arc::new)
+    }
+}
+
+impl Files for MappedFiles {
+    fn program(&self, mapping: &Mapping) -> Option<Arc<Program>> {
+        let mut read = self.read.borrow_mut();
+        if let Some(program) = read.get(&mapping.name) {
+            return program.clone();
+        }
+        let program = self.load(&mapping.name);
+        read.insert(mapping.name.clone(), program.clone());
+        program
+    }
+}

@@ -1,0 +1,7 @@
+//! What `everett-inspect` needs to read a machine: its RAM and registers, and the files of its programs.
+//!
+//! - [`machine`]: RAM and registers of a machine
+//! - [`mapped_files`]: programs and libraries that processes have mapped
+
+pub mod machine;
+pub mod mapped_files;

@@ -1,0 +1,15 @@
+//! Names and types of code and data: from the files of kernels and programs, without a guest.
+//!
+//! - [`kernel`]: symbols and types of a kernel
+//! - [`program`]: functions of a program or library
+//! - [`unwind`]: stacks of programs
+//! - `bytes`: numbers at offsets of untrusted bytes
+//!
+//! Not here: what is in a guest's memory (`inspect/`), and the layout of ELF files (`elf/`).
+
+mod bytes;
+pub mod kernel;
+#[cfg(feature = "programs")]
+pub mod program;
+#[cfg(feature = "programs")]
+pub mod unwind;
