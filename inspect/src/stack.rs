@@ -179,7 +179,7 @@ impl Guest<'_> {
     }
 }
 
-/// What a frame's unwind row leads to.
+/// Result of one unwinding step.
 enum Caller {
     /// Registers of the caller. `is_return_address` is true if its address is that of the instruction after a call.
     Frame { registers: Registers, is_return_address: bool },

@@ -271,7 +271,7 @@ fn ps_and_stack_show_the_machines_of_a_branch() {
     assert_eq!(stack, text(&["stack", &run, "b0", "--process", "redis-server"]), "the same twice");
     for (arguments, expected) in [
         (["--at", "1000s"], "--at: 1000.000000000 s is not on this timeline"),
-        (["--node", "nobody"], "--node: nobody is not a node of this world"),
+        (["--node", "nobody"], "--node: this world has no node nobody"),
     ] {
         let output = everett(&[&["ps", &run, "b0"], &arguments[..]].concat());
         assert_eq!(output.status.code(), Some(2), "{}", shown(&output));

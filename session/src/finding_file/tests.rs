@@ -412,7 +412,7 @@ fn images_enter_the_cache_under_their_digests_alone() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
-    /// Whatever the names of the members are, no file appears beside the folder. [`unpacked`] checks this.
+    /// Unpacking creates no file beside the folder, for any names of members. [`unpacked`] checks this.
     #[test]
     fn any_names_are_unpacked_below_the_folder_or_refused(
         names in prop::collection::vec("(world|run|images|\\.\\.|[a-z/.]{0,6})(/(w|\\.\\.|\\.|findings|1|[a-z.]{0,4})){0,4}", 0..4),

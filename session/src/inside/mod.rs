@@ -1,4 +1,4 @@
-//! What `everett-inspect` needs to read a machine: its RAM and registers, and the files of its programs.
+//! Inputs of `everett-inspect`: RAM and registers of a machine, and the files of its programs.
 //!
 //! - [`machine`]: RAM and registers of a machine
 //! - [`mapped_files`]: programs and libraries that processes have mapped

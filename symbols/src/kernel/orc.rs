@@ -29,7 +29,7 @@ pub enum Base {
     Other,
 }
 
-/// What lies at the caller's stack pointer.
+/// Content of memory at the caller's stack pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The return address of a call lies below it.
@@ -55,7 +55,7 @@ pub struct Row {
     pub frame: Base,
     /// Distance of the place of the caller's frame pointer from its base, in bytes.
     pub frame_offset: i16,
-    /// What lies at the caller's stack pointer.
+    /// Content of memory at the caller's stack pointer.
     pub kind: Kind,
 }
 
