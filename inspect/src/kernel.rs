@@ -1,9 +1,9 @@
 //! A kernel's symbols, types and layout.
 
-use everett_elf::{Elf, Segment, SegmentKind};
-use everett_symbols::kernel::Symbols;
+use everett_elf::{Elf, Segment};
 use everett_symbols::kernel::btf::Btf;
 use everett_symbols::kernel::orc::Orc;
+use everett_symbols::kernel::{Symbols, Values};
 
 use crate::Error;
 use crate::layout::Layout;
@@ -15,6 +15,7 @@ const BANNER_BYTES: usize = 128;
 #[derive(Debug, Clone)]
 pub struct Kernel {
     symbols: Symbols,
+    pub(crate) values: Values,
     pub(crate) layout: Layout,
     /// Unwind tables, if the kernel has some.
     pub(crate) orc: Option<Orc>,
@@ -40,41 +41,37 @@ impl Kernel {
             (Some(ips), Some(rows)) => Orc::new(&types, ips.content()?, ips.address(), rows.content()?),
             _ => None,
         };
-        let symbols = Symbols::of_kernel(vmlinux);
-        let mut segments = elf.segments()?;
-        segments.retain(|segment| segment.kind == SegmentKind::Load);
-        let layout = Layout::new(&types)?;
-        let mut kernel = Kernel { symbols, layout, orc, segments, root: 0, banner: (0, Vec::new()) };
-        kernel.root = kernel.loaded("init_top_pgt")?.0;
-        let at = kernel.symbol("linux_banner")?;
-        let (segment, within) = kernel.segment(at).ok_or(Error::Symbol("linux_banner"))?;
-        let banner = segment.content(vmlinux)?.get(within as usize..).unwrap_or_default();
+        let (symbols, values) = (Symbols::of_kernel(vmlinux), Values::of_kernel(vmlinux));
+        let (segments, layout) = (elf.load_segments()?, Layout::new(&types)?);
+        let mut kernel = Kernel { symbols, values, layout, orc, segments, root: 0, banner: (0, Vec::new()) };
+        let (_, segment, within) = kernel.loaded("init_top_pgt")?;
+        kernel.root = segment.physical.wrapping_add(within);
+        let (at, segment, within) = kernel.loaded("linux_banner")?;
+        let banner = segment.content(vmlinux)?.get(within as usize..).filter(|banner| !banner.is_empty());
+        let banner = banner.ok_or(Error::Symbol("linux_banner"))?;
         kernel.banner = (at, banner.iter().copied().take(BANNER_BYTES).collect());
         Ok(kernel)
     }
 
-    /// Returns the symbols.
+    /// Returns the names of the kernel's code.
     #[must_use]
     pub fn symbols(&self) -> &Symbols {
         &self.symbols
     }
 
     pub(crate) fn symbol(&self, name: &'static str) -> Result<u64, Error> {
-        self.symbols.value(name).ok_or(Error::Symbol(name))
+        self.values.get(name).ok_or(Error::Symbol(name))
     }
 
-    /// Returns the guest-physical and the linear address of a symbol in a loaded segment.
-    fn loaded(&self, name: &'static str) -> Result<(u64, u64), Error> {
+    /// Returns the linear address of a symbol, the loaded segment that holds it, and the distance from the segment's
+    /// start.
+    fn loaded(&self, name: &'static str) -> Result<(u64, &Segment, u64), Error> {
         let address = self.symbol(name)?;
-        let (segment, within) = self.segment(address).ok_or(Error::Symbol(name))?;
-        Ok((segment.physical.wrapping_add(within), address))
-    }
-
-    /// Returns the segment that holds a linear address, and the distance from its start.
-    fn segment(&self, address: u64) -> Option<(&Segment, u64)> {
-        self.segments.iter().find_map(|segment| {
+        let holds = |segment: &Segment| {
             let within = address.checked_sub(segment.address)?;
-            (within < segment.memory_bytes).then_some((segment, within))
-        })
+            (within < segment.memory_bytes).then_some(within)
+        };
+        let found = self.segments.iter().find_map(|segment| Some((address, segment, holds(segment)?)));
+        found.ok_or(Error::Symbol(name))
     }
 }

@@ -44,7 +44,7 @@ layout! {
     task_exit_state = "task_struct.exit_state";
     task_mm = "task_struct.mm";
     task_parent = "task_struct.real_parent";
-    task_cred = "task_struct.cred";
+    task_cred = "task_struct.real_cred";
     task_signal = "task_struct.signal";
     task_thread_node = "task_struct.thread_node";
     task_fs = "task_struct.fs";

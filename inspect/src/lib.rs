@@ -13,7 +13,7 @@
 //! - [`task`]: processes and threads
 //! - [`stack`]: stacks of the kernel, and the registers of programs
 //! - [`program_stack`]: stacks of programs, with the names of their functions
-//! - [`path`]: paths of open and mapped files
+//! - `path`: paths of open and mapped files
 //! - [`mapping`]: mappings of a process
 //!
 //! A guest may be hostile, so its structures may contradict themselves. No function here panics or reads without a
@@ -28,7 +28,7 @@ mod layout;
 pub mod limits;
 pub mod mapping;
 pub mod memory;
-pub mod path;
+mod path;
 pub mod program_stack;
 pub mod stack;
 pub mod task;

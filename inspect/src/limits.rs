@@ -2,20 +2,24 @@
 
 /// Maximum number of processes of a guest.
 pub const PROCESSES_MAX: usize = 32_768;
-/// Maximum number of threads of a process.
-pub const THREADS_MAX: usize = 32_768;
+/// Maximum number of threads of all processes of a guest.
+pub const THREADS_MAX: usize = 131_072;
 /// Maximum number of mappings of a process. The kernel's own limit is 65,530 by default.
 pub const MAPPINGS_MAX: usize = 131_072;
 /// Maximum depth of the tree in which the kernel keeps a process's mappings. A tree of this depth has room for more
 /// mappings than [`MAPPINGS_MAX`].
 pub const TREE_DEPTH_MAX: usize = 16;
-/// Maximum number of frames of a stack.
-pub const FRAMES_MAX: usize = 1_024;
+/// Maximum number of nodes in this tree. Each node of a tree that the kernel builds leads to a mapping.
+pub const TREE_NODES_MAX: usize = MAPPINGS_MAX;
 /// Maximum length of a command line, in bytes. Longer ones are cut off.
 pub const COMMAND_BYTES_MAX: usize = 4_096;
+/// Maximum number of arguments of a command line that are read. Others are left out.
+pub const ARGUMENTS_MAX: usize = 512;
 /// Maximum length of a path, in bytes: the kernel's `PATH_MAX`.
 pub const PATH_BYTES_MAX: usize = 4_096;
 /// Maximum length of a file's name, in bytes: the kernel's `NAME_MAX`.
 pub const NAME_BYTES_MAX: usize = 255;
 /// Maximum number of folders and mounts on the way from a file to the root.
 pub const PATH_STEPS_MAX: usize = 4_096;
+/// Maximum number of folders and mounts on the ways from all mapped files of a process to the root.
+pub const PATH_STEPS_OF_PROCESS_MAX: usize = 1 << 20;

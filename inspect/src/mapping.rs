@@ -4,7 +4,9 @@ use std::fmt;
 
 use everett_symbols::kernel::btf::Field;
 
-use crate::limits::{MAPPINGS_MAX, NAME_BYTES_MAX, TREE_DEPTH_MAX};
+use crate::limits::{
+    MAPPINGS_MAX, NAME_BYTES_MAX, PATH_STEPS_OF_PROCESS_MAX, TREE_DEPTH_MAX, TREE_NODES_MAX,
+};
 use crate::path::Place;
 use crate::task::Process;
 use crate::{Error, Guest};
@@ -108,7 +110,7 @@ impl Guest<'_> {
             None => None,
         };
         let layout = &self.kernel.layout;
-        let mut areas = Vec::new();
+        let mut areas = Areas::default();
         match (layout.mm_tree, layout.mm_list, layout.vma_next) {
             (Some(tree), _, _) => {
                 let entry = self.number(mm, tree).map_err(&reading)?;
@@ -116,27 +118,29 @@ impl Guest<'_> {
                     self.node(entry, u64::MAX, TREE_DEPTH_MAX, &mut areas).map_err(&reading)?;
                 } else if entry != 0 {
                     // A tree with one entry has no node.
-                    areas.push(entry);
+                    areas.push(entry)?;
                 }
             }
             (None, Some(list), Some(next)) => {
                 let mut area = self.number(mm, list).map_err(&reading)?;
                 while area != 0 {
-                    full(&areas)?;
-                    areas.push(area);
+                    areas.push(area)?;
                     area = self.number(area, next).map_err(&reading)?;
                 }
             }
             _ => return Err(Error::Field("mm_struct.mm_mt")),
         }
-        areas.into_iter().map(|area| self.mapping(mm, area, root).map_err(&reading)).collect()
+        let mut steps_left = PATH_STEPS_OF_PROCESS_MAX;
+        let mapping = |area| self.mapping(mm, area, root, &mut steps_left).map_err(&reading);
+        areas.found.into_iter().map(mapping).collect()
     }
 
     /// Adds the areas below a node of a maple tree. `max` is the last address that the node covers.
-    fn node(&self, entry: u64, max: u64, depth: usize, areas: &mut Vec<u64>) -> Result<(), Error> {
+    fn node(&self, entry: u64, max: u64, depth: usize, areas: &mut Areas) -> Result<(), Error> {
         if depth == 0 {
             return Err(Error::TooMany { what: "levels in a tree", max: TREE_DEPTH_MAX });
         }
+        areas.enter_node()?;
         let layout = &self.kernel.layout;
         let kind = maple::kind(entry);
         let (pivots, slots, last) = match kind {
@@ -158,20 +162,25 @@ impl Guest<'_> {
             _ if last_pivot >= max => pivots_max.saturating_sub(1),
             _ => pivots_max,
         };
-        for n in 0..=last.min(slots.bytes() / 8 - 1) {
+        for n in 0..(slots.bytes() / 8).min(last.saturating_add(1)) {
             let end = if n < last { word(pivots, n)? } else { max };
             let below = word(slots, n)?;
             if kind != maple::LEAF {
                 self.node(below, end, depth - 1, areas)?;
             } else if below != 0 {
-                full(areas)?;
-                areas.push(below);
+                areas.push(below)?;
             }
         }
         Ok(())
     }
 
-    fn mapping(&self, mm: u64, area: u64, root: Option<Place>) -> Result<Mapping, Error> {
+    fn mapping(
+        &self,
+        mm: u64,
+        area: u64,
+        root: Option<Place>,
+        steps_left: &mut usize,
+    ) -> Result<Mapping, Error> {
         let layout = &self.kernel.layout;
         let number = |field| self.number(area, field);
         let (start, end, flags) =
@@ -187,7 +196,7 @@ impl Guest<'_> {
                 device: ((device >> 20) as u32, (device & 0xf_ffff) as u32),
                 inode: self.number(inode, layout.inode_number)?,
             };
-            (Some(mapped), self.path_of_file(file, root)?)
+            (Some(mapped), self.path_of_file(file, root, steps_left)?)
         };
         let access = Access {
             read: flags & flag::READ != 0,
@@ -201,7 +210,7 @@ impl Guest<'_> {
     /// Returns the name of a mapping without a file, as the kernel chooses it (`show_map_vma` in `fs/proc/task_mmu.c`).
     fn name_without_file(&self, mm: u64, area: u64, start: u64, end: u64) -> Result<String, Error> {
         let layout = &self.kernel.layout;
-        let special = self.kernel.symbols().value("special_mapping_vmops");
+        let special = self.kernel.values.get("special_mapping_vmops");
         if special == Some(self.number(area, layout.vma_ops)?) {
             let mapping = self.number(area, layout.vma_private)?;
             return self.text(self.number(mapping, layout.special_name)?, NAME_BYTES_MAX);
@@ -225,7 +234,28 @@ impl Guest<'_> {
     }
 }
 
-fn full(areas: &[u64]) -> Result<(), Error> {
-    let max = MAPPINGS_MAX;
-    if areas.len() < max { Ok(()) } else { Err(Error::TooMany { what: "mappings", max }) }
+/// Addresses of the areas (`vm_area_struct`) that were found.
+#[derive(Default)]
+struct Areas {
+    found: Vec<u64>,
+    /// Number of nodes of the tree that were read. A hostile tree can lead back to itself without a mapping.
+    nodes: usize,
+}
+
+impl Areas {
+    fn push(&mut self, area: u64) -> Result<(), Error> {
+        if self.found.len() >= MAPPINGS_MAX {
+            return Err(Error::TooMany { what: "mappings", max: MAPPINGS_MAX });
+        }
+        self.found.push(area);
+        Ok(())
+    }
+
+    fn enter_node(&mut self) -> Result<(), Error> {
+        if self.nodes >= TREE_NODES_MAX {
+            return Err(Error::TooMany { what: "nodes in a tree", max: TREE_NODES_MAX });
+        }
+        self.nodes += 1;
+        Ok(())
+    }
 }

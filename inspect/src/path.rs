@@ -1,6 +1,6 @@
 //! Paths of open and mapped files.
 
-use crate::limits::{NAME_BYTES_MAX, PATH_BYTES_MAX, PATH_STEPS_MAX};
+use crate::limits::{NAME_BYTES_MAX, PATH_BYTES_MAX, PATH_STEPS_MAX, PATH_STEPS_OF_PROCESS_MAX};
 use crate::{Error, Guest};
 
 /// A place in the tree of mounted file systems (`struct path`).
@@ -26,15 +26,36 @@ impl Guest<'_> {
     }
 
     /// Returns the path of a file (`struct file`), as `/proc/PID/maps` shows it to a process with this root folder.
-    pub(crate) fn path_of_file(&self, file: u64, root: Option<Place>) -> Result<String, Error> {
+    /// `steps_left` is the number of steps from files to the root that may still be made for the process.
+    pub(crate) fn path_of_file(
+        &self,
+        file: u64,
+        root: Option<Place>,
+        steps_left: &mut usize,
+    ) -> Result<String, Error> {
         let layout = &self.kernel.layout;
         let dentry = self.number(file, layout.file_dentry)?;
         let ops = self.number(dentry, layout.dentry_ops)?;
-        if ops != 0 && self.number(ops, layout.dentry_ops_name)? != 0 {
-            // A file without a folder, e.g. memory of `memfd_create`.
-            return Ok(format!("/{} (deleted)", self.name_of(dentry)?));
+        let naming = if ops == 0 { 0 } else { self.number(ops, layout.dentry_ops_name)? };
+        if naming == 0 {
+            return self.path(
+                Place { mount: self.number(file, layout.file_mount)?, dentry },
+                root,
+                steps_left,
+            );
         }
-        self.path(Place { mount: self.number(file, layout.file_mount)?, dentry }, root)
+        // A file without a folder. The kernel has a function for the names of each kind of such files.
+        let name = self.name_of(dentry)?;
+        let is = |function| self.kernel.values.get(function) == Some(naming);
+        if is("anon_inodefs_dname") {
+            return Ok(format!("anon_inode:{name}"));
+        }
+        if is("sockfs_dname") {
+            let inode = self.number(file, layout.file_inode)?;
+            return Ok(format!("socket:[{}]", self.number(inode, layout.inode_number)?));
+        }
+        // For example memory of `memfd_create`.
+        Ok(format!("/{name} (deleted)"))
     }
 
     fn name_of(&self, dentry: u64) -> Result<String, Error> {
@@ -44,19 +65,24 @@ impl Guest<'_> {
     }
 
     /// Returns a path below a root folder. Goes from the file to the root, through mount points.
-    fn path(&self, file: Place, root: Option<Place>) -> Result<String, Error> {
+    fn path(&self, file: Place, root: Option<Place>, steps_left: &mut usize) -> Result<String, Error> {
         let layout = &self.kernel.layout;
         let deleted = self.number(file.dentry, layout.dentry_hash)? == 0;
         let Place { mut mount, mut dentry } = file;
         let (mut names, mut bytes) = (Vec::new(), 0);
         let mut is_root = true;
         for step in 0.. {
-            if step >= PATH_STEPS_MAX || bytes > PATH_BYTES_MAX {
+            if step >= PATH_STEPS_MAX {
                 return Err(Error::TooMany { what: "folders in a path", max: PATH_STEPS_MAX });
+            }
+            if bytes > PATH_BYTES_MAX {
+                return Err(Error::TooMany { what: "bytes in a path", max: PATH_BYTES_MAX });
             }
             if root == Some(Place { mount, dentry }) {
                 break;
             }
+            let too_many = Error::TooMany { what: "folders of mapped files", max: PATH_STEPS_OF_PROCESS_MAX };
+            *steps_left = steps_left.checked_sub(1).ok_or(too_many)?;
             let parent = self.number(dentry, layout.dentry_parent)?;
             if dentry == self.number(mount, layout.vfs_root)? || parent == dentry {
                 let this = mount.wrapping_sub(layout.mount_vfs.offset());

@@ -76,7 +76,7 @@ impl Guest<'_> {
         for mapping in self.mappings(process)? {
             let Some(file) = mapping.file.filter(|_| mapping.access.execute) else { continue };
             let Some(program) = files.program(&mapping) else { continue };
-            let Some(address) = program.address_at(file.offset) else { continue };
+            let Some(address) = program.address_of_code(file.offset) else { continue };
             let bias = mapping.start.wrapping_sub(address);
             stacks.unwinder.add(&program, mapping.start..mapping.end, bias);
             stacks.mapped.push(Mapped { mapping, program, bias });

@@ -4,10 +4,11 @@
 //! away, and at the top those of the program, where the thread entered the kernel. Frames of the kernel are unwound with
 //! the kernel's own tables ([`Orc`](everett_symbols::kernel::orc::Orc)).
 
+use everett_symbols::FRAMES_MAX;
 use everett_symbols::kernel::orc::{Base, Kind, Row};
+use everett_symbols::kernel::{Shown, Symbols};
 
-use crate::limits::FRAMES_MAX;
-use crate::task::Thread;
+use crate::task::{Process, Thread};
 use crate::{Error, Guest};
 
 /// Length of a thread's kernel stack, in bytes (`THREAD_SIZE` on x86-64).
@@ -34,8 +35,8 @@ pub struct Registers {
 /// Stack of a thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stack {
-    /// Addresses of the kernel's code, from the innermost frame outwards. Empty if the thread runs in user mode.
-    pub kernel: Vec<u64>,
+    /// Frames of the kernel, from the innermost one outwards. Empty if the thread runs in user mode.
+    pub kernel: Vec<KernelFrame>,
     /// True if the frames of the kernel reach the start of the thread or its entry into the kernel. Otherwise the
     /// innermost frames are correct, and outer ones are missing, for example those before a frame of a loadable module.
     pub is_complete: bool,
@@ -43,23 +44,45 @@ pub struct Stack {
     pub user: Option<Registers>,
 }
 
+/// Frame of a kernel stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KernelFrame {
+    /// Address in the kernel's code.
+    pub address: u64,
+    /// True if the address is a return address, i.e. that of the instruction after a call.
+    pub is_return: bool,
+}
+
+impl KernelFrame {
+    /// Returns the address for display, with its function.
+    #[must_use]
+    pub fn named(self, symbols: &Symbols) -> Shown<'_> {
+        if self.is_return { symbols.show_return(self.address) } else { symbols.show(self.address) }
+    }
+}
+
 impl Guest<'_> {
     /// Returns the stack of a thread. `cpu` are the registers of the machine's CPU.
     ///
     /// # Errors
     /// Returns an error if the thread's structures cannot be read.
-    pub fn stack(&self, thread: &Thread, is_of_process: bool, cpu: Registers) -> Result<Stack, Error> {
-        self.stack_of(thread.task, is_of_process, cpu).map_err(Error::reading("the stack of a thread"))
+    pub fn stack(&self, process: &Process, thread: &Thread, cpu: Registers) -> Result<Stack, Error> {
+        let stack = self.stack_of(thread.task, process.mm.is_some(), cpu);
+        stack.map_err(Error::reading("the stack of a thread"))
     }
 
-    fn stack_of(&self, task: u64, is_of_process: bool, cpu: Registers) -> Result<Stack, Error> {
+    fn stack_of(&self, task: u64, has_program: bool, cpu: Registers) -> Result<Stack, Error> {
         let runs = self.current()? == task;
         if runs && cpu.is_user {
             return Ok(Stack { kernel: Vec::new(), is_complete: true, user: Some(cpu) });
         }
-        let user = if is_of_process { Some(self.entry(task)?) } else { None };
+        let user = if has_program { Some(self.entry(task)?) } else { None };
         let start = if runs { cpu } else { self.switched(task)? };
-        let (kernel, is_complete) = self.unwind(start, !runs);
+        // A new thread has not called the scheduler. It begins at the first instruction of this function.
+        let begins =
+            ["ret_from_fork_asm", "ret_from_fork"].into_iter().find_map(|name| self.kernel.values.get(name));
+        let is_return = !runs && begins != Some(start.instruction);
+        let (kernel, is_complete) = self.unwind(start, is_return);
         Ok(Stack { kernel, is_complete, user })
     }
 
@@ -67,7 +90,7 @@ impl Guest<'_> {
     fn current(&self) -> Result<u64, Error> {
         let area = self.word(self.kernel.symbol("__per_cpu_offset")?)?;
         // Linux 6.2 to 6.14 have the pointer in a structure.
-        match (self.kernel.symbols().value("pcpu_hot"), self.kernel.layout.hot_task) {
+        match (self.kernel.values.get("pcpu_hot"), self.kernel.layout.hot_task) {
             (Some(hot), Some(field)) => self.number(area.wrapping_add(hot), field),
             _ => self.word(area.wrapping_add(self.kernel.symbol("current_task")?)),
         }
@@ -77,21 +100,19 @@ impl Guest<'_> {
     fn entry(&self, task: u64) -> Result<Registers, Error> {
         let layout = &self.kernel.layout;
         let top = self.number(task, layout.task_stack)?.wrapping_add(STACK_BYTES);
-        let mut found = None;
         for padding in PADDINGS {
-            let at = top.wrapping_sub(layout.registers_bytes + padding);
-            if USER_SEGMENTS.contains(&(self.number(at, layout.registers_cs)? & 0xffff)) {
-                found = found.or(Some(at));
+            let number =
+                |field| self.number(top.wrapping_sub(layout.registers_bytes.saturating_add(padding)), field);
+            if USER_SEGMENTS.contains(&(number(layout.registers_cs)? & 0xffff)) {
+                return Ok(Registers {
+                    instruction: number(layout.registers_ip)?,
+                    stack: number(layout.registers_sp)?,
+                    frame: number(layout.registers_bp)?,
+                    is_user: true,
+                });
             }
         }
-        let registers = found.ok_or(Error::NoUserRegisters)?;
-        let number = |field| self.number(registers, field);
-        Ok(Registers {
-            instruction: number(layout.registers_ip)?,
-            stack: number(layout.registers_sp)?,
-            frame: number(layout.registers_bp)?,
-            is_user: true,
-        })
+        Err(Error::NoUserRegisters)
     }
 
     /// Returns the registers with which the scheduler switched away from the thread.
@@ -106,14 +127,13 @@ impl Guest<'_> {
         })
     }
 
-    /// Returns the code addresses of the frames from `registers` on, and true if the stack ends as it should.
-    /// `is_after_call` is true if the first address is a return address.
-    fn unwind(&self, registers: Registers, is_after_call: bool) -> (Vec<u64>, bool) {
+    /// Returns the frames from `registers` on, and true if the stack ends as it should. `is_return` is true if the first
+    /// address is a return address.
+    fn unwind(&self, registers: Registers, mut is_return: bool) -> (Vec<KernelFrame>, bool) {
         let mut at = registers;
-        let mut is_return = is_after_call;
         let mut frames = Vec::new();
         while frames.len() < FRAMES_MAX {
-            frames.push(at.instruction);
+            frames.push(KernelFrame { address: at.instruction, is_return });
             // A return address can lie after the end of the calling function.
             let within = if is_return { at.instruction.wrapping_sub(1) } else { at.instruction };
             let Some(row) = self.kernel.orc.as_ref().and_then(|orc| orc.row(within)) else {
@@ -139,7 +159,7 @@ impl Guest<'_> {
             Base::Frame => at.frame.wrapping_add_signed(offset),
             Base::AtStack => self.word(at.stack)?.wrapping_add_signed(offset),
             Base::AtFrame => self.word(at.frame.wrapping_add_signed(offset))?,
-            Base::Undefined if row.kind == Kind::End || row.kind == Kind::Call => return Ok(Caller::End),
+            Base::Undefined if row.kind == Kind::End => return Ok(Caller::End),
             _ => return Ok(Caller::Unknown),
         };
         let number = |field| self.number(stack, field);

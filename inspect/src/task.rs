@@ -1,6 +1,6 @@
 //! Processes and threads.
 
-use crate::limits::{COMMAND_BYTES_MAX, PROCESSES_MAX, THREADS_MAX};
+use crate::limits::{ARGUMENTS_MAX, COMMAND_BYTES_MAX, PROCESSES_MAX, THREADS_MAX};
 use crate::memory::AddressSpace;
 use crate::{Error, Guest};
 
@@ -121,16 +121,20 @@ impl<'g> Guest<'g> {
         let field = self.kernel.layout.task_tasks;
         let head = self.kernel.symbol("init_task")?.wrapping_add(field.offset());
         let leaders = self.list(head, field, "processes", PROCESSES_MAX)?;
-        leaders.into_iter().map(|task| self.process(task).map_err(Error::reading("a process"))).collect()
+        let mut threads_left = THREADS_MAX;
+        let process = |task| self.process(task, &mut threads_left).map_err(Error::reading("a process"));
+        leaders.into_iter().map(process).collect()
     }
 
-    fn process(&self, task: u64) -> Result<Process, Error> {
+    fn process(&self, task: u64, threads_left: &mut usize) -> Result<Process, Error> {
         let layout = &self.kernel.layout;
         let number = |field| self.number(task, field);
         let mm = Some(number(layout.task_mm)?).filter(|mm| *mm != 0);
         let parent = number(layout.task_parent)?;
         let head = number(layout.task_signal)?.wrapping_add(layout.signal_threads.offset());
         let mut tasks = self.list(head, layout.task_thread_node, "threads", THREADS_MAX)?;
+        let too_many = Error::TooMany { what: "threads", max: THREADS_MAX };
+        *threads_left = threads_left.checked_sub(tasks.len()).ok_or(too_many)?;
         tasks.sort_by_key(|other| *other != task);
         Ok(Process {
             pid: number(layout.task_tgid)? as u32,
@@ -203,14 +207,15 @@ impl<'g> Guest<'g> {
         if text.is_empty() {
             return Ok(Vec::new());
         }
-        Ok(text.split(|byte| *byte == 0).map(|part| String::from_utf8_lossy(part).into_owned()).collect())
+        let parts = text.split(|byte| *byte == 0).take(ARGUMENTS_MAX);
+        Ok(parts.map(|part| String::from_utf8_lossy(part).into_owned()).collect())
     }
 
     /// Returns the address space of a process. `None` for threads of the kernel and for zombies.
     ///
     /// # Errors
     /// Returns an error if the process's root page table is not mapped.
-    pub fn memory_of_process(&self, process: &Process) -> Result<Option<AddressSpace<'g>>, Error> {
+    pub(crate) fn memory_of_process(&self, process: &Process) -> Result<Option<AddressSpace<'g>>, Error> {
         process.mm.map(|mm| self.memory_of(mm)).transpose()
     }
 }

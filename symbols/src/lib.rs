@@ -3,13 +3,19 @@
 //! - [`kernel`]: symbols and types of a kernel
 //! - [`program`]: functions of a program or library
 //! - [`unwind`]: stacks of programs
+//! - `cfi`: unwind tables of hostile programs
 //! - `bytes`: numbers at offsets of untrusted bytes
 //!
 //! Not here: what is in a guest's memory (`inspect/`), and the layout of ELF files (`elf/`).
 
 mod bytes;
+#[cfg(feature = "programs")]
+mod cfi;
 pub mod kernel;
 #[cfg(feature = "programs")]
 pub mod program;
 #[cfg(feature = "programs")]
 pub mod unwind;
+
+/// Maximum number of frames of a stack, of a kernel or of a program.
+pub const FRAMES_MAX: usize = 1_024;

@@ -1,6 +1,7 @@
 //! A program or library: its functions, and what unwinding needs.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use everett_elf::{Elf, Error, Segment, SegmentKind, SymbolKind, SymbolTable};
@@ -27,13 +28,13 @@ struct Entry {
 #[derive(Debug, Clone)]
 pub struct Program {
     file: Arc<[u8]>,
+    /// Loaded segments with code.
     segments: Vec<Segment>,
     /// Functions, ascending by first address.
     functions: Vec<Entry>,
     names: Vec<u8>,
     /// Addresses and contents of the sections that unwinding reads.
     pub(crate) eh_frame: Option<Section>,
-    pub(crate) eh_frame_hdr: Option<Section>,
     pub(crate) text: Option<Section>,
     pub(crate) got: Option<Section>,
 }
@@ -42,7 +43,38 @@ pub struct Program {
 #[derive(Debug, Clone)]
 pub(crate) struct Section {
     pub(crate) address: u64,
-    pub(crate) content: Arc<[u8]>,
+    pub(crate) content: Content,
+}
+
+/// Content of a section: a range of the file.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Content {
+    file: Arc<[u8]>,
+    range: Range<usize>,
+}
+
+impl Deref for Content {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.file.get(self.range.clone()).unwrap_or_default()
+    }
+}
+
+/// Text up to a maximum length in characters. A hostile name of C++ can stand for a text of any length.
+struct Short {
+    text: String,
+    chars_left: usize,
+}
+
+impl fmt::Write for Short {
+    /// Returns an error if there is no room for the whole text. It then adds the part for which there is room.
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = text.char_indices().nth(self.chars_left).map_or(text.len(), |(end, _)| end);
+        self.text.push_str(&text[..room]);
+        self.chars_left -= text[..room].chars().count();
+        if room == text.len() { Ok(()) } else { Err(fmt::Error) }
+    }
 }
 
 /// A function and an address in it. Its `Display` is the demangled name and the distance from its start.
@@ -58,19 +90,29 @@ impl Function<'_> {
     /// Returns the name as the source has it: demangled if it is a name of C++ or Rust.
     #[must_use]
     pub fn demangled(&self) -> String {
-        let name = if let Ok(rust) = rustc_demangle::try_demangle(self.name) {
-            format!("{rust:#}")
-        } else if self.name.starts_with("_Z") {
-            let symbol = cpp_demangle::Symbol::new(self.name);
-            let demangled = symbol.ok().and_then(|symbol| symbol.demangle().ok());
-            demangled.unwrap_or_else(|| self.name.to_owned())
+        let mut short = Short { text: String::new(), chars_left: SHOWN_CHARS_MAX };
+        let written = if let Ok(rust) = rustc_demangle::try_demangle(self.name) {
+            write!(short, "{rust:#}")
+        } else if let Some(symbol) = cpp_demangle::Symbol::new(self.name).ok().filter(|_| self.is_cpp()) {
+            let written = symbol.structured_demangle(&mut short, &cpp_demangle::DemangleOptions::new());
+            // An error before the text is full is one of the name itself.
+            if written.is_err() && short.chars_left > 0 {
+                short = Short { text: String::new(), chars_left: SHOWN_CHARS_MAX };
+                short.write_str(self.name)
+            } else {
+                written
+            }
         } else {
-            self.name.to_owned()
+            short.write_str(self.name)
         };
-        match name.char_indices().nth(SHOWN_CHARS_MAX) {
-            Some((end, _)) => format!("{}…", &name[..end]),
-            None => name,
+        match written {
+            Ok(()) => short.text,
+            Err(_) => short.text + "…",
         }
+    }
+
+    fn is_cpp(&self) -> bool {
+        self.name.starts_with("_Z")
     }
 }
 
@@ -88,13 +130,12 @@ impl Program {
     pub fn parse(file: Arc<[u8]>) -> Result<Program, Error> {
         let elf = Elf::parse(&file)?;
         let mut segments = elf.segments()?;
-        segments.retain(|segment| segment.kind == SegmentKind::Load);
+        segments.retain(|segment| segment.kind == SegmentKind::Load && segment.is_executable);
         let mut program = Program {
             segments,
             functions: Vec::new(),
             names: Vec::new(),
             eh_frame: None,
-            eh_frame_hdr: None,
             text: None,
             got: None,
             file: Arc::clone(&file),
@@ -104,10 +145,11 @@ impl Program {
         let section = |name| {
             let section = sections.named(name)?;
             let content = section.content().ok().filter(|content| !content.is_empty())?;
-            Some(Section { address: section.address(), content: content.into() })
+            let start = content.as_ptr().addr().checked_sub(file.as_ptr().addr())?;
+            let content = Content { file: Arc::clone(&file), range: start..start + content.len() };
+            Some(Section { address: section.address(), content })
         };
         program.eh_frame = section(".eh_frame");
-        program.eh_frame_hdr = section(".eh_frame_hdr");
         program.text = section(".text");
         program.got = section(".got");
         for table in [SymbolTable::Static, SymbolTable::Dynamic] {
@@ -148,11 +190,11 @@ impl Program {
         Some(Function { name, offset })
     }
 
-    /// Returns the address, as the file states it, of the byte at an offset of the file. `None` if the byte is not
-    /// loaded.
+    /// Returns the address, as the file states it, of the code at an offset of the file. `None` if no segment with code
+    /// is there.
     #[must_use]
-    pub fn address_at(&self, offset: u64) -> Option<u64> {
-        // A mapping begins at the page that holds the segment's first byte.
+    pub fn address_of_code(&self, offset: u64) -> Option<u64> {
+        // A mapping begins at the page that holds the segment's first byte. Other segments can end in this page.
         let of = |segment: &&Segment| {
             let start = segment.offset & !0xfff;
             (start..segment.offset.saturating_add(segment.file_bytes)).contains(&offset)
@@ -165,5 +207,56 @@ impl Program {
     #[must_use]
     pub fn bytes_at(&self, offset: u64) -> &[u8] {
         usize::try_from(offset).ok().and_then(|at| self.file.get(at..)).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(name: &str) -> String {
+        Function { name, offset: 0 }.demangled()
+    }
+
+    #[test]
+    fn names_are_demangled_and_cut_off() {
+        assert_eq!(shown("main"), "main");
+        assert_eq!(shown("_ZN4leaf3runEi"), "leaf::run(int)");
+        assert_eq!(shown("_ZN4core3fmt5write17h0123456789abcdefE"), "core::fmt::write");
+        assert_eq!(shown("_Zfoo"), "_Zfoo", "not a name of C++");
+        let long = "x".repeat(SHOWN_CHARS_MAX);
+        assert_eq!(shown(&long), long);
+        assert_eq!(shown(&(long.clone() + "x")), long + "…");
+    }
+
+    /// Each parameter of this function of C++ is `A<T, T>` with the parameter before it as `T`. The last one would have
+    /// more than 2^60 characters.
+    #[test]
+    fn a_name_that_stands_for_an_endless_text_is_cut_off() {
+        let number = |n: u32| char::from_digit(n, 36).unwrap().to_ascii_uppercase();
+        let next = (0..36).map(|n| format!("S_IS{0}_S{0}_E", number(n)));
+        let next = next.chain((0..30).map(|n| format!("S_IS{0}_S{0}_E", format!("1{}", number(n)))));
+        let name = format!("_Z1f1AIiiE{}", next.collect::<String>());
+        let text = shown(&name);
+        assert!(text.starts_with("f(A<int, int>, A<A<int, int>, A<int, int> >"), "{text}");
+        assert_eq!(text.chars().count(), SHOWN_CHARS_MAX + 1);
+    }
+
+    /// The code's first page can also hold the end of the segment before it, which is not code.
+    #[test]
+    fn offsets_of_code_have_the_addresses_of_its_segment() {
+        let file: Arc<[u8]> = std::fs::read(std::env::current_exe().unwrap()).unwrap().into();
+        let program = Program::parse(Arc::clone(&file)).unwrap();
+        let segments = Elf::parse(&file).unwrap().load_segments().unwrap();
+        let code: Vec<_> = segments.iter().filter(|segment| segment.is_executable).collect();
+        assert!(!code.is_empty());
+        for segment in code {
+            let page = segment.offset & !0xfff;
+            let address = program.address_of_code(page).unwrap();
+            assert_eq!(address, segment.address - (segment.offset - page));
+        }
+        assert_eq!(program.address_of_code(u64::MAX), None);
+        let named = program.function(program.functions[9].start + 1).unwrap();
+        assert_eq!(named.offset, 1);
     }
 }

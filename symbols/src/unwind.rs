@@ -4,20 +4,18 @@
 //! where there are no tables.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, Module, Unwinder as _};
+use gimli::BaseAddresses;
 
-use crate::program::{Program, Section};
-
-/// Maximum number of frames of a stack.
-pub const FRAMES_MAX: usize = 1_024;
+use crate::program::{Content, Program, Section};
+use crate::{FRAMES_MAX, cfi};
 
 /// Unwinds stacks of a process.
 #[derive(Default)]
 pub struct Unwinder {
-    modules: UnwinderX86_64<Arc<[u8]>>,
+    modules: UnwinderX86_64<Content>,
     cache: CacheX86_64,
 }
 
@@ -33,13 +31,25 @@ pub struct Frames {
 
 impl Unwinder {
     /// Adds a program or library. `range` is the range of addresses at which it is mapped, and `bias` the distance of
-    /// these addresses from the addresses that the file states.
+    /// these addresses from the addresses that the file states. A program whose unwind tables could loop for ever is
+    /// not added.
     pub fn add(&mut self, program: &Program, range: Range<u64>, bias: u64) {
         let address =
             |section: &Section| section.address..section.address.saturating_add(section.content.len() as u64);
         let range_of = |section: &Option<Section>| section.as_ref().map(address);
-        let content =
-            |section: &Option<Section>| section.as_ref().map(|section| Arc::clone(&section.content));
+        let content = |section: &Option<Section>| section.as_ref().map(|section| section.content.clone());
+        if let Some(eh_frame) = &program.eh_frame {
+            let mut bases = BaseAddresses::default().set_eh_frame(eh_frame.address);
+            if let Some(text) = &program.text {
+                bases = bases.set_text(text.address);
+            }
+            if let Some(got) = &program.got {
+                bases = bases.set_got(got.address);
+            }
+            if cfi::has_jumps(&eh_frame.content, &bases) {
+                return;
+            }
+        }
         let sections = ExplicitModuleSectionInfo {
             base_svma: 0,
             text_svma: range_of(&program.text),
@@ -47,8 +57,7 @@ impl Unwinder {
             got_svma: range_of(&program.got),
             eh_frame_svma: range_of(&program.eh_frame),
             eh_frame: content(&program.eh_frame),
-            eh_frame_hdr_svma: range_of(&program.eh_frame_hdr),
-            eh_frame_hdr: content(&program.eh_frame_hdr),
+            // Without the index `.eh_frame_hdr`, the library reads the same entries that `has_jumps` has read.
             ..Default::default()
         };
         self.modules.add_module(Module::new(String::new(), range, bias, sections));

@@ -1,7 +1,7 @@
 //! Goes to an instant of a recorded branch, where other commands look into the machines.
 //!
-//! The branch runs again from the root moment to this vtime. Nothing is forked and nothing in a guest changes, so the
-//! machines are as they were in the exploration.
+//! The branch runs again from the root moment to this vtime, which can lie in its checks. Nothing is forked and nothing
+//! in a guest changes, so the machines are as they were in the exploration.
 
 use std::path::PathBuf;
 
@@ -11,11 +11,11 @@ use everett_host::interrupt::Interrupt;
 use everett_input::causes::with_causes;
 use everett_input::units::{self, Vtime};
 use everett_inspect::stack::Registers;
+use everett_inspect::task::Process;
 use everett_inspect::{Guest, Kernel};
-use everett_session::explore::path_runner::{PathRunner, Watch};
+use everett_session::explore::path_runner::{Interrupted, PathRunner, Unless};
 use everett_session::inside::machine::{MachineRam, registers};
 use everett_session::machines::BootFiles;
-
 use serde::Serialize;
 
 use super::common;
@@ -46,14 +46,24 @@ pub struct InstantArgs {
 pub(super) struct Inside<'g> {
     /// Name of the node.
     pub(super) node: &'g str,
-    /// The guest. The error says why it cannot be read.
-    pub(super) guest: Result<Guest<'g>, everett_inspect::Error>,
+    /// The guest.
+    pub(super) guest: Guest<'g>,
+    /// Its processes.
+    pub(super) processes: Vec<Process>,
     /// The kernel.
     pub(super) kernel: &'g Kernel,
     /// Registers of the machine's CPU.
     pub(super) cpu: Registers,
     /// Files from which the machines boot.
     pub(super) files: &'g BootFiles,
+    interrupt: &'g Interrupt,
+}
+
+impl Inside<'_> {
+    /// Returns an error if the operator has interrupted the command. A hostile guest can have many processes.
+    pub(super) fn go_on(&self) -> anyhow::Result<()> {
+        if self.interrupt.wanted() { Err(Interrupted.into()) } else { Ok(()) }
+    }
 }
 
 /// Line of `--json`: a part of a machine that cannot be read.
@@ -63,18 +73,20 @@ struct Unreadable<'a> {
     node: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tid: Option<u32>,
     error: &'a str,
 }
 
-/// Prints why a machine, or a process of it, cannot be read.
+/// Prints why a machine, a process or a thread cannot be read.
 pub(super) fn unreadable(
     ui: &Ui,
     node: &str,
-    pid: Option<u32>,
+    (pid, tid): (Option<u32>, Option<u32>),
     error: &everett_inspect::Error,
 ) -> anyhow::Result<()> {
     let error = with_causes(error);
-    ui.record(&Unreadable { kind: "unreadable", node, pid, error: &error })?;
+    ui.record(&Unreadable { kind: "unreadable", node, pid, tid, error: &error })?;
     let text = match pid {
         Some(pid) => format!("{pid:>8} {}", printable(&error)),
         None => format!("    {}", printable(&error)),
@@ -82,16 +94,7 @@ pub(super) fn unreadable(
     Ok(ui.say(style::paint(style::BAD, text))?)
 }
 
-/// Ends the replay if the operator interrupts it.
-struct Interruptible<'i>(&'i Interrupt);
-
-impl Watch for Interruptible<'_> {
-    fn at(&mut self, _vtime_ns: u64) -> bool {
-        !self.0.wanted()
-    }
-}
-
-/// Goes to the instant and calls `look` for each node that is asked for.
+/// Goes to the instant, prints the name of each node that is asked for, and calls `look` if its guest can be read.
 pub(super) fn each_guest(
     ui: &Ui,
     args: &InstantArgs,
@@ -125,20 +128,21 @@ pub(super) fn each_guest(
     let kernel = everett_input::file::read(file, KERNEL_BYTES_MAX)?;
     let kernel = Kernel::new(&kernel).with_context(|| file.display().to_string())?;
     let mut runner = PathRunner::new(&setting)?;
-    let memory = setting.inherited_at_boot()?;
-    runner.rewind(&record.path, None, at_ns, &memory, &mut Interruptible(&interrupt))?;
+    runner.seek(&record.path, at_ns, &mut Unless(&|| interrupt.wanted()))?;
     let timeline = runner.timeline();
     for (n, node) in nodes.iter().enumerate() {
-        if args.node.as_ref().is_none_or(|wanted| wanted == node) {
-            let ram = MachineRam(timeline.machine(n));
-            let cpu = registers(&timeline.machine(n).cpu());
-            look(&Inside {
-                node,
-                guest: Guest::new(&kernel, &ram),
-                kernel: &kernel,
-                cpu,
-                files: &setting.launcher.files,
-            })?;
+        if args.node.as_ref().is_some_and(|wanted| wanted != node) {
+            continue;
+        }
+        ui.say(style::paint(style::HEAD, printable(node)))?;
+        let ram = MachineRam(timeline.machine(n));
+        let cpu = registers(&timeline.machine(n).cpu());
+        match Guest::new(&kernel, &ram).and_then(|guest| Ok((guest, guest.processes()?))) {
+            Ok((guest, processes)) => {
+                let (kernel, files) = (&kernel, &setting.launcher.files);
+                look(&Inside { node, guest, processes, kernel, cpu, files, interrupt: &interrupt })?;
+            }
+            Err(error) => unreadable(ui, node, (None, None), &error)?,
         }
     }
     common::warn_of_engine(ui, &engine)

@@ -1,12 +1,11 @@
 //! `everett ps`: lists the processes of all machines at one instant, read from outside.
 
 use everett_input::causes::with_causes;
-use everett_inspect::Guest;
 use everett_inspect::task::{Process, Thread};
 use serde::Serialize;
 
 use super::Outcome;
-use super::inside::{self, InstantArgs};
+use super::inside::{self, Inside, InstantArgs};
 use crate::ui::{Ui, printable, style};
 
 /// `everett ps`
@@ -36,11 +35,11 @@ struct Line<'a> {
     command: &'a [String],
     #[serde(skip_serializing_if = "Vec::is_empty")]
     threads: Vec<ThreadLine<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    maps: Vec<String>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    maps: &'a [String],
     /// Why the mappings cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
+    error: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -50,68 +49,59 @@ struct ThreadLine<'a> {
     name: &'a str,
 }
 
+impl ThreadLine<'_> {
+    fn of(thread: &Thread) -> ThreadLine<'_> {
+        ThreadLine { tid: thread.tid, state: thread.state.letter(), name: &thread.name }
+    }
+}
+
 pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     inside::each_guest(ui, &args.instant, |inside| {
-        let node = inside.node;
-        ui.say(style::paint(style::HEAD, printable(node)))?;
-        match inside.guest.clone().and_then(|guest| Ok((guest, guest.processes()?))) {
-            Ok((guest, processes)) => list(ui, args, node, guest, &processes),
-            Err(error) => inside::unreadable(ui, node, None, &error),
+        ui.say(style::paint(style::FAINT, "     PID   PPID    UID S COMMAND"))?;
+        for process in &inside.processes {
+            inside.go_on()?;
+            tell(ui, args, inside, process)?;
         }
+        Ok(())
     })?;
     Ok(Outcome::Fine)
 }
 
-fn list(ui: &Ui, args: &Args, node: &str, guest: Guest<'_>, processes: &[Process]) -> anyhow::Result<()> {
-    ui.say(style::paint(style::FAINT, "     PID   PPID    UID S COMMAND"))?;
-    for process in processes {
-        let Some(first) = process.threads.first() else { continue };
-        let mapped = if args.maps { guest.mappings(process) } else { Ok(Vec::new()) };
-        let error = mapped.as_ref().err().map(|error| with_causes(error));
-        let maps: Vec<String> = mapped.iter().flatten().map(ToString::to_string).collect();
-        let threads: &[Thread] = if args.threads { &process.threads } else { &[] };
-        let thread = |thread: &Thread| (thread.tid, thread.state.letter(), thread.name.clone());
-        ui.record(&Line {
-            kind: "process",
-            node,
-            pid: process.pid,
-            parent: process.parent,
-            user: process.user,
-            state: first.state.letter(),
-            name: &first.name,
-            command: &process.command,
-            threads: threads
-                .iter()
-                .map(|thread| ThreadLine {
-                    tid: thread.tid,
-                    state: thread.state.letter(),
-                    name: &thread.name,
-                })
-                .collect(),
-            maps: maps.clone(),
-            error: error.clone(),
-        })?;
-        let command = match process.command.is_empty() {
-            true => format!("[{}]", first.name),
-            false => process.command.join(" "),
-        };
-        ui.say(format!(
-            "{:>8} {:>6} {:>6} {} {}",
-            process.pid,
-            process.parent,
-            process.user,
-            first.state.letter(),
-            printable(&command)
-        ))?;
-        for (tid, state, name) in threads.iter().map(thread) {
-            ui.say(format!("{tid:>8}               {state} {}", printable(&name)))?;
-        }
-        for line in &maps {
-            ui.say(format!("         {}", printable(line)))?;
-        }
-        if let Some(error) = error {
-            ui.say(style::paint(style::BAD, format!("         {}", printable(&error))))?;
-        }
+fn tell(ui: &Ui, args: &Args, inside: &Inside<'_>, process: &Process) -> anyhow::Result<()> {
+    let Some(first) = process.threads.first() else { return Ok(()) };
+    let mapped = if args.maps { inside.guest.mappings(process) } else { Ok(Vec::new()) };
+    let error = mapped.as_ref().err().map(|error| with_causes(error));
+    let maps: Vec<String> = mapped.iter().flatten().map(ToString::to_string).collect();
+    let threads: &[Thread] = if args.threads { &process.threads } else { &[] };
+    let state = first.state.letter();
+    ui.record(&Line {
+        kind: "process",
+        node: inside.node,
+        pid: process.pid,
+        parent: process.parent,
+        user: process.user,
+        state,
+        name: &first.name,
+        command: &process.command,
+        threads: threads.iter().map(ThreadLine::of).collect(),
+        maps: &maps,
+        error: error.as_deref(),
+    })?;
+    let command = match process.command.is_empty() {
+        true => format!("[{}]", first.name),
+        false => process.command.join(" "),
+    };
+    let (pid, parent, user) = (process.pid, process.parent, process.user);
+    ui.say(format!("{pid:>8} {parent:>6} {user:>6} {state} {}", printable(&command)))?;
+    for thread in threads {
+        let (tid, state) = (thread.tid, thread.state.letter());
+        ui.say(format!("{tid:>8}               {state} {}", printable(&thread.name)))?;
+    }
+    for line in &maps {
+        ui.say(format!("         {}", printable(line)))?;
+    }
+    if let Some(error) = error {
+        ui.say(style::paint(style::BAD, format!("         {}", printable(&error))))?;
     }
     Ok(())
 }

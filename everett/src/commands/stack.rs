@@ -1,6 +1,6 @@
 //! `everett stack`: prints the stacks of all threads of all machines at one instant, read from outside.
 
-use everett_inspect::Guest;
+use anyhow::bail;
 use everett_inspect::program_stack::{Frame, ProgramStacks};
 use everett_inspect::stack::Stack;
 use everett_inspect::task::{Process, Thread};
@@ -39,30 +39,30 @@ struct Line<'a> {
 }
 
 pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
+    let mut found = args.process.is_none();
     inside::each_guest(ui, &args.instant, |inside| {
-        ui.say(style::paint(style::HEAD, printable(inside.node)))?;
-        match inside.guest.clone().and_then(|guest| Ok((guest, guest.processes()?))) {
-            Ok((guest, processes)) => {
-                let files = MappedFiles::of_node(inside.files, inside.node)?;
-                for process in processes.iter().filter(|process| is_wanted(args, process)) {
-                    let mut programs = match guest.program_stacks(process, &files) {
-                        Ok(programs) => programs,
-                        Err(error) => {
-                            // The stacks of the kernel can still be read.
-                            inside::unreadable(ui, inside.node, Some(process.pid), &error)?;
-                            None
-                        }
-                    };
-                    for thread in &process.threads {
-                        tell(ui, inside, guest, process, thread, programs.as_mut())?;
-                    }
+        let files = MappedFiles::of_node(inside.files, inside.node)?;
+        for process in inside.processes.iter().filter(|process| is_wanted(args, process)) {
+            inside.go_on()?;
+            found = true;
+            let mut programs = match inside.guest.program_stacks(process, &files) {
+                Ok(programs) => programs,
+                Err(error) => {
+                    // The stacks of the kernel can still be read.
+                    inside::unreadable(ui, inside.node, (Some(process.pid), None), &error)?;
+                    None
                 }
-                Ok(())
+            };
+            for thread in &process.threads {
+                tell(ui, inside, process, thread, programs.as_mut())?;
             }
-            Err(error) => inside::unreadable(ui, inside.node, None, &error),
         }
+        Ok(())
     })?;
-    Ok(Outcome::Fine)
+    match &args.process {
+        Some(process) if !found => bail!("--process: no machine has a process {process} at this instant"),
+        _ => Ok(Outcome::Fine),
+    }
 }
 
 fn is_wanted(args: &Args, process: &Process) -> bool {
@@ -78,20 +78,21 @@ fn is_wanted(args: &Args, process: &Process) -> bool {
 fn tell(
     ui: &Ui,
     inside: &Inside<'_>,
-    guest: Guest<'_>,
     process: &Process,
     thread: &Thread,
     programs: Option<&mut ProgramStacks<'_>>,
 ) -> anyhow::Result<()> {
     let state = thread.state.letter();
     ui.say(format!("{:>8} {:>6} {state} {}", process.pid, thread.tid, printable(&thread.name)))?;
-    let stack = match guest.stack(thread, process.mm.is_some(), inside.cpu) {
+    let stack = match inside.guest.stack(process, thread, inside.cpu) {
         Ok(stack) => stack,
-        Err(error) => return inside::unreadable(ui, inside.node, Some(process.pid), &error),
+        Err(error) => {
+            return inside::unreadable(ui, inside.node, (Some(process.pid), Some(thread.tid)), &error);
+        }
     };
     let Stack { kernel, is_complete, user } = &stack;
     let symbols = inside.kernel.symbols();
-    let kernel: Vec<String> = kernel.iter().map(|address| symbols.show(*address).to_string()).collect();
+    let kernel: Vec<String> = kernel.iter().map(|frame| frame.named(symbols).to_string()).collect();
     for frame in &kernel {
         ui.say(format!("         {}", printable(frame)))?;
     }

@@ -295,6 +295,18 @@ fn a_path_gives_one_timeline_whatever_was_run_before() {
     let fresh: Vec<_> =
         deep.iter().map(|&choice| legs(&mut PathRunner::new(&setting).unwrap(), choice)).collect();
     assert_eq!(there, fresh);
+    // Every instant of a timeline can be reached alone: the end of the segment, and those of the checks.
+    let (mut checked, mut seeker) = (0, PathRunner::new(&setting).unwrap());
+    for &choice in deep.iter().rev().take(6) {
+        let branches = runner.journey(&Route::along(path(choice)), &mut ()).unwrap();
+        let last = branches.last().unwrap();
+        for (vtime_ns, digest) in last.marks.iter().filter(|(vtime_ns, _)| *vtime_ns >= last.end_ns) {
+            seeker.seek(&path(choice), *vtime_ns, &mut ()).unwrap();
+            assert_eq!(seeker.timeline().digest(), *digest, "branch {choice} at {vtime_ns} ns");
+        }
+        checked += usize::from(last.checked);
+    }
+    assert!(checked > 0, "no branch was checked");
     // Replays the last three paths from stored moments. Two path runners take turns, one branch each.
     let mut runners = [runner, PathRunner::new(&setting).unwrap()];
     for (&choice, legs) in deep.iter().zip(&there).rev().take(3) {

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use everett_elf::Elf;
+use everett_input::causes::with_causes;
 use everett_inspect::mapping::Mapping;
 use everett_inspect::memory::Ram;
 use everett_inspect::stack::Registers;
@@ -12,6 +14,8 @@ use everett_session::inside::mapped_files::MappedFiles;
 use everett_session::machines::EngineOptions;
 use everett_session::world::timeline::{COMMAND, Timeline};
 use everett_streams::Seed;
+use everett_symbols::kernel::Values;
+use everett_symbols::kernel::btf::Btf;
 use everett_vmm::machine::Until;
 
 use crate::support::{MS, everett, launcher, lines, run_script, shown, world_file};
@@ -66,9 +70,10 @@ fn reported(lines: &[&str]) -> Facts {
 }
 
 /// Returns the same facts, read from the guest's memory.
-fn observed(guest: Guest<'_>, kernel: &Kernel, cpu: Registers) -> Facts {
-    let value = |name| kernel.symbols().value(name).unwrap();
+fn observed(guest: Guest<'_>, kernel: &ReadKernel, cpu: Registers) -> Facts {
+    let value = |name| kernel.values.get(name).unwrap();
     let sleeping = value("__sched_text_start")..value("__sched_text_end");
+    let symbols = kernel.kernel.symbols();
     let facts = |process: &Process| {
         let first = &process.threads[0];
         let mut facts = vec![
@@ -80,11 +85,17 @@ fn observed(guest: Guest<'_>, kernel: &Kernel, cpu: Registers) -> Facts {
         }
         for thread in &process.threads {
             facts.push(format!("thread {} {}", thread.tid, thread.name));
-            let stack = guest.stack(thread, process.mm.is_some(), cpu).unwrap();
-            assert!(stack.is_complete, "{} {stack:?}", thread.name);
+            let stack = guest.stack(process, thread, cpu).unwrap();
+            // The unwind tables of loadable modules are not in the kernel's file.
+            let outer = stack.kernel.last().map(|frame| frame.named(symbols).to_string());
+            let ends_in_module = outer.is_some_and(|outer| !outer.contains(" ("));
+            assert_ne!(stack.is_complete, ends_in_module, "{} {stack:?}", thread.name);
             // The kernel leaves out its functions for sleeping.
-            let frames = stack.kernel.iter().skip_while(|at| sleeping.contains(at));
-            let frames: Vec<String> = frames.filter_map(|at| kernel.symbols().name(*at)).collect();
+            let frames = stack.kernel.iter().skip_while(|frame| sleeping.contains(&frame.address));
+            let names = frames.map(|frame| frame.named(symbols).to_string());
+            // The kernel prints names without addresses.
+            let name = |shown: String| Some(shown.split_once(" (")?.1.trim_end_matches(')').to_owned());
+            let frames: Vec<String> = names.filter_map(name).collect();
             facts.push(format!("frames {} {}", thread.tid, frames.join(" ")));
         }
         let maps = guest.mappings(process).unwrap();
@@ -94,15 +105,25 @@ fn observed(guest: Guest<'_>, kernel: &Kernel, cpu: Registers) -> Facts {
     guest.processes().unwrap().iter().map(facts).collect()
 }
 
-fn kernel() -> Kernel {
-    let file = &launcher(EngineOptions::default()).files.kernel;
-    Kernel::new(&std::fs::read(file).unwrap()).unwrap()
+/// The kernel of the test's world.
+struct ReadKernel {
+    kernel: Kernel,
+    values: Values,
+    types: Btf,
+}
+
+fn kernel() -> ReadKernel {
+    let file = std::fs::read(&launcher(EngineOptions::default()).files.kernel).unwrap();
+    let sections = Elf::parse(&file).unwrap().sections().unwrap();
+    let types = Btf::parse(sections.named(".BTF").unwrap().content().unwrap()).unwrap();
+    ReadKernel { kernel: Kernel::new(&file).unwrap(), values: Values::of_kernel(&file), types }
 }
 
 /// Returns the facts at the present instant.
-fn now(timeline: &Timeline, kernel: &Kernel) -> Facts {
+fn now(timeline: &Timeline, kernel: &ReadKernel) -> Facts {
     let machine = timeline.machine(0);
-    observed(Guest::new(kernel, &MachineRam(machine)).unwrap(), kernel, registers(&machine.cpu()))
+    let ram = MachineRam(machine);
+    observed(Guest::new(&kernel.kernel, &ram).unwrap(), kernel, registers(&machine.cpu()))
 }
 
 /// Kinds of facts.
@@ -116,7 +137,7 @@ fn of_kind(facts: &[String], kind: &str) -> Vec<String> {
     facts.map(|fact| without_work(fact).to_owned()).collect()
 }
 
-fn observe(timeline: &Timeline, kernel: &Kernel, observations: &mut Observations) {
+fn observe(timeline: &Timeline, kernel: &ReadKernel, observations: &mut Observations) {
     for (pid, facts) in now(timeline, kernel) {
         for kind in KINDS {
             observations.entry((pid, kind)).or_default().insert(of_kind(&facts, kind));
@@ -195,7 +216,7 @@ impl Ram for Lying<'_> {
 /// A hostile guest can write anything into its kernel's structures. Reading them ends, and does not panic.
 #[test]
 fn a_guest_that_lies_about_its_processes_harms_no_one() {
-    let kernel = kernel();
+    let ReadKernel { kernel, .. } = kernel();
     let launcher = launcher(EngineOptions::default());
     let timeline = launcher.start(Seed::new(5)).unwrap();
     let machine = timeline.machine(0);
@@ -216,7 +237,7 @@ fn a_guest_that_lies_about_its_processes_harms_no_one() {
             let maps = guest.mappings(&process).is_ok();
             let mut stacks = guest.program_stacks(&process, &files).ok().flatten().filter(|_| maps);
             for thread in &process.threads {
-                let stack = guest.stack(thread, process.mm.is_some(), registers(&machine.cpu()));
+                let stack = guest.stack(&process, thread, registers(&machine.cpu()));
                 if let (Ok(stack), Some(stacks)) = (stack, &mut stacks)
                     && let Some(user) = stack.user
                 {
@@ -228,10 +249,64 @@ fn a_guest_that_lies_about_its_processes_harms_no_one() {
     assert!(read > 200 && refused > 10, "{read} {refused}");
 }
 
+/// RAM in which some words have other values than in the machine, by guest-physical address.
+struct Changed<'m> {
+    ram: MachineRam<'m>,
+    words: BTreeMap<u64, u64>,
+}
+
+impl Ram for Changed<'_> {
+    fn read(&self, address: u64, into: &mut [u8]) -> bool {
+        let is_ram = self.ram.read(address, into);
+        for (at, byte) in (address..).zip(into) {
+            if let Some(word) = self.words.get(&(at & !7)) {
+                *byte = word.to_le_bytes()[at as usize % 8];
+            }
+        }
+        is_ram
+    }
+}
+
+/// The tree of a process's mappings can have a few nodes that lead to a huge number of empty leaves. Reading it ends.
+#[test]
+fn a_tree_of_mappings_with_endless_ways_is_refused() {
+    const RANGE: u64 = 2;
+    const LEAF: u64 = 1;
+    const NODE_BYTES: u64 = 256;
+    let ReadKernel { kernel, types, .. } = kernel();
+    let timeline = launcher(EngineOptions::default()).start(Seed::new(5)).unwrap();
+    let machine = timeline.machine(0);
+    let mut ram = Changed { ram: MachineRam(machine), words: BTreeMap::new() };
+    let guest = Guest::new(&kernel, &ram).unwrap();
+    let processes = guest.processes().unwrap();
+    let process = processes.iter().find(|process| process.threads[0].name == "redis-server").unwrap();
+    let mappings = guest.mappings(process).unwrap().len();
+    assert!(mappings > 10, "{mappings}");
+    // The nodes lie in the page of another process's `task_struct`.
+    let page = processes[1].threads[0].task & !0xfff;
+    let field = |name: &str| types.field(name).unwrap().offset();
+    let root = process.mm.unwrap() + field("mm_struct.mm_mt.ma_root");
+    let (pivots, slots) = (field("maple_range_64.pivot"), field("maple_range_64.slot"));
+    let physical = |at: u64| guest.memory().physical(at).unwrap();
+    let entry = |n: u64, kind: u64| (page + NODE_BYTES * n) | (kind << 3) | 2;
+    let mut words = BTreeMap::from([(physical(root), entry(0, RANGE))]);
+    for n in 0..15 {
+        let node = page + NODE_BYTES * n;
+        words.extend((0..NODE_BYTES / 8).map(|word| (physical(node + 8 * word), 0)));
+        for way in (0..15).filter(|_| n < 14) {
+            words.insert(physical(node + pivots + 8 * way), u64::MAX);
+            words.insert(physical(node + slots + 8 * way), entry(n + 1, if n == 13 { LEAF } else { RANGE }));
+        }
+    }
+    ram.words = words;
+    let error = Guest::new(&kernel, &ram).unwrap().mappings(process).unwrap_err();
+    assert!(with_causes(&error).contains("more than 131072 nodes in a tree"), "{}", with_causes(&error));
+}
+
 /// The main thread of Redis waits for a client, in a function that its `main` called.
 #[test]
 fn the_stack_of_a_server_leads_to_its_main_function() {
-    let kernel = kernel();
+    let ReadKernel { kernel, .. } = kernel();
     let launcher = launcher(EngineOptions::default());
     let timeline = launcher.start(Seed::new(5)).unwrap();
     let machine = timeline.machine(0);
@@ -241,7 +316,7 @@ fn the_stack_of_a_server_leads_to_its_main_function() {
     let processes = guest.processes().unwrap();
     let redis = processes.iter().find(|process| process.threads[0].name == "redis-server").unwrap();
     let mut stacks = guest.program_stacks(redis, &files).unwrap().unwrap();
-    let user = guest.stack(&redis.threads[0], true, registers(&machine.cpu())).unwrap().user.unwrap();
+    let user = guest.stack(redis, &redis.threads[0], registers(&machine.cpu())).unwrap().user.unwrap();
     let (frames, is_complete) = stacks.frames(user);
     assert!(is_complete, "{frames:?}");
     let functions: Vec<&str> = frames.iter().filter_map(|frame| frame.function.as_deref()).collect();
@@ -272,8 +347,9 @@ fn ps_and_stack_show_the_machines_of_a_branch() {
     for (arguments, expected) in [
         (["--at", "1000s"], "--at: 1000.000000000 s is not on this timeline"),
         (["--node", "nobody"], "--node: this world has no node nobody"),
+        (["--process", "nothing"], "--process: no machine has a process nothing at this instant"),
     ] {
-        let output = everett(&[&["ps", &run, "b0"], &arguments[..]].concat());
+        let output = everett(&[&["stack", &run, "b0"], &arguments[..]].concat());
         assert_eq!(output.status.code(), Some(2), "{}", shown(&output));
         assert!(String::from_utf8_lossy(&output.stderr).contains(expected), "{}", shown(&output));
     }

@@ -117,6 +117,15 @@ pub trait Watch {
 /// Observer that does nothing.
 impl Watch for () {}
 
+/// Observer that ends the timeline as soon as its function returns true.
+pub struct Unless<'u>(pub &'u dyn Fn() -> bool);
+
+impl Watch for Unless<'_> {
+    fn at(&mut self, _: u64) -> bool {
+        !(self.0)()
+    }
+}
+
 /// A [`Watch`] has ended the timeline early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("interrupted")]
@@ -139,6 +148,14 @@ impl Failed {
         let (node, end) = ends.find(|(_, end)| end.is_failure())?;
         Some(Failed { node: node.to_owned(), end: end.clone() })
     }
+}
+
+/// State of a timeline at the vtime to which it was run.
+struct Way {
+    /// State of the witness.
+    memory: Inherited,
+    /// Reason why the timeline cannot continue, if it ended exactly there.
+    ended: Option<String>,
 }
 
 /// Runner with its own machines, whose timeline can be moved to any branch of the tree.
@@ -210,10 +227,10 @@ impl<'s> PathRunner<'s> {
 
     /// Runs the timeline of a path to the vtime `to_ns` and returns the moment there. The run starts at `from`, with
     /// the witness state that `from` contains. If `from` is `None`, the run starts at the root moment with the
-    /// witness state `memory`. A fork at `to_ns` is not taken.
+    /// witness state `memory`. A fork at `to_ns` is not taken. `from` must lie before the checks.
     ///
     /// # Errors
-    /// See [`PathRunner::branch`]. Also returns an error if the timeline ends before `to_ns`.
+    /// See [`PathRunner::branch`]. Also returns an error if the timeline ends before `to_ns`, or if a machine ends there.
     pub fn rewind(
         &mut self,
         path: &Path,
@@ -222,18 +239,36 @@ impl<'s> PathRunner<'s> {
         memory: &Inherited,
         watch: &mut dyn Watch,
     ) -> anyhow::Result<BranchMoment> {
-        let moment = self.rewind_to(path, from, to_ns, memory, watch);
-        self.unless_failed(moment)
+        let way = self.go_to(path, from, to_ns, memory, watch);
+        let Way { memory, ended } = self.unless_failed(way)?;
+        if let Some(why) = ended {
+            bail!("{}: it ended at {to_ns} ns: {why}", self.setting.name(path));
+        }
+        let clock = CpuClock::start();
+        let moment = BranchMoment::of(&mut self.timeline, &self.setting.pool, memory);
+        self.spent.moment_ns += clock.elapsed_ns();
+        Ok(moment)
     }
 
-    fn rewind_to(
+    /// Runs the timeline of a path from the root moment to the vtime `to_ns`, so that callers can inspect it. `to_ns`
+    /// can be an instant of the checks, or the end of the timeline.
+    ///
+    /// # Errors
+    /// See [`PathRunner::rewind`].
+    pub fn seek(&mut self, path: &Path, to_ns: u64, watch: &mut dyn Watch) -> anyhow::Result<()> {
+        let memory = self.setting.inherited_at_boot()?;
+        let way = self.go_to(path, None, to_ns, &memory, watch);
+        self.unless_failed(way).map(|_| ())
+    }
+
+    fn go_to(
         &mut self,
         path: &Path,
         from: Option<&BranchMoment>,
         to_ns: u64,
         memory: &Inherited,
         watch: &mut dyn Watch,
-    ) -> anyhow::Result<BranchMoment> {
+    ) -> anyhow::Result<Way> {
         let fates = self.setting.fates();
         let mut here = Path::default();
         match from {
@@ -252,19 +287,22 @@ impl<'s> PathRunner<'s> {
             let plan = fates.plan(&here);
             self.marker = Marker::new(&self.timeline);
             let mut witness = Witness::new(&self.setting.abstractions, &plan, &memory)?;
+            let end = fates.end(&here).context("the root is not a branch")?;
             let until_ns = next.map_or(to_ns, |fork| fork.vtime_ns);
-            if let Some(why) = self.run_to(until_ns, &mut witness, watch)? {
-                bail!("{}: it ended before {until_ns} ns: {why}", self.setting.name(&here));
-            }
+            let segment_ns = if next.is_none() { to_ns.min(end.at_ns) } else { until_ns };
+            let mut ended = self.run_to(segment_ns, &mut witness, watch)?;
             memory = witness.memory();
-            let Some(fork) = next else { break };
+            if ended.is_none() && end.checked && self.timeline.vtime() < until_ns {
+                ended = self.checks(until_ns, &mut witness, watch)?;
+            }
+            if self.timeline.vtime() < until_ns {
+                let why = ended.map(|why| format!(": {why}")).unwrap_or_default();
+                bail!("{}: it ended before {until_ns} ns{why}", self.setting.name(&here));
+            }
+            let Some(fork) = next else { return Ok(Way { memory, ended }) };
             here = here.child(fork)?;
             self.timeline.fork(fork, Some(self.setting.faults(fates.plan(&here))))?;
         }
-        let clock = CpuClock::start();
-        let moment = BranchMoment::of(&mut self.timeline, &self.setting.pool, memory);
-        self.spent.moment_ns += clock.elapsed_ns();
-        Ok(moment)
     }
 
     /// Runs all branches of a route from the root moment and returns them.
@@ -375,7 +413,7 @@ impl<'s> PathRunner<'s> {
         let (mut checked, mut final_phase) = (false, None);
         if checks {
             let calm_begun = (self.timeline.icount(), end_ns);
-            broken = self.checks(end_ns, &mut witness, watch)?;
+            broken = self.checks(u64::MAX, &mut witness, watch)?;
             final_phase = Some(self.final_phase(calm_begun));
             checked = broken.is_none();
             history = self.judge(&mut witness);
@@ -427,25 +465,29 @@ impl<'s> PathRunner<'s> {
         Ok(None)
     }
 
-    /// Ends faults, stops drivers and runs to the end of the last check. Returns the reason if the timeline ended
-    /// earlier.
+    /// Ends faults, stops drivers and runs to the end of the last check, or to the vtime `to_ns`. Returns the reason if
+    /// the timeline ended earlier.
     fn checks(
         &mut self,
-        from_ns: u64,
+        to_ns: u64,
         witness: &mut Witness<'_>,
         watch: &mut dyn Watch,
     ) -> anyhow::Result<Option<String>> {
+        let from_ns = self.timeline.vtime();
         let duration_ns = from_ns.saturating_sub(self.setting.root_ns);
         self.timeline.end_after(duration_ns);
         witness.calm(from_ns);
         let last_ns = self.setting.root_ns.saturating_add(checks_end_ns(&self.timeline, duration_ns));
         loop {
-            let next_ns = self.timeline.vtime().saturating_add(GRID_NS);
+            let next_ns = self.timeline.vtime().saturating_add(GRID_NS).min(to_ns);
             if let Some(why) = self.step(next_ns, witness, watch)? {
                 return Ok(Some(why));
             }
             if self.timeline.phase() == Phase::Done {
                 witness.over(self.timeline.vtime());
+                return Ok(None);
+            }
+            if self.timeline.vtime() >= to_ns {
                 return Ok(None);
             }
             if self.timeline.vtime() > last_ns {

