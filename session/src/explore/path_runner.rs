@@ -117,6 +117,15 @@ pub trait Watch {
 /// Observer that does nothing.
 impl Watch for () {}
 
+/// Observer that ends the timeline at the next stop once its function returns true.
+pub struct Uninterrupted<'u>(pub &'u dyn Fn() -> bool);
+
+impl Watch for Uninterrupted<'_> {
+    fn at(&mut self, _vtime_ns: u64) -> bool {
+        !(self.0)()
+    }
+}
+
 /// A [`Watch`] has ended the timeline early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("interrupted")]

@@ -18,7 +18,7 @@ use everett_host::time::Stopwatch;
 use everett_input::causes::with_causes;
 use serde::Serialize;
 
-use super::path_runner::{Branch, Interrupted, PathRunner, Route, Watch};
+use super::path_runner::{Branch, Interrupted, PathRunner, Route, Uninterrupted};
 use super::setting::Setting;
 use super::witness::HitWithEvidence;
 use crate::run::worker::joined;
@@ -301,7 +301,7 @@ impl Runs for Runners<'_, '_> {
     fn run(&mut self, routes: &[Route]) -> Vec<anyhow::Result<Option<Shown>>> {
         let (setting, wanted, stop) = (self.setting, self.wanted, self.stop);
         let go = |runner: &mut PathRunner<'_>, route: &Route| {
-            let branches = runner.journey(route, &mut Until(stop))?;
+            let branches = runner.journey(route, &mut Uninterrupted(&|| stop.is_wanted()))?;
             Ok(Shown::of(wanted, &branches))
         };
         // A failed machine cannot continue, so its runner is dropped.
@@ -459,15 +459,6 @@ impl Shrinker<'_> {
             }
         }
         Ok(None)
-    }
-}
-
-/// Observer that ends a run when shrinking must end.
-struct Until<'i>(&'i Ending<'i>);
-
-impl Watch for Until<'_> {
-    fn at(&mut self, _: u64) -> bool {
-        !self.0.is_wanted()
     }
 }
 

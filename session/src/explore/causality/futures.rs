@@ -11,11 +11,10 @@ use everett_explorer::plan::Plan;
 use everett_explorer::search::{Fork, Path};
 
 use super::super::branch_moment::BranchMoment;
-use super::super::path_runner::{Interrupted, PathRunner};
+use super::super::path_runner::{Interrupted, PathRunner, Uninterrupted};
 use super::super::setting::Setting;
 use super::super::shrink::Wanted;
 use super::super::witness::Inherited;
-use super::moments::Until;
 use crate::run::worker::joined;
 
 /// Child number of the first future. Explorations number the children of a moment (the branches that start there) from
@@ -194,7 +193,8 @@ impl Crew<'_> {
             let Some(future) = self.futures.get(place) else { break };
             let memory = future.from.as_ref().map_or(self.root, |from| &from.memory);
             let Future { fork, plan, from } = future;
-            let branch = runner.future(from.as_deref(), *fork, plan, self.end, memory, &mut Until(&stop));
+            let branch =
+                runner.future(from.as_deref(), *fork, plan, self.end, memory, &mut Uninterrupted(&stop));
             let shown = branch.map(|branch| self.wanted.in_branch(&branch).is_some());
             if shown.is_err() {
                 self.failed.store(true, Ordering::Relaxed);

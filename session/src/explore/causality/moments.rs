@@ -8,7 +8,7 @@ use std::sync::Arc;
 use everett_explorer::search::Path;
 
 use super::super::branch_moment::BranchMoment;
-use super::super::path_runner::{PathRunner, Watch};
+use super::super::path_runner::{PathRunner, Uninterrupted};
 use super::super::setting::Setting;
 use super::super::witness::Inherited;
 
@@ -69,7 +69,8 @@ impl<'s, 'w> Moments<'s, 'w> {
             return Ok(Arc::clone(moment));
         }
         let from = before.map(|(_, (_, moment))| Arc::clone(moment));
-        let moment = runner.rewind(self.path, from.as_deref(), at_ns, &self.root, &mut Until(stop))?;
+        let moment =
+            runner.rewind(self.path, from.as_deref(), at_ns, &self.root, &mut Uninterrupted(stop))?;
         let moment = Arc::new(moment);
         self.kept.insert(at_ns, (0, Arc::clone(&moment)));
         self.measure(at_ns);
@@ -114,14 +115,5 @@ impl<'s, 'w> Moments<'s, 'w> {
             self.kept.remove(&at);
             self.measure_next(at);
         }
-    }
-}
-
-/// Observer that ends a run when the search for the decisive step must end. The function returns true in this case.
-pub(super) struct Until<'u>(pub(super) &'u dyn Fn() -> bool);
-
-impl Watch for Until<'_> {
-    fn at(&mut self, _: u64) -> bool {
-        !(self.0)()
     }
 }
