@@ -25,7 +25,7 @@ use everett_vmm::engine::any::AnyEngine;
 use everett_vmm::engine::kvm::{KvmEngine, Parts, Proved};
 use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::engine::{Engine, Exit, Until};
-use everett_vmm::kvm::{Host, KvmError, Vcpu, Vm};
+use everett_vmm::kvm::{Host, Vcpu, Vm};
 use everett_vmm::machine::Moment;
 use everett_vmm::{ClockMode, Machine, MachineConfig, MachineError, ram};
 use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
@@ -163,7 +163,6 @@ fn exits_per_s<E: Engine>(
 fn parts(report: &mut Report, options: &Options, host: &Host) -> Result<(), String> {
     let names = ["engine", "engine_and_soft_cpu", "run", "registers", "flush", "remove", "dirty_log"];
     let mut figures = names.map(|name| (name, Samples::default()));
-    let text = |error: KvmError| with_causes(&error);
     let guest = Guest::spinning("parts", Ring::Zero, 1);
     for _ in 1..=options.runs {
         let memory = GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0), PARTS_BYTES)]);
@@ -173,32 +172,32 @@ fn parts(report: &mut Report, options: &Options, host: &Host) -> Result<(), Stri
         let engine = |bridged| {
             let processor = Box::new(Instant::new(registers.clone(), bridged));
             KvmEngine::from_parts(Parts { processor, counting: None, tsc: None }, Arc::clone(&memory))
-                .map_err(text)
+                .map_err(|e| with_causes(&e))
         };
         let exit = |engine: &mut KvmEngine| match engine.run(Until { icount: u64::MAX, ..Until::default() }) {
             Exit::Device(_) => Ok(()),
             other => Err(format!("the engine ended with {other:?}")),
         };
         let (mut plain, mut bridged) = (engine(false)?, engine(true)?);
-        let vm = Arc::new(Vm::new(host, Arc::clone(&memory)).map_err(text)?);
-        let mut vcpu = Vcpu::new(&vm, registers.msrs.apic_base).map_err(text)?;
-        vcpu.load(&registers).map_err(text)?;
+        let vm = Arc::new(Vm::new(host, Arc::clone(&memory)).map_err(|e| with_causes(&e))?);
+        let mut vcpu = Vcpu::new(&vm, registers.msrs.apic_base).map_err(|e| with_causes(&e))?;
+        vcpu.load(&registers).map_err(|e| with_causes(&e))?;
         let ns = [
             each_ns(EXITS, |_| exit(&mut plain))?,
             each_ns(RESETS, |_| exit(&mut bridged))?,
-            each_ns(EXITS, |_| vcpu.finish().map(drop).map_err(text))?,
+            each_ns(EXITS, |_| vcpu.finish().map(drop).map_err(|e| with_causes(&e)))?,
             each_ns(EXITS, |n| {
                 // The previous measurement left the registers in the page that KVM shares with Everett, where
                 // `save_place` would read them without a request. `load` invalidates that page, and only an entry into
                 // the guest fills it again. So each `save_place` makes its requests.
                 if n == 0 {
-                    vcpu.load(&registers).map_err(text)?;
+                    vcpu.load(&registers).map_err(|e| with_causes(&e))?;
                 }
-                vcpu.save_place().map(drop).map_err(text)
+                vcpu.save_place().map(drop).map_err(|e| with_causes(&e))
             })?,
-            each_ns(RESETS, |_| vcpu.flush_translations().map_err(text))?,
-            each_ns(RESETS, |_| vm.forget_memory().map_err(text))?,
-            each_ns(RESETS, |_| vm.take_dirty_pages().map(drop).map_err(text))?,
+            each_ns(RESETS, |_| vcpu.flush_translations().map_err(|e| with_causes(&e)))?,
+            each_ns(RESETS, |_| vm.forget_memory().map_err(|e| with_causes(&e)))?,
+            each_ns(RESETS, |_| vm.take_dirty_pages().map(drop).map_err(|e| with_causes(&e)))?,
         ];
         for ((_, samples), ns) in figures.iter_mut().zip(ns) {
             samples.push(ns / 1000.0);

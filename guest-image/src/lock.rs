@@ -190,7 +190,7 @@ impl Lock {
         if input::read_text(path, LOCK_BYTES_MAX).is_ok_and(|old| old == text) {
             return Ok(());
         }
-        let mut file = tempfile::NamedTempFile::new_in(cache::folder_of(path)).map_err(failed)?;
+        let mut file = tempfile::NamedTempFile::new_in(input::folder_of(path)).map_err(failed)?;
         file.write_all(text.as_bytes()).map_err(failed)?;
         file.as_file().sync_all().map_err(failed)?;
         cache::persist(file, path).map_err(failed)

@@ -135,6 +135,13 @@ pub fn read_text(path: &Path, bytes_max: u64) -> Result<String, Error> {
     })
 }
 
+/// Returns the folder that contains a path. For a name without a folder it returns ".", where [`Path::parent`] returns
+/// "".
+#[must_use]
+pub fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// Describes the most common I/O errors in plain words, and all others in the words of the standard library.
 #[must_use]
 pub fn in_words(error: &io::Error) -> String {
@@ -249,6 +256,15 @@ mod tests {
         ));
         fs::write(&path, b"a\nb\xff").unwrap();
         assert!(with_causes(&read_text(&path, 10).unwrap_err()).ends_with("file: not UTF-8 text in line 2"));
+    }
+
+    #[test]
+    fn a_bare_name_is_in_the_current_folder() {
+        for (path, folder) in
+            [("a", "."), ("./a", "."), ("a/b", "a"), ("a/b/", "a"), ("/a", "/"), ("/", "."), ("", ".")]
+        {
+            assert_eq!(folder_of(Path::new(path)), Path::new(folder), "{path}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! - [`causes`]: errors with their causes, as one text.
 //! - [`file`](mod@file): reads a regular file up to a bound. Refuses devices, FIFOs, sockets and folders before they
-//!   can block.
+//!   can block. Also finds the folder of a path.
 //! - [`text`]: makes foreign text safe to show on a terminal, in JSON and in a report. No other module does this.
 //! - [`signal`]: names and numbers of signals.
 //! - [`units`]: parsing and formatting of durations and sizes.

@@ -13,7 +13,7 @@ use crate::circles::{Graph, folders};
 
 /// Sentences that state an order. The bool after a sentence is true if a part may use the parts above it, and false if
 /// a part may use the parts below it.
-pub const SENTENCES: [(&str, bool); 3] = [
+const SENTENCES: [(&str, bool); 3] = [
     ("uses only folders above it:", true),
     ("uses only modules above it:", true),
     ("uses only modules below it:", false),
@@ -62,23 +62,23 @@ fn heads(line: &str) -> Vec<String> {
     heads
 }
 
-/// Returns the violations of the orders that the folders of a crate state, each as a line. `imports` is the graph of the
-/// crate's files.
+/// Returns the files of a crate whose orders were checked, i.e. the files that state the order of their folder, each
+/// with the violations of this order, as lines. `imports` is the graph of the crate's files.
 ///
 /// # Errors
 /// Returns an error if a file cannot be read.
-pub fn violations(imports: &Graph) -> io::Result<Vec<String>> {
+pub fn violations(imports: &Graph) -> io::Result<BTreeMap<PathBuf, Vec<String>>> {
     let graphs = folders(imports);
-    let mut found = Vec::new();
+    let mut checked = BTreeMap::new();
     for file in imports.keys().filter(|file| is_of_folder(file)) {
         let Some(parts) = stated(&fs::read_to_string(file)?) else { continue };
         let folder = file.parent().unwrap_or(Path::new(""));
         let empty = Graph::new();
         let graph = graphs.get(folder).unwrap_or(&empty);
         let all = missing(&parts, folder).into_iter().chain(in_folder(&parts, graph));
-        found.extend(all.map(|what| format!("{}: {what}", file.display())));
+        checked.insert(file.clone(), all.map(|what| format!("{}: {what}", file.display())).collect());
     }
-    Ok(found)
+    Ok(checked)
 }
 
 /// True for the file whose comment may state the order of its folder's parts.

@@ -2,6 +2,7 @@
 
 mod sample;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
@@ -18,21 +19,25 @@ fn stated_orders_are_true() {
     // Crates whose folders state no order need not be parsed.
     let states = |file: &PathBuf| stated(&fs::read_to_string(file).unwrap()).is_some();
     let stating: Vec<PathBuf> = files::below(top(), ".rs").unwrap().into_iter().filter(states).collect();
-    let mut found = Vec::new();
+    let mut checked = BTreeMap::new();
     for root in roots(top()).unwrap() {
         if stating.iter().any(|file| file.starts_with(root.parent().unwrap())) {
-            found.extend(violations(&Crate::read(&root).unwrap().imports()).unwrap());
+            checked.extend(violations(&Crate::read(&root).unwrap().imports()).unwrap());
         }
     }
+    let found: Vec<String> = checked.values().flatten().cloned().collect();
     assert!(found.is_empty(), "move what both use, or correct the list:\n{}", found.join("\n"));
     assert_eq!(stating.len(), STATED, "an order was added, or a sentence does not state one any more");
+    let unchecked: Vec<&PathBuf> = stating.iter().filter(|file| !checked.contains_key(*file)).collect();
+    assert!(unchecked.is_empty(), "no crate has these files as mod.rs, lib.rs or main.rs: {unchecked:?}");
+    assert_eq!(checked.len(), STATED);
 }
 
 /// Returns the violations in a crate with these files, without the crate's folder.
 fn found(files: &[(&str, &str)]) -> Vec<String> {
     let (folder, imports) = sample::of_files(files);
     let prefix = format!("{}/", folder.path().display());
-    violations(&imports).unwrap().into_iter().map(|line| line.replace(&prefix, "")).collect()
+    violations(&imports).unwrap().into_values().flatten().map(|line| line.replace(&prefix, "")).collect()
 }
 
 #[test]

@@ -6,11 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use everett_image_origin::{ImageBuild, ImageOrigin};
-use everett_input::file::in_words;
+use everett_input::file::{folder_of, in_words};
 
 use super::cursor::Item;
 use super::error::Error;
-use super::folder::folder_of;
 use super::{confinement, paths, seal};
 
 /// Maximum number of files of an OCI layout that are checked for links out of the compose file's folder.

@@ -11,7 +11,7 @@
 //! - [`seal`]: reads worlds that came in finding files, and lists the host paths in a world file
 //! - `command`: parses the settings of programs; `talk`: parses exchanges with a TCP port; `epoch`: parses dates;
 //!   `paths`: parses paths
-//! - `folder`: finds the folder of a file; `files`: reads host files that are put into guests
+//! - `files`: reads host files that are put into guests
 //!
 //! Not here: running a world (`everett-session`) and building its image (`everett-guest-image`).
 //!
@@ -30,7 +30,6 @@ mod disk;
 mod epoch;
 mod error;
 mod files;
-mod folder;
 mod image;
 pub mod init;
 mod link;

@@ -2,12 +2,11 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use everett_input::file::in_words;
+use everett_input::file::{folder_of, in_words};
 
 use super::confinement;
 use super::cursor::Item;
 use super::error::Error;
-use super::folder::folder_of;
 use super::seal;
 
 /// Maximum length of a path, in bytes: Linux's PATH_MAX without the final NUL.

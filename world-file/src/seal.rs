@@ -17,11 +17,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use everett_input::file as input;
+use everett_input::file::{self as input, folder_of};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::folder::folder_of;
 
 /// Name of the file that seals all worlds in the folders beside it.
 pub const SEAL_FILE: &str = "everett.seal.json";

@@ -26,23 +26,22 @@ pub fn browser() -> Result<PathBuf, String> {
     if root.is_dir() {
         return Ok(root);
     }
-    let text = |error: everett_guest_image::apt::Error| with_causes(&error);
     let state = folder.join("apt");
-    let apt = Apt::open(&state, &Sources::of_host(SUITE, None)).map_err(text)?;
+    let apt = Apt::open(&state, &Sources::of_host(SUITE, None)).map_err(|error| with_causes(&error))?;
     // apt's folder `state` is locked, so only one process or thread at a time gets here. An earlier one may have
     // downloaded the browser.
     if root.is_dir() {
         return Ok(root);
     }
-    apt.update().map_err(text)?;
-    let packages = apt.resolve(&PACKAGES.map(str::to_owned), &[]).map_err(text)?;
-    let remotes = apt.locate(&packages).map_err(text)?;
+    apt.update().map_err(|error| with_causes(&error))?;
+    let packages = apt.resolve(&PACKAGES.map(str::to_owned), &[]).map_err(|error| with_causes(&error))?;
+    let remotes = apt.locate(&packages).map_err(|error| with_causes(&error))?;
     let parts = tempfile::tempdir_in(&folder).map_err(|error| with_causes(&error))?;
     let (files, tree) = (parts.path().join("files"), parts.path().join("root"));
     for part in [&files, &tree] {
         fs::create_dir(part).map_err(|error| format!("{}: {error}", part.display()))?;
     }
-    apt.download(&remotes, &files).map_err(text)?;
+    apt.download(&remotes, &files).map_err(|error| with_causes(&error))?;
     for remote in &remotes {
         run(Command::new("dpkg-deb").arg("--extract").arg(files.join(&remote.file)).arg(&tree))?;
     }

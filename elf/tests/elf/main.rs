@@ -80,6 +80,9 @@ fn read_all(file: &[u8]) -> Result<(), Error> {
         assert!(segments.len() <= SEGMENTS_MAX);
         segments.iter().try_for_each(|segment| segment.content(file).map(inside))
     });
+    for segment in elf.load_segments().unwrap_or_default() {
+        inside(segment.content(file).unwrap());
+    }
     let needs = elf.needs().map(|needs| {
         assert!(needs.libraries.len() <= DYNAMIC_MAX && needs.versions.len() <= VERSIONS_MAX);
         let names = needs.libraries.iter().chain(&needs.versions).chain(&needs.interpreter);
@@ -124,6 +127,8 @@ fn this_test_is_a_program_with_glibc() {
     assert!(code.is_executable);
     let first = &code.content(&file).unwrap()[(elf.entry() - code.address) as usize..];
     assert!(text.content().unwrap().as_ptr_range().contains(&first.as_ptr()));
+    let at = (text.address() - code.address) as usize;
+    assert!(code.content(&file).unwrap()[at..].starts_with(text.content().unwrap()));
     let symbols = sections.symbols(SymbolTable::Static).unwrap();
     let start = symbols.iter().find(|symbol| symbol.name(6) == Some(b"_start")).unwrap();
     assert_eq!((start.address, start.kind), (elf.entry(), SymbolKind::Function));
@@ -142,9 +147,9 @@ fn everything_in_a_small_program_is_read() {
     assert_eq!(sections.iter().count(), 5);
     let symbols: Vec<_> = sections.symbols(SymbolTable::Static).unwrap().iter().collect();
     assert_eq!(symbols[0].name(8), Some(&b""[..]));
-    let of = |n: usize| (symbols[n].kind, symbols[n].address, symbols[n].is_defined);
-    assert_eq!(of(1), (SymbolKind::Function, 0x40_1000, true));
-    assert_eq!(of(2), (SymbolKind::Untyped, 0, false));
+    let of = |n: usize| (symbols[n].kind, symbols[n].address, symbols[n].bytes, symbols[n].is_defined);
+    assert_eq!(of(1), (SymbolKind::Function, 0x40_1000, 8, true));
+    assert_eq!(of(2), (SymbolKind::Untyped, 0, 8, false));
     assert_eq!((symbols[1].name(5), symbols[1].name(4)), (Some(&b".text"[..]), None));
     assert!(sections.symbols(SymbolTable::Dynamic).unwrap().iter().next().is_none());
 }

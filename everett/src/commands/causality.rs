@@ -14,6 +14,7 @@ use everett_report::causality as words;
 use everett_report::exploration::figures::counted;
 use everett_session::explore::causality::{CausalityProgress, Onlooker, Options, causality};
 use everett_session::explore::replay::Recorded;
+use everett_session::output::replace::replace;
 use serde::Serialize;
 
 use super::engine_choice::EngineArgs;
@@ -22,7 +23,6 @@ use super::id::Id;
 use super::{Outcome, common, resources};
 use crate::ui::progress::CausalityBar;
 use crate::ui::{Ui, printable, style};
-use everett_session::output::replace::replace;
 
 /// `everett causality`
 #[derive(Debug, clap::Args)]

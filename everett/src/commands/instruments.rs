@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use everett_cpu::Edge;
+use everett_input::file::folder_of;
 use everett_session::machines::EngineKind;
 use everett_session::machines::engines::Engine;
 use everett_session::run::edges::Collected;
@@ -107,8 +108,4 @@ fn tell(ui: &Ui, path: &Path, edges: usize, counts: &[Count]) -> anyhow::Result<
         ui.say(format!("{edges:>8} in {} other programs", more.len()))?;
     }
     Ok(())
-}
-
-fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

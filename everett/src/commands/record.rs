@@ -25,13 +25,13 @@ use everett_session::explore::path_runner::Watch;
 use everett_session::explore::replay::{Recorded, Replayed, replay};
 use everett_session::explore::setting::Setting;
 use everett_session::explore::shrink::Wanted;
+use everett_session::output::replace::replace;
 use everett_session::world::event::Event;
 use everett_vmm::wire::log::FrameStep;
 
 use super::recording::{Key, Recording, is_recorded};
 use crate::ui::progress::RunBar;
 use crate::ui::{Ui, printable, style};
-use everett_session::output::replace::replace;
 
 /// Name of the file with the outcome of recording, in the run directory.
 pub(super) const FILE: &str = "recorded.json";

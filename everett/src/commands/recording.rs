@@ -10,11 +10,10 @@ use std::path::{Path, PathBuf};
 
 use everett_input::units::Vtime;
 use everett_session::explore::witness::{message_line, plain_line};
+use everett_session::output::replace::replace;
 use everett_session::world::event::{Event, What};
 use everett_vmm::wire::log::FrameStep;
 use serde::{Deserialize, Serialize};
-
-use everett_session::output::replace::replace;
 
 /// Maximum number of lines. In a longer recording the last lines stay.
 const LINES_MAX: usize = 40_000;

@@ -15,6 +15,7 @@ use everett_report::exploration::Report;
 use everett_report::findability::Terms;
 use everett_report::scene::Scene;
 use everett_report::{page, text};
+use everett_session::output::replace::replace;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -28,7 +29,6 @@ use super::record::{self, LOGS_MAX};
 use super::recording::{self, Key};
 use crate::serve::Made;
 use crate::ui::{Ui, style};
-use everett_session::output::replace::replace;
 
 /// `everett report`
 #[derive(Debug, clap::Args)]

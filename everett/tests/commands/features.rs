@@ -38,6 +38,11 @@ fn assert_shared(smaller: &BTreeSet<String>, larger: &BTreeSet<String>, own: &[&
     assert!(smaller.len() > 100, "{smaller:?}");
 }
 
+/// True if a crate with this name is among the crates.
+fn has(crates: &BTreeSet<String>, name: &str) -> bool {
+    crates.iter().any(|line| line.split(' ').next() == Some(name))
+}
+
 #[test]
 fn tests_use_the_programs_build_of_each_crate() {
     assert_shared(&crates(&FULL), &crates(&["--workspace", "--edges", "normal,build,dev"]), &[]);
@@ -52,9 +57,6 @@ fn the_whole_program_uses_the_small_ones_build_of_each_crate() {
 #[test]
 fn the_small_program_has_no_crate_for_features_that_it_lacks() {
     let (small, full) = (crates(&SMALL), crates(&FULL));
-    let has = |crates: &BTreeSet<String>, name: &str| {
-        crates.iter().any(|line| line.split(' ').next() == Some(name))
-    };
     for name in [
         "everett-guest-programs",
         "everett-inspect",
@@ -69,5 +71,17 @@ fn the_small_program_has_no_crate_for_features_that_it_lacks() {
     ] {
         assert!(has(&full, name), "the whole program has no crate {name}");
         assert!(!has(&small, name), "the small program has the crate {name}");
+    }
+}
+
+/// `everett doctor` and the refusal of container images must state the same features.
+#[test]
+fn a_feature_switches_on_its_own_part_only() {
+    let parts = [("containers", "everett-guest-programs"), ("inside", "everett-inspect")];
+    for (feature, _) in parts {
+        let crates = crates(&[&SMALL[..], &["--features", feature]].concat());
+        for (of, name) in parts {
+            assert_eq!(has(&crates, name), of == feature, "{name} in the build with {feature} only");
+        }
     }
 }

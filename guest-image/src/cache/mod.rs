@@ -8,6 +8,7 @@
 
 pub mod usage;
 
+use everett_input::file::folder_of;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::fs::{self, File};
@@ -325,11 +326,6 @@ pub(crate) fn persist(file: NamedTempFile, path: &Path) -> io::Result<()> {
     file.as_file().set_permissions(permissions)?;
     file.persist(path).map_err(|error| error.error)?;
     File::open(folder_of(path))?.sync_all()
-}
-
-/// Returns the folder of a file. For a name without a folder it returns ".", where [`Path::parent`] returns "".
-pub(crate) fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 #[cfg(test)]

@@ -101,10 +101,10 @@ impl Regression {
         })
     }
 
-    /// Writes the file. An error leaves an existing file unchanged.
+    /// Writes the file. An existing file is replaced.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be written, or is longer than Everett would read.
+    /// Returns an error if the file would be longer than Everett reads, or if [`replace`] fails.
     pub fn write(&self, file: &FilePath) -> anyhow::Result<()> {
         let text = serde_json::to_string_pretty(self)? + "\n";
         if text.len() as u64 > FILE_BYTES_MAX {

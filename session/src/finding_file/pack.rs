@@ -17,6 +17,7 @@ use super::{
     WORLD_FILE_BYTES_MAX, member_of,
 };
 use crate::explore::regression::Regression;
+use crate::output::replace::replace_by;
 
 /// Maximum depth of a folder that the world file names.
 const DEPTH_MAX: usize = 32;
@@ -87,28 +88,21 @@ pub fn pack(parts: Parts<'_>, file: &Path, progress: &mut dyn FnMut(u64, u64)) -
     let sources: Vec<MemberSource> =
         members.sources.into_iter().map(|(name, content)| MemberSource { name, content }).collect();
 
-    let here = || file.display().to_string();
-    let parent = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut builder = tempfile::Builder::new();
-    // The operator's umask decides who may read the file.
-    let builder = builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut temporary = builder.tempfile_in(parent).with_context(here)?;
-    let mut out = BufWriter::with_capacity(1 << 20, temporary.as_file_mut());
-    let manifest = write(about, &sources, &mut out, progress).with_context(here)?;
-    out.flush().with_context(here)?;
-    drop(out);
-    let bytes = temporary.as_file().metadata().with_context(here)?.len();
-    temporary.as_file().sync_all().with_context(here)?;
-    temporary.persist(file).map_err(|error| error.error).with_context(here)?;
-    Ok(Packed { members: manifest.members.len(), unpacked_bytes: manifest.bytes(), bytes })
+    replace_by(file, |new| {
+        let mut out = BufWriter::with_capacity(1 << 20, &mut *new);
+        let manifest = write(about, &sources, &mut out, progress)?;
+        out.flush()?;
+        drop(out);
+        let bytes = new.metadata()?.len();
+        Ok(Packed { members: manifest.members.len(), unpacked_bytes: manifest.bytes(), bytes })
+    })
 }
 
 /// Returns the names of the world file's folder and of the world file. In the archive the folder keeps its name if
 /// possible, because Everett derives the project name of a compose file from it.
 fn names_of(file: &Path) -> anyhow::Result<(String, String)> {
     let here = || file.display().to_string();
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let folder = folder.canonicalize().with_context(here)?;
+    let folder = input::folder_of(file).canonicalize().with_context(here)?;
     let folder = folder.file_name().and_then(|name| name.to_str()).filter(|name| check_name(name).is_ok());
     let name = file.file_name().and_then(|name| name.to_str()).context("its name is not UTF-8");
     Ok((folder.unwrap_or(FOLDER).to_owned(), name.with_context(here)?.to_owned()))

@@ -178,12 +178,6 @@ impl AgentScript {
         let checks = world.workload.checks.iter().filter(|check| check.node == node.name);
         let volumes = image.map(|_| containers::volumes_disk());
         let disks = node.disks.iter().enumerate().map(|(i, disk)| data_disk(i, disk));
-        // The shim starts the programs of a container image.
-        let of_image = |command: &world_file::Command, argv: &mut Vec<String>| {
-            if let Some(image) = image {
-                *argv = image.command_line(node, command, command.argv.clone());
-            }
-        };
         let service = |one: &world_file::Service| {
             let mut service = match image {
                 Some(image) => image.service(node, one, service(one)),
@@ -194,8 +188,9 @@ impl AgentScript {
         };
         let driver = |driver: &world_file::Driver| {
             let mut service = driver_service(driver);
-            if image.is_some() {
-                of_image(&driver.command, &mut service.argv);
+            // The shim starts the programs of a container image.
+            if let Some(image) = image {
+                service.argv = image.command_line(node, &driver.command, service.argv);
                 (service.env, service.cwd, service.user) = Default::default();
             }
             with_sdk(&driver.name, &driver.command.env, &mut service.env);
@@ -203,8 +198,8 @@ impl AgentScript {
         };
         let check = |check: &world_file::Check| {
             let mut agent = agent_check(check)?;
-            if let (Some(_), CheckKind::Command(command)) = (image, &check.what) {
-                of_image(command, &mut agent.exec.argv);
+            if let (Some(image), CheckKind::Command(command)) = (image, &check.what) {
+                agent.exec.argv = image.command_line(node, command, agent.exec.argv);
                 (agent.exec.env, agent.exec.cwd, agent.exec.user) = Default::default();
             }
             if let CheckKind::Command(command) = &check.what {

@@ -370,13 +370,13 @@ mod tests {
     fn the_healthcheck_is_the_readiness_check_unless_there_is_another() {
         let ready = |lines: &str| {
             let (_folder, world) = world(lines);
-            let plan = crate::guest::agent_script::AgentScript::new(
+            let script = crate::guest::agent_script::AgentScript::new(
                 &world,
                 &world.nodes[0],
                 protocol::Root::None,
                 Some(&image()),
             );
-            plan.services[0].ready.clone()
+            script.services[0].ready.clone()
         };
         let health = ready("").unwrap();
         let protocol::ReadyCheck::Command { argv } = &health.check else { panic!("{health:?}") };
@@ -400,17 +400,17 @@ mod tests {
         );
         assert_eq!(world.names().node("n").unwrap().disks, 2);
         let image = image();
-        let plan = crate::guest::agent_script::AgentScript::new(
+        let script = crate::guest::agent_script::AgentScript::new(
             &world,
             &world.nodes[0],
             protocol::Root::None,
             Some(&image),
         );
-        assert_eq!(plan.files[0].path, SHIM_PATH);
-        let serials: Vec<&str> = plan.disks.iter().map(|disk| disk.serial.as_str()).collect();
+        assert_eq!(script.files[0].path, SHIM_PATH);
+        let serials: Vec<&str> = script.disks.iter().map(|disk| disk.serial.as_str()).collect();
         assert_eq!(serials, ["everett-data0", VOLUMES_SERIAL]);
-        for argv in [&plan.drivers[0].service.argv, &plan.checks[0].exec.argv, &plan.services[0].argv] {
-            assert!(argv.starts_with(&plan.prefix[..1]), "{argv:?}");
+        for argv in [&script.drivers[0].service.argv, &script.checks[0].exec.argv, &script.services[0].argv] {
+            assert!(argv.starts_with(&script.prefix[..1]), "{argv:?}");
         }
         let world = everett_world_file::parse("[[node]]\nname = \"n\"\n", Path::new("w")).unwrap();
         let plain =

@@ -136,7 +136,7 @@ impl EngineOptions {
     }
 
     fn soft_engine(&self, clock: ClockMode, ram: &Ram) -> SoftEngine {
-        let caches = CacheConfig { branches: clock == ClockMode::Branch, ..self.caches };
+        let caches = AnyEngine::soft_caches(clock, self.caches);
         let mut engine = SoftEngine::sharing(ram.shared(), &code(caches));
         if self.lockstep {
             engine.run_in_lockstep(caches);

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use everett_cpu::Watchpoint;
+use everett_symbols::kernel::Symbols;
 use everett_world_file::Node;
 
-use everett_symbols::kernel::Symbols;
+use crate::guest::symbols;
 
 /// Maximum number of watchpoints on all nodes together. Every access to a watched page is compared with all of them.
 pub const WATCHPOINTS_MAX: usize = 64;
@@ -85,7 +86,7 @@ impl Watching {
             return Ok(None);
         }
         let points = by_node(watched, nodes)?;
-        Ok(Some(Arc::new(Watching { points, kernel: crate::guest::symbols::of_file(kernel) })))
+        Ok(Some(Arc::new(Watching { points, kernel: symbols::of_file(kernel) })))
     }
 
     /// Returns the watchpoints of the node with this index.

@@ -3,7 +3,7 @@
 //! [`Machine`](crate::Machine) uses this enum and has no type parameter. With a type parameter, each crate that uses
 //! machines would compile the run loop, the devices and the digests again, at its own level of optimisation.
 
-use everett_cpu::{CpuState, Edge, Watchpoint, WatchpointHit};
+use everett_cpu::{CacheConfig, CpuState, Edge, Watchpoint, WatchpointHit};
 
 use super::counting::CountingEngine;
 use super::kvm::KvmEngine;
@@ -42,7 +42,17 @@ impl From<KvmEngine> for AnyEngine {
 }
 
 impl AnyEngine {
+    /// Returns `caches` for a soft CPU in this clock mode. The CPU counts branches only in clock mode `branch`.
+    #[must_use]
+    pub fn soft_caches(clock: ClockMode, caches: CacheConfig) -> CacheConfig {
+        CacheConfig { branches: clock == ClockMode::Branch, ..caches }
+    }
+
     /// Returns an engine on a soft CPU that counts the unit of this clock mode: instructions, exits or branches.
+    ///
+    /// # Panics
+    /// Panics in clock mode `branch` unless the CPU counts branches. A CPU with caches of [`AnyEngine::soft_caches`]
+    /// does.
     #[must_use]
     pub fn on_soft(clock: ClockMode, soft: SoftEngine) -> AnyEngine {
         match clock {

@@ -12,7 +12,7 @@ use everett_vmm::ram::Ram;
 use everett_vmm::{ClockMode, Digest, Machine, Stop, Until};
 
 use crate::exits;
-use crate::guest::{DATA, UART, assemble, caches_in, config_in, count_tick, out, spin, timer};
+use crate::guest::{DATA, UART, assemble, config_in, count_tick, out, spin, timer};
 
 /// Makes a module of tests for each clock mode.
 macro_rules! tests {
@@ -56,7 +56,7 @@ const CACHES: CacheConfig = CacheConfig {
 };
 
 fn soft_engine(clock: ClockMode, caches: CacheConfig, ram: &Ram) -> SoftEngine {
-    SoftEngine::new(ram.shared(), caches_in(clock, caches))
+    SoftEngine::new(ram.shared(), AnyEngine::soft_caches(clock, caches))
 }
 
 /// Returns a machine. `prepare` changes the new CPU before the machine gives the CPU its initial state.
@@ -198,7 +198,7 @@ fn caches_stops_and_observers_change_nothing(clock: ClockMode) {
     let accesses = if clock == ClockMode::Branch { 100 } else { 400 };
     assert!(watched.output().take_notes().len() > accesses, "each access is reported");
 
-    let caches = caches_in(clock, CACHES);
+    let caches = AnyEngine::soft_caches(clock, CACHES);
     let mut lockstep = machine_with(clock, &code, CACHES, |soft| soft.run_in_lockstep(caches));
     assert_eq!(finish(&mut lockstep), expected);
 }

@@ -10,7 +10,7 @@ use everett_vmm::machine::End;
 use everett_vmm::ram::Ram;
 use everett_vmm::{Machine, Stop, Until};
 
-use crate::guest::{UART, assemble, caches_in, config_in, out};
+use crate::guest::{UART, assemble, config_in, out};
 
 /// Message of the planted panic.
 const MESSAGE: &str = "a planted panic of CPUID";
@@ -42,7 +42,7 @@ fn guest() -> Vec<u8> {
 }
 
 fn caches(clock: ClockMode, translate_after: Option<u32>) -> CacheConfig {
-    caches_in(clock, CacheConfig { translate_after, ..CacheConfig::default() })
+    AnyEngine::soft_caches(clock, CacheConfig { translate_after, ..CacheConfig::default() })
 }
 
 /// Returns a machine in this clock mode whose CPU uses `code`, a cache of decoded and translated code.

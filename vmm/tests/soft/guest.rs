@@ -43,14 +43,10 @@ pub(crate) fn config_in(clock: ClockMode, code: &[u8]) -> (MachineConfig, TempDi
     (config, folder)
 }
 
-/// Returns `caches` for a soft CPU in this clock mode. The CPU counts branches only in clock mode `branch`.
-pub(crate) fn caches_in(clock: ClockMode, caches: CacheConfig) -> CacheConfig {
-    CacheConfig { branches: clock == ClockMode::Branch, ..caches }
-}
-
 /// Returns an engine for this clock mode, on a soft CPU with default caches.
 pub(crate) fn plain_in(clock: ClockMode, ram: &Ram) -> AnyEngine {
-    AnyEngine::on_soft(clock, SoftEngine::new(ram.shared(), caches_in(clock, CacheConfig::default())))
+    let caches = AnyEngine::soft_caches(clock, CacheConfig::default());
+    AnyEngine::on_soft(clock, SoftEngine::new(ram.shared(), caches))
 }
 
 /// Returns a machine that is about to execute `code`, in this clock mode and with default caches.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 
-use everett_input::file::{self as input, Reason};
+use everett_input::file::{self as input, Reason, folder_of};
 
 use super::host_path::host_path;
 use super::keys;
@@ -14,7 +14,6 @@ use super::value::Value;
 use super::variables::{self, Variables};
 use super::yaml::{self, KeyPath, Kind, Node, Origin, Parsed};
 use crate::error::Error;
-use crate::folder::folder_of;
 use crate::{FILE_BYTES_MAX, confinement, seal};
 
 /// Maximum number of services in a chain of `extends`.

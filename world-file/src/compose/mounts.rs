@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use everett_input::file::in_words;
+use everett_input::file::{folder_of, in_words};
 
 use super::document::Document;
 use super::host_path::host_path;
@@ -12,7 +12,6 @@ use super::value::Value;
 use crate::composed::{Bind, Tmpfs};
 use crate::error::Error;
 use crate::files::Reader;
-use crate::folder::folder_of;
 use crate::node::FileEntry;
 use crate::paths;
 

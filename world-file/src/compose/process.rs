@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use everett_input::file::folder_of;
 use everett_input::signal;
 
 use super::document::{Document, read_variables};
@@ -12,7 +13,6 @@ use crate::command::{
     READY_TIMEOUT_NS_DEFAULT, Ready, Restart, Service, is_unit_name,
 };
 use crate::error::Error;
-use crate::folder::folder_of;
 use crate::paths;
 
 /// Pause between attempts of a healthcheck, in nanoseconds of vtime. Container engines wait for seconds, to save the

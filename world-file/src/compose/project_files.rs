@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use super::variables::Variables;
 use crate::confinement::{self, is_compose};
 use crate::error::Error;
-use crate::folder::or_here;
 use crate::paths;
 
 /// Separator in a list of files, as in `COMPOSE_FILE`.
@@ -22,6 +21,11 @@ const OVERRIDES: [&str; 4] = [
     "docker-compose.override.yml",
     "docker-compose.override.yaml",
 ];
+
+/// Returns a folder unchanged, or the current folder for an empty path.
+fn or_here(folder: &Path) -> &Path {
+    if folder.as_os_str().is_empty() { Path::new(".") } else { folder }
+}
 
 /// Splits a list of files such as `compose.yaml:compose.prod.yaml`. `None` if `name` has no colon or is not UTF-8, if a
 /// file has this name, or if a part does not end in `.yaml` or `.yml`.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use everett_image_origin::{ImageBuild, ImageOrigin};
+use everett_input::file::{folder_of, in_words};
 
 use super::document::Document;
 use super::host_path::host_path;
@@ -17,7 +18,6 @@ use crate::composed::{Port, Ulimit};
 use crate::container;
 use crate::error::Error;
 use crate::files::Reader;
-use crate::folder::folder_of;
 use crate::node::{
     MEMORY_BYTES_DEFAULT, MEMORY_BYTES_MAX, MEMORY_BYTES_MIN, PAGE_BYTES, VOLUMES_BYTES_DEFAULT,
 };
@@ -261,9 +261,7 @@ fn build(document: &Document<'_>, value: &Value, name: &str) -> Result<ImageBuil
         if seal::has_images() {
             return Ok(path);
         }
-        path.canonicalize().map_err(|error| {
-            value.error(format!("{}: {}", path.display(), everett_input::file::in_words(&error)))
-        })
+        path.canonicalize().map_err(|error| value.error(format!("{}: {}", path.display(), in_words(&error))))
     };
     if !value.is_map() {
         let context = folder(value, value.text()?)?;

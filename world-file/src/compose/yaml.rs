@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::rc::Rc;
 
+use everett_input::file::folder_of;
 use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
 
 use crate::error::Error;
@@ -41,7 +42,7 @@ impl Origin {
 
     /// Returns the origin for a file whose relative paths start in the folder of the file `first`.
     pub(super) fn within(file: &Path, first: &Path) -> Rc<Origin> {
-        Rc::new(Origin { file: file.into(), folder: crate::folder::folder_of(first).into() })
+        Rc::new(Origin { file: file.into(), folder: folder_of(first).into() })
     }
 }
 

@@ -31,6 +31,7 @@ mod unit;
 use std::path::{Path, PathBuf};
 
 use everett_image_origin::ImageOrigin;
+use everett_input::file::folder_of;
 
 use crate::World;
 
@@ -150,7 +151,7 @@ struct Parts {
 /// folder, and absolute otherwise.
 fn named_from(output: &Path, path: &Path) -> Result<String, Error> {
     let real = |path: &Path| path.canonicalize().map_err(|source| Error::io(path, source));
-    let (folder, path) = (real(crate::folder::folder_of(output))?, real(path)?);
+    let (folder, path) = (real(folder_of(output))?, real(path)?);
     let text = path.strip_prefix(&folder).unwrap_or(&path).to_str();
     text.map(str::to_owned).ok_or_else(|| Error::NotText(path.clone()))
 }

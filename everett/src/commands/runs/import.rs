@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use everett_input::file::folder_of;
 use everett_session::finding_file::{self, ImagesTo, Unpacked};
 use serde::Serialize;
 
@@ -40,7 +41,7 @@ pub(super) fn import(ui: &Ui, file: &Path, folder: Option<&Path>) -> anyhow::Res
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error).with_context(here),
     }
-    let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let parent = folder_of(&folder);
     let parent = parent.canonicalize().with_context(|| parent.display().to_string())?;
     let place =
         parent.join(folder.file_name().with_context(|| format!("{}: name a folder", folder.display()))?);

@@ -6,12 +6,13 @@ use std::io::{self, Write};
 
 use everett_cpu::CodeLocation;
 use everett_guest_image::programs::Error;
+use everett_symbols::kernel::Symbols;
 use serde::Serialize;
 
 use super::Collected;
 use super::programs::Programs;
+use crate::guest::symbols;
 use crate::run::launch::Launcher;
-use everett_symbols::kernel::Symbols;
 
 /// Program name of the kernel's code.
 const KERNEL: &str = "kernel";
@@ -76,7 +77,7 @@ impl Names {
                 programs.add_disk(&image.disk)?;
             }
         }
-        Ok(Names { programs, kernel: crate::guest::symbols::of_file(&launcher.files.kernel) })
+        Ok(Names { programs, kernel: symbols::of_file(&launcher.files.kernel) })
     }
 
     /// Returns the functions that contain targets of edges. Programs come before kernel functions, and each group is in

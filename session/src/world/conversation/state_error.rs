@@ -4,16 +4,16 @@
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
     /// The world has another number of drivers.
-    #[error("the stored conversation has {stored} drivers, the world {planned}")]
+    #[error("the stored conversation has {stored} drivers, the world {of_world}")]
     Drivers {
         /// Number of drivers in the stored state.
         stored: usize,
         /// Number of drivers in the world.
-        planned: usize,
+        of_world: usize,
     },
     /// The state has a request, service or command that the world does not have.
     #[error("the stored conversation asked for {what}, which the world does not have")]
-    NotPlanned {
+    Unknown {
         /// Name of the request, service or command.
         what: String,
     },

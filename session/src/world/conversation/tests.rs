@@ -139,6 +139,16 @@ impl Exchange {
     }
 }
 
+/// Returns an exchange in which the agent was asked to join the world, and the number of this request.
+fn joining() -> (Exchange, u64) {
+    let mut exchange = Exchange::new();
+    exchange.mounted();
+    exchange.host.join(vec![5; 64], 1);
+    let join = exchange.requests();
+    let [Request { id, op: Operation::Join(_) }] = join[..] else { panic!("{join:?}") };
+    (exchange, id)
+}
+
 #[test]
 fn a_whole_timeline() {
     let mut exchange = Exchange::new();
@@ -250,11 +260,8 @@ fn a_refusal_before_the_drivers_start_breaks_the_conversation() {
     let mut exchange = Exchange::new();
     let mount = exchange.hello();
     assert_eq!(refused(&mut exchange, mount[0].id), broken("mount: no disk"));
-    let mut exchange = Exchange::new();
-    exchange.mounted();
-    exchange.host.join(vec![5; 64], 1);
-    let join = exchange.requests();
-    assert_eq!(refused(&mut exchange, join[0].id), broken("setup: no disk"));
+    let (mut exchange, join) = joining();
+    assert_eq!(refused(&mut exchange, join), broken("setup: no disk"));
     let mut exchange = Exchange::new();
     exchange.mounted();
     exchange.ready();
@@ -268,11 +275,8 @@ fn a_refusal_before_the_drivers_start_breaks_the_conversation() {
 
 /// Returns a conversation with an agent that refused the first file.
 pub(crate) fn refused_file() -> Conversation {
-    let mut exchange = Exchange::new();
-    exchange.mounted();
-    exchange.host.join(vec![5; 64], 1);
-    let join = exchange.requests();
-    let file = exchange.answer(join[0].id, Reply::Done);
+    let (mut exchange, join) = joining();
+    let file = exchange.answer(join, Reply::Done);
     assert_eq!(exchange.host.refused_file(), None);
     exchange.answer(file[0].id, Reply::Error { message: "cannot write /etc/x: no user".to_owned() });
     assert_eq!(exchange.host.phase(), Phase::Broken);
@@ -290,11 +294,8 @@ fn a_file_that_is_refused_is_named() {
 
 #[test]
 fn a_file_system_that_is_not_mounted_is_a_finding_of_its_own() {
-    let mut exchange = Exchange::new();
-    exchange.mounted();
-    exchange.host.join(vec![5; 64], 1);
-    let join = exchange.requests();
-    exchange.answer(join[0].id, Reply::Damaged { message: "the ext4 at /data: bad".to_owned() });
+    let (mut exchange, join) = joining();
+    exchange.answer(join, Reply::Damaged { message: "the ext4 at /data: bad".to_owned() });
     assert_eq!(exchange.host.phase(), Phase::Broken);
     let found = exchange.host.take_events().into_iter().find_map(|event| match event.what {
         What::Finding { property, text } => Some((property, text)),
@@ -312,9 +313,7 @@ fn a_boot_that_cannot_get_ready_says_why() {
         Message::Exited(Exited { service, exit, restarting })
     };
     let after = |messages: &[Message]| {
-        let mut exchange = Exchange::new();
-        exchange.mounted();
-        exchange.host.join(vec![5; 64], 1);
+        let (mut exchange, _) = joining();
         messages.iter().for_each(|message| drop(exchange.say(message)));
         (exchange.host.phase(), exchange.host.broken_because().map(str::to_owned))
     };

@@ -26,12 +26,12 @@ pub enum StateError {
     #[error("{0} bytes follow the stored session")]
     Trailing(usize),
     /// The session belongs to a world with other nodes.
-    #[error("the stored session is of the nodes {stored}, not {planned}")]
+    #[error("the stored session is of the nodes {stored}, not {of_world}")]
     Nodes {
         /// Names of the nodes in the session.
         stored: String,
         /// Names of the nodes in the world.
-        planned: String,
+        of_world: String,
     },
     /// The state contradicts itself or the world's agent scripts (the requests to Everett's program in each guest).
     #[error("the stored session is inconsistent: {0}")]

@@ -78,7 +78,7 @@ impl Timeline {
         let now = self.world.vtime();
         let start = What::Start { unit: check.name.clone(), round: 0 };
         self.tell_of_check(check, start);
-        let draws = EndpointDraws::draw(&mut self.course.endpoint);
+        let draws = EndpointDraws::draw(&mut self.course.endpoint_streams);
         let endpoint = Endpoint::new(&check.host, draws).map_err(|error| with_causes(&error));
         let plugged =
             endpoint.and_then(|endpoint| self.world.plug(endpoint).map_err(|error| with_causes(&error)));

@@ -89,27 +89,27 @@ impl ConversationProgress {
     }
 
     pub(super) fn check(&self, script: &AgentScript) -> Result<(), StateError> {
-        let (stored, planned) = (self.drivers.len(), script.drivers.len());
-        if stored != planned {
-            return Err(StateError::Drivers { stored, planned });
+        let (stored, of_world) = (self.drivers.len(), script.drivers.len());
+        if stored != of_world {
+            return Err(StateError::Drivers { stored, of_world });
         }
         bounded("requests", self.pending.len(), PENDING_MAX)?;
         bounded("commands", self.commands.len(), COMMANDS_MAX)?;
-        let unplanned = self.pending.values().find(|purpose| match purpose {
+        let unknown = self.pending.values().find(|purpose| match purpose {
             Purpose::File(index) => *index >= script.files.len(),
             Purpose::Driver(index) => *index >= script.drivers.len(),
             Purpose::Check(index) => *index >= script.checks.len(),
             Purpose::Stop(unit) | Purpose::Again(unit) => !script.restartable.contains(unit),
             _ => false,
         });
-        if let Some(purpose) = unplanned {
-            return Err(StateError::NotPlanned { what: format!("{purpose:?}") });
+        if let Some(purpose) = unknown {
+            return Err(StateError::Unknown { what: format!("{purpose:?}") });
         }
         if let Some(unit) = self.restarts.keys().find(|unit| !script.restartable.contains(*unit)) {
-            return Err(StateError::NotPlanned { what: format!("a restart of {unit}") });
+            return Err(StateError::Unknown { what: format!("a restart of {unit}") });
         }
         if let Some(unit) = self.down.iter().find(|unit| !self.is_unit(unit, script)) {
-            return Err(StateError::NotPlanned { what: format!("the unit {unit}") });
+            return Err(StateError::Unknown { what: format!("the unit {unit}") });
         }
         if self.restarts.values().any(|restart| restart.kill_ns > VTIME_MAX) {
             return Err(StateError::Inconsistent("a service is killed after the largest possible vtime"));
@@ -154,7 +154,7 @@ impl ConversationProgress {
         let fail = |what| Err(StateError::Inconsistent(what));
         bounded("test commands", self.runs.len(), RUNS_MAX)?;
         if script.template.is_none() && (!self.names.is_empty() || self.is_listing()) {
-            return Err(StateError::NotPlanned { what: "a test template".to_owned() });
+            return Err(StateError::Unknown { what: "a test template".to_owned() });
         }
         if self.phase < Phase::Ready && !self.names.is_empty() {
             return fail("its test commands are known before they are listed");
@@ -215,7 +215,8 @@ impl Conversation {
     ///
     /// # Errors
     /// Returns an error if the state does not fit the agent script.
-    pub fn resume(script: AgentScript, state: ConversationState) -> Result<Conversation, StateError> {
+    #[cfg(test)]
+    pub(super) fn resume(script: AgentScript, state: ConversationState) -> Result<Conversation, StateError> {
         let mut conversation = Conversation::new(script);
         conversation.restore(state)?;
         Ok(conversation)

@@ -304,11 +304,11 @@ fn states_that_do_not_fit_are_refused() {
     let error = refused(|state| state.progress.runs = vec![state.progress.runs[0]; 7]);
     assert!(matches!(error, StateError::TooMany { count: 7, max: 6, .. }), "{error}");
     let error = refused(|state| state.progress.drivers.clear());
-    assert!(matches!(error, StateError::Drivers { stored: 0, planned: 1 }), "{error}");
+    assert!(matches!(error, StateError::Drivers { stored: 0, of_world: 1 }), "{error}");
     let error = refused(|state| {
         state.progress.pending.insert(1, super::Purpose::Check(7));
     });
-    assert!(matches!(error, StateError::NotPlanned { .. }), "{error}");
+    assert!(matches!(error, StateError::Unknown { .. }), "{error}");
     for change in [
         (|state| state.progress.restarts = [("load".to_owned(), asked(1))].into())
             as fn(&mut ConversationState),
@@ -319,7 +319,7 @@ fn states_that_do_not_fit_are_refused() {
         |state| state.progress.pending = [(1, super::Purpose::Again("load".to_owned()))].into(),
     ] {
         let error = refused(change);
-        assert!(matches!(error, StateError::NotPlanned { .. }), "{error}");
+        assert!(matches!(error, StateError::Unknown { .. }), "{error}");
     }
     let error = refused(|state| {
         state.progress.pending = (0..5000).map(|id| (id, super::Purpose::Command)).collect();

@@ -58,7 +58,7 @@ pub(super) struct Course {
     /// Commands of the test template. `None` without a template or before the timeline begins.
     pub commands: Option<Commands>,
     /// Random streams of the network endpoints from which Everett itself connects to nodes for checks.
-    pub endpoint: Streams,
+    pub endpoint_streams: Streams,
     /// Quiet periods that programs requested: times in which no fault starts.
     pub quiet: Vec<Period>,
     /// Pending restarts of services whose dependencies have restarted: vtime in nanoseconds and index of the node. They
@@ -79,7 +79,7 @@ impl Default for Course {
             command: None,
             faults: None,
             commands: None,
-            endpoint: Streams::new(&Lineage::boot(BootSeed::default()), Owner::Endpoint),
+            endpoint_streams: Streams::new(&Lineage::boot(BootSeed::default()), Owner::Endpoint),
             quiet: Vec::new(),
             restarts: Vec::new(),
         }
@@ -272,10 +272,10 @@ impl SessionState {
             return Err(StateError::Version(self.version));
         }
         let scripts: Vec<&AgentScript> = scripts.collect();
-        let planned: Vec<&str> = scripts.iter().map(|script| &*script.node).collect();
+        let of_world: Vec<&str> = scripts.iter().map(|script| &*script.node).collect();
         let stored: Vec<&str> = self.nodes.iter().map(|node| &*node.node).collect();
-        if planned != stored {
-            return Err(StateError::Nodes { stored: stored.join(", "), planned: planned.join(", ") });
+        if of_world != stored {
+            return Err(StateError::Nodes { stored: stored.join(", "), of_world: of_world.join(", ") });
         }
         self.nodes.iter().try_for_each(|node| check_course(&node.course))?;
         if !self.reporting.is_of(self.nodes.len()) {

@@ -50,7 +50,7 @@ fn course() -> Course {
         command: Some(script().checks[0].exec.clone()),
         faults: None,
         commands: None,
-        endpoint: Streams::new(&Lineage::new(Seed::new(9)), Owner::Endpoint),
+        endpoint_streams: Streams::new(&Lineage::new(Seed::new(9)), Owner::Endpoint),
         quiet: Vec::new(),
         restarts: vec![(300_000_000, 0)],
     }

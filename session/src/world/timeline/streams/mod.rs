@@ -24,7 +24,7 @@ impl Timeline {
                 OwnerKind::Wire => self.world.wire().restart_streams(lineage),
                 // An endpoint is Everett's own TCP/IP stack on the wire. None exists at a fork. Endpoints that
                 // Everett creates later draw from these streams.
-                OwnerKind::Endpoint => self.course.endpoint = Streams::new(lineage, Owner::Endpoint),
+                OwnerKind::Endpoint => self.course.endpoint_streams = Streams::new(lineage, Owner::Endpoint),
                 OwnerKind::Faults => {
                     if let Some(progress) = &mut self.course.faults {
                         progress.streams = Streams::new(lineage, Owner::Faults);

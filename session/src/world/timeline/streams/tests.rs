@@ -69,7 +69,7 @@ fn next(timeline: &mut Timeline) -> BTreeMap<String, u64> {
                 timeline.world.nodes().iter().map(|node| node.machine().streams().clone()).collect()
             }
             OwnerKind::Wire => vec![timeline.world.wire().streams().clone()],
-            OwnerKind::Endpoint => vec![course.endpoint.clone()],
+            OwnerKind::Endpoint => vec![course.endpoint_streams.clone()],
             OwnerKind::Faults => vec![course.faults.as_ref().unwrap().streams.clone()],
             OwnerKind::Composer => vec![course.commands.as_ref().unwrap().streams.clone()],
             OwnerKind::Fates | OwnerKind::Plan | OwnerKind::Search => continue,
