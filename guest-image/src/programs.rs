@@ -34,9 +34,13 @@ pub fn of_root(image: &Path, visit: &mut dyn FnMut(&Path, &[u8])) -> Result<(), 
 /// # Errors
 /// Returns an error if the disk is not a SquashFS image that Everett wrote, or cannot be read.
 pub fn of_disk(disk: &RootDisk, visit: &mut dyn FnMut(&Path, &[u8])) -> Result<(), Error> {
-    let path = disk.parts.first().map(|part| part.path.clone()).unwrap_or_default();
     let read = Parts::of_disk(disk).and_then(|parts| of_parts(&parts, visit));
-    read.map_err(|source| Error { path, source })
+    read.map_err(|source| Error { path: path_of(disk), source })
+}
+
+/// Returns the path of a disk's first file. Errors name the disk by it.
+fn path_of(disk: &RootDisk) -> PathBuf {
+    disk.parts.first().map(|part| part.path.clone()).unwrap_or_default()
 }
 
 /// The regular files of a root filesystem, by path. Contents are read one at a time.
@@ -60,8 +64,7 @@ impl ImageFiles {
     /// # Errors
     /// Returns an error if the disk is not a SquashFS image that Everett wrote, or cannot be read.
     pub fn of_disk(disk: &RootDisk) -> Result<ImageFiles, Error> {
-        let path = disk.parts.first().map(|part| part.path.clone()).unwrap_or_default();
-        ImageFiles::new(path, Parts::of_disk(disk))
+        ImageFiles::new(path_of(disk), Parts::of_disk(disk))
     }
 
     fn new(path: PathBuf, parts: io::Result<Parts>) -> Result<ImageFiles, Error> {

@@ -35,13 +35,14 @@ impl Error {
     }
 }
 
-/// Drops the path, for callers whose own error names the file.
+/// Keeps the kind and the words of the reason. Drops the path, for callers whose own error names the file.
 impl From<Error> for io::Error {
-    fn from(error: Error) -> io::Error {
-        match error.reason {
-            Reason::Io(error) => error,
-            reason => io::Error::other(reason),
-        }
+    fn from(Error { reason, .. }: Error) -> io::Error {
+        let kind = match &reason {
+            Reason::Io(error) => error.kind(),
+            _ => io::ErrorKind::Other,
+        };
+        io::Error::new(kind, reason)
     }
 }
 
@@ -265,6 +266,19 @@ mod tests {
         {
             assert_eq!(folder_of(Path::new(path)), Path::new(folder), "{path}");
         }
+    }
+
+    #[test]
+    fn an_io_error_keeps_the_kind_and_the_words() {
+        let folder = tempfile::tempdir().unwrap();
+        let converted = |path: &Path| {
+            let error = io::Error::from(read(path, 1).unwrap_err());
+            (error.kind(), with_causes(&error))
+        };
+        let missing = (io::ErrorKind::NotFound, "no such file or folder".to_owned());
+        assert_eq!(converted(&folder.path().join("none")), missing);
+        let kind = (io::ErrorKind::Other, "this is a folder, and a regular file is needed".to_owned());
+        assert_eq!(converted(folder.path()), kind);
     }
 
     #[test]

@@ -184,14 +184,13 @@ const PINNED: &str = "b1244f2ee646c6a3";
 /// is drawn for a frame on a link) and each [`FaultKind`].
 #[test]
 fn the_derivation_of_parameters_is_pinned() {
-    let links = LinkDraw::ALL.iter().map(|&draw| Purpose::Link { from: 1, to: 2, draw }).collect();
-    let kinds = FaultKind::ALL.map(|kind| Purpose::Fault { kind }).to_vec();
+    let links: Vec<_> = LinkDraw::ALL.iter().map(|&draw| Purpose::Link { from: 1, to: 2, draw }).collect();
+    let kinds = FaultKind::ALL.map(|kind| Purpose::Fault { kind });
     for (name, purposes, pinned) in
-        [("links", links, "1f986329d4671d55"), ("kinds", kinds, "2ff6d3e984faebfe")]
+        [("links", &links[..], "1f986329d4671d55"), ("kinds", &kinds, "2ff6d3e984faebfe")]
     {
         let mut streams = Streams::new(&Lineage::new(Seed::new(42)), Owner::Wire);
-        let drawn: Vec<u8> =
-            Vec::into_iter(purposes).flat_map(|purpose| draw(&mut streams, purpose)).collect();
+        let drawn: Vec<u8> = purposes.iter().flat_map(|&purpose| draw(&mut streams, purpose)).collect();
         assert_eq!(&blake3::hash(&drawn).to_hex()[..16], pinned, "{name}");
     }
 }

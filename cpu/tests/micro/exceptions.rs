@@ -42,7 +42,7 @@ fn a_fault_in_ring_3_changes_to_rsp0_and_a_null_ss() {
 #[test]
 fn ist_replaces_the_stack_even_in_ring_0() {
     let mut g = Guest::new();
-    g.gate(6, stub(6), 0x8e, 1);
+    g.on_ist1(6);
     g.code(CODE, |a| a.ud2());
     let out = check(&g);
     assert_eq!(out.log()[0].frame, IST1 - 40);
@@ -166,7 +166,7 @@ fn a_stack_that_is_not_canonical_is_a_stack_fault() {
 fn a_tss_that_is_too_short_is_an_invalid_tss() {
     let mut g = Guest::new();
     g.state.tr.limit = 0x2a;
-    g.gate(6, stub(6), 0x8e, 1);
+    g.on_ist1(6);
     g.code(CODE, |a| a.ud2());
     assert_eq!(check(&g).vectors(), [(10, u64::from(TSS_SELECTOR) | 1)]);
 }

@@ -280,6 +280,10 @@ impl Guest {
         self.put(IDT + u64::from(vector) * 16 + 8, target >> 32);
     }
 
+    /// Gives the handler of `vector` the stack below [`IST1`], the first in the TSS's interrupt stack table.
+    pub(crate) fn on_ist1(&mut self, vector: u8) {
+        self.gate(vector, stub(vector), 0x8e, 1);
+    }
     /// Gives the handler of `vector` a stack of its own, which ends at `top`. It is the third stack (IST3) in the TSS's
     /// interrupt stack table.
     pub(crate) fn handler_stack(&mut self, vector: u8, top: u64) {

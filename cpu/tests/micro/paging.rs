@@ -298,7 +298,7 @@ fn addresses_that_are_not_canonical_fault_by_segment() {
         a.push(rax)
     });
     // RSP is not canonical, so the handler of #SS gets another stack.
-    g.gate(12, stub(12), 0x8e, 1);
+    g.on_ist1(12);
     assert_eq!(check(&g).vectors(), [(12, 0)]);
 }
 

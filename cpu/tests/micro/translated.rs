@@ -528,7 +528,7 @@ fn runs_on_the_stack_cross_pages_word_by_word() {
     g.map(ELSEWHERE + 0x1000, DATA, P | W);
     g.map(ELSEWHERE + 0x2000, DATA + 0x3000, P | W);
     // The guest's page fault handler uses a separate stack.
-    g.gate(14, stub(14), 0x8e, 1);
+    g.on_ist1(14);
     g.code(CODE, |a| {
         let (again, next) = (a.create_label(), a.create_label());
         a.mov(rcx, ELSEWHERE + 0x2050)?;

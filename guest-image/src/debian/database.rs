@@ -1,5 +1,7 @@
 //! Writes dpkg's records (`/var/lib/dpkg`) of packages that are unpacked but not configured.
 
+use everett_input::file::Reason;
+
 use super::Error;
 use super::package::Package;
 use super::unpack::Unpacked;
@@ -23,7 +25,8 @@ const RECORD_BYTES_MAX: u64 = 256 << 20;
 pub fn text(tree: &Tree, name: &str) -> Result<String, Error> {
     let path = format!("{FOLDER}/{name}");
     let Some(content) = tree.file(path.as_bytes()) else { return Ok(String::new()) };
-    let bytes = content.read(RECORD_BYTES_MAX).map_err(|source| Error::Read { path, source })?;
+    let bytes = content.read(RECORD_BYTES_MAX);
+    let bytes = bytes.map_err(|error| Error::Read { path, source: Reason::Io(error) })?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

@@ -19,8 +19,7 @@ pub mod package;
 pub mod unpack;
 pub mod version;
 
-use std::io;
-use std::path::PathBuf;
+use everett_input::file::Reason;
 
 /// Reason why a package cannot be read or unpacked.
 #[derive(Debug, thiserror::Error)]
@@ -31,15 +30,7 @@ pub enum Error {
         /// Path of the file.
         path: String,
         /// Cause of the failure.
-        source: io::Error,
-    },
-    /// The package's file is missing or is not a regular file.
-    #[error("cannot read the package {}", path.display())]
-    File {
-        /// Path of the file.
-        path: PathBuf,
-        /// Cause of the failure.
-        source: everett_input::file::Reason,
+        source: Reason,
     },
     /// The file is not a package, or is damaged.
     #[error("{path} is not a Debian package: {problem}")]

@@ -5,7 +5,7 @@ use std::io::{self, BufReader, Read, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use everett_input::causes::with_causes;
-use everett_input::file as input;
+use everett_input::file::{self as input, Reason};
 
 use super::{Error, ar, control::Control};
 use crate::archive;
@@ -37,10 +37,10 @@ impl Package {
         let format = |problem: String| Error::Format { path: name(), problem };
         let read = |source: io::Error| match source.kind() {
             io::ErrorKind::InvalidData => Error::Format { path: name(), problem: with_causes(&source) },
-            _ => Error::Read { path: name(), source },
+            _ => Error::Read { path: name(), source: Reason::Io(source) },
         };
         let opened = input::open(path);
-        let (mut file, _) = opened.map_err(|error| Error::File { path: error.path, source: error.reason })?;
+        let (mut file, _) = opened.map_err(|error| Error::Read { path: name(), source: error.reason })?;
         let members = ar::members(&mut file).map_err(read)?;
         let member = |start: &str| {
             let found = members.iter().find(|member| member.name.starts_with(start)).cloned();

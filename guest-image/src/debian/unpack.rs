@@ -3,6 +3,8 @@
 //! The caller passes the packages in the order of their installation. If two packages ship the same file, the tree
 //! keeps the file of the later package, as dpkg does with `Replaces`.
 
+use everett_input::file::Reason;
+
 use super::{Error, package::Package};
 use crate::archive::{Mode, Store, unpack};
 use crate::tree::{Attributes, Kind, OnFolder, Spool, Tree};
@@ -45,9 +47,10 @@ pub fn unpack_package<'a>(
     tree: &mut Tree,
     spool: &mut Spool,
 ) -> Result<Unpacked<'a>, Error> {
-    let data = package
-        .data()
-        .map_err(|source| Error::Read { path: package.path().display().to_string(), source })?;
+    let data = package.data().map_err(|error| Error::Read {
+        path: package.path().display().to_string(),
+        source: Reason::Io(error),
+    })?;
     let conffiles = package.conffiles();
     let rename = |path: &[u8]| {
         let is_conffile = conffiles.iter().any(|conffile| conffile.as_bytes() == absolute(path));

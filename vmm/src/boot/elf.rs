@@ -31,6 +31,9 @@ pub enum ElfError {
     /// The file has no loadable segment.
     #[error("not a kernel: it has no loadable segment")]
     NoSegments,
+    /// A segment has more bytes in the file than in memory.
+    #[error("not a kernel: a segment is longer in the file than in memory")]
+    SegmentLength,
     /// A segment is not between 1 MiB and the end of RAM. Boot data is below 1 MiB.
     #[error("its segment of {bytes} bytes at {start:#x} does not fit into {} MiB of memory", ram_bytes >> 20)]
     OutsideRam {
@@ -73,8 +76,8 @@ impl Kernel {
     ///
     /// # Errors
     /// Returns an error if the file is not an executable ELF64 file for x86-64, if its headers are damaged, or if
-    /// headers or segments extend beyond the file's end. Also returns an error if no segment is loadable, or if no
-    /// loadable segment contains the entry point.
+    /// headers or segments extend beyond the file's end. Also returns an error if a segment is longer in the file than
+    /// in memory, if no segment is loadable, or if no loadable segment contains the entry point.
     pub fn parse(file: Vec<u8>) -> Result<Kernel, ElfError> {
         if !everett_elf::is_elf(&file) && file.get(0x202..0x206) == Some(b"HdrS") {
             return Err(ElfError::BzImage);
@@ -89,7 +92,7 @@ impl Kernel {
         let entry = elf.entry();
         let mut segments = elf.load_segments()?;
         if segments.iter().any(|segment| segment.file_bytes > segment.memory_bytes) {
-            return Err(ElfError::Truncated);
+            return Err(ElfError::SegmentLength);
         }
         segments.retain(|segment| segment.memory_bytes > 0);
         if segments.is_empty() {

@@ -81,6 +81,8 @@ fn malformed_kernels_are_named() {
     assert!(error(&patched(0x10, 1), None).contains("not an executable"));
     assert!(error(&patched(0x1b, 5), None).contains("entry point"));
     assert!(error(&patched(64, 6), None).contains("no loadable segment"));
+    let segment = "not a kernel: a segment is longer in the file than in memory";
+    assert!(error(&patched(64 + 40, 63), None).ends_with(segment));
     for length in [5, 30, 70, 150] {
         assert!(error(&good[..length], None).contains("truncated"), "{length}");
     }

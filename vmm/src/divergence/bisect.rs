@@ -21,8 +21,6 @@
 
 use std::fmt;
 
-use vm_memory::{Bytes, GuestAddress};
-
 use super::{Difference, differences};
 use crate::digest::Digest;
 use crate::machine::journal::{Entry, EntryKind};
@@ -517,9 +515,7 @@ fn same_memory(a: &Ram, b: &Ram) -> bool {
         && (0..a.len()).step_by(CHUNK).all(|at| {
             let len = CHUNK.min((a.len() - at) as usize);
             // Both ranges are RAM, so the reads succeed.
-            a.memory().read_slice(&mut x[..len], GuestAddress(at)).is_ok()
-                && b.memory().read_slice(&mut y[..len], GuestAddress(at)).is_ok()
-                && x[..len] == y[..len]
+            a.read(at, &mut x[..len]) && b.read(at, &mut y[..len]) && x[..len] == y[..len]
         })
 }
 

@@ -14,7 +14,6 @@
 //! engine finishes the instruction, before the next boundary.
 
 use everett_cpu::Request;
-use vm_memory::{Bytes, GuestAddress};
 
 use super::journal::{Entry, EntryKind};
 use super::rerun::TRIES_MAX;
@@ -348,7 +347,7 @@ impl Machine {
             for &page in &pages {
                 hasher.update(&page.to_le_bytes());
                 // Devices have just written these pages, so they are RAM and the read succeeds.
-                let _ = self.ram.memory().read_slice(&mut content, GuestAddress(page * PAGE));
+                self.ram.read(page * PAGE, &mut content);
                 hasher.update(&content);
             }
             let digest = u64::from_le_bytes(std::array::from_fn(|i| hasher.finalize().as_bytes()[i]));

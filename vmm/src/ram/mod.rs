@@ -119,7 +119,7 @@ impl Ram {
     }
     /// Copies bytes from a guest-physical address. Returns false if a byte is outside of RAM.
     pub fn read(&self, address: u64, into: &mut [u8]) -> bool {
-        self.memory().read_slice(into, GuestAddress(address)).is_ok()
+        self.memory.read_slice(into, GuestAddress(address)).is_ok()
     }
 
     /// Returns the size of RAM in bytes.

@@ -21,7 +21,8 @@ use everett_vmm::ram::Ram;
 use libtest_mimic::Trial;
 
 use crate::beside::Beside;
-use crate::lockstep::{Gates, ticking_host};
+use crate::lacks::ticking_host;
+use crate::lockstep::Gates;
 use crate::rng::Rng;
 use crate::scripted::{MARGIN, Shared, Trouble};
 use crate::small::{UART, assemble, count_tick, out, plain_in, spin, timer};
@@ -65,13 +66,10 @@ fn maker(code: Vec<u8>) -> MachineMaker {
     MachineMaker { clock: ClockMode::Branch, code }
 }
 
-fn guests() -> u64 {
-    crate::programs_or(GUESTS)
-}
-
 fn machines_that_change_their_engine_at_any_branch_have_the_trail_of_those_that_do_not() {
+    let guests = crate::programs_or(GUESTS);
     let (mut swaps, mut interrupts, mut points) = (0, 0, 0);
-    for seed in 0..guests() {
+    for seed in 0..guests {
         let maker = maker(wander::guest_that(seed, Also::ComputeAndLook));
         let soft = maker.trail(&PACE, &[On::Soft], None);
         let host = On::Host(Shared::sound(seed));
@@ -97,17 +95,17 @@ fn machines_that_change_their_engine_at_any_branch_have_the_trail_of_those_that_
         points += soft.lines.lines().count() / 3;
     }
     eprintln!(
-        "{} guests, {points} places compared, {interrupts} interrupts, {swaps} changes of the engine",
-        guests()
+        "{guests} guests, {points} places compared, {interrupts} interrupts, {swaps} changes of the engine"
     );
-    assert!(swaps > guests() && interrupts > guests(), "too few cases for a meaningful test");
+    assert!(swaps > guests && interrupts > guests, "too few cases for a meaningful test");
 }
 
 fn machines_on_dev_kvm_are_those_on_the_soft_cpu() -> Ran {
     let (host, _ticker) = ticking_host(Gates::Open)?;
     let (host, entered) = (Arc::new(host), Arc::new(AtomicU64::new(0)));
+    let guests = crate::programs_or(GUESTS);
     let (mut swaps, mut interrupts) = (0, 0);
-    for seed in 0..guests() / 10 {
+    for seed in 0..guests / 10 {
         let maker = maker(wander::guest_that(seed, Also::Compute));
         let soft = maker.trail(&PACE, &[On::Soft], None);
         let kvm = On::Kvm(Arc::clone(&host), Shared::sound(seed), Arc::clone(&entered));
@@ -125,13 +123,14 @@ fn machines_on_dev_kvm_are_those_on_the_soft_cpu() -> Ran {
     }
     let entered = entered.load(Ordering::Relaxed);
     eprintln!("{entered} exits on /dev/kvm, {interrupts} interrupts, {swaps} changes of the engine");
-    assert!(entered > guests() && interrupts > 0 && swaps > 0, "too few cases for a meaningful test");
+    assert!(entered > guests && interrupts > 0 && swaps > 0, "too few cases for a meaningful test");
     Ok(())
 }
 
 fn whatever_goes_wrong_now_and_then_shows_nowhere() {
+    let guests = crate::programs_or(GUESTS);
     let (mut disturbed, mut troubles) = (0, [0; 4]);
-    for seed in 0..guests() / 3 {
+    for seed in 0..guests / 3 {
         let maker = maker(wander::guest_that(seed, Also::ComputeAndLook));
         let soft = maker.trail(&PACE, &[On::Soft], None);
         let (mut rng, mut last) = (Rng::for_case(seed, 32), false);
@@ -160,7 +159,7 @@ fn whatever_goes_wrong_now_and_then_shows_nowhere() {
         }
     }
     eprintln!("{disturbed} runs were made again, for {troubles:?}");
-    let few = guests() / 30;
+    let few = guests / 30;
     assert!(
         disturbed > few && troubles.iter().all(|&times| times > few),
         "too few cases for a meaningful test"

@@ -15,7 +15,8 @@ use libtest_mimic::Trial;
 use vm_memory::{Bytes, GuestAddress};
 
 use crate::ground::{CODE, DATA, END, Guest};
-use crate::lockstep::{FOREVER, Gates, kvm_engine, memory, ticking_host};
+use crate::lacks::ticking_host;
+use crate::lockstep::{FOREVER, Gates, kvm_engine, memory};
 use crate::scripted::{Shared, Trouble};
 use crate::trials::{Ran, trial};
 

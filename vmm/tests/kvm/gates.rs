@@ -12,8 +12,8 @@ use libtest_mimic::Trial;
 use vm_memory::{Bytes, GuestAddress};
 
 use crate::ground::{CODE, DATA, DEVICE, END, Guest, SYSCALL, UNMAPPED};
-use crate::lacks::int1_is_a_trap;
-use crate::lockstep::{Bench, FOREVER, Gates, kvm_engine, memory, ticking_host};
+use crate::lacks::{int1_is_a_trap, ticking_host};
+use crate::lockstep::{Bench, FOREVER, Gates, kvm_engine, memory};
 use crate::trials::{Lacking, Ran, trial};
 
 type Code = fn(&mut Assembler) -> Result<(), Error>;

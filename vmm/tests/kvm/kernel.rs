@@ -22,7 +22,8 @@ use everett_vmm::machine::{Machine, MachineConfig, MachineError, Stop, Until};
 use everett_vmm::ram::Ram;
 use libtest_mimic::Trial;
 
-use crate::lockstep::{Gates, difference, ticking_host};
+use crate::lacks::ticking_host;
+use crate::lockstep::{Gates, difference};
 use crate::makes::Make;
 use crate::scripted::Shared;
 use crate::small::plain_in;
@@ -62,7 +63,7 @@ fn machine(files: &Files, engine: impl Fn(&Ram) -> Result<AnyEngine, MachineErro
 /// Runs the kernel on the soft CPU and on `other` side by side. `name` is the name of the other processor.
 fn compare(name: &str, other: impl Fn(&Ram) -> Result<KvmEngine, KvmError>) -> Ran {
     let files = Files::named()?;
-    let exits = std::env::var("EVERETT_EXITS").ok().and_then(|n| n.parse().ok()).unwrap_or(EXITS);
+    let exits = crate::number_or("EVERETT_EXITS", EXITS);
     let mut other = machine(&files, |ram| Ok(other(ram)?.into()));
     let mut plain = machine(&files, |ram| Ok(plain_in(ClockMode::Exit, ram)));
     let (mut places, mut parted, mut digests) = (0, 0, 0);

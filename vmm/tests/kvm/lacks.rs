@@ -16,12 +16,12 @@ use everett_cpu::Request;
 use everett_cpu::state::{Msrs, seg};
 use everett_vmm::engine::{Engine, Exit};
 use everett_vmm::kvm::gates::RESUME;
-use everett_vmm::kvm::{Host, KvmExit, Vcpu, Vm};
+use everett_vmm::kvm::{Host, KvmExit, Ticker, Vcpu, Vm};
 use libtest_mimic::Trial;
 use vm_memory::{Bytes, GuestAddress};
 
 use crate::ground::{CODE, DATA, END, Guest, IDT_LIMIT};
-use crate::lockstep::{Bench, FOREVER, Gates, SIGNALS_MAX, kvm_engine, memory, tick, ticking_host};
+use crate::lockstep::{Bench, FOREVER, Gates, SIGNALS_MAX, kvm_engine, memory, tick};
 use crate::trials::{Lacking, Ran, named};
 
 type Instruction = fn(&mut Assembler) -> Result<(), Error>;
@@ -127,11 +127,15 @@ impl Lacks {
     }
 }
 
-/// Returns the host's KVM.
+/// Returns the host's KVM, with periodic signals for this thread.
 ///
 /// # Errors
 /// Returns the reason if programs cannot run on this KVM with these gates.
-pub(crate) fn host_with(gates: Gates) -> Result<Host, Lacking> {
+pub(crate) fn ticking_host(gates: Gates) -> Result<(Host, Ticker), Lacking> {
+    Ok((host_with(gates)?, tick()))
+}
+
+fn host_with(gates: Gates) -> Result<Host, Lacking> {
     let host = crate::host()?;
     if gates == Gates::Open {
         return Ok(host);

@@ -17,11 +17,11 @@ use libtest_mimic::Trial;
 use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
 
 use crate::ground::{END, Guest, RAM_BYTES, TABLES, TABLES_END};
-use crate::lacks::{Lacks, host_with};
+use crate::lacks::{Lacks, ticking_host};
 use crate::program::program;
 use crate::rng::Rng;
 use crate::tables::is_coherent;
-use crate::trials::{Lacking, Ran, trial};
+use crate::trials::{Ran, trial};
 
 /// Maximum number of exits of a program.
 const EXITS_MAX: usize = 500;
@@ -206,14 +206,6 @@ pub(crate) const SIGNALS_MAX: u32 = 1000;
 /// Starts signals to this thread every 10 ms. A signal interrupts a guest that does not exit.
 pub(crate) fn tick() -> Ticker {
     Ticker::start(Duration::from_millis(10)).expect("timers")
-}
-
-/// Returns the host's KVM, with periodic signals for this thread.
-///
-/// # Errors
-/// Returns the reason if programs cannot run on this KVM with these gates.
-pub(crate) fn ticking_host(gates: Gates) -> Result<(Host, Ticker), Lacking> {
-    Ok((host_with(gates)?, tick()))
 }
 
 /// CPU that delivers exceptions, software interrupts and system calls. With closed gates, KVM gets an interrupt

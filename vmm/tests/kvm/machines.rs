@@ -8,7 +8,8 @@ use everett_vmm::machine::{End, Moment};
 use everett_vmm::{ClockMode, Digest, Machine, Stop, Until};
 use libtest_mimic::Trial;
 
-use crate::lockstep::{Gates, kvm_engine_on, ticking_host};
+use crate::lacks::ticking_host;
+use crate::lockstep::{Gates, kvm_engine_on};
 use crate::small::{DATA, UART, assemble, config, config_in, count_tick, out, timer};
 use crate::trials::{Ran, trial};
 

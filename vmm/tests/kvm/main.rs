@@ -91,7 +91,18 @@ fn host() -> Result<Host, Lacking> {
 /// Returns the number of programs or guests: the value of the environment variable `KVM_PROGRAMS`, or `default` if it
 /// is not set.
 fn programs_or(default: u64) -> u64 {
-    std::env::var("KVM_PROGRAMS").ok().and_then(|number| number.parse().ok()).unwrap_or(default)
+    number_or("KVM_PROGRAMS", default)
+}
+
+/// Returns the number in an environment variable, or `default` if the variable is not set.
+///
+/// # Panics
+/// Panics if the variable's value is not a number.
+fn number_or(variable: &str, default: u64) -> u64 {
+    let Some(value) = std::env::var_os(variable) else { return default };
+    let number = value.to_str().and_then(|value| value.parse().ok());
+    number
+        .unwrap_or_else(|| panic!("the environment variable {variable} is {value:?}, and a number is needed"))
 }
 
 fn no_test_is_left_out() {

@@ -11,10 +11,8 @@ use libtest_mimic::Trial;
 use vm_memory::{Bytes, GuestAddress};
 
 use crate::ground::{END, Guest, RAM_BYTES};
-use crate::lacks::Lacks;
-use crate::lockstep::{
-    Gates, Memory, bytes, comparable, difference, kvm_engine, memory, memory_difference, ticking_host,
-};
+use crate::lacks::{Lacks, ticking_host};
+use crate::lockstep::{Gates, Memory, bytes, comparable, difference, kvm_engine, memory, memory_difference};
 use crate::program::program;
 use crate::trials::{Ran, trial};
 

@@ -14,7 +14,8 @@ use vm_memory::{Bytes, GuestAddress};
 
 use crate::common::KERNEL_SS;
 use crate::ground::{CODE, DEVICE, Guest};
-use crate::lockstep::{Bench, FOREVER, Gates, ticking_host};
+use crate::lacks::ticking_host;
+use crate::lockstep::{Bench, FOREVER, Gates};
 use crate::scripted::Shared;
 use crate::trials::{Ran, trial};
 

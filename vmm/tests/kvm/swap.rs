@@ -8,7 +8,8 @@ use everett_vmm::machine::MachineError;
 use everett_vmm::ram::Ram;
 use libtest_mimic::Trial;
 
-use crate::lockstep::{Gates, kvm_engine_on, ticking_host};
+use crate::lacks::ticking_host;
+use crate::lockstep::{Gates, kvm_engine_on};
 use crate::rng::Rng;
 use crate::small::plain_in;
 use crate::trail::{EngineMaker, MachineMaker, Pace, difference};

@@ -11,7 +11,8 @@ use libtest_mimic::Trial;
 use vm_memory::{Bytes, GuestAddress};
 
 use crate::ground::{CODE, DATA, DEVICE, END, Guest, TABLES};
-use crate::lockstep::{Bench, Gates, SIGNALS_MAX, memory, tick, ticking_host};
+use crate::lacks::ticking_host;
+use crate::lockstep::{Bench, Gates, SIGNALS_MAX, memory, tick};
 use crate::trials::{Lacking, Ran, trial};
 
 /// The page whose mapping changes.

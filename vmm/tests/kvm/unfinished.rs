@@ -12,9 +12,8 @@ use libtest_mimic::Trial;
 use vm_memory::{Bytes, GuestAddress};
 
 use crate::ground::{CODE, DATA, DEVICE, Guest};
-use crate::lockstep::{
-    Gates, Memory, bytes, comparable, difference, kvm_engine, memory, memory_difference, ticking_host,
-};
+use crate::lacks::ticking_host;
+use crate::lockstep::{Gates, Memory, bytes, comparable, difference, kvm_engine, memory, memory_difference};
 use crate::trials::{Ran, trial};
 
 const FOREVER: Until<'static> = Until { icount: u64::MAX, window: false, breakpoints: &[] };

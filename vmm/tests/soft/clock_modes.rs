@@ -12,7 +12,7 @@ use everett_vmm::ram::Ram;
 use everett_vmm::{ClockMode, Digest, Machine, Stop, Until};
 
 use crate::exits;
-use crate::guest::{DATA, UART, assemble, config_in, count_tick, out, spin, timer};
+use crate::guest::{DATA, UART, assemble, config_in, count_tick, machine_on, out, spin, timer};
 
 /// Makes a module of tests for each clock mode.
 macro_rules! tests {
@@ -59,24 +59,8 @@ fn soft_engine(clock: ClockMode, caches: CacheConfig, ram: &Ram) -> SoftEngine {
     SoftEngine::new(ram.shared(), AnyEngine::soft_caches(clock, caches))
 }
 
-/// Returns a machine. `prepare` changes the new CPU before the machine gives the CPU its initial state.
-fn machine_with(
-    clock: ClockMode,
-    code: &[u8],
-    caches: CacheConfig,
-    prepare: impl Fn(&mut SoftEngine),
-) -> Machine {
-    let (config, _folder) = config_in(clock, code);
-    let engine = |ram: &Ram| {
-        let mut soft = soft_engine(clock, caches, ram);
-        prepare(&mut soft);
-        AnyEngine::on_soft(clock, soft)
-    };
-    Machine::new(config, |ram| Ok(engine(ram))).unwrap()
-}
-
 fn machine(clock: ClockMode, code: &[u8]) -> Machine {
-    machine_with(clock, code, CACHES, |_| {})
+    machine_on(clock, code, |ram| soft_engine(clock, CACHES, ram))
 }
 
 fn from_moment(clock: ClockMode, code: &[u8], moment: &Moment) -> Machine {
@@ -171,7 +155,8 @@ fn caches_stops_and_observers_change_nothing(clock: ClockMode) {
     let expected = finish(&mut machine(clock, &code));
 
     let interpreted = CacheConfig { translate_after: None, ..CACHES };
-    assert_eq!(finish(&mut machine_with(clock, &code, interpreted, |_| {})), expected);
+    let mut interpreting = machine_on(clock, &code, |ram| soft_engine(clock, interpreted, ram));
+    assert_eq!(finish(&mut interpreting), expected);
 
     let mut stopped = machine(clock, &code);
     let step = expected.vtime / 5000;
@@ -199,7 +184,11 @@ fn caches_stops_and_observers_change_nothing(clock: ClockMode) {
     assert!(watched.output().take_notes().len() > accesses, "each access is reported");
 
     let caches = AnyEngine::soft_caches(clock, CACHES);
-    let mut lockstep = machine_with(clock, &code, CACHES, |soft| soft.run_in_lockstep(caches));
+    let mut lockstep = machine_on(clock, &code, |ram| {
+        let mut soft = soft_engine(clock, CACHES, ram);
+        soft.run_in_lockstep(caches);
+        soft
+    });
     assert_eq!(finish(&mut lockstep), expected);
 }
 

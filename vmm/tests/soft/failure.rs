@@ -7,10 +7,9 @@ use everett_vmm::clock::ClockMode;
 use everett_vmm::engine::any::AnyEngine;
 use everett_vmm::engine::soft::SoftEngine;
 use everett_vmm::machine::End;
-use everett_vmm::ram::Ram;
 use everett_vmm::{Machine, Stop, Until};
 
-use crate::guest::{UART, assemble, config_in, out};
+use crate::guest::{UART, assemble, machine_on, out};
 
 /// Message of the planted panic.
 const MESSAGE: &str = "a planted panic of CPUID";
@@ -47,18 +46,7 @@ fn caches(clock: ClockMode, translate_after: Option<u32>) -> CacheConfig {
 
 /// Returns a machine in this clock mode whose CPU uses `code`, a cache of decoded and translated code.
 fn machine(clock: ClockMode, code: &Code) -> Machine {
-    machine_with(clock, code, |_| {})
-}
-
-/// Returns a machine. Before its CPU gets its first state, `prepare` changes the CPU.
-fn machine_with(clock: ClockMode, code: &Code, prepare: impl Fn(&mut SoftEngine)) -> Machine {
-    let (config, _folder) = config_in(clock, &guest());
-    let engine = |ram: &Ram| {
-        let mut soft = SoftEngine::sharing(ram.shared(), code);
-        prepare(&mut soft);
-        AnyEngine::on_soft(clock, soft)
-    };
-    Machine::new(config, |ram| Ok(engine(ram))).unwrap()
+    machine_on(clock, &guest(), |ram| SoftEngine::sharing(ram.shared(), code))
 }
 
 fn plant(machine: &mut Machine) {
@@ -115,9 +103,11 @@ fn a_panic_in_lockstep_is_a_failure_of_the_engine() {
     for clock in [ClockMode::Insn, ClockMode::Exit, ClockMode::Branch] {
         let caches = caches(clock, Some(2));
         let run = |from: Option<u64>| {
-            let mut machine = machine_with(clock, &Code::new(caches), |soft| {
+            let mut machine = machine_on(clock, &guest(), |ram| {
+                let mut soft = SoftEngine::sharing(ram.shared(), &Code::new(caches));
                 soft.run_in_lockstep(caches);
                 soft.leak_panic_in_lockstep(from);
+                soft
             });
             let ends: [Stop; 2] = std::array::from_fn(|_| machine.run(&Until::vtime(u64::MAX)));
             assert_eq!(ends[0], ends[1], "{clock:?}");

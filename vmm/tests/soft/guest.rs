@@ -55,6 +55,12 @@ pub(crate) fn machine_in(clock: ClockMode, code: &[u8]) -> Machine {
     Machine::new(config, |ram| Ok(plain_in(clock, ram))).unwrap()
 }
 
+/// Returns a machine that is about to execute `code`, in this clock mode and on the soft CPU that `soft` makes.
+pub(crate) fn machine_on(clock: ClockMode, code: &[u8], soft: impl FnOnce(&Ram) -> SoftEngine) -> Machine {
+    let (config, _folder) = config_in(clock, code);
+    Machine::new(config, |ram| Ok(AnyEngine::on_soft(clock, soft(ram)))).unwrap()
+}
+
 /// Returns a machine that is about to execute `code`.
 pub(crate) fn machine(code: &[u8], caches: CacheConfig, change: impl FnOnce(&mut MachineConfig)) -> Machine {
     let (mut config, _folder) = config(code);

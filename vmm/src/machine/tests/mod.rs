@@ -223,7 +223,7 @@ fn a_generation_change_interrupts() {
     machine.run(&Until::vtime(10_000));
     assert_eq!(interrupts(&mut machine), [(5, 1000)]);
     let mut id = [0; 16];
-    machine.ram().memory().read_slice(&mut id, GuestAddress(GENERATION_ID)).unwrap();
+    assert!(machine.ram().read(GENERATION_ID, &mut id));
     assert_eq!(id, [0xab; 16]);
 }
 

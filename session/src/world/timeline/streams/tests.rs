@@ -16,7 +16,6 @@ use everett_vmm::virtio::net::Wire;
 use everett_vmm::wire::WireConfig;
 use everett_vmm::wire::endpoint::EndpointConfig;
 use everett_vmm::world::{Node, World};
-use vm_memory::{Bytes, GuestAddress};
 
 use super::super::commands::tests::commands;
 use super::super::director::Stage;
@@ -87,7 +86,7 @@ fn next(timeline: &mut Timeline) -> BTreeMap<String, u64> {
 fn generations(timeline: &Timeline) -> Vec<[u8; 16]> {
     let read = |node: &Node| {
         let mut id = [0; 16];
-        node.machine().ram().memory().read_slice(&mut id, GuestAddress(GENERATION_ID)).unwrap();
+        assert!(node.machine().ram().read(GENERATION_ID, &mut id));
         id
     };
     timeline.world.nodes().iter().map(read).collect()
