@@ -24,7 +24,7 @@ use object::read::elf::FileHeader as _;
 
 pub use error::{Error, Part};
 pub use needs::{DYNAMIC_MAX, NAME_BYTES_MAX, Needs, VERSIONS_MAX};
-pub use sections::{Section, Sections, Symbol, SymbolKind, SymbolTable, Symbols};
+pub use sections::{Compression, Packed, Section, Sections, Symbol, SymbolKind, SymbolTable, Symbols};
 
 /// Magic number at the start of each ELF file.
 pub const MAGIC: [u8; 4] = elf::ELFMAG;

@@ -1,8 +1,8 @@
 //! Finds sections by name, and lists the symbols in them.
 
 use object::LittleEndian as LE;
-use object::elf::{self, SectionHeader64, Sym64};
-use object::pod::slice_from_bytes;
+use object::elf::{self, CompressionHeader64, SectionHeader64, Sym64};
+use object::pod::{from_bytes, slice_from_bytes};
 use object::read::elf::FileHeader as _;
 
 use crate::{Elf, Error, Part, part, text};
@@ -107,6 +107,46 @@ impl<'a> Section<'a> {
         let (offset, bytes) = (self.header.sh_offset.get(LE), self.header.sh_size.get(LE));
         part(self.table.file, offset, bytes).ok_or(Error::Truncated(Part::Sections))
     }
+
+    /// Returns the section's bytes without their compression header, and what this header states.
+    ///
+    /// # Errors
+    /// Returns an error if the contents or their compression header reach beyond the end of the file.
+    pub fn packed(&self) -> Result<Packed<'a>, Error> {
+        let content = self.content()?;
+        if (self.header.sh_flags.get(LE) & elf::SHF_COMPRESSED).0 == 0 {
+            return Ok(Packed { bytes: content, compression: None });
+        }
+        let (header, bytes) =
+            from_bytes::<CompressionHeader64<LE>>(content).map_err(|()| Error::Truncated(Part::Sections))?;
+        let compression = match header.ch_type.get(LE) {
+            elf::ELFCOMPRESS_ZLIB => Compression::Zlib,
+            elf::ELFCOMPRESS_ZSTD => Compression::Zstd,
+            other => Compression::Other(other.0),
+        };
+        Ok(Packed { bytes, compression: Some((compression, header.ch_size.get(LE))) })
+    }
+}
+
+/// Bytes of a section, perhaps compressed.
+#[derive(Debug, Clone, Copy)]
+pub struct Packed<'a> {
+    /// The bytes.
+    pub bytes: &'a [u8],
+    /// Compression, and length after decompression in bytes. A hostile file can state any length. `None` if the bytes
+    /// are not compressed.
+    pub compression: Option<(Compression, u64)>,
+}
+
+/// Compression of a section's bytes (`ch_type`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compression {
+    /// zlib (RFC 1950).
+    Zlib,
+    /// Zstandard (RFC 8878).
+    Zstd,
+    /// An unknown compression.
+    Other(u32),
 }
 
 /// Kind of a symbol table.

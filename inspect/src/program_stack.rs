@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use everett_symbols::program::Program;
+use everett_symbols::lines::{Lines, SourcePlace};
+use everett_symbols::program::{Program, demangled};
 use everett_symbols::unwind::Unwinder;
 use serde::Serialize;
 
@@ -20,11 +21,14 @@ const COMPARED_BYTES: usize = 16;
 pub trait Files {
     /// Returns the program or library of a mapping. `None` if the file is not known.
     fn program(&self, mapping: &Mapping) -> Option<Arc<Program>>;
+    /// Returns the source lines of a mapping's program. `None` if they are not known.
+    fn lines(&self, mapping: &Mapping) -> Option<Arc<Lines>>;
 }
 
 /// A process whose stacks are read.
 pub struct ProgramStacks<'g> {
     memory: AddressSpace<'g>,
+    files: &'g dyn Files,
     mapped: Vec<Mapped>,
     unwinder: Unwinder,
 }
@@ -48,16 +52,51 @@ pub struct Frame {
     pub in_file: Option<u64>,
     /// Function and distance from its start. `None` if the file names no function there.
     pub function: Option<String>,
+    /// Places in source code: the innermost one first, then the places of the calls that the compiler has inlined. Empty
+    /// if they are not known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub source: Vec<Source>,
+}
+
+/// Place in source code. Its `Display` is `FUNCTION at FILE:LINE`, as far as they are known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Source {
+    /// Demangled name of the function.
+    pub function: Option<String>,
+    /// Path of the source file, as the compiler knew it.
+    pub file: Option<String>,
+    /// Line, from 1.
+    pub line: Option<u64>,
+}
+
+impl Source {
+    /// Returns ` at FILE:LINE`, or an empty text if the file is not known.
+    #[must_use]
+    pub fn place(&self) -> String {
+        match (&self.file, self.line) {
+            (Some(file), Some(line)) => format!(" at {file}:{line}"),
+            (Some(file), None) => format!(" at {file}"),
+            (None, _) => String::new(),
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.function.as_deref().unwrap_or("?"), self.place())
+    }
 }
 
 impl fmt::Display for Frame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:#x}", self.address)?;
         match (&self.function, &self.file, self.in_file) {
-            (Some(function), Some(file), _) => write!(f, " {function} ({file})"),
-            (None, Some(file), Some(address)) => write!(f, " {file}+{address:#x}"),
-            _ => Ok(()),
+            (Some(function), Some(file), _) => write!(f, " {function} ({file})")?,
+            (None, Some(file), Some(address)) => write!(f, " {file}+{address:#x}")?,
+            _ => {}
         }
+        // The function around inlined calls is the last.
+        f.write_str(&self.source.last().map(Source::place).unwrap_or_default())
     }
 }
 
@@ -66,13 +105,13 @@ impl Guest<'_> {
     ///
     /// # Errors
     /// Returns an error if the process's mappings cannot be read.
-    pub fn program_stacks(
-        &self,
+    pub fn program_stacks<'f>(
+        &'f self,
         process: &Process,
-        files: &dyn Files,
-    ) -> Result<Option<ProgramStacks<'_>>, Error> {
+        files: &'f dyn Files,
+    ) -> Result<Option<ProgramStacks<'f>>, Error> {
         let Some(memory) = self.memory_of_process(process)? else { return Ok(None) };
-        let mut stacks = ProgramStacks { memory, mapped: Vec::new(), unwinder: Unwinder::default() };
+        let mut stacks = ProgramStacks { memory, files, mapped: Vec::new(), unwinder: Unwinder::default() };
         for mapping in self.mappings(process)? {
             let Some(file) = mapping.file.filter(|_| mapping.access.execute) else { continue };
             let Some(program) = files.program(&mapping) else { continue };
@@ -100,7 +139,7 @@ impl ProgramStacks<'_> {
     }
 
     fn frame(&self, address: u64, is_return: bool) -> Frame {
-        let unknown = Frame { address, file: None, in_file: None, function: None };
+        let unknown = Frame { address, file: None, in_file: None, function: None, source: Vec::new() };
         // A return address can lie after the end of the calling function.
         let within = address.wrapping_sub(is_return.into());
         let range = |mapped: &&Mapped| (mapped.mapping.start..mapped.mapping.end).contains(&within);
@@ -119,6 +158,13 @@ impl ProgramStacks<'_> {
             function.offset += u64::from(is_return);
             function.to_string()
         });
-        Frame { address, file: Some(mapping.name.clone()), in_file: Some(in_file), function }
+        let places = self.files.lines(mapping).map(|lines| lines.places(within.wrapping_sub(*bias)));
+        let source = |place: SourcePlace| Source {
+            function: place.function.as_deref().map(demangled),
+            file: place.file,
+            line: place.line,
+        };
+        let source = places.unwrap_or_default().into_iter().map(source).collect();
+        Frame { address, file: Some(mapping.name.clone()), in_file: Some(in_file), function, source }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! - [`kernel`]: symbols and types of a kernel
 //! - [`program`]: functions of a program or library
+//! - [`lines`]: lines of source code
 //! - [`unwind`]: stacks of programs
 //! - `cfi`: unwind tables of hostile programs
 //! - `bytes`: numbers at offsets of untrusted bytes
@@ -12,6 +13,8 @@ mod bytes;
 #[cfg(feature = "programs")]
 mod cfi;
 pub mod kernel;
+#[cfg(feature = "programs")]
+pub mod lines;
 #[cfg(feature = "programs")]
 pub mod program;
 #[cfg(feature = "programs")]

@@ -4,10 +4,13 @@ use std::fmt::{self, Write as _};
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
+use crate::bytes::u32_at;
 use everett_elf::{Elf, Error, Segment, SegmentKind, SymbolKind, SymbolTable};
 
 /// Maximum length of a function's name, in bytes. Names of C++ and Rust functions can be long.
 const NAME_BYTES_MAX: usize = 4_096;
+/// Maximum length of a build ID, in bytes. Linkers write 20 by default.
+const BUILD_ID_BYTES_MAX: usize = 64;
 /// Maximum number of functions of a program.
 pub const FUNCTIONS_MAX: usize = 4 << 20;
 /// Maximum length of a name that [`Function`] shows, in characters. Longer names are cut off.
@@ -37,6 +40,17 @@ pub struct Program {
     pub(crate) eh_frame: Option<Section>,
     pub(crate) text: Option<Section>,
     pub(crate) got: Option<Section>,
+    build_id: Option<Vec<u8>>,
+    supplement: Option<Supplement>,
+}
+
+/// File with parts of the debug information that several files share (`.gnu_debugaltlink`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Supplement {
+    /// Its path, absolute or relative to the folder of the referring file.
+    pub path: String,
+    /// Its build ID.
+    pub build_id: Vec<u8>,
 }
 
 /// Address and content of a section.
@@ -86,39 +100,34 @@ pub struct Function<'p> {
     pub offset: u64,
 }
 
-impl Function<'_> {
-    /// Returns the name as the source has it: demangled if it is a name of C++ or Rust.
-    #[must_use]
-    pub fn demangled(&self) -> String {
-        let mut short = Short { text: String::new(), chars_left: SHOWN_CHARS_MAX };
-        let written = if let Ok(rust) = rustc_demangle::try_demangle(self.name) {
-            write!(short, "{rust:#}")
-        } else if let Some(symbol) = cpp_demangle::Symbol::new(self.name).ok().filter(|_| self.is_cpp()) {
-            let written = symbol.structured_demangle(&mut short, &cpp_demangle::DemangleOptions::new());
-            // An error before the text is full is one of the name itself.
-            if written.is_err() && short.chars_left > 0 {
-                short = Short { text: String::new(), chars_left: SHOWN_CHARS_MAX };
-                short.write_str(self.name)
-            } else {
-                written
-            }
+/// Returns a function's name as the source has it: demangled if it is a name of C++ or Rust. Names of over
+/// [`SHOWN_CHARS_MAX`] characters are cut off.
+#[must_use]
+pub fn demangled(name: &str) -> String {
+    let mut short = Short { text: String::new(), chars_left: SHOWN_CHARS_MAX };
+    let written = if let Ok(rust) = rustc_demangle::try_demangle(name) {
+        write!(short, "{rust:#}")
+    } else if let Some(symbol) = cpp_demangle::Symbol::new(name).ok().filter(|_| name.starts_with("_Z")) {
+        let written = symbol.structured_demangle(&mut short, &cpp_demangle::DemangleOptions::new());
+        // An error before the text is full is one of the name itself.
+        if written.is_err() && short.chars_left > 0 {
+            short = Short { text: String::new(), chars_left: SHOWN_CHARS_MAX };
+            short.write_str(name)
         } else {
-            short.write_str(self.name)
-        };
-        match written {
-            Ok(()) => short.text,
-            Err(_) => short.text + "…",
+            written
         }
-    }
-
-    fn is_cpp(&self) -> bool {
-        self.name.starts_with("_Z")
+    } else {
+        short.write_str(name)
+    };
+    match written {
+        Ok(()) => short.text,
+        Err(_) => short.text + "…",
     }
 }
 
 impl fmt::Display for Function<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}+{:#x}", self.demangled(), self.offset)
+        write!(f, "{}+{:#x}", demangled(self.name), self.offset)
     }
 }
 
@@ -138,6 +147,8 @@ impl Program {
             eh_frame: None,
             text: None,
             got: None,
+            build_id: None,
+            supplement: None,
             file: Arc::clone(&file),
         };
         // A program without section headers has no names, but its segments are known.
@@ -152,6 +163,8 @@ impl Program {
         program.eh_frame = section(".eh_frame");
         program.text = section(".text");
         program.got = section(".got");
+        program.build_id = section(".note.gnu.build-id").and_then(|note| build_id(&note.content));
+        program.supplement = section(".gnu_debugaltlink").and_then(|link| supplement(&link.content));
         for table in [SymbolTable::Static, SymbolTable::Dynamic] {
             for symbol in sections.symbols(table)?.iter() {
                 if symbol.kind != SymbolKind::Function || !symbol.is_defined || symbol.address == 0 {
@@ -175,6 +188,24 @@ impl Program {
         Ok(program)
     }
 
+    /// Returns the file.
+    #[must_use]
+    pub fn file(&self) -> &[u8] {
+        &self.file
+    }
+
+    /// Returns the build ID, with which the linker names this build of the program. `None` if it has none.
+    #[must_use]
+    pub fn build_id(&self) -> Option<Vec<u8>> {
+        self.build_id.clone()
+    }
+
+    /// Returns the file with shared parts of the debug information. `None` if this file refers to none.
+    #[must_use]
+    pub fn supplement(&self) -> Option<Supplement> {
+        self.supplement.clone()
+    }
+
     /// Returns the function at an address, as the file states addresses. `None` if no function is there.
     #[must_use]
     pub fn function(&self, address: u64) -> Option<Function<'_>> {
@@ -188,6 +219,15 @@ impl Program {
         let (at, bytes) = (entry.name.0 as usize, entry.name.1 as usize);
         let name = str::from_utf8(self.names.get(at..at + bytes)?).ok()?;
         Some(Function { name, offset })
+    }
+
+    /// Returns the first addresses of the functions with this name, as the file has the name.
+    pub fn functions_named(&self, name: &str) -> impl Iterator<Item = u64> {
+        let named = move |entry: &&Entry| {
+            let (at, bytes) = (entry.name.0 as usize, entry.name.1 as usize);
+            self.names.get(at..at + bytes) == Some(name.as_bytes())
+        };
+        self.functions.iter().filter(named).map(|entry| entry.start)
     }
 
     /// Returns the address, as the file states it, of the code at an offset of the file. `None` if no segment with code
@@ -210,12 +250,33 @@ impl Program {
     }
 }
 
+/// Reads the build ID from a note: the lengths of its name and of its content, its kind, the name `GNU`, the content
+/// (System V ABI, "Note Section").
+fn build_id(note: &[u8]) -> Option<Vec<u8>> {
+    const KIND: u32 = 3;
+    let word = |n: usize| u32_at(note, 4 * n);
+    let name = note.get(12..16)?;
+    if word(0)? != 4 || word(2)? != KIND || name != b"GNU\0" {
+        return None;
+    }
+    let id = note.get(16..)?.get(..word(1)? as usize)?;
+    (!id.is_empty() && id.len() <= BUILD_ID_BYTES_MAX).then(|| id.to_vec())
+}
+
+/// Reads a reference to a supplement: its path with a zero byte at the end, then its build ID.
+fn supplement(link: &[u8]) -> Option<Supplement> {
+    let end = link.iter().take(NAME_BYTES_MAX).position(|byte| *byte == 0)?;
+    let (path, id) = (link.get(..end)?, link.get(end + 1..)?);
+    let path = str::from_utf8(path).ok()?.to_owned();
+    (id.len() <= BUILD_ID_BYTES_MAX).then(|| Supplement { path, build_id: id.to_vec() })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn shown(name: &str) -> String {
-        Function { name, offset: 0 }.demangled()
+        demangled(name)
     }
 
     #[test]

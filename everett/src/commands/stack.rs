@@ -1,9 +1,12 @@
 //! `everett stack`: prints the stacks of all threads of all machines at one instant, read from outside.
 
+use std::path::PathBuf;
+
 use anyhow::bail;
 use everett_inspect::program_stack::{Frame, ProgramStacks};
 use everett_inspect::stack::Stack;
 use everett_inspect::task::{Process, Thread};
+use everett_session::inside::debug_files::DebugFolders;
 use everett_session::inside::mapped_files::MappedFiles;
 use serde::Serialize;
 
@@ -21,6 +24,10 @@ pub struct Args {
     /// run programs
     #[arg(long, value_name = "PID|NAME")]
     pub process: Option<String>,
+    /// Folder with separate debug files, by build ID: an unpacked debug package, /usr/lib/debug, or a cache of
+    /// debuginfod. Can be repeated
+    #[arg(long, value_name = "FOLDER")]
+    pub debug_files: Vec<PathBuf>,
 }
 
 /// Line of `--json`.
@@ -39,9 +46,13 @@ struct Line<'a> {
 }
 
 pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
+    if let Some(folder) = args.debug_files.iter().find(|folder| !folder.is_dir()) {
+        bail!("--debug-files: {}: no such folder", folder.display());
+    }
+    let debug = DebugFolders::new(args.debug_files.clone());
     let mut found = args.process.is_none();
     inside::each_guest(ui, &args.instant, |inside| {
-        let files = MappedFiles::of_node(inside.files, inside.node)?;
+        let files = MappedFiles::of_node(inside.files, inside.node, debug.clone())?;
         for process in inside.processes.iter().filter(|process| is_wanted(args, process)) {
             inside.go_on()?;
             found = true;
@@ -105,6 +116,10 @@ fn tell(
         (_, None) => (Vec::new(), true),
     };
     for frame in &user {
+        let inlined = frame.source.split_last().map_or(&[][..], |(_, inlined)| inlined);
+        for call in inlined {
+            ui.say(format!("                        {} (inlined)", printable(&call.to_string())))?;
+        }
         ui.say(format!("         {}", printable(&frame.to_string())))?;
     }
     if !is_whole {

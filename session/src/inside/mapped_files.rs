@@ -8,8 +8,10 @@ use std::sync::Arc;
 use everett_guest_image::programs::{Error, ImageFiles};
 use everett_inspect::mapping::Mapping;
 use everett_inspect::program_stack::Files;
+use everett_symbols::lines::Lines;
 use everett_symbols::program::Program;
 
+use super::debug_files::DebugFolders;
 use crate::machines::BootFiles;
 
 /// Maximum length of a program or library that is read, in bytes.
@@ -20,7 +22,10 @@ const PROGRAMS_BYTES_MAX: u64 = 2 << 30;
 /// Programs and libraries of a node's image.
 pub struct MappedFiles {
     image: Option<ImageFiles>,
+    debug: DebugFolders,
     read: RefCell<ReadFiles>,
+    /// Source lines by the path of the program. `None` for programs without source lines.
+    lines: RefCell<BTreeMap<String, Option<Arc<Lines>>>>,
 }
 
 /// Files of an image that were read.
@@ -33,17 +38,17 @@ struct ReadFiles {
 }
 
 impl MappedFiles {
-    /// Returns the programs of a node.
+    /// Returns the programs of a node. Separate debug files are looked for in the folders `debug`.
     ///
     /// # Errors
     /// Returns an error if the node's image cannot be read.
-    pub fn of_node(files: &BootFiles, node: &str) -> Result<MappedFiles, Error> {
+    pub fn of_node(files: &BootFiles, node: &str, debug: DebugFolders) -> Result<MappedFiles, Error> {
         let image = match (files.images.get(node), &files.root) {
             (Some(image), _) => Some(ImageFiles::of_disk(&image.disk)?),
             (None, Some((root, _))) => Some(ImageFiles::of_root(root)?),
             (None, None) => None,
         };
-        Ok(MappedFiles { image, read: RefCell::default() })
+        Ok(MappedFiles { image, debug, read: RefCell::default(), lines: RefCell::default() })
     }
 }
 
@@ -59,5 +64,12 @@ impl Files for MappedFiles {
         let program = Program::parse(content.into()).ok().map(Arc::new);
         read.programs.insert(mapping.name.clone(), program.clone());
         program
+    }
+
+    fn lines(&self, mapping: &Mapping) -> Option<Arc<Lines>> {
+        let program = self.program(mapping)?;
+        let mut lines = self.lines.borrow_mut();
+        let read = || self.debug.lines(&program).map(Arc::new);
+        lines.entry(mapping.name.clone()).or_insert_with(read).clone()
     }
 }

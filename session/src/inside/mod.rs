@@ -1,7 +1,9 @@
 //! Inputs of `everett-inspect`: RAM and registers of a machine, and the files of its programs.
 //!
 //! - [`machine`]: RAM and registers of a machine
+//! - [`debug_files`]: separate files with debug information
 //! - [`mapped_files`]: programs and libraries that processes have mapped
 
+pub mod debug_files;
 pub mod machine;
 pub mod mapped_files;
