@@ -168,7 +168,7 @@ fn forged_files_are_refused_by_name() {
 /// The manifest has no digest of its own, so only the checksum of the zstd frame protects it from damage.
 #[test]
 fn no_damaged_byte_is_read_as_another_text() {
-    // Most of the file is text that zstd cannot compress.
+    // The text has no repetitions, so most bytes of the packed file are its bytes.
     let about: String = (0..9_u8).map(|n| blake3::hash(&[n]).to_hex().to_string()).collect();
     let whole = packed_about(&about, &members());
     for at in 0..whole.len() {

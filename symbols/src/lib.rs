@@ -4,7 +4,7 @@
 //! - [`program`]: functions of a program or library
 //! - [`lines`]: lines of source code
 //! - [`unwind`]: stacks of programs
-//! - `cfi`: unwind tables of hostile programs
+//! - `cfi`: finds unwind tables that could loop for ever, because a program may be hostile
 //! - `bytes`: numbers at offsets of untrusted bytes
 //!
 //! Not here: what is in a guest's memory (`inspect/`), and the layout of ELF files (`elf/`).

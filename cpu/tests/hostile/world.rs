@@ -23,7 +23,8 @@ impl World {
     /// Draws the mappings of the pages from `WINDOW` on. These pages have all kinds of contents and rights.
     pub(crate) fn new(rng: &mut Rng, user: bool, vectors: bool) -> World {
         let owner = if user || rng.one_in(2) { USER } else { 0 };
-        // Pages of code come in short runs, so that an instruction across the end of a page continues in code.
+        // Neighbouring pages often map successive pages of code, so that an instruction across the end of a page
+        // continues with its own bytes.
         let mut next = 0;
         let window = (0..WINDOW_PAGES)
             .map(|n| {

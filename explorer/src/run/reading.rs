@@ -98,8 +98,8 @@ impl Reading {
                     if !batch.is_full() {
                         return ControlFlow::Continue(());
                     }
-                    // If the merging thread has ended, this function returns that thread's error, so no more records
-                    // are needed.
+                    // The merging thread ends early only with an error, which `open_taking` returns below. So no
+                    // more records are needed.
                     match sender.send(std::mem::take(&mut batch)) {
                         Ok(()) => ControlFlow::Continue(()),
                         Err(_) => ControlFlow::Break(()),

@@ -17,8 +17,8 @@ pub const DEPTH_MAX: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Subtrees {
     by_first: BTreeMap<u64, Subtree>,
-    /// Number of branches that the tree had at the last update. The weights count these branches as children of their
-    /// parents.
+    /// Number of branches that the tree had at the last update. A branch's weight depends on its number of children,
+    /// and only these branches count as children.
     added: u64,
     /// Number of branches whose results are counted. Results are counted in the order of the branches' numbers.
     settled: u64,

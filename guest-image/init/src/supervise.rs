@@ -45,7 +45,7 @@ pub(crate) fn become_service(init: bool, argv: &[String]) -> Result<Infallible, 
     if !init {
         set_child_subreaper(true).map_err(|error| format!("cannot adopt orphans: {error}"))?;
     }
-    // The service must not outlive its supervisor, because the agent may start another supervisor.
+    // Everett may start another supervisor with its own service, so this service must not outlive its supervisor.
     set_pdeathsig(Signal::SIGKILL).map_err(|error| format!("cannot end with the supervisor: {error}"))?;
     // The supervisor has blocked all signals, and a child inherits the blocked signals.
     SigSet::empty().thread_set_mask().map_err(|error| format!("cannot unblock signals: {error}"))?;
@@ -91,7 +91,7 @@ fn wait(child: &mut Child, service: Pid, init: bool, all: &SigSet) -> Result<Exi
 fn reap(service: Pid) -> Result<(), String> {
     for orphan in children()? {
         if orphan != service {
-            // WNOHANG leaves an orphan alone that still runs.
+            // With WNOHANG, the call does not wait for an orphan that still runs.
             let _ = waitpid(orphan, Some(WaitPidFlag::WNOHANG));
         }
     }

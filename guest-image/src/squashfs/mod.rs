@@ -1,9 +1,9 @@
 //! Writer and reader of SquashFS 4.0 images (Linux, Documentation/filesystems/squashfs.rst), without compression.
 //!
-//! An image is not compressed. Compression would cost each guest instructions, and would save the host little memory:
-//! the host maps the file, and all machines with this image share its pages. An image has no fragments (blocks that
-//! hold the ends of several files), because a guest would copy each end out of its block. Equal trees make equal bytes:
-//! files are in the order of their names, tables are sorted, and the superblock's time comes from the caller.
+//! An image is not compressed. Each guest would execute instructions to decompress it, and the host would save little
+//! memory: the host maps the file, and all machines with this image share its pages. An image has no fragments (blocks
+//! that hold the ends of several files), because a guest would copy each end out of its block. Equal trees make equal
+//! bytes: files are in the order of their names, tables are sorted, and the superblock's time comes from the caller.
 //!
 //! The file starts with the superblock and the files' data ([`data`]). Then come the inode table ([`inodes`]), the
 //! directory table ([`folders`]), the table of users and groups, and the extended attributes ([`xattrs`]). Tables are
@@ -79,11 +79,11 @@ pub fn write(tree: &Tree, time_s: u32, out: &mut (impl Write + Seek)) -> Result<
     write_around(tree, time_s, &Inserted::default(), out)
 }
 
-/// Length in bytes of the part of an image before the inserted files. This part is the padded superblock.
+/// Length in bytes of an image's head, the padded superblock. [`Inserted`] files follow it.
 pub const HEAD_BYTES: u64 = 4096;
 
-/// Files that are inserted into an image unchanged, after its first [`HEAD_BYTES`]. If a file's content is a part of an
-/// inserted file, the image refers to that part.
+/// Files that are inserted into an image unchanged, after its first [`HEAD_BYTES`]. If the content of a file of the
+/// tree is a part of an inserted file, its inode refers to that part, and the content is not written again.
 #[derive(Debug, Default)]
 pub struct Inserted {
     /// The inserted files in order, each with its length in bytes, which is a multiple of [`PADDING_BYTES`].

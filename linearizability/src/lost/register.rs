@@ -24,8 +24,8 @@ pub(super) fn find(operations: &[&Operation], tally: &mut Tally<'_>) {
     for read in operations.iter().filter(|read| read.invoked.line > over) {
         let (Some(Answer::Value(v)), Some(end)) = (read.answer(), read.completed()) else { continue };
         // A write of unknown outcome that was invoked before the end of a read may explain the read. The loop lets the
-        // write also explain all reads that were invoked after this read. If a later read ended before the write was
-        // invoked, while the first read still ran, a loss may be missed, but no false loss is reported.
+        // write also explain all reads that were invoked after this read. This explains too much if such a read ended
+        // before the write was invoked. A loss may then be missed, but no false loss is reported.
         while let Some((_, v)) = perhaps.next_if(|(write, _)| write.invoked.line < end.line) {
             open.insert(v);
         }

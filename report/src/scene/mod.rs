@@ -90,8 +90,9 @@ pub enum Fate {
     Duplicate,
     /// The message was lost.
     Drop,
-    /// The message arrived so late that its receiver had stopped waiting. A message that has not arrived when Everett
-    /// closes the log of frames also gets this fate, if it is late by then or if a fault holds it.
+    /// The message arrived so late (`TIMEOUT_NS` in `vmm/src/wire/`) that its receiver had probably stopped waiting. A
+    /// message that has not arrived when Everett closes the log of frames also gets this fate, if it has been on its
+    /// way for that long, or if a fault holds it.
     Timeout,
 }
 

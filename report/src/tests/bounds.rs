@@ -12,7 +12,8 @@ fn recorded(lines: usize) -> Scene {
     Scene { events: vec![line; lines], is_recorded: true, ..Scene::default() }
 }
 
-/// The second recorded timeline does not fit beside the first, so its finding has only the lines of its evidence.
+/// If the second recorded timeline does not fit beside the first, its finding shows only its evidence, i.e. the last
+/// lines and messages before it.
 #[test]
 fn recorded_timelines_share_the_room_of_a_report() {
     let sample = Sample::new(&header("x"), &records("x"), "x");

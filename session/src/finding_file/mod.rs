@@ -13,12 +13,12 @@
 //! images/DIGEST     files of images, if the operator exported them
 //! ```
 //!
-//! Not here: the archive (`everett_finding_file`), and reading a sealed world, i.e. an unpacked one
-//! (`everett_world_file::seal`).
+//! Not here: the format of the archive (`everett_finding_file`), and reading an unpacked world, which may use only the
+//! files that came with it (`everett_world_file::seal`).
 //!
 //! **Invariants.** An unpacked world reads no host file outside of its folder. Files of images are stored under their
-//! digests, so they cannot replace other files in the cache. A finding file has no moments, because Everett could not
-//! check that a stranger's moment is the result of a boot.
+//! digests, so they cannot replace other files in the cache. A finding file has no moments (stored
+//! states of machines), because Everett could not tell a moment of a real boot from one that the file's author made up.
 
 mod pack;
 mod unpack;

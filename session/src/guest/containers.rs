@@ -66,8 +66,8 @@ impl NodeImage {
         Disk::open_parts(&self.disk.parts.iter().map(part).collect::<Vec<_>>(), self.disk.digest)
     }
 
-    /// Returns the words that Everett puts before each command that is not in the world file, e.g. before a test
-    /// command. They are the shim and its options. The options set environment, user, folder and volumes, with values
+    /// Returns the words that Everett puts before each command that is not from the world file, e.g. before a command
+    /// of a test template in the image. They are the shim and its options. The options set environment, user, folder and volumes, with values
     /// from the image. If the node comes from a compose file, the values of its service override the image's values, as
     /// with `docker compose exec`.
     #[must_use]
@@ -381,7 +381,7 @@ mod tests {
         let health = ready("").unwrap();
         let protocol::ReadyCheck::Command { argv } = &health.check else { panic!("{health:?}") };
         assert_eq!(argv.last().map(String::as_str), Some("check"));
-        // The world file's time limit of 60 s is longer than the image's two seconds, so it applies.
+        // The default limit of 60 s is longer than the image's: an interval and a timeout of 1 s each.
         assert_eq!((health.interval_ms, health.limit_ms), (HEALTH_INTERVAL_MS, 60_000));
         assert_eq!(ready("[[node.service]]\nhealthcheck = false\n"), None);
         assert_eq!(ready("service = [\"x\"]\n"), None);

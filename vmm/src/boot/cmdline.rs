@@ -22,8 +22,9 @@ pub const DEFAULT_CMDLINE: &str = "console=ttyS0 8250.nr_uarts=1 reboot=acpi pan
 /// Addition to the command line in clock modes `exit` and `branch`, in which vtime counts exits or branches
 /// (`clock.rs`).
 ///
-/// In these modes the TSC stands still while the guest computes. A kernel that waits for the TSC would wait forever in
-/// mode `exit`, and in mode `branch` until some event is due.
+/// In these modes, the TSC keeps its value until the machine stops the guest: at an exit, and in mode `branch` also when
+/// an event is due. A kernel that waits in a loop for the TSC would therefore wait forever in mode `exit`, and until the
+/// next event in mode `branch`.
 ///
 /// - `clearcpuid=4`: do not use the TSC (bit 4 of CPUID's first feature word). The HPET then supplies the time, and
 ///   delays are loops;

@@ -33,7 +33,7 @@ pub(super) fn goes_on(soft: &SoftEngine) -> bool {
     let state = soft.state();
     let mut bytes = [0; INSTRUCTION_BYTES_MAX];
     let known = soft.read_virtual(state.rip, &mut bytes);
-    // If an exception was just delivered, it has ended the instruction.
+    // After an exception, the next instruction is the first one of its handler, and repeats nothing.
     state.exceptions == 0 && repeats(&bytes[..known])
 }
 

@@ -117,8 +117,8 @@ fn due_events_wait_for_an_exit_but_not_for_long() {
         spin(a, 10)
     });
     assert_eq!(window, [(2050, 2050 * BRANCH_NS)]);
-    // The same without an exit. The event has waited for `LATE_NS` while interrupts are still off, so the guest takes
-    // the interrupt after the instruction that follows STI.
+    // The same without an exit. The machine stops the guest when the event has waited for `LATE_NS`, and makes the
+    // interrupt pending. Interrupts are still off, so the guest takes it after the instruction that follows STI.
     let window = taken(1000, |a| {
         spin(a, 3_000_000)?;
         a.sti()?;

@@ -1,5 +1,5 @@
 //! Everett's endpoint on a world's wire, i.e. the TCP/IP stack with which Everett itself talks to nodes. Nodes receive
-//! the endpoint's frames, and its traffic does not depend on the stops of a run.
+//! the endpoint's frames, and these frames are the same wherever a run stops and continues.
 
 use std::net::{Ipv4Addr, SocketAddr};
 

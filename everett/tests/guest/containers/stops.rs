@@ -64,8 +64,9 @@ fn main() {
             }
         }
         "short" => { sleep(300); return; }
-        // Sends a signal to its whole process group, and later the same signal to the supervisor. Without the pause,
-        // the two could merge, as equal pending signals do.
+        // Sends a signal to its whole process group, and later the same signal to the supervisor, which must not pass
+        // it on. Without the pause, a signal that was passed on could merge with the first one, and nobody would see
+        // it.
         "group" => {
             println!("started");
             unsafe { signal(10, caught) };
@@ -157,10 +158,10 @@ fn services_are_stopped_as_the_compose_file_says() {
     // A service does not outlive its supervisor.
     assert_eq!(lines(&events, "mortal"), ["started beside 0 others"; 2]);
 
-    // The follower restarts after `asked`, as its `depends_on` says, and not after `usual`. A driver (a client
-    // program of the workload) ran on the node of `asked` and has ended. The agent (Everett's program in the guest)
-    // then no longer reports that services of this node are ready. Everett therefore takes `asked` as ready as soon as
-    // it has started, and then restarts the follower.
+    // The follower restarts after `asked`, as its `depends_on` says, and not after `usual`. A driver (a client program
+    // of the workload) ran on the node of `asked` and has ended. The agent (Everett's program in the guest) reports
+    // only that all units of a node are ready, so it reports nothing more. Everett therefore takes `asked` as ready as
+    // soon as it has started, and then restarts the follower.
     assert_eq!(lines(&events, "follower"), ["started", "caught 10", "started", "caught 10"]);
     let end = |unit: &str| first_end_ns(&events, unit);
     assert!(end("asked") < end("follower") && end("follower") < end("usual"));

@@ -40,7 +40,7 @@ pub const PRIORITIES_MAX: usize = 256;
 /// 99 for `SCHED_FIFO` (sched(7)).
 pub const PRIORITY_MAX: u8 = 98;
 
-/// Maximum number of services, disks, interfaces, name servers or host entries in one request, or names in one entry.
+/// Maximum number of services, disks, interfaces, name servers or host entries in a request, or of names in an entry.
 pub const LIST_ITEMS_MAX: usize = 256;
 
 /// Maximum number of arguments of a command, and of variables of an environment.

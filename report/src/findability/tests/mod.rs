@@ -1,4 +1,5 @@
-//! Tests of the estimates: by hand, and against simulated histories of runs.
+//! Tests of the estimates of how fast findings are found: against values that were computed by hand, and against
+//! simulated histories of runs.
 
 mod by_hand;
 mod simulated;

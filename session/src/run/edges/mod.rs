@@ -7,7 +7,7 @@
 //!
 //! - this file: edges that the machines of all nodes recorded
 //! - [`programs`]: files of the image that contain a page of code
-//! - [`table`]: edges with names, as JSON lines and as counts
+//! - [`table`]: edges with names: as JSON lines for tools, and as numbers of edges for people
 
 pub mod programs;
 pub mod table;

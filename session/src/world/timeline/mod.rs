@@ -139,8 +139,8 @@ impl Timeline {
         self.checks_begun = None;
     }
 
-    /// Ends the workload when the drivers, the test commands and the fault plan are done. If they are not done
-    /// `most_ns` of vtime after *ready*, the workload ends then. The drivers stop at the end, and the checks run.
+    /// Ends the workload when the drivers, the test commands and the fault plan are done, but at the latest `most_ns` of
+    /// vtime after *ready*. The drivers stop at the end, and the checks run.
     pub fn end_when_done(&mut self, most_ns: u64) {
         self.course.duration_ns = Some(most_ns);
         self.until_done = true;
@@ -258,8 +258,8 @@ impl Timeline {
         self.reporting.again(events);
     }
 
-    /// Takes the events since the last call, ordered by vtime. A running node can be ahead of others; its events wait
-    /// until the other nodes have reached their vtime.
+    /// Takes the events since the last call, ordered by vtime. A running node can be ahead of others. Its
+    /// events are held back until the other nodes have reached the vtime of these events.
     pub fn take_events(&mut self) -> Vec<Event> {
         let events = self.reporting.take(self.all_reported_before());
         self.watch_events_of_boot(&events);
@@ -346,9 +346,10 @@ impl Timeline {
         if self.goes_on() {
             return;
         }
-        // Nodes run one after the other from one exchange of frames to the next. In between, the world's state depends
-        // on how calls of `run` divide the run. So the world runs to one wire latency after the latest vtime of any
-        // node, and the trail's last point lies there.
+        // Nodes run one after the other from one exchange of frames to the next. In between, some nodes are ahead of
+        // others, and how far depends on how calls of `run` divide the run. When all nodes have reached one vtime, this
+        // does not matter any more. So the world runs to one wire latency after the latest vtime of any node, and the
+        // trail's last point lies there.
         let last = self.world.nodes().iter().map(|node| node.vtime()).max().unwrap_or(0);
         let at = last.saturating_add(self.world.wire().lookahead_ns());
         let until = WorldUntil { vtime: at, port_lines: 0, node, icount: u64::MAX, breakpoints: &[] };

@@ -89,7 +89,7 @@ fn frames_arrive_at_their_vtime() {
     assert_eq!(rig.used(0), [(0, 76)]);
     assert_eq!(rig.read(buffer, 12), [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0]);
     assert_eq!(rig.read(buffer + 12, 64), [2; 64]);
-    // The second frame had waited for a buffer.
+    // The frame for vtime 500 had waited for a buffer.
     rig.chain(0, 1, &[(buffer, 2048, true)]);
     assert_eq!(rig.used(0), [(1, 72)]);
 }
