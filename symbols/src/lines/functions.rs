@@ -11,7 +11,7 @@ use super::{Lines, is_of_code, text};
 /// Maximum number of references from an entry to the entry that has its name.
 const REFERENCES_MAX: usize = 16;
 /// Maximum number of ranges that are read for an address.
-const RANGES_MAX: usize = 1 << 20;
+const RANGES_READ_MAX: usize = 1 << 20;
 
 /// A function or an inlined call that contains the address.
 pub(super) struct Call {
@@ -60,7 +60,7 @@ pub(super) fn around(lines: &Lines, unit: UnitRef<'_, Bytes>, address: u64) -> V
 fn chain(unit: UnitRef<'_, Bytes>, address: u64) -> gimli::Result<Vec<Found>> {
     let mut entries = unit.entries_raw(None)?;
     let mut found: Vec<Found> = Vec::new();
-    let mut ranges_left = RANGES_MAX;
+    let mut ranges_left = RANGES_READ_MAX;
     while !entries.is_empty() {
         let (at, depth) = (entries.next_offset(), entries.next_depth());
         let Some(abbreviation) = entries.read_abbreviation()? else { continue };

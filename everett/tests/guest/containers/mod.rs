@@ -8,6 +8,7 @@
 //! * `projects`: finds the planted defects of the projects in `examples/`
 //! * `registry`: images from a container registry that runs on this host
 //! * `scratch`: an image with only a static program
+//! * `sources`: source lines of a program in an image
 //! * `stops`: how services are stopped and started again
 //! * `template`: an image with a test template, i.e. a folder of test commands
 //! * `tools`: unpacks the tools that build images, such as buildah and umoci, from Debian packages
@@ -20,6 +21,7 @@ mod merging;
 mod projects;
 mod registry;
 mod scratch;
+mod sources;
 mod stops;
 mod template;
 mod tools;

@@ -1,7 +1,7 @@
 //! Images with different userlands (C library and basic programs), in several image formats.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use everett_session::world::event::What;
@@ -126,14 +126,13 @@ fn a_file_with_capabilities_gives_them_to_a_user() {
     );
 }
 
-/// Makes a layout with an image that has musl and a program, which runs as user 77.
-fn layout_of_musl(folder: &Path, source_text: &str) {
+/// Compiles a C program with musl, with debug information and a build ID.
+pub(super) fn program_of_musl(folder: &Path, source_text: &str) -> PathBuf {
     let source = folder.join("program.c");
     fs::write(&source, source_text).unwrap();
     let program = folder.join("program");
     let musl = |path: &str| tools().path(path).display().to_string();
     let lib = |name: &str| musl(&format!("usr/lib/x86_64-linux-musl/{name}"));
-    let shared = musl("lib/x86_64-linux-musl/libc.so");
     // Compiles as musl's compiler wrapper does: only with musl's headers and objects.
     let output = Command::new("cc")
         .args([
@@ -144,6 +143,7 @@ fn layout_of_musl(folder: &Path, source_text: &str) {
             "-fno-pie",
             "-no-pie",
         ])
+        .args(["-g", "-Wl,--build-id"])
         .args(["-fno-stack-protector", "-Wl,-dynamic-linker,/lib/ld-musl-x86_64.so.1"])
         .args([&lib("crt1.o"), &lib("crti.o"), text(&source)])
         // Names the library with -l. With a path instead, the program would look for the library at that path.
@@ -152,7 +152,13 @@ fn layout_of_musl(folder: &Path, source_text: &str) {
         .output()
         .expect("a C compiler");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let (libc, program) = (fs::read(&shared).unwrap(), fs::read(program).unwrap());
+    program
+}
+
+/// Makes a layout with an image that has musl and a program, which runs as user 77.
+pub(super) fn layout_of_musl(folder: &Path, program: &Path) {
+    let shared = tools().path("lib/x86_64-linux-musl/libc.so");
+    let (libc, program) = (fs::read(shared).unwrap(), fs::read(program).unwrap());
     let image = layer(|builder| {
         add(builder, "lib/libc.so", 0o755, &libc);
         let mut header = tar::Header::new_gnu();
@@ -171,13 +177,14 @@ fn layout_of_musl(folder: &Path, source_text: &str) {
 #[test]
 fn a_program_of_musl_finds_its_own_libraries() {
     let folder = tempfile::tempdir().unwrap();
-    layout_of_musl(
+    let program = program_of_musl(
         folder.path(),
         "#include <stdio.h>\n#include <unistd.h>\n#include <netdb.h>\n\
          int main(void) { struct addrinfo *found; setvbuf(stdout, 0, _IOLBF, 0);\n\
          printf(\"resolved %d\\n\", getaddrinfo(\"other\", \"80\", 0, &found));\n\
          printf(\"user %d\\n\", (int)getuid()); for (;;) pause(); }\n",
     );
+    layout_of_musl(folder.path(), &program);
     // Two nodes. Their world file names the same layout in two ways.
     let world = "[[node]]\nname = \"a\"\nmemory = \"96M\"\nimage = \"oci:layout:it\"\n\
          [[node]]\nname = \"other\"\nmemory = \"96M\"\nimage = \"layout\"\nservice = []\n";
@@ -226,7 +233,8 @@ int main(void) {
 #[test]
 fn a_program_of_musl_in_an_image_has_the_sdk() {
     let folder = tempfile::tempdir().unwrap();
-    layout_of_musl(folder.path(), SPEAKER);
+    let program = program_of_musl(folder.path(), SPEAKER);
+    layout_of_musl(folder.path(), &program);
     let world = "[sdk]\n[[node]]\nname = \"a\"\nmemory = \"96M\"\nimage = \"oci:layout:it\"\n";
     let plan = "{\"at\":\"50ms\",\"for\":\"100ms\",\"fault\":\"power_loss\",\"node\":\"a\"}\n";
     let events = run_under(folder.path(), world, plan, 1_500 * MS);
