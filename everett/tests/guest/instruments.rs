@@ -4,12 +4,10 @@
 use everett_cpu::CacheConfig;
 use everett_session::machines::EngineOptions;
 use everett_session::run::edges::Collected;
-use everett_session::run::edges::programs::Programs;
-use everett_session::run::edges::table::Names;
+use everett_session::run::edges::table::{Function, Names};
 use everett_session::run::launch::Launcher;
 use everett_session::world::event::{Event, What};
 use everett_streams::Seed;
-use everett_symbols::kernel::Symbols;
 use everett_vmm::digest::Digest;
 use everett_vmm::machine::Until;
 
@@ -54,9 +52,7 @@ fn edges_are_the_same_however_code_is_executed() {
     let (digest, _, edges) = run(&launcher, DURATION_NS);
     assert_eq!(digest, plain);
 
-    let programs = Programs::of_root(&launcher.files.root.as_ref().unwrap().0).unwrap();
-    let kernel = Symbols::of_kernel(&std::fs::read(&launcher.files.kernel).unwrap());
-    let names = Names { programs, kernel };
+    let names = Names::of(&launcher).unwrap();
     let written = |edges: &Collected| {
         let mut out = Vec::new();
         names.write(edges, &["a"], &mut out).unwrap();
@@ -70,6 +66,12 @@ fn edges_are_the_same_however_code_is_executed() {
         assert!(count.edges > 500 && count.places <= count.edges, "{count:?}");
     }
     assert_eq!(counts.iter().map(|count| count.edges).sum::<u64>(), edges.len() as u64);
+    // The C library exports this function, and Redis calls it.
+    assert!(text.contains("\"to_function\":\"epoll_wait+0x"), "no edge has the name of this function");
+    let functions = names.functions(&edges);
+    let server = |function: &&Function| function.program.starts_with("/usr/bin/redis-");
+    let named = functions.iter().filter(server).find(|function| function.place == "processCommand");
+    assert!(named.is_some_and(|function| function.edges > 10), "{functions:?}");
     // In every kernel, returns from system calls pass through this function.
     assert!(text.contains("\"kernel:syscall_exit_to_user_mode+0x"), "no edge has the name of this function");
 

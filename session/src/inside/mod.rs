@@ -1,9 +1,11 @@
 //! Inputs of `everett-inspect`: RAM and registers of a machine, and the files of its programs.
 //!
+//! - [`image_programs`]: programs and libraries of an image
 //! - [`machine`]: RAM and registers of a machine
 //! - [`debug_files`]: separate files with debug information
 //! - [`mapped_files`]: programs and libraries that processes have mapped
 
 pub mod debug_files;
+pub mod image_programs;
 pub mod machine;
 pub mod mapped_files;

@@ -7,8 +7,10 @@
 //!
 //! - this file: edges that the machines of all nodes recorded
 //! - [`programs`]: files of the image that contain a page of code
+//! - [`functions`]: functions of programs
 //! - [`table`]: edges with names: as JSON lines for tools, and as numbers of edges for people
 
+pub mod functions;
 pub mod programs;
 pub mod table;
 

@@ -1,6 +1,6 @@
 //! Map from the contents of a page of code to the file of the image that contains the page.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use everett_cpu::{CodeLocation, page_name};
@@ -8,38 +8,42 @@ use everett_elf::{Elf, Segment, SegmentKind};
 use everett_guest_image::oci::RootDisk;
 use everett_guest_image::programs::{self, Error};
 
+use crate::run::launch::Launcher;
+
 const PAGE: usize = 4096;
 
 /// Pages of code and the files that contain them.
 #[derive(Debug, Default)]
 pub struct Programs {
-    paths: Vec<String>,
+    /// Paths of the files, each with the number of its image.
+    paths: Vec<(usize, String)>,
     /// For the hash of each page: index into `paths`, and address of the page in its ELF file.
     pages: BTreeMap<u64, (usize, u64)>,
 }
 
 impl Programs {
-    /// Reads the programs of a root filesystem. If several files contain a page, the first file counts.
+    /// Reads the programs of a world's images: of the root filesystem that nodes share, then of container images. If
+    /// several files contain a page, the first file counts.
     ///
     /// # Errors
-    /// Returns an error if the image cannot be read.
-    pub fn of_root(image: &Path) -> Result<Programs, Error> {
+    /// Returns an error if an image cannot be read.
+    pub fn of_launcher(launcher: &Launcher) -> Result<Programs, Error> {
         let mut programs = Programs::default();
-        programs::of_root(image, &mut |path, content| programs.add(&path.display().to_string(), content))?;
+        let mut images = 0;
+        if let Some((root, _)) = &launcher.files.root {
+            programs::of_root(root, &mut |path, content| programs.add(images, path, content))?;
+            images += 1;
+        }
+        for disk in disks(launcher) {
+            programs::of_disk(disk, &mut |path, content| programs.add(images, path, content))?;
+            images += 1;
+        }
         Ok(programs)
     }
 
-    /// Adds the programs of a container image.
-    ///
-    /// # Errors
-    /// Returns an error if the image cannot be read.
-    pub fn add_disk(&mut self, disk: &RootDisk) -> Result<(), Error> {
-        programs::of_disk(disk, &mut |path, content| self.add(&path.display().to_string(), content))
-    }
-
-    fn add(&mut self, path: &str, content: &[u8]) {
+    fn add(&mut self, image: usize, path: &Path, content: &[u8]) {
         let number = self.paths.len();
-        self.paths.push(path.to_owned());
+        self.paths.push((image, path.display().to_string()));
         for (n, at) in code_pages(content) {
             // The kernel maps whole pages and fills the part after the file's end with zeros.
             let bytes = content.get(n * PAGE..).unwrap_or_default();
@@ -50,13 +54,31 @@ impl Programs {
         }
     }
 
-    /// Returns the path of the file whose code contains the location `place`, and the location's address in the ELF
-    /// file.
+    /// Returns the file whose code contains the location `place`, and the location's address in the ELF file.
     #[must_use]
-    pub fn find(&self, place: CodeLocation) -> Option<(&str, u64)> {
+    pub fn find(&self, place: CodeLocation) -> Option<ProgramPlace<'_>> {
         let &(file, at) = self.pages.get(&place.page())?;
-        Some((self.paths.get(file)?, at.wrapping_add(u64::from(place.offset()))))
+        let (image, path) = self.paths.get(file)?;
+        Some(ProgramPlace { image: *image, path, address: at.wrapping_add(u64::from(place.offset())) })
     }
+}
+
+/// Place in a program of an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProgramPlace<'p> {
+    /// Number of the image, in the order of [`Programs::of_launcher`].
+    pub image: usize,
+    /// Path of the program in the image.
+    pub path: &'p str,
+    /// Address, as the program's file states it.
+    pub address: u64,
+}
+
+/// Returns the container images of a world, each once.
+pub(super) fn disks(launcher: &Launcher) -> impl Iterator<Item = &RootDisk> {
+    let mut seen = BTreeSet::new();
+    let disks = launcher.files.images.values().map(|image| &image.disk);
+    disks.filter(move |disk| seen.insert(disk.digest))
 }
 
 /// Returns the pages of an ELF64 file's executable segments, each with its address.
@@ -114,12 +136,12 @@ mod tests {
     fn pages_of_executable_segments_are_found() {
         let mut programs = Programs::default();
         let file = file();
-        programs.add("/bin/a", &file);
-        programs.add("/bin/same", &file);
+        programs.add(0, Path::new("/bin/a"), &file);
+        programs.add(0, Path::new("/bin/same"), &file);
         let mut second = file[0x2000..].to_vec();
         second.resize(PAGE, 0);
         let at =
-            |bytes: &[u8]| programs.pages.get(&page_name(bytes)).map(|&(n, at)| (&*programs.paths[n], at));
+            |bytes: &[u8]| programs.pages.get(&page_name(bytes)).map(|&(n, at)| (&*programs.paths[n].1, at));
         assert_eq!(at(&file[0x1000..0x2000]), Some(("/bin/a", 0x40_1000)));
         assert_eq!(at(&second), Some(("/bin/a", 0x40_2000)));
         assert_eq!(at(&file[..0x1000]), None);
@@ -146,9 +168,9 @@ mod tests {
         for (at, byte) in [(4, 1), (0x27, 0x7f), (0x60 + 7, 0xff), (0x48 + 7, 0xff), (0x39, 0xff)] {
             let mut bad = file();
             bad[at] = byte;
-            programs.add("/bin/bad", &bad);
+            programs.add(0, Path::new("/bin/bad"), &bad);
         }
-        programs.add("/bin/short", b"\x7fELF");
+        programs.add(0, Path::new("/bin/short"), b"\x7fELF");
         assert!(programs.pages.is_empty());
     }
 }

@@ -1,8 +1,9 @@
 //! Edges with names, as JSON lines for other tools and as counts for people. An edge leads from a branch instruction
 //! (the source) to the instruction that was executed after it (the target).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::ops::RangeInclusive;
 
 use everett_cpu::CodeLocation;
 use everett_guest_image::programs::Error;
@@ -10,7 +11,8 @@ use everett_symbols::kernel::Symbols;
 use serde::Serialize;
 
 use super::Collected;
-use super::programs::Programs;
+use super::functions::Functions;
+use super::programs::{ProgramPlace, Programs};
 use crate::guest::symbols;
 use crate::run::launch::Launcher;
 
@@ -23,7 +25,11 @@ const OTHER: &str = "no file of the image";
 #[derive(Debug, Serialize)]
 struct Line<'a> {
     from: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from_function: Option<String>,
     to: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to_function: Option<String>,
     user: bool,
     nodes: Vec<&'a str>,
 }
@@ -39,26 +45,44 @@ pub struct Count {
     pub places: u64,
 }
 
-/// Sources of names: the image's files and the kernel's functions.
+/// Sources of names: the files of images, their functions, and the kernel's functions.
 #[derive(Debug)]
 pub struct Names {
-    /// Files of the image.
-    pub programs: Programs,
-    /// Functions of the kernel.
-    pub kernel: Symbols,
+    programs: Programs,
+    functions: Functions,
+    kernel: Symbols,
 }
 
-/// An executed function of the kernel, or a program's executed code as a whole.
+/// An executed function, or executed code of a program that is in no function with a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function {
     /// Index of the node.
     pub node: usize,
     /// Path of the program's file, "kernel", or "no file of the image".
     pub program: String,
-    /// Name of the kernel function. For a program, the range of its targets.
+    /// Name of the function, or the range of the targets that are in no function with a name.
     pub place: String,
     /// Number of edges whose target is in the function.
     pub edges: u64,
+}
+
+/// Edges into code of a program.
+struct Targets {
+    /// Number of edges.
+    edges: u64,
+    /// First and last address of a target.
+    addresses: RangeInclusive<u64>,
+}
+
+impl Targets {
+    fn add(&mut self, target: u64) {
+        self.edges += 1;
+        self.addresses = target.min(*self.addresses.start())..=target.max(*self.addresses.end());
+    }
+
+    fn range(&self) -> String {
+        format!("{:#x} to {:#x}", self.addresses.start(), self.addresses.end())
+    }
 }
 
 impl Names {
@@ -67,17 +91,11 @@ impl Names {
     /// # Errors
     /// Returns an error if an image cannot be read.
     pub fn of(launcher: &Launcher) -> Result<Names, Error> {
-        let mut programs = match &launcher.files.root {
-            Some((root, _)) => Programs::of_root(root)?,
-            None => Programs::default(),
-        };
-        let mut read = BTreeSet::new();
-        for image in launcher.files.images.values() {
-            if read.insert(image.disk.digest) {
-                programs.add_disk(&image.disk)?;
-            }
-        }
-        Ok(Names { programs, kernel: symbols::of_file(&launcher.files.kernel) })
+        Ok(Names {
+            programs: Programs::of_launcher(launcher)?,
+            functions: Functions::of_launcher(launcher)?,
+            kernel: symbols::of_file(&launcher.files.kernel),
+        })
     }
 
     /// Returns the functions that contain targets of edges. Programs come before kernel functions, and each group is in
@@ -85,24 +103,29 @@ impl Names {
     #[must_use]
     pub fn functions(&self, edges: &Collected) -> Vec<Function> {
         let mut kernel: BTreeMap<(usize, String), u64> = BTreeMap::new();
-        let mut programs: BTreeMap<(usize, &str), (u64, u64, u64)> = BTreeMap::new();
+        let mut programs: BTreeMap<(usize, &str, Option<String>), Targets> = BTreeMap::new();
         for (_, to, seen) in edges.iter() {
             for &node in &seen.nodes {
                 if seen.user {
-                    let (path, at) = self.programs.find(to).unwrap_or((OTHER, seen.address));
-                    let (count, low, high) = programs.entry((node, path)).or_insert((0, at, at));
-                    (*count, *low, *high) = (*count + 1, at.min(*low), at.max(*high));
+                    let (path, at, function) = match self.programs.find(to) {
+                        Some(place) => {
+                            (place.path, place.address, self.function(place).map(|(name, _)| name))
+                        }
+                        None => (OTHER, seen.address, None),
+                    };
+                    let targets = programs.entry((node, path, function));
+                    targets.or_insert(Targets { edges: 0, addresses: at..=at }).add(at);
                 } else {
                     let name = self.kernel.show(seen.address).function();
                     *kernel.entry((node, name)).or_default() += 1;
                 }
             }
         }
-        let programs = programs.into_iter().map(|((node, path), (edges, low, high))| Function {
+        let programs = programs.into_iter().map(|((node, path, function), targets)| Function {
             node,
             program: path.to_owned(),
-            place: format!("{low:#x} to {high:#x}"),
-            edges,
+            place: function.unwrap_or_else(|| targets.range()),
+            edges: targets.edges,
         });
         let kernel = kernel.into_iter().map(|((node, place), edges)| Function {
             node,
@@ -119,8 +142,8 @@ impl Names {
 
     /// Returns the name of a place. `address` is its guest-virtual address, if known.
     fn show(&self, place: CodeLocation, address: Option<u64>, user: bool) -> String {
-        if let Some((path, at)) = self.programs.find(place) {
-            return format!("{path}:{at:#x}");
+        if let Some(ProgramPlace { path, address, .. }) = self.programs.find(place) {
+            return format!("{path}:{address:#x}");
         }
         match address.filter(|_| !user) {
             Some(address) => {
@@ -131,9 +154,20 @@ impl Names {
         }
     }
 
+    /// Returns the name of the function at a place of a program, and the distance from its start.
+    fn function(&self, place: ProgramPlace<'_>) -> Option<(String, u64)> {
+        self.functions.name(place.image, place.path, place.address)
+    }
+
+    /// Returns `FUNCTION+0x12` for a place of a program, if its function has a name.
+    fn show_function(&self, place: CodeLocation) -> Option<String> {
+        let (name, offset) = self.function(self.programs.find(place)?)?;
+        Some(format!("{name}+{offset:#x}"))
+    }
+
     fn program(&self, place: CodeLocation, user: bool) -> &str {
         match self.programs.find(place) {
-            Some((path, _)) => path,
+            Some(place) => place.path,
             None if user => OTHER,
             None => KERNEL,
         }
@@ -154,6 +188,8 @@ impl Names {
             let address = pages.get(&from.page()).map(|page| page | u64::from(from.offset()));
             let line = Line {
                 from: self.show(from, address, seen.user),
+                from_function: self.show_function(from),
+                to_function: self.show_function(to),
                 to: self.show(to, Some(seen.address), seen.user),
                 user: seen.user,
                 nodes: seen.nodes.iter().filter_map(|&node| nodes.get(node).copied()).collect(),
