@@ -66,12 +66,14 @@ fn edges_are_the_same_however_code_is_executed() {
         assert!(count.edges > 500 && count.places <= count.edges, "{count:?}");
     }
     assert_eq!(counts.iter().map(|count| count.edges).sum::<u64>(), edges.len() as u64);
-    // The C library exports this function, and Redis calls it.
-    assert!(text.contains("\"to_function\":\"epoll_wait+0x"), "no edge has the name of this function");
-    let functions = names.functions(&edges);
-    let server = |function: &&Function| function.program.starts_with("/usr/bin/redis-");
-    let named = functions.iter().filter(server).find(|function| function.place == "processCommand");
-    assert!(named.is_some_and(|function| function.edges > 10), "{functions:?}");
+    if cfg!(feature = "inside") {
+        // The C library exports this function, and Redis calls it.
+        assert!(text.contains("\"to_function\":\"epoll_wait+0x"), "no edge has the name of this function");
+        let functions = names.functions(&edges);
+        let server = |function: &&Function| function.program.starts_with("/usr/bin/redis-");
+        let named = functions.iter().filter(server).find(|function| function.place == "processCommand");
+        assert!(named.is_some_and(|function| function.edges > 10), "{functions:?}");
+    }
     // In every kernel, returns from system calls pass through this function.
     assert!(text.contains("\"kernel:syscall_exit_to_user_mode+0x"), "no edge has the name of this function");
 

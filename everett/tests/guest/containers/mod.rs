@@ -21,6 +21,7 @@ mod merging;
 mod projects;
 mod registry;
 mod scratch;
+#[cfg(feature = "inside")]
 mod sources;
 mod stops;
 mod template;
