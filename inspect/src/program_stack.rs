@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use everett_symbols::lines::{Lines, SourcePlace};
-use everett_symbols::program::{Program, demangled};
+use everett_symbols::program::Program;
 use everett_symbols::unwind::Unwinder;
 use serde::Serialize;
 
@@ -55,36 +55,7 @@ pub struct Frame {
     /// Places in source code: the innermost one first, then the places of the calls that the compiler has inlined. Empty
     /// if they are not known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub source: Vec<Source>,
-}
-
-/// Place in source code. Its `Display` is `FUNCTION at FILE:LINE`, as far as they are known.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Source {
-    /// Demangled name of the function.
-    pub function: Option<String>,
-    /// Path of the source file, as the compiler knew it.
-    pub file: Option<String>,
-    /// Line, from 1.
-    pub line: Option<u64>,
-}
-
-impl Source {
-    /// Returns ` at FILE:LINE`, or an empty text if the file is not known.
-    #[must_use]
-    pub fn place(&self) -> String {
-        match (&self.file, self.line) {
-            (Some(file), Some(line)) => format!(" at {file}:{line}"),
-            (Some(file), None) => format!(" at {file}"),
-            (None, _) => String::new(),
-        }
-    }
-}
-
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.function.as_deref().unwrap_or("?"), self.place())
-    }
+    pub source: Vec<SourcePlace>,
 }
 
 impl fmt::Display for Frame {
@@ -96,7 +67,7 @@ impl fmt::Display for Frame {
             _ => {}
         }
         // The function around inlined calls is the last.
-        f.write_str(&self.source.last().map(Source::place).unwrap_or_default())
+        f.write_str(&self.source.last().map(SourcePlace::at).unwrap_or_default())
     }
 }
 
@@ -159,12 +130,7 @@ impl ProgramStacks<'_> {
             function.to_string()
         });
         let places = self.files.lines(mapping).map(|lines| lines.places(within.wrapping_sub(*bias)));
-        let source = |place: SourcePlace| Source {
-            function: place.function.as_deref().map(demangled),
-            file: place.file,
-            line: place.line,
-        };
-        let source = places.unwrap_or_default().into_iter().map(source).collect();
+        let source = places.unwrap_or_default();
         Frame { address, file: Some(mapping.name.clone()), in_file: Some(in_file), function, source }
     }
 }

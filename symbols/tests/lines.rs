@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use everett_symbols::lines::{Lines, SourcePlace};
-use everett_symbols::program::{Program, demangled};
+use everett_symbols::program::Program;
 
 /// Program whose function `outer` contains an inlined call. The test looks up the lines by their numbers.
 const SOURCE: &str = "\
@@ -63,8 +63,7 @@ fn assert_right(file: &Arc<[u8]>) {
     assert!(places.len() > 10, "{places:?}");
     let mut inlined = 0;
     for places in &places {
-        let names: Vec<String> =
-            places.iter().map(|place| demangled(place.function.as_deref().unwrap())).collect();
+        let names: Vec<String> = places.iter().map(|place| place.function.clone().unwrap()).collect();
         let source =
             |place: &SourcePlace| place.file.as_ref().is_some_and(|file| file.ends_with("/source.rs"));
         let numbers: Vec<u64> =

@@ -107,7 +107,7 @@ pub(super) fn each_guest(
     if let Some(node) = &args.node
         && !nodes.contains(node)
     {
-        bail!("--node: this world has no node {node}; its nodes are {}", nodes.join(", "));
+        bail!("--node: no node of this world is named {node}; its nodes are {}", nodes.join(", "));
     }
     let at_ns = match (args.at, args.id) {
         (Some(at), _) => at,

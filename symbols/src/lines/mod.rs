@@ -13,10 +13,13 @@ mod functions;
 mod rows;
 pub mod sections;
 
+use std::fmt;
 use std::ops::Range;
 
 use gimli::{Dwarf, Reader as _, UnitHeader, UnitRef};
+use serde::Serialize;
 
+use crate::program::demangled;
 use sections::{Bytes, Loader};
 
 /// Maximum number of units of a program.
@@ -36,15 +39,33 @@ pub struct Lines {
     ranges: Vec<(Range<u64>, u32)>,
 }
 
-/// Place in source code.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Place in source code. Its `Display` is `FUNCTION at FILE:LINE`, as far as they are known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SourcePlace {
-    /// Name of the function as the file has it, perhaps mangled.
+    /// Demangled name of the function.
     pub function: Option<String>,
     /// Path of the source file, as the compiler knew it.
     pub file: Option<String>,
     /// Line, from 1.
     pub line: Option<u64>,
+}
+
+impl SourcePlace {
+    /// Returns ` at FILE:LINE`, or an empty text if the file is not known.
+    #[must_use]
+    pub fn at(&self) -> String {
+        match (&self.file, self.line) {
+            (Some(file), Some(line)) => format!(" at {file}:{line}"),
+            (Some(file), None) => format!(" at {file}"),
+            (None, _) => String::new(),
+        }
+    }
+}
+
+impl fmt::Display for SourcePlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.function.as_deref().unwrap_or("?"), self.at())
+    }
 }
 
 impl Lines {
@@ -93,7 +114,7 @@ impl Lines {
         let (mut file, mut line) = row.map_or((None, None), |row| (row.file, row.line));
         let mut places = Vec::new();
         while let Some(call) = calls.pop() {
-            places.push(SourcePlace { function: call.name, file, line });
+            places.push(SourcePlace { function: call.name.as_deref().map(demangled), file, line });
             file = call.file.and_then(|number| rows::file(unit, number));
             line = call.line;
         }

@@ -64,9 +64,8 @@ fn main() {
             }
         }
         "short" => { sleep(300); return; }
-        // Sends a signal to its whole process group, and later the same signal to the supervisor, which must not pass
-        // it on. Without the pause, a signal that was passed on could merge with the first one, and nobody would see
-        // it.
+        // Sends a signal to its whole process group. After a pause, sends the same signal to the supervisor, which must
+        // not pass it on. Linux merges equal pending signals, so without the pause the test could miss a second one.
         "group" => {
             println!("started");
             unsafe { signal(10, caught) };
