@@ -122,7 +122,7 @@ impl<'a> Section<'a> {
         let compression = match header.ch_type.get(LE) {
             elf::ELFCOMPRESS_ZLIB => Compression::Zlib,
             elf::ELFCOMPRESS_ZSTD => Compression::Zstd,
-            other => Compression::Other(other.0),
+            _ => Compression::Other,
         };
         Ok(Packed { bytes, compression: Some((compression, header.ch_size.get(LE))) })
     }
@@ -146,7 +146,7 @@ pub enum Compression {
     /// Zstandard (RFC 8878).
     Zstd,
     /// An unknown compression.
-    Other(u32),
+    Other,
 }
 
 /// Kind of a symbol table.

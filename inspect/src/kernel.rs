@@ -3,7 +3,7 @@
 use everett_elf::{Elf, Segment};
 use everett_symbols::kernel::btf::Btf;
 use everett_symbols::kernel::orc::Orc;
-use everett_symbols::kernel::{Symbols, Values};
+use everett_symbols::kernel::{Symbols, Values, symbols_and_values};
 
 use crate::Error;
 use crate::layout::Layout;
@@ -41,7 +41,7 @@ impl Kernel {
             (Some(ips), Some(rows)) => Orc::new(&types, ips.content()?, ips.address(), rows.content()?),
             _ => None,
         };
-        let (symbols, values) = (Symbols::of_kernel(vmlinux), Values::of_kernel(vmlinux));
+        let (symbols, values) = symbols_and_values(vmlinux);
         let (segments, layout) = (elf.load_segments()?, Layout::new(&types)?);
         let mut kernel = Kernel { symbols, values, layout, orc, segments, root: 0, banner: (0, Vec::new()) };
         let (_, segment, within) = kernel.loaded("init_top_pgt")?;
@@ -67,11 +67,12 @@ impl Kernel {
     /// start.
     fn loaded(&self, name: &'static str) -> Result<(u64, &Segment, u64), Error> {
         let address = self.symbol(name)?;
-        let holds = |segment: &Segment| {
+        let distance = |segment: &Segment| {
             let within = address.checked_sub(segment.address)?;
             (within < segment.memory_bytes).then_some(within)
         };
-        let found = self.segments.iter().find_map(|segment| Some((address, segment, holds(segment)?)));
-        found.ok_or(Error::Symbol(name))
+        let found = self.segments.iter().find_map(|segment| Some((segment, distance(segment)?)));
+        let (segment, within) = found.ok_or(Error::Symbol(name))?;
+        Ok((address, segment, within))
     }
 }

@@ -118,13 +118,13 @@ impl Guest<'_> {
                     self.node(entry, u64::MAX, TREE_DEPTH_MAX, &mut areas).map_err(&reading)?;
                 } else if entry != 0 {
                     // A tree with one entry has no node.
-                    areas.push(entry)?;
+                    areas.push(entry).map_err(&reading)?;
                 }
             }
             (None, Some(list), Some(next)) => {
                 let mut area = self.number(mm, list).map_err(&reading)?;
                 while area != 0 {
-                    areas.push(area)?;
+                    areas.push(area).map_err(&reading)?;
                     area = self.number(area, next).map_err(&reading)?;
                 }
             }

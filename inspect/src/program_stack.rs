@@ -22,7 +22,7 @@ pub trait Files {
     /// Returns the program or library of a mapping. `None` if the file is not known.
     fn program(&self, mapping: &Mapping) -> Option<Arc<Program>>;
     /// Returns the source lines of a mapping's program. `None` if they are not known.
-    fn lines(&self, mapping: &Mapping) -> Option<Arc<Lines>>;
+    fn lines(&self, mapping: &Mapping, program: &Program) -> Option<Arc<Lines>>;
 }
 
 /// A process whose stacks are read.
@@ -129,7 +129,7 @@ impl ProgramStacks<'_> {
             function.offset += u64::from(is_return);
             function.to_string()
         });
-        let places = self.files.lines(mapping).map(|lines| lines.places(within.wrapping_sub(*bias)));
+        let places = self.files.lines(mapping, program).map(|lines| lines.places(within.wrapping_sub(*bias)));
         let source = places.unwrap_or_default();
         Frame { address, file: Some(mapping.name.clone()), in_file: Some(in_file), function, source }
     }

@@ -19,10 +19,12 @@ fn stated_orders_are_true() {
     // Crates whose folders state no order need not be parsed.
     let states = |file: &PathBuf| stated(&fs::read_to_string(file).unwrap()).is_some();
     let stating: Vec<PathBuf> = files::below(top(), ".rs").unwrap().into_iter().filter(states).collect();
-    let mut checked = BTreeMap::new();
+    let mut checked: BTreeMap<PathBuf, Vec<String>> = BTreeMap::new();
     for root in roots(top()).unwrap() {
         if stating.iter().any(|file| file.starts_with(root.parent().unwrap())) {
-            checked.extend(violations(&Crate::read(&root).unwrap().imports()).unwrap());
+            for (file, lines) in violations(&Crate::read(&root).unwrap().imports()).unwrap() {
+                checked.entry(file).or_default().extend(lines);
+            }
         }
     }
     let found: Vec<String> = checked.values().flatten().cloned().collect();
@@ -30,7 +32,6 @@ fn stated_orders_are_true() {
     assert_eq!(stating.len(), STATED, "an order was added, or a sentence does not state one any more");
     let unchecked: Vec<&PathBuf> = stating.iter().filter(|file| !checked.contains_key(*file)).collect();
     assert!(unchecked.is_empty(), "no crate has these files as mod.rs, lib.rs or main.rs: {unchecked:?}");
-    assert_eq!(checked.len(), STATED);
 }
 
 /// Returns the violations in a crate with these files, without the crate's folder.

@@ -1,7 +1,7 @@
 //! Call frame information: the unwind tables of programs (`.eh_frame`).
 //!
 //! A table can compute a place with an expression of DWARF (version 5, 2.5). Expressions can jump, so an expression of a
-//! hostile program can loop for ever. Compilers write no jumps in unwind tables. [`has_jumps`] finds tables with jumps.
+//! hostile program can loop for ever. Compilers write no jumps in unwind tables. [`is_unbounded`] finds tables with jumps.
 
 use std::collections::BTreeSet;
 
@@ -12,10 +12,23 @@ use gimli::{
 
 type Bytes<'p> = EndianSlice<'p, LittleEndian>;
 
-/// Returns true if an expression in an `.eh_frame` jumps.
+/// Returns the addresses from which entries count, as the unwinder sets them: those of sections that the file does not
+/// have are 0.
+pub(crate) fn bases(eh_frame: u64, text: Option<u64>, got: Option<u64>) -> BaseAddresses {
+    BaseAddresses::default()
+        .set_eh_frame(eh_frame)
+        .set_eh_frame_hdr(0)
+        .set_text(text.unwrap_or(0))
+        .set_got(got.unwrap_or(0))
+}
+
+/// Maximum length of a common entry, in bytes. Compilers write some tens of bytes.
+const CIE_BYTES_MAX: usize = 4_096;
+
+/// Returns true if an expression in an `.eh_frame` jumps, or if a common entry is longer than [`CIE_BYTES_MAX`].
 ///
 /// Reads the entries in their order, as the unwinder does, and ends at the first damaged entry.
-pub(crate) fn has_jumps(eh_frame: &[u8], bases: &BaseAddresses) -> bool {
+pub(crate) fn is_unbounded(eh_frame: &[u8], bases: &BaseAddresses) -> bool {
     let mut tables = EhFrame::new(eh_frame, LittleEndian);
     tables.set_address_size(8);
     let mut seen = BTreeSet::new();
@@ -26,12 +39,17 @@ pub(crate) fn has_jumps(eh_frame: &[u8], bases: &BaseAddresses) -> bool {
             CieOrFde::Fde(partial) => {
                 let Ok(fde) = partial.parse(EhFrame::cie_from_offset) else { return false };
                 let cie = fde.cie().clone();
-                if jumps(&tables, fde.instructions(&tables, bases), cie.encoding()) {
+                if cie.entry_len() > CIE_BYTES_MAX
+                    || jumps(&tables, fde.instructions(&tables, bases), cie.encoding())
+                {
                     return true;
                 }
                 cie
             }
         };
+        if cie.entry_len() > CIE_BYTES_MAX {
+            return true;
+        }
         if seen.insert(cie.offset()) && jumps(&tables, cie.instructions(&tables, bases), cie.encoding()) {
             return true;
         }
@@ -79,26 +97,63 @@ mod tests {
         [(entry.len() as u32).to_le_bytes().to_vec(), entry].concat()
     }
 
-    /// Returns an `.eh_frame` with one function, whose frame is computed by an expression.
-    fn tables(of_all: &[u8], of_function: &[u8]) -> Vec<u8> {
+    /// Returns an `.eh_frame` with one function, whose frame is computed by an expression. `augmentation` is that of the
+    /// common entry: its text with a zero byte at the end, and its data.
+    fn tables_with((text, data): (&[u8], &[u8]), of_all: &[u8], of_function: &[u8]) -> Vec<u8> {
         const DEFINE_EXPRESSION: u8 = 0x0f;
         let define = |expression: &[u8]| [&[DEFINE_EXPRESSION, expression.len() as u8], expression].concat();
-        // CIE: its mark, version 1, no augmentation, alignments 1 and -8, return address in register 16.
-        let cie = entry(&[&[0, 0, 0, 0, 1, 0, 1, 0x78, 16][..], &define(of_all)].concat());
+        // CIE: its mark, version 1, augmentation, alignments 1 and -8, return address in register 16.
+        let start = [&[0, 0, 0, 0, 1], text, &[1, 0x78, 16], data].concat();
+        let cie = entry(&[start, define(of_all)].concat());
         let to_cie = (cie.len() as u32 + 4).to_le_bytes();
-        let fde = [&to_cie[..], &0x1000u64.to_le_bytes(), &0x100u64.to_le_bytes(), &define(of_function)];
-        [cie, entry(&fde.concat()), vec![0; 4]].concat()
+        let fde = match data {
+            [] => [&to_cie[..], &0x1000u64.to_le_bytes(), &0x100u64.to_le_bytes(), &define(of_function)]
+                .concat(),
+            // An augmentation has addresses of 4 bytes here, and each function has augmentation data of no bytes.
+            _ => [&to_cie[..], &0x1000u32.to_le_bytes(), &0x100u32.to_le_bytes(), &[0], &define(of_function)]
+                .concat(),
+        };
+        [cie, entry(&fde), vec![0; 4]].concat()
     }
+
+    fn tables(of_all: &[u8], of_function: &[u8]) -> Vec<u8> {
+        tables_with((&[0], &[]), of_all, of_function)
+    }
+
+    fn is_unbounded(tables: &[u8]) -> bool {
+        super::is_unbounded(tables, &bases(0x2000, None, None))
+    }
+
+    /// `DW_OP_breg7` with offset 8, `DW_OP_skip` to itself, and `DW_OP_bra` behind a constant.
+    const PLAIN: &[u8] = &[0x77, 8];
+    const SKIP: &[u8] = &[0x2f, 0xfd, 0xff];
+    const BRANCH: &[u8] = &[0x31, 0x28, 0xfc, 0xff];
 
     #[test]
     fn jumps_are_found_in_all_entries() {
-        let has_jumps = |tables: &[u8]| has_jumps(tables, &BaseAddresses::default());
-        // `DW_OP_breg7` with offset 8, `DW_OP_skip` to itself, and `DW_OP_bra` behind a constant.
-        let (plain, skip, branch) = (&[0x77, 8][..], &[0x2f, 0xfd, 0xff][..], &[0x31, 0x28, 0xfc, 0xff][..]);
-        assert!(!has_jumps(&tables(plain, plain)));
-        for jump in [skip, branch] {
-            assert!(has_jumps(&tables(jump, plain)) && has_jumps(&tables(plain, jump)));
+        assert!(!is_unbounded(&tables(PLAIN, PLAIN)));
+        for jump in [SKIP, BRANCH] {
+            assert!(is_unbounded(&tables(jump, PLAIN)) && is_unbounded(&tables(PLAIN, jump)));
         }
-        assert!(!has_jumps(&[]) && !has_jumps(&tables(plain, skip)[..30]), "cut off");
+        assert!(!is_unbounded(&[]) && !is_unbounded(&tables(PLAIN, SKIP)[..30]), "cut off");
+    }
+
+    /// Addresses can count from `.text` or from `.got`, which a hostile program need not have.
+    #[test]
+    fn jumps_are_found_if_sections_are_missing() {
+        for encoding in [0x2b, 0x3b] {
+            let augmentation = (&b"zR\0"[..], &[1, encoding][..]);
+            assert!(!is_unbounded(&tables_with(augmentation, PLAIN, PLAIN)), "{encoding:#x}");
+            assert!(is_unbounded(&tables_with(augmentation, PLAIN, SKIP)), "{encoding:#x}");
+        }
+    }
+
+    #[test]
+    fn long_common_entries_are_found() {
+        for (bytes, expected) in [(CIE_BYTES_MAX / 2, false), (CIE_BYTES_MAX, true)] {
+            let text = [b"z".to_vec(), vec![b'S'; bytes], vec![0]].concat();
+            let found = is_unbounded(&tables_with((&text, &[0]), PLAIN, PLAIN));
+            assert_eq!(found, expected, "{bytes}");
+        }
     }
 }

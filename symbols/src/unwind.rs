@@ -7,7 +7,6 @@ use std::ops::Range;
 
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, Module, Unwinder as _};
-use gimli::BaseAddresses;
 
 use crate::program::{Content, Program, Section};
 use crate::{FRAMES_MAX, cfi};
@@ -31,22 +30,17 @@ pub struct Frames {
 
 impl Unwinder {
     /// Adds a program or library. `range` is the range of addresses at which it is mapped, and `bias` the distance of
-    /// these addresses from the addresses that the file states. A program whose unwind tables could loop for ever is
-    /// not added.
+    /// these addresses from the addresses that the file states. A program whose unwind tables could take unbounded
+    /// time is not added.
     pub fn add(&mut self, program: &Program, range: Range<u64>, bias: u64) {
         let address =
             |section: &Section| section.address..section.address.saturating_add(section.content.len() as u64);
         let range_of = |section: &Option<Section>| section.as_ref().map(address);
         let content = |section: &Option<Section>| section.as_ref().map(|section| section.content.clone());
         if let Some(eh_frame) = &program.eh_frame {
-            let mut bases = BaseAddresses::default().set_eh_frame(eh_frame.address);
-            if let Some(text) = &program.text {
-                bases = bases.set_text(text.address);
-            }
-            if let Some(got) = &program.got {
-                bases = bases.set_got(got.address);
-            }
-            if cfi::has_jumps(&eh_frame.content, &bases) {
+            let start = |section: &Option<Section>| section.as_ref().map(|section| section.address);
+            let bases = cfi::bases(eh_frame.address, start(&program.text), start(&program.got));
+            if cfi::is_unbounded(&eh_frame.content, &bases) {
                 return;
             }
         }
@@ -57,7 +51,7 @@ impl Unwinder {
             got_svma: range_of(&program.got),
             eh_frame_svma: range_of(&program.eh_frame),
             eh_frame: content(&program.eh_frame),
-            // Without the index `.eh_frame_hdr`, the library reads the same entries that `has_jumps` has read.
+            // Without the index `.eh_frame_hdr`, the library reads the same entries that `is_unbounded` has read.
             ..Default::default()
         };
         self.modules.add_module(Module::new(String::new(), range, bias, sections));

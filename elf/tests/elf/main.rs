@@ -3,8 +3,8 @@
 mod program;
 
 use everett_elf::{
-    DYNAMIC_MAX, Elf, Error, Kind, Machine, NAME_BYTES_MAX, Needs, Part, SEGMENTS_MAX, SymbolKind,
-    SymbolTable, VERSIONS_MAX, is_elf,
+    Compression, DYNAMIC_MAX, Elf, Error, Kind, Machine, NAME_BYTES_MAX, Needs, Part, SEGMENTS_MAX,
+    SymbolKind, SymbolTable, VERSIONS_MAX, is_elf,
 };
 use program::{program, program_of_versions};
 use proptest::prelude::*;
@@ -98,7 +98,10 @@ fn read_all(file: &[u8]) -> Result<(), Error> {
             }
         }
         let _ = sections.named(".bss");
-        sections.iter().try_for_each(|section| section.content().map(inside))
+        sections.iter().try_for_each(|section| {
+            section.packed().into_iter().for_each(|packed| inside(packed.bytes));
+            section.content().map(inside)
+        })
     });
     segments.and(needs).and(sections)
 }
@@ -152,6 +155,27 @@ fn everything_in_a_small_program_is_read() {
     assert_eq!(of(2), (SymbolKind::Untyped, 0, 8, false));
     assert_eq!((symbols[1].name(5), symbols[1].name(4)), (Some(&b".text"[..]), None));
     assert!(sections.symbols(SymbolTable::Dynamic).unwrap().iter().next().is_none());
+}
+
+/// The compression header is the type, four bytes without meaning, the unpacked length, and an alignment.
+#[test]
+fn compressed_sections_state_their_compression() {
+    const COMPRESSED: u8 = 8;
+    let packed = |content: &[u8]| {
+        let mut file = with_sections(program(None, &[]), &[(".debug_info", 1, content)]);
+        let headers = u64::from_le_bytes(file[40..48].try_into().unwrap()) as usize;
+        // The second byte of the first section's flags.
+        file[headers + 64 + 8 + 1] = COMPRESSED;
+        let sections = Elf::parse(&file).unwrap().sections().unwrap();
+        let packed = sections.named(".debug_info").unwrap().packed();
+        packed.map(|packed| (packed.bytes.to_vec(), packed.compression))
+    };
+    let header = |kind: u64, bytes: u64| [kind, bytes, 1].map(u64::to_le_bytes).concat();
+    for (kind, expected) in [(1, Compression::Zlib), (2, Compression::Zstd), (9, Compression::Other)] {
+        let content = [&header(kind, 1 << 50)[..], b"packed"].concat();
+        assert_eq!(packed(&content), Ok((b"packed".to_vec(), Some((expected, 1 << 50)))));
+    }
+    assert_eq!(packed(&header(1, 5)[..23]), Err(Error::Truncated(Part::Sections)));
 }
 
 #[test]

@@ -82,24 +82,27 @@ struct Unreadable<'a> {
 pub(super) fn unreadable(
     ui: &Ui,
     node: &str,
-    (pid, tid): (Option<u32>, Option<u32>),
+    pid: Option<u32>,
+    tid: Option<u32>,
     error: &everett_inspect::Error,
 ) -> anyhow::Result<()> {
     let error = with_causes(error);
     ui.record(&Unreadable { kind: "unreadable", node, pid, tid, error: &error })?;
-    let text = match pid {
-        Some(pid) => format!("{pid:>8} {}", printable(&error)),
-        None => format!("    {}", printable(&error)),
+    let text = match (pid, tid) {
+        (Some(pid), Some(tid)) => format!("{pid:>8} {tid:>6} {}", printable(&error)),
+        (Some(pid), None) => format!("{pid:>8} {}", printable(&error)),
+        (None, _) => format!("    {}", printable(&error)),
     };
     Ok(ui.say(style::paint(style::BAD, text))?)
 }
 
 /// Goes to the instant, prints the name of each node that is asked for, and calls `look` if its guest can be read.
+/// Returns true if all of them can be read.
 pub(super) fn each_guest(
     ui: &Ui,
     args: &InstantArgs,
     mut look: impl FnMut(&Inside<'_>) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<bool> {
     let interrupt = Interrupt::install()?;
     let run = Run::open(&args.run)?;
     let record = run.record(args.id)?;
@@ -130,6 +133,7 @@ pub(super) fn each_guest(
     let mut runner = PathRunner::new(&setting)?;
     runner.seek(&record.path, at_ns, &mut Unless(&|| interrupt.wanted()))?;
     let timeline = runner.timeline();
+    let mut all_read = true;
     for (n, node) in nodes.iter().enumerate() {
         if args.node.as_ref().is_some_and(|wanted| wanted != node) {
             continue;
@@ -142,8 +146,12 @@ pub(super) fn each_guest(
                 let (kernel, files) = (&kernel, &setting.launcher.files);
                 look(&Inside { node, guest, processes, kernel, cpu, files, interrupt: &interrupt })?;
             }
-            Err(error) => unreadable(ui, node, (None, None), &error)?,
+            Err(error) => {
+                all_read = false;
+                unreadable(ui, node, None, None, &error)?;
+            }
         }
     }
-    common::warn_of_engine(ui, &engine)
+    common::warn_of_engine(ui, &engine)?;
+    Ok(all_read)
 }

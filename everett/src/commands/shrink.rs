@@ -6,6 +6,7 @@ use anyhow::Context;
 use everett_explorer::plan::What;
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
+use everett_input::file::folder_of;
 use everett_input::units::{self, Vtime, show_duration_ns};
 use everett_session::explore::regression::Regression;
 use everett_session::explore::setting::Setting;
@@ -123,8 +124,7 @@ pub(super) fn write(
     file: &Path,
     clock: &Stopwatch,
 ) -> anyhow::Result<()> {
-    let folder: PathBuf = file.parent().map(Path::to_owned).unwrap_or_default();
-    Regression::of(setting, shrunk, &folder)?.write(file)?;
+    Regression::of(setting, shrunk, folder_of(file))?.write(file)?;
     let plan = shrunk.route.plan.as_ref().context("the shrunk route has no plan")?;
     let faults = plan.entries().iter().filter(|entry| matches!(entry.what, What::Fault(_))).count();
     let hit = &shrunk.found.hit;

@@ -51,7 +51,7 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     }
     let debug = DebugFolders::new(args.debug_files.clone());
     let mut found = args.process.is_none();
-    inside::each_guest(ui, &args.instant, |inside| {
+    let all_read = inside::each_guest(ui, &args.instant, |inside| {
         let files = MappedFiles::of_node(inside.files, inside.node, debug.clone())?;
         for process in inside.processes.iter().filter(|process| is_wanted(args, process)) {
             inside.go_on()?;
@@ -60,18 +60,22 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
                 Ok(programs) => programs,
                 Err(error) => {
                     // The stacks of the kernel can still be read.
-                    inside::unreadable(ui, inside.node, (Some(process.pid), None), &error)?;
+                    inside::unreadable(ui, inside.node, Some(process.pid), None, &error)?;
                     None
                 }
             };
             for thread in &process.threads {
+                inside.go_on()?;
                 tell(ui, inside, process, thread, programs.as_mut())?;
             }
         }
         Ok(())
     })?;
     match &args.process {
-        Some(process) if !found => bail!("--process: no machine has a process {process} at this instant"),
+        Some(process) if !found => {
+            let machine = if all_read { "no machine" } else { "no machine that can be read" };
+            bail!("--process: {machine} has a process {process} at this instant")
+        }
         _ => Ok(Outcome::Fine),
     }
 }
@@ -98,7 +102,7 @@ fn tell(
     let stack = match inside.guest.stack(process, thread, inside.cpu) {
         Ok(stack) => stack,
         Err(error) => {
-            return inside::unreadable(ui, inside.node, (Some(process.pid), Some(thread.tid)), &error);
+            return inside::unreadable(ui, inside.node, Some(process.pid), Some(thread.tid), &error);
         }
     };
     let Stack { kernel, is_complete, user } = &stack;
@@ -115,12 +119,8 @@ fn tell(
         (None, Some(_)) => (Vec::new(), false),
         (_, None) => (Vec::new(), true),
     };
-    for frame in &user {
-        let inlined = frame.source.split_last().map_or(&[][..], |(_, inlined)| inlined);
-        for call in inlined {
-            ui.say(format!("                        {} (inlined)", printable(&call.to_string())))?;
-        }
-        ui.say(format!("         {}", printable(&frame.to_string())))?;
+    for line in user.iter().flat_map(lines) {
+        ui.say(printable(&line))?;
     }
     if !is_whole {
         ui.say(style::paint(style::FAINT, "         further frames of the program are unknown"))?;
@@ -137,4 +137,43 @@ fn tell(
         user,
         user_complete: is_whole,
     })?)
+}
+
+/// Returns the lines of a frame: first those of inlined calls, the innermost first.
+fn lines(frame: &Frame) -> Vec<String> {
+    let inlined = frame.source.split_last().map_or(&[][..], |(_, inlined)| inlined);
+    let mut lines: Vec<String> =
+        inlined.iter().map(|call| format!("                        {call} (inlined)")).collect();
+    lines.push(format!("         {frame}"));
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use everett_symbols::lines::SourcePlace;
+
+    use super::*;
+
+    #[test]
+    fn inlined_calls_stand_before_the_function_that_contains_them() {
+        let place = |function: &str, line| SourcePlace {
+            function: Some(function.to_owned()),
+            file: Some("/src/a.c".to_owned()),
+            line: Some(line),
+        };
+        let frame = Frame {
+            address: 0x7f00_1234,
+            file: Some("/bin/a".to_owned()),
+            in_file: Some(0x1234),
+            function: Some("outer+0x4".to_owned()),
+            source: vec![place("innermost", 3), place("inner", 7), place("outer", 20)],
+        };
+        let expected = [
+            "                        innermost at /src/a.c:3 (inlined)",
+            "                        inner at /src/a.c:7 (inlined)",
+            "         0x7f001234 outer+0x4 (/bin/a) at /src/a.c:20",
+        ];
+        assert_eq!(lines(&frame), expected);
+        assert_eq!(lines(&Frame { source: Vec::new(), ..frame }), ["         0x7f001234 outer+0x4 (/bin/a)"]);
+    }
 }

@@ -15,8 +15,8 @@ use everett_session::inside::mapped_files::MappedFiles;
 use everett_session::machines::EngineOptions;
 use everett_session::world::timeline::{COMMAND, Timeline};
 use everett_streams::Seed;
-use everett_symbols::kernel::Values;
 use everett_symbols::kernel::btf::Btf;
+use everett_symbols::kernel::{Values, symbols_and_values};
 use everett_vmm::machine::Until;
 
 use crate::support::{MS, everett, launcher, lines, run_script, shown, world_file};
@@ -38,6 +38,9 @@ done
 echo done
 sleep 1000
 "#;
+
+/// Addresses of loadable modules (Linux, `Documentation/arch/x86/x86_64/mm.rst`).
+const MODULES: std::ops::Range<u64> = 0xffff_ffff_a000_0000..0xffff_ffff_ff00_0000;
 
 /// Facts about the processes of a guest, by process ID.
 type Facts = BTreeMap<u32, Vec<String>>;
@@ -88,8 +91,7 @@ fn observed(guest: Guest<'_>, kernel: &ReadKernel, cpu: Registers) -> Facts {
             facts.push(format!("thread {} {}", thread.tid, thread.name));
             let stack = guest.stack(process, thread, cpu).unwrap();
             // The unwind tables of loadable modules are not in the kernel's file.
-            let outer = stack.kernel.last().map(|frame| frame.named(symbols).to_string());
-            let ends_in_module = outer.is_some_and(|outer| !outer.contains(" ("));
+            let ends_in_module = stack.kernel.last().is_some_and(|frame| MODULES.contains(&frame.address));
             assert_ne!(stack.is_complete, ends_in_module, "{} {stack:?}", thread.name);
             // The kernel leaves out its functions for sleeping.
             let frames = stack.kernel.iter().skip_while(|frame| sleeping.contains(&frame.address));
@@ -117,7 +119,7 @@ fn kernel() -> ReadKernel {
     let file = std::fs::read(&launcher(EngineOptions::default()).files.kernel).unwrap();
     let sections = Elf::parse(&file).unwrap().sections().unwrap();
     let types = Btf::parse(sections.named(".BTF").unwrap().content().unwrap()).unwrap();
-    ReadKernel { kernel: Kernel::new(&file).unwrap(), values: Values::of_kernel(&file), types }
+    ReadKernel { kernel: Kernel::new(&file).unwrap(), values: symbols_and_values(&file).1, types }
 }
 
 /// Returns the facts at the present instant.

@@ -8,6 +8,8 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use everett_input::file::folder_of;
+
 use super::end::ExplorationEnd;
 use super::error::RunError;
 use super::evidence;
@@ -95,9 +97,7 @@ impl Journal {
         fs::create_dir_all(&findings).map_err(RunError::io("create", &findings))?;
         folder::check_is_folder(&findings)?;
         folder::sync(run)?;
-        if let Some(parent) = run.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            folder::sync(parent)?;
-        }
+        folder::sync(folder_of(run))?;
         // A folder with a header is a run. Write the header last, when all other files of the run exist.
         header.write(run)?;
         let (index, _) = Index::of(source, 0, SCHEMA_VERSION, None)?;

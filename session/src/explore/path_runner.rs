@@ -150,14 +150,6 @@ impl Failed {
     }
 }
 
-/// State of a timeline at the vtime to which it was run.
-struct Way {
-    /// State of the witness.
-    memory: Inherited,
-    /// Reason why the timeline cannot continue, if it ended exactly there.
-    ended: Option<String>,
-}
-
 /// Runner with its own machines, whose timeline can be moved to any branch of the tree.
 pub struct PathRunner<'s> {
     setting: &'s Setting,
@@ -239,8 +231,8 @@ impl<'s> PathRunner<'s> {
         memory: &Inherited,
         watch: &mut dyn Watch,
     ) -> anyhow::Result<BranchMoment> {
-        let way = self.go_to(path, from, to_ns, memory, watch);
-        let Way { memory, ended } = self.unless_failed(way)?;
+        let reached = self.go_to(path, from, to_ns, memory, watch);
+        let (memory, ended) = self.unless_failed(reached)?;
         if let Some(why) = ended {
             bail!("{}: it ended at {to_ns} ns: {why}", self.setting.name(path));
         }
@@ -257,10 +249,12 @@ impl<'s> PathRunner<'s> {
     /// See [`PathRunner::rewind`].
     pub fn seek(&mut self, path: &Path, to_ns: u64, watch: &mut dyn Watch) -> anyhow::Result<()> {
         let memory = self.setting.inherited_at_boot()?;
-        let way = self.go_to(path, None, to_ns, &memory, watch);
-        self.unless_failed(way).map(|_| ())
+        let reached = self.go_to(path, None, to_ns, &memory, watch);
+        self.unless_failed(reached).map(|_| ())
     }
 
+    /// Runs the timeline of a path to a vtime. Returns the state of the witness there, and why the timeline cannot
+    /// continue, if it ended exactly there.
     fn go_to(
         &mut self,
         path: &Path,
@@ -268,7 +262,7 @@ impl<'s> PathRunner<'s> {
         to_ns: u64,
         memory: &Inherited,
         watch: &mut dyn Watch,
-    ) -> anyhow::Result<Way> {
+    ) -> anyhow::Result<(Inherited, Option<String>)> {
         let fates = self.setting.fates();
         let mut here = Path::default();
         match from {
@@ -291,15 +285,15 @@ impl<'s> PathRunner<'s> {
             let until_ns = next.map_or(to_ns, |fork| fork.vtime_ns);
             let segment_ns = if next.is_none() { to_ns.min(end.at_ns) } else { until_ns };
             let mut ended = self.run_to(segment_ns, &mut witness, watch)?;
-            memory = witness.memory();
             if ended.is_none() && end.checked && self.timeline.vtime() < until_ns {
                 ended = self.checks(until_ns, &mut witness, watch)?;
             }
+            memory = witness.memory();
             if self.timeline.vtime() < until_ns {
                 let why = ended.map(|why| format!(": {why}")).unwrap_or_default();
                 bail!("{}: it ended before {until_ns} ns{why}", self.setting.name(&here));
             }
-            let Some(fork) = next else { return Ok(Way { memory, ended }) };
+            let Some(fork) = next else { return Ok((memory, ended)) };
             here = here.child(fork)?;
             self.timeline.fork(fork, Some(self.setting.faults(fates.plan(&here))))?;
         }

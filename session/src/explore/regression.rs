@@ -204,10 +204,7 @@ fn from_root(path: &Path, root_ns: u64) -> Path {
 
 /// Returns the path of `file` relative to `folder`.
 fn from_folder(file: &FilePath, folder: &FilePath) -> anyhow::Result<PathBuf> {
-    let absolute = |path: &FilePath| {
-        let path = if path.as_os_str().is_empty() { FilePath::new(".") } else { path };
-        fs::canonicalize(path).with_context(|| path.display().to_string())
-    };
+    let absolute = |path: &FilePath| fs::canonicalize(path).with_context(|| path.display().to_string());
     let (file, folder) = (absolute(file)?, absolute(folder)?);
     let common = file.components().zip(folder.components()).take_while(|(a, b)| a == b).count();
     let up = folder.components().skip(common).map(|_| Component::ParentDir);

@@ -27,20 +27,20 @@ impl DebugFolders {
         DebugFolders(folders)
     }
 
-    /// Returns the source lines of a program: from the program itself, or from its separate debug file. `None` if
-    /// neither has them.
+    /// Returns the source lines of a program: from the program itself, or from its separate debug file. `bytes_left` is
+    /// the number of bytes of debug information that may still be kept. `None` if neither file has lines, or if they are
+    /// too long.
     #[must_use]
-    pub fn lines(&self, program: &Program) -> Option<Lines> {
-        let of_file = |file: &[u8], supplement: Option<Supplement>| {
-            let supplement = supplement.and_then(|supplement| self.supplement(&supplement));
-            Lines::of(file, supplement.as_deref())
+    pub fn lines(&self, program: &Program, bytes_left: &mut u64) -> Option<Lines> {
+        let mut of_file = |program: &Program| {
+            let supplement = program.supplement().and_then(|supplement| self.supplement(supplement));
+            Lines::of(program.file(), supplement.as_deref(), bytes_left)
         };
-        if let Some(lines) = of_file(program.file(), program.supplement()) {
+        if let Some(lines) = of_file(program) {
             return Some(lines);
         }
-        let separate = self.by_id(&program.build_id()?)?;
-        let supplement = Program::parse(separate.clone().into()).ok()?.supplement();
-        of_file(&separate, supplement)
+        let separate = self.by_id(program.build_id()?)?;
+        of_file(&Program::parse(separate.into()).ok()?)
     }
 
     /// Returns the content of the debug file with a build ID.
@@ -59,9 +59,11 @@ impl DebugFolders {
         }
         // The path is relative to the debug file, and Debian's begins with `../../.dwz/`.
         let (_, name) = supplement.path.split_once(".dwz/")?;
-        let is_plain = !Path::new(name).components().any(|part| part == std::path::Component::ParentDir);
+        if Path::new(name).components().any(|part| part == std::path::Component::ParentDir) {
+            return None;
+        }
         let name = format!(".dwz/{name}");
-        self.read(&[name.clone(), format!("{DEBIAN}/{name}")]).filter(|_| is_plain)
+        self.read(&[name.clone(), format!("{DEBIAN}/{name}")])
     }
 
     fn read(&self, paths: &[String]) -> Option<Vec<u8>> {

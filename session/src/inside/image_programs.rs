@@ -23,7 +23,7 @@ pub struct ImagePrograms {
 /// Files that were read.
 #[derive(Default)]
 struct ReadFiles {
-    /// Programs by path. `None` for files that are no programs.
+    /// Programs by path. `None` for files that are no programs, or that cannot be read.
     programs: BTreeMap<String, Option<Arc<Program>>>,
     /// Length of all files, in bytes.
     bytes: u64,
@@ -44,9 +44,9 @@ impl ImagePrograms {
             return program.clone();
         }
         let left = PROGRAMS_BYTES_MAX.saturating_sub(read.bytes).min(PROGRAM_BYTES_MAX);
-        let content = self.image.read(Path::new(path), left).ok()??;
-        read.bytes += content.len() as u64;
-        let program = Program::parse(content.into()).ok().map(Arc::new);
+        let content = self.image.read(Path::new(path), left).ok().flatten();
+        read.bytes += content.as_ref().map_or(0, |content| content.len() as u64);
+        let program = content.and_then(|content| Program::parse(content.into()).ok()).map(Arc::new);
         read.programs.insert(path.to_owned(), program.clone());
         program
     }

@@ -14,12 +14,23 @@ use super::debug_files::DebugFolders;
 use super::image_programs::ImagePrograms;
 use crate::machines::BootFiles;
 
+/// Maximum length of the debug information that is kept for a node, decompressed, in bytes. Addresses in programs beyond it
+/// have no source lines.
+const DEBUG_BYTES_MAX: u64 = 4 << 30;
+
 /// Programs and libraries of a node's image.
 pub struct MappedFiles {
     image: Option<ImagePrograms>,
     debug: DebugFolders,
+    read: RefCell<ReadLines>,
+}
+
+/// Source lines that were read.
+struct ReadLines {
     /// Source lines by the path of the program. `None` for programs without source lines.
-    lines: RefCell<BTreeMap<String, Option<Arc<Lines>>>>,
+    lines: BTreeMap<String, Option<Arc<Lines>>>,
+    /// Number of bytes of debug information that may still be kept.
+    bytes_left: u64,
 }
 
 impl MappedFiles {
@@ -33,7 +44,8 @@ impl MappedFiles {
             (None, Some((root, _))) => Some(ImageFiles::of_root(root)?),
             (None, None) => None,
         };
-        Ok(MappedFiles { image: image.map(ImagePrograms::new), debug, lines: RefCell::default() })
+        let read = RefCell::new(ReadLines { lines: BTreeMap::new(), bytes_left: DEBUG_BYTES_MAX });
+        Ok(MappedFiles { image: image.map(ImagePrograms::new), debug, read })
     }
 }
 
@@ -42,10 +54,13 @@ impl Files for MappedFiles {
         self.image.as_ref()?.program(&mapping.name)
     }
 
-    fn lines(&self, mapping: &Mapping) -> Option<Arc<Lines>> {
-        let program = self.program(mapping)?;
-        let mut lines = self.lines.borrow_mut();
-        let read = || self.debug.lines(&program).map(Arc::new);
-        lines.entry(mapping.name.clone()).or_insert_with(read).clone()
+    fn lines(&self, mapping: &Mapping, program: &Program) -> Option<Arc<Lines>> {
+        let mut read = self.read.borrow_mut();
+        if let Some(lines) = read.lines.get(&mapping.name) {
+            return lines.clone();
+        }
+        let lines = self.debug.lines(program, &mut read.bytes_left).map(Arc::new);
+        read.lines.insert(mapping.name.clone(), lines.clone());
+        lines
     }
 }

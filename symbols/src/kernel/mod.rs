@@ -44,16 +44,22 @@ fn read(vmlinux: &[u8]) -> Vec<Raw> {
     all
 }
 
+/// Reads the names of a `vmlinux`'s code, and the values of its functions and variables.
+#[must_use]
+pub fn symbols_and_values(vmlinux: &[u8]) -> (Symbols, Values) {
+    let all = read(vmlinux);
+    (Symbols::of(&all), Values::of(all))
+}
+
 /// Values of a kernel's functions and variables by name.
 #[derive(Debug, Clone, Default)]
 pub struct Values(BTreeMap<String, u64>);
 
 impl Values {
-    /// Reads the functions and variables of a `vmlinux`. If several have one name, the smallest value counts.
-    #[must_use]
-    pub fn of_kernel(vmlinux: &[u8]) -> Values {
+    /// Keeps the functions and variables. If several have one name, the smallest value counts.
+    fn of(all: Vec<Raw>) -> Values {
         let mut values = Values::default();
-        for (value, name, _) in read(vmlinux) {
+        for (value, name, _) in all {
             values.0.entry(name).or_insert(value);
         }
         values
@@ -78,8 +84,12 @@ impl Symbols {
     /// Reads the names of a `vmlinux`.
     #[must_use]
     pub fn of_kernel(vmlinux: &[u8]) -> Symbols {
-        let code = read(vmlinux).into_iter().filter(|(_, _, kind)| *kind == Named::Code);
-        let mut sorted: Vec<_> = code.map(|(address, name, _)| (address, name)).collect();
+        Symbols::of(&read(vmlinux))
+    }
+
+    fn of(all: &[Raw]) -> Symbols {
+        let code = all.iter().filter(|(_, _, kind)| *kind == Named::Code);
+        let mut sorted: Vec<_> = code.map(|(address, name, _)| (*address, name.clone())).collect();
         sorted.dedup_by_key(|(address, _)| *address);
         Symbols { sorted }
     }

@@ -10,6 +10,8 @@ use super::{Lines, is_of_code, text};
 
 /// Maximum number of references from an entry to the entry that has its name.
 const REFERENCES_MAX: usize = 16;
+/// Maximum number of calls around an address that are read: the function and calls that the compiler has inlined.
+const CALLS_MAX: usize = 256;
 /// Maximum number of ranges that are read for an address.
 const RANGES_READ_MAX: usize = 1 << 20;
 
@@ -77,6 +79,9 @@ fn chain(unit: UnitRef<'_, Bytes>, address: u64) -> gimli::Result<Vec<Found>> {
         let attributes = attributes(unit, &mut entries, abbreviation)?;
         if attributes.contains(unit, address, &mut ranges_left) {
             found.push(Found { at, depth });
+            if found.len() >= CALLS_MAX {
+                break;
+            }
         }
     }
     Ok(found)

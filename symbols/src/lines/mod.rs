@@ -7,11 +7,11 @@
 //! - this file: [`Lines`], the debug information of a program, and the search for an address
 //! - `functions`: functions around an address, and the calls that the compiler has inlined
 //! - `rows`: the line of an address
-//! - [`sections`]: sections with debug information, decompressed
+//! - `sections`: sections with debug information, decompressed
 
 mod functions;
 mod rows;
-pub mod sections;
+mod sections;
 
 use std::fmt;
 use std::ops::Range;
@@ -20,14 +20,14 @@ use gimli::{Dwarf, Reader as _, UnitHeader, UnitRef};
 use serde::Serialize;
 
 use crate::program::demangled;
-use sections::{Bytes, Loader};
+use sections::Bytes;
 
 /// Maximum number of units of a program.
-pub const UNITS_MAX: usize = 1 << 20;
+const UNITS_MAX: usize = 1 << 20;
 /// Maximum number of address ranges of all units of a program.
-pub const RANGES_MAX: usize = 8 << 20;
+const RANGES_MAX: usize = 8 << 20;
 /// Maximum length of a name or path, in bytes.
-pub const TEXT_BYTES_MAX: usize = 4_096;
+const TEXT_BYTES_MAX: usize = 4_096;
 
 /// Debug information of a program.
 pub struct Lines {
@@ -70,22 +70,24 @@ impl fmt::Display for SourcePlace {
 
 impl Lines {
     /// Reads the debug information of an ELF file. `supplement` is the file with the parts that several files share
-    /// (`.gnu_debugaltlink`). `None` if the file has no debug information, or if this information is damaged.
+    /// (`.gnu_debugaltlink`). `bytes_left` is the number of decompressed bytes that may be kept, from which this function
+    /// takes what it keeps. `None` if the file has no debug information, or if this information is damaged or too long.
     #[must_use]
-    pub fn of(file: &[u8], supplement: Option<&[u8]>) -> Option<Lines> {
-        let mut loader = Loader::new(file);
-        let mut dwarf = Dwarf::load(|id| Ok::<_, gimli::Error>(loader.load(id))).ok()?;
+    pub fn of(file: &[u8], supplement: Option<&[u8]>, bytes_left: &mut u64) -> Option<Lines> {
+        let mut dwarf = sections::load(file, bytes_left)?;
         if let Some(supplement) = supplement {
-            let mut loader = Loader::new(supplement);
-            dwarf.set_sup(Dwarf::load(|id| Ok::<_, gimli::Error>(loader.load(id))).ok()?);
+            dwarf.set_sup(sections::load(supplement, bytes_left)?);
         }
         let (units, shared_units) = (units(&dwarf), dwarf.sup().map(units).unwrap_or_default());
         let mut ranges = Vec::new();
-        for (number, header) in (0..).zip(&units) {
+        let mut ranges_left = RANGES_MAX;
+        'units: for (number, header) in (0..).zip(&units) {
             let Ok(unit) = dwarf.unit(header.clone()) else { continue };
             let Ok(mut of_unit) = dwarf.unit_ranges(&unit) else { continue };
             while let Ok(Some(range)) = of_unit.next() {
-                if ranges.len() < RANGES_MAX && is_of_code(&(range.begin..range.end)) {
+                let Some(left) = ranges_left.checked_sub(1) else { break 'units };
+                ranges_left = left;
+                if is_of_code(&(range.begin..range.end)) {
                     ranges.push((range.begin..range.end, number));
                 }
             }

@@ -1,59 +1,43 @@
 //! Sections with debug information, decompressed.
 
-use std::io::Read as _;
+use std::io::Read;
 use std::sync::Arc;
 
 use everett_elf::{Compression, Elf, Packed, Sections};
-use gimli::{EndianArcSlice, LittleEndian, SectionId};
-
-/// Maximum length of all sections with debug information of a file, decompressed, in bytes.
-pub const DEBUG_BYTES_MAX: u64 = 4 << 30;
+use gimli::{AbbreviationsCacheStrategy, Dwarf, EndianArcSlice, LittleEndian, SectionId};
 
 /// Bytes that `gimli` reads.
 pub(super) type Bytes = EndianArcSlice<LittleEndian>;
 
-/// Loads the sections of a file.
-pub(super) struct Loader<'f> {
-    sections: Option<Sections<'f>>,
-    /// Number of bytes that may still be loaded.
-    left: u64,
+/// Loads the debug information of a file. A section is empty if the file does not have it, or if it is damaged or longer
+/// than `bytes_left`.
+pub(super) fn load(file: &[u8], bytes_left: &mut u64) -> Option<Dwarf<Bytes>> {
+    let sections = Elf::parse(file).and_then(|elf| elf.sections()).ok()?;
+    let load = |id: SectionId| {
+        let content = content(sections, id.name(), *bytes_left).unwrap_or_default();
+        *bytes_left = bytes_left.saturating_sub(content.len() as u64);
+        Ok::<_, gimli::Error>(Bytes::new(content, LittleEndian))
+    };
+    let mut dwarf = Dwarf::load(load).ok()?;
+    // Many units can share a table of abbreviations, which is then read once.
+    dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
+    Some(dwarf)
 }
 
-impl<'f> Loader<'f> {
-    pub(super) fn new(file: &'f [u8]) -> Loader<'f> {
-        let sections = Elf::parse(file).and_then(|elf| elf.sections()).ok();
-        Loader { sections, left: DEBUG_BYTES_MAX }
+fn content(sections: Sections<'_>, name: &str, bytes_max: u64) -> Option<Arc<[u8]>> {
+    let section = sections.named(name)?;
+    let Packed { bytes: packed, compression } = section.packed().ok()?;
+    let bytes = compression.map_or(packed.len() as u64, |(_, bytes)| bytes);
+    if bytes > bytes_max {
+        return None;
     }
-
-    /// Returns a section. Empty if the file has no such section, or if the section is damaged or too long.
-    pub(super) fn load(&mut self, id: SectionId) -> Bytes {
-        let content = self.content(id.name()).unwrap_or_default();
-        self.left = self.left.saturating_sub(content.len() as u64);
-        Bytes::new(content, LittleEndian)
-    }
-
-    fn content(&self, name: &str) -> Option<Arc<[u8]>> {
-        let section = self.sections?.named(name)?;
-        let Packed { bytes: packed, compression } = section.packed().ok()?;
-        let bytes = compression.map_or(packed.len() as u64, |(_, bytes)| bytes);
-        if bytes > self.left {
-            return None;
-        }
-        let unpacked = match compression {
-            None => return Some(packed.into()),
-            Some((Compression::Zlib, bytes)) => {
-                let mut content = Vec::new();
-                flate2::read::ZlibDecoder::new(packed).take(bytes).read_to_end(&mut content).ok()?;
-                content
-            }
-            Some((Compression::Zstd, bytes)) => {
-                let mut content = Vec::new();
-                let reader = zstd::stream::read::Decoder::with_buffer(packed).ok()?;
-                reader.take(bytes).read_to_end(&mut content).ok()?;
-                content
-            }
-            Some((Compression::Other(_), _)) => return None,
-        };
-        Some(unpacked.into())
-    }
+    let reader: Box<dyn Read> = match compression {
+        None => return Some(packed.into()),
+        Some((Compression::Zlib, _)) => Box::new(flate2::read::ZlibDecoder::new(packed)),
+        Some((Compression::Zstd, _)) => Box::new(zstd::stream::read::Decoder::with_buffer(packed).ok()?),
+        Some((Compression::Other, _)) => return None,
+    };
+    let mut content = Vec::new();
+    reader.take(bytes).read_to_end(&mut content).ok()?;
+    Some(content.into())
 }

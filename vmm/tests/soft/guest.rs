@@ -45,14 +45,16 @@ pub(crate) fn config_in(clock: ClockMode, code: &[u8]) -> (MachineConfig, TempDi
 
 /// Returns an engine for this clock mode, on a soft CPU with default caches.
 pub(crate) fn plain_in(clock: ClockMode, ram: &Ram) -> AnyEngine {
-    let caches = AnyEngine::soft_caches(clock, CacheConfig::default());
-    AnyEngine::on_soft(clock, SoftEngine::new(ram.shared(), caches))
+    AnyEngine::on_soft(clock, plain_soft(clock, ram))
+}
+
+fn plain_soft(clock: ClockMode, ram: &Ram) -> SoftEngine {
+    SoftEngine::new(ram.shared(), AnyEngine::soft_caches(clock, CacheConfig::default()))
 }
 
 /// Returns a machine that is about to execute `code`, in this clock mode and with default caches.
 pub(crate) fn machine_in(clock: ClockMode, code: &[u8]) -> Machine {
-    let (config, _folder) = config_in(clock, code);
-    Machine::new(config, |ram| Ok(plain_in(clock, ram))).unwrap()
+    machine_on(clock, code, |ram| plain_soft(clock, ram))
 }
 
 /// Returns a machine that is about to execute `code`, in this clock mode and on the soft CPU that `soft` makes.

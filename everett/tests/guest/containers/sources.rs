@@ -69,8 +69,9 @@ fn places(frames: &[Frame]) -> Vec<(&str, &str, u64)> {
 fn assert_right(frames: &[Frame]) {
     let places = places(frames);
     assert_eq!(places.len(), 3, "{frames:#?}");
-    assert!([3, 4].contains(&places[0].2), "{frames:#?}");
-    assert_eq!(places[0], ("inner", "program.c", places[0].2));
+    let (function, file, line) = places[0];
+    assert_eq!((function, file), ("inner", "program.c"));
+    assert!([3, 4].contains(&line), "{frames:#?}");
     assert_eq!(places[1..], [("outer", "program.c", 7), ("main", "program.c", 11)]);
     let text = frames[1].to_string();
     assert!(text.contains(" outer+0x") && text.ends_with("/program.c:7"), "{text}");
@@ -94,7 +95,7 @@ fn stacks_name_lines_from_the_program_and_from_separate_debug_files() {
     fs::remove_dir_all(folder.path().join("layout")).unwrap();
     layout_of_musl(folder.path(), Path::new(program));
     let without = frames(folder.path(), DebugFolders::default());
-    assert_eq!(places(&without), []);
+    assert!(without.iter().all(|frame| frame.source.is_empty()), "{without:#?}");
     assert!(without[0].function.as_ref().is_some_and(|name| name.starts_with("inner+")), "{without:#?}");
     assert_right(&frames(folder.path(), DebugFolders::new(vec![folder.path().join("debug")])));
 }

@@ -3,31 +3,24 @@
 
 use everett_guest_image::programs::Error;
 
+#[cfg(feature = "inside")]
+use super::images::images;
+#[cfg(feature = "inside")]
+use crate::inside::image_programs::ImagePrograms;
 use crate::run::launch::Launcher;
 
 /// Functions of the programs in a world's images.
 #[derive(Default)]
-pub struct Functions {
+pub(super) struct Functions {
     #[cfg(feature = "inside")]
-    images: Vec<crate::inside::image_programs::ImagePrograms>,
-}
-
-impl std::fmt::Debug for Functions {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Functions").finish_non_exhaustive()
-    }
+    images: Vec<ImagePrograms>,
 }
 
 #[cfg(feature = "inside")]
 impl Functions {
-    /// Opens a world's images, in the order of [`Programs::of_launcher`](super::programs::Programs::of_launcher).
+    /// Opens a world's images.
     pub(super) fn of_launcher(launcher: &Launcher) -> Result<Functions, Error> {
-        use crate::inside::image_programs::ImagePrograms;
-        use everett_guest_image::programs::ImageFiles;
-
-        let root = launcher.files.root.as_ref().map(|(root, _)| ImageFiles::of_root(root));
-        let disks = super::programs::disks(launcher).map(ImageFiles::of_disk);
-        let images = root.into_iter().chain(disks).map(|image| Ok(ImagePrograms::new(image?)));
+        let images = images(launcher).map(|image| Ok(ImagePrograms::new(image.files()?)));
         Ok(Functions { images: images.collect::<Result<_, Error>>()? })
     }
 

@@ -6,12 +6,14 @@
 //! program in the guest), or was generated in memory.
 //!
 //! - this file: edges that the machines of all nodes recorded
-//! - [`programs`]: files of the image that contain a page of code
-//! - [`functions`]: functions of programs
+//! - `images`: the images of a world
+//! - `programs`: files of images that contain a page of code
+//! - `functions`: functions of programs
 //! - [`table`]: edges with names: as JSON lines for tools, and as numbers of edges for people
 
-pub mod functions;
-pub mod programs;
+mod functions;
+mod images;
+mod programs;
 pub mod table;
 
 use std::collections::BTreeMap;

@@ -1,20 +1,20 @@
 //! Map from the contents of a page of code to the file of the image that contains the page.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use everett_cpu::{CodeLocation, page_name};
 use everett_elf::{Elf, Segment, SegmentKind};
-use everett_guest_image::oci::RootDisk;
-use everett_guest_image::programs::{self, Error};
+use everett_guest_image::programs::Error;
 
+use super::images::images;
 use crate::run::launch::Launcher;
 
 const PAGE: usize = 4096;
 
 /// Pages of code and the files that contain them.
 #[derive(Debug, Default)]
-pub struct Programs {
+pub(super) struct Programs {
     /// Paths of the files, each with the number of its image.
     paths: Vec<(usize, String)>,
     /// For the hash of each page: index into `paths`, and address of the page in its ELF file.
@@ -22,21 +22,14 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Reads the programs of a world's images: of the root filesystem that nodes share, then of container images. If
-    /// several files contain a page, the first file counts.
+    /// Reads the programs of a world's images. If several files contain a page, the first file counts.
     ///
     /// # Errors
     /// Returns an error if an image cannot be read.
-    pub fn of_launcher(launcher: &Launcher) -> Result<Programs, Error> {
+    pub(super) fn of_launcher(launcher: &Launcher) -> Result<Programs, Error> {
         let mut programs = Programs::default();
-        let mut images = 0;
-        if let Some((root, _)) = &launcher.files.root {
-            programs::of_root(root, &mut |path, content| programs.add(images, path, content))?;
-            images += 1;
-        }
-        for disk in disks(launcher) {
-            programs::of_disk(disk, &mut |path, content| programs.add(images, path, content))?;
-            images += 1;
+        for (number, image) in images(launcher).enumerate() {
+            image.programs(&mut |path, content| programs.add(number, path, content))?;
         }
         Ok(programs)
     }
@@ -56,7 +49,7 @@ impl Programs {
 
     /// Returns the file whose code contains the location `place`, and the location's address in the ELF file.
     #[must_use]
-    pub fn find(&self, place: CodeLocation) -> Option<ProgramPlace<'_>> {
+    pub(super) fn find(&self, place: CodeLocation) -> Option<ProgramPlace<'_>> {
         let &(file, at) = self.pages.get(&place.page())?;
         let (image, path) = self.paths.get(file)?;
         Some(ProgramPlace { image: *image, path, address: at.wrapping_add(u64::from(place.offset())) })
@@ -65,20 +58,13 @@ impl Programs {
 
 /// Place in a program of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ProgramPlace<'p> {
-    /// Number of the image, in the order of [`Programs::of_launcher`].
-    pub image: usize,
+pub(super) struct ProgramPlace<'p> {
+    /// Number of the image.
+    pub(super) image: usize,
     /// Path of the program in the image.
-    pub path: &'p str,
+    pub(super) path: &'p str,
     /// Address, as the program's file states it.
-    pub address: u64,
-}
-
-/// Returns the container images of a world, each once.
-pub(super) fn disks(launcher: &Launcher) -> impl Iterator<Item = &RootDisk> {
-    let mut seen = BTreeSet::new();
-    let disks = launcher.files.images.values().map(|image| &image.disk);
-    disks.filter(move |disk| seen.insert(disk.digest))
+    pub(super) address: u64,
 }
 
 /// Returns the pages of an ELF64 file's executable segments, each with its address.

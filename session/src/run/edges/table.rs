@@ -46,7 +46,6 @@ pub struct Count {
 }
 
 /// Sources of names: the files of images, their functions, and the kernel's functions.
-#[derive(Debug)]
 pub struct Names {
     programs: Programs,
     functions: Functions,
@@ -105,20 +104,20 @@ impl Names {
         let mut kernel: BTreeMap<(usize, String), u64> = BTreeMap::new();
         let mut programs: BTreeMap<(usize, &str, Option<String>), Targets> = BTreeMap::new();
         for (_, to, seen) in edges.iter() {
-            for &node in &seen.nodes {
-                if seen.user {
-                    let (path, at, function) = match self.programs.find(to) {
-                        Some(place) => {
-                            (place.path, place.address, self.function(place).map(|(name, _)| name))
-                        }
-                        None => (OTHER, seen.address, None),
-                    };
-                    let targets = programs.entry((node, path, function));
-                    targets.or_insert(Targets { edges: 0, addresses: at..=at }).add(at);
-                } else {
-                    let name = self.kernel.show(seen.address).function();
-                    *kernel.entry((node, name)).or_default() += 1;
+            if !seen.user {
+                let name = self.kernel.show(seen.address).function();
+                for &node in &seen.nodes {
+                    *kernel.entry((node, name.clone())).or_default() += 1;
                 }
+                continue;
+            }
+            let (path, at, function) = match self.programs.find(to) {
+                Some(place) => (place.path, place.address, self.function(place).map(|(name, _)| name)),
+                None => (OTHER, seen.address, None),
+            };
+            for &node in &seen.nodes {
+                let targets = programs.entry((node, path, function.clone()));
+                targets.or_insert(Targets { edges: 0, addresses: at..=at }).add(at);
             }
         }
         let programs = programs.into_iter().map(|((node, path, function), targets)| Function {
