@@ -76,7 +76,8 @@ pub(crate) struct Tlb {
     /// Binary logarithm of the number of entries in a part.
     part_shift: u32,
     /// True if the table of `Mode::Kernel` may hold addresses in the lower half of the address space. Also set by fills
-    /// that `bypass` suppresses, because this field also decides whether `Mode::Kernel` gets a new epoch.
+    /// that `bypass` suppresses: code at the address may have run, and this field decides whether `Mode::Kernel` needs a new
+    /// epoch (see `epoch`).
     kernel_below: bool,
     /// Current epoch of each mode (see `epoch`). No two modes have the same epoch.
     epochs: [u64; 4],

@@ -72,7 +72,7 @@ impl Lab {
         }
     }
 
-    /// Writes and records three runs of the same world.
+    /// Writes and records three runs of a world file, which changed before the third run.
     fn three(&self) {
         self.explored("a", "i", 1_000, &["old", "both"]);
         self.explored("b", "i", 2_000, &["both", "new"]);

@@ -1,4 +1,5 @@
-//! Types of events for the happens-before relation. A type consists of the parts of an event that do not vary.
+//! Types of events for the happens-before relation. A type is what events of one kind have in common,
+//! without numbers, times and other parts that differ from one event to the next.
 
 use everett_log_template::template;
 use serde::{Deserialize, Serialize};

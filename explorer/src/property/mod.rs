@@ -2,7 +2,7 @@
 //!
 //! - `limits`: bounds
 //! - `config`: properties as a world file declares them
-//! - `rule`: declared properties that have passed the checks
+//! - `rule`: properties that a world file declares, after their validation
 //! - `error`: errors in declarations
 //! - [`violation_text`]: descriptions of violations
 //! - [`builtin`]: properties that every world has

@@ -44,8 +44,9 @@ impl Shift for Shr {
     fn apply<W: Width>(a: u64, count: u32, _: &Flags) -> (u64, Flags) {
         let cf = a >> (count - 1) & 1 != 0;
         let r = a >> count;
-        // For a count of one, OF is the operand's top bit. For greater counts, hardware gives the top bit before the
-        // last one-bit step. This bit is 0, because an earlier step has shifted in a zero.
+        // For a count of one, OF is the operand's top bit. For greater counts, hardware behaves as if it shifted by one
+        // bit `count` times: OF is the top bit before the last of these steps. This bit is 0, because an earlier step has
+        // shifted in a zero.
         let of = top::<W>(a) && count == 1;
         (r, Flags::result(W::sext(r), cf, of))
     }

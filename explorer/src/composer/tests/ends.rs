@@ -1,5 +1,5 @@
-//! Handwritten tests of the composer, which decides when test commands start: its phases from the end of the workload
-//! to the end of the timeline.
+//! Handwritten tests of the composer's phases from the end of the workload to the end of the timeline. The composer
+//! decides when test commands start.
 
 use super::*;
 
@@ -7,8 +7,8 @@ const FINALLY: &[(u16, &str)] = &[(0, "parallel_driver_a"), (1, "finally_b"), (0
 const BOTH: &[(u16, &str)] =
     &[(0, "parallel_driver_a"), (0, "finally_b"), (0, "eventually_c"), (0, "eventually_d")];
 
-/// Returns a composer that runs one command, and that returns `ending` if the workload stops now. Also returns the
-/// composer's random stream, the current vtime and the start of the command.
+/// Tries seeds. Returns the first composer that runs one command and whose `stop` would now return `ending`. Also returns
+/// the composer's random stream, the current vtime and the start of the command.
 fn driven(template: &Template, ending: Stopping) -> (Composer<'_>, ChaCha20Rng, u64, Start) {
     for seed in 0.. {
         let (mut rng, mut composer) = begun(template, seed);

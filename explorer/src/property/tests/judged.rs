@@ -117,7 +117,7 @@ fn eventually_properties() {
     assert_eq!(judge.end(201), [], "the end was judged already");
     judge.calm(3_000_000_000);
     judge.observe(&up);
-    // Faults began again after the last call of `calm`, and have now ended again.
+    // A second call to `calm` means that faults began again in between, and have now ended.
     judge.calm(4_000_000_000);
     judge.observe(&agree);
     assert_eq!(names(judge.end(300)), ["up"], "the line has to come again");

@@ -1,4 +1,4 @@
-//! The collector: a background process that holds the port and reads the output folder.
+//! The collector: a background process that holds the port to Everett and reads the folder of SDK lines.
 
 use std::fs::{self, File};
 use std::io::IoSlice;
