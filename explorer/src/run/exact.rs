@@ -1,10 +1,11 @@
 //! Digest of the exact parts of a branch's record (its entry in the run directory): the parts that depend only on what
 //! the exploration was started with.
 //!
-//! The digest omits values that may differ between hosts: CPU times, the number of instructions that the host executed,
-//! and the reason why a host could not run a branch to its end. It omits evidence and lengths of logs, because the
-//! digest of the trail already tells different timelines apart. It also omits the cost of the final phase, in which the
-//! world comes to rest and checks run. Older formats lack this cost, and the cost of the branch includes it.
+//! The digest omits values that may differ between hosts: CPU times, the number of instructions that the host really
+//! executed (`executed`, which is greater if parts ran again), and the reason why a host could not run a branch to its end.
+//! It omits evidence and lengths of logs, because the digest of the trail already tells different timelines apart. It
+//! also omits the cost of the final phase, in which the world comes to rest and checks run: older formats lack this cost,
+//! and the branch's own cost (`instructions`), which the digest covers, includes it.
 
 use super::digest::Digest;
 use super::record::{HistoryCount, Record};

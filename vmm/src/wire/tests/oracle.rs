@@ -8,8 +8,8 @@ use super::*;
 
 const PORTS: u8 = 4;
 
-/// Draws an address of a card, of a card that moves, of a group, or zero. The choices are few, so that frames share
-/// addresses.
+/// Draws the address of one of six cards, a group address (broadcast or multicast), or zero. The choices are few, so that
+/// frames share addresses. Any card can send from any port, so cards move.
 fn address() -> impl Strategy<Value = [u8; 6]> {
     prop_oneof![
         8 => (0..6u8).prop_map(mac),

@@ -1,5 +1,5 @@
-//! Probe for features of the host's processor that guests must not see: CPUID in both rings, and instructions that the
-//! CPU model (Everett's own CPU) lacks.
+//! Probe for what guests must not see of the host's processor: its CPUID values, in ring 0 and in ring 3, and instructions
+//! that the CPU model (Everett's own CPU) lacks.
 
 use everett_cpu::cpuid::leaves;
 use everett_cpu::state::Msrs;
@@ -21,7 +21,7 @@ const OTHERS: [(&str, &[u8]); 7] = [
     ("PCLMULQDQ", &[0x66, 0x0f, 0x3a, 0x44, 0xc1, 0x00]),
     ("ADX", &[0x66, 0x0f, 0x38, 0xf6, 0xc1]),
     ("RDPID", &[0xf3, 0x0f, 0xc7, 0xf8]),
-    // KVM handles hypercalls and returns an error to the guest.
+    // Hypercalls compute nothing. KVM does not let them raise #UD, but returns an error to the guest.
     ("VMCALL", &[0x0f, 0x01, 0xc1]),
     ("VMMCALL", &[0x0f, 0x01, 0xd9]),
 ];
@@ -39,8 +39,8 @@ const TRANSACTIONS: [u8; 24] = [
     0x75, 0xec, // jnz again
 ];
 const ATTEMPTS: u64 = 100;
-/// Code that executes TZCNT of zero, without the last byte, which names the registers. TZCNT returns 64. A processor
-/// without TZCNT executes the same bytes as BSF, which keeps the register's old value (here zero).
+/// Code that executes TZCNT of zero. Its last byte, which names the registers, is missing: the caller appends it. TZCNT
+/// returns 64. A processor without TZCNT executes the same bytes as BSF, which keeps the register's old value (here zero).
 const TZCNT: [u8; 8] = [0x31, 0xd2, 0x31, 0xc0, 0xf3, 0x48, 0x0f, 0xbc];
 const TZCNT_OF_ZERO: u64 = 64;
 
