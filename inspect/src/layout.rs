@@ -50,6 +50,12 @@ layout! {
     task_fs = "task_struct.fs";
     task_stack = "task_struct.stack";
     task_sp = "task_struct.thread.sp";
+    task_ds = "task_struct.thread.ds";
+    task_es = "task_struct.thread.es";
+    task_fs_index = "task_struct.thread.fsindex";
+    task_gs_index = "task_struct.thread.gsindex";
+    task_fs_base = "task_struct.thread.fsbase";
+    task_gs_base = "task_struct.thread.gsbase";
     switch_ip = "inactive_task_frame.ret_addr";
     switch_bp = "inactive_task_frame.bp";
     registers_ip = "pt_regs.ip";
@@ -61,6 +67,8 @@ layout! {
     fs_root_mount = "fs_struct.root.mnt";
     fs_root_dentry = "fs_struct.root.dentry";
     mm_pgd = "mm_struct.pgd";
+    mm_auxiliary = "mm_struct.saved_auxv";
+    mm_executable = "mm_struct.exe_file";
     mm_arg_start = "mm_struct.arg_start";
     mm_arg_end = "mm_struct.arg_end";
     mm_start_brk = "mm_struct.start_brk";

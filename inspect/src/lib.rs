@@ -11,25 +11,31 @@
 //! - [`kernel`]: a kernel's symbols, types and layout
 //! - [`guest`]: reads numbers, lists and texts from the kernel's memory
 //! - [`task`]: processes and threads
+//! - [`registers`]: registers of the CPU and of programs' threads
 //! - [`stack`]: stacks of the kernel, and the registers of programs
 //! - [`program_stack`]: stacks of programs, with the names of their functions
 //! - `path`: paths of open and mapped files
 //! - [`mapping`]: mappings of a process
+//! - [`libraries`]: libraries of a process, by the names that its dynamic linker gave them
+//! - [`core_file`]: a process as a core file for debuggers
 //!
 //! A guest may be hostile, so its structures may contradict themselves. No function here panics or reads without a
 //! bound, and a part that is not mapped is an error, never a zero.
 //!
 //! Not here: names of addresses in programs (`symbols/`), and how a timeline gets to the moment that is read (`session/`).
 
+pub mod core_file;
 pub mod error;
 pub mod guest;
 pub mod kernel;
 mod layout;
+pub mod libraries;
 pub mod limits;
 pub mod mapping;
 pub mod memory;
 mod path;
 pub mod program_stack;
+pub mod registers;
 pub mod stack;
 pub mod task;
 

@@ -21,5 +21,13 @@ pub const PATH_BYTES_MAX: usize = 4_096;
 pub const NAME_BYTES_MAX: usize = 255;
 /// Maximum number of folders and mounts on the way from a file to the root.
 pub const PATH_STEPS_MAX: usize = 4_096;
+/// Maximum number of libraries of a process that are read.
+pub const LIBRARIES_MAX: usize = 4_096;
+/// Maximum number of entries of page tables that are read for the memory of a process: those of 64 GiB.
+pub const PAGE_ENTRIES_MAX: usize = 1 << 24;
+/// Maximum number of parts of memory in a core file. More do not fit into the header's field of 16 bits.
+pub const CORE_PARTS_MAX: usize = 65_000;
+/// Maximum length of the memory in a core file, in bytes.
+pub const CORE_BYTES_MAX: u64 = 64 << 30;
 /// Maximum number of folders and mounts on the ways from all mapped files of a process to the root.
 pub const PATH_STEPS_OF_PROCESS_MAX: usize = 1 << 20;

@@ -1,6 +1,9 @@
 //! RAM, page tables, and address spaces.
 
+use std::ops::Range;
+
 use crate::Error;
+use crate::limits::PAGE_ENTRIES_MAX;
 
 /// Length of a page, in bytes.
 pub const PAGE: u64 = 4096;
@@ -36,25 +39,64 @@ impl<'r> AddressSpace<'r> {
     /// Returns the guest-physical address of a linear address. `None` if no page is mapped there.
     #[must_use]
     pub fn physical(&self, address: u64) -> Option<u64> {
+        self.entry(address).0
+    }
+
+    /// Returns the guest-physical address of a linear address, and the number of bytes of the page or of the hole around
+    /// it, as far as one entry of the page tables decides.
+    fn entry(&self, address: u64) -> (Option<u64>, u64) {
         let is_canonical = matches!(address >> 47, 0 | 0x1ffff);
         let mut table = self.root;
         for level in (0..4).rev().filter(|_| is_canonical) {
             let shift = 12 + 9 * level;
             let mut entry = [0; 8];
-            self.ram.read(table + (address >> shift & 0x1ff) * 8, &mut entry).then_some(())?;
+            if !self.ram.read(table + (address >> shift & 0x1ff) * 8, &mut entry) {
+                return (None, 1 << shift);
+            }
             let entry = u64::from_le_bytes(entry);
             if entry & bits::PRESENT == 0 {
-                return None;
+                return (None, 1 << shift);
             }
             let is_page = level == 0 || entry & bits::LARGE != 0;
             if is_page {
                 let within = (1 << shift) - 1;
                 // Pages of 512 GiB do not exist.
-                return (level < 3).then_some(entry & bits::ADDRESS & !within | address & within);
+                let physical = (level < 3).then_some(entry & bits::ADDRESS & !within | address & within);
+                return (physical, 1 << shift);
             }
             table = entry & bits::ADDRESS;
         }
-        None
+        (None, PAGE)
+    }
+
+    /// Returns the parts of a range that are mapped to RAM, ascending and as whole pages. Adjacent parts are one part.
+    ///
+    /// # Errors
+    /// Returns an error if more than `entries_left` entries of page tables must be read. Each call takes those that it
+    /// has read.
+    pub fn mapped(&self, range: Range<u64>, entries_left: &mut usize) -> Result<Vec<Range<u64>>, Error> {
+        let mut parts: Vec<Range<u64>> = Vec::new();
+        let (mut page, end) = (range.start / PAGE, range.end.div_ceil(PAGE));
+        while page < end {
+            let too_many = Error::TooMany { what: "entries of page tables", max: PAGE_ENTRIES_MAX };
+            *entries_left = entries_left.checked_sub(1).ok_or(too_many)?;
+            let at = page * PAGE;
+            let (physical, hole_bytes) = self.entry(at);
+            let Some(physical) = physical else {
+                page = (page | (hole_bytes / PAGE - 1)) + 1;
+                continue;
+            };
+            // A large page can begin in RAM and end outside of it, so each of its small pages is looked at.
+            page += 1;
+            if self.ram.read(physical, &mut [0]) {
+                let next = page.saturating_mul(PAGE);
+                match parts.last_mut() {
+                    Some(last) if last.end == at => last.end = next,
+                    _ => parts.push(at..next),
+                }
+            }
+        }
+        Ok(parts)
     }
 
     /// Copies bytes from a linear address.
@@ -132,6 +174,25 @@ mod tests {
             (memory.physical(0x2000), memory.physical(HIGH - 1), memory.physical(1 << 39)),
             (None, None, None)
         );
+    }
+
+    #[test]
+    fn mapped_parts_are_whole_pages_in_ram() {
+        let ram = ram();
+        let memory = AddressSpace::new(&ram, TABLES[0]);
+        let mapped = |range, mut left: usize| {
+            let parts = memory.mapped(range, &mut left)?;
+            Ok(parts.into_iter().map(|part| (part.start, part.end)).collect::<Vec<_>>())
+        };
+        // The page at 0x3000 lies outside RAM, and of the large page at 0x20_0000 only the first 64 KiB are RAM.
+        assert_eq!(mapped(0..0x4000, 10), Ok(vec![(0, 0x2000)]));
+        assert_eq!(mapped(0x1000..0x20_2000, 600), Ok(vec![(0x1000, 0x2000), (0x20_0000, 0x20_2000)]));
+        assert_eq!(mapped(0x20_f000..0x21_2000, 10), Ok(vec![(0x20_f000, 0x21_0000)]));
+        // A hole of 512 GiB is one entry.
+        assert_eq!(mapped(1 << 39..3 << 39, 2), Ok(vec![]));
+        let too_many = Error::TooMany { what: "entries of page tables", max: PAGE_ENTRIES_MAX };
+        assert_eq!(mapped(1 << 39..3 << 39, 1), Err(too_many));
+        assert_eq!(mapped(u64::MAX - 10..u64::MAX, 9), Ok(vec![]));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Paths of open and mapped files.
 
 use crate::limits::{NAME_BYTES_MAX, PATH_BYTES_MAX, PATH_STEPS_MAX, PATH_STEPS_OF_PROCESS_MAX};
+use crate::task::Process;
 use crate::{Error, Guest};
 
 /// A place in the tree of mounted file systems (`struct path`).
@@ -13,6 +14,21 @@ pub(crate) struct Place {
 }
 
 impl Guest<'_> {
+    /// Returns the path of the program that a process runs. `None` for threads of the kernel and for zombies.
+    ///
+    /// # Errors
+    /// Returns an error if a structure of the kernel cannot be read.
+    pub fn program_path(&self, process: &Process) -> Result<Option<String>, Error> {
+        let (Some(mm), Some(thread)) = (process.mm, process.threads.first()) else { return Ok(None) };
+        let path = || {
+            let root = self.root_of(thread.task)?;
+            let file = self.number(mm, self.kernel.layout.mm_executable)?;
+            let mut steps_left = PATH_STEPS_OF_PROCESS_MAX;
+            self.path_of_file(file, root, &mut steps_left)
+        };
+        path().map(Some).map_err(Error::reading("the path of a program"))
+    }
+
     /// Returns the root folder of a process, from the address of one of its tasks. `None` if the process is ending and
     /// has none any more.
     pub(crate) fn root_of(&self, task: u64) -> Result<Option<Place>, Error> {

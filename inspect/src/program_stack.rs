@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::mapping::Mapping;
 use crate::memory::AddressSpace;
-use crate::stack::Registers;
+use crate::registers::Registers;
 use crate::task::Process;
 use crate::{Error, Guest};
 

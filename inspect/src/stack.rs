@@ -8,6 +8,7 @@ use everett_symbols::FRAMES_MAX;
 use everett_symbols::kernel::orc::{Base, Kind, Row};
 use everett_symbols::kernel::{Shown, Symbols};
 
+use crate::registers::{CpuRegisters, Registers};
 use crate::task::{Process, Thread};
 use crate::{Error, Guest};
 
@@ -18,19 +19,6 @@ const STACK_BYTES: u64 = 16 << 10;
 const PADDINGS: [u64; 2] = [0, 16];
 /// Code segments of programs: 64 bits and 32 bits (`__USER_CS`, `__USER32_CS`).
 const USER_SEGMENTS: [u64; 2] = [0x33, 0x23];
-
-/// Registers that unwinding needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Registers {
-    /// Instruction pointer (RIP).
-    pub instruction: u64,
-    /// Stack pointer (RSP).
-    pub stack: u64,
-    /// Frame pointer (RBP).
-    pub frame: u64,
-    /// True in user mode.
-    pub is_user: bool,
-}
 
 /// Stack of a thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,8 +54,8 @@ impl Guest<'_> {
     ///
     /// # Errors
     /// Returns an error if the thread's structures cannot be read.
-    pub fn stack(&self, process: &Process, thread: &Thread, cpu: Registers) -> Result<Stack, Error> {
-        let stack = self.stack_of(thread.task, process.mm.is_some(), cpu);
+    pub fn stack(&self, process: &Process, thread: &Thread, cpu: &CpuRegisters) -> Result<Stack, Error> {
+        let stack = self.stack_of(thread.task, process.mm.is_some(), cpu.registers.unwinding());
         stack.map_err(Error::reading("the stack of a thread"))
     }
 
@@ -87,7 +75,7 @@ impl Guest<'_> {
     }
 
     /// Returns the address of the task that runs on the CPU.
-    fn current(&self) -> Result<u64, Error> {
+    pub(crate) fn current(&self) -> Result<u64, Error> {
         let area = self.word(self.kernel.symbol("__per_cpu_offset")?)?;
         // Linux 6.2 to 6.14 have the pointer in a structure.
         match (self.kernel.values.get("pcpu_hot"), self.kernel.layout.hot_task) {
@@ -99,17 +87,24 @@ impl Guest<'_> {
     /// Returns the registers with which the thread entered the kernel the first time, i.e. from its program.
     fn entry(&self, task: u64) -> Result<Registers, Error> {
         let layout = &self.kernel.layout;
+        let base = self.entry_registers(task)?;
+        let number = |field| self.number(base, field);
+        Ok(Registers {
+            instruction: number(layout.registers_ip)?,
+            stack: number(layout.registers_sp)?,
+            frame: number(layout.registers_bp)?,
+            is_user: true,
+        })
+    }
+
+    /// Returns the address of these registers (`struct pt_regs`), at the top of the thread's kernel stack.
+    pub(crate) fn entry_registers(&self, task: u64) -> Result<u64, Error> {
+        let layout = &self.kernel.layout;
         let top = self.number(task, layout.task_stack)?.wrapping_add(STACK_BYTES);
         for padding in PADDINGS {
-            let number =
-                |field| self.number(top.wrapping_sub(layout.registers_bytes.saturating_add(padding)), field);
-            if USER_SEGMENTS.contains(&(number(layout.registers_cs)? & 0xffff)) {
-                return Ok(Registers {
-                    instruction: number(layout.registers_ip)?,
-                    stack: number(layout.registers_sp)?,
-                    frame: number(layout.registers_bp)?,
-                    is_user: true,
-                });
+            let base = top.wrapping_sub(layout.registers_bytes.saturating_add(padding));
+            if USER_SEGMENTS.contains(&(self.number(base, layout.registers_cs)? & 0xffff)) {
+                return Ok(base);
             }
         }
         Err(Error::NoUserRegisters)

@@ -10,7 +10,7 @@ use everett_guest_image::kernel::KERNEL_BYTES_MAX;
 use everett_host::interrupt::Interrupt;
 use everett_input::causes::with_causes;
 use everett_input::units::{self, Vtime};
-use everett_inspect::stack::Registers;
+use everett_inspect::registers::CpuRegisters;
 use everett_inspect::task::Process;
 use everett_inspect::{Guest, Kernel};
 use everett_session::explore::path_runner::{Interrupted, PathRunner, Unless};
@@ -53,7 +53,7 @@ pub(super) struct Inside<'g> {
     /// The kernel.
     pub(super) kernel: &'g Kernel,
     /// Registers of the machine's CPU.
-    pub(super) cpu: Registers,
+    pub(super) cpu: CpuRegisters,
     /// Files from which the machines boot.
     pub(super) files: &'g BootFiles,
     interrupt: &'g Interrupt,
@@ -154,4 +154,9 @@ pub(super) fn each_guest(
     }
     common::warn_of_engine(ui, &engine)?;
     Ok(all_read)
+}
+
+/// Returns true if a process has this ID, or if its first thread has this name.
+pub(super) fn is_named(process: &Process, wanted: &str) -> bool {
+    wanted == process.pid.to_string() || process.threads.first().is_some_and(|thread| thread.name == wanted)
 }

@@ -6,6 +6,7 @@
 //! - `boot`: runs one machine with its console on the terminal
 //! - `cache`: lists and removes cached files
 //! - `causality`: finds the step at which a finding became likely
+//! - `core`: writes processes as core files for gdb
 //! - `demo`: explores an example cluster until it loses a write
 //! - `doctor`: shows what this host can do
 //! - `explore`: explores many timelines of a world
@@ -15,6 +16,7 @@
 //! - `install`: the commands `completions` and `man`, which write files for shells and packages
 //! - `moment`: saves, lists and restores moments
 //! - `plan`: prints the random fault plan that belongs to a seed
+//! - `ps`: lists processes at an instant
 //! - `replay`: runs a finding or a branch again
 //! - `report`: writes a report on an exploration
 //! - `run`: runs one timeline
@@ -22,6 +24,7 @@
 //! - `serve`: shows the report in a browser
 //! - `show`: prints one finding or branch
 //! - `shrink`: finds the fewest faults that still show a finding
+//! - `stack`: prints stacks at an instant
 //! - `verify`: runs one timeline several times and compares the runs
 //!
 //! Code that commands share:
@@ -37,6 +40,7 @@
 //! - `explore_display`: shows the progress of a running exploration
 //! - `history`: records explorations in a database in the cache, and lists them
 //! - `id`: parses the number of a finding or a branch, such as `1` or `b17`
+//! - `inside`: goes to an instant, where other commands look into the machines
 //! - `instruments`: the options `--watch` (report memory accesses) and `--edges` (record executed jumps)
 //! - `judge`: decides which events of a single run are findings
 //! - `no_history`: replaces `history` in builds without that feature
@@ -56,6 +60,8 @@ mod boot;
 mod cache;
 mod causality;
 mod common;
+#[cfg(feature = "inside")]
+mod core;
 mod demo;
 mod demo_agent;
 mod demo_versions;
@@ -174,6 +180,9 @@ pub enum Command {
     /// Print the stacks of all programs at an instant, read from outside
     #[cfg(feature = "inside")]
     Stack(stack::Args),
+    /// Write processes at an instant as core files for gdb, read from outside
+    #[cfg(feature = "inside")]
+    Core(core::Args),
     /// Report what an exploration covered, what it found and what it never reached
     Report(report::Args),
     /// Show the report of a run in a browser, also while the run goes on
@@ -232,6 +241,8 @@ pub fn run(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Ps(args) => ps::run(&ui, args),
         #[cfg(feature = "inside")]
         Command::Stack(args) => stack::run(&ui, args),
+        #[cfg(feature = "inside")]
+        Command::Core(args) => core::run(&ui, args),
         Command::Report(args) => report::run(&ui, args),
         Command::Serve(args) => serve::run(&ui, args),
         Command::Runs(args) => runs::run(&ui, args),
@@ -319,6 +330,8 @@ mod tests {
             "everett ps",
             #[cfg(feature = "inside")]
             "everett stack",
+            #[cfg(feature = "inside")]
+            "everett core",
         ];
         assert_eq!(takers, expected);
     }

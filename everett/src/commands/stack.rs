@@ -81,13 +81,7 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
 }
 
 fn is_wanted(args: &Args, process: &Process) -> bool {
-    match &args.process {
-        None => process.mm.is_some(),
-        Some(wanted) => {
-            *wanted == process.pid.to_string()
-                || process.threads.first().is_some_and(|thread| thread.name == *wanted)
-        }
-    }
+    args.process.as_ref().map_or(process.mm.is_some(), |wanted| inside::is_named(process, wanted))
 }
 
 fn tell(
@@ -99,7 +93,7 @@ fn tell(
 ) -> anyhow::Result<()> {
     let state = thread.state.letter();
     ui.say(format!("{:>8} {:>6} {state} {}", process.pid, thread.tid, printable(&thread.name)))?;
-    let stack = match inside.guest.stack(process, thread, inside.cpu) {
+    let stack = match inside.guest.stack(process, thread, &inside.cpu) {
         Ok(stack) => stack,
         Err(error) => {
             return inside::unreadable(ui, inside.node, Some(process.pid), Some(thread.tid), &error);

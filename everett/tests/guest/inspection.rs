@@ -6,7 +6,7 @@ use everett_elf::Elf;
 use everett_input::causes::with_causes;
 use everett_inspect::mapping::Mapping;
 use everett_inspect::memory::Ram;
-use everett_inspect::stack::Registers;
+use everett_inspect::registers::CpuRegisters;
 use everett_inspect::task::Process;
 use everett_inspect::{Guest, Kernel};
 use everett_session::inside::debug_files::DebugFolders;
@@ -74,7 +74,7 @@ fn reported(lines: &[&str]) -> Facts {
 }
 
 /// Returns the same facts, read from the guest's memory.
-fn observed(guest: Guest<'_>, kernel: &ReadKernel, cpu: Registers) -> Facts {
+fn observed(guest: Guest<'_>, kernel: &ReadKernel, cpu: &CpuRegisters) -> Facts {
     let value = |name| kernel.values.get(name).unwrap();
     let sleeping = value("__sched_text_start")..value("__sched_text_end");
     let symbols = kernel.kernel.symbols();
@@ -126,7 +126,7 @@ fn kernel() -> ReadKernel {
 fn now(timeline: &Timeline, kernel: &ReadKernel) -> Facts {
     let machine = timeline.machine(0);
     let ram = MachineRam(machine);
-    observed(Guest::new(&kernel.kernel, &ram).unwrap(), kernel, registers(&machine.cpu()))
+    observed(Guest::new(&kernel.kernel, &ram).unwrap(), kernel, &registers(&machine.cpu()))
 }
 
 /// Kinds of facts.
@@ -225,7 +225,7 @@ fn a_guest_that_lies_about_its_processes_harms_no_one() {
     let machine = timeline.machine(0);
     let files = MappedFiles::of_node(&launcher.files, &launcher.world.nodes[0].name, DebugFolders::default())
         .unwrap();
-    let (mut read, mut refused) = (0, 0);
+    let (mut read, mut refused, mut cores) = (0, 0, 0);
     for seed in 0..60 {
         let ram = Lying { ram: MachineRam(machine), seed, rarity: [200, 2_000, 20_000][seed as usize % 3] };
         let Ok(guest) = Guest::new(&kernel, &ram) else {
@@ -239,9 +239,14 @@ fn a_guest_that_lies_about_its_processes_harms_no_one() {
         for process in processes {
             read += 1;
             let maps = guest.mappings(&process).is_ok();
+            let _ = (guest.libraries(&process), guest.program_path(&process));
+            let core = guest.core_file(&process, &registers(&machine.cpu())).ok().flatten();
+            if let Some(core) = core.filter(|core| core.bytes() < 64 << 20) {
+                cores += usize::from(core.write(&mut std::io::sink()).is_ok());
+            }
             let mut stacks = guest.program_stacks(&process, &files).ok().flatten().filter(|_| maps);
             for thread in &process.threads {
-                let stack = guest.stack(&process, thread, registers(&machine.cpu()));
+                let stack = guest.stack(&process, thread, &registers(&machine.cpu()));
                 if let (Ok(stack), Some(stacks)) = (stack, &mut stacks)
                     && let Some(user) = stack.user
                 {
@@ -250,7 +255,7 @@ fn a_guest_that_lies_about_its_processes_harms_no_one() {
             }
         }
     }
-    assert!(read > 200 && refused > 10, "{read} {refused}");
+    assert!(read > 200 && refused > 10 && cores > 10, "{read} {refused} {cores}");
 }
 
 /// RAM in which some words have other values than in the machine, by guest-physical address.
@@ -321,7 +326,7 @@ fn the_stack_of_a_server_leads_to_its_main_function() {
     let processes = guest.processes().unwrap();
     let redis = processes.iter().find(|process| process.threads[0].name == "redis-server").unwrap();
     let mut stacks = guest.program_stacks(redis, &files).unwrap().unwrap();
-    let user = guest.stack(redis, &redis.threads[0], registers(&machine.cpu())).unwrap().user.unwrap();
+    let user = guest.stack(redis, &redis.threads[0], &registers(&machine.cpu())).unwrap().user.unwrap();
     let (frames, is_complete) = stacks.frames(user);
     assert!(is_complete, "{frames:?}");
     let functions: Vec<&str> = frames.iter().filter_map(|frame| frame.function.as_deref()).collect();

@@ -2,6 +2,7 @@
 //! these packages.
 //!
 //! * `compose`: compose files: order of starting, networks, mounts, names, builds
+//! * `cores`: opens core files of processes with gdb
 //! * `drafts`: boots the world files that `everett init` writes for an image and for a compose file
 //! * `finding`: exports a finding of a compose file's world, and replays it without the project
 //! * `merging`: several compose files merged into one
@@ -15,6 +16,8 @@
 //! * `userlands`: images with different C libraries and basic programs: busybox, musl, Debian
 
 mod compose;
+#[cfg(feature = "inside")]
+mod cores;
 mod drafts;
 mod finding;
 mod merging;

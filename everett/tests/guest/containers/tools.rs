@@ -14,8 +14,16 @@ use everett_guest_image::apt::sources::Sources;
 use everett_guest_image::debian::package::Package;
 
 /// Packages with the tools, and with programs for the images.
-const PACKAGES: [&str; 7] =
-    ["buildah", "busybox-static", "docker-registry", "mmdebstrap", "musl-dev", "skopeo", "umoci"];
+const PACKAGES: [&str; 8] = [
+    "buildah",
+    "busybox-static",
+    "docker-registry",
+    "gdb-minimal",
+    "mmdebstrap",
+    "musl-dev",
+    "skopeo",
+    "umoci",
+];
 
 /// Debian release of the packages, the same as for the guests' kernels.
 const SUITE: &str = "bookworm";

@@ -1,0 +1,127 @@
+//! gdb opens core files that Everett reads from a guest's memory.
+
+use std::fs;
+use std::path::Path;
+
+use everett_inspect::{Guest, Kernel};
+use everett_session::inside::machine::{MachineRam, registers};
+use everett_streams::Seed;
+
+use super::launcher;
+use super::tools::tools;
+use super::userlands::{layout_of_musl, program_of_musl};
+use crate::support::{MS, everett, run_to_end, shown, world_file};
+
+/// A program with a thread that computes and one that sleeps. musl's `pthread_create` needs no other library.
+const SOURCE: &str = "\
+#include <pthread.h>
+#include <unistd.h>
+volatile long spins;
+long marker[2] = { 0x1122334455667788, 42 };
+static void *sleeper(void *argument) {
+    for (;;)
+        sleep(1000);
+    return argument;
+}
+static void inner(long n) {
+    marker[1] += n;
+    for (;;)
+        spins++;
+}
+int main(void) {
+    pthread_t thread;
+    pthread_create(&thread, 0, sleeper, marker);
+    inner(58);
+    return 0;
+}
+";
+
+/// Runs gdb without a terminal and returns what it prints.
+fn gdb(sysroot: &Path, program: &Path, core: &Path, commands: &[&str]) -> String {
+    let sysroot = format!("set sysroot {}", sysroot.display());
+    // The host can have debug files of the same libraries.
+    let mut arguments = vec!["-nx", "-batch", "-ex", "set debug-file-directory /none", "-ex", &sysroot];
+    let (program, core) = (program.display().to_string(), core.display().to_string());
+    let file = format!("file {program}");
+    let core = format!("core-file {core}");
+    for command in [&file[..], &core].into_iter().chain(commands.iter().copied()) {
+        arguments.extend(["-ex", command]);
+    }
+    tools().run("gdb", &arguments)
+}
+
+#[test]
+fn gdb_shows_threads_functions_lines_and_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = program_of_musl(folder.path(), SOURCE);
+    layout_of_musl(folder.path(), &program);
+    let launcher = launcher(folder.path(), "[[node]]\nname = \"a\"\nmemory = \"96M\"\nimage = \"layout\"\n");
+    let mut timeline = launcher.start(Seed::new(1)).unwrap();
+    run_to_end(&mut timeline, 100 * MS);
+    let kernel = Kernel::new(&fs::read(&launcher.files.kernel).unwrap()).unwrap();
+    let digest = timeline.digest();
+    let core = folder.path().join("core");
+    let bytes = {
+        let machine = timeline.machine(0);
+        let ram = MachineRam(machine);
+        let guest = Guest::new(&kernel, &ram).unwrap();
+        let processes = guest.processes().unwrap();
+        let process = processes.iter().find(|process| process.threads[0].name == "program").unwrap();
+        assert_eq!(process.threads.len(), 2);
+        assert_eq!(guest.program_path(process).unwrap().as_deref(), Some("/program"));
+        let libraries = guest.libraries(process).unwrap();
+        let names: Vec<&str> = libraries.iter().map(|library| &*library.name).collect();
+        assert!(names.contains(&"/lib/ld-musl-x86_64.so.1"), "{names:?}");
+        let file = guest.core_file(process, &registers(&machine.cpu())).unwrap().unwrap();
+        file.write(&mut fs::File::create(&core).unwrap()).unwrap();
+        file.bytes()
+    };
+    assert!(timeline.digest() == digest, "reading changes nothing");
+    assert_eq!(fs::metadata(&core).unwrap().len(), bytes);
+    let commands = ["info threads", "bt", "p/x marker[0]", "p marker[1]", "p spins > 0", "thread 2", "bt"];
+    let text = gdb(folder.path(), &program, &core, &commands);
+    for expected in [
+        "inner (n=58) at ",
+        "program.c:13",
+        "in main () at ",
+        "program.c:18",
+        "= 0x1122334455667788",
+        "= 100",
+        "= 1\n",
+        "[Switching to thread 2 ",
+    ] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+}
+
+/// The command writes the programs and libraries beside the core file, and says how to open it.
+#[test]
+fn gdb_opens_what_the_command_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let (run, output, world) = (at("run"), at("out"), world_file().display().to_string());
+    let explored = everett(&["explore", &world, "--seed", "1", "--branches", "1", "--plain", "-o", &run]);
+    assert!(explored.status.code().is_some_and(|code| code < 2), "{}", shown(&explored));
+    let core = |process: &str, output: &str| {
+        everett(&["--json", "core", &run, "b0", "--process", process, "-o", output])
+    };
+    let written = core("redis-server", &output);
+    assert!(written.status.success(), "{}", shown(&written));
+    let line = String::from_utf8(written.stdout).unwrap();
+    let line: serde_json::Value = serde_json::from_str(line.lines().next().unwrap()).unwrap();
+    let path = |key: &str| Path::new(line[key].as_str().unwrap());
+    assert_eq!(fs::metadata(path("core")).unwrap().len(), line["bytes"].as_u64().unwrap());
+    let text = gdb(path("files"), path("program"), path("core"), &["bt", "info sharedlibrary"]);
+    for expected in ["in epoll_wait () from ", "in aeMain ()", "in main ()", "/libc.so.6"] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    assert!(!text.contains("corrupt stack"), "{text}");
+
+    let again = core("redis-server", &output);
+    assert_eq!(again.status.code(), Some(2), "the folder exists: {}", shown(&again));
+    let nobody = core("nobody", &at("other"));
+    assert_eq!(nobody.status.code(), Some(2), "{}", shown(&nobody));
+    let expected = "--process: no machine has a program nobody at this instant";
+    assert!(String::from_utf8_lossy(&nobody.stderr).contains(expected), "{}", shown(&nobody));
+    assert!(!folder.path().join("other").exists());
+}
