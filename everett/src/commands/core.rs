@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Component, Path, PathBuf};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use everett_inspect::mapping::Mapping;
 use everett_inspect::program_stack::Files as _;
 use everett_inspect::task::Process;
@@ -46,7 +46,10 @@ struct Line<'a> {
 
 pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let here = || format!("--output: {}", args.output.display());
-    fs::create_dir(&args.output).with_context(here)?;
+    fs::create_dir(&args.output).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => anyhow!("{}: it exists already, and a new folder is needed", here()),
+        _ => anyhow::Error::new(error).context(here()),
+    })?;
     let mut found = false;
     let written = inside::each_guest(ui, &args.instant, |inside| {
         for process in inside.processes.iter().filter(|process| inside::is_named(process, &args.process)) {

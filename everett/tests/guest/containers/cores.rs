@@ -118,7 +118,9 @@ fn gdb_opens_what_the_command_writes() {
     assert!(!text.contains("corrupt stack"), "{text}");
 
     let again = core("redis-server", &output);
-    assert_eq!(again.status.code(), Some(2), "the folder exists: {}", shown(&again));
+    assert_eq!(again.status.code(), Some(2), "{}", shown(&again));
+    let expected = "out: it exists already, and a new folder is needed";
+    assert!(String::from_utf8_lossy(&again.stderr).contains(expected), "{}", shown(&again));
     let nobody = core("nobody", &at("other"));
     assert_eq!(nobody.status.code(), Some(2), "{}", shown(&nobody));
     let expected = "--process: no machine has a program nobody at this instant";
