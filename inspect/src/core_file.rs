@@ -31,6 +31,7 @@ const AUXILIARY_MAX: u64 = 64;
 /// A process at an instant, ready to be written as a core file.
 pub struct CoreFile<'g> {
     memory: AddressSpace<'g>,
+    mappings: Vec<Mapping>,
     /// Parts of the address space that are in memory.
     parts: Vec<(Range<u64>, Access)>,
     notes: Vec<u8>,
@@ -59,7 +60,7 @@ impl<'g> Guest<'g> {
         put_note(&mut notes, note::AUXILIARY, &auxiliary);
         put_note(&mut notes, note::FILES, &files(&mappings));
         let parts = parts(memory, &mappings)?;
-        Ok(Some(CoreFile { memory, parts, notes }))
+        Ok(Some(CoreFile { memory, mappings, parts, notes }))
     }
 
     /// Returns the auxiliary vector, with which the kernel told the program where it was loaded: kinds and values, with
@@ -99,6 +100,12 @@ fn parts(memory: AddressSpace<'_>, mappings: &[Mapping]) -> Result<Vec<(Range<u6
 }
 
 impl CoreFile<'_> {
+    /// Returns the process's mappings.
+    #[must_use]
+    pub fn mappings(&self) -> &[Mapping] {
+        &self.mappings
+    }
+
     /// Returns the file's length, in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {

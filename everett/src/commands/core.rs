@@ -52,9 +52,10 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     })?;
     let mut found = false;
     let written = inside::each_guest(ui, &args.instant, |inside| {
+        let files = MappedFiles::of_node(inside.files, inside.node, DebugFolders::default())?;
         for process in inside.processes.iter().filter(|process| inside::is_named(process, &args.process)) {
             inside.go_on()?;
-            found |= dump(ui, inside, process, &args.output)?;
+            found |= dump(ui, inside, &files, process, &args.output)?;
         }
         Ok(())
     });
@@ -71,15 +72,18 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
 }
 
 /// Writes a process. Returns false if it is a thread of the kernel or a zombie, or if it cannot be read.
-fn dump(ui: &Ui, inside: &Inside<'_>, process: &Process, output: &Path) -> anyhow::Result<bool> {
+fn dump(
+    ui: &Ui,
+    inside: &Inside<'_>,
+    files: &MappedFiles,
+    process: &Process,
+    output: &Path,
+) -> anyhow::Result<bool> {
     let node = inside.node;
-    let read = inside
-        .guest
-        .core_file(process, &inside.cpu)
-        .and_then(|core| Ok((core, inside.guest.program_path(process)?, inside.guest.mappings(process)?)));
-    let (core, program, mappings) = match read {
-        Ok((Some(core), program, mappings)) => (core, program, mappings),
-        Ok((None, ..)) => return Ok(false),
+    let core = inside.guest.core_file(process, &inside.cpu);
+    let (core, program) = match core.and_then(|core| Ok((core, inside.guest.program_path(process)?))) {
+        Ok((Some(core), program)) => (core, program),
+        Ok((None, _)) => return Ok(false),
         Err(error) => {
             inside::unreadable(ui, node, Some(process.pid), None, &error)?;
             return Ok(false);
@@ -94,9 +98,8 @@ fn dump(ui: &Ui, inside: &Inside<'_>, process: &Process, output: &Path) -> anyho
     write().with_context(|| name.display().to_string())?;
 
     let root = output.join(node);
-    let files = MappedFiles::of_node(inside.files, node, DebugFolders::default())?;
     let mut seen = BTreeSet::new();
-    for mapping in mappings.iter().filter(|mapping| mapping.file.is_some()) {
+    for mapping in core.mappings().iter().filter(|mapping| mapping.file.is_some()) {
         if seen.insert(&mapping.name)
             && let Some(path) = below(&root, &mapping.name)
             && let Some(program) = files.program(mapping)
@@ -108,7 +111,7 @@ fn dump(ui: &Ui, inside: &Inside<'_>, process: &Process, output: &Path) -> anyho
     // gdb looks for libraries by the names that the dynamic linker gave them.
     for library in inside.guest.libraries(process).unwrap_or_default() {
         let holds = |mapping: &&Mapping| (mapping.start..mapping.end).contains(&library.dynamic);
-        let file = mappings.iter().find(holds).and_then(|mapping| below(&root, &mapping.name));
+        let file = core.mappings().iter().find(holds).and_then(|mapping| below(&root, &mapping.name));
         if let (Some(file), Some(name)) = (file.filter(|file| file.is_file()), below(&root, &library.name))
             && !name.exists()
         {

@@ -356,7 +356,7 @@ fn ps_and_stack_show_the_machines_of_a_branch() {
     assert_eq!(stack, text(&["stack", &run, "b0", "--process", "redis-server"]), "the same twice");
     for (arguments, expected) in [
         (["--at", "1000s"], "--at: 1000.000000000 s is not on this timeline"),
-        (["--node", "nobody"], "--node: no node of this world is named nobody"),
+        (["--node", "n9"], "--node: no node of this world is named n9"),
         (["--process", "nothing"], "--process: no machine has a process nothing at this instant"),
     ] {
         let output = everett(&[&["stack", &run, "b0"], &arguments[..]].concat());
