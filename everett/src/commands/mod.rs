@@ -6,17 +6,16 @@
 //! - `boot`: runs one machine with its console on the terminal
 //! - `cache`: lists and removes cached files
 //! - `causality`: finds the step at which a finding became likely
-//! - `core`: writes processes as core files for gdb
 //! - `demo`: explores an example cluster until it loses a write
 //! - `doctor`: shows what this host can do
 //! - `explore`: explores many timelines of a world
 //! - `findings`: lists the findings of an exploration
 //! - `image`: builds the image of a world
 //! - `init`: writes a first world file
+//! - `inside`: commands that look into machines at an instant: `core`, `ps` and `stack`
 //! - `install`: the commands `completions` and `man`, which write files for shells and packages
 //! - `moment`: saves, lists and restores moments
 //! - `plan`: prints the random fault plan that belongs to a seed
-//! - `ps`: lists processes at an instant
 //! - `replay`: runs a finding or a branch again
 //! - `report`: writes a report on an exploration
 //! - `run`: runs one timeline
@@ -24,7 +23,6 @@
 //! - `serve`: shows the report in a browser
 //! - `show`: prints one finding or branch
 //! - `shrink`: finds the fewest faults that still show a finding
-//! - `stack`: prints stacks at an instant
 //! - `verify`: runs one timeline several times and compares the runs
 //!
 //! Code that commands share:
@@ -40,7 +38,6 @@
 //! - `explore_display`: shows the progress of a running exploration
 //! - `history`: records explorations in a database in the cache, and lists them
 //! - `id`: parses the number of a finding or a branch, such as `1` or `b17`
-//! - `inside`: goes to an instant, where other commands look into the machines
 //! - `instruments`: the options `--watch` (report memory accesses) and `--edges` (record executed jumps)
 //! - `judge`: decides which events of a single run are findings
 //! - `no_history`: replaces `history` in builds without that feature
@@ -60,8 +57,6 @@ mod boot;
 mod cache;
 mod causality;
 mod common;
-#[cfg(feature = "inside")]
-mod core;
 mod demo;
 mod demo_agent;
 mod demo_versions;
@@ -88,8 +83,6 @@ mod no_history;
 mod plan;
 mod plans;
 mod prune_args;
-#[cfg(feature = "inside")]
-mod ps;
 mod record;
 mod recording;
 mod replay;
@@ -101,8 +94,6 @@ mod runs;
 mod serve;
 mod show;
 mod shrink;
-#[cfg(feature = "inside")]
-mod stack;
 mod timeline;
 mod trial_boot;
 mod verify;
@@ -176,13 +167,13 @@ pub enum Command {
     Causality(causality::Args),
     /// List the processes of all machines at an instant, read from outside
     #[cfg(feature = "inside")]
-    Ps(ps::Args),
+    Ps(inside::ps::Args),
     /// Print the stacks of all programs at an instant, read from outside
     #[cfg(feature = "inside")]
-    Stack(stack::Args),
+    Stack(inside::stack::Args),
     /// Write processes at an instant as core files for gdb, read from outside
     #[cfg(feature = "inside")]
-    Core(core::Args),
+    Core(inside::core::Args),
     /// Report what an exploration covered, what it found and what it never reached
     Report(report::Args),
     /// Show the report of a run in a browser, also while the run goes on
@@ -238,11 +229,11 @@ pub fn run(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Shrink(args) => shrink::run(&ui, args),
         Command::Causality(args) => causality::run(&ui, args),
         #[cfg(feature = "inside")]
-        Command::Ps(args) => ps::run(&ui, args),
+        Command::Ps(args) => inside::ps::run(&ui, args),
         #[cfg(feature = "inside")]
-        Command::Stack(args) => stack::run(&ui, args),
+        Command::Stack(args) => inside::stack::run(&ui, args),
         #[cfg(feature = "inside")]
-        Command::Core(args) => core::run(&ui, args),
+        Command::Core(args) => inside::core::run(&ui, args),
         Command::Report(args) => report::run(&ui, args),
         Command::Serve(args) => serve::run(&ui, args),
         Command::Runs(args) => runs::run(&ui, args),

@@ -10,8 +10,9 @@ use everett_session::inside::debug_files::DebugFolders;
 use everett_session::inside::mapped_files::MappedFiles;
 use serde::Serialize;
 
-use super::Outcome;
-use super::inside::{self, Inside, InstantArgs};
+use super::super::Outcome;
+use super::guests::{self, Inside};
+use super::instant::InstantArgs;
 use crate::ui::{Ui, printable, style};
 
 /// `everett stack`
@@ -45,13 +46,13 @@ struct Line<'a> {
     user_complete: bool,
 }
 
-pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
+pub(in super::super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     if let Some(folder) = args.debug_files.iter().find(|folder| !folder.is_dir()) {
         bail!("--debug-files: {}: no such folder", folder.display());
     }
     let debug = DebugFolders::new(args.debug_files.clone());
     let mut found = args.process.is_none();
-    let all_read = inside::each_guest(ui, &args.instant, |inside| {
+    let all_read = guests::each_guest(ui, &args.instant, |inside| {
         let files = MappedFiles::of_node(inside.files, inside.node, debug.clone())?;
         for process in inside.processes.iter().filter(|process| is_wanted(args, process)) {
             inside.go_on()?;
@@ -60,7 +61,7 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
                 Ok(programs) => programs,
                 Err(error) => {
                     // The stacks of the kernel can still be read.
-                    inside::unreadable(ui, inside.node, Some(process.pid), None, &error)?;
+                    guests::unreadable(ui, inside.node, Some(process.pid), None, &error)?;
                     None
                 }
             };
@@ -81,7 +82,7 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
 }
 
 fn is_wanted(args: &Args, process: &Process) -> bool {
-    args.process.as_ref().map_or(process.mm.is_some(), |wanted| inside::is_named(process, wanted))
+    args.process.as_ref().map_or(process.mm.is_some(), |wanted| guests::is_named(process, wanted))
 }
 
 fn tell(
@@ -96,7 +97,7 @@ fn tell(
     let stack = match inside.guest.stack(process, thread, &inside.cpu) {
         Ok(stack) => stack,
         Err(error) => {
-            return inside::unreadable(ui, inside.node, Some(process.pid), Some(thread.tid), &error);
+            return guests::unreadable(ui, inside.node, Some(process.pid), Some(thread.tid), &error);
         }
     };
     let Stack { kernel, is_complete, user } = &stack;

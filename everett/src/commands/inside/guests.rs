@@ -1,46 +1,22 @@
-//! Goes to an instant of a recorded branch, where other commands look into the machines.
+//! The guests of the machines at an instant, read from outside.
 //!
-//! The branch runs again from the root moment to this vtime, which can lie in its checks. Nothing is forked and nothing
-//! in a guest changes, so the machines are as they were in the exploration.
+//! Nothing is forked and nothing in a guest changes, so the machines are as they were in the exploration.
 
-use std::path::PathBuf;
-
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use everett_guest_image::kernel::KERNEL_BYTES_MAX;
 use everett_host::interrupt::Interrupt;
 use everett_input::causes::with_causes;
-use everett_input::units::{self, Vtime};
 use everett_inspect::registers::CpuRegisters;
 use everett_inspect::task::Process;
 use everett_inspect::{Guest, Kernel};
-use everett_session::explore::path_runner::{Interrupted, PathRunner, Unless};
+use everett_session::explore::path_runner::Interrupted;
+use everett_session::explore::setting::Setting;
 use everett_session::inside::machine::{MachineRam, registers};
 use everett_session::machines::BootFiles;
 use serde::Serialize;
 
-use super::common;
-use super::engine_choice::EngineArgs;
-use super::exploration::Run;
-use super::id::Id;
+use super::instant::{Instant, InstantArgs};
 use crate::ui::{Ui, printable, style};
-
-/// Arguments that name an instant.
-#[derive(Debug, clap::Args)]
-pub struct InstantArgs {
-    /// The run directory
-    pub run: PathBuf,
-    /// Number of a finding such as 1, or of a branch such as b17
-    pub id: Id,
-    /// Vtime of the instant, counted from power-on. Default: when the finding showed, or the end of the branch
-    #[arg(long, value_name = "DURATION", value_parser = units::parse_duration_ns)]
-    pub at: Option<u64>,
-    /// Only this node. Default: all nodes
-    #[arg(long, value_name = "NAME")]
-    pub node: Option<String>,
-    /// Engine
-    #[command(flatten)]
-    pub engine: EngineArgs,
-}
 
 /// A guest at the instant.
 pub(super) struct Inside<'g> {
@@ -104,37 +80,12 @@ pub(super) fn each_guest(
     mut look: impl FnMut(&Inside<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<bool> {
     let interrupt = Interrupt::install()?;
-    let run = Run::open(&args.run)?;
-    let record = run.record(args.id)?;
-    let nodes = &run.reading.header().nodes;
-    if let Some(node) = &args.node
-        && !nodes.contains(node)
-    {
-        bail!("--node: no node of this world is named {node}; its nodes are {}", nodes.join(", "));
-    }
-    let at_ns = match (args.at, args.id) {
-        (Some(at), _) => at,
-        (None, Id::Finding(id)) => run.finding(id)?.hit.vtime_ns,
-        (None, Id::Branch(_)) => record.end_ns,
-    };
-    let (setting, engine) = run.setting(ui, args.engine.asked(), &interrupt)?;
-    let root_ns = setting.root_ns;
-    if !(root_ns..=record.end_ns).contains(&at_ns) {
-        bail!(
-            "--at: {} s is not on this timeline, which goes from {} s to {} s",
-            Vtime(at_ns).to_string().trim(),
-            Vtime(root_ns).to_string().trim(),
-            Vtime(record.end_ns).to_string().trim()
-        );
-    }
-    let file = &setting.launcher.files.kernel;
-    let kernel = everett_input::file::read(file, KERNEL_BYTES_MAX)?;
-    let kernel = Kernel::new(&kernel).with_context(|| file.display().to_string())?;
-    let mut runner = PathRunner::new(&setting)?;
-    runner.seek(&record.path, at_ns, &mut Unless(&|| interrupt.wanted()))?;
+    let instant = Instant::open(ui, args, &interrupt)?;
+    let kernel = kernel(&instant.setting)?;
+    let mut runner = instant.reach(&interrupt)?;
     let timeline = runner.timeline();
     let mut all_read = true;
-    for (n, node) in nodes.iter().enumerate() {
+    for (n, node) in instant.nodes().iter().enumerate() {
         if args.node.as_ref().is_some_and(|wanted| wanted != node) {
             continue;
         }
@@ -143,7 +94,7 @@ pub(super) fn each_guest(
         let cpu = registers(&timeline.machine(n).cpu());
         match Guest::new(&kernel, &ram).and_then(|guest| Ok((guest, guest.processes()?))) {
             Ok((guest, processes)) => {
-                let (kernel, files) = (&kernel, &setting.launcher.files);
+                let (kernel, files) = (&kernel, &instant.setting.launcher.files);
                 look(&Inside { node, guest, processes, kernel, cpu, files, interrupt: &interrupt })?;
             }
             Err(error) => {
@@ -152,8 +103,15 @@ pub(super) fn each_guest(
             }
         }
     }
-    common::warn_of_engine(ui, &engine)?;
+    instant.warn_of_engine(ui)?;
     Ok(all_read)
+}
+
+/// Reads the types and symbols of the kernel that all machines run.
+pub(super) fn kernel(setting: &Setting) -> anyhow::Result<Kernel> {
+    let file = &setting.launcher.files.kernel;
+    let kernel = everett_input::file::read(file, KERNEL_BYTES_MAX)?;
+    Kernel::new(&kernel).with_context(|| file.display().to_string())
 }
 
 /// Returns true if a process has this ID, or if its first thread has this name.

@@ -4,8 +4,9 @@ use everett_input::causes::with_causes;
 use everett_inspect::task::{Process, Thread};
 use serde::Serialize;
 
-use super::Outcome;
-use super::inside::{self, Inside, InstantArgs};
+use super::super::Outcome;
+use super::guests::{self, Inside};
+use super::instant::InstantArgs;
 use crate::ui::{Ui, printable, style};
 
 /// `everett ps`
@@ -55,8 +56,8 @@ impl ThreadLine<'_> {
     }
 }
 
-pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
-    inside::each_guest(ui, &args.instant, |inside| {
+pub(in super::super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
+    guests::each_guest(ui, &args.instant, |inside| {
         ui.say(style::paint(style::FAINT, "     PID   PPID    UID S COMMAND"))?;
         for process in &inside.processes {
             inside.go_on()?;

@@ -13,8 +13,9 @@ use everett_session::inside::debug_files::DebugFolders;
 use everett_session::inside::mapped_files::MappedFiles;
 use serde::Serialize;
 
-use super::Outcome;
-use super::inside::{self, Inside, InstantArgs};
+use super::super::Outcome;
+use super::guests::{self, Inside};
+use super::instant::InstantArgs;
 use crate::ui::{Ui, printable};
 
 /// `everett core`
@@ -44,16 +45,16 @@ struct Line<'a> {
     program: Option<String>,
 }
 
-pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
+pub(in super::super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let here = || format!("--output: {}", args.output.display());
     fs::create_dir(&args.output).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => anyhow!("{}: it exists already, and a new folder is needed", here()),
         _ => anyhow::Error::new(error).context(here()),
     })?;
     let mut found = false;
-    let written = inside::each_guest(ui, &args.instant, |inside| {
+    let written = guests::each_guest(ui, &args.instant, |inside| {
         let files = MappedFiles::of_node(inside.files, inside.node, DebugFolders::default())?;
-        for process in inside.processes.iter().filter(|process| inside::is_named(process, &args.process)) {
+        for process in inside.processes.iter().filter(|process| guests::is_named(process, &args.process)) {
             inside.go_on()?;
             found |= dump(ui, inside, &files, process, &args.output)?;
         }
@@ -85,7 +86,7 @@ fn dump(
         Ok((Some(core), program)) => (core, program),
         Ok((None, _)) => return Ok(false),
         Err(error) => {
-            inside::unreadable(ui, node, Some(process.pid), None, &error)?;
+            guests::unreadable(ui, node, Some(process.pid), None, &error)?;
             return Ok(false);
         }
     };

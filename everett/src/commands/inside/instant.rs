@@ -1,0 +1,97 @@
+//! An instant of a recorded branch: the arguments that name it, and the way there.
+//!
+//! The branch runs again from the root moment to this vtime, which can lie in its checks.
+
+use std::path::PathBuf;
+
+use anyhow::bail;
+use everett_explorer::run::Record;
+use everett_host::interrupt::Interrupt;
+use everett_input::units::{self, Vtime};
+use everett_session::explore::path_runner::{PathRunner, Unless};
+use everett_session::explore::setting::Setting;
+use everett_session::machines::engines::Engine;
+
+use super::super::common;
+use super::super::engine_choice::EngineArgs;
+use super::super::exploration::Run;
+use super::super::id::Id;
+use crate::ui::Ui;
+
+/// Arguments that name an instant.
+#[derive(Debug, clap::Args)]
+pub struct InstantArgs {
+    /// The run directory
+    pub run: PathBuf,
+    /// Number of a finding such as 1, or of a branch such as b17
+    pub id: Id,
+    /// Vtime of the instant, counted from power-on. Default: when the finding showed, or the end of the branch
+    #[arg(long, value_name = "DURATION", value_parser = units::parse_duration_ns)]
+    pub at: Option<u64>,
+    /// Only this node. Default: all nodes
+    #[arg(long, value_name = "NAME")]
+    pub node: Option<String>,
+    /// Engine
+    #[command(flatten)]
+    pub engine: EngineArgs,
+}
+
+/// An instant of a recorded branch, with everything that is needed to run the branch again.
+pub(super) struct Instant {
+    /// The run directory.
+    pub(super) run: Run,
+    /// Record of the branch.
+    pub(super) record: Record,
+    /// Vtime of the instant, in nanoseconds since power-on.
+    pub(super) at_ns: u64,
+    /// Setting in which the branches of the run directory ran.
+    pub(super) setting: Setting,
+    engine: Engine,
+}
+
+impl Instant {
+    /// Opens the run directory and finds the instant in it.
+    pub(super) fn open(ui: &Ui, args: &InstantArgs, interrupt: &Interrupt) -> anyhow::Result<Instant> {
+        let run = Run::open(&args.run)?;
+        let record = run.record(args.id)?;
+        let nodes = &run.reading.header().nodes;
+        if let Some(node) = &args.node
+            && !nodes.contains(node)
+        {
+            bail!("--node: no node of this world is named {node}; its nodes are {}", nodes.join(", "));
+        }
+        let at_ns = match (args.at, args.id) {
+            (Some(at), _) => at,
+            (None, Id::Finding(id)) => run.finding(id)?.hit.vtime_ns,
+            (None, Id::Branch(_)) => record.end_ns,
+        };
+        let (setting, engine) = run.setting(ui, args.engine.asked(), interrupt)?;
+        let root_ns = setting.root_ns;
+        if !(root_ns..=record.end_ns).contains(&at_ns) {
+            bail!(
+                "--at: {} s is not on this timeline, which goes from {} s to {} s",
+                Vtime(at_ns).to_string().trim(),
+                Vtime(root_ns).to_string().trim(),
+                Vtime(record.end_ns).to_string().trim()
+            );
+        }
+        Ok(Instant { run, record, at_ns, setting, engine })
+    }
+
+    /// Returns the names of the world's nodes, in the order of the world file.
+    pub(super) fn nodes(&self) -> &[String] {
+        &self.run.reading.header().nodes
+    }
+
+    /// Runs the branch up to the instant, and returns the runner whose timeline is there.
+    pub(super) fn reach(&self, interrupt: &Interrupt) -> anyhow::Result<PathRunner<'_>> {
+        let mut runner = PathRunner::new(&self.setting)?;
+        runner.seek(&self.record.path, self.at_ns, &mut Unless(&|| interrupt.wanted()))?;
+        Ok(runner)
+    }
+
+    /// Prints a warning if the engine's results may be inexact.
+    pub(super) fn warn_of_engine(&self, ui: &Ui) -> anyhow::Result<()> {
+        common::warn_of_engine(ui, &self.engine)
+    }
+}
