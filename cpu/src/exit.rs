@@ -22,6 +22,9 @@ pub enum Exit {
     /// The last instruction, interrupt or exception accessed watched bytes
     /// ([`Cpu::take_hits`](crate::Cpu::take_hits)).
     Watchpoint,
+    /// The last instruction, interrupt or exception entered or left user mode
+    /// ([`Cpu::stop_at_mode_changes`](crate::Cpu::stop_at_mode_changes)).
+    ModeChange,
     /// The guest used a feature that the CPU does not model. The string names it.
     Unsupported(&'static str),
     /// The guest executed too many instructions without an event by which its clock advances, such as a device access.

@@ -18,17 +18,28 @@ pub(crate) enum Ended {
     Exit(Exit),
 }
 
-/// Returns the slot, in the block cache, of the block at RIP. Decodes the block if it is not cached.
+/// Returns the slot, in the block cache, of the block at RIP. Decodes the block if it is not cached. For
+/// [`Extent::Block`], returns `Stop::Single` if the page has a breakpoint.
 #[inline(always)]
 pub(crate) fn find(cache: &mut Cache, core: &mut Core, extent: Extent) -> Result<usize, Stop> {
     let rip = core.rip;
     let gpa = match core.mem.exec_gpa(rip) {
         Some(gpa) => gpa,
+        None if extent == Extent::Block && core.mem.page_has_breakpoint(rip) => return Err(Stop::Single),
         None => fetch(core, rip)?,
     };
     match cache.find(&core.mem, gpa, extent) {
         Some(index) => Ok(index),
         None => find_slow(cache, core, gpa, extent),
+    }
+}
+
+/// Returns the slot of the block at RIP like [`find`], on a page with breakpoints.
+pub(crate) fn find_past_breakpoints(cache: &mut Cache, core: &mut Core) -> Result<usize, Stop> {
+    let gpa = fetch(core, core.rip)?;
+    match cache.find(&core.mem, gpa, Extent::Block) {
+        Some(index) => Ok(index),
+        None => find_slow(cache, core, gpa, Extent::Block),
     }
 }
 
@@ -74,7 +85,8 @@ fn find_slow(cache: &mut Cache, core: &mut Core, gpa: u64, extent: Extent) -> Re
 }
 
 /// Handles a failed fetch of the next instruction. If the fetch raised a fault, delivers the fault. A fetch outside RAM
-/// raises none: it has marked the CPU as dead, and the run loop's check then ends the run.
+/// raises none: it has marked the CPU as dead, and the run loop's check then ends the run. On a page with breakpoints,
+/// the run loop takes over, too.
 #[cold]
 pub(crate) fn not_fetched(core: &mut Core, stop: Stop) -> Ended {
     if stop == Stop::Fault {

@@ -6,7 +6,7 @@ use crate::decode::cache::{Cache, Extent};
 use crate::edges::{Edge, Edges};
 use crate::exit::Exit;
 use crate::failure::caught;
-use crate::fetch::{Ended, find, guessed, not_fetched, stopped};
+use crate::fetch::{Ended, find, find_past_breakpoints, guessed, not_fetched, stopped};
 use crate::flags::bits;
 use crate::mem::{Mem, Ram, Watchpoint, WatchpointHit};
 use crate::op::{FAR_PAGE, slot};
@@ -16,14 +16,13 @@ use crate::translate::Hot;
 
 /// Conditions that end a run. The guest's actions can end the run earlier.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Until<'a> {
+pub struct Until {
     /// Absolute instruction count at which the run stops.
     pub icount: u64,
     /// True if the run stops at the first instruction boundary at which the CPU can take an external interrupt.
     pub window: bool,
-    /// Sorted linear addresses. The run stops before it executes an instruction at one of these addresses. The first
-    /// instruction of the run is exempt.
-    pub breakpoints: &'a [u64],
+    /// True if the run executes its first instruction even if a breakpoint is there ([`Cpu::set_breakpoints`]).
+    pub passing: bool,
 }
 
 /// One vCPU.
@@ -82,6 +81,15 @@ impl Cpu {
     /// exception that accesses watched bytes.
     pub fn set_watchpoints(&mut self, points: &[Watchpoint]) {
         self.core.mem.set_watchpoints(points);
+    }
+    /// Replaces all breakpoints, which the guest cannot observe. A run stops before an instruction at one of these linear
+    /// addresses, in any address space. Code on pages without breakpoints is as fast as before.
+    pub fn set_breakpoints(&mut self, addresses: &[u64]) {
+        self.core.mem.set_breakpoints(addresses);
+    }
+    /// Makes runs end after an instruction, interrupt or exception that enters or leaves user mode (CPL 3).
+    pub fn stop_at_mode_changes(&mut self, on: bool) {
+        self.core.observed_user = on.then_some(self.core.cpl == 3);
     }
     /// Returns the accesses to watched bytes since the last call.
     pub fn take_hits(&mut self) -> Vec<WatchpointHit> {
@@ -183,7 +191,7 @@ impl Cpu {
     }
 
     /// Runs until a condition of `until` holds, or until the guest causes an [`Exit`].
-    pub fn run(&mut self, until: Until<'_>) -> Exit {
+    pub fn run(&mut self, until: Until) -> Exit {
         let Cpu { core, code } = self;
         if core.failure.is_some() {
             return Exit::Failed;
@@ -202,10 +210,10 @@ impl Cpu {
 }
 
 /// Implements [`Cpu::run`].
-fn run(core: &mut Core, code: &mut Known, until: Until<'_>) -> Exit {
+fn run(core: &mut Core, code: &mut Known, until: Until) -> Exit {
     (core.limit, core.window) = (until.icount, until.window);
     let mut single = false;
-    let mut first = true;
+    let mut passing = until.passing;
     loop {
         match core.dead {
             None => {}
@@ -220,6 +228,9 @@ fn run(core: &mut Core, code: &mut Known, until: Until<'_>) -> Exit {
             if core.mem.report_hits() {
                 return Exit::Watchpoint;
             }
+            if core.mode_has_changed() {
+                return Exit::ModeChange;
+            }
             if core.halted {
                 return Exit::Halt;
             }
@@ -230,23 +241,24 @@ fn run(core: &mut Core, code: &mut Known, until: Until<'_>) -> Exit {
                 return Exit::Window;
             }
             // If `single` is set, this instruction has passed the breakpoint check before, but has not executed yet.
-            if !first && !single && until.breakpoints.binary_search(&core.rip).is_ok() {
+            if !passing && !single && core.mem.has_breakpoint(core.rip) {
                 return Exit::Breakpoint;
             }
         }
-        first = false;
+        passing = false;
         let alone = single
             || completing
             || core.shadow
             || core.rflags & (bits::TF | bits::RF) != 0
             || core.dr7 & 0xff != 0
-            || !until.breakpoints.is_empty();
-        let ended = if alone {
-            step(core, &mut code.cache, until.icount, single)
-        } else if core.edges.is_some() || core.branches {
-            blocks::<true>(core, code)
-        } else {
-            blocks::<false>(core, code)
+            || core.mem.has_breakpoint(core.rip);
+        let notes = core.edges.is_some() || core.branches;
+        let ended = match core.mem.page_has_breakpoint(core.rip) {
+            _ if alone => step(core, &mut code.cache, until.icount, single),
+            true if notes => block_with_breakpoints::<true>(core, &mut code.cache),
+            true => block_with_breakpoints::<false>(core, &mut code.cache),
+            false if notes => blocks::<true>(core, code),
+            false => blocks::<false>(core, code),
         };
         single = false;
         match ended {
@@ -280,24 +292,10 @@ fn blocks<const NOTES: bool>(core: &mut Core, code: &mut Known) -> Ended {
             }
             continue;
         }
-        let block = cache.block(index);
-        let guess = cache.guess(block);
-        let rip = core.rip;
-        core.regs[slot::PAGE as usize] = rip & !0xfff;
-        core.regs[slot::PAGE_FAR as usize] = (rip & !0xfff).wrapping_add(FAR_PAGE);
-        core.rip = rip.wrapping_add(u64::from(block.len));
-        if NOTES {
-            core.arrive(cache.named(index));
+        let guess = cache.guess(cache.block(index));
+        if let Err(ended) = interpret::<NOTES>(core, cache, index) {
+            return ended;
         }
-        for op in cache.ops(block) {
-            if let Err(stop) = (op.run)(core, op) {
-                return stopped(core, op, stop);
-            }
-        }
-        if NOTES {
-            core.retire(&cache.ops(block)[usize::from(block.count) - 1], cache.named(index));
-        }
-        core.icount += count;
         if core.icount == core.limit {
             return Ended::Check;
         }
@@ -314,6 +312,48 @@ fn blocks<const NOTES: bool>(core: &mut Core, code: &mut Known) -> Ended {
     }
 }
 
+/// Interprets the block at RIP, which is on a page with breakpoints. If a breakpoint lies behind the block's first
+/// instruction, or the run stops within the block, executes nothing: the caller then executes one instruction.
+fn block_with_breakpoints<const NOTES: bool>(core: &mut Core, cache: &mut Cache) -> Ended {
+    let index = match find_past_breakpoints(cache, core) {
+        Ok(index) => index,
+        Err(stop) => return not_fetched(core, stop),
+    };
+    let block = cache.block(index);
+    if u64::from(block.count) > core.limit - core.icount
+        || core.mem.has_breakpoint_behind(core.rip, u64::from(block.len))
+    {
+        return Ended::Single;
+    }
+    match interpret::<NOTES>(core, cache, index) {
+        Ok(()) => Ended::Check,
+        Err(ended) => ended,
+    }
+}
+
+/// Interprets a block. With `NOTES`, records edges and counts conditional branches.
+#[inline(always)]
+fn interpret<const NOTES: bool>(core: &mut Core, cache: &Cache, index: usize) -> Result<(), Ended> {
+    let block = cache.block(index);
+    let rip = core.rip;
+    core.regs[slot::PAGE as usize] = rip & !0xfff;
+    core.regs[slot::PAGE_FAR as usize] = (rip & !0xfff).wrapping_add(FAR_PAGE);
+    core.rip = rip.wrapping_add(u64::from(block.len));
+    if NOTES {
+        core.arrive(cache.named(index));
+    }
+    for op in cache.ops(block) {
+        if let Err(stop) = (op.run)(core, op) {
+            return Err(stopped(core, op, stop));
+        }
+    }
+    if NOTES {
+        core.retire(&cache.ops(block)[usize::from(block.count) - 1], cache.named(index));
+    }
+    core.icount += u64::from(block.count);
+    Ok(())
+}
+
 /// Executes one instruction, with the rules for breakpoints, the trap flag and the interrupt shadow. `single` is true
 /// if the attempt to execute a block returned [`Ended::Single`].
 fn step(core: &mut Core, cache: &mut Cache, limit: u64, single: bool) -> Ended {
@@ -324,10 +364,15 @@ fn step(core: &mut Core, cache: &mut Cache, limit: u64, single: bool) -> Ended {
         return Ended::Check;
     }
     core.mem.mmio.rewind();
-    // If `one` is set, a repeated instruction (REP) executes only one iteration. Then the CPU can check for traps after
-    // each iteration, and an iteration may store to the instruction's own code.
+    // If `one` is set, a repeated instruction (REP) executes only one iteration. Then the CPU can check for traps and
+    // breakpoints after each iteration, and an iteration may store to the instruction's own code.
     let watched = core.dr7 & 0xff != 0;
-    let one = single || shadow || trap || watched || core.mem.mmio.in_progress();
+    let one = single
+        || shadow
+        || trap
+        || watched
+        || core.mem.mmio.in_progress()
+        || core.mem.has_breakpoint(core.rip);
     core.limit = if one { core.icount + 1 } else { limit };
     core.mem.single = one;
     core.rflags &= !bits::RF;

@@ -10,6 +10,7 @@ mod micro {
     mod near;
 
     mod branches;
+    mod breakpoints;
     mod code;
     mod debug;
     mod edges;

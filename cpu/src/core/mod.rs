@@ -72,6 +72,8 @@ pub(crate) struct Core {
     pub rflags: u64,
     /// Current privilege level.
     pub cpl: u8,
+    /// True if the CPU was in user mode when a run last looked. `None` if changes of the mode do not end runs.
+    pub observed_user: Option<bool>,
     /// Instructions retired before the current block.
     pub icount: u64,
     /// Instruction count at which the run (one call of `Cpu::run`) must stop. Repeated string instructions check it
@@ -126,6 +128,7 @@ impl Core {
             flags: Flags::from_bits(0),
             rflags: 2,
             cpl: 0,
+            observed_user: None,
             icount: 0,
             limit: 0,
             window: false,
@@ -280,6 +283,12 @@ impl Core {
         }
     }
     /// Replaces the architectural state. Drops everything derived from the old state, such as TLB entries.
+    /// True if the CPU has entered or left user mode since the last call, and such changes end runs.
+    #[inline(always)]
+    pub(crate) fn mode_has_changed(&mut self) -> bool {
+        let is_user = self.cpl == 3;
+        self.observed_user.as_mut().is_some_and(|seen| std::mem::replace(seen, is_user) != is_user)
+    }
     pub(crate) fn load_state(&mut self, s: &CpuState) {
         self.icount = s.icount;
         self.regs = [0; slot::COUNT];
@@ -289,6 +298,7 @@ impl Core {
         self.regs[slot::FS as usize] = s.seg[seg::FS].base;
         self.regs[slot::GS as usize] = s.seg[seg::GS].base;
         self.cpl = (s.seg[seg::CS].selector & 3) as u8;
+        self.observed_user = self.observed_user.map(|_| self.cpl == 3);
         self.ldtr = s.ldtr;
         self.tr = s.tr;
         self.gdtr = s.gdtr;

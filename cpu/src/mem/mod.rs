@@ -10,12 +10,14 @@
 //! - [`mmio`]: requests for ports and for addresses that are not RAM, and their answers
 //! - [`data_breakpoints`]: data breakpoints that the guest sets
 //! - [`watchpoints`]: watchpoints that the operator sets
+//! - [`breakpoints`]: breakpoints that the operator sets
 //! - [`bulk`]: executes many iterations of a repeated string instruction at once, within a page
 //!
 //! **Invariant.** Results equal those of a CPU without a TLB: a store to a paging entry takes effect at the next
 //! instruction, even if the guest does not invalidate the entry.
 
 pub(crate) mod access;
+mod breakpoints;
 mod bulk;
 mod coherence;
 mod data_breakpoints;
@@ -62,6 +64,7 @@ pub(crate) struct Mem {
     marks: Marks,
     watch: data_breakpoints::DataBreakpoints,
     points: watchpoints::Watchpoints,
+    breakpoints: breakpoints::Breakpoints,
     /// Exception that was raised with the last `Stop::Fault`.
     pub(crate) fault: Fault,
     /// Linear address of the last page fault.
@@ -84,6 +87,7 @@ impl Mem {
             marks,
             watch: data_breakpoints::DataBreakpoints::default(),
             points: watchpoints::Watchpoints::default(),
+            breakpoints: breakpoints::Breakpoints::default(),
             fault: Fault::default(),
             fault_address: 0,
             single: false,

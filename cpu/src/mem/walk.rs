@@ -152,6 +152,7 @@ impl Mem {
             if self.page_is_watched(va) {
                 (allow.read, allow.write) = (false, false);
             }
+            allow.exec &= !self.page_has_breakpoint(va);
             allow.write &= (leaf.dirty || access == Access::Write) && self.allow_write_tag(leaf.gpa);
             self.tlb.fill(va, self.ram.base_address() + (leaf.gpa & !0xfff), allow);
         }

@@ -5,7 +5,7 @@ use everett_cpu::{
     CacheConfig, Cpu, CpuState, Edge, Exit, Ram, Request, TscAnchor, Until, Watchpoint, WatchpointHit,
 };
 
-use super::image::{DATA, ELSEWHERE, GDT, Guest, PML4, RAM_BYTES, STACK};
+use super::image::{CODE, DATA, ELSEWHERE, GDT, Guest, PML4, RAM_BYTES, STACK};
 
 /// The way a guest ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,26 +83,35 @@ struct Way {
     restore: bool,
     /// True if watchpoints are set on [`WATCHED`].
     watched: bool,
+    /// Distance of breakpoints in bytes, or 0 for none.
+    breakpoints: usize,
 }
 
-const ORDINARY: CacheConfig =
+pub(crate) const ORDINARY: CacheConfig =
     CacheConfig { tlb_entries: 256, block_entries: 1024, translate_after: None, edges: true, branches: true };
-const TINY: CacheConfig =
+pub(crate) const TINY: CacheConfig =
     CacheConfig { tlb_entries: 2, block_entries: 2, translate_after: None, edges: true, branches: true };
-const TRANSLATED: CacheConfig = CacheConfig { translate_after: Some(0), ..ORDINARY };
+pub(crate) const TRANSLATED: CacheConfig = CacheConfig { translate_after: Some(0), ..ORDINARY };
 const TRANSLATED_TINY: CacheConfig = CacheConfig { translate_after: Some(1), ..TINY };
 /// Translations without the code that records edges and counts branches.
-const TRANSLATED_PLAIN: CacheConfig = CacheConfig { edges: false, branches: false, ..TRANSLATED };
+pub(crate) const TRANSLATED_PLAIN: CacheConfig = CacheConfig { edges: false, branches: false, ..TRANSLATED };
 /// Translates a block only after three interpreted executions, when the interpreter already knows which blocks follow
 /// it.
 const TRANSLATED_LATE: CacheConfig = CacheConfig { translate_after: Some(3), ..TRANSLATED_PLAIN };
 const WHOLE: u64 = u64::MAX;
 
 /// One run of an interpreting CPU with ordinary caches.
-const PLAIN: Way =
-    Way { name: "ordinary", caches: ORDINARY, piece: WHOLE, flush: false, restore: false, watched: false };
+const PLAIN: Way = Way {
+    name: "ordinary",
+    caches: ORDINARY,
+    piece: WHOLE,
+    flush: false,
+    restore: false,
+    watched: false,
+    breakpoints: 0,
+};
 
-const WAYS: [Way; 14] = [
+const WAYS: [Way; 17] = [
     PLAIN,
     Way { name: "translated", caches: TRANSLATED, ..PLAIN },
     Way { name: "translated, no edges", caches: TRANSLATED_PLAIN, ..PLAIN },
@@ -117,7 +126,20 @@ const WAYS: [Way; 14] = [
     Way { name: "watched", caches: TINY, piece: 9, flush: true, watched: true, ..PLAIN },
     Way { name: "watched, translated", caches: TRANSLATED, watched: true, ..PLAIN },
     Way { name: "restored", piece: 11, restore: true, ..PLAIN },
+    Way { name: "breakpoints", breakpoints: 3, ..PLAIN },
+    Way { name: "breakpoints, translated", caches: TRANSLATED, breakpoints: 17, ..PLAIN },
+    Way {
+        name: "breakpoints, pieces",
+        caches: TRANSLATED_PLAIN,
+        piece: 9,
+        flush: true,
+        breakpoints: 5,
+        ..PLAIN
+    },
 ];
+
+/// Number of bytes from [`CODE`] on that have breakpoints, at every n-th address.
+const BREAKPOINT_BYTES: u64 = 2 << 12;
 
 /// Watchpoints on tables, stacks and data.
 const WATCHED: [Watchpoint; 5] = [
@@ -154,6 +176,11 @@ fn run(guest: &Guest, way: Way) -> Outcome {
     if way.watched {
         cpu_now.set_watchpoints(&WATCHED);
     }
+    if way.breakpoints > 0 {
+        let addresses: Vec<u64> = (CODE..CODE + BREAKPOINT_BYTES).step_by(way.breakpoints).collect();
+        cpu_now.set_breakpoints(&addresses);
+    }
+    let mut passing = false;
     let mut requests = Vec::new();
     // True after the answer to a device access was given. The answer is not part of the state, so the state must not
     // move to a new CPU until the instruction that needs the answer has finished.
@@ -179,13 +206,13 @@ fn run(guest: &Guest, way: Way) -> Outcome {
         }
         let piece = if way.piece == WHOLE { WHOLE } else { now + 1 + draw.next(way.piece) };
         let next = interrupts.peek().map_or(u64::MAX, |(at, _)| if due { u64::MAX } else { *at });
-        let until =
-            Until { icount: piece.min(next).min(guest.instructions_max), window: due, breakpoints: &[] };
+        let until = Until { icount: piece.min(next).min(guest.instructions_max), window: due, passing };
         let exit = cpu_now.run(until);
         completing = matches!(exit, Exit::Device(_));
+        passing = exit == Exit::Breakpoint;
         match exit {
             Exit::Count => assert_eq!(cpu_now.icount(), until.icount, "{}: the stop is not exact", way.name),
-            Exit::Window | Exit::Breakpoint | Exit::Watchpoint => {}
+            Exit::Window | Exit::Breakpoint | Exit::Watchpoint | Exit::ModeChange => {}
             Exit::Device(request) => {
                 requests.push(request);
                 cpu_now.complete(guest.answer(requests.len()));
@@ -287,4 +314,46 @@ pub(crate) fn check_every_count(guest: &Guest) {
         assert_eq!(fresh.state(), stepped.state(), "stop at {n}");
     }
     drop(stepped);
+}
+
+/// Returns the count and RIP of each stop of a run with breakpoints.
+pub(crate) fn stops(guest: &Guest, caches: CacheConfig, breakpoints: &[u64]) -> Vec<(u64, u64)> {
+    let mut memory = Memory::new(&guest.ram);
+    let mut cpu = cpu(&mut memory, caches, guest, &guest.state);
+    cpu.set_breakpoints(breakpoints);
+    let mut stops = Vec::new();
+    let mut passing = false;
+    while cpu.run(Until { icount: guest.instructions_max, passing, ..Until::default() }) == Exit::Breakpoint {
+        stops.push((cpu.icount(), cpu.state().rip));
+        passing = true;
+    }
+    stops
+}
+
+/// Returns the count and RIP of each instruction at one of these addresses that a CPU without breakpoints executes.
+pub(crate) fn passes(guest: &Guest, addresses: &[u64]) -> Vec<(u64, u64)> {
+    let mut memory = Memory::new(&guest.ram);
+    let mut cpu = cpu(&mut memory, ORDINARY, guest, &guest.state);
+    let mut passes = Vec::new();
+    loop {
+        let (icount, rip) = (cpu.icount(), cpu.state().rip);
+        if addresses.contains(&rip) {
+            passes.push((icount, rip));
+        }
+        if cpu.run(Until { icount: icount + 1, ..Until::default() }) != Exit::Count {
+            return passes;
+        }
+    }
+}
+
+/// Returns the count and the mode (true in user mode) after each change of the mode.
+pub(crate) fn mode_changes(guest: &Guest, caches: CacheConfig) -> Vec<(u64, bool)> {
+    let mut memory = Memory::new(&guest.ram);
+    let mut cpu = cpu(&mut memory, caches, guest, &guest.state);
+    cpu.stop_at_mode_changes(true);
+    let mut changes = Vec::new();
+    while cpu.run(Until { icount: guest.instructions_max, ..Until::default() }) == Exit::ModeChange {
+        changes.push((cpu.icount(), cpu.state().seg[everett_cpu::state::seg::CS].selector & 3 == 3));
+    }
+    changes
 }

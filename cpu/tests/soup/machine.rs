@@ -95,14 +95,14 @@ pub(crate) fn run(soup: &Soup, way: Way, instructions_max: u64) -> Trace {
 
 fn drive(cpu: &mut Cpu, soup: &Soup, way: Way, instructions_max: u64, exits: &mut Vec<(u64, Exit)>) {
     let mut flushes = Rng::for_case(soup.seed, 1);
-    let mut breakpoints = Vec::new();
     if way == Way::Breakpoints {
         let mut rng = Rng::for_case(soup.seed, 2);
-        breakpoints = (0..64).map(|_| WINDOW + rng.below(WINDOW_PAGES * 4096)).collect();
-        breakpoints.sort_unstable();
+        let breakpoints: Vec<u64> = (0..64).map(|_| WINDOW + rng.below(WINDOW_PAGES * 4096)).collect();
+        cpu.set_breakpoints(&breakpoints);
     }
     let end = soup.state.icount + instructions_max;
     let mut interrupt_at = soup.state.icount + INTERRUPT_EVERY;
+    let mut passing = false;
     while cpu.icount() < end && exits.len() < EXITS_MAX {
         let waiting = cpu.icount() >= interrupt_at;
         if waiting && cpu.interruptible() {
@@ -119,9 +119,10 @@ fn drive(cpu: &mut Cpu, soup: &Soup, way: Way, instructions_max: u64, exits: &mu
             }
             _ => next,
         };
-        let exit = cpu.run(Until { icount: stop.min(next), window: waiting, breakpoints: &breakpoints });
+        let exit = cpu.run(Until { icount: stop.min(next), window: waiting, passing });
+        passing = exit == Exit::Breakpoint;
         match exit {
-            Exit::Count | Exit::Window | Exit::Breakpoint | Exit::Watchpoint => continue,
+            Exit::Count | Exit::Window | Exit::Breakpoint | Exit::Watchpoint | Exit::ModeChange => continue,
             Exit::Device(request) => cpu.complete(answer(request, cpu.icount())),
             Exit::Halt if cpu.interruptible() => interrupt_at = cpu.icount(),
             Exit::Halt | Exit::Shutdown | Exit::Unsupported(_) => {

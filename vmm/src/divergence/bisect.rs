@@ -45,7 +45,7 @@ pub enum Side {
 /// guests. A run stops as `until` says or when its machines end. A stop has no effect on the execution.
 pub trait Subject {
     /// Runs to a vtime, or to a count of the node ([`Subject::retired`]).
-    fn run(&mut self, node: usize, until: &Until<'_>) -> Stop;
+    fn run(&mut self, node: usize, until: &Until) -> Stop;
     /// Returns the node's count, in the unit of the clock mode (by default, retired instructions). A node that restarts
     /// gets a new machine; the count covers all machines that the node has had.
     fn retired(&self, node: usize) -> u64;
@@ -65,7 +65,7 @@ pub trait Subject {
 }
 
 impl Subject for Machine {
-    fn run(&mut self, _: usize, until: &Until<'_>) -> Stop {
+    fn run(&mut self, _: usize, until: &Until) -> Stop {
         loop {
             match Machine::run(self, until) {
                 // Nobody reads the output.
@@ -227,7 +227,7 @@ struct Equal {
 impl Equal {
     /// Returns the conditions that stop a run at the count `icount`, which lies between this point and the next. If the
     /// CPU is idle and does not reach the count, the run stops at the next point.
-    fn until(&self, icount: u64) -> Until<'static> {
+    fn until(&self, icount: u64) -> Until {
         Until { vtime: self.end_ns, ..Until::icount(icount) }
     }
 }
@@ -379,7 +379,7 @@ impl<S: Subject> Pair<S> {
             pair.run(&Until::vtime(at));
         }
     }
-    fn run(&mut self, until: &Until<'_>) {
+    fn run(&mut self, until: &Until) {
         self.a.run(self.node, until);
         self.b.run(self.node, until);
     }

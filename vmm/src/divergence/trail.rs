@@ -56,7 +56,7 @@ impl Trail {
     }
 
     /// Runs a machine as [`Machine::run`] does, and adds its digest at each multiple of the interval and at its end.
-    pub fn run(&mut self, machine: &mut Machine, until: &Until<'_>) -> Stop {
+    pub fn run(&mut self, machine: &mut Machine, until: &Until) -> Stop {
         loop {
             let next = self.next_point();
             let stop = machine.run(&Until { vtime: until.vtime.min(next), ..*until });

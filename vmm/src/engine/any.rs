@@ -95,7 +95,7 @@ impl Engine for AnyEngine {
     fn capabilities(&self) -> Capabilities {
         each!(self, engine => engine.capabilities())
     }
-    fn run(&mut self, until: Until<'_>) -> Exit {
+    fn run(&mut self, until: Until) -> Exit {
         each!(self, engine => engine.run(until))
     }
     fn icount(&self) -> u64 {
@@ -139,6 +139,12 @@ impl Engine for AnyEngine {
     }
     fn set_watchpoints(&mut self, points: &[Watchpoint]) -> bool {
         each!(self, engine => engine.set_watchpoints(points))
+    }
+    fn set_breakpoints(&mut self, addresses: &[u64]) -> bool {
+        each!(self, engine => engine.set_breakpoints(addresses))
+    }
+    fn stop_at_mode_changes(&mut self, on: bool) -> bool {
+        each!(self, engine => engine.stop_at_mode_changes(on))
     }
     fn take_hits(&mut self) -> Vec<WatchpointHit> {
         each!(self, engine => engine.take_hits())

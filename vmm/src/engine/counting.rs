@@ -123,7 +123,7 @@ impl CountingEngine {
             self.soft.set_tsc(TscAnchor { icount: from, tsc, num: 0, den: 1 });
         }
         let icount = from.saturating_add(instructions);
-        let exit = self.soft.run(Until { icount, window, breakpoints: &[] });
+        let exit = self.soft.run(Until { icount, window, passing: false });
         if matches!(self.counted, Counted::Branches { .. }) && self.soft.branches() != branches {
             self.progress = self.soft.icount();
         }
@@ -181,7 +181,7 @@ impl CountingEngine {
         self.soft.icount() - self.progress >= self.instructions_max
     }
 
-    fn run_to_exit(&mut self, until: &Until<'_>) -> Exit {
+    fn run_to_exit(&mut self, until: &Until) -> Exit {
         if self.icount() >= until.icount {
             return Exit::Count;
         }
@@ -200,7 +200,7 @@ impl CountingEngine {
         }
     }
 
-    fn run_to_branch(&mut self, until: &Until<'_>) -> Exit {
+    fn run_to_branch(&mut self, until: &Until) -> Exit {
         loop {
             let missing = until.icount.saturating_sub(self.icount());
             if missing == 0 {
@@ -230,9 +230,9 @@ impl Engine for CountingEngine {
             Counted::Exits { .. } => ClockMode::Exit,
             Counted::Branches { .. } => ClockMode::Branch,
         };
-        Capabilities { clock, breakpoints: false, disturbed: false }
+        Capabilities { clock, disturbed: false }
     }
-    fn run(&mut self, until: Until<'_>) -> Exit {
+    fn run(&mut self, until: Until) -> Exit {
         if self.unfinished
             && let Some(exit) = self.finish()
         {

@@ -83,7 +83,7 @@ impl Lockstep {
     ///
     /// # Errors
     /// Returns an error if the CPUs differ or the interpreting CPU panicked.
-    pub(super) fn follow(&mut self, other: &Cpu, until: Until<'_>, ended: Exit) -> Result<(), Parting> {
+    pub(super) fn follow(&mut self, other: &Cpu, until: Until, ended: Exit) -> Result<(), Parting> {
         let before = self.cpu.icount();
         let exit = self.cpu.run(until);
         let after = self.cpu.icount();
@@ -123,6 +123,12 @@ impl Lockstep {
     }
     pub(super) fn set_watchpoints(&mut self, points: &[Watchpoint]) {
         self.cpu.set_watchpoints(points);
+    }
+    pub(super) fn set_breakpoints(&mut self, addresses: &[u64]) {
+        self.cpu.set_breakpoints(addresses);
+    }
+    pub(super) fn stop_at_mode_changes(&mut self, on: bool) {
+        self.cpu.stop_at_mode_changes(on);
     }
     /// Compares the watchpoint hits of both CPUs.
     pub(super) fn hits(&mut self, theirs: &[WatchpointHit]) -> Result<(), String> {

@@ -52,15 +52,14 @@ impl Failure {
 
 /// Conditions that stop a `run`. Exits of the guest stop it, too.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Until<'a> {
+pub struct Until {
     /// Stop at this count, which is absolute and not relative to the start of the run.
     pub icount: u64,
     /// Stop at the first boundary at which the guest can take an external interrupt. Boundaries lie between
     /// instructions, or after exits if the engine counts exits.
     pub window: bool,
-    /// Stop before an instruction at one of these linear addresses (sorted). Must be empty for an engine without
-    /// breakpoints.
-    pub breakpoints: &'a [u64],
+    /// Execute the first instruction even if a breakpoint is there ([`Engine::set_breakpoints`]).
+    pub passing: bool,
 }
 
 /// Capabilities of an engine.
@@ -68,8 +67,6 @@ pub struct Until<'a> {
 pub struct Capabilities {
     /// Clock mode, which says what the engine counts.
     pub clock: ClockMode,
-    /// True if the engine supports breakpoints.
-    pub breakpoints: bool,
     /// True if the host can disturb a run. The machine must then repeat the run ([`Engine::recover`]).
     pub disturbed: bool,
 }
@@ -80,7 +77,7 @@ pub trait Engine {
     fn capabilities(&self) -> Capabilities;
     /// Executes until a condition of `until` is met or the guest causes an exit. First finishes an instruction that
     /// waits for a device. Apart from that, never executes past `until.icount`.
-    fn run(&mut self, until: Until<'_>) -> Exit;
+    fn run(&mut self, until: Until) -> Exit;
     /// Returns the engine's count, in the unit of its clock mode. In mode `insn`, each iteration of a repeated string
     /// instruction counts as an instruction. In the other modes, a repeated string instruction that directly follows an
     /// exit, or continues after it, is part of this exit. In mode `branch`, the count changes directly after a branch.
@@ -128,6 +125,17 @@ pub trait Engine {
     /// Sets the watchpoints, which replace earlier ones. The guest's execution does not change. Returns false if the
     /// engine cannot see every access; it then watches nothing.
     fn set_watchpoints(&mut self, _points: &[Watchpoint]) -> bool {
+        false
+    }
+    /// Sets the breakpoints, linear addresses that replace earlier ones. A run stops before an instruction at one of them.
+    /// The guest's execution does not change. Returns false if the engine does not see every instruction; it then has no
+    /// breakpoints.
+    fn set_breakpoints(&mut self, _addresses: &[u64]) -> bool {
+        false
+    }
+    /// Makes runs end after an instruction, interrupt or exception that enters or leaves user mode. Returns false if the
+    /// engine does not see every instruction.
+    fn stop_at_mode_changes(&mut self, _on: bool) -> bool {
         false
     }
     /// Takes the accesses to watched bytes since the last call.

@@ -142,18 +142,23 @@ impl SoftEngine {
         self.cpu.failure().or(lockstep)
     }
 
-    fn run_once(&mut self, until: &Until<'_>, icount: u64) -> Exit {
-        let to = |icount| everett_cpu::Until { icount, window: until.window, breakpoints: until.breakpoints };
+    fn run_once(&mut self, until: &Until, icount: u64) -> Exit {
+        let Until { window, passing, .. } = *until;
         if let Some(what) = self.diverged {
             return Exit::Unsupported(what);
         }
         if self.panicked().is_some() {
             return Exit::Failed;
         }
-        let Some(lockstep) = &mut self.lockstep else { return self.cpu.run(to(icount)) };
+        let Some(lockstep) = &mut self.lockstep else {
+            return self.cpu.run(everett_cpu::Until { icount, window, passing });
+        };
         lockstep.begin();
+        let start = self.cpu.icount();
         loop {
-            let piece = to(lockstep.piece(self.cpu.icount()).min(icount));
+            let now = self.cpu.icount();
+            let passing = passing && now == start;
+            let piece = everett_cpu::Until { icount: lockstep.piece(now).min(icount), window, passing };
             let exit = self.cpu.run(piece);
             if exit == Exit::Failed {
                 return exit;
@@ -180,12 +185,15 @@ fn diverged(place: &mut Option<&'static str>, what: String) -> &'static str {
 
 impl Engine for SoftEngine {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { clock: ClockMode::Insn, breakpoints: true, disturbed: false }
+        Capabilities { clock: ClockMode::Insn, disturbed: false }
     }
-    fn run(&mut self, until: Until<'_>) -> Exit {
+    fn run(&mut self, until: Until) -> Exit {
+        let mut until = until;
+        let start = self.cpu.icount();
         let exit = loop {
             let Some(flushes) = &mut self.flushes else { break self.run_once(&until, until.icount) };
             let now = self.cpu.icount();
+            until.passing &= now == start;
             if flushes.next() <= now {
                 self.cpu.flush_caches();
                 flushes.advance(now);
@@ -267,6 +275,20 @@ impl Engine for SoftEngine {
         self.cpu.set_watchpoints(points);
         if let Some(lockstep) = &mut self.lockstep {
             lockstep.set_watchpoints(points);
+        }
+        true
+    }
+    fn set_breakpoints(&mut self, addresses: &[u64]) -> bool {
+        self.cpu.set_breakpoints(addresses);
+        if let Some(lockstep) = &mut self.lockstep {
+            lockstep.set_breakpoints(addresses);
+        }
+        true
+    }
+    fn stop_at_mode_changes(&mut self, on: bool) -> bool {
+        self.cpu.stop_at_mode_changes(on);
+        if let Some(lockstep) = &mut self.lockstep {
+            lockstep.stop_at_mode_changes(on);
         }
         true
     }

@@ -75,6 +75,7 @@ pub(crate) struct FakeEngine {
     defect: Defect,
     host: HostFails,
     failure: Option<&'static str>,
+    breakpoints: Vec<u64>,
 }
 
 impl FakeEngine {
@@ -187,13 +188,14 @@ impl From<FakeEngine> for AnyEngine {
 
 impl Engine for FakeEngine {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { clock: ClockMode::Insn, breakpoints: true, disturbed: false }
+        Capabilities { clock: ClockMode::Insn, disturbed: false }
     }
     fn failure(&self) -> Option<Failure> {
         let asked = self.host == HostFails::Asking && self.cpu.halted;
         self.failure.or(asked.then_some("no registers")).map(|why| Failure::Host(why.to_owned()))
     }
-    fn run(&mut self, until: Until<'_>) -> Exit {
+    fn run(&mut self, until: Until) -> Exit {
+        let mut passing = until.passing;
         loop {
             if matches!(self.host, HostFails::Running(from) if self.cpu.icount >= from) {
                 self.failure = Some("the device is gone");
@@ -208,7 +210,7 @@ impl Engine for FakeEngine {
                 if until.window && self.interruptible() {
                     return Exit::Window;
                 }
-                if until.breakpoints.contains(&self.cpu.rip) {
+                if !std::mem::take(&mut passing) && self.breakpoints.contains(&self.cpu.rip) {
                     return Exit::Breakpoint;
                 }
                 assert!(!self.cpu.halted, "a halted CPU is not run");
@@ -217,6 +219,10 @@ impl Engine for FakeEngine {
                 return exit;
             }
         }
+    }
+    fn set_breakpoints(&mut self, addresses: &[u64]) -> bool {
+        self.breakpoints = addresses.to_vec();
+        true
     }
     fn icount(&self) -> u64 {
         self.cpu.icount
@@ -313,6 +319,7 @@ impl Script {
             defect,
             host,
             failure: None,
+            breakpoints: Vec::new(),
         };
         Machine::new(config, |ram| Ok(engine(ram))).unwrap()
     }

@@ -7,6 +7,7 @@
 //! - `stop`: reasons for the end of a run; `slice`: when due events are dispatched in clock mode `branch`
 //! - `journal`: everything that a CPU and its machine exchange, for comparing two runs
 //! - `moment`: taking and restoring a moment of a machine
+//! - `observers`: watchpoints and breakpoints
 //! - `drives`: operations of Everett on disks: power loss, reset, replacement
 //!
 //! **Invariants.**
@@ -23,6 +24,7 @@ mod drives;
 mod guard;
 pub mod journal;
 mod moment;
+mod observers;
 mod rerun;
 mod run;
 mod slice;
@@ -34,7 +36,7 @@ pub(crate) mod fake;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use everett_cpu::{CacheConfig, CpuState, Edge, Watchpoint};
+use everett_cpu::{CacheConfig, CpuState, Edge};
 use everett_snapshot::{PageImage, Pool, Tree};
 use everett_streams::{Lineage, Owner, Purpose, Streams};
 use serde::{Deserialize, Serialize};
@@ -65,6 +67,7 @@ use crate::virtio::rng::Rng;
 use crate::virtio::{Cx, Device};
 use guard::Guard;
 use journal::Journal;
+use observers::Observers;
 use slice::Slice;
 
 pub use crate::disk::{DiskMoment, DiskParts};
@@ -165,6 +168,7 @@ pub struct Machine {
     leak: Leak,
     /// The clock's count (see [`Machine::icount`]) at which the last run stopped at a breakpoint.
     stopped_at: Option<u64>,
+    observers: Observers,
     stats: Stats,
     /// Stores the pages of the moments that `rerun` takes at the start of a run.
     pool: Pool,
@@ -308,6 +312,7 @@ impl Machine {
             journal: None,
             leak: config.leak,
             stopped_at: None,
+            observers: Observers::default(),
             stats: Stats::default(),
             pool: Pool::default(),
         })
@@ -375,12 +380,6 @@ impl Machine {
         self.engine.read_virtual(gva, buf)
     }
 
-    /// Sets the watchpoints, whose accesses become notes ([`NoteEvent::Access`](crate::output::NoteEvent::Access)).
-    /// Replaces earlier watchpoints. The guest's execution does not change. Returns false if the engine does not
-    /// support watchpoints.
-    pub fn watch(&mut self, points: &[Watchpoint]) -> bool {
-        self.engine.set_watchpoints(points)
-    }
     /// Takes the branch edges that were executed for the first time since the last call. Empty unless the engine was
     /// created to record edges.
     pub fn take_edges(&mut self) -> Vec<Edge> {

@@ -27,7 +27,7 @@ use crate::layout::{PAGE, RTC_GSI, TIMER_GSI};
 
 impl Machine {
     /// Runs until a condition of `until` is met or the machine ends.
-    pub fn run(&mut self, until: &Until<'_>) -> Stop {
+    pub fn run(&mut self, until: &Until) -> Stop {
         let beginning = self.beginning();
         let mut stopped = self.run_to_stop(until);
         let mut tries = 1;
@@ -57,12 +57,9 @@ impl Machine {
         }
     }
 
-    fn run_to_stop(&mut self, until: &Until<'_>) -> Result<Stop, End> {
+    fn run_to_stop(&mut self, until: &Until) -> Result<Stop, End> {
         if let Some(end) = &self.state.end {
             return Err(end.clone());
-        }
-        if !until.breakpoints.is_empty() && !self.engine.capabilities().breakpoints {
-            return Ok(Stop::NoBreakpoints);
         }
         let until_vtime = until.vtime.min(VTIME_MAX);
         // Lines that the guest finished on a port before this call must not stop this run.
@@ -94,8 +91,8 @@ impl Machine {
                 }
                 continue;
             }
-            if self.execute(until, until_vtime, window)? {
-                return Ok(Stop::Breakpoint);
+            if let Some(stop) = self.execute(until, until_vtime, window)? {
+                return Ok(stop);
             }
         }
     }
@@ -108,7 +105,7 @@ impl Machine {
             ClockMode::Exit => self.engine.icount() + 1,
             ClockMode::Branch => self.engine.icount(),
         };
-        match self.engine.run(engine::Until { icount, window: false, breakpoints: &[] }) {
+        match self.engine.run(engine::Until { icount, window: false, passing: true }) {
             Exit::Failed => self.failed_end(),
             _ => end,
         }
@@ -131,8 +128,8 @@ impl Machine {
         }
     }
 
-    /// Executes up to the next boundary at which the loop must act. Returns true if this is a breakpoint.
-    fn execute(&mut self, until: &Until<'_>, until_vtime: u64, window: bool) -> Result<bool, End> {
+    /// Executes up to the next boundary at which the loop must act. Returns why the run stops there, if it does.
+    fn execute(&mut self, until: &Until, until_vtime: u64, window: bool) -> Result<Option<Stop>, End> {
         let mut in_flight = false;
         let mut window = window;
         loop {
@@ -159,20 +156,10 @@ impl Machine {
                 }
                 window = self.state.interrupts.lapic.pending().is_some();
             }
-            // After a stop at a breakpoint, the next run executes one instruction without breakpoints, so that it does
-            // not stop there again. Engines need not check breakpoints before the first instruction of a run, so the
-            // loop checks here.
-            let resumed = self.stopped_at == Some(icount);
-            if !in_flight && !resumed && self.at_breakpoint(until) {
-                self.stopped_at = Some(icount);
-                return Ok(true);
-            }
-            let breakpoints = if resumed { &[] } else { until.breakpoints };
-            if resumed {
-                limit = limit.min(icount + 1);
-            }
+            // After a stop at a breakpoint, the next run must not stop there again.
+            let passing = in_flight || self.stopped_at == Some(icount);
             self.stats.entries += 1;
-            let exit = self.engine.run(engine::Until { icount: limit, window, breakpoints });
+            let exit = self.engine.run(engine::Until { icount: limit, window, passing });
             let icount = self.engine.icount();
             let now = self.state.clock.vtime(icount);
             if let Some(slice) = &mut self.state.slice {
@@ -180,22 +167,28 @@ impl Machine {
                 slice.set_after_exit(finished || exit == Exit::Halt);
             }
             match exit {
-                Exit::Count | Exit::Window => return Ok(false),
+                Exit::Count | Exit::Window => return Ok(None),
                 Exit::Halt => {
                     self.stats.halts += 1;
                     self.state.halted = true;
                     self.hold_tsc(now);
-                    return Ok(false);
+                    return Ok(None);
                 }
                 Exit::Breakpoint => {
                     self.stopped_at = Some(icount);
-                    return Ok(true);
+                    return Ok(Some(Stop::Breakpoint));
                 }
+                Exit::ModeChange => return Ok(Some(Stop::ModeChange)),
                 Exit::Watchpoint => {
-                    for hit in self.engine.take_hits() {
+                    let hits = self.engine.take_hits();
+                    if self.observers.stops_at_accesses {
+                        self.observers.accesses.extend(hits);
+                        return Ok(Some(Stop::Watchpoint));
+                    }
+                    for hit in hits {
                         self.output.access(now, hit);
                     }
-                    return Ok(false);
+                    return Ok(None);
                 }
                 Exit::Shutdown => return Err(End::TripleFault),
                 Exit::Unsupported(reason) => return Err(End::Unsupported(reason.to_owned())),
@@ -226,10 +219,6 @@ impl Machine {
             self.hand_over_device_writes();
             in_flight = true;
         }
-    }
-
-    fn at_breakpoint(&self, until: &Until<'_>) -> bool {
-        !until.breakpoints.is_empty() && until.breakpoints.contains(&self.engine.state().rip)
     }
 
     /// Returns the end of a machine whose guest executes without an event that the clock counts (a branch or an exit).

@@ -9,7 +9,7 @@ use crate::clock::VTIME_MAX;
 /// A stop lies between two instructions, before events that are due at that time are dispatched. So stopping changes
 /// nothing: one long run has the same result as a thousand shorter runs.
 #[derive(Debug, Clone, Copy)]
-pub struct Until<'a> {
+pub struct Until {
     /// Stop at the first boundary at or after this vtime, in nanoseconds. Boundaries lie between instructions, or after
     /// each branch or exit if the clock counts these.
     pub vtime: u64,
@@ -18,22 +18,20 @@ pub struct Until<'a> {
     /// Bit i: stop after the instruction with which the guest ends a line on console port i. Lines that ended before
     /// the run do not stop it. Callers take those lines before the run.
     pub port_lines: u8,
-    /// Stop before an instruction at one of these linear addresses. The list is sorted.
-    pub breakpoints: &'a [u64],
 }
 
-impl Until<'static> {
+impl Until {
     /// Returns conditions that stop a run at a vtime in nanoseconds.
-    pub fn vtime(vtime: u64) -> Until<'static> {
-        Until { vtime, icount: u64::MAX, port_lines: 0, breakpoints: &[] }
+    pub fn vtime(vtime: u64) -> Until {
+        Until { vtime, icount: u64::MAX, port_lines: 0 }
     }
     /// Returns conditions that stop a run at a count.
-    pub fn icount(icount: u64) -> Until<'static> {
-        Until { vtime: VTIME_MAX, icount, port_lines: 0, breakpoints: &[] }
+    pub fn icount(icount: u64) -> Until {
+        Until { vtime: VTIME_MAX, icount, port_lines: 0 }
     }
     /// Returns these conditions, extended: also stop when the guest ends a line on one of these console ports (bit i
     /// stands for port i).
-    pub fn or_port_lines(self, port_lines: u8) -> Until<'static> {
+    pub fn or_port_lines(self, port_lines: u8) -> Until {
         Until { port_lines, ..self }
     }
 }
@@ -52,10 +50,15 @@ pub enum Stop {
     PortLines(u8),
     /// A port holds [`PORT_BYTES_MAX`](crate::output::PORT_BYTES_MAX) bytes. The caller must take them and run again.
     OutputFull(usize),
-    /// A breakpoint was reached.
+    /// The next instruction is at a breakpoint ([`Machine::set_breakpoints`](super::Machine::set_breakpoints)). The next
+    /// run executes it.
     Breakpoint,
-    /// The engine does not support breakpoints. Nothing was executed.
-    NoBreakpoints,
+    /// The last instruction, interrupt or exception accessed watched bytes
+    /// ([`Machine::stop_at_accesses`](super::Machine::stop_at_accesses)).
+    Watchpoint,
+    /// The last instruction, interrupt or exception entered or left user mode
+    /// ([`Machine::stop_at_mode_changes`](super::Machine::stop_at_mode_changes)).
+    ModeChange,
     /// The machine has ended. Every further run returns the same end.
     End(End),
 }

@@ -121,18 +121,16 @@ impl Captured {
 
 /// Conditions that stop a run of a world.
 #[derive(Debug, Clone, Copy)]
-pub struct WorldUntil<'a> {
+pub struct WorldUntil {
     /// Vtime at which the run stops, in nanoseconds.
     pub vtime: u64,
     /// If bit i is set, the run stops after the instruction with which any guest ends a line on console port i.
     pub port_lines: u8,
-    /// Node to which `icount` and `breakpoints` apply.
+    /// Node to which `icount` applies.
     pub node: usize,
     /// Count of that node ([`Node::retired`]) at which the run stops, exactly. A node that restarts gets a new machine;
     /// the count continues.
     pub icount: u64,
-    /// Linear addresses, sorted: the run stops before that node executes an instruction at one of them.
-    pub breakpoints: &'a [u64],
 }
 
 /// Reason why a run of a world stopped.

@@ -117,7 +117,7 @@ impl Node {
     /// Runs to the world's vtime `world_ns`, or until a condition of `until` stops the machine. The count in
     /// `until` refers to [`Node::retired`], not to [`Machine::icount`]. Returns `None` if the node is at `world_ns` or
     /// does not execute.
-    pub(super) fn run_to(&mut self, world_ns: u64, until: &Until<'_>) -> Option<Stop> {
+    pub(super) fn run_to(&mut self, world_ns: u64, until: &Until) -> Option<Stop> {
         let last = self.count_of(until.icount);
         loop {
             self.take_arrived();
@@ -213,12 +213,12 @@ impl Node {
         self.state.arriving.clear();
     }
 
-    /// Replaces the machine. If the old machine kept a journal of what its CPU and devices exchange, the new machine
-    /// keeps a journal, too.
-    pub fn replace(&mut self, machine: Machine) {
-        let observed = self.machine.journal().is_some();
+    /// Replaces the machine. The new machine has the watchpoints and breakpoints of the old one. If the old machine kept a
+    /// journal of what its CPU and devices exchange, the new machine keeps a journal, too.
+    pub fn replace(&mut self, mut machine: Machine) {
+        machine.observe_like(&self.machine);
+        machine.keep_journal(self.machine.journal().is_some());
         self.machine = machine;
-        self.machine.keep_journal(observed);
     }
 
     /// Starts the clock of a new or restored machine at the world's vtime `world_ns`.

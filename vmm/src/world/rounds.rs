@@ -13,10 +13,10 @@ const ROUND_NS_MAX: u64 = 1_000_000;
 impl World {
     /// Runs until a condition in `until` holds or a node stops. Reports the end of a machine once; the world then
     /// continues without that node.
-    pub fn run(&mut self, until: &WorldUntil<'_>) -> WorldStop {
+    pub fn run(&mut self, until: &WorldUntil) -> WorldStop {
         let end = until.vtime.min(VTIME_MAX);
         let all = Until::vtime(VTIME_MAX).or_port_lines(until.port_lines);
-        let one = Until { icount: until.icount, breakpoints: until.breakpoints, ..all };
+        let one = Until { icount: until.icount, ..all };
         loop {
             let target = self.horizon().min(end);
             self.hand_over(target);

@@ -125,7 +125,7 @@ impl Beside {
                 return Ok(None);
             }
             let icount = self.soft.icount() + missing.min(1 << 20);
-            match self.soft.run(Until { icount, window: self.window, breakpoints: &[] }) {
+            match self.soft.run(Until { icount, window: self.window, passing: false }) {
                 Exit::Count => {}
                 exit => return Ok(Some(exit)),
             }

@@ -47,7 +47,7 @@ fn interrupts_are_taken_behind_exits_and_one_at_each() -> Ran {
         a.mov(dword_ptr(rsi), 2)?;
         a.mov(dword_ptr(rsi), 3)
     });
-    let until = Until { icount: u64::MAX, window: true, breakpoints: &[] };
+    let until = Until { icount: u64::MAX, window: true, passing: false };
     assert!(!kvm.interruptible());
     assert_eq!(kvm.run(until), Exit::Device(Request::MmioWrite { gpa: END, size: 4, value: 1 }));
     assert!(!kvm.interruptible(), "no interrupt may be possible in the middle of an instruction");

@@ -25,7 +25,7 @@ use crate::trials::{Ran, trial};
 
 /// Maximum number of exits of a program.
 const EXITS_MAX: usize = 500;
-pub(crate) const FOREVER: Until<'static> = Until { icount: u64::MAX, window: false, breakpoints: &[] };
+pub(crate) const FOREVER: Until = Until { icount: u64::MAX, window: false, passing: false };
 const PAGE: usize = 4096;
 /// Bits that page walks set in page-table entries: accessed and dirty.
 const NOTED_BY_WALKS: u8 = 0x60;

@@ -121,7 +121,7 @@ impl Other {
         self.branches = 0;
     }
     /// Runs the soft CPU as [`Engine::run`] does, and replaces undefined flags.
-    pub(crate) fn run(&mut self, soft: &mut SoftEngine, until: Until<'_>) -> Exit {
+    pub(crate) fn run(&mut self, soft: &mut SoftEngine, until: Until) -> Exit {
         loop {
             if soft.icount() >= until.icount {
                 return soft.run(until);

@@ -238,7 +238,7 @@ impl Scripted {
     fn branches(&self) -> u64 {
         self.make.as_ref().map_or_else(|| self.soft.branches(), |make| make.branches(&self.soft))
     }
-    fn execute(&mut self, until: Until<'_>) -> Exit {
+    fn execute(&mut self, until: Until) -> Exit {
         let Some(make) = &mut self.make else { return self.soft.run(until) };
         let exit = make.run(&mut self.soft, until);
         self.shared.script().replaced += std::mem::take(&mut make.replaced);
@@ -314,7 +314,7 @@ impl Processor for Scripted {
                 break;
             }
             let icount = self.soft.icount() + missing.min(1 << 20);
-            let exit = self.execute(Until { icount, window: self.window, breakpoints: &[] });
+            let exit = self.execute(Until { icount, window: self.window, passing: false });
             if self.exit(exit)?.is_some() {
                 break;
             }
@@ -333,7 +333,7 @@ impl Processor for Scripted {
         let icount = self.soft.icount();
         let before = self.soft.state();
         let resume = before.rflags & RESUME;
-        let exit = self.soft.run(Until { icount, window: false, breakpoints: &[] });
+        let exit = self.soft.run(Until { icount, window: false, passing: false });
         if self.queues.is_some() {
             let CpuState { exceptions, cr2, .. } = self.soft.state();
             if exceptions != 0 || exit == Exit::Shutdown {

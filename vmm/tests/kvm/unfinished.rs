@@ -16,7 +16,7 @@ use crate::lacks::ticking_host;
 use crate::lockstep::{Gates, Memory, bytes, comparable, difference, kvm_engine, memory, memory_difference};
 use crate::trials::{Ran, trial};
 
-const FOREVER: Until<'static> = Until { icount: u64::MAX, window: false, breakpoints: &[] };
+const FOREVER: Until = Until { icount: u64::MAX, window: false, passing: false };
 
 /// Returns a guest that executes the code of `f` and ends with HLT, and the guest's memory.
 fn guest(f: impl FnOnce(&mut Assembler) -> Result<(), Error>) -> (Guest, Memory) {

@@ -211,12 +211,7 @@ fn a_moment_of_a_waiting_guest_continues_identically(clock: ClockMode) {
 
 /// Runs to the end in several parts. `leg` returns where the next part ends. After each part, a new machine continues
 /// from a moment of the previous one. Returns the moments.
-fn travel(
-    clock: ClockMode,
-    code: &[u8],
-    expected: &Place,
-    leg: impl Fn(&Machine) -> Until<'static>,
-) -> Vec<Moment> {
+fn travel(clock: ClockMode, code: &[u8], expected: &Place, leg: impl Fn(&Machine) -> Until) -> Vec<Moment> {
     let pool = Pool::default();
     let mut travelling = machine(clock, code);
     let mut moments = Vec::new();

@@ -285,7 +285,7 @@ impl Course {
     fn run(&mut self, to: u64) {
         while self.world.vtime() < to {
             let vtime = (self.world.vtime() / STEP * STEP + STEP).min(to);
-            let until = WorldUntil { vtime, port_lines: 0, node: 0, icount: u64::MAX, breakpoints: &[] };
+            let until = WorldUntil { vtime, port_lines: 0, node: 0, icount: u64::MAX };
             while let WorldStop::Node { stop, node } = self.world.run(&until) {
                 assert!(matches!(&stop, Stop::End(end) if !end.is_failure()), "node {node}: {stop:?}");
             }

@@ -90,17 +90,11 @@ enum Flaw {
 }
 
 impl Subject for Flawed {
-    fn run(&mut self, node: usize, until: &Until<'_>) -> Stop {
+    fn run(&mut self, node: usize, until: &Until) -> Stop {
         loop {
             let flaw = self.flaw.filter(|(at, _)| *at > self.world.vtime());
             let vtime = flaw.map_or(until.vtime, |(at, _)| at.min(until.vtime));
-            let stop = self.world.run(&WorldUntil {
-                vtime,
-                port_lines: 0,
-                node,
-                icount: until.icount,
-                breakpoints: until.breakpoints,
-            });
+            let stop = self.world.run(&WorldUntil { vtime, port_lines: 0, node, icount: until.icount });
             match (stop, flaw) {
                 (WorldStop::Time, Some((at, flaw))) if at == vtime => match flaw {
                     Flaw::Wire => {

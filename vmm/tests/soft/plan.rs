@@ -33,8 +33,8 @@ pub(crate) fn trio() -> Vec<Machine> {
 }
 
 /// Returns the condition to run to a vtime.
-fn until(vtime: u64) -> WorldUntil<'static> {
-    WorldUntil { vtime, port_lines: 0, node: 0, icount: u64::MAX, breakpoints: &[] }
+fn until(vtime: u64) -> WorldUntil {
+    WorldUntil { vtime, port_lines: 0, node: 0, icount: u64::MAX }
 }
 
 /// Runs to a vtime. Nodes may end before that.

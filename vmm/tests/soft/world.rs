@@ -256,7 +256,7 @@ proptest! {
         if let Ok(made) = made && course.world.restore(&made).is_ok() {
             let icount = course.world.nodes()[0].retired().saturating_add(20_000);
             let vtime = course.world.vtime().saturating_add(100_000);
-            let until = WorldUntil { vtime, port_lines: 0, node: 0, icount, breakpoints: &[] };
+            let until = WorldUntil { vtime, port_lines: 0, node: 0, icount };
             course.world.run(&until);
             let (digest, again) = (course.world.digest(), course.world.moment(&Pool::default()));
             prop_assert!(course.world.restore(&again).is_ok());

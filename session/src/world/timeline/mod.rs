@@ -272,16 +272,30 @@ impl Timeline {
         if over || self.nodes.len() == 1 { u64::MAX } else { self.world.vtime() }
     }
 
-    /// Runs until a condition of `until` is met or no node can run. Counts and breakpoints in `until` refer to the
-    /// first node. Actions of Everett do not end the run.
-    pub fn run(&mut self, until: &Until<'_>) -> Stop {
+    /// Runs until a condition of `until` is met or no node can run. The count in `until` refers to the first node.
+    /// Actions of Everett do not end the run.
+    pub fn run(&mut self, until: &Until) -> Stop {
         self.run_until(0, until, &|_| false)
     }
 
-    /// Like [`Timeline::run`], with two differences. Counts and breakpoints refer to `node`, and the run also stops
-    /// when `wanted` returns true. `wanted` is called after a guest has ended a line, and at vtimes at which Everett
-    /// acts.
-    fn run_until(&mut self, node: usize, until: &Until<'_>, wanted: &dyn Fn(&Timeline) -> bool) -> Stop {
+    /// Like [`Timeline::run`], with two differences. The count refers to `node`, and the run also stops when `wanted`
+    /// returns true. `wanted` is called after a guest has ended a line, and at vtimes at which Everett acts.
+    fn run_until(&mut self, node: usize, until: &Until, wanted: &dyn Fn(&Timeline) -> bool) -> Stop {
+        self.run_stopped(node, until, wanted).1
+    }
+
+    /// Like [`Timeline::run`], with two differences. The count refers to `node`. The result says which node stopped, or
+    /// `None` if the whole world stopped.
+    pub fn run_node(&mut self, node: usize, until: &Until) -> (Option<usize>, Stop) {
+        self.run_stopped(node, until, &|_| false)
+    }
+
+    fn run_stopped(
+        &mut self,
+        node: usize,
+        until: &Until,
+        wanted: &dyn Fn(&Timeline) -> bool,
+    ) -> (Option<usize>, Stop) {
         loop {
             self.act();
             let point = self.course.trail.next_point();
@@ -291,7 +305,6 @@ impl Timeline {
                 port_lines: until.port_lines | self.lines_to_act_on(),
                 node,
                 icount: until.icount,
-                breakpoints: until.breakpoints,
             };
             let world_stop = self.world.run(&inner);
             self.listen();
@@ -299,20 +312,20 @@ impl Timeline {
                 self.note_end(*node, stop);
             }
             self.note_point();
-            let stop = match world_stop {
-                WorldStop::Time => Stop::Time,
-                WorldStop::Node { stop, .. } => stop,
+            let stopped = match world_stop {
+                WorldStop::Time => (None, Stop::Time),
+                WorldStop::Node { node, stop } => (Some(node), stop),
             };
             if wanted(self) {
-                return stop;
+                return stopped;
             }
-            match &stop {
-                Stop::PortLines(ports) if ports & until.port_lines != 0 => return stop,
+            match &stopped.1 {
+                Stop::PortLines(ports) if ports & until.port_lines != 0 => return stopped,
                 // `listen` has already taken this output.
                 Stop::PortLines(_) | Stop::OutputFull(_) => {}
                 Stop::Time | Stop::Idle if self.world.vtime() < until.vtime.min(VTIME_MAX) => {}
                 Stop::End(_) if self.goes_on() => {}
-                _ => return stop,
+                _ => return stopped,
             }
         }
     }
@@ -352,7 +365,7 @@ impl Timeline {
         // trail's last point lies there.
         let last = self.world.nodes().iter().map(|node| node.vtime()).max().unwrap_or(0);
         let at = last.saturating_add(self.world.wire().lookahead_ns());
-        let until = WorldUntil { vtime: at, port_lines: 0, node, icount: u64::MAX, breakpoints: &[] };
+        let until = WorldUntil { vtime: at, port_lines: 0, node, icount: u64::MAX };
         self.world.run(&until);
         if self.course.trail.points().last().is_none_or(|&(last, _)| last < at) {
             self.course.trail.note(at, self.world.digest());
@@ -406,7 +419,7 @@ impl Timeline {
 }
 
 impl Subject for Timeline {
-    fn run(&mut self, node: usize, until: &Until<'_>) -> Stop {
+    fn run(&mut self, node: usize, until: &Until) -> Stop {
         self.run_until(node, until, &|_| false)
     }
 

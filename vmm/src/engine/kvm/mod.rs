@@ -198,7 +198,7 @@ impl KvmEngine {
 impl Engine for KvmEngine {
     fn capabilities(&self) -> Capabilities {
         let inner = self.inner.borrow();
-        Capabilities { clock: inner.clock(), breakpoints: false, disturbed: inner.can_be_disturbed() }
+        Capabilities { clock: inner.clock(), disturbed: inner.can_be_disturbed() }
     }
     fn failure(&self) -> Option<Failure> {
         self.inner.borrow().failure()
@@ -206,7 +206,7 @@ impl Engine for KvmEngine {
     fn recover(&mut self) -> bool {
         self.inner.get_mut().recover()
     }
-    fn run(&mut self, until: Until<'_>) -> Exit {
+    fn run(&mut self, until: Until) -> Exit {
         let inner = self.inner.get_mut();
         // Signals go to the thread that runs the engine.
         if self.ticks

@@ -42,7 +42,7 @@ impl Memory {
                 return self.done(cpu, true);
             }
             let icount = cpu.icount() + missing;
-            let exit = cpu.run(Until { icount, window, breakpoints: &[] });
+            let exit = cpu.run(Until { icount, window, passing: false });
             if cpu.branches() != seen {
                 (seen, progress) = (cpu.branches(), cpu.icount());
             }

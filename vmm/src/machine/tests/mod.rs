@@ -190,9 +190,9 @@ fn a_periodic_timer_of_a_nanosecond_does_not_hang() {
 fn a_run_stops_before_a_breakpoint_and_continues_from_it() {
     let main = [Op::Work(10), Op::Tsc, Op::Work(10), Op::Jump(0)];
     let mut machine = Script::new(&main, &[]).machine();
-    let until = Until { breakpoints: &[0x100_0001], ..Until::icount(60) };
+    assert!(machine.set_breakpoints(&[0x100_0001]));
     let mut stops = Vec::new();
-    while machine.run(&until) == Stop::Breakpoint {
+    while machine.run(&Until::icount(60)) == Stop::Breakpoint {
         stops.push(machine.icount());
     }
     assert_eq!(stops, [10, 32, 54]);

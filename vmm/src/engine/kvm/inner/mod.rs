@@ -172,7 +172,7 @@ impl Inner {
         })
     }
 
-    pub(super) fn run(&mut self, until: &Until<'_>) -> Exit {
+    pub(super) fn run(&mut self, until: &Until) -> Exit {
         self.signals = 0;
         loop {
             if self.failed.is_some() || self.disturbed.is_some() {
@@ -192,7 +192,7 @@ impl Inner {
     }
 
     /// Takes one step: finishes an instruction, stops if `until` says so, or enters the guest once.
-    fn advance(&mut self, until: &Until<'_>) -> Outcome {
+    fn advance(&mut self, until: &Until) -> Outcome {
         if !matches!(self.pending, Pending::None) {
             return self.finish();
         }
@@ -220,7 +220,7 @@ impl Inner {
     }
 
     /// Enters the guest once, and checks that the host did not disturb it.
-    fn enter(&mut self, until: &Until<'_>) -> Result<KvmExit, KvmError> {
+    fn enter(&mut self, until: &Until) -> Result<KvmExit, KvmError> {
         self.stats.entries += 1;
         if let Some(counting) = &mut self.counting {
             self.vcpu.request_window(until.window);
@@ -248,7 +248,7 @@ impl Inner {
     }
 
     /// Returns an error if the guest ran past the requested count, or if its TSC moved.
-    fn believe(&mut self, until: &Until<'_>, moved: Result<bool, KvmError>) -> Result<(), KvmError> {
+    fn believe(&mut self, until: &Until, moved: Result<bool, KvmError>) -> Result<(), KvmError> {
         if let Some(counting) = &mut self.counting {
             let counted = counting.counter.read()?;
             self.counted_branches(counted);
