@@ -55,12 +55,23 @@ impl<'g> Guest<'g> {
             put_note(&mut notes, note::REGISTERS, &status(process, thread, &registers));
         }
         put_note(&mut notes, note::PROCESS, &description(process));
-        let auxiliary = self.auxiliary(mm)?.into_iter().flat_map(|(kind, value)| [kind, value]);
-        let auxiliary: Vec<u8> = auxiliary.flat_map(u64::to_le_bytes).collect();
-        put_note(&mut notes, note::AUXILIARY, &auxiliary);
+        put_note(&mut notes, note::AUXILIARY, &self.auxiliary_bytes_of(mm)?);
         put_note(&mut notes, note::FILES, &files(&mappings));
         let parts = parts(memory, &mappings)?;
         Ok(Some(CoreFile { memory, mappings, parts, notes }))
+    }
+
+    /// Returns the bytes of a process's auxiliary vector. `None` for threads of the kernel and for zombies.
+    ///
+    /// # Errors
+    /// Returns an error if the vector cannot be read.
+    pub fn auxiliary_bytes(&self, process: &Process) -> Result<Option<Vec<u8>>, Error> {
+        process.mm.map(|mm| self.auxiliary_bytes_of(mm)).transpose()
+    }
+
+    fn auxiliary_bytes_of(&self, mm: u64) -> Result<Vec<u8>, Error> {
+        let words = self.auxiliary(mm)?.into_iter().flat_map(|(kind, value)| [kind, value]);
+        Ok(words.flat_map(u64::to_le_bytes).collect())
     }
 
     /// Returns the auxiliary vector, with which the kernel told the program where it was loaded: kinds and values, with

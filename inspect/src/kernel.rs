@@ -3,7 +3,7 @@
 use everett_elf::{Elf, Segment};
 use everett_symbols::kernel::btf::Btf;
 use everett_symbols::kernel::orc::Orc;
-use everett_symbols::kernel::{Symbols, Values, symbols_and_values};
+use everett_symbols::kernel::{Symbols, Values, symbol_file, symbols_and_values};
 
 use crate::Error;
 use crate::layout::Layout;
@@ -51,6 +51,12 @@ impl Kernel {
         let banner = banner.ok_or(Error::Symbol("linux_banner"))?;
         kernel.banner = (at, banner.iter().copied().take(BANNER_BYTES).collect());
         Ok(kernel)
+    }
+
+    /// Returns the kernel's symbols as an ELF file without content, for debuggers.
+    #[must_use]
+    pub fn symbol_file(&self) -> Vec<u8> {
+        symbol_file(&self.symbols, &self.values)
     }
 
     /// Returns the names of the kernel's code.

@@ -32,6 +32,15 @@ pub struct Stack {
     pub user: Option<Registers>,
 }
 
+/// The thread that runs on the CPU. Both IDs are 0 if the CPU is idle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Running {
+    /// Process ID.
+    pub pid: u32,
+    /// Thread ID.
+    pub tid: u32,
+}
+
 /// Frame of a kernel stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KernelFrame {
@@ -72,6 +81,20 @@ impl Guest<'_> {
         let is_return = !runs && begins != Some(start.instruction);
         let (kernel, is_complete) = self.unwind(start, is_return);
         Ok(Stack { kernel, is_complete, user })
+    }
+
+    /// Returns the thread that runs on the CPU.
+    ///
+    /// # Errors
+    /// Returns an error if the kernel's structures cannot be read.
+    pub fn running(&self) -> Result<Running, Error> {
+        let running = || {
+            let task = self.current()?;
+            let number = |field| self.number(task, field).map(|number| number as u32);
+            let layout = &self.kernel.layout;
+            Ok(Running { pid: number(layout.task_tgid)?, tid: number(layout.task_pid)? })
+        };
+        running().map_err(Error::reading("the running thread"))
     }
 
     /// Returns the address of the task that runs on the CPU.

@@ -215,7 +215,7 @@ impl<'g> Guest<'g> {
     ///
     /// # Errors
     /// Returns an error if the process's root page table is not mapped.
-    pub(crate) fn memory_of_process(&self, process: &Process) -> Result<Option<AddressSpace<'g>>, Error> {
+    pub fn memory_of_process(&self, process: &Process) -> Result<Option<AddressSpace<'g>>, Error> {
         process.mm.map(|mm| self.memory_of(mm)).transpose()
     }
 }

@@ -10,6 +10,7 @@
 //! - [`images`]: images of worlds, from the cache or built
 //! - [`run`]: runs of a world: launch, boot, restarts, verification and executed jumps
 //! - [`explore`]: explorations: workers, branches, replay and shrinking
+//! - `debug`: recorded timelines that move to any instant
 //! - [`finding_file`]: a finding and its world in one file
 //!
 //! Not here: world files (`everett-world-file`), arguments and terminals (`everett`), machines (`everett-vmm`),
@@ -17,6 +18,8 @@
 //!
 //! **Invariant.** Everything that Everett does to a guest happens at a vtime that is a function of the timeline alone.
 
+#[cfg(feature = "inside")]
+pub mod debug;
 pub mod explore;
 pub mod finding_file;
 pub mod guest;

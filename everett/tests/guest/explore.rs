@@ -28,7 +28,7 @@ use everett_vmm::leak::Leak;
 use crate::support::{everett_in, image, launcher_of, shown};
 
 /// World with a Redis that loses its data in a power loss, and a client that notices.
-const WORLD: &str = r#"
+pub(crate) const WORLD: &str = r#"
 [[node]]
 name = "db"
 memory = "96M"
@@ -96,7 +96,7 @@ in_flight = 4
 checks = 200000
 "#;
 
-fn setting(world: &str, options: EngineOptions) -> Setting {
+pub(crate) fn setting(world: &str, options: EngineOptions) -> Setting {
     setting_of(launcher_of(world), options)
 }
 
@@ -112,6 +112,14 @@ pub(crate) fn setting_of(mut launcher: Launcher, options: EngineOptions) -> Sett
     let points = booted.restart.clone().expect("restart points");
     launcher.options = options;
     Setting::new(launcher, &booted, points, digest, Seed::new(3)).expect("a setting")
+}
+
+/// Explores 24 branches and returns the path of the deepest branch.
+pub(crate) fn deepest(setting: &Setting) -> Forks {
+    let outcome = explore(setting, 24, 2, 1 << 30, false);
+    let depth = |n: &u64| outcome.tree.branch(*n).map(|branch| branch.depth);
+    let deepest = (0..24).max_by_key(depth).expect("there are branches");
+    outcome.tree.path(ForkPoint::After(deepest)).expect("a path")
 }
 
 pub(crate) fn explore(

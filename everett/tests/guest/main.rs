@@ -33,6 +33,7 @@ mod causality;
 mod cluster;
 mod composer;
 mod containers;
+mod cursor;
 mod disks;
 mod drafts;
 mod ending;

@@ -35,12 +35,15 @@ impl BranchMoment {
     /// an ancestor. `history` is the history up to the ancestor.
     #[must_use]
     pub fn bytes_beyond(&self, ancestor: &WorldMoment, history: &HistoryChain) -> u64 {
-        let machines = self.world.machines.iter().zip(&ancestor.machines);
-        let pages_bytes =
-            machines.map(|(here, there)| pages_beyond(here, there)).fold(0, u64::saturating_add);
         let lines_bytes = self.memory.chain.bytes().saturating_sub(history.bytes());
-        pages_bytes.saturating_add(OVERHEAD_BYTES).saturating_add(lines_bytes)
+        bytes_beyond(&self.world, ancestor).saturating_add(lines_bytes)
     }
+}
+
+/// Returns the approximate memory of a world's moment in bytes, without the pages that it shares with an ancestor.
+pub(crate) fn bytes_beyond(here: &WorldMoment, ancestor: &WorldMoment) -> u64 {
+    let machines = here.machines.iter().zip(&ancestor.machines);
+    machines.map(|(here, there)| pages_beyond(here, there)).fold(OVERHEAD_BYTES, u64::saturating_add)
 }
 
 fn pages_beyond(here: &Moment, there: &Moment) -> u64 {

@@ -143,6 +143,12 @@ pub struct Failed {
 }
 
 impl Failed {
+    /// Returns the failure of the first machine of a timeline that has failed.
+    pub(crate) fn of(timeline: &Timeline) -> Option<Failed> {
+        let machines = timeline.world().nodes().iter().map(|node| node.machine());
+        Failed::among(machines.filter_map(|machine| Some((machine.name(), machine.end()?))))
+    }
+
     /// Returns the first failure in a list of machine ends with node names.
     fn among<'e>(mut ends: impl Iterator<Item = (&'e str, &'e machine::End)>) -> Option<Failed> {
         let (node, end) = ends.find(|(_, end)| end.is_failure())?;
@@ -507,8 +513,7 @@ impl<'s> PathRunner<'s> {
     /// Returns the failure of a machine, if one has failed. A failed machine cannot continue.
     #[must_use]
     pub fn failure(&self) -> Option<Failed> {
-        let machines = self.timeline.world().nodes().iter().map(|node| node.machine());
-        Failed::among(machines.filter_map(|machine| Some((machine.name(), machine.end()?))))
+        Failed::of(&self.timeline)
     }
 
     /// Returns the result of a run. If a machine has failed, returns its failure instead, which may have caused the

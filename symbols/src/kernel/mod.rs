@@ -8,13 +8,17 @@
 //! - `kallsyms`: reads the compressed table
 //! - [`btf`]: reads the types, i.e. the places of fields in structures
 //! - [`orc`]: reads the unwind tables
+//! - `file`: writes symbols as an ELF file
 //!
 //! Kernels are untrusted files. No function here panics, and allocations are bounded by the file's size.
 
 pub mod btf;
 mod elf;
+mod file;
 mod kallsyms;
 pub mod orc;
+
+pub use file::symbol_file;
 
 use std::collections::BTreeMap;
 use std::fmt;
