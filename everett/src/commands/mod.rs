@@ -12,7 +12,7 @@
 //! - `findings`: lists the findings of an exploration
 //! - `image`: builds the image of a world
 //! - `init`: writes a first world file
-//! - `inside`: commands that look into machines at an instant: `core`, `ps` and `stack`
+//! - `inside`: commands that look into machines at an instant: `core`, `debug`, `ps` and `stack`
 //! - `install`: the commands `completions` and `man`, which write files for shells and packages
 //! - `moment`: saves, lists and restores moments
 //! - `plan`: prints the random fault plan that belongs to a seed
@@ -174,6 +174,9 @@ pub enum Command {
     /// Write processes at an instant as core files for gdb, read from outside
     #[cfg(feature = "inside")]
     Core(inside::core::Args),
+    /// Debug a process or a kernel at any instant with gdb, forwards and backwards
+    #[cfg(feature = "inside")]
+    Debug(inside::debug::Args),
     /// Report what an exploration covered, what it found and what it never reached
     Report(report::Args),
     /// Show the report of a run in a browser, also while the run goes on
@@ -234,6 +237,8 @@ pub fn run(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Stack(args) => inside::stack::run(&ui, args),
         #[cfg(feature = "inside")]
         Command::Core(args) => inside::core::run(&ui, args),
+        #[cfg(feature = "inside")]
+        Command::Debug(args) => inside::debug::run(&ui, args),
         Command::Report(args) => report::run(&ui, args),
         Command::Serve(args) => serve::run(&ui, args),
         Command::Runs(args) => runs::run(&ui, args),
@@ -323,6 +328,8 @@ mod tests {
             "everett stack",
             #[cfg(feature = "inside")]
             "everett core",
+            #[cfg(feature = "inside")]
+            "everett debug",
         ];
         assert_eq!(takers, expected);
     }

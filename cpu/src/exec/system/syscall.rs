@@ -44,7 +44,7 @@ fn syscall(core: &mut Core, op: &Op) -> Flow {
     core.set_rflags(rflags & !core.msrs.fmask);
     // A single-step trap follows SYSCALL only if FMASK leaves TF set.
     core.no_trap = core.rflags & bits::TF == 0 && rflags & bits::TF != 0;
-    Ok(())
+    leave_if_observed(core)
 }
 
 fn sysret(core: &mut Core, _op: &Op) -> Flow {
@@ -82,7 +82,13 @@ fn sysenter(core: &mut Core, _op: &Op) -> Flow {
     load_flat(core, cs, cs.wrapping_add(8), 0);
     core.rflags &= !bits::IF;
     core.update_mode();
-    Ok(())
+    leave_if_observed(core)
+}
+
+/// Ends the block of an instruction that has entered ring 0, if changes of the mode end runs. Otherwise the next block
+/// follows at once.
+fn leave_if_observed(core: &Core) -> Flow {
+    if core.observed_user.is_some() { Err(Stop::Leave) } else { Ok(()) }
 }
 
 fn sysexit(core: &mut Core, _op: &Op) -> Flow {

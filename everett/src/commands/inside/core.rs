@@ -1,13 +1,10 @@
 //! `everett core`: writes processes as core files, which gdb opens, with the programs and libraries that they have mapped.
 
-use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
-use everett_inspect::mapping::Mapping;
-use everett_inspect::program_stack::Files as _;
 use everett_inspect::task::Process;
 use everett_session::inside::debug_files::DebugFolders;
 use everett_session::inside::mapped_files::MappedFiles;
@@ -16,6 +13,7 @@ use serde::Serialize;
 use super::super::Outcome;
 use super::guests::{self, Inside};
 use super::instant::InstantArgs;
+use super::{for_shell, sysroot};
 use crate::ui::{Ui, printable};
 
 /// `everett core`
@@ -81,10 +79,9 @@ fn dump(
     output: &Path,
 ) -> anyhow::Result<bool> {
     let node = inside.node;
-    let core = inside.guest.core_file(process, &inside.cpu);
-    let (core, program) = match core.and_then(|core| Ok((core, inside.guest.program_path(process)?))) {
-        Ok((Some(core), program)) => (core, program),
-        Ok((None, _)) => return Ok(false),
+    let core = match inside.guest.core_file(process, &inside.cpu) {
+        Ok(Some(core)) => core,
+        Ok(None) => return Ok(false),
         Err(error) => {
             guests::unreadable(ui, node, Some(process.pid), None, &error)?;
             return Ok(false);
@@ -99,29 +96,8 @@ fn dump(
     write().with_context(|| name.display().to_string())?;
 
     let root = output.join(node);
-    let mut seen = BTreeSet::new();
-    for mapping in core.mappings().iter().filter(|mapping| mapping.file.is_some()) {
-        if seen.insert(&mapping.name)
-            && let Some(path) = below(&root, &mapping.name)
-            && let Some(program) = files.program(mapping)
-        {
-            inside.go_on()?;
-            put(&path, program.file()).with_context(|| path.display().to_string())?;
-        }
-    }
-    // gdb looks for libraries by the names that the dynamic linker gave them.
-    for library in inside.guest.libraries(process).unwrap_or_default() {
-        let holds = |mapping: &&Mapping| (mapping.start..mapping.end).contains(&library.dynamic);
-        let file = core.mappings().iter().find(holds).and_then(|mapping| below(&root, &mapping.name));
-        if let (Some(file), Some(name)) = (file.filter(|file| file.is_file()), below(&root, &library.name))
-            && !name.exists()
-        {
-            make_folder_of(&name)
-                .and_then(|()| fs::hard_link(&file, &name))
-                .with_context(|| name.display().to_string())?;
-        }
-    }
-    let program = program.and_then(|path| below(&root, &path)).filter(|path| path.is_file());
+    inside.go_on()?;
+    let program = sysroot::unpack(&root, &inside.guest, process, core.mappings(), files)?;
     ui.record(&Line {
         kind: "core",
         node,
@@ -137,52 +113,4 @@ fn dump(
     let name = for_shell(&name.display().to_string());
     ui.say(printable(&format!("    gdb -ex {sysroot} {program}{name}")))?;
     Ok(true)
-}
-
-/// Returns the path of a guest's file below a folder of the host. `None` if the path could leave the folder.
-fn below(root: &Path, path: &str) -> Option<PathBuf> {
-    let path = Path::new(path.strip_prefix('/')?);
-    let is_plain = path.components().all(|part| matches!(part, Component::Normal(_)));
-    (is_plain && path.components().next().is_some()).then(|| root.join(path))
-}
-
-/// Returns a word as a shell reads it.
-fn for_shell(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
-/// Writes a file, and the folders above it. Several processes can have mapped the same file.
-fn put(path: &Path, content: &[u8]) -> io::Result<()> {
-    make_folder_of(path)?;
-    if path.exists() { Ok(()) } else { fs::write(path, content) }
-}
-
-fn make_folder_of(path: &Path) -> io::Result<()> {
-    path.parent().map_or(Ok(()), fs::create_dir_all)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_of_guests_stay_in_the_folder() {
-        let root = Path::new("out/n1");
-        assert_eq!(below(root, "/usr/bin/redis-server"), Some(root.join("usr/bin/redis-server")));
-        for path in ["/../x", "/usr/../../x", "/", "", "usr/bin/x", "//etc/x", "[heap]"] {
-            assert_eq!(below(root, path), None, "{path}");
-        }
-    }
-
-    #[test]
-    fn words_are_quoted_for_a_shell() {
-        assert_eq!(for_shell("out/n1-85.core"), "out/n1-85.core");
-        assert_eq!(for_shell("set sysroot a"), "'set sysroot a'");
-        assert_eq!(for_shell("it's"), r"'it'\''s'");
-        assert_eq!(for_shell("$(x)"), "'$(x)'");
-    }
 }

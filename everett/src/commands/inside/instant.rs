@@ -8,6 +8,7 @@ use anyhow::bail;
 use everett_explorer::run::Record;
 use everett_host::interrupt::Interrupt;
 use everett_input::units::{self, Vtime};
+use everett_session::debug::cursor::Cursor;
 use everett_session::explore::path_runner::{PathRunner, Unless};
 use everett_session::explore::setting::Setting;
 use everett_session::machines::engines::Engine;
@@ -88,6 +89,11 @@ impl Instant {
         let mut runner = PathRunner::new(&self.setting)?;
         runner.seek(&self.record.path, self.at_ns, &mut Unless(&|| interrupt.wanted()))?;
         Ok(runner)
+    }
+
+    /// Returns a cursor at the start of the branch. Its moments may use about `budget_bytes` bytes.
+    pub(super) fn cursor(&self, budget_bytes: u64) -> anyhow::Result<Cursor<'_>> {
+        Cursor::new(&self.setting, &self.record.path, self.record.end_ns, budget_bytes)
     }
 
     /// Prints a warning if the engine's results may be inexact.

@@ -3,11 +3,37 @@
 //! - `instant`: arguments that name an instant, and the way there
 //! - `guests`: the guests of the machines at an instant, read from outside
 //! - `core`: writes processes as core files for gdb
+//! - `debug`: debugs a process or a kernel with gdb
 //! - `ps`: lists processes
 //! - `stack`: prints stacks
+//! - `sysroot`: folder with the programs and libraries of a process
 
 pub(super) mod core;
+pub(super) mod debug;
 mod guests;
 mod instant;
 pub(super) mod ps;
 pub(super) mod stack;
+mod sysroot;
+
+/// Returns a word as a shell reads it.
+fn for_shell(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        assert_eq!(for_shell("out/n1-85.core"), "out/n1-85.core");
+        assert_eq!(for_shell("set sysroot a"), "'set sysroot a'");
+        assert_eq!(for_shell("it's"), r"'it'\''s'");
+        assert_eq!(for_shell("$(x)"), "'$(x)'");
+    }
+}

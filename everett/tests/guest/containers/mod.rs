@@ -18,6 +18,7 @@
 mod compose;
 #[cfg(feature = "inside")]
 mod cores;
+mod debugging;
 mod drafts;
 mod finding;
 mod merging;

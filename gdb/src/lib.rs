@@ -1,0 +1,28 @@
+//! Serves a machine of a recorded timeline to gdb (the remote serial protocol, GDB manual, appendix E): one process with
+//! its threads and its address space, or the kernel.
+//!
+//! gdb reads registers and memory at any instant, and moves the timeline forwards and backwards. It cannot change
+//! anything: the timeline is recorded, so writes to memory and registers are refused. Other nodes, the kernel and other
+//! processes move along.
+//!
+//! - [`error`]: [`Error`], the reasons why a session ends
+//! - [`registers`]: registers in the order that gdb expects
+//! - `unmapped`: pages of mapped files that a process has not touched
+//! - [`debuggee`]: what gdb looks at: a process or the kernel of a node
+//! - [`motion`]: steps and continues, forwards and backwards
+//! - `target`: answers to gdb's packets
+//! - [`serve`]: a session with gdb
+//!
+//! Not here: the start of gdb and the files that it reads (`everett/`), the way to an instant (`session/`).
+
+pub mod debuggee;
+pub mod error;
+pub mod motion;
+pub mod registers;
+pub mod serve;
+mod target;
+mod unmapped;
+
+pub use debuggee::{Debuggee, Subject};
+pub use error::Error;
+pub use serve::serve;
