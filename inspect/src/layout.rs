@@ -17,6 +17,8 @@ macro_rules! layout {
             pub(crate) registers_bytes: u64,
             /// Length of `struct inactive_task_frame`, in bytes.
             pub(crate) switch_bytes: u64,
+            /// Length of `struct module_memory`, in bytes. 0 if the kernel has no such structure.
+            pub(crate) area_stride: u64,
         }
 
         impl Layout {
@@ -29,6 +31,7 @@ macro_rules! layout {
                     switch_bytes: types
                         .size_of("inactive_task_frame")
                         .ok_or(Error::Field("inactive_task_frame"))?,
+                    area_stride: types.size_of("module_memory").unwrap_or(0),
                 })
             }
         }
@@ -122,4 +125,24 @@ layout! {
     vma_next = "vm_area_struct.vm_next";
     vma_anonymous_name = "vm_area_struct.anon_name";
     anonymous_name = "anon_vma_name.name";
+    // Kernels without loadable modules have no such fields.
+    module_list = "module.list";
+    module_state = "module.state";
+    module_name = "module.name";
+    module_kallsyms = "module.kallsyms";
+    module_rows = "module.arch.num_orcs";
+    module_row_starts = "module.arch.orc_unwind_ip";
+    module_row_content = "module.arch.orc_unwind";
+    module_symbols = "mod_kallsyms.symtab";
+    module_symbol_count = "mod_kallsyms.num_symtab";
+    module_names = "mod_kallsyms.strtab";
+    // Before Linux 6.4, a module has two areas.
+    module_core_base = "module.core_layout.base";
+    module_core_bytes = "module.core_layout.size";
+    module_init_base = "module.init_layout.base";
+    module_init_bytes = "module.init_layout.size";
+    // Since then, it has an array of areas.
+    module_areas = "module.mem";
+    area_base = "module_memory.base";
+    area_bytes = "module_memory.size";
 }

@@ -12,6 +12,7 @@
 //! - [`guest`]: reads numbers, lists and texts from the kernel's memory
 //! - [`task`]: processes and threads
 //! - [`registers`]: registers of the CPU and of programs' threads
+//! - [`module`]: loadable modules of the kernel, with their functions and unwind tables
 //! - [`stack`]: stacks of the kernel, and the registers of programs
 //! - [`program_stack`]: stacks of programs, with the names of their functions
 //! - `path`: paths of open and mapped files
@@ -33,6 +34,7 @@ pub mod libraries;
 pub mod limits;
 pub mod mapping;
 pub mod memory;
+pub mod module;
 mod path;
 pub mod program_stack;
 pub mod registers;

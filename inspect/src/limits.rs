@@ -31,3 +31,19 @@ pub const CORE_PARTS_MAX: usize = 65_000;
 pub const CORE_BYTES_MAX: u64 = 64 << 30;
 /// Maximum number of folders and mounts on the ways from all mapped files of a process to the root.
 pub const PATH_STEPS_OF_PROCESS_MAX: usize = 1 << 20;
+/// Maximum number of loadable modules of a kernel.
+pub const MODULES_MAX: usize = 4_096;
+/// Maximum length of the names of a kernel's loadable modules, in bytes: the kernel's `MODULE_NAME_LEN`, rounded up.
+pub const MODULE_NAME_BYTES_MAX: usize = 64;
+/// Maximum number of areas of memory of a loadable module. Linux has at most 7.
+pub const MODULE_AREAS_MAX: usize = 16;
+/// Maximum length of an area of memory of a loadable module, in bytes.
+pub const MODULE_AREA_BYTES_MAX: u64 = 256 << 20;
+/// Maximum number of rows of unwind tables of all loadable modules. A module that exceeds it has no tables here.
+pub const MODULE_ROWS_MAX: usize = 4 << 20;
+/// Maximum number of symbols of all loadable modules. A module that exceeds it has no names here.
+pub const MODULE_SYMBOLS_MAX: usize = 1 << 20;
+/// Maximum length of the names of all loadable modules' symbols, in bytes. A module that exceeds it has no names here.
+pub const MODULE_SYMBOL_BYTES_MAX: usize = 64 << 20;
+/// Maximum length of the name of a loadable module's symbol, in bytes: the kernel's `KSYM_NAME_LEN`.
+pub const SYMBOL_NAME_BYTES_MAX: usize = 512;

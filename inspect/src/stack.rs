@@ -2,12 +2,15 @@
 //!
 //! A thread that does not run has its registers on its kernel stack: those of the kernel where the scheduler switched
 //! away, and at the top those of the program, where the thread entered the kernel. Frames of the kernel are unwound with
-//! the kernel's own tables ([`Orc`](everett_symbols::kernel::orc::Orc)).
+//! the kernel's own tables ([`Orc`](everett_symbols::kernel::orc::Orc)), and those of loadable modules with the modules'.
+
+use std::fmt;
 
 use everett_symbols::FRAMES_MAX;
 use everett_symbols::kernel::orc::{Base, Kind, Row};
 use everett_symbols::kernel::{Shown, Symbols};
 
+use crate::module::{Module, Modules};
 use crate::registers::{CpuRegisters, Registers};
 use crate::task::{Process, Thread};
 use crate::{Error, Guest};
@@ -26,7 +29,7 @@ pub struct Stack {
     /// Frames of the kernel, from the innermost one outwards. Empty if the thread runs in user mode.
     pub kernel: Vec<KernelFrame>,
     /// True if the frames of the kernel reach the start of the thread or its entry into the kernel. Otherwise the
-    /// innermost frames are correct, and outer ones are missing, for example those before a frame of a loadable module.
+    /// innermost frames are correct, and outer ones are missing.
     pub is_complete: bool,
     /// Registers of the program. `None` for threads of the kernel.
     pub user: Option<Registers>,
@@ -51,10 +54,36 @@ pub struct KernelFrame {
 }
 
 impl KernelFrame {
-    /// Returns the address for display, with its function.
+    /// Returns an address in the function of the frame. A return address can lie after the end of the calling function.
+    pub(crate) fn within(self) -> u64 {
+        if self.is_return { self.address.wrapping_sub(1) } else { self.address }
+    }
+
+    /// Returns the frame for display, with its function and module. `kernel` are the names of the kernel's own code.
     #[must_use]
-    pub fn named(self, symbols: &Symbols) -> Shown<'_> {
-        if self.is_return { symbols.show_return(self.address) } else { symbols.show(self.address) }
+    pub fn named<'a>(self, kernel: &'a Symbols, modules: &'a Modules) -> NamedFrame<'a> {
+        let module = modules.at(self.within());
+        let names = module.map_or(kernel, Module::names);
+        let shown = if self.is_return { names.show_return(self.address) } else { names.show(self.address) };
+        NamedFrame { shown, module: module.map(|module| &*module.name) }
+    }
+}
+
+/// Frame of a kernel stack for display: `0xffffffffc0123456 (ext4_sync_file+0x1a [ext4])`.
+#[derive(Debug, Clone, Copy)]
+pub struct NamedFrame<'a> {
+    shown: Shown<'a>,
+    module: Option<&'a str>,
+}
+
+impl fmt::Display for NamedFrame<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(module) = self.module else { return self.shown.fmt(f) };
+        let text = self.shown.to_string();
+        match text.strip_suffix(')') {
+            Some(text) => write!(f, "{text} [{module}])"),
+            None => write!(f, "{text} ([{module}])"),
+        }
     }
 }
 
@@ -63,13 +92,26 @@ impl Guest<'_> {
     ///
     /// # Errors
     /// Returns an error if the thread's structures cannot be read.
-    pub fn stack(&self, process: &Process, thread: &Thread, cpu: &CpuRegisters) -> Result<Stack, Error> {
-        let stack = self.stack_of(thread.task, process.mm.is_some(), cpu.registers.unwinding());
+    pub fn stack(
+        &self,
+        process: &Process,
+        thread: &Thread,
+        cpu: &CpuRegisters,
+        modules: &Modules,
+    ) -> Result<Stack, Error> {
+        let cpu = cpu.registers.unwinding();
+        let stack = self.stack_of(thread.task, process.mm.is_some(), cpu, modules);
         stack.map_err(Error::reading("the stack of a thread"))
     }
 
-    fn stack_of(&self, task: u64, has_program: bool, cpu: Registers) -> Result<Stack, Error> {
-        let runs = self.current()? == task;
+    fn stack_of(
+        &self,
+        task: u64,
+        has_program: bool,
+        cpu: Registers,
+        modules: &Modules,
+    ) -> Result<Stack, Error> {
+        let runs = self.runs(task, cpu)?;
         if runs && cpu.is_user {
             return Ok(Stack { kernel: Vec::new(), is_complete: true, user: Some(cpu) });
         }
@@ -79,7 +121,7 @@ impl Guest<'_> {
         let begins =
             ["ret_from_fork_asm", "ret_from_fork"].into_iter().find_map(|name| self.kernel.values.get(name));
         let is_return = !runs && begins != Some(start.instruction);
-        let (kernel, is_complete) = self.unwind(start, is_return);
+        let (kernel, is_complete) = self.unwind(start, is_return, modules);
         Ok(Stack { kernel, is_complete, user })
     }
 
@@ -95,6 +137,22 @@ impl Guest<'_> {
             Ok(Running { pid: number(layout.task_tgid)?, tid: number(layout.task_pid)? })
         };
         running().map_err(Error::reading("the running thread"))
+    }
+
+    /// Returns true if the CPU is on the stacks of a task. While the scheduler switches, this is already the next task,
+    /// although the previous one is still the current one.
+    fn runs(&self, task: u64, cpu: Registers) -> Result<bool, Error> {
+        let is_current = self.current()? == task;
+        if cpu.is_user {
+            return Ok(is_current);
+        }
+        let stack = self.number(task, self.kernel.layout.task_stack)?;
+        if cpu.stack.checked_sub(stack).is_some_and(|within| within < STACK_BYTES) {
+            return Ok(true);
+        }
+        // Interrupts have stacks of their own, but none comes while the scheduler switches.
+        let function = self.kernel.symbols().show(cpu.instruction).function();
+        Ok(is_current && !["__switch_to_asm", "__switch_to"].contains(&&*function))
     }
 
     /// Returns the address of the task that runs on the CPU.
@@ -147,14 +205,22 @@ impl Guest<'_> {
 
     /// Returns the frames from `registers` on, and true if the stack ends as it should. `is_return` is true if the first
     /// address is a return address.
-    fn unwind(&self, registers: Registers, mut is_return: bool) -> (Vec<KernelFrame>, bool) {
+    fn unwind(
+        &self,
+        registers: Registers,
+        mut is_return: bool,
+        modules: &Modules,
+    ) -> (Vec<KernelFrame>, bool) {
         let mut at = registers;
         let mut frames = Vec::new();
         while frames.len() < FRAMES_MAX {
-            frames.push(KernelFrame { address: at.instruction, is_return });
-            // A return address can lie after the end of the calling function.
-            let within = if is_return { at.instruction.wrapping_sub(1) } else { at.instruction };
-            let Some(row) = self.kernel.orc.as_ref().and_then(|orc| orc.row(within)) else {
+            let frame = KernelFrame { address: at.instruction, is_return };
+            frames.push(frame);
+            let row = match modules.at(frame.within()) {
+                Some(module) => module.row(frame.within()),
+                None => self.kernel.orc.as_ref().and_then(|orc| orc.row(frame.within())),
+            };
+            let Some(row) = row else {
                 return (frames, false);
             };
             match self.caller(at, row) {

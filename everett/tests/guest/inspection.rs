@@ -6,6 +6,7 @@ use everett_elf::Elf;
 use everett_input::causes::with_causes;
 use everett_inspect::mapping::Mapping;
 use everett_inspect::memory::Ram;
+use everett_inspect::module::Modules;
 use everett_inspect::registers::CpuRegisters;
 use everett_inspect::task::Process;
 use everett_inspect::{Guest, Kernel};
@@ -31,16 +32,13 @@ for folder in /proc/[0-9]*; do
     tr '\0' ' ' < $folder/cmdline | sed 's/^/command /'; echo
     for task in $folder/task/*; do
         echo "thread ${task##*/} $(cat $task/comm)"
-        echo "frames ${task##*/}" $(sed 's/^.* //; s,/.*,,' $task/stack)
+        echo "frames ${task##*/}" $(sed 's/^[^ ]* //; s,/[^ ]*,,' $task/stack)
     done
     sed 's/^/map /' $folder/maps
 done
 echo done
 sleep 1000
 "#;
-
-/// Addresses of loadable modules (Linux, `Documentation/arch/x86/x86_64/mm.rst`).
-const MODULES: std::ops::Range<u64> = 0xffff_ffff_a000_0000..0xffff_ffff_ff00_0000;
 
 /// Facts about the processes of a guest, by process ID.
 type Facts = BTreeMap<u32, Vec<String>>;
@@ -74,7 +72,7 @@ fn reported(lines: &[&str]) -> Facts {
 }
 
 /// Returns the same facts, read from the guest's memory.
-fn observed(guest: Guest<'_>, kernel: &ReadKernel, cpu: &CpuRegisters) -> Facts {
+fn observed(guest: Guest<'_>, modules: &Modules, kernel: &ReadKernel, cpu: &CpuRegisters) -> Facts {
     let value = |name| kernel.values.get(name).unwrap();
     let sleeping = value("__sched_text_start")..value("__sched_text_end");
     let symbols = kernel.kernel.symbols();
@@ -89,17 +87,15 @@ fn observed(guest: Guest<'_>, kernel: &ReadKernel, cpu: &CpuRegisters) -> Facts 
         }
         for thread in &process.threads {
             facts.push(format!("thread {} {}", thread.tid, thread.name));
-            let stack = guest.stack(process, thread, cpu).unwrap();
-            // The unwind tables of loadable modules are not in the kernel's file.
-            let ends_in_module = stack.kernel.last().is_some_and(|frame| MODULES.contains(&frame.address));
-            assert_ne!(stack.is_complete, ends_in_module, "{} {stack:?}", thread.name);
+            let stack = guest.stack(process, thread, cpu, modules).unwrap();
+            assert!(stack.is_complete, "{} {stack:?}", thread.name);
             // The kernel leaves out its functions for sleeping.
             let frames = stack.kernel.iter().skip_while(|frame| sleeping.contains(&frame.address));
-            let names = frames.map(|frame| frame.named(symbols).to_string());
+            let names = frames.map(|frame| frame.named(symbols, modules).to_string());
             // The kernel prints names without addresses.
             let name = |shown: String| Some(shown.split_once(" (")?.1.trim_end_matches(')').to_owned());
             let frames: Vec<String> = names.filter_map(name).collect();
-            facts.push(format!("frames {} {}", thread.tid, frames.join(" ")));
+            facts.push(format!("frames {} {}", thread.tid, frames.join(" ")).trim_end().to_owned());
         }
         let maps = guest.mappings(process).unwrap();
         facts.extend(maps.iter().map(|map: &Mapping| format!("map {map}").trim_end().to_owned()));
@@ -109,24 +105,17 @@ fn observed(guest: Guest<'_>, kernel: &ReadKernel, cpu: &CpuRegisters) -> Facts 
 }
 
 /// The kernel of the test's world.
-struct ReadKernel {
-    kernel: Kernel,
-    values: Values,
-    types: Btf,
+pub(crate) struct ReadKernel {
+    pub(crate) kernel: Kernel,
+    pub(crate) values: Values,
+    pub(crate) types: Btf,
 }
 
-fn kernel() -> ReadKernel {
+pub(crate) fn kernel() -> ReadKernel {
     let file = std::fs::read(&launcher(EngineOptions::default()).files.kernel).unwrap();
     let sections = Elf::parse(&file).unwrap().sections().unwrap();
     let types = Btf::parse(sections.named(".BTF").unwrap().content().unwrap()).unwrap();
     ReadKernel { kernel: Kernel::new(&file).unwrap(), values: symbols_and_values(&file).1, types }
-}
-
-/// Returns the facts at the present instant.
-fn now(timeline: &Timeline, kernel: &ReadKernel) -> Facts {
-    let machine = timeline.machine(0);
-    let ram = MachineRam(machine);
-    observed(Guest::new(&kernel.kernel, &ram).unwrap(), kernel, &registers(&machine.cpu()))
 }
 
 /// Kinds of facts.
@@ -140,8 +129,11 @@ fn of_kind(facts: &[String], kind: &str) -> Vec<String> {
     facts.map(|fact| without_work(fact).to_owned()).collect()
 }
 
-fn observe(timeline: &Timeline, kernel: &ReadKernel, observations: &mut Observations) {
-    for (pid, facts) in now(timeline, kernel) {
+fn observe(timeline: &Timeline, kernel: &ReadKernel, modules: &Modules, observations: &mut Observations) {
+    let machine = timeline.machine(0);
+    let ram = MachineRam(machine);
+    let guest = Guest::new(&kernel.kernel, &ram).unwrap();
+    for (pid, facts) in observed(guest, modules, kernel, &registers(&machine.cpu())) {
         for kind in KINDS {
             observations.entry((pid, kind)).or_default().insert(of_kind(&facts, kind));
         }
@@ -154,15 +146,17 @@ fn observe(timeline: &Timeline, kernel: &ReadKernel, observations: &mut Observat
 fn processes_mappings_and_stacks_are_those_that_the_guest_reports() {
     let kernel = kernel();
     let mut timeline = launcher(EngineOptions::default()).start(Seed::new(5)).unwrap();
+    // The machine loads no module after its boot.
+    let modules = Guest::new(&kernel.kernel, &MachineRam(timeline.machine(0))).unwrap().modules().unwrap();
     let mut observations = Observations::new();
-    observe(&timeline, &kernel, &mut observations);
+    observe(&timeline, &kernel, &modules, &mut observations);
     let before: BTreeSet<u32> = observations.keys().map(|(pid, _)| *pid).collect();
     let mut printed = run_script(&mut timeline, SCRIPT, 0).1;
     while lines(&printed, COMMAND).last() != Some(&"done") {
         let until = Until::vtime(timeline.vtime() + MS / 2);
         timeline.run(&until);
         printed.append(&mut timeline.take_events());
-        observe(&timeline, &kernel, &mut observations);
+        observe(&timeline, &kernel, &modules, &mut observations);
     }
     let reported = reported(&lines(&printed, COMMAND));
     // The script's own processes come and go.
@@ -236,6 +230,7 @@ fn a_guest_that_lies_about_its_processes_harms_no_one() {
             refused += 1;
             continue;
         };
+        let modules = guest.modules().unwrap_or_default();
         for process in processes {
             read += 1;
             let maps = guest.mappings(&process).is_ok();
@@ -246,7 +241,7 @@ fn a_guest_that_lies_about_its_processes_harms_no_one() {
             }
             let mut stacks = guest.program_stacks(&process, &files).ok().flatten().filter(|_| maps);
             for thread in &process.threads {
-                let stack = guest.stack(&process, thread, &registers(&machine.cpu()));
+                let stack = guest.stack(&process, thread, &registers(&machine.cpu()), &modules);
                 if let (Ok(stack), Some(stacks)) = (stack, &mut stacks)
                     && let Some(user) = stack.user
                 {
@@ -259,9 +254,9 @@ fn a_guest_that_lies_about_its_processes_harms_no_one() {
 }
 
 /// RAM in which some words have other values than in the machine, by guest-physical address.
-struct Changed<'m> {
-    ram: MachineRam<'m>,
-    words: BTreeMap<u64, u64>,
+pub(crate) struct Changed<'m> {
+    pub(crate) ram: MachineRam<'m>,
+    pub(crate) words: BTreeMap<u64, u64>,
 }
 
 impl Ram for Changed<'_> {
@@ -326,7 +321,8 @@ fn the_stack_of_a_server_leads_to_its_main_function() {
     let processes = guest.processes().unwrap();
     let redis = processes.iter().find(|process| process.threads[0].name == "redis-server").unwrap();
     let mut stacks = guest.program_stacks(redis, &files).unwrap().unwrap();
-    let user = guest.stack(redis, &redis.threads[0], &registers(&machine.cpu())).unwrap().user.unwrap();
+    let stack = guest.stack(redis, &redis.threads[0], &registers(&machine.cpu()), &Modules::default());
+    let user = stack.unwrap().user.unwrap();
     let (frames, is_complete) = stacks.frames(user);
     assert!(is_complete, "{frames:?}");
     let functions: Vec<&str> = frames.iter().filter_map(|frame| frame.function.as_deref()).collect();

@@ -18,6 +18,7 @@
 //! * `instruments`: watchpoints and edges (executed jumps and branches with their targets)
 //! * `joining`: files and services before *ready*, the vtime at which all services are up
 //! * `live`: live view of explorations, in a terminal
+//! * `modules`: stacks through loadable modules, read from a guest's memory
 //! * `moments`: the two points of a boot at which Everett stores machines, and what the seed changes after them
 //! * `power_loss`: data after power losses
 //! * `programs`: programs from Debian packages give right answers
@@ -47,6 +48,8 @@ mod inspection;
 mod instruments;
 mod joining;
 mod live;
+#[cfg(feature = "inside")]
+mod modules;
 mod moments;
 mod power_loss;
 mod programs;

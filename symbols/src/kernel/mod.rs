@@ -91,6 +91,14 @@ impl Symbols {
         Symbols::of(&read(vmlinux))
     }
 
+    /// Returns the names of code at these addresses, in any order. Of several names of an address, the first counts.
+    #[must_use]
+    pub fn of_names(mut names: Vec<(u64, String)>) -> Symbols {
+        names.sort_by_key(|(address, _)| *address);
+        names.dedup_by_key(|(address, _)| *address);
+        Symbols { sorted: names }
+    }
+
     fn of(all: &[Raw]) -> Symbols {
         let code = all.iter().filter(|(_, _, kind)| *kind == Named::Code);
         let mut sorted: Vec<_> = code.map(|(address, name, _)| (*address, name.clone())).collect();

@@ -1,8 +1,8 @@
 //! The kernel's own unwind tables: ORC (Linux, Documentation/arch/x86/orc-unwinder.rst).
 //!
 //! For each range of code, a row says where the caller's stack pointer and frame pointer are. Kernels are built without
-//! frame pointers, so nothing else leads from a frame to its caller. The rows of loadable modules are not in `vmlinux`,
-//! so a stack ends at a frame in a module.
+//! frame pointers, so nothing else leads from a frame to its caller. The rows of loadable modules are not in `vmlinux`:
+//! each module has its own, in the kernel's memory.
 
 use super::btf::{Btf, Field};
 use crate::bytes::{bytes_at, u32_at};
@@ -96,6 +96,23 @@ impl Orc {
             end: field("orc_entry.end"),
         };
         let row_bytes = usize::try_from(types.size_of("orc_entry")?).ok().filter(|bytes| *bytes > 0)?;
+        Orc::of_rows(fields, row_bytes, ips, ips_at, rows)
+    }
+
+    /// Reads the tables of a loadable module of this kernel: `ips`, loaded at `ips_at`, and `rows`. `None` if they are
+    /// damaged or too long.
+    #[must_use]
+    pub fn of_module(&self, ips: &[u8], ips_at: u64, rows: &[u8]) -> Option<Orc> {
+        Orc::of_rows(self.fields, self.row_bytes, ips, ips_at, rows)
+    }
+
+    /// Returns the length of a row, in bytes. It is not 0.
+    #[must_use]
+    pub fn row_bytes(&self) -> usize {
+        self.row_bytes
+    }
+
+    fn of_rows(fields: Fields, row_bytes: usize, ips: &[u8], ips_at: u64, rows: &[u8]) -> Option<Orc> {
         let count = ips.len() / 4;
         if count > ROWS_MAX || rows.len() / row_bytes < count {
             return None;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::bail;
+use everett_inspect::module::Modules;
 use everett_inspect::program_stack::{Frame, ProgramStacks};
 use everett_inspect::stack::Stack;
 use everett_inspect::task::{Process, Thread};
@@ -54,6 +55,14 @@ pub(in super::super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let mut found = args.process.is_none();
     let all_read = guests::each_guest(ui, &args.instant, |inside| {
         let files = MappedFiles::of_node(inside.files, inside.node, debug.clone())?;
+        let modules = match inside.guest.modules() {
+            Ok(modules) => modules,
+            Err(error) => {
+                // Stacks without frames in modules can still be read.
+                guests::unreadable(ui, inside.node, None, None, &error)?;
+                Modules::default()
+            }
+        };
         for process in inside.processes.iter().filter(|process| is_wanted(args, process)) {
             inside.go_on()?;
             found = true;
@@ -67,7 +76,7 @@ pub(in super::super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
             };
             for thread in &process.threads {
                 inside.go_on()?;
-                tell(ui, inside, process, thread, programs.as_mut())?;
+                tell(ui, inside, &modules, process, thread, programs.as_mut())?;
             }
         }
         Ok(())
@@ -88,13 +97,14 @@ fn is_wanted(args: &Args, process: &Process) -> bool {
 fn tell(
     ui: &Ui,
     inside: &Inside<'_>,
+    modules: &Modules,
     process: &Process,
     thread: &Thread,
     programs: Option<&mut ProgramStacks<'_>>,
 ) -> anyhow::Result<()> {
     let state = thread.state.letter();
     ui.say(format!("{:>8} {:>6} {state} {}", process.pid, thread.tid, printable(&thread.name)))?;
-    let stack = match inside.guest.stack(process, thread, &inside.cpu) {
+    let stack = match inside.guest.stack(process, thread, &inside.cpu, modules) {
         Ok(stack) => stack,
         Err(error) => {
             return guests::unreadable(ui, inside.node, Some(process.pid), Some(thread.tid), &error);
@@ -102,7 +112,7 @@ fn tell(
     };
     let Stack { kernel, is_complete, user } = &stack;
     let symbols = inside.kernel.symbols();
-    let kernel: Vec<String> = kernel.iter().map(|frame| frame.named(symbols).to_string()).collect();
+    let kernel: Vec<String> = kernel.iter().map(|frame| frame.named(symbols, modules).to_string()).collect();
     for frame in &kernel {
         ui.say(format!("         {}", printable(frame)))?;
     }
