@@ -7,19 +7,19 @@
 use std::io::{self, Write};
 use std::ops::Range;
 
+use crate::elf_core::{
+    self, FILE_HEADER_BYTES, OWNER, PROGRAM_HEADER_BYTES, ProgramHeader, file_header, notes_header, put_note,
+};
 use crate::limits::{CORE_BYTES_MAX, CORE_PARTS_MAX, PAGE_ENTRIES_MAX};
 use crate::mapping::{Access, Mapping};
 use crate::memory::{AddressSpace, PAGE};
-use crate::registers::{CpuRegisters, ProgramRegisters};
-use crate::task::{Process, Thread};
+use crate::registers::CpuRegisters;
+use crate::task::Process;
 use crate::{Error, Guest};
-
-const FILE_HEADER_BYTES: usize = 64;
-const PROGRAM_HEADER_BYTES: usize = 56;
 
 /// Kinds of notes (Linux, `include/uapi/linux/elf.h`).
 mod note {
-    pub(super) const REGISTERS: u32 = 1;
+    pub(super) const FLOATING: u32 = 2;
     pub(super) const PROCESS: u32 = 3;
     pub(super) const AUXILIARY: u32 = 6;
     pub(super) const FILES: u32 = 0x4649_4c45;
@@ -52,11 +52,20 @@ impl<'g> Guest<'g> {
         // Debuggers begin with the first thread.
         for thread in &process.threads {
             let registers = self.program_registers(process, thread, cpu)?;
-            put_note(&mut notes, note::REGISTERS, &status(process, thread, &registers));
+            let floating = self.floating_registers(thread, cpu)?;
+            put_note(
+                &mut notes,
+                OWNER,
+                elf_core::REGISTERS,
+                &elf_core::status([thread.tid, process.parent], &registers, floating.is_some()),
+            );
+            if let Some(floating) = floating {
+                put_note(&mut notes, OWNER, note::FLOATING, &floating.0);
+            }
         }
-        put_note(&mut notes, note::PROCESS, &description(process));
-        put_note(&mut notes, note::AUXILIARY, &self.auxiliary_bytes_of(mm)?);
-        put_note(&mut notes, note::FILES, &files(&mappings));
+        put_note(&mut notes, OWNER, note::PROCESS, &description(process));
+        put_note(&mut notes, OWNER, note::AUXILIARY, &self.auxiliary_bytes_of(mm)?);
+        put_note(&mut notes, OWNER, note::FILES, &files(&mappings));
         let parts = parts(memory, &mappings)?;
         Ok(Some(CoreFile { memory, mappings, parts, notes }))
     }
@@ -137,12 +146,13 @@ impl CoreFile<'_> {
         let content_at = self.content_at();
         let mut head = file_header(self.parts.len() as u16 + 1).to_vec();
         let notes_at = (FILE_HEADER_BYTES + PROGRAM_HEADER_BYTES * (self.parts.len() + 1)) as u64;
-        head.extend(program_header(4, 4, notes_at, 0, self.notes.len() as u64, 0, 4));
+        head.extend(notes_header(notes_at, self.notes.len() as u64));
         let mut at = content_at;
         for (part, Access { read, write, execute, .. }) in &self.parts {
             let flags = u32::from(*execute) | u32::from(*write) << 1 | u32::from(*read) << 2;
             let bytes = part.end - part.start;
-            head.extend(program_header(1, flags, at, part.start, bytes, bytes, PAGE));
+            let header = ProgramHeader { flags, offset: at, address: part.start, physical: 0, bytes };
+            head.extend(header.bytes());
             at += bytes;
         }
         head.extend(&self.notes);
@@ -157,56 +167,6 @@ impl CoreFile<'_> {
         }
         Ok(())
     }
-}
-
-/// Returns the header of a core file for x86-64.
-fn file_header(program_headers: u16) -> [u8; FILE_HEADER_BYTES] {
-    let mut header = [0; FILE_HEADER_BYTES];
-    header[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
-    let mut put = |at: usize, bytes: &[u8]| header[at..at + bytes.len()].copy_from_slice(bytes);
-    // Kind, machine and version of the file.
-    put(16, &4u16.to_le_bytes());
-    put(18, &62u16.to_le_bytes());
-    put(20, &1u32.to_le_bytes());
-    put(32, &(FILE_HEADER_BYTES as u64).to_le_bytes());
-    put(52, &(FILE_HEADER_BYTES as u16).to_le_bytes());
-    put(54, &(PROGRAM_HEADER_BYTES as u16).to_le_bytes());
-    put(56, &program_headers.to_le_bytes());
-    header
-}
-
-fn program_header(
-    kind: u32,
-    flags: u32,
-    offset: u64,
-    address: u64,
-    file_bytes: u64,
-    memory_bytes: u64,
-    alignment: u64,
-) -> Vec<u8> {
-    let mut header = [kind, flags].map(u32::to_le_bytes).concat();
-    header.extend([offset, address, 0, file_bytes, memory_bytes, alignment].map(u64::to_le_bytes).concat());
-    header
-}
-
-/// Appends a note: the lengths of its owner and content, its kind, its owner `CORE`, and its content.
-fn put_note(notes: &mut Vec<u8>, kind: u32, content: &[u8]) {
-    notes.extend([5, content.len() as u32, kind].map(u32::to_le_bytes).concat());
-    notes.extend(b"CORE\0\0\0\0");
-    notes.extend(content);
-    notes.resize(notes.len().next_multiple_of(4), 0);
-}
-
-/// Returns the state of a thread (`struct elf_prstatus`): no signal, its ID, the ID of its parent, and its registers.
-fn status(process: &Process, thread: &Thread, registers: &ProgramRegisters) -> Vec<u8> {
-    let mut status = vec![0; 32];
-    status.extend([thread.tid, process.parent, 0, 0].map(u32::to_le_bytes).concat());
-    // Times that the thread has used.
-    status.resize(112, 0);
-    status.extend(registers.0.map(u64::to_le_bytes).concat());
-    // The file has no floating-point registers.
-    status.extend([0; 8]);
-    status
 }
 
 /// Returns the description of a process (`struct elf_prpsinfo`).

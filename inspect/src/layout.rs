@@ -110,6 +110,13 @@ layout! {
     worker_work = "worker.current_work";
     worker_pool = "worker.pool";
     hot_task = "pcpu_hot.current_task";
+    // Kernels since Linux 6.16 have it elsewhere.
+    task_floating = "task_struct.thread.fpu";
+    floating_cpu = "fpu.last_cpu";
+    floating_state = "fpu.fpstate";
+    floating_registers = "fpstate.regs.fxsave";
+    // Before Linux 5.16.
+    floating_old_registers = "fpu.state.fxsave";
     // Before Linux 5.14.
     task_old_state = "task_struct.state";
     // Since Linux 6.1, the mappings are in a maple tree.

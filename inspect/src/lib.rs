@@ -18,6 +18,7 @@
 //! - `path`: paths of open and mapped files
 //! - [`mapping`]: mappings of a process
 //! - [`libraries`]: libraries of a process, by the names that its dynamic linker gave them
+//! - `elf_core`: headers and notes of core files
 //! - [`core_file`]: a process as a core file for debuggers
 //!
 //! A guest may be hostile, so its structures may contradict themselves. No function here panics or reads without a
@@ -26,6 +27,7 @@
 //! Not here: names of addresses in programs (`symbols/`), and how a timeline gets to the moment that is read (`session/`).
 
 pub mod core_file;
+mod elf_core;
 pub mod error;
 pub mod guest;
 pub mod kernel;

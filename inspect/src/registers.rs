@@ -1,4 +1,4 @@
-//! Registers: those that unwinding needs, and all integer registers of a program's thread, as debuggers want them.
+//! Registers: those that unwinding needs, and all registers of a program's thread, as debuggers want them.
 
 use crate::task::{Process, Thread};
 use crate::{Error, Guest};
@@ -42,6 +42,14 @@ pub struct Registers {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProgramRegisters(pub [u64; COUNT]);
 
+/// Length of [`FloatingRegisters`], in bytes.
+pub const FLOATING_BYTES: usize = 512;
+
+/// x87 and SSE registers of a thread: the area of the instruction FXSAVE64 (SDM volume 1, 10.5.1), which is also
+/// `struct user_fpregs_struct`. Everett's CPU has no other registers of this kind: it lacks XSAVE and AVX.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FloatingRegisters(pub [u8; FLOATING_BYTES]);
+
 /// Registers of the machine's CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CpuRegisters {
@@ -49,6 +57,8 @@ pub struct CpuRegisters {
     pub registers: ProgramRegisters,
     /// The other base of GS (IA32_KERNEL_GS_BASE). In kernel mode, it is the program's.
     pub other_gs_base: u64,
+    /// The x87 and SSE registers.
+    pub floating: FloatingRegisters,
 }
 
 impl ProgramRegisters {
@@ -117,5 +127,50 @@ impl Guest<'_> {
             all[at::GS] = number(layout.task_gs_index)?;
         }
         Ok(ProgramRegisters(all))
+    }
+    /// Returns the x87 and SSE registers of a thread of a program. `None` if Everett does not know where this kernel keeps
+    /// them.
+    ///
+    /// # Errors
+    /// Returns an error if the thread's structures cannot be read.
+    pub fn floating_registers(
+        &self,
+        thread: &Thread,
+        cpu: &CpuRegisters,
+    ) -> Result<Option<FloatingRegisters>, Error> {
+        self.floating_registers_of(thread.task, cpu)
+            .map_err(Error::reading("the floating-point registers of a thread"))
+    }
+
+    fn floating_registers_of(
+        &self,
+        task: u64,
+        cpu: &CpuRegisters,
+    ) -> Result<Option<FloatingRegisters>, Error> {
+        /// Number of the machine's only CPU.
+        const CPU: u64 = 0;
+        let layout = &self.kernel.layout;
+        let (Some(place), Some(last), Some(owner)) =
+            (layout.task_floating, layout.floating_cpu, self.kernel.values.get("fpu_fpregs_owner_ctx"))
+        else {
+            return Ok(None);
+        };
+        let floating = task.wrapping_add(place.offset());
+        // The registers on the CPU are those of the thread whose structure the kernel notes as their owner, unless the
+        // kernel has changed this structure since (`fpregs_state_valid` in `arch/x86/include/asm/fpu/sched.h`).
+        let owner = self.word(self.word(self.kernel.symbol("__per_cpu_offset")?)?.wrapping_add(owner))?;
+        if self.current()? == task && owner == floating && self.number(floating, last)? == CPU {
+            return Ok(Some(cpu.floating));
+        }
+        let at = match (layout.floating_state, layout.floating_registers, layout.floating_old_registers) {
+            (Some(state), Some(registers), _) => {
+                self.number(floating, state)?.wrapping_add(registers.offset())
+            }
+            (_, _, Some(registers)) => floating.wrapping_add(registers.offset()),
+            _ => return Ok(None),
+        };
+        let mut registers = [0; FLOATING_BYTES];
+        self.memory().read(at, &mut registers)?;
+        Ok(Some(FloatingRegisters(registers)))
     }
 }

@@ -1,9 +1,9 @@
 //! The RAM and the registers of a machine, as `everett-inspect` reads them.
 
 use everett_cpu::CpuState;
-use everett_cpu::state::Segment;
+use everett_cpu::state::{FpuState, Segment};
 use everett_inspect::memory::Ram;
-use everett_inspect::registers::{CpuRegisters, ProgramRegisters};
+use everett_inspect::registers::{CpuRegisters, FLOATING_BYTES, FloatingRegisters, ProgramRegisters};
 use everett_vmm::Machine;
 
 /// RAM of a machine.
@@ -54,5 +54,36 @@ pub fn registers(cpu: &CpuState) -> CpuRegisters {
             selector(gs),
         ]),
         other_gs_base: cpu.msrs.kernel_gs_base,
+        floating: floating(&cpu.fpu),
     }
+}
+
+/// Returns the area that FXSAVE64 stores (SDM volume 1, 10.5.1).
+fn floating(fpu: &FpuState) -> FloatingRegisters {
+    /// Bits of MXCSR that exist.
+    const MXCSR_MASK: u32 = 0xffff;
+    /// Offsets of the x87 and SSE registers, each of which has 16 bytes.
+    const STACK: usize = 32;
+    const VECTORS: usize = 160;
+    let mut area = [0; FLOATING_BYTES];
+    let mut put = |at: usize, bytes: &[u8]| area[at..at + bytes.len()].copy_from_slice(bytes);
+    put(0, &fpu.fcw.to_le_bytes());
+    put(2, &fpu.fsw.to_le_bytes());
+    put(4, &[fpu.ftw]);
+    put(6, &fpu.fop.to_le_bytes());
+    put(8, &fpu.fip.to_le_bytes());
+    put(16, &fpu.fdp.to_le_bytes());
+    put(24, &fpu.mxcsr.to_le_bytes());
+    put(28, &MXCSR_MASK.to_le_bytes());
+    // The area has the x87 registers in the order of the stack, beginning at its top.
+    let top = usize::from(fpu.fsw >> 11 & 7);
+    for n in 0..fpu.r.len() {
+        let (significand, exponent) = fpu.r[(top + n) & 7];
+        put(STACK + 16 * n, &significand.to_le_bytes());
+        put(STACK + 16 * n + 8, &exponent.to_le_bytes());
+    }
+    for (n, register) in fpu.xmm.iter().enumerate() {
+        put(VECTORS + 16 * n, &register.to_le_bytes());
+    }
+    FloatingRegisters(area)
 }

@@ -12,21 +12,31 @@ use super::tools::tools;
 use super::userlands::{layout_of_musl, program_of_musl};
 use crate::support::{MS, everett, run_to_end, shown, world_file};
 
-/// A program with a thread that computes and one that sleeps. musl's `pthread_create` needs no other library.
+/// A program with a thread that computes and one that sleeps. Both have known values in vector registers, and the first has
+/// one in an x87 register. musl's `pthread_create` needs no other library.
 const SOURCE: &str = "\
 #include <pthread.h>
 #include <unistd.h>
 volatile long spins;
 long marker[2] = { 0x1122334455667788, 42 };
 static void *sleeper(void *argument) {
-    for (;;)
-        sleep(1000);
+    long now[2] = { 1000, 0 };
+    for (;;) {
+        /* nanosleep, without a function that could use vector registers */
+        long result = 35;
+        __asm__ volatile(\"movq %1, %%xmm15; syscall\"
+            : \"+a\"(result) : \"r\"(0x5566778899aabbccL), \"D\"(now), \"S\"(0L)
+            : \"rcx\", \"r11\", \"memory\", \"xmm15\");
+    }
     return argument;
 }
 static void inner(long n) {
     marker[1] += n;
-    for (;;)
-        spins++;
+    double quarter = 0.25;
+    __asm__ volatile(\"movups %0, %%xmm3; fldl %1; fldpi\" : : \"m\"(marker), \"m\"(quarter) : \"xmm3\");
+    for (;;) {
+        spins++; __asm__ volatile(\"movq %0, %%xmm5\" : : \"r\"(spins) : \"xmm5\");
+    }
 }
 int main(void) {
     pthread_t thread;
@@ -78,17 +88,36 @@ fn gdb_shows_threads_functions_lines_and_memory() {
     };
     assert!(timeline.digest() == digest, "reading changes nothing");
     assert_eq!(fs::metadata(&core).unwrap().len(), bytes);
-    let commands = ["info threads", "bt", "p/x marker[0]", "p marker[1]", "p spins > 0", "thread 2", "bt"];
+    let commands = [
+        "info threads",
+        "bt",
+        "p/x marker[0]",
+        "p marker[1]",
+        "p spins > 0",
+        "p/x $xmm3.v2_int64",
+        // The thread that computes runs, so its registers are those of the CPU.
+        "p spins - $xmm5.v2_int64[0] == 0 || spins - $xmm5.v2_int64[0] == 1",
+        "p $st0",
+        "p $st1",
+        "thread 2",
+        "bt",
+        "p/x $xmm15.v2_int64",
+    ];
     let text = gdb(folder.path(), &program, &core, &commands);
     for expected in [
         "inner (n=58) at ",
-        "program.c:13",
+        "program.c:2",
         "in main () at ",
-        "program.c:18",
+        "program.c:27",
         "= 0x1122334455667788",
         "= 100",
-        "= 1\n",
+        "$3 = 1\n",
+        "$5 = 1\n",
         "[Switching to thread 2 ",
+        "= {0x1122334455667788, 0x64}",
+        "= 3.14159265358979323851",
+        "= 0.25",
+        "= {0x5566778899aabbcc, 0x0}",
     ] {
         assert!(text.contains(expected), "{expected}: {text}");
     }
