@@ -26,6 +26,9 @@ pub enum Error {
     /// No page is mapped at this linear address.
     #[error("{0:#x} is unmapped")]
     Unmapped(u64),
+    /// The kernel says that it maps RAM at this linear address, and its page tables do not.
+    #[error("RAM is not mapped at {0:#x}, where the kernel says")]
+    DirectMap(u64),
     /// A structure of the kernel could not be read.
     #[error("{what} cannot be read")]
     Structure {

@@ -34,6 +34,11 @@ impl<'g> Guest<'g> {
         AddressSpace::new(self.ram, self.kernel.root)
     }
 
+    /// Returns the machine's RAM.
+    pub(crate) fn ram(&self) -> &'g dyn Ram {
+        self.ram
+    }
+
     /// Returns the address space of a process, from the address of its `mm_struct`.
     pub(crate) fn memory_of(&self, mm: u64) -> Result<AddressSpace<'g>, Error> {
         let table = self.number(mm, self.kernel.layout.mm_pgd)?;

@@ -69,6 +69,24 @@ impl Kernel {
         self.values.get(name).ok_or(Error::Symbol(name))
     }
 
+    /// Returns the part of memory with the segments at or above a linear address: linear and guest-physical address, and
+    /// length in bytes. `None` if there are none, or if their distances differ in linear and in physical memory.
+    pub(crate) fn extent(&self, from: u64) -> Option<(u64, u64, u64)> {
+        let all = || self.segments.iter().filter(|segment| segment.address >= from);
+        let first = all().min_by_key(|segment| segment.address)?;
+        let end = |segment: &Segment| segment.address.checked_add(segment.memory_bytes);
+        let mut last = first.address;
+        for segment in all() {
+            last = last.max(end(segment)?);
+            let is_together =
+                segment.address - first.address == segment.physical.checked_sub(first.physical)?;
+            if !is_together {
+                return None;
+            }
+        }
+        Some((first.address, first.physical, last - first.address))
+    }
+
     /// Returns the linear address of a symbol, the loaded segment that holds it, and the distance from the segment's
     /// start.
     fn loaded(&self, name: &'static str) -> Result<(u64, &Segment, u64), Error> {

@@ -20,6 +20,7 @@
 //! - [`libraries`]: libraries of a process, by the names that its dynamic linker gave them
 //! - `elf_core`: headers and notes of core files
 //! - [`core_file`]: a process as a core file for debuggers
+//! - [`vmcore`]: the kernel as a core file for debuggers
 //!
 //! A guest may be hostile, so its structures may contradict themselves. No function here panics or reads without a
 //! bound, and a part that is not mapped is an error, never a zero.
@@ -42,6 +43,7 @@ pub mod program_stack;
 pub mod registers;
 pub mod stack;
 pub mod task;
+pub mod vmcore;
 
 pub use error::Error;
 pub use guest::Guest;

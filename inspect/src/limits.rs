@@ -47,3 +47,7 @@ pub const MODULE_SYMBOLS_MAX: usize = 1 << 20;
 pub const MODULE_SYMBOL_BYTES_MAX: usize = 64 << 20;
 /// Maximum length of the name of a loadable module's symbol, in bytes: the kernel's `KSYM_NAME_LEN`.
 pub const SYMBOL_NAME_BYTES_MAX: usize = 512;
+/// Maximum length of the text `VMCOREINFO` of a kernel, in bytes. Linux has a page.
+pub const VMCOREINFO_BYTES_MAX: usize = 64 << 10;
+/// Maximum length of the RAM in a core file of the kernel, in bytes.
+pub const VMCORE_BYTES_MAX: u64 = 64 << 30;

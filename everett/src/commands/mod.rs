@@ -177,6 +177,9 @@ pub enum Command {
     /// Debug a process or a kernel at any instant with gdb, forwards and backwards
     #[cfg(feature = "inside")]
     Debug(inside::debug::Args),
+    /// Write a machine's RAM at an instant as a core file of its kernel, for drgn and crash
+    #[cfg(feature = "inside")]
+    Vmcore(inside::vmcore::Args),
     /// Report what an exploration covered, what it found and what it never reached
     Report(report::Args),
     /// Show the report of a run in a browser, also while the run goes on
@@ -239,6 +242,8 @@ pub fn run(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Core(args) => inside::core::run(&ui, args),
         #[cfg(feature = "inside")]
         Command::Debug(args) => inside::debug::run(&ui, args),
+        #[cfg(feature = "inside")]
+        Command::Vmcore(args) => inside::vmcore::run(&ui, args),
         Command::Report(args) => report::run(&ui, args),
         Command::Serve(args) => serve::run(&ui, args),
         Command::Runs(args) => runs::run(&ui, args),
@@ -330,6 +335,8 @@ mod tests {
             "everett core",
             #[cfg(feature = "inside")]
             "everett debug",
+            #[cfg(feature = "inside")]
+            "everett vmcore",
         ];
         assert_eq!(takers, expected);
     }

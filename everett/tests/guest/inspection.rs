@@ -231,6 +231,7 @@ fn a_guest_that_lies_about_its_processes_harms_no_one() {
             continue;
         };
         let modules = guest.modules().unwrap_or_default();
+        let _ = guest.vmcore(&registers(&machine.cpu()), machine.ram().len());
         for process in processes {
             read += 1;
             let maps = guest.mappings(&process).is_ok();

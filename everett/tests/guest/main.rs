@@ -28,6 +28,7 @@
 //! * `stored`: timelines that continue from moments in memory and in files
 //! * `support`: the test world, its image, and functions that run timelines
 //! * `trouble`: guests that go wrong
+//! * `vmcores`: opens core files of kernels with drgn
 
 mod branches;
 mod causality;
@@ -59,3 +60,5 @@ mod sdk;
 mod stored;
 mod support;
 mod trouble;
+#[cfg(feature = "inside")]
+mod vmcores;

@@ -30,6 +30,8 @@ pub(super) struct Inside<'g> {
     pub(super) kernel: &'g Kernel,
     /// Registers of the machine's CPU.
     pub(super) cpu: CpuRegisters,
+    /// Length of the machine's RAM, in bytes. It begins at 0.
+    pub(super) ram_bytes: u64,
     /// Files from which the machines boot.
     pub(super) files: &'g BootFiles,
     interrupt: &'g Interrupt,
@@ -95,7 +97,17 @@ pub(super) fn each_guest(
         match Guest::new(&kernel, &ram).and_then(|guest| Ok((guest, guest.processes()?))) {
             Ok((guest, processes)) => {
                 let (kernel, files) = (&kernel, &instant.setting.launcher.files);
-                look(&Inside { node, guest, processes, kernel, cpu, files, interrupt: &interrupt })?;
+                let ram_bytes = ram.0.ram().len();
+                look(&Inside {
+                    node,
+                    guest,
+                    processes,
+                    kernel,
+                    cpu,
+                    ram_bytes,
+                    files,
+                    interrupt: &interrupt,
+                })?;
             }
             Err(error) => {
                 all_read = false;

@@ -6,6 +6,7 @@
 //! - `debug`: debugs a process or a kernel with gdb
 //! - `ps`: lists processes
 //! - `stack`: prints stacks
+//! - `vmcore`: writes a machine's RAM as a core file of its kernel
 //! - `sysroot`: folder with the programs and libraries of a process
 
 pub(super) mod core;
@@ -15,6 +16,7 @@ mod instant;
 pub(super) mod ps;
 pub(super) mod stack;
 mod sysroot;
+pub(super) mod vmcore;
 
 /// Returns a word as a shell reads it.
 fn for_shell(word: &str) -> String {
