@@ -5,6 +5,7 @@
 //! - [`progress`]: progress reports to the caller
 //! - [`replace`]: replaces a file so that a power loss leaves the old or the new content
 //! - [`run_folder`]: output folder of `everett run -o DIR`
+//! - [`wire_line`]: fates of frames as JSON
 //!
 //! Not here: terminals (`everett`), reports of explorations (`everett-report`).
 
@@ -13,3 +14,4 @@ pub mod replace;
 pub mod run_folder;
 pub mod show;
 pub mod style;
+pub mod wire_line;

@@ -14,12 +14,13 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use everett_vmm::wire::PortConfig;
-use everett_vmm::wire::log::{DropReason, FrameStep, FrameStepKind};
-use everett_vmm::wire::pcapng::PcapNg;
+use everett_vmm::wire::log::FrameStep;
+use everett_vmm::wire::pcapng::{Outcomes, PcapNg};
 use everett_vmm::world::Captured;
 use everett_world_file::World;
 use serde::Serialize;
 
+use super::wire_line::WireLine;
 use crate::world::event::Event;
 
 /// Version of the folder's layout and of its file formats.
@@ -56,31 +57,6 @@ pub struct RunFolder {
     wire: Lines,
     capture: PcapNg<BufWriter<File>>,
     capture_path: PathBuf,
-}
-
-#[derive(Serialize)]
-struct WireLine<'a> {
-    #[serde(flatten)]
-    kind: Move,
-    vtime_ns: u64,
-    sent_ns: u64,
-    from: &'a str,
-    to: Option<&'a str>,
-    frame: u64,
-    bytes: u32,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    flipped: bool,
-    summary: String,
-}
-
-/// Fate of a frame: the field `move` of a line in `wire.jsonl`.
-#[derive(Serialize)]
-#[serde(tag = "move", rename_all = "UPPERCASE")]
-enum Move {
-    Deliver,
-    Duplicate,
-    Drop { why: DropReason },
-    Timeout,
 }
 
 #[derive(Debug)]
@@ -184,30 +160,15 @@ impl RunFolder {
     pub fn wire(&mut self, nodes: &[String], steps: &[FrameStep], frames: &[Captured]) -> Result<(), Error> {
         let name = |port: u8| nodes.get(usize::from(port)).map_or("?", |name| &**name);
         for step in steps {
-            let kind = match step.kind {
-                FrameStepKind::Deliver => Move::Deliver,
-                FrameStepKind::Duplicate => Move::Duplicate,
-                FrameStepKind::Drop { why } => Move::Drop { why },
-                FrameStepKind::Timeout => Move::Timeout,
-            };
-            self.wire.record(&WireLine {
-                kind,
-                vtime_ns: step.vtime,
-                sent_ns: step.sent_at,
-                from: name(step.from),
-                to: step.to.map(name),
-                frame: step.frame,
-                bytes: step.len,
-                flipped: step.flipped,
-                summary: step.summary.to_string(),
-            })?;
+            self.wire.record(&WireLine::new(step, &name))?;
         }
+        let outcomes = Outcomes::new(steps);
         for frame in frames {
             let written = match frame {
                 Captured::Sent { port, at, frame, bytes } => {
-                    self.capture.sent(*port, *at, *frame, bytes, steps)
+                    self.capture.sent(*port, *at, *frame, bytes, &outcomes)
                 }
-                Captured::Delivered(delivery) => self.capture.delivered(delivery),
+                Captured::Delivered(delivery) => self.capture.delivered(delivery, &outcomes),
             };
             written.map_err(at(&self.capture_path))?;
         }
@@ -237,9 +198,11 @@ impl RunFolder {
         {
             lines.sync()?;
         }
-        let mut capture = self.capture.into_inner();
-        let flushed = capture.flush().and_then(|()| capture.get_ref().sync_all());
-        flushed.map_err(at(&self.capture_path))?;
+        let finished = self.capture.finish().and_then(|mut capture| {
+            capture.flush()?;
+            capture.get_ref().sync_all()
+        });
+        finished.map_err(at(&self.capture_path))?;
         let temporary = self.folder.join("run.json.new");
         let mut lines = Lines::create(temporary.clone())?;
         lines.record(&Run { schema_version: SCHEMA_VERSION, summary })?;

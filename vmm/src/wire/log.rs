@@ -63,6 +63,23 @@ pub enum DropReason {
     Bound,
 }
 
+impl DropReason {
+    /// Returns the name of the reason, as its JSON has it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            DropReason::Loss => "loss",
+            DropReason::Partition => "partition",
+            DropReason::QueueFull => "queue_full",
+            DropReason::NoLink => "no_link",
+            DropReason::Detached => "detached",
+            DropReason::Length => "length",
+            DropReason::Own => "own",
+            DropReason::Bound => "bound",
+        }
+    }
+}
+
 /// The outcome of one frame for one receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct FrameStep {

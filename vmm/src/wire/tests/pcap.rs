@@ -2,11 +2,12 @@
 
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionOption;
+use pcap_file::pcapng::blocks::interface_statistics::InterfaceStatisticsOption;
 use pcap_file::pcapng::{Block, PcapNgReader};
 
 use super::*;
 use crate::virtio::net::FRAME_BYTES_MAX;
-use crate::wire::pcapng::PcapNg;
+use crate::wire::pcapng::{Outcomes, PcapNg};
 
 /// Start of the world: 2026-01-01, in seconds since 1970.
 const EPOCH_S: u64 = 1_767_225_600;
@@ -25,6 +26,9 @@ fn read(bytes: &[u8]) -> Vec<EnhancedPacketBlock<'static>> {
                 }));
             }
             Block::EnhancedPacket(block) => packets.push(block.into_owned()),
+            Block::InterfaceStatistics(block) => {
+                assert_eq!(block.options, [InterfaceStatisticsOption::Comment("the end".into())]);
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -39,7 +43,7 @@ fn captures_are_read_back() {
     let bytes = frame(mac(1), mac(0), 61, 77);
     let mut send = |wire: &mut Wire, at, bytes: &[u8]| {
         let number = wire.send(0, at, bytes.to_vec());
-        capture.sent(0, at, number, bytes, &wire.take_steps()).unwrap();
+        capture.sent(0, at, number, bytes, &Outcomes::new(&wire.take_steps())).unwrap();
     };
     send(&mut wire, 5, &bytes);
     wire.apply(1, &NetworkFault::Loss { links: Links::all(), ppm: 1_000_000 }, 6).unwrap();
@@ -47,10 +51,10 @@ fn captures_are_read_back() {
     send(&mut wire, 8, &vec![0xaa; FRAME_BYTES_MAX + 2]);
     wire.heal(1, 9);
     for delivery in drain(&mut wire, 300_000) {
-        capture.delivered(&delivery).unwrap();
+        capture.delivered(&delivery, &Outcomes::default()).unwrap();
     }
     let number = wire.send(0, 400_000, bytes.clone());
-    capture.sent(0, 400_000, number, &bytes, &[]).unwrap();
+    capture.sent(0, 400_000, number, &bytes, &Outcomes::default()).unwrap();
     wire.detach(1, 400_001);
     assert_eq!(drain(&mut wire, S), []);
     for step in wire
@@ -60,9 +64,9 @@ fn captures_are_read_back() {
     {
         capture.lost(step).unwrap();
     }
-    assert!(capture.sent(2, 0, 0, &bytes, &[]).is_err());
+    assert!(capture.sent(2, 0, 0, &bytes, &Outcomes::default()).is_err());
 
-    let packets = read(&capture.into_inner());
+    let packets = read(&capture.finish().unwrap());
     let seen: Vec<(u32, u64, usize, u32)> = packets
         .iter()
         .map(|packet| {
@@ -73,7 +77,7 @@ fn captures_are_read_back() {
     let expected = [
         (0, 5, 61, 61),
         (0, 7, 61, 61),
-        (0, 8, FRAME_BYTES_MAX, FRAME_BYTES_MAX as u32 + 2),
+        (0, 8, FRAME_BYTES_MAX + 2, FRAME_BYTES_MAX as u32 + 2),
         (1, 200_006, 61, 61),
         (0, 400_000, 61, 61),
         (1, 600_001, 0, 61),
@@ -85,13 +89,61 @@ fn captures_are_read_back() {
     let options: Vec<_> = packets.into_iter().map(|packet| packet.options).collect();
     let expected = [
         vec![outbound.clone()],
-        vec![outbound.clone(), comment("frame 1 to port 1 lost: Loss: EtherType 0x88b5")],
-        vec![outbound.clone(), comment("frame 2 lost: Length: EtherType 0xaaaa")],
+        vec![outbound.clone(), comment("frame 1 to n1 lost: loss: EtherType 0x88b5")],
+        vec![outbound.clone(), comment("frame 2 lost: length: EtherType 0xaaaa")],
         vec![inbound.clone()],
         vec![outbound],
-        vec![inbound, comment("frame 3 to port 1 lost: Detached: EtherType 0x88b5")],
+        vec![inbound, comment("frame 3 to n1 lost: detached: EtherType 0x88b5")],
     ];
     assert_eq!(options, expected);
+}
+
+/// An extra copy, a late arrival and flipped bits are comments on the packet that arrives, after the comments of the
+/// caller.
+#[test]
+fn comments_say_what_faults_did_to_arrivals() {
+    let wire = wire(2, Distribution::Constant(200_000));
+    let bytes = frame(mac(1), mac(0), 61, 77);
+    let step = |frame, kind, flipped| FrameStep {
+        kind,
+        vtime: 300_000_000 + frame,
+        sent_at: 100_000_000,
+        from: 0,
+        to: Some(1),
+        frame,
+        len: 61,
+        flipped,
+        summary: Summary::of(&bytes),
+    };
+    let kinds = [FrameStepKind::Deliver, FrameStepKind::Duplicate, FrameStepKind::Timeout];
+    let steps: Vec<FrameStep> = (0..).zip(kinds).map(|(frame, kind)| step(frame, kind, frame == 2)).collect();
+    let outcomes = Outcomes::new(&steps);
+    let mut capture = PcapNg::new(vec![], wire.ports(), EPOCH_S).unwrap();
+    for frame in 0..3 {
+        let delivery = Delivery { at: 300_000_000 + frame, port: 1, frame, bytes: bytes.clone() };
+        if frame == 1 {
+            capture.comment("fault #0 begins".to_owned());
+        }
+        capture.delivered(&delivery, &outcomes).unwrap();
+    }
+    capture.comment("the end".to_owned());
+    let packets = read(&capture.finish().unwrap());
+    let comments = |packet: &EnhancedPacketBlock<'_>| -> Vec<String> {
+        let comment = |option: &EnhancedPacketOption<'_>| match option {
+            EnhancedPacketOption::Comment(text) => Some(text.to_string()),
+            _ => None,
+        };
+        packet.options.iter().filter_map(comment).collect()
+    };
+    let expected = [
+        &[][..],
+        &["fault #0 begins", "frame 1 duplicated: an extra copy"],
+        &[
+            "frame 2 delayed: it arrives 200000 us after it was sent",
+            "frame 2 corrupted: a fault flipped bits of it",
+        ],
+    ];
+    assert_eq!(packets.iter().map(comments).collect::<Vec<_>>(), expected);
 }
 
 /// The error of a full disk is returned.
