@@ -17,6 +17,7 @@ use everett_host::time::CpuClock;
 use everett_vmm::digest::Digest;
 use everett_vmm::machine::{self, Machine, Stop, Until};
 use everett_vmm::wire::log::FrameStep;
+use everett_vmm::world::Captured;
 
 use super::branch_moment::BranchMoment;
 use super::cpu_time::CpuTime;
@@ -101,6 +102,10 @@ pub trait Watch {
     fn event(&mut self, _: &Event) {}
     /// Reports the fate of a message between two nodes.
     fn message(&mut self, _: &FrameStep) {}
+    /// Reports frames at the nodes' cards, in the order of their vtimes, if the world captures frames
+    /// ([`World::capture`](everett_vmm::world::World::capture)). The events and messages up to the last of these frames
+    /// have been reported before.
+    fn frames(&mut self, _: &[Captured]) {}
     /// Reports the world's digest at a point of the trail, or at the end of a segment or its checks. Returns false to
     /// end the timeline.
     fn mark(&mut self, _vtime_ns: u64, _digest: Digest) -> bool {
@@ -561,6 +566,10 @@ impl<'s> PathRunner<'s> {
             Observation::Event(event) => watch.event(event),
             Observation::Message(step) => watch.message(step),
         });
+        let frames = self.timeline.world_mut().take_captured();
+        if !frames.is_empty() {
+            watch.frames(&frames);
+        }
         self.spent.witness_ns += clock.elapsed_ns();
         for (node, machine) in self.machines().enumerate() {
             let edges = machine.take_edges();

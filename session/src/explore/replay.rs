@@ -8,6 +8,7 @@ use everett_explorer::run::{Reading, Record};
 use everett_explorer::search::Path;
 use everett_vmm::digest::Digest;
 use everett_vmm::wire::log::FrameStep;
+use everett_vmm::world::Captured;
 
 use super::marks::short;
 use super::path_runner::{Branch, Interrupted, PathRunner, Route, Watch, ended_early};
@@ -108,6 +109,10 @@ impl Watch for Compare<'_> {
 
     fn message(&mut self, step: &FrameStep) {
         self.watch.message(step);
+    }
+
+    fn frames(&mut self, frames: &[Captured]) {
+        self.watch.frames(frames);
     }
 
     fn mark(&mut self, vtime_ns: u64, digest: Digest) -> bool {

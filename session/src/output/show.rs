@@ -49,7 +49,9 @@ pub fn line(event: &Event, several_nodes: bool) -> String {
         What::Fault { id, line } => {
             ("fault", style::paint(style::NOTE, format!("#{id} {}", printable(line))))
         }
-        What::Loss(loss) => ("disk", style::paint(style::FAINT, lost(loss))),
+        What::Loss(loss) => {
+            ("disk", style::paint(style::FAINT, format!("disk {}: {}", loss.disk, loss_text(loss))))
+        }
         What::Access { rip, symbol, cr3, address, size, store, value } => {
             let by = symbol
                 .as_deref()
@@ -100,8 +102,9 @@ fn cut(truncated: bool) -> &'static str {
 }
 
 /// Describes the effects of a power loss on a disk.
-fn lost(loss: &Loss) -> String {
-    let Loss { disk, unflushed, lost, in_between, torn, requests, landed, in_part } = loss;
+#[must_use]
+pub fn loss_text(loss: &Loss) -> String {
+    let Loss { disk: _, unflushed, lost, in_between, torn, requests, landed, in_part } = loss;
     let mut parts = vec![format!("{lost} of {unflushed} unflushed sectors lost their newest contents")];
     if *in_between > 0 {
         parts.push(format!("{in_between} of them hold older unflushed contents"));
@@ -114,7 +117,7 @@ fn lost(loss: &Loss) -> String {
             "{landed} of {requests} requests in flight were written completely and {in_part} in part"
         ));
     }
-    format!("disk {disk}: {}", parts.join(", "))
+    parts.join(", ")
 }
 
 #[cfg(test)]

@@ -199,7 +199,9 @@ pub struct Loss {
 }
 
 impl Loss {
-    pub(super) fn of(disk: usize, loss: &PowerLoss) -> Loss {
+    /// Returns the effects of a power loss on data disk number `disk` of a node.
+    #[must_use]
+    pub fn of(disk: usize, loss: &PowerLoss) -> Loss {
         let in_flight = loss.in_flight;
         Loss {
             // A node has few disks, so the number fits.

@@ -1,6 +1,7 @@
 //! Base of a disk: the immutable content that reads return for blocks that were never written. All machines that use
 //! the base share it.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::map::MappedFile;
@@ -77,6 +78,17 @@ impl Base {
             buf[at..zero_from].copy_from_slice(content);
         });
         buf[zero_from..].fill(0);
+    }
+
+    /// Returns the ranges of a disk of `disk_bytes` bytes at which the base has bytes in memory or in files, sorted.
+    pub(super) fn ranges(&self, disk_bytes: u64) -> Vec<Range<u64>> {
+        let range = |at: u64, content: &[u8]| at..at.saturating_add(content.len() as u64).min(disk_bytes);
+        match self {
+            Base::Zero => Vec::new(),
+            Base::Bytes(content) => vec![range(0, content)],
+            Base::File(file) => vec![range(0, file.bytes())],
+            Base::Parts(parts) => parts.iter().map(|part| range(part.at, part.content())).collect(),
+        }
     }
 
     /// True if a range holds a non-zero byte.

@@ -8,6 +8,7 @@
 //! was overwritten with zeroes still counts as written, because it keeps its space on a thin-provisioned device.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
 use everett_snapshot::{Entry, PageHash, Pool, Tree};
@@ -173,6 +174,11 @@ impl Content {
         self.leaves.moment(sum);
     }
 
+    /// Returns the ranges of the disk that may have content from the base, sorted by their start.
+    pub(super) fn base_ranges(&self) -> Vec<Range<u64>> {
+        self.base.ranges(self.bytes)
+    }
+
     /// Returns the digest of the base, or `None` if the digest is not known yet.
     pub(super) fn known_base_digest(&self) -> Option<[u8; 32]> {
         self.base_digest
@@ -212,7 +218,7 @@ pub(super) fn hash(entry: &Entry) -> PageHash {
 }
 
 /// Calls `f(block, offset in the block, range in the buffer)` for each block that a range of the disk touches.
-pub(super) fn for_blocks(offset: u64, len: u64, mut f: impl FnMut(u64, usize, std::ops::Range<usize>)) {
+pub(super) fn for_blocks(offset: u64, len: u64, mut f: impl FnMut(u64, usize, Range<usize>)) {
     let mut done = 0;
     while done < len {
         let at = offset + done;

@@ -11,6 +11,7 @@
 //! - `write`: changes that requests make; `cache`: the old versions of sectors whose latest write is not durable yet
 //! - `loss`: the effect of a power loss on these versions and on requests in flight
 //! - `faults`: errors, latency, no space; `bit_rot`: flips bits; `draw`: random numbers and probabilities
+//! - `image`: the content block by block, without blocks of zeroes
 //! - `moment`: takes, stores and restores moments of a disk
 //!
 //! Elsewhere: requests, their bounds and their latency (`virtio::blk`); the fault plans that begin and end faults
@@ -29,6 +30,7 @@ mod cache;
 mod content;
 mod draw;
 mod faults;
+mod image;
 mod loss;
 mod map;
 mod moment;

@@ -8,7 +8,7 @@
 use everett_streams::{Purpose, Streams};
 
 use super::Machine;
-use crate::disk::{Aborted, Disk, DiskError, PowerLoss, PowerLossOptions};
+use crate::disk::{Aborted, Disk, DiskError, LossMode, PowerLoss, PowerLossOptions};
 use crate::events::EventQueue;
 use crate::ram::Ram;
 use crate::virtio::Device;
@@ -44,6 +44,45 @@ impl Machine {
             let rng = streams.get(Purpose::PowerLoss { node, disk: blk.number() });
             blk.power_loss(disk, ram, events, options, rng)
         })
+    }
+
+    /// Returns a copy of disk number `index` as [`Machine::power_loss`] would leave it, and what the copy lost. Returns
+    /// `None` if there is no such disk. The machine does not change. With `mode`, the copy loses writes in this mode;
+    /// otherwise the disk's random stream decides the mode, too.
+    pub fn after_power_loss(
+        &self,
+        index: usize,
+        streams: &mut Streams,
+        node: u16,
+        options: PowerLossOptions,
+        mode: Option<LossMode>,
+    ) -> Option<(Disk, PowerLoss)> {
+        let (blk, disk) = self.drive(index)?;
+        let rng = streams.get(Purpose::PowerLoss { node, disk: blk.number() });
+        Some(blk.after_power_loss(disk, &self.ram, options, mode, rng))
+    }
+
+    /// Returns the serial number of disk number `index`, or `None` if there is no such disk.
+    #[must_use]
+    pub fn disk_serial(&self, index: usize) -> Option<String> {
+        self.drive(index).map(|(blk, _)| blk.serial())
+    }
+
+    /// Returns the number of requests of disk number `index` that the guest has submitted and the disk has not
+    /// completed, or `None` if there is no such disk.
+    #[must_use]
+    pub fn requests_of_disk(&self, index: usize) -> Option<usize> {
+        self.drive(index).map(|(blk, _)| blk.in_flight())
+    }
+
+    /// Returns disk number `index` and its device.
+    fn drive(&self, index: usize) -> Option<(&Blk, &Disk)> {
+        let disk = self.disks.get(index)?;
+        let mut devices = self.state.virtio.iter().filter_map(|transport| match transport.device() {
+            Device::Blk(blk) if blk.disk_index() == index => Some(blk),
+            _ => None,
+        });
+        Some((devices.next()?, disk))
     }
 
     /// Resets the machine's disks, which keep their power and caches. `streams` has a random stream for each disk of

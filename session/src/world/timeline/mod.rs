@@ -63,7 +63,7 @@ use talk::Talk;
 pub use super::node::{BOOT_NS_MAX, UNSENT_BYTES_MAX};
 pub use boot::{At, BegunAlready, BootError};
 pub use director::{ANSWER_NS_MAX, CALM_NS_MAX};
-pub use faults::{Faults, OtherPlan, Restarts};
+pub use faults::{Faults, OtherPlan, Restarts, disk_copy};
 pub use fork::ForkError;
 pub use state::SessionState;
 pub use stored::{SESSION_VERSION, StateError};

@@ -137,7 +137,7 @@ impl Disk {
     }
 
     /// Does the same as [`Disk::power_loss`], but the function `mode` chooses the mode.
-    pub(super) fn power_loss_in<R: Rng>(
+    pub(crate) fn power_loss_in<R: Rng>(
         &mut self,
         rng: &mut R,
         options: PowerLossOptions,

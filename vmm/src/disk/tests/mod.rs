@@ -3,6 +3,7 @@
 mod cache;
 mod content;
 mod faults;
+mod image;
 mod model;
 mod space;
 

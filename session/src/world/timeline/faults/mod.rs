@@ -9,8 +9,10 @@
 //! others, or in a quiet period, for which a program asked through the SDK ([`super::quiet`]). An event reports each
 //! fault that is not applied.
 //!
+//! - [`disk_copy`]: copies of disks as a power loss would leave them
 //! - `effects`: changes of the world when a fault starts and ends
 
+pub mod disk_copy;
 mod effects;
 
 use std::fmt;
