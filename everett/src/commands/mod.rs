@@ -12,7 +12,7 @@
 //! - `findings`: lists the findings of an exploration
 //! - `image`: builds the image of a world
 //! - `init`: writes a first world file
-//! - `inside`: commands that look into machines at an instant: `core`, `debug`, `ps` and `stack`
+//! - `inside`: commands that look into machines at an instant: `core`, `debug`, `disk`, `logs`, `pcap`, `ps` and `stack`
 //! - `install`: the commands `completions` and `man`, which write files for shells and packages
 //! - `moment`: saves, lists and restores moments
 //! - `plan`: prints the random fault plan that belongs to a seed
@@ -180,6 +180,15 @@ pub enum Command {
     /// Write a machine's RAM at an instant as a core file of its kernel, for drgn and crash
     #[cfg(feature = "inside")]
     Vmcore(inside::vmcore::Args),
+    /// Print the log lines of a finding or a branch up to an instant
+    #[cfg(feature = "inside")]
+    Logs(inside::logs::Args),
+    /// Write the frames on the wire up to an instant as a capture for Wireshark
+    #[cfg(feature = "inside")]
+    Pcap(inside::pcap::Args),
+    /// Write the image of a disk at an instant, also as a power loss would leave it
+    #[cfg(feature = "inside")]
+    Disk(inside::disk::Args),
     /// Report what an exploration covered, what it found and what it never reached
     Report(report::Args),
     /// Show the report of a run in a browser, also while the run goes on
@@ -244,6 +253,12 @@ pub fn run(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Debug(args) => inside::debug::run(&ui, args),
         #[cfg(feature = "inside")]
         Command::Vmcore(args) => inside::vmcore::run(&ui, args),
+        #[cfg(feature = "inside")]
+        Command::Logs(args) => inside::logs::run(&ui, args),
+        #[cfg(feature = "inside")]
+        Command::Pcap(args) => inside::pcap::run(&ui, args),
+        #[cfg(feature = "inside")]
+        Command::Disk(args) => inside::disk::run(&ui, args),
         Command::Report(args) => report::run(&ui, args),
         Command::Serve(args) => serve::run(&ui, args),
         Command::Runs(args) => runs::run(&ui, args),
@@ -337,6 +352,12 @@ mod tests {
             "everett debug",
             #[cfg(feature = "inside")]
             "everett vmcore",
+            #[cfg(feature = "inside")]
+            "everett logs",
+            #[cfg(feature = "inside")]
+            "everett pcap",
+            #[cfg(feature = "inside")]
+            "everett disk",
         ];
         assert_eq!(takers, expected);
     }

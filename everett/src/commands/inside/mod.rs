@@ -1,9 +1,13 @@
 //! Commands that look into machines at an instant of a recorded branch.
 //!
-//! - `instant`: arguments that name an instant, and the way there
+//! - `instant`: arguments that name an instant or a span of time, and the way there
 //! - `guests`: the guests of the machines at an instant, read from outside
+//! - `new_file`: a file that a command writes
 //! - `core`: writes processes as core files for gdb
 //! - `debug`: debugs a process or a kernel with gdb
+//! - `disk`: writes the image of a machine's disk, also as a power loss would leave it
+//! - `logs`: prints log lines and events up to an instant
+//! - `pcap`: writes the frames on the wire up to an instant as a capture
 //! - `ps`: lists processes
 //! - `stack`: prints stacks
 //! - `vmcore`: writes a machine's RAM as a core file of its kernel
@@ -11,8 +15,12 @@
 
 pub(super) mod core;
 pub(super) mod debug;
+pub(super) mod disk;
 mod guests;
 mod instant;
+pub(super) mod logs;
+mod new_file;
+pub(super) mod pcap;
 pub(super) mod ps;
 pub(super) mod stack;
 mod sysroot;

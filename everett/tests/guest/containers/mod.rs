@@ -1,6 +1,7 @@
 //! Worlds with container images. Programs from Debian packages build the images and run the registry; `tools` fetches
 //! these packages.
 //!
+//! * `captures`: opens images of disks and captures of the wire with e2fsck and tcpdump
 //! * `compose`: compose files: order of starting, networks, mounts, names, builds
 //! * `cores`: opens core files of processes with gdb
 //! * `drafts`: boots the world files that `everett init` writes for an image and for a compose file
@@ -15,6 +16,8 @@
 //! * `tools`: unpacks the tools that build images, such as buildah and umoci, from Debian packages
 //! * `userlands`: images with different C libraries and basic programs: busybox, musl, Debian
 
+#[cfg(feature = "inside")]
+mod captures;
 mod compose;
 #[cfg(feature = "inside")]
 mod cores;

@@ -13,17 +13,22 @@ use everett_guest_image::apt::Apt;
 use everett_guest_image::apt::sources::Sources;
 use everett_guest_image::debian::package::Package;
 
-/// Packages with the tools, and with programs for the images.
-const PACKAGES: [&str; 8] = [
+/// Packages with the tools, with programs for the images, and with programs that check what Everett writes.
+const PACKAGES: [&str; 10] = [
     "buildah",
     "busybox-static",
     "docker-registry",
+    "e2fsprogs",
     "gdb-minimal",
     "mmdebstrap",
     "musl-dev",
     "skopeo",
+    "tcpdump",
     "umoci",
 ];
+
+/// Folders of the packages' programs.
+const PROGRAMS: [&str; 3] = ["usr/bin", "usr/sbin", "sbin"];
 
 /// Debian release of the packages, the same as for the guests' kernels.
 const SUITE: &str = "bookworm";
@@ -149,7 +154,9 @@ impl Tools {
 
     /// Returns a command that runs one of the tools.
     pub(super) fn command(&self, name: &str) -> Command {
-        let mut command = Command::new(self.path("usr/bin").join(name));
+        let mut places = PROGRAMS.iter().map(|folder| self.path(folder).join(name));
+        let program = places.find(|path| path.exists()).unwrap_or_else(|| panic!("no package has {name}"));
+        let mut command = Command::new(program);
         command.env("LD_LIBRARY_PATH", &self.libraries);
         command
     }
