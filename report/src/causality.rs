@@ -122,9 +122,13 @@ pub fn told(step: &Step) -> String {
 /// Returns a line about an executed function.
 #[must_use]
 pub fn code(code: &Code) -> String {
-    let Code { node, program, place, edges } = code;
+    let Code { node, program, place, edges, lines } = code;
+    let lines = match lines.as_slice() {
+        [] => String::new(),
+        lines => format!(", at {}", printable(&lines.join(", "))),
+    };
     format!(
-        "  code on {}: {} in {}, {}",
+        "  code on {}: {} in {}, {}{lines}",
         printable(node),
         printable(place),
         printable(program),

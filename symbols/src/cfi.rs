@@ -57,6 +57,28 @@ pub(crate) fn is_unbounded(eh_frame: &[u8], bases: &BaseAddresses) -> bool {
     false
 }
 
+/// Returns first address and length of each function that an `.eh_frame` describes, at most `most`.
+///
+/// Ends at the first damaged entry, or after a common entry that is longer than [`CIE_BYTES_MAX`], because each entry of
+/// a function reads its common entry again.
+pub(crate) fn functions(eh_frame: &[u8], bases: &BaseAddresses, most: usize) -> Vec<(u64, u64)> {
+    let mut tables = EhFrame::new(eh_frame, LittleEndian);
+    tables.set_address_size(8);
+    let mut found = Vec::new();
+    let mut entries = tables.entries(bases);
+    while found.len() < most
+        && let Ok(Some(entry)) = entries.next()
+    {
+        let CieOrFde::Fde(partial) = entry else { continue };
+        let Ok(fde) = partial.parse(EhFrame::cie_from_offset) else { break };
+        if fde.cie().entry_len() > CIE_BYTES_MAX {
+            break;
+        }
+        found.push((fde.initial_address(), fde.len()));
+    }
+    found
+}
+
 fn jumps<'p>(
     tables: &EhFrame<Bytes<'p>>,
     mut instructions: CallFrameInstructionIter<'_, Bytes<'p>>,
@@ -136,6 +158,17 @@ mod tests {
             assert!(is_unbounded(&tables(jump, PLAIN)) && is_unbounded(&tables(PLAIN, jump)));
         }
         assert!(!is_unbounded(&[]) && !is_unbounded(&tables(PLAIN, SKIP)[..30]), "cut off");
+    }
+
+    #[test]
+    fn functions_are_listed_up_to_the_first_damaged_entry() {
+        let functions = |tables: &[u8], most| super::functions(tables, &bases(0x2000, None, None), most);
+        let one = tables(PLAIN, PLAIN);
+        assert_eq!(functions(&one, 9), [(0x1000, 0x100)]);
+        assert_eq!(functions(&one, 0), []);
+        assert_eq!(functions(&one[..30], 9), [], "cut off");
+        let text = [b"z".to_vec(), vec![b'S'; CIE_BYTES_MAX], vec![0]].concat();
+        assert_eq!(functions(&tables_with((&text, &[0]), PLAIN, PLAIN), 9), [], "long common entry");
     }
 
     /// Addresses can count from `.text` or from `.got`, which a hostile program need not have.

@@ -1,7 +1,8 @@
 //! Names and types of code and data: from the files of kernels and programs, without a guest.
 //!
 //! - [`kernel`]: symbols and types of a kernel
-//! - [`program`]: functions of a program or library
+//! - [`program`]: names of a program or library
+//! - [`functions`]: all functions of a program, also functions without names
 //! - [`lines`]: lines of source code
 //! - [`unwind`]: stacks of programs
 //! - `cfi`: finds unwind tables that could loop for ever, because a program may be hostile
@@ -12,6 +13,8 @@
 mod bytes;
 #[cfg(feature = "programs")]
 mod cfi;
+#[cfg(feature = "programs")]
+pub mod functions;
 pub mod kernel;
 #[cfg(feature = "programs")]
 pub mod lines;

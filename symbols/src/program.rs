@@ -227,6 +227,20 @@ impl Program {
         self.functions.iter().filter(named).map(|entry| entry.start)
     }
 
+    /// Returns first address and length of each function with a name, ascending by address. The length is 0 if it is
+    /// unknown.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.functions.iter().map(|entry| (entry.start, entry.bytes))
+    }
+
+    /// Returns true if an address, as the file states addresses, is in a segment with code.
+    pub(crate) fn is_code(&self, address: u64) -> bool {
+        let within = |segment: &Segment| {
+            address.checked_sub(segment.address).is_some_and(|distance| distance < segment.memory_bytes)
+        };
+        self.segments.iter().any(within)
+    }
+
     fn name(&self, entry: &Entry) -> Option<&[u8]> {
         let (at, bytes) = (entry.name.0 as usize, entry.name.1 as usize);
         self.names.get(at..at + bytes)

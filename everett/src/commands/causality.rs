@@ -12,14 +12,18 @@ use everett_input::causes::with_causes;
 use everett_input::units::{self, Vtime};
 use everett_report::causality as words;
 use everett_report::exploration::figures::counted;
-use everett_session::explore::causality::{CausalityProgress, Onlooker, Options, causality};
+use everett_session::explore::causality::{CausalityProgress, Onlooker, OpenNames, Options, causality};
 use everett_session::explore::replay::Recorded;
 use everett_session::output::replace::replace;
+use everett_session::run::edges::table::Names;
+use everett_session::run::launch::Launcher;
 use serde::Serialize;
 
 use super::engine_choice::EngineArgs;
 use super::exploration::Run;
 use super::id::Id;
+#[cfg(feature = "inside")]
+use super::inside::debug_files::DebugFilesArgs;
 use super::{Outcome, common, resources};
 use crate::ui::progress::CausalityBar;
 use crate::ui::{Ui, printable, style};
@@ -54,9 +58,28 @@ pub struct Args {
     /// Memory for moments [default: a quarter of the host's memory]
     #[arg(long, value_name = "SIZE", value_parser = units::parse_size_bytes)]
     pub memory: Option<u64>,
+    /// Debug files
+    #[cfg(feature = "inside")]
+    #[command(flatten)]
+    pub debug: DebugFilesArgs,
     /// Engine
     #[command(flatten)]
     pub engine: EngineArgs,
+}
+
+impl Args {
+    /// Returns a function that opens the names of executed code, with the lines of debug files if the build reads them.
+    fn names(&self) -> anyhow::Result<impl Fn(&Launcher) -> anyhow::Result<Names>> {
+        #[cfg(feature = "inside")]
+        let debug = self.debug.folders()?;
+        Ok(move |launcher: &Launcher| {
+            #[cfg(feature = "inside")]
+            let names = Names::with_debug_files(launcher, debug.clone())?;
+            #[cfg(not(feature = "inside"))]
+            let names = Names::of(launcher)?;
+            Ok(names)
+        })
+    }
 }
 
 /// Parses the value of `--error`, in percent.
@@ -86,6 +109,7 @@ pub(super) fn file_of(run: &Path, finding: u32) -> PathBuf {
 }
 
 pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
+    let names = args.names()?;
     let interrupt = Interrupt::install()?;
     let run = Run::open(&args.run)?;
     let finding = run.finding(args.id)?.clone();
@@ -102,6 +126,7 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
         host_ns: args.budget,
         memory_bytes: args.memory.unwrap_or_else(resources::default_memory),
         interrupt: &interrupt,
+        names: OpenNames(&names),
     };
     let clock = Stopwatch::start();
     let mut keeper = Keeper {

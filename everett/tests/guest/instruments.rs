@@ -69,7 +69,7 @@ fn edges_are_the_same_however_code_is_executed() {
     if cfg!(feature = "inside") {
         // The C library exports this function, and Redis calls it.
         assert!(text.contains("\"to_function\":\"epoll_wait+0x"), "no edge has the name of this function");
-        let functions = names.functions(&edges);
+        let functions = names.functions(&edges, usize::MAX);
         let server = |function: &&Function| function.program.starts_with("/usr/bin/redis-");
         let named = functions.iter().filter(server).find(|function| function.place == "processCommand");
         assert!(named.is_some_and(|function| function.edges > 10), "{functions:?}");

@@ -6,8 +6,11 @@ use std::ops::Add;
 
 use serde::{Deserialize, Serialize};
 
-/// Version of the file format. Files with another version are refused.
-pub const SCHEMA_VERSION: u32 = 1;
+/// Version of the file format. Version 1 has no source lines ([`Code::lines`]); files with this version can still be
+/// read. Files with another version are refused.
+pub const SCHEMA_VERSION: u32 = 2;
+/// Oldest version of the file format that can be read.
+pub const OLDEST_VERSION: u32 = 1;
 /// Maximum size of a file, in bytes.
 pub const FILE_BYTES_MAX: u64 = 16 << 20;
 /// Maximum number of vtimes from which futures start.
@@ -16,6 +19,8 @@ pub const POINTS_MAX: usize = 100_000;
 pub const STEPS_MAX: usize = 40;
 /// Maximum number of functions in a [`Jump`].
 pub const CODE_MAX: usize = 40;
+/// Maximum number of source lines of a function.
+pub const LINES_MAX: usize = 8;
 /// Maximum length of a text field, in bytes.
 pub const TEXT_BYTES_MAX: usize = 1_000;
 
@@ -123,6 +128,10 @@ pub struct Code {
     pub place: String,
     /// Number of distinct control-flow edges that were executed in the function.
     pub edges: u64,
+    /// Source lines in the function to which execution jumped, each as `FILE:LINE`, or as `FUNCTION (inlined) at
+    /// FILE:LINE`. Empty if the program has no debug information.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<String>,
 }
 
 /// Interval of vtime in which the likelihood jumps.
@@ -198,7 +207,7 @@ impl CausalityEnd {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Causality {
-    /// Version of the format; must equal [`SCHEMA_VERSION`].
+    /// Version of the format, from [`OLDEST_VERSION`] to [`SCHEMA_VERSION`].
     pub schema_version: u32,
     /// Name of the finding's timeline.
     pub timeline: String,
@@ -235,7 +244,7 @@ pub enum CausalityError {
     #[error("{0}")]
     Json(String),
     /// The file has another format version.
-    #[error("format version {0}; this Everett reads format version {SCHEMA_VERSION}")]
+    #[error("format version {0}; this Everett reads format versions {OLDEST_VERSION} to {SCHEMA_VERSION}")]
     Version(u64),
     /// A value is out of its bounds.
     #[error("{0}")]
@@ -252,7 +261,7 @@ impl Causality {
         let json = |error: serde_json::Error| CausalityError::Json(error.to_string());
         let value: serde_json::Value = serde_json::from_str(text).map_err(json)?;
         match value.get("schema_version").and_then(serde_json::Value::as_u64) {
-            Some(version) if version != u64::from(SCHEMA_VERSION) => {
+            Some(version) if !(u64::from(OLDEST_VERSION)..=u64::from(SCHEMA_VERSION)).contains(&version) => {
                 return Err(CausalityError::Version(version));
             }
             _ => {}
@@ -286,6 +295,8 @@ impl Causality {
             let lists = [&jump.steps, &jump.steps_before, &jump.steps_after, &jump.context];
             bound(lists.iter().all(|list| list.len() <= STEPS_MAX), "jump: there are too many steps")?;
             bound(jump.code.len() <= CODE_MAX, "jump: there are too many functions")?;
+            let lines = jump.code.iter().all(|code| code.lines.len() <= LINES_MAX);
+            bound(lines, "jump: a function has too many source lines")?;
         }
         Ok(())
     }

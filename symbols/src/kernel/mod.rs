@@ -124,6 +124,13 @@ impl Symbols {
         self.show(address).name.map(|(name, offset)| format!("{name}+{offset:#x}"))
     }
 
+    /// Returns the first address and the name of the function at an address. `None` if no function begins at or shortly
+    /// before the address.
+    #[must_use]
+    pub fn function(&self, address: u64) -> Option<(u64, &str)> {
+        self.show(address).name.map(|(name, offset)| (address.wrapping_sub(offset), name))
+    }
+
     /// Returns the address for display: the number, followed by `FUNCTION+0x12` if its function is known.
     #[must_use]
     pub fn show(&self, address: u64) -> Shown<'_> {
@@ -187,6 +194,7 @@ mod tests {
         assert_eq!(symbols.show(0x1004).to_string(), "0x1004 (first+0x4)");
         assert_eq!(symbols.show(0x2000).to_string(), "0x2000 (second+0x0)");
         assert_eq!(symbols.show(0xfff).to_string(), "0xfff");
+        assert_eq!((symbols.function(0x1004), symbols.function(0xfff)), (Some((0x1000, "first")), None));
         assert_eq!(symbols.show(u64::MAX).to_string(), "0xffffffffffffffff");
         assert_eq!(symbols.show_return(0x2000).to_string(), "0x2000 (first+0x1000)");
         assert_eq!(symbols.show_return(0x2001).to_string(), "0x2001 (second+0x1)");

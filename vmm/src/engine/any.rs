@@ -152,4 +152,7 @@ impl Engine for AnyEngine {
     fn take_edges(&mut self) -> Vec<Edge> {
         each!(self, engine => engine.take_edges())
     }
+    fn forget_edges(&mut self) {
+        each!(self, engine => engine.forget_edges());
+    }
 }

@@ -314,4 +314,7 @@ impl Engine for CountingEngine {
     fn take_edges(&mut self) -> Vec<Edge> {
         self.soft.take_edges()
     }
+    fn forget_edges(&mut self) {
+        self.soft.forget_edges();
+    }
 }

@@ -144,6 +144,9 @@ impl Lockstep {
         }
         Ok(())
     }
+    pub(super) fn forget_edges(&mut self) {
+        self.cpu.forget_edges();
+    }
     pub(super) fn complete(&mut self, value: u64) {
         self.cpu.complete(value);
     }

@@ -147,4 +147,7 @@ pub trait Engine {
     fn take_edges(&mut self) -> Vec<Edge> {
         Vec::new()
     }
+    /// Forgets the recorded branch edges, so that each is returned again when the guest next executes it. The guest's
+    /// execution does not change.
+    fn forget_edges(&mut self) {}
 }

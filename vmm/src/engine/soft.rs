@@ -310,4 +310,10 @@ impl Engine for SoftEngine {
         }
         edges
     }
+    fn forget_edges(&mut self) {
+        self.cpu.forget_edges();
+        if let Some(lockstep) = &mut self.lockstep {
+            lockstep.forget_edges();
+        }
+    }
 }

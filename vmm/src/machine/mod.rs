@@ -386,6 +386,12 @@ impl Machine {
         self.engine.take_edges()
     }
 
+    /// Forgets the recorded branch edges, so that [`Machine::take_edges`] returns each again when the guest next executes
+    /// it. The guest's execution does not change.
+    pub fn forget_edges(&mut self) {
+        self.engine.forget_edges();
+    }
+
     /// Sends input to the serial console. Returns the number of bytes that the UART accepted.
     pub fn console_input(&mut self, bytes: &[u8]) -> usize {
         let taken = self.state.uart.input(bytes);

@@ -1,7 +1,7 @@
 //! Tests that a causality file is refused if one of its values is out of bounds. The file stores the search for the
 //! step that decided a finding.
 
-use crate::causality::result::{CODE_MAX, POINTS_MAX, SCHEMA_VERSION, STEPS_MAX};
+use crate::causality::result::{CODE_MAX, LINES_MAX, POINTS_MAX, SCHEMA_VERSION, STEPS_MAX};
 use crate::causality::{
     Causality, CausalityEnd, CausalityError, Code, Count, Jump, Point, Step, StepKind, Vary,
 };
@@ -58,7 +58,7 @@ fn impossible_contents_are_refused() {
         change(&mut causality);
         Causality::parse(&causality.json().unwrap()).unwrap_err().to_string()
     };
-    assert!(refused(&|it| it.schema_version = 2).contains("version 2"));
+    assert!(refused(&|it| it.schema_version = 3).contains("version 3"));
     assert!(refused(&|it| it.points.reverse()).starts_with("points"));
     assert!(refused(&|it| it.points[0].count.shown = 17).starts_with("a count"));
     assert!(refused(&|it| it.futures = 3).starts_with("a count"));
@@ -70,10 +70,17 @@ fn impossible_contents_are_refused() {
     assert!(refused(&many).contains("steps"));
     let many = |it: &mut Causality| {
         let text = String::new;
-        let code = Code { node: text(), program: text(), place: text(), edges: 1 };
+        let code = Code { node: text(), program: text(), place: text(), edges: 1, lines: Vec::new() };
         it.jump.as_mut().unwrap().code = vec![code; CODE_MAX + 1];
     };
     assert!(refused(&many).contains("too many functions"));
+    let many = |it: &mut Causality| {
+        let text = String::new;
+        let lines = vec![text(); LINES_MAX + 1];
+        it.jump.as_mut().unwrap().code =
+            vec![Code { node: text(), program: text(), place: text(), edges: 1, lines }];
+    };
+    assert!(refused(&many).contains("too many source lines"));
     let many = |it: &mut Causality| {
         let point = |vtime_ns| Point { vtime_ns, count: Count::default() };
         it.points = (0..=POINTS_MAX as u64).map(point).collect();

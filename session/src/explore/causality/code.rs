@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use everett_cpu::Edge;
 use everett_explorer::causality::Code;
-use everett_explorer::causality::result::{CODE_MAX, TEXT_BYTES_MAX};
+use everett_explorer::causality::result::{CODE_MAX, LINES_MAX, TEXT_BYTES_MAX};
 use everett_explorer::search::Path;
 
 use super::super::branch_moment::BranchMoment;
@@ -13,6 +13,7 @@ use super::super::setting::Setting;
 use super::super::witness::Inherited;
 use crate::run::edges::Collected;
 use crate::run::edges::table::Names;
+use crate::run::launch::Launcher;
 
 /// Longest interval for which code is collected, in nanoseconds of vtime.
 pub(super) const INTERVAL_NS_MAX: u64 = 100_000_000;
@@ -20,13 +21,14 @@ pub(super) const INTERVAL_NS_MAX: u64 = 100_000_000;
 pub(super) const BEFORE_NS: u64 = 50_000_000;
 
 /// Returns the functions that a path's timeline executes between `from_ns` and `to_ns`, but not between the moment
-/// `from` and `from_ns`. Empty if the engine cannot record edges, i.e. executed jumps.
+/// `from` and `from_ns`. `names` opens the sources of their names. Empty if the engine cannot record edges, i.e. executed jumps.
 pub(super) fn between(
     setting: &Setting,
     path: &Path,
     from: Option<Arc<BranchMoment>>,
     root: &Inherited,
     (from_ns, to_ns): (u64, u64),
+    names: &dyn Fn(&Launcher) -> anyhow::Result<Names>,
     stop: &dyn Fn() -> bool,
 ) -> anyhow::Result<Vec<Code>> {
     let setting = setting.with_edges()?;
@@ -42,16 +44,17 @@ pub(super) fn between(
     if watch.collected.is_empty() {
         return Ok(Vec::new());
     }
-    let names = Names::of(&setting.launcher)?;
+    let names = names(&setting.launcher)?;
     let nodes: Vec<&str> = setting.launcher.nodes().map(|node| node.name.as_str()).collect();
     let clip = |text: String| text[..text.floor_char_boundary(TEXT_BYTES_MAX)].to_owned();
-    let functions = names.functions(&watch.collected).into_iter().take(CODE_MAX);
+    let functions = names.functions(&watch.collected, CODE_MAX).into_iter();
     Ok(functions
         .map(|function| Code {
             node: nodes.get(function.node).copied().unwrap_or("?").to_owned(),
             program: clip(function.program),
             place: clip(function.place),
             edges: function.edges,
+            lines: function.lines.into_iter().take(LINES_MAX).map(clip).collect(),
         })
         .collect())
 }

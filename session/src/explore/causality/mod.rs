@@ -20,6 +20,8 @@ mod futures;
 mod moments;
 mod steps;
 
+use std::fmt;
+
 use anyhow::bail;
 use everett_explorer::causality::result::SCHEMA_VERSION;
 use everett_explorer::causality::search;
@@ -35,6 +37,8 @@ use super::path_runner::Interrupted;
 use super::replay::{Recorded, Replayed, replay};
 use super::setting::Setting;
 use super::shrink::Wanted;
+use crate::run::edges::table::Names;
+use crate::run::launch::Launcher;
 use futures::{Future, Runners};
 use moments::Moments;
 use steps::Steps;
@@ -54,6 +58,18 @@ pub struct Options<'o> {
     pub memory_bytes: u64,
     /// Interrupt that ends the search.
     pub interrupt: &'o Interrupt,
+    /// Opens the sources of the names of executed code.
+    pub names: OpenNames<'o>,
+}
+
+/// Function that opens the sources of names of a world's code, for the launcher that starts the world.
+#[derive(Clone, Copy)]
+pub struct OpenNames<'o>(pub &'o dyn Fn(&Launcher) -> anyhow::Result<Names>);
+
+impl fmt::Debug for OpenNames<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OpenNames")
+    }
 }
 
 /// Progress of a search.
@@ -173,6 +189,7 @@ struct Work<'s, 'w> {
     end: BranchEnd,
     vary: Vary,
     error_ppm: u32,
+    names: OpenNames<'w>,
     ending: &'w Ending<'w>,
     steps: Steps,
     cuts: Cuts,
@@ -201,6 +218,7 @@ impl<'s, 'w> Work<'s, 'w> {
             end,
             vary: options.vary,
             error_ppm: options.limits.error_ppm,
+            names: options.names,
             ending,
             search: Search::new(&cuts, options.limits),
             steps,
@@ -257,7 +275,8 @@ impl<'s, 'w> Work<'s, 'w> {
         let moments = self.moments.get(&mut runner, vec![before_ns], &stop)?;
         let from = moments.get(&before_ns).cloned().flatten();
         let root = self.setting.inherited_at_boot()?;
-        jump.code = code::between(self.setting, &self.finding.path, from, &root, (from_ns, to_ns), &stop)?;
+        let (path, interval, names) = (&self.finding.path, (from_ns, to_ns), self.names.0);
+        jump.code = code::between(self.setting, path, from, &root, interval, names, &stop)?;
         Ok(())
     }
 

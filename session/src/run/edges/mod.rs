@@ -8,12 +8,15 @@
 //! - this file: edges that the machines of all nodes recorded
 //! - `images`: the images of a world
 //! - `programs`: files of images that contain a page of code
-//! - `functions`: functions of programs
+//! - `sources`: functions and source lines of programs, as their files have them
+//! - `functions`: the same, or nothing in builds without the feature `inside`
 //! - [`table`]: edges with names: as JSON lines for tools, and as numbers of edges for people
 
 mod functions;
 mod images;
-mod programs;
+pub(crate) mod programs;
+#[cfg(feature = "inside")]
+pub(crate) mod sources;
 pub mod table;
 
 use std::collections::BTreeMap;

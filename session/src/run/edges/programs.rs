@@ -14,7 +14,7 @@ const PAGE: usize = 4096;
 
 /// Pages of code and the files that contain them.
 #[derive(Debug, Default)]
-pub(super) struct Programs {
+pub(crate) struct Programs {
     /// Paths of the files, each with the number of its image.
     paths: Vec<(usize, String)>,
     /// For the hash of each page: index into `paths`, and address of the page in its ELF file.
@@ -26,7 +26,7 @@ impl Programs {
     ///
     /// # Errors
     /// Returns an error if an image cannot be read.
-    pub(super) fn of_launcher(launcher: &Launcher) -> Result<Programs, Error> {
+    pub(crate) fn of_launcher(launcher: &Launcher) -> Result<Programs, Error> {
         let mut programs = Programs::default();
         for (number, image) in images(launcher).enumerate() {
             image.programs(&mut |path, content| programs.add(number, path, content))?;
@@ -45,6 +45,20 @@ impl Programs {
             page[..there].copy_from_slice(&bytes[..there]);
             self.pages.entry(page_name(&page)).or_insert((number, at));
         }
+    }
+
+    /// Returns the number of the file whose code contains the location `place`, and the location's address in the ELF
+    /// file.
+    #[cfg(feature = "inside")]
+    pub(crate) fn place(&self, place: CodeLocation) -> Option<(u32, u64)> {
+        let &(file, at) = self.pages.get(&place.page())?;
+        Some((u32::try_from(file).ok()?, at.wrapping_add(u64::from(place.offset()))))
+    }
+
+    /// Returns the image and the path of a file, by its number.
+    #[cfg(feature = "inside")]
+    pub(crate) fn file(&self, number: u32) -> Option<(usize, &str)> {
+        self.paths.get(number as usize).map(|(image, path)| (*image, path.as_str()))
     }
 
     /// Returns the file whose code contains the location `place`, and the location's address in the ELF file.

@@ -1,7 +1,7 @@
 //! Edges with names, as JSON lines for other tools and as counts for people. An edge leads from a branch instruction
 //! (the source) to the instruction that was executed after it (the target).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::ops::RangeInclusive;
 
@@ -14,12 +14,19 @@ use super::Collected;
 use super::functions::Functions;
 use super::programs::{ProgramPlace, Programs};
 use crate::guest::symbols;
+#[cfg(feature = "inside")]
+use crate::inside::debug_files::DebugFolders;
 use crate::run::launch::Launcher;
 
 /// Program name of the kernel's code.
 const KERNEL: &str = "kernel";
 /// Program name of user code that is in no file of the image.
 const OTHER: &str = "no file of the image";
+
+/// Maximum number of source lines of a function.
+pub const LINES_MAX: usize = 8;
+/// Maximum number of targets in a function whose source lines are looked up.
+const TARGETS_MAX: usize = 64;
 
 /// An edge as a line of JSON.
 #[derive(Debug, Serialize)]
@@ -63,6 +70,20 @@ pub struct Function {
     pub place: String,
     /// Number of edges whose target is in the function.
     pub edges: u64,
+    /// Source lines of targets: `FILE:LINE`, or `FUNCTION (inlined) at FILE:LINE`. Empty if the program has no debug
+    /// information. At most [`LINES_MAX`].
+    pub lines: Vec<String>,
+}
+
+/// Function of a program that contains a target.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum InProgram {
+    /// Its demangled name.
+    Named(String),
+    /// First address of a function without a symbol.
+    Unnamed(u64),
+    /// No function is known at the target.
+    Nowhere,
 }
 
 /// Edges into code of a program.
@@ -71,11 +92,21 @@ struct Targets {
     edges: u64,
     /// First and last address of a target.
     addresses: RangeInclusive<u64>,
+    /// Lowest addresses of targets, at most [`TARGETS_MAX`].
+    first: BTreeSet<u64>,
 }
 
 impl Targets {
+    fn at(target: u64) -> Targets {
+        Targets { edges: 0, addresses: target..=target, first: BTreeSet::new() }
+    }
+
     fn add(&mut self, target: u64) {
         self.edges += 1;
+        self.first.insert(target);
+        if self.first.len() > TARGETS_MAX {
+            self.first.pop_last();
+        }
         self.addresses = target.min(*self.addresses.start())..=target.max(*self.addresses.end());
     }
 
@@ -97,12 +128,26 @@ impl Names {
         })
     }
 
-    /// Returns the functions that contain targets of edges. Programs come before kernel functions, and each group is in
-    /// descending order of edges.
+    /// Reads the names from a world's images and kernel. Separate debug files of programs are looked for in the folders
+    /// `debug`.
+    ///
+    /// # Errors
+    /// Returns an error if an image cannot be read.
+    #[cfg(feature = "inside")]
+    pub fn with_debug_files(launcher: &Launcher, debug: DebugFolders) -> Result<Names, Error> {
+        Ok(Names {
+            programs: Programs::of_launcher(launcher)?,
+            functions: Functions::with_debug_files(launcher, debug)?,
+            kernel: symbols::of_file(&launcher.files.kernel),
+        })
+    }
+
+    /// Returns the functions that contain targets of edges, at most `most`. Programs come before kernel functions, and
+    /// each group is in descending order of edges.
     #[must_use]
-    pub fn functions(&self, edges: &Collected) -> Vec<Function> {
+    pub fn functions(&self, edges: &Collected, most: usize) -> Vec<Function> {
         let mut kernel: BTreeMap<(usize, String), u64> = BTreeMap::new();
-        let mut programs: BTreeMap<(usize, &str, Option<String>), Targets> = BTreeMap::new();
+        let mut programs: BTreeMap<(usize, Option<usize>, &str, InProgram), Targets> = BTreeMap::new();
         for (_, to, seen) in edges.iter() {
             if !seen.user {
                 let name = self.kernel.show(seen.address).function();
@@ -111,32 +156,82 @@ impl Names {
                 }
                 continue;
             }
-            let (path, at, function) = match self.programs.find(to) {
-                Some(place) => (place.path, place.address, self.function(place).map(|(name, _)| name)),
-                None => (OTHER, seen.address, None),
+            let (image, path, at, function) = match self.programs.find(to) {
+                Some(place) => (Some(place.image), place.path, place.address, self.in_program(place)),
+                None => (None, OTHER, seen.address, InProgram::Nowhere),
             };
             for &node in &seen.nodes {
-                let targets = programs.entry((node, path, function.clone()));
-                targets.or_insert(Targets { edges: 0, addresses: at..=at }).add(at);
+                let targets = programs.entry((node, image, path, function.clone()));
+                targets.or_insert_with(|| Targets::at(at)).add(at);
             }
         }
-        let programs = programs.into_iter().map(|((node, path, function), targets)| Function {
-            node,
-            program: path.to_owned(),
-            place: function.unwrap_or_else(|| targets.range()),
-            edges: targets.edges,
+        let mut programs: Vec<_> = programs.into_iter().collect();
+        programs.sort_by_key(|(_, targets)| std::cmp::Reverse(targets.edges));
+        let programs = programs.into_iter().take(most).map(|((node, image, path, function), targets)| {
+            let lines = image.map(|image| self.lines(image, path, &targets)).unwrap_or_default();
+            Function {
+                node,
+                program: path.to_owned(),
+                place: self.show_in_program(image, path, function, &targets),
+                edges: targets.edges,
+                lines,
+            }
         });
+        let mut programs: Vec<_> = programs.collect();
         let kernel = kernel.into_iter().map(|((node, place), edges)| Function {
             node,
             program: KERNEL.to_owned(),
             place,
             edges,
+            lines: Vec::new(),
         });
-        let (mut programs, mut kernel): (Vec<_>, Vec<_>) = (programs.collect(), kernel.collect());
-        programs.sort_by_key(|function| std::cmp::Reverse(function.edges));
+        let mut kernel: Vec<_> = kernel.collect();
         kernel.sort_by_key(|function| std::cmp::Reverse(function.edges));
         programs.extend(kernel);
+        programs.truncate(most);
         programs
+    }
+
+    /// Returns the function that contains a place of a program.
+    fn in_program(&self, place: ProgramPlace<'_>) -> InProgram {
+        let ProgramPlace { image, path, address } = place;
+        match (self.function(place), self.functions.start(image, path, address)) {
+            (Some((name, _)), _) => InProgram::Named(name),
+            (None, Some(start)) => InProgram::Unnamed(start),
+            (None, None) => InProgram::Nowhere,
+        }
+    }
+
+    /// Returns the name of a function, or its address in the file, or the range of `targets`.
+    fn show_in_program(
+        &self,
+        image: Option<usize>,
+        path: &str,
+        function: InProgram,
+        targets: &Targets,
+    ) -> String {
+        match (function, image) {
+            (InProgram::Named(name), _) => name,
+            (InProgram::Unnamed(start), Some(image)) => {
+                let name = self.functions.name_of_start(image, path, start);
+                name.unwrap_or_else(|| format!("function at {start:#x}"))
+            }
+            _ => targets.range(),
+        }
+    }
+
+    /// Returns the source lines of targets in a program, at most [`LINES_MAX`], ascending by address.
+    fn lines(&self, image: usize, path: &str, targets: &Targets) -> Vec<String> {
+        let mut lines: Vec<String> = Vec::new();
+        let mut all = targets.first.iter().filter_map(|at| self.functions.line(image, path, *at));
+        while lines.len() < LINES_MAX
+            && let Some(line) = all.next()
+        {
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+        lines
     }
 
     /// Returns the name of a place. `address` is its guest-virtual address, if known.
