@@ -16,6 +16,7 @@
 //! - [`sdk`]: parses lines that programs send through the SDK
 //! - [`run`]: the run directory and the results computed from it
 //! - [`causality`]: the step of a finding's timeline at which the finding became likely
+//! - [`reached_code`]: functions and source lines that branches reached
 //! - [`shrink`]: removes faults from a finding's plan as long as the finding still occurs
 //! - [`suggest`]: suggestions for misspelt names
 //! - `pattern`: name patterns and regular expressions of world files
@@ -45,6 +46,7 @@ pub mod length_defaults;
 mod pattern;
 pub mod plan;
 pub mod property;
+pub mod reached_code;
 pub mod run;
 pub mod sdk;
 pub mod search;

@@ -6,6 +6,7 @@
 //! - [`findability`]: how often runs find a bug, and how likely the bug is gone after many runs without it
 //! - [`scene`]: events before a finding, and its story in words
 //! - [`causality`]: describes in words the event (e.g. a message) that made a finding likely
+//! - [`reached_code`]: describes in words the code that an exploration reached
 //! - [`data`]: everything that the report says, as JSON
 //! - [`page`]: the report as one HTML file
 //! - [`text`]: the report as text that fits a screen
@@ -20,6 +21,7 @@ pub mod data;
 pub mod exploration;
 pub mod findability;
 pub mod page;
+pub mod reached_code;
 pub mod scene;
 pub mod text;
 

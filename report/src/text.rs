@@ -4,13 +4,16 @@ use crate::exploration::figures::{count, counted, duration, percent};
 use everett_input::text::printable;
 
 use crate::clip::clip;
-use crate::data::{Causality, Data, Finding, State};
+use crate::data::{Causality, Data, FailingCode, Finding, State};
+use crate::reached_code::place;
 use crate::scene::{Scene, lines_told};
 
 /// Maximum number of findings in the text.
 const FINDINGS_SHOWN_MAX: usize = 8;
 /// Maximum number of names in a list.
 const NAMES_SHOWN_MAX: usize = 6;
+/// Maximum number of places of code in a finding's line about code that only failing branches reached.
+const PLACES_SHOWN_MAX: usize = 2;
 /// Maximum length of a finding's story, in characters.
 const STORY_CHARS_MAX: usize = 420;
 
@@ -92,7 +95,18 @@ pub fn of_finding(finding: &Finding) -> Vec<String> {
         ),
     ];
     lines.extend(decided);
+    lines.extend(finding.code.as_ref().and_then(only_failing));
     lines
+}
+
+/// Returns a line that names the first code that only failing branches reached. `None` if there is no such code.
+fn only_failing(code: &FailingCode) -> Option<String> {
+    let shown: Vec<String> =
+        code.places.iter().take(PLACES_SHOWN_MAX).map(|one| place(one, code.branches)).collect();
+    let more = code.places_count.saturating_sub(shown.len() as u64);
+    let more = if more > 0 { format!("; and {} more", count(more)) } else { String::new() };
+    (!shown.is_empty())
+        .then(|| format!("    only failing branches reached: {}{more}", cut(&shown.join("; "))))
 }
 
 /// Describes the result of the search for the event that made a finding likely, with the event if it is known exactly.

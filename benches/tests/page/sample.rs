@@ -6,6 +6,9 @@ use clap::Parser;
 use everett::commands::{self, Cli};
 use everett_explorer::causality::result::SCHEMA_VERSION;
 use everett_explorer::causality::{Causality, CausalityEnd, Code, Count, Jump, Point, Step, StepKind, Vary};
+use everett_explorer::reached_code::{
+    self, FailingPlace, FindingCode, Function, Program, ReachedCode, ReplaysEnd,
+};
 use everett_explorer::run::{Finding, Reading, Record};
 use everett_explorer::search::strategy::StrategyKind;
 use serde_json::{Value, json};
@@ -25,6 +28,8 @@ pub(crate) fn page(messages: u64, word: &str) -> Vec<u8> {
     let finding = &outcome.merged.findings()[0];
     std::fs::write(run.join("timeline-1.jsonl"), recording(messages, finding.hit.vtime_ns, word)).unwrap();
     std::fs::write(run.join("causality-1.json"), causality(finding, word).json().unwrap()).unwrap();
+    let code = reached_code(&run, finding, word);
+    std::fs::write(run.join(reached_code::FILE), code.json().unwrap()).unwrap();
     let other = apart(&run, finding);
     std::fs::write(run.join(format!("branch-{}.jsonl", other.choice)), lines_of(&other)).unwrap();
     let recorded = json!({
@@ -100,12 +105,65 @@ fn causality(finding: &Finding, word: &str) -> Causality {
                 program: "kernel".to_owned(),
                 place: word.to_owned(),
                 edges: 3,
+                lines: vec![word.to_owned()],
             }],
         }),
         digest: String::new(),
     };
     causality.digest = causality.digest_of();
     causality
+}
+
+/// Returns code that the run reached: a program whose functions have names and lines, and the kernel.
+fn reached_code(run: &std::path::Path, finding: &Finding, word: &str) -> ReachedCode {
+    let reading = Reading::open(run).unwrap();
+    let header = reading.header();
+    let function = |n: u64| Function {
+        name: Some(format!("replicate_{n} {word}")),
+        address: 0x1000 + n,
+        line: Some(format!("/src/server/replication.c:{}", 10 + n)),
+        places: 3,
+        branches: n.min(BRANCHES),
+        first: n.min(BRANCHES - 1),
+        only_failing: n < 3,
+    };
+    let program = |path: &str, functions: u64| Program {
+        path: path.to_owned(),
+        nodes: vec!["a".to_owned(), "b".to_owned()],
+        reached: functions,
+        functions_all: 2 * functions,
+        places: 9 * functions,
+        has_lines: true,
+        functions: (1..=functions).map(function).collect(),
+    };
+    let place = |n: u64| FailingPlace {
+        program: "/usr/bin/server".to_owned(),
+        function: Some(format!("replicate_{n} {word}")),
+        inlined: (n > 2).then(|| "offset_of".to_owned()),
+        address: 0x1000 + n,
+        line: Some(format!("/src/server/replication.c:{}", 20 + n)),
+        whole_function: n < 3,
+        branches: 2,
+    };
+    ReachedCode {
+        schema_version: reached_code::SCHEMA_VERSION,
+        identity: header.identity.clone(),
+        seed: header.seed,
+        branches: BRANCHES,
+        branches_all: BRANCHES,
+        passing: BRANCHES - 9,
+        why: ReplaysEnd::Done,
+        programs: vec![program("/usr/bin/server", 900), program(reached_code::KERNEL, 300)],
+        programs_count: 2,
+        findings: vec![FindingCode {
+            id: finding.id,
+            property: finding.hit.property.clone(),
+            signature: finding.hit.signature.clone(),
+            branches: 2,
+            places: (1..=20).map(place).collect(),
+            places_count: 20,
+        }],
+    }
 }
 
 /// Returns the recording of a timeline with three nodes that ends at `found_ns`.

@@ -12,7 +12,7 @@
 //! - `findings`: lists the findings of an exploration
 //! - `image`: builds the image of a world
 //! - `init`: writes a first world file
-//! - `inside`: commands that look into machines at an instant: `core`, `debug`, `disk`, `logs`, `pcap`, `ps` and `stack`
+//! - `inside`: commands that look into machines, at an instant or at the code that they executed
 //! - `install`: the commands `completions` and `man`, which write files for shells and packages
 //! - `moment`: saves, lists and restores moments
 //! - `plan`: prints the random fault plan that belongs to a seed
@@ -189,6 +189,9 @@ pub enum Command {
     /// Write the image of a disk at an instant, also as a power loss would leave it
     #[cfg(feature = "inside")]
     Disk(inside::disk::Args),
+    /// Find the functions and source lines of programs that an exploration reached, for the report
+    #[cfg(feature = "inside")]
+    Coverage(inside::coverage::Args),
     /// Report what an exploration covered, what it found and what it never reached
     Report(report::Args),
     /// Show the report of a run in a browser, also while the run goes on
@@ -259,6 +262,8 @@ pub fn run(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Pcap(args) => inside::pcap::run(&ui, args),
         #[cfg(feature = "inside")]
         Command::Disk(args) => inside::disk::run(&ui, args),
+        #[cfg(feature = "inside")]
+        Command::Coverage(args) => inside::coverage::run(&ui, args),
         Command::Report(args) => report::run(&ui, args),
         Command::Serve(args) => serve::run(&ui, args),
         Command::Runs(args) => runs::run(&ui, args),
@@ -358,6 +363,8 @@ mod tests {
             "everett pcap",
             #[cfg(feature = "inside")]
             "everett disk",
+            #[cfg(feature = "inside")]
+            "everett coverage",
         ];
         assert_eq!(takers, expected);
     }

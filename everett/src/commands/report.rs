@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use everett_explorer::causality::Causality;
+use everett_explorer::reached_code::{self, ReachedCode};
 use everett_explorer::run::branches::Branches;
 use everett_explorer::run::{Merged, Reading};
 use everett_report::data::limits::SCENES_MAX;
@@ -204,6 +205,7 @@ fn data(
         causalities: causalities(Path::new(&whole.name), &whole.run)?,
         plans: plans(whole),
         code,
+        reached: reached_code(Path::new(&whole.name), &whole.run)?,
         terms,
     }))
 }
@@ -334,6 +336,23 @@ fn causalities(folder: &Path, run: &Run) -> anyhow::Result<BTreeMap<u32, Causali
         }
     }
     Ok(all)
+}
+
+/// Reads the code that branches reached, as `everett coverage` recorded it. `None` if there is no file, or if it is of an
+/// earlier exploration in this run directory.
+fn reached_code(folder: &Path, run: &Run) -> anyhow::Result<Option<ReachedCode>> {
+    let file = folder.join(reached_code::FILE);
+    match everett_input::file::read_text(&file, reached_code::FILE_BYTES_MAX) {
+        Ok(text) => {
+            let code = ReachedCode::parse(&text).with_context(|| file.display().to_string())?;
+            let header = run.reading.header();
+            let is_it = (&code.identity, code.seed) == (&header.identity, header.seed)
+                && code.branches_all <= run.reading.len();
+            Ok(Some(code).filter(|_| is_it))
+        }
+        Err(error) if error.is_missing() => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Reads files of executed edges. `None` if there are no files.

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::history::{Status, observed, tally};
 use super::limits::{ENTRIES_MAX, NAME_CHARS_MAX, SCENES_MAX};
-use super::{Causality, Run, Sources};
+use super::{Causality, FailingCode, Run, Sources};
 use crate::clip::clip;
 use crate::findability::{Outlook, outlook};
 use crate::scene::{self, Bar, Scene};
@@ -49,6 +49,9 @@ pub struct Finding {
     pub plan: Option<ShrunkPlan>,
     /// Result of the search for the event that made the finding likely. `None` without a search.
     pub causality: Option<Causality>,
+    /// Code that only failing branches reached. `None` if it was not recorded, or if no replayed branch is without a
+    /// finding.
+    pub code: Option<FailingCode>,
     /// Events before the first hit. Only the first [`SCENES_MAX`] findings have them.
     pub scene: Option<Scene>,
     /// Estimates of how often runs show the finding. Times are in CPU nanoseconds.
@@ -150,6 +153,7 @@ fn of(
         first_instructions: cost.instructions,
         plan,
         causality,
+        code: FailingCode::of(sources, hit),
         scene: with_scene.then_some(scene),
         instructions: outlook(&seen(Cost::instructions), &sources.terms),
         cpu,

@@ -23,6 +23,10 @@ pub const SAMPLES_MAX: usize = 120;
 pub const ORDERS_MAX: usize = 200;
 /// Maximum number of binaries, and of functions per binary.
 pub const CODE_MAX: usize = 200;
+/// Maximum number of programs whose reached functions are listed.
+pub const REACHED_PROGRAMS_MAX: usize = 200;
+/// Maximum number of reached functions of all programs together.
+pub const REACHED_FUNCTIONS_MAX: usize = 8_000;
 /// Maximum number of points in the curve that shows, by vtime, how likely a finding was. The last points are kept.
 pub const POINTS_MAX: usize = 2_000;
 /// Maximum number of findings of older runs that this run does not show.

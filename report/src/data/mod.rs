@@ -9,6 +9,7 @@
 //! - `limits`: bounds of the data
 //! - `logs`: logs of branches without a finding
 //! - `properties`: results of all properties
+//! - `reached_code`: functions and source lines that branches reached
 //! - `recordings`: timelines that were recorded at the end of the exploration
 //! - `summary`: the exploration and its verdict
 //! - `tree`: parent, times, costs and faults of each branch, as columns of numbers
@@ -27,6 +28,7 @@ mod history;
 pub mod limits;
 mod logs;
 mod properties;
+mod reached_code;
 mod recordings;
 mod summary;
 mod tree;
@@ -47,6 +49,7 @@ pub use finding::{Finding, ShrunkPlan};
 pub use history::{Gone, OlderRun, Status};
 pub use logs::Log;
 pub use properties::{Property, State};
+pub use reached_code::{FailingCode, ReachedCode};
 pub use recordings::{Different, Recordings};
 pub use summary::Summary;
 pub(crate) use summary::confidence;
@@ -101,6 +104,8 @@ pub struct Sources<'r> {
     pub plans: BTreeMap<u64, Vec<serde_json::Value>>,
     /// Executed edges of code (branch instructions and their targets). `None` if no files of edges were given.
     pub code: Option<Code>,
+    /// Functions and source lines that branches reached. `None` if they were not recorded.
+    pub reached: Option<everett_explorer::reached_code::ReachedCode>,
     /// Parameters of the report's estimates, e.g. the confidence at which a bug counts as gone.
     pub terms: Terms,
 }
@@ -128,6 +133,8 @@ pub struct Data {
     pub coverage: CoverageData,
     /// Executed code. `None` if no edges were recorded.
     pub code: Option<Code>,
+    /// Functions of programs that branches reached. `None` if they were not recorded.
+    pub reached_code: Option<ReachedCode>,
     /// Parts that the report lacks because of a bound or a failure, one line each.
     pub missing: Vec<String>,
 }
@@ -155,6 +162,7 @@ impl Data {
             logs: logs::all(sources),
             coverage: CoverageData::of(sources),
             code: sources.code.clone(),
+            reached_code: ReachedCode::of(sources),
             missing,
         }
     }

@@ -1,9 +1,10 @@
 //! Section on coverage: growth, the matrix of faults and phases (a phase is the abstract state of one node), pairs of
-//! events that occurred in only one order, and executed code.
+//! events that occurred in only one order, functions that branches reached, and executed code.
 
 use everett_explorer::coverage::Kind;
 use maud::{Markup, html};
 
+use super::reached_code;
 use super::svg::{Scale, line};
 use super::text::{code as code_text, count, counted, foreign, percent, plain};
 use crate::data::{Code, CoverageData, Data, Growth};
@@ -35,6 +36,7 @@ pub(super) fn section(data: &Data) -> Markup {
                 h3 { "Declared values that were never seen" }
                 ul.inline { @for value in coverage.values.iter().take(100) { li { (code_text(value)) } } }
             }
+            (reached_code::part(data))
             (executed(data.code.as_ref()))
         }
     }

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::summary::tag;
 use super::text::{code, count, counted, cpu, duration, foreign, seconds};
-use super::{causality, history, logs};
+use super::{causality, history, logs, reached_code};
 use crate::data::{Data, Finding};
 use crate::findability::Outlook;
 use crate::scene::{Bar, Scene};
@@ -44,6 +44,7 @@ fn article(data: &Data, finding: &Finding, open: bool) -> Markup {
             }
             (faults(finding))
             (causality::part(finding))
+            (reached_code::of_finding(finding.code.as_ref()))
             @if let Some(scene) = &finding.scene { (diagrams(finding, scene)) }
             h4 { "Next steps" }
             (commands(&finding.commands))

@@ -10,6 +10,7 @@
 //! - `logs`: tables of logs
 //! - `map`: map of branches
 //! - `properties`: table of properties
+//! - `reached_code`: functions that branches reached, and code that only failing branches reached
 //! - `summary`: first screen: what was explored and found
 //! - `svg`: computes scales and tick marks of charts
 //! - `text`: formats texts and numbers
@@ -31,6 +32,7 @@ mod history;
 mod logs;
 mod map;
 mod properties;
+mod reached_code;
 mod summary;
 mod svg;
 mod text;

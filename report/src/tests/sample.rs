@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use crate::exploration::{About, Report};
 use everett_explorer::causality::{self, Causality, CausalityEnd, Count, Jump, Step, StepKind, Vary};
 use everett_explorer::coverage::{Delta, FaultGap, Gaps, Listed, OrderGap, Point, Reached, ValueGap};
+use everett_explorer::reached_code::{
+    self, FailingPlace, FindingCode, Function, Program, ReachedCode, ReplaysEnd,
+};
 use everett_explorer::run::branches::Branches;
 use everett_explorer::run::{
     Budget, EndReason, Evidence, ExplorationEnd, FinalPhase, Header, HistoryCount, Hit, Journal, Merged,
@@ -146,6 +149,7 @@ fn causality(word: &str) -> Causality {
                 program: word.to_owned(),
                 place: word.to_owned(),
                 edges: 3,
+                lines: vec![word.to_owned()],
             }],
         }),
         digest: "00ff".to_owned(),
@@ -263,8 +267,68 @@ impl Sample {
                 vec![json!({ "at": "2s", "for": "1s", "fault": "clog", "node": "db" })],
             )]),
             code: edges.finish(),
+            reached: Some(reached_code(word)),
             terms: Terms::default(),
         })
+    }
+}
+
+/// Returns reached code of two programs and the kernel. The finding `linearizability` has a line and a function of its
+/// own.
+fn reached_code(word: &str) -> ReachedCode {
+    let text = || word.to_owned();
+    let function = |address: u64, branches: u64| Function {
+        name: (address != 0x30).then(|| format!("f{address:x}{word}")),
+        address,
+        line: (address == 0x10).then(|| format!("{word}server.c:12")),
+        places: 2,
+        branches,
+        first: 3,
+        only_failing: address == 0x20,
+    };
+    let program = |path: &str, functions: Vec<Function>| Program {
+        path: path.to_owned(),
+        nodes: vec![text()],
+        reached: functions.len() as u64,
+        functions_all: 9,
+        places: 12,
+        has_lines: true,
+        functions,
+    };
+    let place = |address: u64| FailingPlace {
+        program: text(),
+        function: Some(format!("write {word}")),
+        inlined: Some(text()),
+        address,
+        line: Some(format!("{word}server.c:34")),
+        whole_function: address == 0x20,
+        branches: 2,
+    };
+    let hit = hit("linearizability", word);
+    ReachedCode {
+        schema_version: 1,
+        identity: text(),
+        seed: Seed::new(1),
+        branches: 7,
+        branches_all: 7,
+        passing: 4,
+        why: ReplaysEnd::Done,
+        programs: vec![
+            program(
+                &format!("/usr/bin/server{word}"),
+                vec![function(0x20, 2), function(0x30, 3), function(0x10, 7)],
+            ),
+            program(reached_code::KERNEL, vec![function(0x40, 1)]),
+        ],
+        programs_count: 2,
+        findings: vec![FindingCode {
+            id: 1,
+            property: hit.property,
+            signature: hit.signature,
+            branches: 2,
+            places: vec![place(0x20), place(0x22)],
+            places_count: 2,
+        }],
     }
 }
 

@@ -19,6 +19,7 @@
 //! - [`shrink`]: finds the fewest faults that still show a finding
 //! - [`regression`]: regression files, which store a finding for a project's tests
 //! - [`causality`]: finds the step that decided a finding
+//! - [`reached_code`]: finds the functions and source lines that branches reached
 //!
 //! Not here: the choice of branches, coverage, the judgement of properties and the run directory (`everett_explorer`),
 //! and terminal output (the commands of `everett`).
@@ -38,6 +39,8 @@ pub mod history_chain;
 pub mod marks;
 pub mod moment_store;
 pub mod path_runner;
+#[cfg(feature = "inside")]
+pub mod reached_code;
 pub mod regression;
 pub mod replay;
 pub mod resource_use;

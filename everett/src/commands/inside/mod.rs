@@ -1,4 +1,4 @@
-//! Commands that look into machines at an instant of a recorded branch.
+//! Commands that look into machines at an instant of a recorded branch, and at the code that branches execute.
 //!
 //! - `instant`: arguments that name an instant or a span of time, and the way there
 //! - `guests`: the guests of the machines at an instant, read from outside
@@ -8,13 +8,17 @@
 //! - `disk`: writes the image of a machine's disk, also as a power loss would leave it
 //! - `logs`: prints log lines and events up to an instant
 //! - `pcap`: writes the frames on the wire up to an instant as a capture
+//! - `debug_files`: the option `--debug-files`
+//! - `coverage`: finds the functions and source lines that an exploration reached
 //! - `ps`: lists processes
 //! - `stack`: prints stacks
 //! - `vmcore`: writes a machine's RAM as a core file of its kernel
 //! - `sysroot`: folder with the programs and libraries of a process
 
 pub(super) mod core;
+pub(super) mod coverage;
 pub(super) mod debug;
+pub(super) mod debug_files;
 pub(super) mod disk;
 mod guests;
 mod instant;

@@ -4,6 +4,7 @@
 //! * `captures`: opens images of disks and captures of the wire with e2fsck and tcpdump
 //! * `compose`: compose files: order of starting, networks, mounts, names, builds
 //! * `cores`: opens core files of processes with gdb
+//! * `coverage`: functions and lines of a program in an image that an exploration reached
 //! * `drafts`: boots the world files that `everett init` writes for an image and for a compose file
 //! * `finding`: exports a finding of a compose file's world, and replays it without the project
 //! * `merging`: several compose files merged into one
@@ -21,6 +22,8 @@ mod captures;
 mod compose;
 #[cfg(feature = "inside")]
 mod cores;
+#[cfg(feature = "inside")]
+mod coverage;
 mod debugging;
 mod drafts;
 mod finding;

@@ -15,6 +15,9 @@
       for (const text of [finding.property + ": " + finding.text, finding.story, ...finding.facts]) add("finding", text, "finding " + id, open);
       if (finding.causality) add("finding", finding.causality.sentence + " " + (finding.causality.step || ""), "finding " + id + ", where it was decided", open);
     }
+    for (const program of data.reached_code ? data.reached_code.programs : []) {
+      for (const one of program.functions) if (one.name) add("function", one.name + (one.line ? " " + one.line : ""), program.path, () => Everett.goTo("functions"));
+    }
     for (const finding of data.gone) add("finding", finding.property + ": " + finding.text, "older run", () => Everett.goTo("findability"));
     for (const property of data.properties) add("property", property.name + (property.why ? ", " + property.why : ""), property.state.replace("_", " "), () => Everett.goTo("properties"));
     const at = (ns) => (ns / 1e9).toFixed(6) + " s";
