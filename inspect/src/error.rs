@@ -44,6 +44,15 @@ pub enum Error {
     /// A node of the tree of mappings has an unknown kind.
     #[error("the tree of a process's mappings has a node of the unknown kind {0}")]
     Tree(u64),
+    /// A list in the kernel leads back to an entry that was read before.
+    #[error("a list of {0} leads back to itself")]
+    Loop(&'static str),
+    /// A socket has an unknown state.
+    #[error("it has the unknown state {0}")]
+    SocketState(u64),
+    /// A socket has an unknown address family.
+    #[error("it has the unknown address family {0}")]
+    SocketFamily(u64),
     /// A list in the kernel is longer than Everett reads.
     #[error("there are more than {max} {what}")]
     TooMany {

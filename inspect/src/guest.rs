@@ -46,12 +46,20 @@ impl<'g> Guest<'g> {
         Ok(AddressSpace::new(self.ram, root))
     }
 
-    /// Reads a field of up to 64 bits of the structure at `base`.
+    /// Reads a field of up to 64 bits of the structure at `base`. It can be a bit field.
     pub(crate) fn number(&self, base: u64, field: Field) -> Result<u64, Error> {
-        let bytes = field.bytes().clamp(1, 8) as usize;
+        let bit = field.bit % 8;
+        let bytes = (bit + field.bits).div_ceil(8).clamp(1, 8) as usize;
         let mut number = [0; 8];
         self.memory().read(base.wrapping_add(field.offset()), &mut number[..bytes])?;
-        Ok(u64::from_le_bytes(number))
+        Ok(bits_of(u64::from_le_bytes(number), field))
+    }
+
+    /// Reads bytes of the structure at `base`, from the start of a field.
+    pub(crate) fn bytes<const N: usize>(&self, base: u64, field: Field) -> Result<[u8; N], Error> {
+        let mut bytes = [0; N];
+        self.memory().read(base.wrapping_add(field.offset()), &mut bytes)?;
+        Ok(bytes)
     }
 
     /// Reads a pointer or another number of 64 bits.
@@ -93,5 +101,25 @@ impl<'g> Guest<'g> {
             next = self.word(next).map_err(Error::reading(what))?;
         }
         Ok(found)
+    }
+}
+
+/// Returns the bits of a field. `number` begins with the byte in which the field begins.
+fn bits_of(number: u64, field: Field) -> u64 {
+    let number = number >> (field.bit % 8);
+    if field.bits.is_multiple_of(8) { number } else { number & !(u64::MAX << field.bits.min(63)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bit_fields_are_cut_out() {
+        assert_eq!(bits_of(0xa7, Field { bit: 136, bits: 4 }), 0x7);
+        assert_eq!(bits_of(0xa7, Field { bit: 140, bits: 4 }), 0xa);
+        assert_eq!(bits_of(0xa7, Field { bit: 1177, bits: 7 }), 0x53);
+        assert_eq!(bits_of(0x1234, Field { bit: 64, bits: 16 }), 0x1234);
+        assert_eq!(bits_of(u64::MAX, Field { bit: 0, bits: 64 }), u64::MAX);
     }
 }

@@ -6,7 +6,9 @@ use everett_symbols::kernel::orc::Orc;
 use everett_symbols::kernel::{Symbols, Values, symbol_file, symbols_and_values};
 
 use crate::Error;
+use crate::file_layout::FileLayout;
 use crate::layout::Layout;
+use crate::socket_layout::SocketLayout;
 
 /// Maximum length of the kernel's banner that is compared, in bytes.
 const BANNER_BYTES: usize = 128;
@@ -17,6 +19,10 @@ pub struct Kernel {
     symbols: Symbols,
     pub(crate) values: Values,
     pub(crate) layout: Layout,
+    /// Places for open files, or the reason why they cannot be read.
+    pub(crate) file_layout: Result<FileLayout, Error>,
+    /// Places for sockets, or the reason why they cannot be read.
+    pub(crate) socket_layout: Result<SocketLayout, Error>,
     /// Unwind tables, if the kernel has some.
     pub(crate) orc: Option<Orc>,
     /// Segments that the machine loads at its start.
@@ -42,8 +48,17 @@ impl Kernel {
             _ => None,
         };
         let (symbols, values) = symbols_and_values(vmlinux);
-        let (segments, layout) = (elf.load_segments()?, Layout::new(&types)?);
-        let mut kernel = Kernel { symbols, values, layout, orc, segments, root: 0, banner: (0, Vec::new()) };
+        let mut kernel = Kernel {
+            symbols,
+            values,
+            layout: Layout::new(&types)?,
+            file_layout: FileLayout::new(&types),
+            socket_layout: SocketLayout::new(&types),
+            orc,
+            segments: elf.load_segments()?,
+            root: 0,
+            banner: (0, Vec::new()),
+        };
         let (_, segment, within) = kernel.loaded("init_top_pgt")?;
         kernel.root = segment.physical.wrapping_add(within);
         let (at, segment, within) = kernel.loaded("linux_banner")?;

@@ -1,4 +1,4 @@
-//! Processes, threads and mappings of a Linux guest, read from its memory. The guest executes no instruction for this,
+//! Processes, their mappings, files and sockets in a Linux guest, read from its memory. The guest executes no instruction for this,
 //! and nothing in it changes.
 //!
 //! The kernel's own structures say which processes exist. [`Kernel`] knows where the fields of these structures are: it
@@ -7,7 +7,8 @@
 //! - [`memory`]: RAM, page tables, and address spaces
 //! - [`error`]: [`Error`], the reasons why a guest cannot be read
 //! - [`limits`]: bounds on what is read
-//! - `layout`: places of the fields that this crate reads
+//! - `layout`: places of the fields of processes, mappings and paths
+//! - `file_layout`, `socket_layout`: places of the fields of open files and of sockets
 //! - [`kernel`]: a kernel's symbols, types and layout
 //! - [`guest`]: reads numbers, lists and texts from the kernel's memory
 //! - [`task`]: processes and threads
@@ -19,6 +20,9 @@
 //! - [`mapping`]: mappings of a process
 //! - [`libraries`]: libraries of a process, by the names that its dynamic linker gave them
 //! - `elf_core`: headers and notes of core files
+//! - [`files`]: open files of a process
+//! - [`special_files`]: what pipes, eventfds and epoll instances hold
+//! - [`sockets`]: sockets of all network namespaces, and their owners
 //! - [`core_file`]: a process as a core file for debuggers
 //! - [`vmcore`]: the kernel as a core file for debuggers
 //!
@@ -30,6 +34,8 @@
 pub mod core_file;
 mod elf_core;
 pub mod error;
+mod file_layout;
+pub mod files;
 pub mod guest;
 pub mod kernel;
 mod layout;
@@ -41,6 +47,9 @@ pub mod module;
 mod path;
 pub mod program_stack;
 pub mod registers;
+mod socket_layout;
+pub mod sockets;
+pub mod special_files;
 pub mod stack;
 pub mod task;
 pub mod vmcore;

@@ -51,3 +51,24 @@ pub const SYMBOL_NAME_BYTES_MAX: usize = 512;
 pub const VMCOREINFO_BYTES_MAX: usize = 64 << 10;
 /// Maximum length of the RAM in a core file of the kernel, in bytes.
 pub const VMCORE_BYTES_MAX: u64 = 64 << 30;
+/// Maximum number of open files of a process. The kernel's own limit (`fs.nr_open`) is 1,048,576 by default.
+pub const FILES_MAX: usize = 1 << 20;
+/// Maximum number of open files of all processes of a guest.
+pub const FILES_OF_GUEST_MAX: usize = 1 << 21;
+/// Maximum number of files that an epoll instance watches, and of nodes in the tree in which the kernel keeps them.
+pub const WATCHES_MAX: usize = 65_536;
+/// Maximum number of buffers of a pipe.
+pub const PIPE_BUFFERS_MAX: u64 = 65_536;
+/// Maximum number of network namespaces of a guest.
+pub const NAMESPACES_MAX: usize = 4_096;
+/// Maximum number of buckets of one of the kernel's hash tables of sockets. The kernel's largest table has 524,288 by
+/// default.
+pub const BUCKETS_MAX: u64 = 1 << 20;
+/// Maximum number of buckets of all hash tables of sockets. Each network namespace can have tables of its own.
+pub const BUCKETS_OF_GUEST_MAX: u64 = 1 << 22;
+/// Maximum number of sockets of a guest.
+pub const SOCKETS_MAX: usize = 1 << 18;
+/// Maximum number of packets in the receive queues of all Unix sockets of a guest.
+pub const PACKETS_MAX: usize = 1 << 20;
+/// Maximum length of the name of a Unix socket, in bytes, with the two bytes in front of it.
+pub const UNIX_NAME_BYTES_MAX: u64 = 110;

@@ -61,17 +61,30 @@ impl Guest<'_> {
             );
         }
         // A file without a folder. The kernel has a function for the names of each kind of such files.
-        let name = self.name_of(dentry)?;
         let is = |function| self.kernel.values.get(function) == Some(naming);
-        if is("anon_inodefs_dname") {
-            return Ok(format!("anon_inode:{name}"));
-        }
-        if is("sockfs_dname") {
-            let inode = self.number(file, layout.file_inode)?;
-            return Ok(format!("socket:[{}]", self.number(inode, layout.inode_number)?));
-        }
-        // For example memory of `memfd_create`.
-        Ok(format!("/{name} (deleted)"))
+        let kind = match () {
+            () if is("anon_inodefs_dname") => return Ok(format!("anon_inode:{}", self.name_of(dentry)?)),
+            () if is("sockfs_dname") => "socket".to_owned(),
+            () if is("pipefs_dname") => "pipe".to_owned(),
+            () if is("pidfs_dname") => return Ok("anon_inode:[pidfd]".to_owned()),
+            () if is("ns_dname") => self.kind_of_namespace(file)?,
+            // For example memory of `memfd_create`.
+            () => return Ok(format!("/{} (deleted)", self.name_of(dentry)?)),
+        };
+        let inode = self.number(file, layout.file_inode)?;
+        Ok(format!("{kind}:[{}]", self.number(inode, layout.inode_number)?))
+    }
+
+    /// Returns the kind of the namespace that a file in `/proc/PID/ns` names, for example `net`.
+    fn kind_of_namespace(&self, file: u64) -> Result<String, Error> {
+        let layout = &self.kernel.layout;
+        let (Some(private), Some(ops), Some(name)) =
+            (layout.inode_private, layout.namespace_ops, layout.namespace_name)
+        else {
+            return Err(Error::Field("proc_ns_operations.name"));
+        };
+        let namespace = self.number(self.number(file, layout.file_inode)?, private)?;
+        self.text(self.number(self.number(namespace, ops)?, name)?, NAME_BYTES_MAX)
     }
 
     fn name_of(&self, dentry: u64) -> Result<String, Error> {
