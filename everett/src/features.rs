@@ -8,7 +8,7 @@ pub(crate) const ONLINE: bool = cfg!(feature = "online");
 pub(crate) const CONTAINERS: bool = cfg!(feature = "containers");
 /// True if this build records explorations in the history of runs.
 pub(crate) const HISTORY: bool = cfg!(feature = "history");
-/// True if this build reads the memory of guests (`everett ps`, `everett stack`).
+/// True if this build reads the memory of guests (`everett ps`, `everett stack`, `everett ss` and so on).
 pub(crate) const INSIDE: bool = cfg!(feature = "inside");
 /// True if this build has the live view of explorations.
 pub(crate) const VIEW: bool = cfg!(feature = "view");

@@ -171,6 +171,12 @@ pub enum Command {
     /// Print the stacks of all programs at an instant, read from outside
     #[cfg(feature = "inside")]
     Stack(inside::stack::Args),
+    /// Print the sockets of all machines at an instant, read from outside
+    #[cfg(feature = "inside")]
+    Ss(inside::ss::Args),
+    /// Print the open files of all processes at an instant, read from outside
+    #[cfg(feature = "inside")]
+    Files(inside::files::Args),
     /// Write processes at an instant as core files for gdb, read from outside
     #[cfg(feature = "inside")]
     Core(inside::core::Args),
@@ -250,6 +256,10 @@ pub fn run(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Ps(args) => inside::ps::run(&ui, args),
         #[cfg(feature = "inside")]
         Command::Stack(args) => inside::stack::run(&ui, args),
+        #[cfg(feature = "inside")]
+        Command::Ss(args) => inside::ss::run(&ui, args),
+        #[cfg(feature = "inside")]
+        Command::Files(args) => inside::files::run(&ui, args),
         #[cfg(feature = "inside")]
         Command::Core(args) => inside::core::run(&ui, args),
         #[cfg(feature = "inside")]
@@ -351,6 +361,10 @@ mod tests {
             "everett ps",
             #[cfg(feature = "inside")]
             "everett stack",
+            #[cfg(feature = "inside")]
+            "everett ss",
+            #[cfg(feature = "inside")]
+            "everett files",
             #[cfg(feature = "inside")]
             "everett core",
             #[cfg(feature = "inside")]

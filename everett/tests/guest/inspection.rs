@@ -180,11 +180,11 @@ fn without_work(fact: &str) -> &str {
 }
 
 /// RAM of a guest that lies: some words have other values than in the machine.
-struct Lying<'m> {
-    ram: MachineRam<'m>,
-    seed: u64,
+pub(crate) struct Lying<'m> {
+    pub(crate) ram: MachineRam<'m>,
+    pub(crate) seed: u64,
     /// One of this many words is a lie.
-    rarity: u64,
+    pub(crate) rarity: u64,
 }
 
 impl Ram for Lying<'_> {

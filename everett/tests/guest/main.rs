@@ -57,6 +57,7 @@ mod programs;
 mod regressions;
 mod scheduling;
 mod sdk;
+mod sockets;
 mod stored;
 mod support;
 mod trouble;

@@ -10,7 +10,10 @@
 //! - `pcap`: writes the frames on the wire up to an instant as a capture
 //! - `debug_files`: the option `--debug-files`
 //! - `coverage`: finds the functions and source lines that an exploration reached
+//! - `socket_line`: a socket as JSON and as text
+//! - `files`: prints open files
 //! - `ps`: lists processes
+//! - `ss`: prints sockets
 //! - `stack`: prints stacks
 //! - `vmcore`: writes a machine's RAM as a core file of its kernel
 //! - `sysroot`: folder with the programs and libraries of a process
@@ -20,12 +23,15 @@ pub(super) mod coverage;
 pub(super) mod debug;
 pub(super) mod debug_files;
 pub(super) mod disk;
+pub(super) mod files;
 mod guests;
 mod instant;
 pub(super) mod logs;
 mod new_file;
 pub(super) mod pcap;
 pub(super) mod ps;
+mod socket_line;
+pub(super) mod ss;
 pub(super) mod stack;
 mod sysroot;
 pub(super) mod vmcore;
