@@ -1,4 +1,4 @@
-//! Programs and libraries of an image, read when they are asked for.
+//! Programs and libraries of an image and of the files that a world inserts, read when they are asked for.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use everett_guest_image::programs::ImageFiles;
 use everett_symbols::program::Program;
+use everett_world_file::FileEntry;
 
 /// Maximum length of a program or library that is read, in bytes.
 const PROGRAM_BYTES_MAX: u64 = 1 << 30;
@@ -14,9 +15,11 @@ const PROGRAM_BYTES_MAX: u64 = 1 << 30;
 /// names.
 const PROGRAMS_BYTES_MAX: u64 = 2 << 30;
 
-/// Programs and libraries of an image.
+/// Programs and libraries of an image, and of files that the world inserts into it.
 pub struct ImagePrograms {
-    image: ImageFiles,
+    image: Option<ImageFiles>,
+    /// Contents of inserted files by path.
+    inserted: BTreeMap<String, Arc<[u8]>>,
     read: RefCell<ReadFiles>,
 }
 
@@ -30,10 +33,14 @@ struct ReadFiles {
 }
 
 impl ImagePrograms {
-    /// Returns the programs of an image.
+    /// Returns the programs of an image and of inserted files, which hide the image's files at the same paths.
     #[must_use]
-    pub fn new(image: ImageFiles) -> ImagePrograms {
-        ImagePrograms { image, read: RefCell::default() }
+    pub fn new<'f>(
+        image: Option<ImageFiles>,
+        inserted: impl IntoIterator<Item = &'f FileEntry>,
+    ) -> ImagePrograms {
+        let inserted = inserted.into_iter().map(|file| (file.guest_path.clone(), Arc::clone(&file.content)));
+        ImagePrograms { image, inserted: inserted.collect(), read: RefCell::default() }
     }
 
     /// Returns the program at a path. `None` if the image has no program there, or if too many bytes were read.
@@ -43,10 +50,17 @@ impl ImagePrograms {
         if let Some(program) = read.programs.get(path) {
             return program.clone();
         }
-        let left = PROGRAMS_BYTES_MAX.saturating_sub(read.bytes).min(PROGRAM_BYTES_MAX);
-        let content = self.image.read(Path::new(path), left).ok().flatten();
-        read.bytes += content.as_ref().map_or(0, |content| content.len() as u64);
-        let program = content.and_then(|content| Program::parse(content.into()).ok()).map(Arc::new);
+        let content = match self.inserted.get(path) {
+            Some(content) => Some(Arc::clone(content)),
+            None => {
+                let left = PROGRAMS_BYTES_MAX.saturating_sub(read.bytes).min(PROGRAM_BYTES_MAX);
+                let image = self.image.as_ref();
+                let content = image.and_then(|image| image.read(Path::new(path), left).ok().flatten());
+                read.bytes += content.as_ref().map_or(0, |content| content.len() as u64);
+                content.map(Arc::from)
+            }
+        };
+        let program = content.and_then(|content| Program::parse(content).ok()).map(Arc::new);
         read.programs.insert(path.to_owned(), program.clone());
         program
     }

@@ -1,4 +1,5 @@
-//! The programs and libraries that processes of a node have mapped, read from the node's image.
+//! The programs and libraries that processes of a node have mapped, read from the node's image and from the files that the
+//! world inserts.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,7 +13,7 @@ use everett_symbols::program::Program;
 
 use super::debug_files::DebugFolders;
 use super::image_programs::ImagePrograms;
-use crate::machines::BootFiles;
+use crate::run::launch::Launcher;
 
 /// Maximum length of the debug information that is kept for a node, decompressed, in bytes. Addresses in programs beyond it
 /// have no source lines.
@@ -20,7 +21,7 @@ const DEBUG_BYTES_MAX: u64 = 4 << 30;
 
 /// Programs and libraries of a node's image.
 pub struct MappedFiles {
-    image: Option<ImagePrograms>,
+    programs: ImagePrograms,
     debug: DebugFolders,
     read: RefCell<ReadLines>,
 }
@@ -38,20 +39,23 @@ impl MappedFiles {
     ///
     /// # Errors
     /// Returns an error if the node's image cannot be read.
-    pub fn of_node(files: &BootFiles, node: &str, debug: DebugFolders) -> Result<MappedFiles, Error> {
+    pub fn of_node(launcher: &Launcher, node: &str, debug: DebugFolders) -> Result<MappedFiles, Error> {
+        let files = &launcher.files;
         let image = match (files.images.get(node), &files.root) {
             (Some(image), _) => Some(ImageFiles::of_disk(&image.disk)?),
             (None, Some((root, _))) => Some(ImageFiles::of_root(root)?),
             (None, None) => None,
         };
         let read = RefCell::new(ReadLines { lines: BTreeMap::new(), bytes_left: DEBUG_BYTES_MAX });
-        Ok(MappedFiles { image: image.map(ImagePrograms::new), debug, read })
+        let inserted =
+            launcher.world.nodes.iter().filter(|other| other.name == node).flat_map(|node| &node.files);
+        Ok(MappedFiles { programs: ImagePrograms::new(image, inserted), debug, read })
     }
 }
 
 impl Files for MappedFiles {
     fn program(&self, mapping: &Mapping) -> Option<Arc<Program>> {
-        self.image.as_ref()?.program(&mapping.name)
+        self.programs.program(&mapping.name)
     }
 
     fn lines(&self, mapping: &Mapping, program: &Program) -> Option<Arc<Lines>> {

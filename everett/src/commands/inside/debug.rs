@@ -87,8 +87,8 @@ pub(in super::super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
         }
         Some(wanted) => {
             let (node, process) = find(&instant, &cursor, &kernel, args, wanted)?;
-            let image = &instant.setting.launcher.files;
-            let files = MappedFiles::of_node(image, &instant.nodes()[node], DebugFolders::default())?;
+            let launcher = &instant.setting.launcher;
+            let files = MappedFiles::of_node(launcher, &instant.nodes()[node], DebugFolders::default())?;
             let program = unpack(&files, &cursor, &kernel, node, &process, &root)?;
             (node, Subject::Process(process.pid), Some(files), program)
         }

@@ -12,7 +12,7 @@ use everett_inspect::{Guest, Kernel};
 use everett_session::explore::path_runner::Interrupted;
 use everett_session::explore::setting::Setting;
 use everett_session::inside::machine::{MachineRam, registers};
-use everett_session::machines::BootFiles;
+use everett_session::run::launch::Launcher;
 use serde::Serialize;
 
 use super::instant::{Instant, InstantArgs};
@@ -32,8 +32,8 @@ pub(super) struct Inside<'g> {
     pub(super) cpu: CpuRegisters,
     /// Length of the machine's RAM, in bytes. It begins at 0.
     pub(super) ram_bytes: u64,
-    /// Files from which the machines boot.
-    pub(super) files: &'g BootFiles,
+    /// Launcher of the world's timelines, with its files.
+    pub(super) launcher: &'g Launcher,
     interrupt: &'g Interrupt,
 }
 
@@ -96,7 +96,7 @@ pub(super) fn each_guest(
         let cpu = registers(&timeline.machine(n).cpu());
         match Guest::new(&kernel, &ram).and_then(|guest| Ok((guest, guest.processes()?))) {
             Ok((guest, processes)) => {
-                let (kernel, files) = (&kernel, &instant.setting.launcher.files);
+                let (kernel, launcher) = (&kernel, &instant.setting.launcher);
                 let ram_bytes = ram.0.ram().len();
                 look(&Inside {
                     node,
@@ -105,7 +105,7 @@ pub(super) fn each_guest(
                     kernel,
                     cpu,
                     ram_bytes,
-                    files,
+                    launcher,
                     interrupt: &interrupt,
                 })?;
             }

@@ -43,7 +43,7 @@ impl Sources {
     /// # Errors
     /// Returns an error if an image cannot be read.
     pub(crate) fn of_launcher(launcher: &Launcher, debug: DebugFolders) -> Result<Sources, Error> {
-        let images = images(launcher).map(|image| Ok(ImagePrograms::new(image.files()?)));
+        let images = images(launcher).map(|image| image.sources());
         Ok(Sources {
             images: images.collect::<Result<_, Error>>()?,
             debug,
