@@ -19,6 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (folder, binary, variable) in [
         ("shim", "everett-shim", "EVERETT_SHIM"),
         ("init", "everett-init", "EVERETT_INIT"),
+        ("inside", "everett-inside", "EVERETT_INSIDE"),
         ("sdk/collector", "everett-collector", "EVERETT_SDK_COLLECTOR"),
     ] {
         let folder = guest_image.join(folder);

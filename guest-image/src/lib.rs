@@ -18,7 +18,7 @@
 //! - [`folder`] and [`archive`]: read a root filesystem from a folder or an archive. [`squashfs`]: writes it as a
 //!   SquashFS.
 //! - [`tree`]: a root filesystem in memory.
-//! - [`shim`], [`init`], [`sdk`]: the paths at which guests find the programs of `everett-guest-programs`, and the
+//! - [`shim`], [`init`], [`inside`], [`sdk`]: the paths at which guests find the programs of `everett-guest-programs`, and the
 //!   programs' options.
 //! - [`ext4`]: makes empty filesystems for data disks.
 //! - [`cache`]: the cache of downloaded and built files.
@@ -44,6 +44,7 @@ pub mod folder;
 pub mod image;
 pub mod init;
 pub mod initramfs;
+pub mod inside;
 pub mod kernel;
 pub mod lock;
 pub mod mirror;

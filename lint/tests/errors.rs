@@ -7,8 +7,13 @@ use everett_lint::errors::{ErrorTypes, offenders};
 use everett_lint::files;
 
 /// Folders of the programs that run in guests. These programs report an error in one line, without a chain of causes.
-const GUESTS: [&str; 4] =
-    ["guest-image/agent/src", "guest-image/shim", "guest-image/init", "guest-image/sdk"];
+const GUESTS: [&str; 5] = [
+    "guest-image/agent/src",
+    "guest-image/shim",
+    "guest-image/init",
+    "guest-image/inside",
+    "guest-image/sdk",
+];
 
 #[test]
 fn each_cause_is_told_once() {

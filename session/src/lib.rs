@@ -4,8 +4,9 @@
 //! Each folder uses only folders above it:
 //! - [`guest`]: contents of guests: requests to their agents, programs that Everett adds, symbols of their kernels
 //! - [`machines`]: machines, their engines and their memory
-//! - `inside`: what reads machines from outside: their RAM and registers, and the files of their programs
 //! - [`world`]: the events, nodes and moments of a timeline, and its identity
+//! - `inside`: reads machines from outside (their RAM and registers, and the files of their programs), and runs programs
+//!   in throw-away forks of timelines
 //! - [`output`]: events as lines, text styles, progress reports and run folders
 //! - [`images`]: images of worlds, from the cache or built
 //! - [`run`]: runs of a world: launch, boot, restarts, verification and executed jumps

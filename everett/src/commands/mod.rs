@@ -198,6 +198,15 @@ pub enum Command {
     /// Find the functions and source lines of programs that an exploration reached, for the report
     #[cfg(feature = "inside")]
     Coverage(inside::coverage::Args),
+    /// Run a command or a shell in a machine, in a throw-away fork at an instant
+    #[cfg(feature = "inside")]
+    Shell(inside::shell::Args),
+    /// Copy a file or a folder out of a machine at an instant
+    #[cfg(feature = "inside")]
+    Cp(inside::cp::Args),
+    /// List files of a machine at an instant
+    #[cfg(feature = "inside")]
+    Ls(inside::ls::Args),
     /// Report what an exploration covered, what it found and what it never reached
     Report(report::Args),
     /// Show the report of a run in a browser, also while the run goes on
@@ -219,6 +228,9 @@ pub enum Outcome {
     Fine,
     /// Finding or difference: exit status 1.
     Found,
+    /// A command in a guest ended with this status, which becomes the exit status.
+    #[cfg(feature = "inside")]
+    Status(u8),
 }
 
 impl From<Outcome> for ExitCode {
@@ -226,6 +238,8 @@ impl From<Outcome> for ExitCode {
         match outcome {
             Outcome::Fine => ExitCode::SUCCESS,
             Outcome::Found => ExitCode::from(1),
+            #[cfg(feature = "inside")]
+            Outcome::Status(status) => ExitCode::from(status),
         }
     }
 }
@@ -274,6 +288,12 @@ pub fn run(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Disk(args) => inside::disk::run(&ui, args),
         #[cfg(feature = "inside")]
         Command::Coverage(args) => inside::coverage::run(&ui, args),
+        #[cfg(feature = "inside")]
+        Command::Shell(args) => inside::shell::run(&ui, args),
+        #[cfg(feature = "inside")]
+        Command::Cp(args) => inside::cp::run(&ui, args),
+        #[cfg(feature = "inside")]
+        Command::Ls(args) => inside::ls::run(&ui, args),
         Command::Report(args) => report::run(&ui, args),
         Command::Serve(args) => serve::run(&ui, args),
         Command::Runs(args) => runs::run(&ui, args),
@@ -379,6 +399,12 @@ mod tests {
             "everett disk",
             #[cfg(feature = "inside")]
             "everett coverage",
+            #[cfg(feature = "inside")]
+            "everett shell",
+            #[cfg(feature = "inside")]
+            "everett cp",
+            #[cfg(feature = "inside")]
+            "everett ls",
         ];
         assert_eq!(takers, expected);
     }

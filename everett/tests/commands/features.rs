@@ -77,11 +77,13 @@ fn the_small_program_has_no_crate_for_features_that_it_lacks() {
 /// `everett doctor` and the refusal of container images must state the same features.
 #[test]
 fn a_feature_switches_on_its_own_part_only() {
-    let parts = [("containers", "everett-guest-programs"), ("inside", "everett-inspect")];
-    for (feature, _) in parts {
+    // Worlds of container images and throw-away forks each need one of the programs for guests.
+    let parts: [(&str, &[&str]); 2] =
+        [("everett-guest-programs", &["containers", "inside"]), ("everett-inspect", &["inside"])];
+    for feature in ["containers", "inside"] {
         let crates = crates(&[&SMALL[..], &["--features", feature]].concat());
-        for (of, name) in parts {
-            assert_eq!(has(&crates, name), of == feature, "{name} in the build with {feature} only");
+        for (name, of) in parts {
+            assert_eq!(has(&crates, name), of.contains(&feature), "{name} in the build with {feature} only");
         }
     }
 }

@@ -14,6 +14,7 @@
 //! * `explore`: explorations, replays and shrinking
 //! * `faults`: faults of machines, disks and networks
 //! * `finding_file`: findings that are exported to a file and replayed elsewhere
+//! * `inside_fork`: commands, shells and files in throw-away forks
 //! * `inspection`: processes, mappings and stacks, read from a guest's memory
 //! * `instruments`: watchpoints and edges (executed jumps and branches with their targets)
 //! * `joining`: files and services before *ready*, the vtime at which all services are up
@@ -44,6 +45,8 @@ mod exits;
 mod explore;
 mod faults;
 mod finding_file;
+#[cfg(feature = "inside")]
+mod inside_fork;
 #[cfg(feature = "inside")]
 mod inspection;
 mod instruments;

@@ -1,4 +1,5 @@
-//! Programs that run in guests, in worlds that use container images or the SDK. The build script builds them.
+//! Programs that run in guests: in worlds that use container images or the SDK, and in throw-away forks in which a user
+//! works. The build script builds them.
 //!
 //! A build of Everett can leave this crate out. Worlds that use only packages need just the agent, the PID 1 of each
 //! guest. The agent is in `everett-guest-image`, and so are the paths at which guests find the programs of this crate.
@@ -8,6 +9,9 @@ pub const SHIM: &[u8] = include_bytes!(env!("EVERETT_SHIM"));
 
 /// The program that supervises services of compose files (`../init/`), a static ELF program.
 pub const INIT: &[u8] = include_bytes!(env!("EVERETT_INIT"));
+
+/// The program that Everett starts in throw-away forks, for shells and files (`../inside/`), a static ELF program.
+pub const INSIDE: &[u8] = include_bytes!(env!("EVERETT_INSIDE"));
 
 /// The library that workloads with the SDK load (`../sdk/library/`), a shared object that needs no C library.
 pub const LIBRARY: &[u8] = include_bytes!(env!("EVERETT_SDK_LIBRARY"));
@@ -20,14 +24,14 @@ pub const COLLECTOR: &[u8] = include_bytes!(env!("EVERETT_SDK_COLLECTOR"));
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{COLLECTOR, INIT, LIBRARY, SHIM};
+    use super::{COLLECTOR, INIT, INSIDE, LIBRARY, SHIM};
     use everett_elf::{Elf, Needs, Symbol, SymbolTable};
     use everett_guest_image::kernel::elf;
 
     #[test]
     fn all_are_free_of_libraries_and_of_paths_of_this_machine() {
         let here = env!("CARGO_MANIFEST_DIR").trim_end_matches("/programs").as_bytes();
-        for file in [COLLECTOR, INIT, LIBRARY, SHIM] {
+        for file in [COLLECTOR, INIT, INSIDE, LIBRARY, SHIM] {
             assert!(elf::check_x86_64(file).is_ok());
             assert_eq!(Elf::parse(file).unwrap().needs().unwrap(), Needs::default());
             assert!(!file.windows(here.len()).any(|window| window == here));

@@ -188,6 +188,12 @@ impl<'s> PathRunner<'s> {
         &mut self.timeline
     }
 
+    /// Returns the timeline, and drops the runner.
+    #[must_use]
+    pub fn into_timeline(self) -> Timeline {
+        self.timeline
+    }
+
     /// Runs the last branch of `path` from its parent's moment `from`, or from the root moment if `from` is `None`.
     ///
     /// # Errors

@@ -1,12 +1,16 @@
 //! Programs that Everett puts into guests of container images and of worlds with the SDK.
 //!
-//! Builds without the feature `containers` lack these programs and refuse worlds that need them.
+//! Builds without the feature `containers` lack these programs and refuse worlds that need them. The feature `inside`
+//! brings a program that only throw-away forks get.
 
 use anyhow::bail;
 use everett_world_file::World;
 
 #[cfg(feature = "containers")]
 pub(crate) use everett_guest_programs::{COLLECTOR, INIT, LIBRARY, SHIM};
+
+#[cfg(feature = "inside")]
+pub(crate) use everett_guest_programs::INSIDE;
 
 #[cfg(not(feature = "containers"))]
 mod none {

@@ -227,7 +227,7 @@ impl NodeSession {
             None => end.to_string(),
         };
         if asked {
-            self.conversation.machine_done();
+            self.conversation.machine_done(node.vtime());
             return;
         }
         let property = match end {
@@ -291,7 +291,8 @@ impl NodeSession {
     /// Resets the session after a power loss. With `mounted`, the next boot starts at the restart point (a stored
     /// state of the machine in which the agent has mounted the root), with this state of the conversation. Without
     /// `mounted`, the next boot starts at power-on.
-    pub(super) fn restart(&mut self, mounted: Option<&ConversationState>) {
+    pub(super) fn restart(&mut self, mounted: Option<&ConversationState>, world_ns: u64) {
+        self.conversation.lose_asked(world_ns);
         self.conversation.restart(mounted);
         self.course = NodeCourse { begun: self.course.begun, ..NodeCourse::default() };
     }

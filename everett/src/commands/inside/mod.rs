@@ -1,6 +1,9 @@
 //! Commands that look into machines at an instant of a recorded branch, and at the code that branches execute.
 //!
 //! - `instant`: arguments that name an instant or a span of time, and the way there
+//!
+//! Reading from outside, which executes nothing in a guest:
+//!
 //! - `guests`: the guests of the machines at an instant, read from outside
 //! - `new_file`: a file that a command writes
 //! - `core`: writes processes as core files for gdb
@@ -17,19 +20,34 @@
 //! - `stack`: prints stacks
 //! - `vmcore`: writes a machine's RAM as a core file of its kernel
 //! - `sysroot`: folder with the programs and libraries of a process
+//!
+//! Commands in a throw-away fork at an instant:
+//!
+//! - `fork`: arguments that name a fork, and the way there
+//! - `place`: a path in a machine, as `NODE:PATH`
+//! - `raw_terminal`: the user's terminal, while it shows a terminal of a guest
+//! - `shell`: runs a command or a shell
+//! - `cp`: copies files out of a machine
+//! - `ls`: lists files of a machine
 
 pub(super) mod core;
 pub(super) mod coverage;
+pub(super) mod cp;
 pub(super) mod debug;
 pub(super) mod debug_files;
 pub(super) mod disk;
 pub(super) mod files;
+mod fork;
 mod guests;
 mod instant;
 pub(super) mod logs;
+pub(super) mod ls;
 mod new_file;
 pub(super) mod pcap;
+mod place;
 pub(super) mod ps;
+mod raw_terminal;
+pub(super) mod shell;
 mod socket_line;
 pub(super) mod ss;
 pub(super) mod stack;

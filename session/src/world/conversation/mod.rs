@@ -17,10 +17,12 @@
 //! - `history`: lines on the history port
 //! - `sdk`: lines from the SDK
 //! - `restarts`: restarts of services
+//! - `asked`: requests of a caller outside the timeline
 //! - `waiting`: says what a late machine waits for
 //! - [`state`]: stored state of a conversation
 //! - [`state_error`]: errors of the stored state
 
+mod asked;
 mod boot;
 mod commands;
 mod history;
@@ -39,12 +41,14 @@ use everett_protocol::{
 use everett_streams::Seed;
 use serde::{Deserialize, Serialize};
 
+pub use asked::{Answer, Answered, CannotAsk};
 pub use commands::{Said, Word};
 pub use restarts::Restarted;
 pub use sdk::Quiet;
 
 use super::event::{Event, What};
 use crate::guest::agent_script::AgentScript;
+use asked::Asked;
 use history::HistoryLines;
 use state::ConversationProgress;
 
@@ -130,6 +134,8 @@ pub struct Conversation {
     /// File that the agent refused: its path in the guest, and the reason. Moments do not store this field, because
     /// Everett ends the boot with an error right after the refusal.
     refused_file: Option<(String, String)>,
+    /// Requests of a caller outside the timeline. Moments do not store them.
+    asked: Asked,
 }
 
 impl Conversation {
@@ -149,6 +155,7 @@ impl Conversation {
             quiets: Vec::new(),
             restarted: Vec::new(),
             refused_file: None,
+            asked: Asked::default(),
         }
     }
 
@@ -279,12 +286,14 @@ impl Conversation {
     }
 
     /// Records that the machine has powered off at Everett's request.
-    pub fn machine_done(&mut self) {
+    pub fn machine_done(&mut self, vtime_ns: u64) {
+        self.lose_asked(vtime_ns);
         self.at.phase = Phase::Done;
     }
 
     /// Breaks the conversation because the machine stopped by itself, which violates `property`.
     pub fn machine_ended(&mut self, vtime_ns: u64, property: &str, why: &str) {
+        self.lose_asked(vtime_ns);
         self.broken(vtime_ns, property, format!("the machine stopped: {why}"));
     }
 
@@ -369,6 +378,7 @@ impl Conversation {
             Message::NotReady { service, why } => self.service_not_ready(&service, &why, vtime_ns),
             Message::Response(response) => match self.at.pending.remove(&response.id) {
                 Some(purpose) => self.response(response.id, purpose, response.reply, vtime_ns),
+                None if self.answered(response.id, response.reply, vtime_ns).is_none() => {}
                 None => self.finding(
                     vtime_ns,
                     builtin::AGENT_FAILURE,
@@ -466,6 +476,7 @@ impl Conversation {
     }
 
     fn output(&mut self, output: protocol::Output, vtime_ns: u64) {
+        let Some(output) = self.printed(output, vtime_ns) else { return };
         let unit = match output.unit {
             Unit::Service(name) => self.unit_of_command(&name).unwrap_or(name),
             Unit::Exec(id) => self.at.commands.get(&id).cloned().unwrap_or_else(|| format!("exec {id}")),

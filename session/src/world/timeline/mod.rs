@@ -19,11 +19,13 @@
 //! - `boot_watch`: detection of services that end again and again during a boot
 //! - [`restart_point`]: state from which a node restarts after a power loss
 //! - `streams`: restart of all random streams when the timeline begins, and at each fork
+//! - `asked`: requests of a caller outside the timeline
 //! - `talk`: checks that Everett makes over the wire
 //! - `reporting`: queue of events
 //! - [`state`]: stored state of a timeline
 //! - `stored`: version and errors of the stored state
 
+mod asked;
 mod boot;
 mod boot_watch;
 mod commands;

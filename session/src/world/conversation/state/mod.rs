@@ -12,6 +12,7 @@ use everett_streams::Seed;
 use everett_vmm::clock::VTIME_MAX;
 use serde::{Deserialize, Serialize};
 
+use super::asked::Asked;
 use super::commands::{RUNS_MAX, TestRun, place_of};
 use super::history::{HistoryLines, HistoryState};
 use super::restarts::Restart;
@@ -244,6 +245,7 @@ impl Conversation {
         self.quiets.clear();
         self.restarted.clear();
         self.refused_file = None;
+        self.asked = Asked::default();
         Ok(())
     }
 

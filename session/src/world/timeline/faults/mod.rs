@@ -240,7 +240,8 @@ impl Timeline {
         // Reads the output that the node wrote before.
         self.listen();
         self.world.power_off(node);
-        self.nodes[node].restart(None);
+        let now = self.world.vtime();
+        self.nodes[node].restart(None, now);
         self.nodes[node].course.switched_off = true;
         self.lose_commands(node);
     }
@@ -273,7 +274,7 @@ impl Timeline {
         };
         match started.and_then(|mounted| put(self).map(|()| mounted)) {
             Ok(mounted) => {
-                self.nodes[node].restart(mounted);
+                self.nodes[node].restart(mounted, now);
                 self.world.power_on(node);
                 self.nodes[node].limit_boot(now);
                 self.disturb_again(node);
