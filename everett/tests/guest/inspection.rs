@@ -217,8 +217,13 @@ fn a_guest_that_lies_about_its_processes_harms_no_one() {
     let launcher = launcher(EngineOptions::default());
     let timeline = launcher.start(Seed::new(5)).unwrap();
     let machine = timeline.machine(0);
-    let files =
-        MappedFiles::of_node(&launcher, &launcher.world.nodes[0].name, DebugFolders::default()).unwrap();
+    let files = MappedFiles::of_node(
+        &launcher.files,
+        &launcher.world,
+        &launcher.world.nodes[0].name,
+        DebugFolders::default(),
+    )
+    .unwrap();
     let (mut read, mut refused, mut cores) = (0, 0, 0);
     for seed in 0..60 {
         let ram = Lying { ram: MachineRam(machine), seed, rarity: [200, 2_000, 20_000][seed as usize % 3] };
@@ -317,8 +322,13 @@ fn the_stack_of_a_server_leads_to_its_main_function() {
     let machine = timeline.machine(0);
     let ram = MachineRam(machine);
     let guest = Guest::new(&kernel, &ram).unwrap();
-    let files =
-        MappedFiles::of_node(&launcher, &launcher.world.nodes[0].name, DebugFolders::default()).unwrap();
+    let files = MappedFiles::of_node(
+        &launcher.files,
+        &launcher.world,
+        &launcher.world.nodes[0].name,
+        DebugFolders::default(),
+    )
+    .unwrap();
     let processes = guest.processes().unwrap();
     let redis = processes.iter().find(|process| process.threads[0].name == "redis-server").unwrap();
     let mut stacks = guest.program_stacks(redis, &files).unwrap().unwrap();

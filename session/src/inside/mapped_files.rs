@@ -10,10 +10,11 @@ use everett_inspect::mapping::Mapping;
 use everett_inspect::program_stack::Files;
 use everett_symbols::lines::Lines;
 use everett_symbols::program::Program;
+use everett_world_file::World;
 
 use super::debug_files::DebugFolders;
 use super::image_programs::ImagePrograms;
-use crate::run::launch::Launcher;
+use crate::machines::BootFiles;
 
 /// Maximum length of the debug information that is kept for a node, decompressed, in bytes. Addresses in programs beyond it
 /// have no source lines.
@@ -39,16 +40,19 @@ impl MappedFiles {
     ///
     /// # Errors
     /// Returns an error if the node's image cannot be read.
-    pub fn of_node(launcher: &Launcher, node: &str, debug: DebugFolders) -> Result<MappedFiles, Error> {
-        let files = &launcher.files;
+    pub fn of_node(
+        files: &BootFiles,
+        world: &World,
+        node: &str,
+        debug: DebugFolders,
+    ) -> Result<MappedFiles, Error> {
         let image = match (files.images.get(node), &files.root) {
             (Some(image), _) => Some(ImageFiles::of_disk(&image.disk)?),
             (None, Some((root, _))) => Some(ImageFiles::of_root(root)?),
             (None, None) => None,
         };
         let read = RefCell::new(ReadLines { lines: BTreeMap::new(), bytes_left: DEBUG_BYTES_MAX });
-        let inserted =
-            launcher.world.nodes.iter().filter(|other| other.name == node).flat_map(|node| &node.files);
+        let inserted = world.nodes.iter().filter(|other| other.name == node).flat_map(|node| &node.files);
         Ok(MappedFiles { programs: ImagePrograms::new(image, inserted), debug, read })
     }
 }

@@ -51,7 +51,12 @@ pub(in super::super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     })?;
     let mut found = false;
     let written = guests::each_guest(ui, &args.instant, |inside| {
-        let files = MappedFiles::of_node(inside.launcher, inside.node, DebugFolders::default())?;
+        let files = MappedFiles::of_node(
+            &inside.launcher.files,
+            &inside.launcher.world,
+            inside.node,
+            DebugFolders::default(),
+        )?;
         for process in inside.processes.iter().filter(|process| guests::is_named(process, &args.process)) {
             inside.go_on()?;
             found |= dump(ui, inside, &files, process, &args.output)?;

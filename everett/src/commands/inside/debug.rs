@@ -88,7 +88,12 @@ pub(in super::super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
         Some(wanted) => {
             let (node, process) = find(&instant, &cursor, &kernel, args, wanted)?;
             let launcher = &instant.setting.launcher;
-            let files = MappedFiles::of_node(launcher, &instant.nodes()[node], DebugFolders::default())?;
+            let files = MappedFiles::of_node(
+                &launcher.files,
+                &launcher.world,
+                &instant.nodes()[node],
+                DebugFolders::default(),
+            )?;
             let program = unpack(&files, &cursor, &kernel, node, &process, &root)?;
             (node, Subject::Process(process.pid), Some(files), program)
         }

@@ -54,7 +54,8 @@ pub(in super::super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let debug = DebugFolders::new(args.debug_files.clone());
     let mut found = args.process.is_none();
     let all_read = guests::each_guest(ui, &args.instant, |inside| {
-        let files = MappedFiles::of_node(inside.launcher, inside.node, debug.clone())?;
+        let files =
+            MappedFiles::of_node(&inside.launcher.files, &inside.launcher.world, inside.node, debug.clone())?;
         let modules = match inside.guest.modules() {
             Ok(modules) => modules,
             Err(error) => {

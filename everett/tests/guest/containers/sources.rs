@@ -48,7 +48,7 @@ fn frames(folder: &Path, debug: DebugFolders) -> Vec<Frame> {
     let guest = Guest::new(&kernel, &ram).unwrap();
     let processes = guest.processes().unwrap();
     let program = processes.iter().find(|process| process.threads[0].name == "program").unwrap();
-    let files = MappedFiles::of_node(&launcher, "a", debug).unwrap();
+    let files = MappedFiles::of_node(&launcher.files, &launcher.world, "a", debug).unwrap();
     let mut stacks = guest.program_stacks(program, &files).unwrap().unwrap();
     let modules = guest.modules().unwrap();
     let stack = guest.stack(program, &program.threads[0], &registers(&machine.cpu()), &modules).unwrap();
