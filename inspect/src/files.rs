@@ -159,7 +159,7 @@ impl Guest<'_> {
         Ok(found)
     }
 
-    fn open_file(
+    pub(crate) fn open_file(
         &self,
         descriptor: &Descriptor,
         root: Option<Place>,

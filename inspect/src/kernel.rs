@@ -80,6 +80,12 @@ impl Kernel {
         &self.symbols
     }
 
+    /// Returns the linear address of a function. `None` if the kernel has no symbol of this name.
+    #[must_use]
+    pub fn address_of(&self, name: &str) -> Option<u64> {
+        self.values.get(name)
+    }
+
     pub(crate) fn symbol(&self, name: &'static str) -> Result<u64, Error> {
         self.values.get(name).ok_or(Error::Symbol(name))
     }

@@ -51,6 +51,7 @@ places! {
         task_mm = "task_struct.mm";
         task_parent = "task_struct.real_parent";
         task_cred = "task_struct.real_cred";
+        task_leader = "task_struct.group_leader";
         task_signal = "task_struct.signal";
         task_thread_node = "task_struct.thread_node";
         task_fs = "task_struct.fs";

@@ -21,6 +21,7 @@
 //! - [`libraries`]: libraries of a process, by the names that its dynamic linker gave them
 //! - `elf_core`: headers and notes of core files
 //! - [`files`]: open files of a process
+//! - [`current`]: the thread that runs, and its open files
 //! - [`special_files`]: what pipes, eventfds and epoll instances hold
 //! - [`sockets`]: sockets of all network namespaces, and their owners
 //! - [`core_file`]: a process as a core file for debuggers
@@ -32,6 +33,7 @@
 //! Not here: names of addresses in programs (`symbols/`), and how a timeline gets to the moment that is read (`session/`).
 
 pub mod core_file;
+pub mod current;
 mod elf_core;
 pub mod error;
 mod file_layout;

@@ -159,7 +159,7 @@ impl<'g> Guest<'g> {
 
     /// Returns the name of a thread, as the kernel shows it (`proc_task_name` in `fs/proc/array.c`). Threads of the
     /// kernel can have longer names than programs. A worker's name includes its work queue.
-    fn thread_name(&self, task: u64) -> Result<String, Error> {
+    pub(crate) fn thread_name(&self, task: u64) -> Result<String, Error> {
         let layout = &self.kernel.layout;
         let name = self.text(task.wrapping_add(layout.task_comm.offset()), NAME_BYTES)?;
         let flags = self.number(task, layout.task_flags)?;

@@ -195,6 +195,9 @@ pub enum Command {
     /// Write the image of a disk at an instant, also as a power loss would leave it
     #[cfg(feature = "inside")]
     Disk(inside::disk::Args),
+    /// Answer a question about a span of a timeline from outside, such as all system calls of a process
+    #[cfg(feature = "inside")]
+    Ask(inside::ask::Args),
     /// Find the functions and source lines of programs that an exploration reached, for the report
     #[cfg(feature = "inside")]
     Coverage(inside::coverage::Args),
@@ -286,6 +289,8 @@ pub fn run(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Pcap(args) => inside::pcap::run(&ui, args),
         #[cfg(feature = "inside")]
         Command::Disk(args) => inside::disk::run(&ui, args),
+        #[cfg(feature = "inside")]
+        Command::Ask(args) => inside::ask::run(&ui, args),
         #[cfg(feature = "inside")]
         Command::Coverage(args) => inside::coverage::run(&ui, args),
         #[cfg(feature = "inside")]
@@ -397,6 +402,8 @@ mod tests {
             "everett pcap",
             #[cfg(feature = "inside")]
             "everett disk",
+            #[cfg(feature = "inside")]
+            "everett ask",
             #[cfg(feature = "inside")]
             "everett coverage",
             #[cfg(feature = "inside")]

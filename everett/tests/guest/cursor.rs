@@ -18,15 +18,15 @@ const BUDGET_BYTES: u64 = 512 << 20;
 const DB: usize = 0;
 
 /// A recorded branch.
-struct Recorded {
-    setting: Setting,
+pub(crate) struct Recorded {
+    pub(crate) setting: Setting,
     path: Path,
     /// Digests along the whole path.
     marks: Marks,
 }
 
 impl Recorded {
-    fn new() -> Recorded {
+    pub(crate) fn new() -> Recorded {
         let setting = setting(WORLD, EngineOptions::default());
         let path = deepest(&setting);
         let mut runner = PathRunner::new(&setting).unwrap();
@@ -36,10 +36,15 @@ impl Recorded {
         drop(runner);
         Recorded { setting, path, marks }
     }
-    fn end_ns(&self) -> u64 {
+    pub(crate) fn end_ns(&self) -> u64 {
         self.marks.last().unwrap().0
     }
-    fn cursor(&self, budget_bytes: u64) -> Cursor<'_> {
+    /// Returns the digest at the end.
+    #[cfg(feature = "inside")]
+    pub(crate) fn digest(&self) -> everett_vmm::Digest {
+        self.marks.last().unwrap().1
+    }
+    pub(crate) fn cursor(&self, budget_bytes: u64) -> Cursor<'_> {
         Cursor::new(&self.setting, &self.path, self.end_ns(), budget_bytes).unwrap()
     }
     fn kernel(&self) -> Values {

@@ -23,6 +23,7 @@
 //! * `moments`: the two points of a boot at which Everett stores machines, and what the seed changes after them
 //! * `power_loss`: data after power losses
 //! * `programs`: programs from Debian packages give right answers
+//! * `questions`: observers of a timeline change nothing in it
 //! * `regressions`: regression files on changed worlds
 //! * `scheduling`: faults that override the guest's scheduler
 //! * `sdk`: programs with the public SDKs
@@ -57,6 +58,8 @@ mod modules;
 mod moments;
 mod power_loss;
 mod programs;
+#[cfg(feature = "inside")]
+mod questions;
 mod regressions;
 mod scheduling;
 mod sdk;

@@ -12,6 +12,7 @@
 //! - `logs`: prints log lines and events up to an instant
 //! - `pcap`: writes the frames on the wire up to an instant as a capture
 //! - `debug_files`: the option `--debug-files`
+//! - `ask`: answers questions about everything that happened in a span of time
 //! - `coverage`: finds the functions and source lines that an exploration reached
 //! - `socket_line`: a socket as JSON and as text
 //! - `files`: prints open files
@@ -30,6 +31,7 @@
 //! - `cp`: copies files out of a machine
 //! - `ls`: lists files of a machine
 
+pub(super) mod ask;
 pub(super) mod core;
 pub(super) mod coverage;
 pub(super) mod cp;

@@ -1,6 +1,7 @@
 //! Worlds with container images. Programs from Debian packages build the images and run the registry; `tools` fetches
 //! these packages.
 //!
+//! * `asking`: answers to questions about the timeline of a program whose system calls are known
 //! * `captures`: opens images of disks and captures of the wire with e2fsck and tcpdump
 //! * `compose`: compose files: order of starting, networks, mounts, names, builds
 //! * `cores`: opens core files of processes with gdb
@@ -17,6 +18,8 @@
 //! * `tools`: unpacks the tools that build images, such as buildah and umoci, from Debian packages
 //! * `userlands`: images with different C libraries and basic programs: busybox, musl, Debian
 
+#[cfg(feature = "inside")]
+mod asking;
 #[cfg(feature = "inside")]
 mod captures;
 mod compose;

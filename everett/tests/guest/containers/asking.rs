@@ -1,0 +1,159 @@
+//! Answers to questions about the timeline of a program whose system calls are known.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::userlands::{layout_of_musl, program_of_musl};
+use crate::support::{everett, shown};
+
+/// A program that makes the same calls again and again, and wakes a second thread.
+pub(super) const SOURCE: &str = r#"#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static volatile int word;
+static void *wait_for_word(void *unused) {
+    for (;;)
+        syscall(SYS_futex, &word, 128, word, 0);
+}
+static void on_signal(int number) {
+}
+int main(void) {
+    pthread_t thread;
+    int ends[2];
+    char bytes[100];
+    signal(SIGUSR1, on_signal);
+    pthread_create(&thread, 0, wait_for_word, 0);
+    for (;;) {
+        open("/no/such \"file\"", O_RDONLY);
+        pipe2(ends, O_NONBLOCK);
+        write(ends[1], "one\r\n\0012", 7);
+        read(ends[0], bytes, sizeof bytes);
+        read(ends[0], bytes, sizeof bytes);
+        fdatasync(ends[0]);
+        close(ends[0]);
+        close(ends[1]);
+        char *page = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        page[5] = 1;
+        munmap(page, 4096);
+        kill(getpid(), SIGUSR1);
+        word++;
+        syscall(SYS_futex, &word, 129, 1);
+        usleep(10000);
+    }
+}
+"#;
+
+pub(super) const WORLD: &str = r#"
+[[node]]
+name = "a"
+memory = "96M"
+image = "layout"
+[faults]
+only = []
+[explore]
+segment = "1s"
+horizon = "1s"
+"#;
+
+/// Explores the world of the program with one branch. Returns the run directory.
+fn explored(folder: &std::path::Path) -> String {
+    let program = program_of_musl(folder, SOURCE);
+    layout_of_musl(folder, &program);
+    let at = |name: &str| folder.join(name).display().to_string();
+    fs::write(at("world.toml"), WORLD).unwrap();
+    let (world, run) = (at("world.toml"), at("run"));
+    let explored = everett(&["explore", &world, "--seed", "1", "--branches", "1", "--plain", "-o", &run]);
+    assert_eq!(explored.status.code(), Some(0), "{}", shown(&explored));
+    run
+}
+
+/// Returns the lines that `everett ask` prints.
+fn ask(run: &str, arguments: &[&str]) -> Vec<Value> {
+    let output = everett(&[&["--json", "ask", run, "b0"], arguments].concat());
+    assert!(output.status.success(), "{}", shown(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Returns a call as `strace` prints it.
+fn call(line: &Value) -> String {
+    let arguments: Vec<&str> =
+        line["arguments"].as_array().unwrap().iter().map(|text| text.as_str().unwrap()).collect();
+    let result = line["result"].as_str().unwrap_or("<unfinished>");
+    format!("{}({}) = {result}", line["name"].as_str().unwrap(), arguments.join(", "))
+}
+
+/// Replaces numbers that differ from round to round: inodes and addresses.
+fn without_numbers(text: &str) -> String {
+    let mut rest = text;
+    let mut out = String::new();
+    while let Some(at) = ["pipe:[", "0x"].iter().filter_map(|mark| Some(rest.find(mark)? + mark.len())).min()
+    {
+        out.push_str(&rest[..at]);
+        rest = rest[at..].trim_start_matches(|c: char| c.is_ascii_hexdigit());
+    }
+    out + rest
+}
+
+const ROUND: [&str; 14] = [
+    r#"open("/no/such \"file\"", O_RDONLY|O_LARGEFILE) = -1 ENOENT"#,
+    "pipe2([3<pipe:[]>, 4<pipe:[]>], O_NONBLOCK) = 0",
+    r#"write(4<pipe:[]>, "one\r\n\0012", 7) = 7"#,
+    r#"read(3<pipe:[]>, "one\r\n\0012", 100) = 7"#,
+    "read(3<pipe:[]>, 0x, 100) = -1 EAGAIN",
+    "fdatasync(3<pipe:[]>) = -1 EINVAL",
+    "close(3<pipe:[]>) = 0",
+    "close(4<pipe:[]>) = 0",
+    "mmap(NULL, 4096, PROT_READ|PROT_WRITE, MAP_PRIVATE|MAP_ANONYMOUS, -1, NULL) = 0x",
+    "munmap(0x, 4096) = 0",
+    "getpid() = PID",
+    "kill(PID, SIGUSR1) = 0",
+    "rt_sigreturn() = 0",
+    "futex(0x, FUTEX_WAKE_PRIVATE, 1) = 1",
+];
+
+#[test]
+fn system_calls_are_those_that_a_program_makes() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = explored(folder.path());
+    let lines = ask(&run, &["syscalls", "--process", "program"]);
+    let number = |line: &Value, field: &str| line[field].as_u64().unwrap();
+    let pid = number(&lines[0], "pid");
+    let pid_text = pid.to_string();
+    let of_main: Vec<String> = lines
+        .iter()
+        .filter(|line| number(line, "tid") == pid)
+        .map(|line| without_numbers(&call(line)).replace(&pid_text, "PID"))
+        .collect();
+    let starts: Vec<usize> =
+        of_main.iter().enumerate().filter(|(_, text)| text.starts_with("open(")).map(|(n, _)| n).collect();
+    assert!(starts.len() > 30, "{of_main:#?}");
+    // The second thread may start after the first round.
+    for pair in starts.windows(2).skip(1) {
+        let round = &of_main[pair[0]..pair[1]];
+        assert_eq!(round[..14], ROUND, "{round:#?}");
+        assert!(round[14].starts_with("nanosleep({tv_sec=0, tv_nsec=10000000}, "), "{round:#?}");
+        assert_eq!(round.len(), 15);
+    }
+    // Each wait of the second thread ends because of a call of the first thread. The last one is unfinished.
+    let is = |line: &Value, name: &str| call(line).contains(name);
+    let waits: Vec<&Value> = lines.iter().filter(|line| is(line, "FUTEX_WAIT_PRIVATE")).collect();
+    let wakes: Vec<&Value> = lines.iter().filter(|line| is(line, "FUTEX_WAKE_PRIVATE, 1) = 1")).collect();
+    assert!(waits.len() > 30 && waits.iter().all(|line| number(line, "tid") != pid), "{waits:#?}");
+    for wait in &waits[..waits.len() - 1] {
+        let end_ns = number(wait, "end_ns");
+        let woken_ns = end_ns.saturating_sub(1_000_000).max(number(wait, "vtime_ns"))..end_ns;
+        assert!(wakes.iter().any(|wake| woken_ns.contains(&number(wake, "vtime_ns"))), "{wait} {wakes:#?}");
+    }
+    assert!(waits.last().is_some_and(|wait| wait["end_ns"].is_null()), "{waits:#?}");
+    assert!(lines.last().is_some_and(|line| line["result"].is_null()), "{:?}", lines.last());
+
+    let one = everett(&["ask", &run, "b0", "syscalls", "--process", "none"]);
+    assert_eq!(one.status.code(), Some(2), "{}", shown(&one));
+    assert!(String::from_utf8_lossy(&one.stderr).contains("--process: no process none"), "{}", shown(&one));
+}

@@ -1,0 +1,4 @@
+//! Bounds on what is kept of a guest while a question is answered.
+
+/// Maximum number of system calls of all threads that have begun and not ended. More are not reported.
+pub const PENDING_CALLS_MAX: usize = 131_072;

@@ -1,0 +1,14 @@
+//! Questions about everything that happened in a span of a timeline, such as all system calls of a process.
+//!
+//! A cursor runs through the span with breakpoints at functions of the kernel, and observers read the machines there. The
+//! guests execute nothing for it, and nothing in them changes.
+//!
+//! - [`limits`]: bounds on what is kept of a guest
+//! - [`place`]: a machine at a breakpoint
+//! - [`follow`]: runs through a span
+//! - [`syscalls`]: system calls
+
+pub mod follow;
+pub mod limits;
+pub mod place;
+pub mod syscalls;
