@@ -6,6 +6,7 @@ use everett_symbols::kernel::orc::Orc;
 use everett_symbols::kernel::{Symbols, Values, symbol_file, symbols_and_values};
 
 use crate::Error;
+use crate::arguments::ArgumentLayout;
 use crate::file_layout::FileLayout;
 use crate::layout::Layout;
 use crate::socket_layout::SocketLayout;
@@ -23,6 +24,8 @@ pub struct Kernel {
     pub(crate) file_layout: Result<FileLayout, Error>,
     /// Places for sockets, or the reason why they cannot be read.
     pub(crate) socket_layout: Result<SocketLayout, Error>,
+    /// Places for arguments of the kernel's functions, or the reason why they cannot be read.
+    pub(crate) argument_layout: Result<ArgumentLayout, Error>,
     /// Unwind tables, if the kernel has some.
     pub(crate) orc: Option<Orc>,
     /// Segments that the machine loads at its start.
@@ -54,6 +57,7 @@ impl Kernel {
             layout: Layout::new(&types)?,
             file_layout: FileLayout::new(&types),
             socket_layout: SocketLayout::new(&types),
+            argument_layout: ArgumentLayout::new(&types),
             orc,
             segments: elf.load_segments()?,
             root: 0,

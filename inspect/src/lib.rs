@@ -21,6 +21,7 @@
 //! - [`libraries`]: libraries of a process, by the names that its dynamic linker gave them
 //! - `elf_core`: headers and notes of core files
 //! - [`files`]: open files of a process
+//! - [`arguments`]: requests to disks, signals and futexes, from arguments of the kernel's functions
 //! - [`current`]: the thread that runs, and its open files
 //! - [`special_files`]: what pipes, eventfds and epoll instances hold
 //! - [`sockets`]: sockets of all network namespaces, and their owners
@@ -32,6 +33,7 @@
 //!
 //! Not here: names of addresses in programs (`symbols/`), and how a timeline gets to the moment that is read (`session/`).
 
+pub mod arguments;
 pub mod core_file;
 pub mod current;
 mod elf_core;

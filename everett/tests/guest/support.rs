@@ -176,3 +176,23 @@ pub(crate) fn shown(output: &Output) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     format!("{:?}\n{}{}", output.status, text(&output.stdout), text(&output.stderr))
 }
+
+/// Returns the folder with Python packages, each with its version. They are installed from PyPI, unless an earlier test
+/// run has done so.
+#[cfg(feature = "inside")]
+pub(crate) fn python_packages(packages: &[&str]) -> std::path::PathBuf {
+    let tests = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let folder = tests.join(packages.join("+"));
+    if folder.is_dir() {
+        return folder;
+    }
+    // Installs into a temporary folder and renames it, so that a killed test leaves nothing incomplete.
+    let new = tempfile::tempdir_in(tests).expect("a folder");
+    let target = new.path().join("packages");
+    let mut pip = Command::new("python3");
+    pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--target"]).arg(&target).args(packages);
+    let output = pip.output().expect("pip starts");
+    assert!(output.status.success(), "{}", shown(&output));
+    std::fs::rename(target, &folder).expect("a new name");
+    folder
+}

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 
 use everett_input::causes::with_causes;
 use everett_inspect::Guest;
@@ -14,7 +12,7 @@ use everett_streams::Seed;
 use serde_json::Value;
 
 use crate::inspection::{Changed, ReadKernel, kernel};
-use crate::support::{everett, launcher, shown, world_file};
+use crate::support::{everett, launcher, python_packages, shown, world_file};
 
 /// Package with drgn, in a fixed version.
 const PACKAGE: &str = "drgn==0.3.0";
@@ -44,27 +42,6 @@ while task != init:
     task = prog.read_u64(task + list_field) - list_field
 "#;
 
-/// Returns the folder with drgn. The first call installs it from PyPI, unless an earlier test run has done so.
-fn drgn() -> &'static Path {
-    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    FOLDER.get_or_init(|| {
-        let tests = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let folder = tests.join(PACKAGE);
-        if folder.is_dir() {
-            return folder;
-        }
-        // Installs into a temporary folder and renames it, so that a killed test leaves nothing incomplete.
-        let new = tempfile::tempdir_in(tests).unwrap();
-        let packages = new.path().join("packages");
-        let mut pip = Command::new("python3");
-        pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--target"]).arg(&packages).arg(PACKAGE);
-        let output = pip.output().expect("pip starts");
-        assert!(output.status.success(), "{}", shown(&output));
-        fs::rename(packages, &folder).unwrap();
-        folder
-    })
-}
-
 #[test]
 fn drgn_finds_the_processes_that_ps_lists() {
     let ReadKernel { types, .. } = kernel();
@@ -89,7 +66,7 @@ fn drgn_finds_the_processes_that_ps_lists() {
     let output = Command::new("python3")
         .args(["-c", SCRIPT, &file])
         .args(["tasks", "pid", "comm", "stack"].map(|field| place(&format!("task_struct.{field}"))))
-        .env("PYTHONPATH", drgn())
+        .env("PYTHONPATH", python_packages(&[PACKAGE]))
         .output()
         .expect("Python starts");
     assert!(output.status.success(), "{}", shown(&output));

@@ -1,11 +1,16 @@
 //! Answers to questions about the timeline of a program whose system calls are known.
 
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 
 use serde_json::Value;
 
 use super::userlands::{layout_of_musl, program_of_musl};
-use crate::support::{everett, shown};
+use crate::support::{everett, python_packages, shown};
+
+/// Packages with the schema of Perfetto, and with the library that it needs.
+const PACKAGES: [&str; 2] = ["perfetto==0.59.1", "protobuf==7.36.2"];
 
 /// A program that makes the same calls again and again, and wakes a second thread.
 pub(super) const SOURCE: &str = r#"#define _GNU_SOURCE
@@ -61,7 +66,7 @@ horizon = "1s"
 "#;
 
 /// Explores the world of the program with one branch. Returns the run directory.
-fn explored(folder: &std::path::Path) -> String {
+fn explored(folder: &Path) -> String {
     let program = program_of_musl(folder, SOURCE);
     layout_of_musl(folder, &program);
     let at = |name: &str| folder.join(name).display().to_string();
@@ -118,10 +123,16 @@ const ROUND: [&str; 14] = [
 ];
 
 #[test]
-fn system_calls_are_those_that_a_program_makes() {
+fn answers_are_what_a_program_does() {
     let folder = tempfile::tempdir().unwrap();
     let run = explored(folder.path());
-    let lines = ask(&run, &["syscalls", "--process", "program"]);
+    system_calls_are_those_that_the_program_makes(&run);
+    signals_faults_and_switches_are_seen(&run);
+    a_trace_has_the_form_of_perfetto(&run, folder.path());
+}
+
+fn system_calls_are_those_that_the_program_makes(run: &str) {
+    let lines = ask(run, &["syscalls", "--process", "program"]);
     let number = |line: &Value, field: &str| line[field].as_u64().unwrap();
     let pid = number(&lines[0], "pid");
     let pid_text = pid.to_string();
@@ -153,7 +164,56 @@ fn system_calls_are_those_that_a_program_makes() {
     assert!(waits.last().is_some_and(|wait| wait["end_ns"].is_null()), "{waits:#?}");
     assert!(lines.last().is_some_and(|line| line["result"].is_null()), "{:?}", lines.last());
 
-    let one = everett(&["ask", &run, "b0", "syscalls", "--process", "none"]);
+    let one = everett(&["ask", run, "b0", "syscalls", "--process", "none"]);
     assert_eq!(one.status.code(), Some(2), "{}", shown(&one));
     assert!(String::from_utf8_lossy(&one.stderr).contains("--process: no process none"), "{}", shown(&one));
+}
+
+fn signals_faults_and_switches_are_seen(run: &str) {
+    let of = |question: &str, kind: &str| {
+        let lines = ask(run, &[question, "--process", "program"]);
+        lines.into_iter().filter(|line| line["kind"] == kind).collect::<Vec<Value>>()
+    };
+    // In each round, the program sends a signal to itself, handles it, and touches a new page.
+    let (sent, handled) = (of("signals", "signal_sent"), of("signals", "signal_handled"));
+    assert!(sent.len() > 30 && sent.len().abs_diff(handled.len()) < 2, "{sent:#?}");
+    for line in sent.iter().chain(&handled) {
+        assert_eq!(line["signal"], "SIGUSR1", "{line}");
+    }
+    assert!(
+        sent.iter().all(|line| line["by_program"] == true && line["to"]["pid"] == line["pid"]),
+        "{sent:#?}"
+    );
+    let faults = of("faults", "page_fault");
+    let stores = faults.iter().filter(|line| {
+        let address = line["address"].as_str().unwrap();
+        line["access"] == "stores to" && line["by_kernel"] == false && address.ends_with("005")
+    });
+    assert!(stores.count().abs_diff(sent.len()) < 2, "{faults:#?}");
+    let switches = of("switches", "switch");
+    let is_between = |line: &&Value| {
+        line["process"] == "program" && line["to"]["process"] == "program" && line["tid"] != line["to"]["tid"]
+    };
+    assert!(switches.iter().filter(is_between).count() > 30, "{switches:#?}");
+}
+
+fn a_trace_has_the_form_of_perfetto(run: &str, folder: &Path) {
+    let file = folder.join("trace").display().to_string();
+    let written = ask(run, &["trace", "-o", &file]);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guest/containers/check_trace.py");
+    let output =
+        Command::new("python3").arg(script).arg(&file).env("PYTHONPATH", python_packages(&PACKAGES)).output();
+    let output = output.expect("Python starts");
+    assert!(output.status.success(), "{}", shown(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], format!("{} events", written[0]["events"]));
+    assert_eq!(lines[1], "processes a");
+    assert!(lines[2].contains(" program "), "{text}");
+    for name in ["syscall futex", "cpu runs", "fault page", "signal sends", "signal handles"] {
+        let found = lines.iter().find_map(|line| line.strip_prefix(&format!("count {name} ")));
+        assert!(found.is_some_and(|count| count.parse::<u64>().unwrap() > 30), "{name}: {text}");
+    }
+    let again = everett(&["ask", run, "b0", "trace", "-o", &file]);
+    assert_eq!(again.status.code(), Some(2), "{}", shown(&again));
 }

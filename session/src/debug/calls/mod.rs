@@ -108,6 +108,13 @@ impl Begun {
     }
 }
 
+/// Returns the name of a signal. Real-time signals have none and are numbers.
+#[must_use]
+pub fn signal_name(signal: u32) -> String {
+    let name = flags::names(flags::SIGNAL, u64::from(signal));
+    if name.starts_with("SIG") { name } else { format!("signal {signal}") }
+}
+
 /// Returns the name of the error that a result stands for. `None` if the call has succeeded.
 fn error(result: u64) -> Option<String> {
     /// Largest number of an error (Linux, `MAX_ERRNO`).

@@ -17,6 +17,7 @@ use everett_cpu::{Watchpoint, WatchpointHit};
 use everett_explorer::config::GRID_NS;
 use everett_explorer::search::Path;
 use everett_vmm::machine::{self, Until};
+use everett_vmm::wire::log::FrameStep;
 use everett_vmm::world::Node;
 
 use crate::explore::path_runner::{Failed, Interrupted};
@@ -76,6 +77,8 @@ pub enum Stop {
 pub trait Listener {
     /// Reports an event. An event is reported when all nodes have reached its vtime.
     fn event(&mut self, _: &Event) {}
+    /// Reports the outcome of a frame on the wire. It is reported with the events of its vtime.
+    fn message(&mut self, _: &FrameStep) {}
     /// Returns false to end the move with the error [`Interrupted`].
     fn goes_on(&mut self) -> bool {
         true
@@ -290,7 +293,9 @@ impl<'s> Cursor<'s> {
             machine.output().take_console();
             machine.take_edges();
         }
-        self.timeline.world_mut().wire().take_steps();
+        for step in self.timeline.world_mut().wire().take_steps() {
+            listener.message(&step);
+        }
     }
 
     /// Returns an error if a machine has failed.

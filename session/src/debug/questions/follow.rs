@@ -11,11 +11,11 @@ use crate::inside::machine::MachineRam;
 pub trait Observer: Listener {
     /// Returns the functions of the kernel at whose first instruction the observer wants to look.
     fn functions(&self) -> Vec<&'static str>;
-    /// Looks at a machine at one of these functions.
+    /// Looks at a machine at one of these functions, by its index.
     ///
     /// # Errors
     /// An error ends the run.
-    fn at(&mut self, place: &Place<'_>) -> anyhow::Result<()>;
+    fn at(&mut self, function: usize, place: &Place<'_>) -> anyhow::Result<()>;
 }
 
 /// A span of time on some nodes.
@@ -77,7 +77,7 @@ fn stops(
         let function = addresses.iter().position(|address| *address == cpu.rip);
         if let (Ok(guest), Some(function)) = (Guest::new(span.kernel, &ram), function) {
             let (vtime_ns, count) = (position.vtime_ns, position.count);
-            observer.at(&Place { node, vtime_ns, count, function, cpu, guest, machine })?;
+            observer.at(function, &Place { node, vtime_ns, count, cpu, guest, machine })?;
         }
     }
 }

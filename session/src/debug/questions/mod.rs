@@ -7,8 +7,12 @@
 //! - [`place`]: a machine at a breakpoint
 //! - [`follow`]: runs through a span
 //! - [`syscalls`]: system calls
+//! - [`steps`]: context switches, page faults, signals, wakes of futexes and requests to disks
+//! - [`everything`]: system calls and these steps together
 
+pub mod everything;
 pub mod follow;
 pub mod limits;
 pub mod place;
+pub mod steps;
 pub mod syscalls;

@@ -18,8 +18,6 @@ pub struct Place<'p> {
     pub vtime_ns: u64,
     /// Number of instructions that the node has retired.
     pub count: u64,
-    /// Number of the function, in the order of [`super::follow::Observer::functions`].
-    pub function: usize,
     /// Registers of the CPU.
     pub cpu: CpuState,
     /// The guest.

@@ -11,7 +11,7 @@ use crate::debug::calls::{Begun, Ended};
 use crate::debug::cursor::Listener;
 
 /// Functions of the kernel at the beginning and at the end of a call. Both have the program's registers as argument.
-const FUNCTIONS: [&str; 2] = ["do_syscall_64", "syscall_exit_to_user_mode"];
+pub(super) const FUNCTIONS: [&str; 2] = ["do_syscall_64", "syscall_exit_to_user_mode"];
 /// Number of registers in `struct pt_regs`.
 const REGISTERS: usize = 21;
 
@@ -121,11 +121,11 @@ impl Observer for Calls<'_> {
         FUNCTIONS.to_vec()
     }
 
-    fn at(&mut self, place: &Place<'_>) -> anyhow::Result<()> {
+    fn at(&mut self, function: usize, place: &Place<'_>) -> anyhow::Result<()> {
         let (Ok(thread), Some(registers)) = (place.guest.current_thread(), place.words(place.first())) else {
             return Ok(());
         };
-        match place.function {
+        match function {
             0 if (self.wanted)(&thread) => self.begin(place, thread, &registers),
             0 => Ok(()),
             _ => self.end(place, &thread, &registers),

@@ -1,15 +1,22 @@
 //! `everett ask`: answers questions about everything that happened in a span of a timeline, from outside.
 //!
+//! - `steps`: context switches, page faults and signals
 //! - `syscalls`: system calls of processes
+//! - `trace`: a trace for Perfetto
 //! - `wanted`: the processes that are asked about
 
+mod steps;
 mod syscalls;
+mod trace;
 mod wanted;
 
-use anyhow::bail;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
 use everett_host::interrupt::Interrupt;
 use everett_session::debug::calls::limits::STRING_BYTES_MAX;
 use everett_session::debug::questions::follow::Span;
+use everett_session::debug::questions::steps::Kind;
 
 use super::super::Outcome;
 use super::guests;
@@ -32,7 +39,10 @@ pub struct Args {
     /// Only the process with this ID, or the processes whose first thread has this name. Default: all processes
     #[arg(long, value_name = "PID|NAME")]
     pub process: Option<String>,
-    /// With syscalls: show this number of bytes of texts and buffers [default: 32]
+    /// With trace: the file to write, which must be new
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// With syscalls and trace: show this number of bytes of texts and buffers [default: 32]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=STRING_BYTES_MAX as u64))]
     pub strings: Option<u64>,
 }
@@ -42,19 +52,39 @@ pub struct Args {
 pub enum Question {
     /// System calls with arguments and results, as strace prints them
     Syscalls,
+    /// Context switches
+    Switches,
+    /// Page faults
+    Faults,
+    /// Signals that are sent and handled, and processes that end by them
+    Signals,
+    /// A trace for Perfetto, as the file --output: threads, system calls, messages, disk requests, faults and log lines
+    Trace,
 }
 
 impl Question {
     fn name(self) -> &'static str {
         match self {
             Question::Syscalls => "syscalls",
+            Question::Switches => "switches",
+            Question::Faults => "faults",
+            Question::Signals => "signals",
+            Question::Trace => "trace",
         }
     }
 }
 
 pub(in super::super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
-    if args.strings.is_some() && args.question != Question::Syscalls {
-        bail!("--strings: {} prints no texts; only syscalls does", args.question.name());
+    let name = args.question.name();
+    if args.strings.is_some() && ![Question::Syscalls, Question::Trace].contains(&args.question) {
+        bail!("--strings: {name} shows no texts; only syscalls and trace do");
+    }
+    match &args.output {
+        None if args.question == Question::Trace => bail!("--output: {name} needs a file to write"),
+        Some(_) if args.question != Question::Trace => {
+            bail!("--output: {name} writes no file; only trace does")
+        }
+        _ => {}
     }
     let interrupt = Interrupt::install()?;
     let instant = Instant::end_of(ui, &args.span, &interrupt)?;
@@ -68,10 +98,19 @@ pub(in super::super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let since_ns = args.span.since.unwrap_or(instant.setting.root_ns);
     let span = Span { kernel: &kernel, nodes, since_ns, until_ns: instant.at_ns };
     let wanted = Wanted::new(args.process.as_deref());
+    let strings = args.strings.map_or(STRING_BYTES, |strings| strings as usize);
+    let mut steps =
+        |kinds: &[Kind]| steps::run(ui, instant.nodes(), &mut cursor, &span, (&wanted, kinds), &interrupt);
     match args.question {
+        Question::Switches => steps(&[Kind::Switch])?,
+        Question::Faults => steps(&[Kind::Fault])?,
+        Question::Signals => steps(&[Kind::Sent, Kind::Handled, Kind::Ends])?,
         Question::Syscalls => {
-            let strings = args.strings.map_or(STRING_BYTES, |strings| strings as usize);
             syscalls::run(ui, instant.nodes(), &mut cursor, &span, &wanted, strings, &interrupt)?;
+        }
+        Question::Trace => {
+            let output = args.output.as_ref().context("the option is set")?;
+            trace::run(ui, instant.nodes(), &mut cursor, &span, &wanted, (output, strings), &interrupt)?;
         }
     }
     wanted.unless_seen()?;
