@@ -184,6 +184,9 @@ fn signals_faults_and_switches_are_seen(run: &str) {
         sent.iter().all(|line| line["by_program"] == true && line["to"]["pid"] == line["pid"]),
         "{sent:#?}"
     );
+    let wakes = of("wakes", "woken");
+    assert!(wakes.len() > 30 && wakes.iter().all(|line| line["tid"] == line["pid"]), "{wakes:#?}");
+    assert!(wakes.iter().all(|line| line["to"]["tid"] != line["pid"]), "{wakes:#?}");
     let faults = of("faults", "page_fault");
     let stores = faults.iter().filter(|line| {
         let address = line["address"].as_str().unwrap();
@@ -210,7 +213,7 @@ fn a_trace_has_the_form_of_perfetto(run: &str, folder: &Path) {
     assert_eq!(lines[0], format!("{} events", written[0]["events"]));
     assert_eq!(lines[1], "processes a");
     assert!(lines[2].contains(" program "), "{text}");
-    for name in ["syscall futex", "cpu runs", "fault page", "signal sends", "signal handles"] {
+    for name in ["syscall futex", "futex wakes", "cpu runs", "fault page", "signal sends", "signal handles"] {
         let found = lines.iter().find_map(|line| line.strip_prefix(&format!("count {name} ")));
         assert!(found.is_some_and(|count| count.parse::<u64>().unwrap() > 30), "{name}: {text}");
     }

@@ -58,6 +58,8 @@ pub enum Question {
     Faults,
     /// Signals that are sent and handled, and processes that end by them
     Signals,
+    /// Threads that wake others, which wait at a futex
+    Wakes,
     /// A trace for Perfetto, as the file --output: threads, system calls, messages, disk requests, faults and log lines
     Trace,
 }
@@ -69,6 +71,7 @@ impl Question {
             Question::Switches => "switches",
             Question::Faults => "faults",
             Question::Signals => "signals",
+            Question::Wakes => "wakes",
             Question::Trace => "trace",
         }
     }
@@ -104,6 +107,7 @@ pub(in super::super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     match args.question {
         Question::Switches => steps(&[Kind::Switch])?,
         Question::Faults => steps(&[Kind::Fault])?,
+        Question::Wakes => steps(&[Kind::Woken])?,
         Question::Signals => steps(&[Kind::Sent, Kind::Handled, Kind::Ends])?,
         Question::Syscalls => {
             syscalls::run(ui, instant.nodes(), &mut cursor, &span, &wanted, strings, &interrupt)?;

@@ -33,8 +33,16 @@ use tracks::{Mark, Track, Tracks};
 /// Maximum number of disk requests of a node in the trace at a time.
 const DISK_ROWS_MAX: usize = 1_024;
 /// Steps in the trace.
-const KINDS: [Kind; 7] =
-    [Kind::Switch, Kind::Fault, Kind::Sent, Kind::Handled, Kind::Ends, Kind::DiskStart, Kind::DiskEnd];
+const KINDS: [Kind; 8] = [
+    Kind::Woken,
+    Kind::Switch,
+    Kind::Fault,
+    Kind::Sent,
+    Kind::Handled,
+    Kind::Ends,
+    Kind::DiskStart,
+    Kind::DiskEnd,
+];
 
 /// Line of `--json`.
 #[derive(Serialize)]
@@ -43,6 +51,9 @@ struct Line<'a> {
     file: &'a str,
     events: u64,
 }
+
+/// Row of the trace for requests to disks: the address, vtime and content of a request that is not completed.
+type Row = Option<(u64, u64, DiskRequest)>;
 
 /// Everything that is written to a trace.
 struct Writer<W> {
@@ -55,7 +66,7 @@ struct Writer<W> {
     /// Threads that run, by node, and the vtimes since when.
     running: BTreeMap<usize, (Current, u64)>,
     /// Requests that the disks of a node have not completed, by row: address, vtime and content.
-    requests: BTreeMap<usize, Vec<Option<(u64, u64, DiskRequest)>>>,
+    requests: BTreeMap<usize, Vec<Row>>,
 }
 
 pub(super) fn run(
@@ -178,8 +189,7 @@ impl<W: io::Write> Writer<W> {
     fn disk_start(&mut self, node: usize, vtime_ns: u64, request: u64, content: DiskRequest) {
         let rows = self.requests.entry(node).or_default();
         // A request that the kernel passes to the disk again begins anew.
-        let same =
-            |row: &Option<(u64, u64, DiskRequest)>| row.as_ref().is_some_and(|(at, _, _)| *at == request);
+        let same = |row: &Row| row.as_ref().is_some_and(|(at, _, _)| *at == request);
         let place = rows.iter().position(same).or_else(|| rows.iter().position(Option::is_none));
         let entry = Some((request, vtime_ns, content));
         match place {
@@ -191,8 +201,7 @@ impl<W: io::Write> Writer<W> {
 
     fn disk_end(&mut self, node: usize, vtime_ns: u64, request: u64, has_failed: bool) -> io::Result<()> {
         let rows = self.requests.entry(node).or_default();
-        let same =
-            |row: &Option<(u64, u64, DiskRequest)>| row.as_ref().is_some_and(|(at, _, _)| *at == request);
+        let same = |row: &Row| row.as_ref().is_some_and(|(at, _, _)| *at == request);
         let Some(row) = rows.iter().position(same) else { return Ok(()) };
         let Some((_, begin_ns, content)) = rows[row].take() else { return Ok(()) };
         self.disk(node, row, &content, (begin_ns, Some(vtime_ns)), has_failed)
