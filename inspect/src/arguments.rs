@@ -1,28 +1,12 @@
 //! Requests to disks, signals and futexes, from the arguments of the kernel's functions that handle them.
 
-use everett_symbols::kernel::btf::{Btf, Field};
+use everett_symbols::kernel::btf::Field;
 
-use crate::layout::places;
+use crate::argument_layout::ArgumentLayout;
 use crate::{Error, Guest};
 
 /// Maximum length of a disk's name, in bytes (Linux, `DISK_NAME_LEN`).
 const DISK_NAME_BYTES: usize = 32;
-
-places! {
-    /// Places of fields in structures that functions of the kernel have as arguments.
-    ArgumentLayout {
-        request_sector = "request.__sector";
-        request_bytes = "request.__data_len";
-        request_flags = "request.cmd_flags";
-        request_queue = "request.q";
-        queue_disk = "request_queue.disk";
-        disk_name = "gendisk.disk_name";
-        signal_number = "ksignal.sig";
-        futex_task = "futex_q.task";
-        @some_kernels
-        @lengths
-    }
-}
 
 /// Request to a disk.
 #[derive(Debug, Clone, PartialEq, Eq)]

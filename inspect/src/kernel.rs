@@ -6,7 +6,7 @@ use everett_symbols::kernel::orc::Orc;
 use everett_symbols::kernel::{Symbols, Values, symbol_file, symbols_and_values};
 
 use crate::Error;
-use crate::arguments::ArgumentLayout;
+use crate::argument_layout::ArgumentLayout;
 use crate::file_layout::FileLayout;
 use crate::layout::Layout;
 use crate::socket_layout::SocketLayout;

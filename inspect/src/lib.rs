@@ -8,7 +8,8 @@
 //! - [`error`]: [`Error`], the reasons why a guest cannot be read
 //! - [`limits`]: bounds on what is read
 //! - `layout`: places of the fields of processes, mappings and paths
-//! - `file_layout`, `socket_layout`: places of the fields of open files and of sockets
+//! - `file_layout`, `socket_layout`, `argument_layout`: places of the fields of open files, of sockets, and of arguments of
+//!   the kernel's functions
 //! - [`kernel`]: a kernel's symbols, types and layout
 //! - [`guest`]: reads numbers, lists and texts from the kernel's memory
 //! - [`task`]: processes and threads
@@ -33,6 +34,7 @@
 //!
 //! Not here: names of addresses in programs (`symbols/`), and how a timeline gets to the moment that is read (`session/`).
 
+mod argument_layout;
 pub mod arguments;
 pub mod core_file;
 pub mod current;
