@@ -11,8 +11,9 @@ use everett_inspect::task::Process;
 use everett_inspect::{Guest, Kernel};
 use everett_session::debug::cursor::Cursor;
 use everett_session::inside::machine::{MachineRam, registers};
+use everett_session::inside::unmapped;
 
-use crate::{Error, unmapped};
+use crate::Error;
 
 /// Maximum number of breakpoints and of watchpoints.
 pub const POINTS_MAX: usize = 1024;

@@ -7,7 +7,6 @@
 //!
 //! - [`error`]: [`Error`], the reasons why a session ends
 //! - [`registers`]: registers in the order that gdb expects
-//! - `unmapped`: pages of mapped files that a process has not touched
 //! - [`debuggee`]: what gdb looks at: a process or the kernel of a node
 //! - [`motion`]: steps and continues, forwards and backwards
 //! - `target`: answers to gdb's packets
@@ -21,7 +20,6 @@ pub mod motion;
 pub mod registers;
 pub mod serve;
 mod target;
-mod unmapped;
 
 pub use debuggee::{Debuggee, Subject};
 pub use error::Error;

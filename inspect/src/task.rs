@@ -126,6 +126,25 @@ impl<'g> Guest<'g> {
         leaders.into_iter().map(process).collect()
     }
 
+    /// Returns the process that runs on the CPU. `None` if the CPU is idle.
+    ///
+    /// # Errors
+    /// See [`Guest::processes`].
+    pub fn running_process(&self) -> Result<Option<Process>, Error> {
+        let running = || {
+            let task = self.current()?;
+            let layout = &self.kernel.layout;
+            let leader = self.number(task, layout.task_tgid)?;
+            if leader == 0 {
+                return Ok(None);
+            }
+            let mut process = self.process(task, &mut { THREADS_MAX })?;
+            process.threads.sort_by_key(|thread| u64::from(thread.tid) != leader);
+            Ok(Some(process))
+        };
+        running().map_err(Error::reading("the running process"))
+    }
+
     fn process(&self, task: u64, threads_left: &mut usize) -> Result<Process, Error> {
         let layout = &self.kernel.layout;
         let number = |field| self.number(task, field);

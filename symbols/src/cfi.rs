@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 
 use gimli::{
-    BaseAddresses, CallFrameInstruction, CallFrameInstructionIter, CieOrFde, EhFrame, Encoding, EndianSlice,
-    LittleEndian, Operation, UnwindExpression, UnwindSection as _,
+    BaseAddresses, CallFrameInstruction, CallFrameInstructionIter, CfaRule, CieOrFde, EhFrame, Encoding,
+    EndianSlice, LittleEndian, Operation, UnwindContext, UnwindExpression, UnwindSection as _,
 };
 
 type Bytes<'p> = EndianSlice<'p, LittleEndian>;
@@ -55,6 +55,42 @@ pub(crate) fn is_unbounded(eh_frame: &[u8], bases: &BaseAddresses) -> bool {
         }
     }
     false
+}
+
+/// Rule for the canonical frame address (CFA): a register and the distance from its value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameRule {
+    /// Number of the register in DWARF.
+    pub register: u16,
+    /// Distance in bytes.
+    pub offset: i64,
+}
+
+/// Returns the rule for the CFA at an address. `None` if an `.eh_frame` does not describe the address, or with an
+/// expression.
+pub(crate) fn frame_rule(eh_frame: &[u8], bases: &BaseAddresses, address: u64) -> Option<FrameRule> {
+    let mut tables = EhFrame::new(eh_frame, LittleEndian);
+    tables.set_address_size(8);
+    let mut entries = tables.entries(bases);
+    while let Ok(Some(entry)) = entries.next() {
+        let CieOrFde::Fde(partial) = entry else { continue };
+        let fde = partial.parse(EhFrame::cie_from_offset).ok()?;
+        if fde.cie().entry_len() > CIE_BYTES_MAX {
+            return None;
+        }
+        if !fde.contains(address) {
+            continue;
+        }
+        let mut context = UnwindContext::new();
+        let row = fde.unwind_info_for_address(&tables, bases, &mut context, address).ok()?;
+        return match row.cfa() {
+            CfaRule::RegisterAndOffset { register, offset } => {
+                Some(FrameRule { register: register.0, offset: *offset })
+            }
+            CfaRule::Expression(_) => None,
+        };
+    }
+    None
 }
 
 /// Returns first address and length of each function that an `.eh_frame` describes, at most `most`.

@@ -4,6 +4,7 @@
 //! - [`program`]: names of a program or library
 //! - [`functions`]: all functions of a program, also functions without names
 //! - [`lines`]: lines of source code
+//! - [`variables`]: variables of programs, their places and types
 //! - [`unwind`]: stacks of programs
 //! - `cfi`: finds unwind tables that could loop for ever, because a program may be hostile
 //! - `bytes`: numbers at offsets of untrusted bytes
@@ -22,6 +23,8 @@ pub mod lines;
 pub mod program;
 #[cfg(feature = "programs")]
 pub mod unwind;
+#[cfg(feature = "programs")]
+pub mod variables;
 
 /// Maximum number of frames of a stack, of a kernel or of a program.
 pub const FRAMES_MAX: usize = 1_024;

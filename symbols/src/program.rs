@@ -5,6 +5,8 @@ use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use crate::bytes::u32_at;
+use crate::cfi;
+pub use crate::cfi::FrameRule;
 use everett_elf::{Elf, Error, Segment, SegmentKind, SymbolKind, SymbolTable};
 
 /// Maximum length of a function's name, in bytes. Names of C++ and Rust functions can be long.
@@ -208,6 +210,16 @@ impl Program {
         self.supplement.as_ref()
     }
 
+    /// Returns the rule for the canonical frame address at an address of code. `None` if the unwind tables have none, or one
+    /// that is an expression.
+    #[must_use]
+    pub fn frame_rule(&self, address: u64) -> Option<FrameRule> {
+        let eh_frame = self.eh_frame.as_ref()?;
+        let address_of = |section: &Option<Section>| section.as_ref().map(|section| section.address);
+        let bases = cfi::bases(eh_frame.address, address_of(&self.text), address_of(&self.got));
+        cfi::frame_rule(&eh_frame.content, &bases, address)
+    }
+
     /// Returns the function at an address, as the file states addresses. `None` if no function is there.
     #[must_use]
     pub fn function(&self, address: u64) -> Option<Function<'_>> {
@@ -225,6 +237,42 @@ impl Program {
     pub fn functions_named(&self, name: &str) -> impl Iterator<Item = u64> {
         let named = move |entry: &&Entry| self.name(entry) == Some(name.as_bytes());
         self.functions.iter().filter(named).map(|entry| entry.start)
+    }
+
+    /// Returns first address and length of the functions with this name, as the file or as the source has it. Parameters
+    /// can be left out, as in `leaf::run` for `leaf::run(int)`. The length is 0 if it is unknown.
+    pub fn functions_called(&self, name: &str) -> impl Iterator<Item = (u64, u64)> {
+        let called = move |entry: &&Entry| {
+            let Some(own) = self.name(entry).and_then(|own| str::from_utf8(own).ok()) else { return false };
+            // Only mangled names differ from those in the source.
+            let is_mangled = own.starts_with('_');
+            own == name
+                || is_mangled && {
+                    let shown = demangled(own);
+                    shown == name || shown.split('(').next() == Some(name)
+                }
+        };
+        self.functions.iter().filter(called).map(|entry| (entry.start, entry.bytes))
+    }
+
+    /// Returns the first address of the variable with this name, as the file states addresses. `None` if no symbol names it,
+    /// or if symbols of different variables have this name.
+    #[must_use]
+    pub fn variable_named(&self, name: &str) -> Option<u64> {
+        let sections = Elf::parse(&self.file).and_then(|elf| elf.sections()).ok()?;
+        let mut found = None;
+        for table in [SymbolTable::Static, SymbolTable::Dynamic] {
+            let Ok(symbols) = sections.symbols(table) else { continue };
+            for symbol in symbols.iter().filter(|symbol| symbol.is_defined && symbol.address != 0) {
+                if symbol.kind != SymbolKind::Object || symbol.name(NAME_BYTES_MAX) != Some(name.as_bytes()) {
+                    continue;
+                }
+                if *found.get_or_insert(symbol.address) != symbol.address {
+                    return None;
+                }
+            }
+        }
+        found
     }
 
     /// Returns first address and length of each function with a name, ascending by address. The length is 0 if it is

@@ -210,6 +210,9 @@ pub enum Command {
     /// List files of a machine at an instant
     #[cfg(feature = "inside")]
     Ls(inside::ls::Args),
+    /// Print values at places of programs on recorded branches, after the fact
+    #[cfg(feature = "inside")]
+    Print(inside::print::Args),
     /// Report what an exploration covered, what it found and what it never reached
     Report(report::Args),
     /// Show the report of a run in a browser, also while the run goes on
@@ -299,6 +302,8 @@ pub fn run(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Cp(args) => inside::cp::run(&ui, args),
         #[cfg(feature = "inside")]
         Command::Ls(args) => inside::ls::run(&ui, args),
+        #[cfg(feature = "inside")]
+        Command::Print(args) => inside::print::run(&ui, args),
         Command::Report(args) => report::run(&ui, args),
         Command::Serve(args) => serve::run(&ui, args),
         Command::Runs(args) => runs::run(&ui, args),
@@ -412,6 +417,8 @@ mod tests {
             "everett cp",
             #[cfg(feature = "inside")]
             "everett ls",
+            #[cfg(feature = "inside")]
+            "everett print",
         ];
         assert_eq!(takers, expected);
     }

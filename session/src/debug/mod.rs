@@ -3,7 +3,9 @@
 //! - [`cursor`]: a timeline of a branch that moves to any instant, forwards and backwards
 //! - [`calls`]: system calls as text
 //! - [`questions`]: questions about everything that happened in a span of a timeline
+//! - [`probes`]: values that recorded branches print after the fact
 
 pub mod calls;
 pub mod cursor;
+pub mod probes;
 pub mod questions;

@@ -15,6 +15,7 @@
 //! - [`working`]: current activity of each worker
 //! - [`cpu_time`]: CPU time by activity
 //! - [`resource_use`]: CPU time and memory over the course of an exploration
+//! - `replays`: runs all branches of an exploration again, on worker threads
 //! - [`replay`]: runs a branch again and compares its digests with the recorded digests
 //! - [`shrink`]: finds the fewest faults that still show a finding
 //! - [`regression`]: regression files, which store a finding for a project's tests
@@ -43,6 +44,8 @@ pub mod path_runner;
 pub mod reached_code;
 pub mod regression;
 pub mod replay;
+#[cfg(feature = "inside")]
+pub(crate) mod replays;
 pub mod resource_use;
 pub mod setting;
 pub mod shrink;

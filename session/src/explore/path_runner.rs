@@ -98,6 +98,21 @@ impl Route {
 
 /// Observer of a runner. It can end a timeline early, but cannot change it.
 pub trait Watch {
+    /// Reports that a segment begins. The timeline has just taken the fork. An observer can set breakpoints here.
+    ///
+    /// # Errors
+    /// An error ends the timeline.
+    fn begins(&mut self, _: &mut Timeline) -> anyhow::Result<()> {
+        Ok(())
+    }
+    /// Reports that a node's next instruction is at a breakpoint. The timeline then goes on. The events up to this
+    /// vtime are reported later.
+    ///
+    /// # Errors
+    /// An error ends the timeline.
+    fn breakpoint(&mut self, _: &mut Timeline, _node: usize) -> anyhow::Result<()> {
+        Ok(())
+    }
     /// Reports an event.
     fn event(&mut self, _: &Event) {}
     /// Reports the fate of a message between two nodes.
@@ -404,6 +419,7 @@ impl<'s> PathRunner<'s> {
         let commands = self.timeline.tally().cloned().unwrap_or_default();
         self.marker = Marker::new(&self.timeline);
         let mut witness = Witness::new(&self.setting.abstractions, plan, memory)?;
+        watch.begins(&mut self.timeline)?;
         let mut broken = self.run_to(end.at_ns, &mut witness, watch)?;
         let end_ns = self.timeline.vtime();
         self.mark_end(watch)?;
@@ -563,7 +579,12 @@ impl<'s> PathRunner<'s> {
         watch: &mut dyn Watch,
     ) -> anyhow::Result<Option<String>> {
         let (clock, trail_ns) = (CpuClock::start(), self.timeline.trail_cpu_ns());
-        let stop = self.timeline.run(&Until::vtime(next_ns));
+        let stop = loop {
+            match self.timeline.run_node(0, &Until::vtime(next_ns)) {
+                (Some(node), Stop::Breakpoint) => watch.breakpoint(&mut self.timeline, node)?,
+                (_, stop) => break stop,
+            }
+        };
         let digest_ns = self.timeline.trail_cpu_ns() - trail_ns;
         self.spent.digest_ns += digest_ns;
         self.spent.guest_ns += clock.elapsed_ns().saturating_sub(digest_ns);

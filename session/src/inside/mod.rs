@@ -41,4 +41,5 @@ pub mod mapped_files;
 pub mod node_disks;
 mod program;
 pub mod terminal;
+pub mod unmapped;
 mod unpack;

@@ -34,7 +34,7 @@ struct Found {
 
 /// Attributes of a function or of an inlined call.
 #[derive(Default)]
-struct Attributes {
+pub(crate) struct Attributes {
     low: Option<u64>,
     high: Option<u64>,
     bytes: Option<u64>,
@@ -56,6 +56,11 @@ pub(super) fn around(lines: &Lines, unit: UnitRef<'_, Bytes>, address: u64) -> V
         Some(Call { name, file: attributes.file, line: attributes.line })
     };
     found.iter().filter_map(call).collect()
+}
+
+/// Returns the entry of the innermost function or inlined call that contains an address.
+pub(super) fn innermost(unit: UnitRef<'_, Bytes>, address: u64) -> Option<UnitOffset<usize>> {
+    chain(unit, address).ok()?.last().map(|found| found.at)
 }
 
 /// Finds the entries that contain the address. Each is below the one before it.
@@ -119,7 +124,7 @@ fn attributes(
     Ok(all)
 }
 
-fn attributes_at(unit: UnitRef<'_, Bytes>, at: UnitOffset<usize>) -> Option<Attributes> {
+pub(crate) fn attributes_at(unit: UnitRef<'_, Bytes>, at: UnitOffset<usize>) -> Option<Attributes> {
     let mut entries = unit.entries_raw(Some(at)).ok()?;
     let abbreviation = entries.read_abbreviation().ok()??;
     attributes(unit, &mut entries, abbreviation).ok()
@@ -127,7 +132,7 @@ fn attributes_at(unit: UnitRef<'_, Bytes>, at: UnitOffset<usize>) -> Option<Attr
 
 impl Attributes {
     /// Returns true if one of the entry's ranges contains the address.
-    fn contains(&self, unit: UnitRef<'_, Bytes>, address: u64, ranges_left: &mut usize) -> bool {
+    pub(crate) fn contains(&self, unit: UnitRef<'_, Bytes>, address: u64, ranges_left: &mut usize) -> bool {
         if let Some(ranges) = self.ranges.clone() {
             let Ok(Some(mut ranges)) = unit.attr_ranges(ranges) else { return false };
             while let Ok(Some(range)) = ranges.next() {
@@ -185,7 +190,7 @@ fn name(lines: &Lines, unit: UnitRef<'_, Bytes>, attributes: &Attributes) -> Opt
 }
 
 /// Returns the unit that holds the entry at an offset of the section, and the entry's offset in the unit.
-fn unit_at(
+pub(crate) fn unit_at(
     dwarf: &Dwarf<Bytes>,
     units: &[UnitHeader<Bytes>],
     at: DebugInfoOffset<usize>,

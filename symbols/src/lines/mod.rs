@@ -5,22 +5,25 @@
 //! keeps only what leads to the address.
 //!
 //! - this file: [`Lines`], the debug information of a program, and the search for an address
+//! - `addresses`: addresses of a line
 //! - `functions`: functions around an address, and the calls that the compiler has inlined
 //! - `rows`: the line of an address
 //! - `sections`: sections with debug information, decompressed
 
-mod functions;
+mod addresses;
+pub(crate) mod functions;
 mod rows;
 mod sections;
 
 use std::fmt;
 use std::ops::Range;
 
-use gimli::{Dwarf, Reader as _, UnitHeader, UnitRef};
+use gimli::{Dwarf, Reader as _, Unit, UnitHeader, UnitRef};
 use serde::Serialize;
 
 use crate::program::demangled;
-use sections::Bytes;
+pub use addresses::LineAddresses;
+pub(crate) use sections::Bytes;
 
 /// Maximum number of units of a program.
 const UNITS_MAX: usize = 1 << 20;
@@ -31,10 +34,10 @@ const TEXT_BYTES_MAX: usize = 4_096;
 
 /// Debug information of a program.
 pub struct Lines {
-    dwarf: Dwarf<Bytes>,
-    units: Vec<UnitHeader<Bytes>>,
+    pub(crate) dwarf: Dwarf<Bytes>,
+    pub(crate) units: Vec<UnitHeader<Bytes>>,
     /// Units of the supplement.
-    shared_units: Vec<UnitHeader<Bytes>>,
+    pub(crate) shared_units: Vec<UnitHeader<Bytes>>,
     /// Ranges of addresses with the index of their unit, ascending by first address.
     ranges: Vec<(Range<u64>, u32)>,
 }
@@ -96,19 +99,20 @@ impl Lines {
         (!ranges.is_empty()).then_some(Lines { dwarf, units, shared_units, ranges })
     }
 
+    /// Returns the unit that contains an address.
+    pub(crate) fn unit_of(&self, address: u64) -> Option<Unit<Bytes>> {
+        let after = self.ranges.partition_point(|(range, _)| range.start <= address);
+        // Ranges of units do not overlap in files of compilers, so the last range that begins before the address holds it.
+        let (range, number) = self.ranges.get(after.checked_sub(1)?)?;
+        let header = self.units.get(*number as usize).filter(|_| range.contains(&address))?;
+        self.dwarf.unit(header.clone()).ok()
+    }
+
     /// Returns the places in source code of the instruction at an address, as the file states addresses: the innermost
     /// one first, then the places of the calls that the compiler has inlined. Empty if the address is unknown.
     #[must_use]
     pub fn places(&self, address: u64) -> Vec<SourcePlace> {
-        let after = self.ranges.partition_point(|(range, _)| range.start <= address);
-        // Ranges of units do not overlap in files of compilers, so the last range that begins before the address holds it.
-        let Some((range, number)) = after.checked_sub(1).and_then(|n| self.ranges.get(n)) else {
-            return Vec::new();
-        };
-        let header = self.units.get(*number as usize).filter(|_| range.contains(&address));
-        let Some(unit) = header.and_then(|header| self.dwarf.unit(header.clone()).ok()) else {
-            return Vec::new();
-        };
+        let Some(unit) = self.unit_of(address) else { return Vec::new() };
         let unit = unit.unit_ref(&self.dwarf);
         let row = rows::row(unit, address);
         let mut calls = functions::around(self, unit, address);

@@ -7,7 +7,7 @@ use everett_elf::{Compression, Elf, Packed, Sections};
 use gimli::{AbbreviationsCacheStrategy, Dwarf, EndianArcSlice, LittleEndian, SectionId};
 
 /// Bytes that `gimli` reads.
-pub(super) type Bytes = EndianArcSlice<LittleEndian>;
+pub(crate) type Bytes = EndianArcSlice<LittleEndian>;
 
 /// Loads the debug information of a file. A section is empty if the file does not have it, or if it is damaged or longer
 /// than `bytes_left`.

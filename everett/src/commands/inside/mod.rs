@@ -14,6 +14,7 @@
 //! - `debug_files`: the option `--debug-files`
 //! - `ask`: answers questions about everything that happened in a span of time
 //! - `coverage`: finds the functions and source lines that an exploration reached
+//! - `print`: makes recorded branches print values at places of their programs
 //! - `socket_line`: a socket as JSON and as text
 //! - `files`: prints open files
 //! - `ps`: lists processes
@@ -47,6 +48,7 @@ pub(super) mod ls;
 mod new_file;
 pub(super) mod pcap;
 mod place;
+pub(super) mod print;
 pub(super) mod ps;
 mod raw_terminal;
 pub(super) mod shell;

@@ -125,7 +125,7 @@ fn tell(
         (None, Some(_)) => (Vec::new(), false),
         (_, None) => (Vec::new(), true),
     };
-    for line in user.iter().flat_map(lines) {
+    for line in user.iter().flat_map(frame_lines) {
         ui.say(printable(&line))?;
     }
     if !is_whole {
@@ -146,7 +146,7 @@ fn tell(
 }
 
 /// Returns the lines of a frame: first those of inlined calls, the innermost first.
-fn lines(frame: &Frame) -> Vec<String> {
+pub(super) fn frame_lines(frame: &Frame) -> Vec<String> {
     let inlined = frame.source.split_last().map_or(&[][..], |(_, inlined)| inlined);
     let mut lines: Vec<String> =
         inlined.iter().map(|call| format!("                        {call} (inlined)")).collect();
@@ -179,7 +179,10 @@ mod tests {
             "                        inner at /src/a.c:7 (inlined)",
             "         0x7f001234 outer+0x4 (/bin/a) at /src/a.c:20",
         ];
-        assert_eq!(lines(&frame), expected);
-        assert_eq!(lines(&Frame { source: Vec::new(), ..frame }), ["         0x7f001234 outer+0x4 (/bin/a)"]);
+        assert_eq!(frame_lines(&frame), expected);
+        assert_eq!(
+            frame_lines(&Frame { source: Vec::new(), ..frame }),
+            ["         0x7f001234 outer+0x4 (/bin/a)"]
+        );
     }
 }

@@ -9,6 +9,7 @@
 //! * `drafts`: boots the world files that `everett init` writes for an image and for a compose file
 //! * `finding`: exports a finding of a compose file's world, and replays it without the project
 //! * `merging`: several compose files merged into one
+//! * `prints`: prints values of a program on recorded branches
 //! * `projects`: finds the planted defects of the projects in `examples/`
 //! * `registry`: images from a container registry that runs on this host
 //! * `scratch`: an image with only a static program
@@ -31,6 +32,8 @@ mod debugging;
 mod drafts;
 mod finding;
 mod merging;
+#[cfg(feature = "inside")]
+mod prints;
 mod projects;
 mod registry;
 mod scratch;

@@ -2,10 +2,9 @@
 //! executed jumps (*edges*).
 //!
 //! - `places`: places of code that a branch reaches
-//! - `tasks`: branches to replay
 //! - `table`: counts of the branches that reached each place and each function
 //! - `names`: names and source lines of reached code
-//! - this file: the replays
+//! - this file: what the replays of branches collect
 //!
 //! Not here: the format of the result (`everett_explorer::reached_code`), and how it looks (`everett-report`).
 //!
@@ -16,22 +15,18 @@
 mod names;
 mod places;
 mod table;
-mod tasks;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, mpsc};
-use std::thread;
+use std::sync::Arc;
 
-use anyhow::{Context, bail};
 use everett_explorer::reached_code::{FINDINGS_MAX, ReachedCode, ReplaysEnd, SCHEMA_VERSION};
 use everett_explorer::run::{Merged, Reading};
 use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
 
-use super::marks;
-use super::path_runner::{Aim, Interrupted, PathRunner};
+use super::path_runner::{Branch, PathRunner};
+use super::replays::{self, Job, Target};
 use super::setting::Setting;
-use super::witness::Inherited;
 use crate::guest::symbols;
 use crate::inside::debug_files::DebugFolders;
 use crate::run::edges::programs::Programs;
@@ -39,7 +34,6 @@ use crate::run::edges::sources::Sources;
 use names::Names;
 use places::{Collector, Reached};
 use table::Table;
-use tasks::{Parent, Target, Task, Tasks};
 
 /// Options of the replays.
 #[derive(Debug, Clone)]
@@ -78,46 +72,22 @@ pub fn reached_code(
 ) -> anyhow::Result<ReachedCode> {
     let clock = Stopwatch::start();
     let setting = setting.with_edges()?;
-    let targets = targets(reading, merged, options.branches)?;
+    let targets = replays::first_targets(reading, options.branches)?;
+    let hits = hits(reading, merged, &targets)?;
     let programs = Programs::of_launcher(&setting.launcher)?;
     let sources = Sources::of_launcher(&setting.launcher, options.debug.clone())?;
     let names = Names::new(&programs, &sources, symbols::of_file(&setting.launcher.files.kernel));
     let is_over = || options.host_ns.is_some_and(|ns| clock.elapsed().as_nanos() >= u128::from(ns));
     let stop = || options.interrupt.wanted() || is_over();
-    let tasks = Tasks::new(&targets);
-    let replays = Replays {
-        setting: &setting,
-        programs: &programs,
-        targets: &targets,
-        tasks: &tasks,
-        root: setting.inherited_at_boot()?,
-        stop: &stop,
-    };
-    let workers = options.workers.clamp(1, targets.len().max(1));
+    let job = Collecting { programs: &programs, hits, stop: &stop };
     let (mut table, mut nodes) = (Table::default(), BTreeSet::new());
-    thread::scope(|scope| {
-        // A full channel makes workers wait, so few results are in memory.
-        let (send, receive) = mpsc::sync_channel(workers);
-        for _ in 0..workers {
-            let (send, replays) = (send.clone(), &replays);
-            scope.spawn(move || replays.work(&send));
-        }
-        drop(send);
-        let mut failed = None;
-        for result in receive {
-            match result {
-                Ok(Replayed { number, reached, findings }) => {
-                    table.add(number, &reached.places, &findings, &|place| names.function_of(place));
-                    nodes.extend(&reached.nodes);
-                    progress(table.branches.branches, targets.len() as u64);
-                }
-                Err(error) if error.is::<Interrupted>() => {}
-                Err(error) => {
-                    failed.get_or_insert(error);
-                }
-            }
-        }
-        failed.map_or(Ok(()), Err)
+    let count = targets.len() as u64;
+    replays::run(&setting, &targets, options.workers, &job, &stop, &mut |replayed| {
+        let Replayed { number, reached, findings } = replayed;
+        table.add(number, &reached.places, &findings, &|place| names.function_of(place));
+        nodes.extend(&reached.nodes);
+        progress(table.branches.branches, count);
+        Ok(())
     })?;
     let why = match (table.branches.branches == targets.len() as u64, options.interrupt.wanted()) {
         (true, _) => ReplaysEnd::Done,
@@ -140,96 +110,75 @@ pub fn reached_code(
     })
 }
 
-/// Reads the recorded branches that are replayed: the first `most` that the host could run to their end.
-fn targets(reading: &Reading, merged: &Merged, most: u64) -> anyhow::Result<BTreeMap<u64, Target>> {
-    let mut targets = BTreeMap::new();
-    for number in 0..reading.len() {
-        if targets.len() as u64 >= most {
-            break;
-        }
-        let record = reading.get(number)?.with_context(|| format!("there is no branch {number}"))?;
-        if record.broken.is_some() {
-            continue;
-        }
+/// Findings that a branch shows, with their vtimes in nanoseconds.
+type Hits = Vec<(u32, u64)>;
+
+/// Reads the findings that the branches show.
+fn hits(
+    reading: &Reading,
+    merged: &Merged,
+    targets: &BTreeMap<u64, Target>,
+) -> anyhow::Result<BTreeMap<u64, Hits>> {
+    let mut all = BTreeMap::new();
+    for number in targets.keys() {
+        let Some(record) = reading.get(*number)? else { continue };
         let finding = |hit: &everett_explorer::run::Hit| {
             let id = merged.finding_of(&(hit.property.clone(), hit.signature.clone()))?;
             Some((id, hit.vtime_ns))
         };
-        let hits = record.hits.iter().filter_map(finding).collect();
-        let (from, path, trail) = (record.from, record.path, record.trail);
-        targets.insert(number, Target { from, path, trail, hits });
+        all.insert(*number, record.hits.iter().filter_map(finding).collect());
     }
-    Ok(targets)
+    Ok(all)
 }
 
-/// State that all workers share.
-struct Replays<'r> {
-    setting: &'r Setting,
+/// Collection of the code that branches reach.
+struct Collecting<'r> {
     programs: &'r Programs,
-    targets: &'r BTreeMap<u64, Target>,
-    tasks: &'r Tasks,
-    root: Inherited,
+    hits: BTreeMap<u64, Hits>,
     stop: &'r (dyn Fn() -> bool + Sync),
 }
 
-impl Replays<'_> {
-    /// Replays branches until there are no more. An error ends all workers.
-    fn work(&self, send: &mpsc::SyncSender<anyhow::Result<Replayed>>) {
-        let mut runner = match PathRunner::new(self.setting) {
-            Ok(runner) => runner,
-            Err(error) => {
-                self.tasks.end();
-                // Sending fails only if the receiver has ended, and an ended receiver needs no result.
-                let _ = send.send(Err(error));
-                return;
-            }
-        };
-        while let Some(task) = self.tasks.take() {
-            let result = self.replay(&mut runner, &task);
-            if result.is_err() {
-                self.tasks.end();
-            }
-            self.tasks.finish();
-            let _ = send.send(result);
+/// What a branch's timeline reached up to its end, and the findings that it showed.
+#[derive(Debug, Clone, Default)]
+struct Inherited {
+    reached: Arc<Reached>,
+    findings: BTreeSet<u32>,
+}
+
+impl Job for Collecting<'_> {
+    type Inherited = Inherited;
+    type Watch<'w>
+        = Collector<'w>
+    where
+        Self: 'w;
+    type Result = Replayed;
+
+    fn watch<'w>(&'w self, runner: &mut PathRunner<'_>, _: u64, segment_end_ns: u64) -> Collector<'w> {
+        // Machines report each edge once. A branch reports all of its edges, whatever the machines ran before.
+        for machine in runner.timeline().world_mut().nodes_mut().map(|node| node.machine_mut()) {
+            machine.forget_edges();
         }
+        Collector::new(self.programs, segment_end_ns, self.stop)
     }
 
-    /// Replays a branch, and adds the branches that extend it to the tasks.
-    fn replay(&self, runner: &mut PathRunner<'_>, task: &Task) -> anyhow::Result<Replayed> {
-        let Task { number, parent } = task;
-        if (self.stop)() {
-            return Err(Interrupted.into());
-        }
-        let target = self.targets.get(number).context("the branch is not recorded")?;
-        let name = || self.setting.name(&target.path);
-        let end = self.setting.fates().end(&target.path).context("the root is not a branch")?;
-        // Machines report each edge once. A branch reports all of its edges, whatever the machines ran before.
-        for node in 0..self.setting.launcher.nodes().count() {
-            runner.timeline().machine_mut(node).forget_edges();
-        }
-        let mut collector = Collector::new(self.programs, end.at_ns, self.stop);
-        let memory = parent.moment.as_ref().map_or(&self.root, |moment| &moment.memory);
-        let branch =
-            runner.branch(parent.moment.as_deref(), &target.path, memory, Aim::Whole, &mut collector)?;
-        let trail = marks::digest(&branch.marks);
-        if trail != target.trail {
-            bail!("{} ends with trail {trail}; the recorded trail is {}", name(), target.trail);
-        }
+    fn finish(
+        &self,
+        number: u64,
+        parent: &Inherited,
+        branch: &Branch,
+        collector: Collector<'_>,
+    ) -> (Replayed, Inherited) {
         let Collector { mut segment, checks, .. } = collector;
         segment.extend(&parent.reached);
         let segment = Arc::new(segment);
-        let shown = |until_ns: u64| target.hits.iter().filter(move |(_, at_ns)| *at_ns <= until_ns);
-        let mut findings = parent.findings.clone();
-        findings.extend(shown(u64::MAX).map(|(id, _)| *id));
-        if self.tasks.is_extended(*number) {
-            let moment = branch.at_moment.map(Arc::new);
-            let moment =
-                Some(moment.with_context(|| format!("{}: no branch can continue from here", name()))?);
-            let mut inherited = parent.findings.clone();
-            inherited.extend(shown(branch.end_ns).map(|(id, _)| *id));
-            let parent = Parent { moment, reached: Arc::clone(&segment), findings: inherited };
-            self.tasks.extend(Some(*number), &parent);
-        }
+        let hits = self.hits.get(&number).map(Vec::as_slice).unwrap_or_default();
+        let shown = |until_ns: u64| hits.iter().filter(move |(_, at_ns)| *at_ns <= until_ns);
+        let findings_until = |until_ns: u64| {
+            let mut findings = parent.findings.clone();
+            findings.extend(shown(until_ns).map(|(id, _)| *id));
+            findings
+        };
+        let inherited = Inherited { reached: Arc::clone(&segment), findings: findings_until(branch.end_ns) };
         let reached = match checks.places.is_empty() {
             true => segment,
             false => {
@@ -238,6 +187,6 @@ impl Replays<'_> {
                 Arc::new(whole)
             }
         };
-        Ok(Replayed { number: *number, reached, findings })
+        (Replayed { number, reached, findings: findings_until(u64::MAX) }, inherited)
     }
 }

@@ -6,63 +6,46 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use everett_explorer::search::Path;
-
 use super::super::branch_moment::BranchMoment;
-use super::places::Reached;
-
-/// Recorded branch that is replayed.
-#[derive(Debug, Clone)]
-pub(super) struct Target {
-    /// Number of the branch that it extends.
-    pub(super) from: Option<u64>,
-    pub(super) path: Path,
-    /// Recorded digest of the branch's trail.
-    pub(super) trail: String,
-    /// Findings that the branch shows, with their vtimes in nanoseconds.
-    pub(super) hits: Vec<(u32, u64)>,
-}
+use super::Target;
 
 /// What a branch inherits from the branch that it extends.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Parent {
+pub(super) struct Parent<I> {
     /// Moment at the parent's end. `None` at the root moment.
     pub(super) moment: Option<Arc<BranchMoment>>,
-    /// What the parent's timeline reached up to its end.
-    pub(super) reached: Arc<Reached>,
-    /// Findings that the parent's timeline showed up to its end.
-    pub(super) findings: BTreeSet<u32>,
+    /// What the job passes on from the parent.
+    pub(super) inherited: I,
 }
 
 /// Branch to replay.
-pub(super) struct Task {
+pub(super) struct Task<I> {
     pub(super) number: u64,
-    pub(super) parent: Parent,
+    pub(super) parent: Parent<I>,
 }
 
 /// Queue of the branches that can be replayed.
-pub(super) struct Tasks {
+pub(super) struct Tasks<I> {
     children: BTreeMap<Option<u64>, Vec<u64>>,
-    state: Mutex<State>,
+    state: Mutex<State<I>>,
     changed: Condvar,
 }
 
-#[derive(Default)]
-struct State {
-    ready: Vec<Task>,
+struct State<I> {
+    ready: Vec<Task<I>>,
     /// Number of tasks that workers have taken and not finished.
     running: usize,
     ended: bool,
 }
 
-impl Tasks {
+impl<I: Clone + Default> Tasks<I> {
     /// Creates the queue. Branches whose subtree has a finding come first.
-    pub(super) fn new(targets: &BTreeMap<u64, Target>) -> Tasks {
+    pub(super) fn new(targets: &BTreeMap<u64, Target>) -> Tasks<I> {
         let mut failing: BTreeSet<u64> = BTreeSet::new();
         let mut children: BTreeMap<Option<u64>, Vec<u64>> = BTreeMap::new();
         // A branch has a higher number than the branch that it extends.
         for (number, target) in targets.iter().rev() {
-            if !target.hits.is_empty() || failing.contains(number) {
+            if target.is_failing || failing.contains(number) {
                 failing.insert(*number);
                 failing.extend(target.from);
             }
@@ -72,7 +55,8 @@ impl Tasks {
         for all in children.values_mut() {
             all.sort_by_key(|number| (failing.contains(number), std::cmp::Reverse(*number)));
         }
-        let tasks = Tasks { children, state: Mutex::default(), changed: Condvar::new() };
+        let state = State { ready: Vec::new(), running: 0, ended: false };
+        let tasks = Tasks { children, state: Mutex::new(state), changed: Condvar::new() };
         tasks.extend(None, &Parent::default());
         tasks
     }
@@ -83,7 +67,7 @@ impl Tasks {
     }
 
     /// Adds the branches that extend a branch.
-    pub(super) fn extend(&self, from: Option<u64>, parent: &Parent) {
+    pub(super) fn extend(&self, from: Option<u64>, parent: &Parent<I>) {
         let children = self.children.get(&from).into_iter().flatten();
         let tasks = children.map(|number| Task { number: *number, parent: parent.clone() });
         self.state().ready.extend(tasks);
@@ -91,7 +75,7 @@ impl Tasks {
     }
 
     /// Takes a task. Waits while other workers may still add some. `None` if there are no more.
-    pub(super) fn take(&self) -> Option<Task> {
+    pub(super) fn take(&self) -> Option<Task<I>> {
         let mut state = self.state();
         loop {
             if state.ended {
@@ -120,31 +104,29 @@ impl Tasks {
         self.changed.notify_all();
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, State<I>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use everett_explorer::search::Path;
+
     use super::*;
 
     #[test]
     fn subtrees_with_findings_come_first_and_depth_first() {
-        let target = |from, hits: &[(u32, u64)]| Target {
-            from,
-            path: Path::default(),
-            trail: String::new(),
-            hits: hits.to_vec(),
-        };
+        let target =
+            |from, is_failing| Target { from, path: Path::default(), trail: String::new(), is_failing };
         let targets = [
-            (0, target(None, &[])),
-            (1, target(None, &[])),
-            (2, target(Some(1), &[])),
-            (3, target(Some(1), &[])),
-            (4, target(Some(3), &[(1, 5)])),
+            (0, target(None, false)),
+            (1, target(None, false)),
+            (2, target(Some(1), false)),
+            (3, target(Some(1), false)),
+            (4, target(Some(3), true)),
         ];
-        let tasks = Tasks::new(&targets.into());
+        let tasks: Tasks<()> = Tasks::new(&targets.into());
         let mut order = Vec::new();
         while let Some(task) = tasks.take() {
             order.push(task.number);

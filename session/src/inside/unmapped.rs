@@ -8,7 +8,10 @@ use everett_inspect::task::Process;
 
 /// Copies bytes of a page that is not in memory, up to the page's end, from the file that the process has mapped there.
 /// Returns the number of copied bytes: 0 if no file is mapped, or if the file is not known to be the one in the guest.
-pub(crate) fn read(
+///
+/// # Errors
+/// Returns an error if the structures of the process cannot be read.
+pub fn read(
     guest: &Guest<'_>,
     process: &Process,
     files: &dyn Files,

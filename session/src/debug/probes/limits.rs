@@ -1,0 +1,21 @@
+//! Bounds of probes.
+
+/// Maximum number of probes of a command.
+pub const PROBES_MAX: usize = 64;
+/// Maximum length of a probe's text, in bytes.
+pub const PROBE_BYTES_MAX: usize = 4_096;
+/// Maximum number of values that a probe prints.
+pub const VALUES_MAX: usize = 32;
+/// Maximum depth of an expression, in nested parts.
+pub const DEPTH_MAX: usize = 64;
+/// Maximum number of addresses of a probe in a program. A line has an address for each of its inlined copies.
+pub const ADDRESSES_MAX: usize = 4_096;
+/// Maximum number of programs that run on a node during a branch in which probes are placed, counted once for each address
+/// at which a program is loaded.
+pub const LOADED_MAX: usize = 4_096;
+/// Maximum length of a text that an expression reads from memory, in bytes. Longer texts are cut off.
+pub const TEXT_BYTES_MAX: usize = 256;
+/// Maximum number of hits of a branch that are kept for printing. Further ones are only counted.
+pub const HITS_MAX: usize = 10_000;
+/// Maximum length of the texts of a branch's hits, in bytes. Further hits are only counted.
+pub const HIT_BYTES_MAX: usize = 64 << 20;

@@ -1,0 +1,169 @@
+//! Programs in memory, and the linear addresses of probes on a node.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use everett_inspect::mapping::Mapping;
+use everett_inspect::task::Process;
+use everett_inspect::{Error, Guest};
+use everett_symbols::program::Program;
+
+use super::limits::LOADED_MAX;
+use super::probe::{KERNEL, Probe};
+use super::programs::Programs;
+
+/// A program in memory.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    /// Name of its process.
+    name: String,
+    /// Mapping of its code.
+    pub(super) mapping: Mapping,
+    pub(super) program: Arc<Program>,
+    /// Distance of addresses in memory from the addresses that the file states.
+    pub(super) bias: u64,
+}
+
+/// Place of a probe in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Site {
+    pub(super) probe: usize,
+    /// Index of the program in [`NodeSites::loaded`]. `None` for the kernel.
+    pub(super) loaded: Option<usize>,
+}
+
+/// Places of probes on a node.
+#[derive(Default)]
+pub(super) struct NodeSites {
+    sites: BTreeMap<u64, BTreeSet<Site>>,
+    loaded: Vec<Arc<Loaded>>,
+    /// Programs of processes by process ID and address of the `mm_struct`. `None` for programs without a probe.
+    processes: BTreeMap<(u32, u64), Option<usize>>,
+}
+
+impl NodeSites {
+    /// Adds the places of a probe in the kernel.
+    pub(super) fn add_kernel(&mut self, probe: usize, addresses: &[u64]) {
+        for address in addresses {
+            self.sites.entry(*address).or_default().insert(Site { probe, loaded: None });
+        }
+    }
+
+    /// Returns all addresses.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = u64> {
+        self.sites.keys().copied()
+    }
+
+    /// Returns the probes at an address.
+    pub(super) fn at(&self, address: u64) -> Option<&BTreeSet<Site>> {
+        self.sites.get(&address)
+    }
+
+    pub(super) fn program(&self, index: usize) -> Option<&Arc<Loaded>> {
+        self.loaded.get(index)
+    }
+
+    /// Forgets the programs that a process has run.
+    pub(super) fn forget(&mut self, pid: u32) {
+        self.processes.retain(|(of, _), _| *of != pid);
+    }
+
+    /// Returns the index of a process's program, and places its probes if they are not placed yet. `None` if no probe is
+    /// in the program.
+    pub(super) fn program_of(
+        &mut self,
+        guest: &Guest<'_>,
+        process: &Process,
+        probes: &[Probe],
+        (programs, node): (&Programs, usize),
+        seen: &mut Seen<'_>,
+    ) -> Result<Option<usize>, Error> {
+        let Some(mm) = process.mm else { return Ok(None) };
+        let key = (process.pid, mm);
+        if let Some(known) = self.processes.get(&key) {
+            return Ok(*known);
+        }
+        let found = self.place(guest, process, probes, (programs, node), seen)?;
+        self.processes.insert(key, found);
+        Ok(found)
+    }
+
+    fn place(
+        &mut self,
+        guest: &Guest<'_>,
+        process: &Process,
+        probes: &[Probe],
+        (programs, node): (&Programs, usize),
+        seen: &mut Seen<'_>,
+    ) -> Result<Option<usize>, Error> {
+        let name = process.threads.first().map(|thread| thread.name.clone()).unwrap_or_default();
+        let Some(path) = guest.program_path(process)? else { return Ok(None) };
+        let wanted: Vec<usize> =
+            (0..probes.len()).filter(|n| is_named(&probes[*n].program, &name, &path)).collect();
+        if wanted.is_empty() {
+            return Ok(None);
+        }
+        let code =
+            |mapping: &Mapping| mapping.access.execute && mapping.file.is_some() && mapping.name == path;
+        let mappings = guest.mappings(process)?;
+        let placed = programs.with(node, |programs| {
+            let mut problem = format!("{path}: no file of the image is this program");
+            for mapping in mappings.into_iter().filter(code) {
+                let Some(program) = programs.program(&mapping) else { continue };
+                let offset = mapping.file.map_or(0, |file| file.offset);
+                let Some(address) = program.address_of_code(offset) else { continue };
+                let bias = mapping.start.wrapping_sub(address);
+                let mut addresses = Vec::new();
+                for probe in &wanted {
+                    match programs.addresses((*probe, &probes[*probe]), &mapping, &program) {
+                        Ok(all) => addresses.push((*probe, all)),
+                        Err(why) => {
+                            seen.problems.insert(why);
+                        }
+                    }
+                }
+                return Some((Loaded { name: name.clone(), mapping, program, bias }, addresses));
+            }
+            if self.loaded.len() >= LOADED_MAX {
+                problem = format!("over {LOADED_MAX} programs were loaded at different addresses");
+            }
+            seen.problems.insert(problem);
+            None
+        });
+        let Some((loaded, addresses)) = placed.flatten() else { return Ok(None) };
+        let is_known = |other: &Arc<Loaded>| {
+            (&other.name, &other.mapping.name, other.bias)
+                == (&loaded.name, &loaded.mapping.name, loaded.bias)
+        };
+        if let Some(index) = self.loaded.iter().position(is_known) {
+            return Ok(Some(index));
+        }
+        if self.loaded.len() >= LOADED_MAX {
+            return Ok(None);
+        }
+        let index = self.loaded.len();
+        for (probe, addresses) in addresses {
+            seen.placed[probe] = true;
+            for address in addresses.iter() {
+                let site = Site { probe, loaded: Some(index) };
+                self.sites.entry(address.wrapping_add(loaded.bias)).or_default().insert(site);
+            }
+        }
+        self.loaded.push(Arc::new(loaded));
+        Ok(Some(index))
+    }
+}
+
+/// What is noted while probes are placed.
+pub(super) struct Seen<'s> {
+    /// True for each probe that was placed.
+    pub(super) placed: &'s mut [bool],
+    /// Reasons why code was not probed.
+    pub(super) problems: &'s mut BTreeSet<String>,
+}
+
+/// True if a probe's program is this one: the path, the file's name, or the name of the process.
+fn is_named(wanted: &str, process: &str, path: &str) -> bool {
+    let file = path.rsplit('/').next().unwrap_or_default();
+    wanted != KERNEL && (wanted == path || wanted == process || wanted == file)
+}
