@@ -1,6 +1,6 @@
 //! The variable with a name at an address.
 
-use gimli::{UnitOffset, constants as dw};
+use gimli::{Reader as _, UnitOffset, constants as dw};
 
 use super::TypeAt;
 use super::entry::Entry;
@@ -21,7 +21,7 @@ pub struct Variable {
     pub kind: TypeAt,
     /// Offset of the entry of the function that contains it.
     pub(super) function: Option<usize>,
-    /// True if one place holds for the whole scope, also for the prologue, in which a parameter is not there yet.
+    /// True if the place is on the stack for the whole scope, also for the prologue, in which it holds nothing yet.
     pub is_on_stack: bool,
 }
 
@@ -117,6 +117,18 @@ fn variable(entry: &Entry<'_>, function: Option<UnitOffset>) -> Option<Variable>
         offset: offset(entry.at),
         kind: entry.kind()?,
         function: function.map(offset),
-        is_on_stack: function.is_some() && location.is_some_and(|value| value.exprloc_value().is_some()),
+        is_on_stack: function.is_some() && location.is_some_and(|value| is_on_stack(&value)),
+    })
+}
+
+/// True if one expression for the whole scope begins with the distance from a register, or from the frame base. Places in
+/// registers, and places that differ between parts of the scope, also hold for the prologue.
+fn is_on_stack(location: &super::entry::Attribute) -> bool {
+    let Some(expression) = location.exprloc_value() else { return false };
+    let first = expression.0.to_slice().ok().and_then(|bytes| bytes.first().copied()).map(dw::DwOp);
+    first.is_some_and(|first| {
+        first == dw::DW_OP_fbreg
+            || first == dw::DW_OP_bregx
+            || (dw::DW_OP_breg0.0..=dw::DW_OP_breg31.0).contains(&first.0)
     })
 }
