@@ -4,7 +4,7 @@
 //! from the machine's registers and memory, and the machine goes on.
 //!
 //! Each module uses only modules above it:
-//! - [`limits`]: bounds
+//! - [`limits`]: bounds of probes
 //! - [`expression`]: expressions over registers, memory and variables
 //! - [`format`](mod@format): formats of values
 //! - [`probe`]: a probe as the operator writes it

@@ -68,7 +68,7 @@ impl<'p> Observer<'p> {
         look: impl FnOnce(&mut Self, &Guest<'_>) -> Result<T, everett_inspect::Error>,
     ) -> Option<T> {
         let ram = MachineRam(timeline.machine(node));
-        match Guest::new(&self.probing.kernel, &ram).and_then(|guest| look(self, &guest)) {
+        match Guest::new(self.probing.kernel, &ram).and_then(|guest| look(self, &guest)) {
             Ok(result) => Some(result),
             Err(error) => {
                 let name = timeline.machine(node).name();
@@ -122,7 +122,7 @@ impl<'p> Observer<'p> {
                 machine: timeline.machine(node),
                 registers: cpu.registers,
                 floating: cpu.floating,
-                kernel: &self.probing.kernel,
+                kernel: self.probing.kernel,
                 programs: &self.probing.programs,
                 node,
                 process: process.as_ref(),

@@ -91,7 +91,7 @@ impl Probe {
         };
         if let Some(Token::Text(format)) = parser.peek() {
             probe.format = Some(Format::parse(format)?);
-            parser.next();
+            parser.take();
             parser.takes(",");
         }
         while !matches!(parser.peek(), None | Some(Token::Option(_))) {
@@ -111,7 +111,7 @@ impl Probe {
             match parser.peek() {
                 None => break,
                 Some(Token::Option(option)) => {
-                    parser.next();
+                    parser.take();
                     match &option[..] {
                         "if" => probe.condition = Some(parser.expression()?),
                         "count" => probe.only_counts = true,

@@ -18,11 +18,14 @@ use crate::run::launch::Launcher;
 /// Programs of all nodes.
 pub(super) struct Programs(Mutex<Vec<NodePrograms>>);
 
+/// Addresses, or the reason why there are none.
+type Places = Result<Arc<[u64]>, String>;
+
 /// Programs of a node.
 pub(super) struct NodePrograms {
     files: MappedFiles,
     /// Addresses by path and by the number of the probe, or the reason why there are none.
-    places: BTreeMap<(String, usize), Result<Arc<[u64]>, String>>,
+    places: BTreeMap<(String, usize), Places>,
     /// Addresses of variables without debug information by path and name.
     symbols: BTreeMap<(String, String), Option<u64>>,
     /// What the debug information says, by path.
@@ -42,7 +45,7 @@ struct Known {
 impl Programs {
     pub(super) fn of_launcher(launcher: &Launcher, debug: &DebugFolders) -> anyhow::Result<Programs> {
         let of_node = |node: &str| {
-            let files = MappedFiles::of_node(&launcher.files, node, debug.clone())?;
+            let files = MappedFiles::of_node(launcher, node, debug.clone())?;
             Ok(NodePrograms {
                 files,
                 places: BTreeMap::new(),

@@ -89,7 +89,7 @@ impl HitScene<'_> {
             let rest = &mut into[done..];
             // The address space is that of the running process, which contains the kernel's.
             let more = match self.machine.read_virtual(at, rest) {
-                0 => self.from_file(at, rest).unwrap_or(0),
+                0 => self.untouched(at, rest).unwrap_or(0),
                 more => more,
             };
             if more == 0 {
@@ -101,7 +101,7 @@ impl HitScene<'_> {
     }
 
     /// Copies bytes of a page of a mapped file that the process has not touched.
-    fn from_file(&self, address: u64, into: &mut [u8]) -> Option<usize> {
+    fn untouched(&self, address: u64, into: &mut [u8]) -> Option<usize> {
         let ram = MachineRam(self.machine);
         let guest = Guest::new(self.kernel, &ram).ok()?;
         let read =

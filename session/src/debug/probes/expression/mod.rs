@@ -1,6 +1,6 @@
 //! Expressions over registers, memory and variables.
 //!
-//! - [`lexer`]: tokens
+//! - [`lexer`]: tokens of a probe
 //! - [`number`]: numbers in memory
 //! - [`registers`]: names of registers
 //! - [`parser`]: expressions from tokens

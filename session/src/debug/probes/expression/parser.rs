@@ -52,7 +52,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Takes the next token.
-    pub fn next(&mut self) -> Option<&'t Token> {
+    pub fn take(&mut self) -> Option<&'t Token> {
         let (first, rest) = self.tokens.split_first()?;
         self.tokens = rest;
         Some(first)
@@ -62,7 +62,7 @@ impl<'t> Parser<'t> {
     pub fn takes(&mut self, sign: &str) -> bool {
         let is_there = matches!(self.peek(), Some(Token::Sign(there)) if *there == sign);
         if is_there {
-            self.next();
+            self.take();
         }
         is_there
     }
@@ -107,7 +107,7 @@ impl<'t> Parser<'t> {
         while let Some((_, operator)) =
             signs.iter().find(|(sign, _)| matches!(self.peek(), Some(Token::Sign(there)) if there == sign))
         {
-            self.next();
+            self.take();
             operators += 1;
             if operators > DEPTH_MAX {
                 return Err(format!("an expression has over {DEPTH_MAX} operators in a row"));
@@ -152,7 +152,7 @@ impl<'t> Parser<'t> {
                 let Some(Token::Name(name)) = self.peek() else {
                     return Err(self.unexpected("the name of a member"));
                 };
-                self.next();
+                self.take();
                 left = Expression::Member(left.into(), name.clone());
             } else if self.takes("[") {
                 let index = self.deeper(Parser::expression)?;
@@ -168,17 +168,17 @@ impl<'t> Parser<'t> {
     fn primary(&mut self) -> Result<Expression, String> {
         match self.peek() {
             Some(Token::Integer(number)) => {
-                self.next();
+                self.take();
                 Ok(Expression::Integer(*number))
             }
             Some(Token::Register(name)) => {
                 let register =
                     Register::named(name).ok_or_else(|| format!("no register is named ${name}"))?;
-                self.next();
+                self.take();
                 Ok(Expression::Register(register))
             }
             Some(Token::Name(name)) => {
-                self.next();
+                self.take();
                 if name == "str" && self.takes("(") {
                     let inner = self.deeper(Parser::expression)?;
                     self.expect(")")?;
@@ -187,7 +187,7 @@ impl<'t> Parser<'t> {
                 Ok(Expression::Name(name.clone()))
             }
             Some(Token::Sign("(")) => {
-                self.next();
+                self.take();
                 let inner = self.deeper(Parser::expression)?;
                 self.expect(")")?;
                 Ok(inner)
