@@ -45,7 +45,7 @@ struct Known {
 impl Programs {
     pub(super) fn of_launcher(launcher: &Launcher, debug: &DebugFolders) -> anyhow::Result<Programs> {
         let of_node = |node: &str| {
-            let files = MappedFiles::of_node(launcher, node, debug.clone())?;
+            let files = MappedFiles::of_node(&launcher.files, &launcher.world, node, debug.clone())?;
             Ok(NodePrograms {
                 files,
                 places: BTreeMap::new(),
