@@ -5,9 +5,19 @@ use gimli::{
     UnitOffset, UnitSectionOffset, constants as dw,
 };
 
-use super::TypeAt;
 use crate::lines::functions::unit_at;
 use crate::lines::{Bytes, Lines};
+
+/// A type: where its entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TypeAt {
+    /// True if the entry is in the supplement.
+    pub(super) is_shared: bool,
+    /// Offset of the entry in its section.
+    pub(super) offset: usize,
+    /// For arrays, the number of dimensions that are already indexed.
+    pub(super) dimension: u8,
+}
 
 /// Maximum number of references from an entry to the entry that has its name or type.
 const REFERENCES_MAX: usize = 16;

@@ -13,6 +13,7 @@ mod place;
 mod search;
 mod shape;
 
+pub use entry::TypeAt;
 pub use place::{Bytes, Frame, Missing};
 pub use search::Variable;
-pub use shape::{Member, Shape, TypeAt};
+pub use shape::{Member, Shape};

@@ -2,7 +2,7 @@
 
 use gimli::{AttributeValue, constants as dw};
 
-use super::entry::Entry;
+use super::entry::{Entry, TypeAt};
 use crate::lines::Lines;
 
 /// Maximum number of steps from a type to what its bytes are: names of types, qualifiers, members without a name.
@@ -11,17 +11,6 @@ const STEPS_MAX: usize = 64;
 const DIMENSIONS_MAX: usize = 16;
 /// Maximum length of the name of an enumeration's value, in bytes.
 const NAME_BYTES_MAX: usize = 256;
-
-/// A type: where its entry is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct TypeAt {
-    /// True if the entry is in the supplement.
-    pub(super) is_shared: bool,
-    /// Offset of the entry in its section.
-    pub(super) offset: usize,
-    /// For arrays, the number of dimensions that are already indexed.
-    pub(super) dimension: u8,
-}
 
 /// What a type's bytes are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
