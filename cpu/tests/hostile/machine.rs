@@ -221,7 +221,12 @@ fn run_until(
             }
             Exit::Device(request) => cpu.complete(answer(request, cpu.icount())),
             Exit::Halt if cpu.interruptible() => cpu.interrupt(0x20 + (cpu.icount() % 0xe0) as u8),
-            Exit::Window | Exit::Breakpoint | Exit::Halt | Exit::Shutdown | Exit::Unsupported(_) => {
+            Exit::Window
+            | Exit::Breakpoint
+            | Exit::ModeChange
+            | Exit::Halt
+            | Exit::Shutdown
+            | Exit::Unsupported(_) => {
                 exits.push((cpu.icount(), exit));
                 return false;
             }
