@@ -10,7 +10,7 @@
 //! - [`debuggee`]: what gdb looks at: a process or the kernel of a node
 //! - [`motion`]: steps and continues, forwards and backwards
 //! - `target`: answers to gdb's packets
-//! - [`serve`]: a session with gdb
+//! - [`serve`](mod@serve): a session with gdb
 //!
 //! Not here: the start of gdb and the files that it reads (`everett/`), the way to an instant (`session/`).
 

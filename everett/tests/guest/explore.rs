@@ -115,6 +115,7 @@ pub(crate) fn setting_of(mut launcher: Launcher, options: EngineOptions) -> Sett
 }
 
 /// Explores 24 branches and returns the path of the deepest branch.
+#[cfg(feature = "inside")]
 pub(crate) fn deepest(setting: &Setting) -> Forks {
     let outcome = explore(setting, 24, 2, 1 << 30, false);
     let depth = |n: &u64| outcome.tree.branch(*n).map(|branch| branch.depth);

@@ -37,6 +37,7 @@ mod causality;
 mod cluster;
 mod composer;
 mod containers;
+#[cfg(feature = "inside")]
 mod cursor;
 mod disks;
 mod drafts;
@@ -63,6 +64,7 @@ mod questions;
 mod regressions;
 mod scheduling;
 mod sdk;
+#[cfg(feature = "inside")]
 mod sockets;
 mod stored;
 mod support;

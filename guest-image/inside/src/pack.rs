@@ -123,7 +123,7 @@ fn names(path: &Path) -> io::Result<Vec<OsString>> {
 }
 
 fn is_of_kernel(path: &Path) -> bool {
-    rustix::fs::statfs(path).is_ok_and(|about| OF_KERNEL.contains(&(about.f_type as i64)))
+    rustix::fs::statfs(path).is_ok_and(|about| OF_KERNEL.contains(&about.f_type))
 }
 
 #[cfg(test)]
