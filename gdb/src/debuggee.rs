@@ -15,9 +15,6 @@ use everett_session::inside::unmapped;
 
 use crate::Error;
 
-/// Maximum number of breakpoints and of watchpoints.
-pub const POINTS_MAX: usize = 1024;
-
 /// What gdb looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
@@ -64,21 +61,24 @@ impl<'d, 's> Debuggee<'d, 's> {
         Ok(Debuggee { cursor, view: View { kernel, files, node, subject, breakpoints, watchpoints } })
     }
 
-    /// Returns the process that gdb looks at. `None` if it does not exist at this instant, or if gdb looks at the kernel.
+    /// Returns the process that gdb looks at. `None` if it does not exist at this instant, if it cannot be read, or if gdb
+    /// looks at the kernel.
     #[must_use]
     pub fn process(&self) -> Option<Process> {
-        self.view.process(self.cursor)
+        self.view.process(self.cursor).ok()?
     }
 
-    /// Returns the threads, by their IDs. The kernel has one, with the ID 1. Empty if the process does not exist.
+    /// Returns the threads, by their IDs. The kernel has one, with the ID 1. Empty if the process does not exist. If it
+    /// cannot be read, only its first thread, which has the process's ID, is known.
     #[must_use]
     pub fn threads(&self) -> Vec<u32> {
         match self.view.subject {
             Subject::Kernel => vec![1],
-            Subject::Process(_) => {
-                let threads = self.process().map(|process| process.threads).unwrap_or_default();
-                threads.iter().map(|thread| thread.tid).collect()
-            }
+            Subject::Process(pid) => match self.view.process(self.cursor) {
+                Ok(Some(process)) => process.threads.iter().map(|thread| thread.tid).collect(),
+                Ok(None) => Vec::new(),
+                Err(_) => vec![pid],
+            },
         }
     }
 
@@ -151,10 +151,10 @@ impl View<'_> {
         look(&Guest::new(self.kernel, &ram)?, &registers(&machine.cpu()))
     }
 
-    fn process(&self, cursor: &Cursor<'_>) -> Option<Process> {
-        let Subject::Process(pid) = self.subject else { return None };
-        let processes = self.look(cursor, |guest, _| guest.processes()).ok()?;
-        processes.into_iter().find(|process| process.pid == pid && process.mm.is_some())
+    fn process(&self, cursor: &Cursor<'_>) -> Result<Option<Process>, everett_inspect::Error> {
+        let Subject::Process(pid) = self.subject else { return Ok(None) };
+        let processes = self.look(cursor, |guest, _| guest.processes())?;
+        Ok(processes.into_iter().find(|process| process.pid == pid && process.mm.is_some()))
     }
 
     /// Returns the thread that runs on the CPU, and true if the CPU is in user mode. `None` if it cannot be read.

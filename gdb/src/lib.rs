@@ -6,6 +6,7 @@
 //! processes move along.
 //!
 //! - [`error`]: [`Error`], the reasons why a session ends
+//! - [`limits`]: bounds of a session
 //! - [`registers`]: registers in the order that gdb expects
 //! - [`debuggee`]: what gdb looks at: a process or the kernel of a node
 //! - [`motion`]: steps and continues, forwards and backwards
@@ -16,6 +17,7 @@
 
 pub mod debuggee;
 pub mod error;
+pub mod limits;
 pub mod motion;
 pub mod registers;
 pub mod serve;

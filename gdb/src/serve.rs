@@ -11,6 +11,7 @@ use gdbstub::stub::{GdbStub, MultiThreadStopReason};
 use gdbstub::target::ext::base::reverse_exec::ReplayLogPosition;
 use gdbstub::target::ext::breakpoints::WatchKind;
 
+use crate::limits::PACKET_BYTES_MAX;
 use crate::motion::{Motion, Outcome};
 use crate::target::{Session, tid};
 use crate::{Debuggee, Error};
@@ -22,7 +23,9 @@ use crate::{Debuggee, Error};
 pub fn serve(debuggee: &mut Debuggee<'_, '_>, connection: TcpStream) -> Result<(), Error> {
     connection.set_nodelay(true).map_err(|error| Error::Connection(error.into()))?;
     let mut session = Session { debuggee, motion: Motion::Continue };
-    match GdbStub::new(connection).run_blocking::<Events<'_, '_, '_>>(&mut session) {
+    let stub = GdbStub::builder(connection).packet_buffer_size(PACKET_BYTES_MAX).build();
+    let stub = stub.map_err(|error| Error::Connection(anyhow::anyhow!("{error}")))?;
+    match stub.run_blocking::<Events<'_, '_, '_>>(&mut session) {
         Ok(_) => Ok(()),
         Err(error) if error.is_target_error() => match error.into_target_error() {
             Some(error) => Err(error),

@@ -25,7 +25,7 @@ use gdbstub::target::ext::target_description_xml_override::{
 use gdbstub::target::ext::thread_extra_info::{ThreadExtraInfo, ThreadExtraInfoOps};
 use gdbstub::target::{Target, TargetError, TargetResult};
 
-use crate::debuggee::POINTS_MAX;
+use crate::limits::{POINTS_MAX, READ_BYTES_MAX};
 use crate::motion::Motion;
 use crate::registers::{Registers, X86_64, description};
 use crate::{Debuggee, Error, Subject};
@@ -77,6 +77,11 @@ impl MultiThreadBase for Session<'_, '_, '_> {
         Err(TargetError::NonFatal)
     }
     fn read_addrs(&mut self, start: u64, data: &mut [u8], _: Tid) -> TargetResult<usize, Self> {
+        // The stub asks for a longer answer in parts, and continues after a part that is not whole. Then bytes would be
+        // missing in the middle.
+        if data.len() > READ_BYTES_MAX {
+            return Err(TargetError::NonFatal);
+        }
         match self.debuggee.read(start, data) {
             0 if !data.is_empty() => Err(TargetError::NonFatal),
             read => Ok(read),
