@@ -68,11 +68,11 @@ fn a_cursor_moves_to_any_instant_of_a_timeline() {
 }
 
 fn any_vtime_can_be_reached_in_any_order(recorded: &Recorded) {
-    // With the second budget, the cursor keeps only the root moment.
-    for budget_bytes in [BUDGET_BYTES, 0] {
+    // With the second budget, the cursor keeps only the root moment, so each seek takes long.
+    for (budget_bytes, step) in [(BUDGET_BYTES, 1), (0, 6)] {
         let mut cursor = recorded.cursor(budget_bytes);
         let count = recorded.marks.len();
-        for n in 0..count {
+        for n in (0..count).step_by(step) {
             let (vtime_ns, digest) = recorded.marks[n * 7 % count];
             assert_eq!(cursor.seek(Aim::Vtime(vtime_ns), &mut ()).unwrap(), Stop::Reached);
             assert_eq!((cursor.vtime(), cursor.digest()), (vtime_ns, digest), "at {vtime_ns} ns");

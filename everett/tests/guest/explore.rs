@@ -114,12 +114,12 @@ pub(crate) fn setting_of(mut launcher: Launcher, options: EngineOptions) -> Sett
     Setting::new(launcher, &booted, points, digest, Seed::new(3)).expect("a setting")
 }
 
-/// Explores 24 branches and returns the path of the deepest branch.
+/// Explores 12 branches and returns the path of the deepest branch.
 #[cfg(feature = "inside")]
 pub(crate) fn deepest(setting: &Setting) -> Forks {
-    let outcome = explore(setting, 24, 2, 1 << 30, false);
+    let outcome = explore(setting, 12, 2, 1 << 30, false);
     let depth = |n: &u64| outcome.tree.branch(*n).map(|branch| branch.depth);
-    let deepest = (0..24).max_by_key(depth).expect("there are branches");
+    let deepest = (0..12).max_by_key(depth).expect("there are branches");
     outcome.tree.path(ForkPoint::After(deepest)).expect("a path")
 }
 
