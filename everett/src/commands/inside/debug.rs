@@ -18,6 +18,7 @@ use everett_session::inside::machine::MachineRam;
 use everett_session::inside::mapped_files::MappedFiles;
 
 use super::super::{Outcome, resources};
+use super::debug_files::DebugFilesArgs;
 use super::guests;
 use super::instant::{Instant, InstantArgs};
 use super::{for_shell, sysroot};
@@ -48,10 +49,9 @@ pub struct Args {
     /// Folder for the programs and libraries that gdb reads. Default: a temporary folder
     #[arg(short, long, value_name = "FOLDER")]
     pub output: Option<PathBuf>,
-    /// Folder with separate debug files, by build ID: an unpacked debug package, /usr/lib/debug, or a cache of
-    /// debuginfod. Can be repeated
-    #[arg(long, value_name = "FOLDER")]
-    pub debug_files: Vec<PathBuf>,
+    /// Debug files
+    #[command(flatten)]
+    pub debug_files: DebugFilesArgs,
     /// Further arguments for gdb
     #[arg(last = true, value_name = "ARGUMENT")]
     pub arguments: Vec<OsString>,
@@ -68,6 +68,7 @@ struct Files {
 }
 
 pub(in super::super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
+    args.debug_files.folders()?;
     let interrupt = Interrupt::install()?;
     let instant = Instant::open(ui, &args.instant, &interrupt)?;
     let kernel = guests::kernel(&instant.setting)?;
@@ -98,7 +99,8 @@ pub(in super::super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
             (node, Subject::Process(process.pid), Some(files), program)
         }
     };
-    let debug = args.debug_files.iter().flat_map(|folder| [folder.clone(), folder.join("usr/lib/debug")]);
+    let debug =
+        args.debug_files.debug_files.iter().flat_map(|folder| [folder.clone(), folder.join("usr/lib/debug")]);
     let mapped = files.as_ref().map(|files| files as &dyn everett_inspect::program_stack::Files);
     let files = Files { root, program, debug: debug.filter(|folder| folder.is_dir()).collect() };
 

@@ -1,17 +1,15 @@
 //! `everett stack`: prints the stacks of all threads of all machines at one instant, read from outside.
 
-use std::path::PathBuf;
-
 use anyhow::bail;
 use everett_inspect::module::Modules;
 use everett_inspect::program_stack::{Frame, ProgramStacks};
 use everett_inspect::stack::Stack;
 use everett_inspect::task::{Process, Thread};
-use everett_session::inside::debug_files::DebugFolders;
 use everett_session::inside::mapped_files::MappedFiles;
 use serde::Serialize;
 
 use super::super::Outcome;
+use super::debug_files::DebugFilesArgs;
 use super::guests::{self, Inside};
 use super::instant::InstantArgs;
 use crate::ui::{Ui, printable, style};
@@ -26,10 +24,9 @@ pub struct Args {
     /// run programs
     #[arg(long, value_name = "PID|NAME")]
     pub process: Option<String>,
-    /// Folder with separate debug files, by build ID: an unpacked debug package, /usr/lib/debug, or a cache of
-    /// debuginfod. Can be repeated
-    #[arg(long, value_name = "FOLDER")]
-    pub debug_files: Vec<PathBuf>,
+    /// Debug files
+    #[command(flatten)]
+    pub debug_files: DebugFilesArgs,
 }
 
 /// Line of `--json`.
@@ -48,10 +45,7 @@ struct Line<'a> {
 }
 
 pub(in super::super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
-    if let Some(folder) = args.debug_files.iter().find(|folder| !folder.is_dir()) {
-        bail!("--debug-files: {}: no such folder", folder.display());
-    }
-    let debug = DebugFolders::new(args.debug_files.clone());
+    let debug = args.debug_files.folders()?;
     let mut found = args.process.is_none();
     let all_read = guests::each_guest(ui, &args.instant, |inside| {
         let files =
