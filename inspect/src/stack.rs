@@ -111,6 +111,10 @@ impl Guest<'_> {
         cpu: Registers,
         modules: &Modules,
     ) -> Result<Stack, Error> {
+        if self.number(task, self.kernel.layout.task_stack)? == 0 {
+            // A thread that has ended has given its stack back. Another thread can use the memory.
+            return Ok(Stack { kernel: Vec::new(), is_complete: true, user: None });
+        }
         let runs = self.runs(task, cpu)?;
         if runs && cpu.is_user {
             return Ok(Stack { kernel: Vec::new(), is_complete: true, user: Some(cpu) });

@@ -1,108 +1,23 @@
 //! Processes, mappings and stacks that Everett reads from a guest's memory equal those that the guest reports.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use everett_elf::Elf;
 use everett_input::causes::with_causes;
-use everett_inspect::mapping::Mapping;
 use everett_inspect::memory::Ram;
 use everett_inspect::module::Modules;
-use everett_inspect::registers::CpuRegisters;
-use everett_inspect::task::Process;
 use everett_inspect::{Guest, Kernel};
+use everett_session::inside::comparison::{Comparison, compare};
 use everett_session::inside::debug_files::DebugFolders;
+use everett_session::inside::fork::Fork;
 use everett_session::inside::machine::{MachineRam, registers};
 use everett_session::inside::mapped_files::MappedFiles;
 use everett_session::machines::EngineOptions;
-use everett_session::world::timeline::{COMMAND, Timeline};
 use everett_streams::Seed;
 use everett_symbols::kernel::btf::Btf;
 use everett_symbols::kernel::{Values, symbols_and_values};
-use everett_vmm::machine::Until;
 
-use crate::support::{MS, everett, launcher, lines, run_script, shown, world_file};
-
-/// Prints facts about each process, as the guest's `/proc` states them. Each process has a line with its ID, then its
-/// facts, each with a word in front.
-const SCRIPT: &str = r#"
-for folder in /proc/[0-9]*; do
-    echo "process ${folder#/proc/}"
-    sed 's/^/stat /' $folder/stat
-    grep '^Uid' $folder/status | sed 's/^/user /'
-    tr '\0' ' ' < $folder/cmdline | sed 's/^/command /'; echo
-    for task in $folder/task/*; do
-        echo "thread ${task##*/} $(cat $task/comm)"
-        echo "frames ${task##*/}" $(sed 's/^[^ ]* //; s,/[^ ]*,,' $task/stack)
-    done
-    sed 's/^/map /' $folder/maps
-done
-echo done
-sleep 1000
-"#;
-
-/// Facts about the processes of a guest, by process ID.
-type Facts = BTreeMap<u32, Vec<String>>;
-
-/// Returns the facts that the guest's script printed.
-fn reported(lines: &[&str]) -> Facts {
-    let mut facts = Facts::new();
-    let mut pid = 0;
-    for line in lines.iter().filter(|line| !line.is_empty()) {
-        match line.split_once(' ') {
-            None if *line == "done" => break,
-            Some(("process", number)) => {
-                pid = number.parse().unwrap();
-                facts.insert(pid, Vec::new());
-            }
-            Some(("stat", stat)) => {
-                let (name, rest) = stat.split_once(" (").unwrap().1.rsplit_once(") ").unwrap();
-                let mut rest = rest.split(' ');
-                let (state, parent) = (rest.next().unwrap(), rest.next().unwrap());
-                facts.get_mut(&pid).unwrap().push(format!("stat {name} {state} {parent}"));
-            }
-            Some(("user", text)) => {
-                let user = text.split_whitespace().nth(1).unwrap();
-                facts.get_mut(&pid).unwrap().push(format!("user {user}"));
-            }
-            // The kernel writes spaces after an address that fills its column.
-            _ => facts.get_mut(&pid).unwrap().push(line.trim_end().to_owned()),
-        }
-    }
-    facts
-}
-
-/// Returns the same facts, read from the guest's memory.
-fn observed(guest: Guest<'_>, modules: &Modules, kernel: &ReadKernel, cpu: &CpuRegisters) -> Facts {
-    let value = |name| kernel.values.get(name).unwrap();
-    let sleeping = value("__sched_text_start")..value("__sched_text_end");
-    let symbols = kernel.kernel.symbols();
-    let facts = |process: &Process| {
-        let first = &process.threads[0];
-        let mut facts = vec![
-            format!("stat {} {} {}", first.name, first.state.letter(), process.parent),
-            format!("user {}", process.user),
-        ];
-        if !process.command.is_empty() {
-            facts.push(format!("command {}", process.command.join(" ")).trim_end().to_owned());
-        }
-        for thread in &process.threads {
-            facts.push(format!("thread {} {}", thread.tid, thread.name));
-            let stack = guest.stack(process, thread, cpu, modules).unwrap();
-            assert!(stack.is_complete, "{} {stack:?}", thread.name);
-            // The kernel leaves out its functions for sleeping.
-            let frames = stack.kernel.iter().skip_while(|frame| sleeping.contains(&frame.address));
-            let names = frames.map(|frame| frame.named(symbols, modules).to_string());
-            // The kernel prints names without addresses.
-            let name = |shown: String| Some(shown.split_once(" (")?.1.trim_end_matches(')').to_owned());
-            let frames: Vec<String> = names.filter_map(name).collect();
-            facts.push(format!("frames {} {}", thread.tid, frames.join(" ")).trim_end().to_owned());
-        }
-        let maps = guest.mappings(process).unwrap();
-        facts.extend(maps.iter().map(|map: &Mapping| format!("map {map}").trim_end().to_owned()));
-        (process.pid, facts)
-    };
-    guest.processes().unwrap().iter().map(facts).collect()
-}
+use crate::support::{everett, launcher, shown, world_file};
 
 /// The kernel of the test's world.
 pub(crate) struct ReadKernel {
@@ -118,65 +33,17 @@ pub(crate) fn kernel() -> ReadKernel {
     ReadKernel { kernel: Kernel::new(&file).unwrap(), values: symbols_and_values(&file).1, types }
 }
 
-/// Kinds of facts.
-const KINDS: [&str; 6] = ["stat", "user", "command", "thread", "frames", "map"];
-
-/// For each process and kind: all facts that were observed at some instant.
-type Observations = BTreeMap<(u32, &'static str), BTreeSet<Vec<String>>>;
-
-fn of_kind(facts: &[String], kind: &str) -> Vec<String> {
-    let facts = facts.iter().filter(|fact| fact.starts_with(kind));
-    facts.map(|fact| without_work(fact).to_owned()).collect()
-}
-
-fn observe(timeline: &Timeline, kernel: &ReadKernel, modules: &Modules, observations: &mut Observations) {
-    let machine = timeline.machine(0);
-    let ram = MachineRam(machine);
-    let guest = Guest::new(&kernel.kernel, &ram).unwrap();
-    for (pid, facts) in observed(guest, modules, kernel, &registers(&machine.cpu())) {
-        for kind in KINDS {
-            observations.entry((pid, kind)).or_default().insert(of_kind(&facts, kind));
-        }
-    }
-}
-
-/// Processes can change while the script runs, so Everett observes them every 500 us of vtime. Everything that the script
-/// reports was observed at one of these instants.
+/// Everything that the guest's own `/proc` says of its processes is what Everett reads from its memory.
 #[test]
 fn processes_mappings_and_stacks_are_those_that_the_guest_reports() {
-    let kernel = kernel();
-    let mut timeline = launcher(EngineOptions::default()).start(Seed::new(5)).unwrap();
-    // The machine loads no module after its boot.
-    let modules = Guest::new(&kernel.kernel, &MachineRam(timeline.machine(0))).unwrap().modules().unwrap();
-    let mut observations = Observations::new();
-    observe(&timeline, &kernel, &modules, &mut observations);
-    let before: BTreeSet<u32> = observations.keys().map(|(pid, _)| *pid).collect();
-    let mut printed = run_script(&mut timeline, SCRIPT, 0).1;
-    while lines(&printed, COMMAND).last() != Some(&"done") {
-        let until = Until::vtime(timeline.vtime() + MS / 2);
-        timeline.run(&until);
-        printed.append(&mut timeline.take_events());
-        observe(&timeline, &kernel, &modules, &mut observations);
-    }
-    let reported = reported(&lines(&printed, COMMAND));
-    // The script's own processes come and go.
-    for (pid, facts) in reported.iter().filter(|(pid, _)| before.contains(pid)) {
-        for kind in KINDS {
-            let (told, seen) = (of_kind(facts, kind), &observations[&(*pid, kind)]);
-            assert!(seen.contains(&told), "{pid}: the guest reports {told:#?}, observed were {seen:#?}");
-        }
-    }
-    assert!(before.len() > 40 && reported.len() > before.len(), "{} {}", before.len(), reported.len());
-    let maps = reported.values().flatten().filter(|fact| fact.starts_with("map"));
-    assert!(maps.count() > 100);
-}
-
-/// Returns a fact without the name of a kernel worker's queue, which changes all the time.
-fn without_work(fact: &str) -> &str {
-    match fact.find("kworker/") {
-        Some(at) => fact[at..].find(['-', '+']).map_or(fact, |end| &fact[..at + end]),
-        None => fact,
-    }
+    let ReadKernel { kernel, .. } = kernel();
+    let mut fork = Fork::new(launcher(EngineOptions::default()).start(Seed::new(5)).unwrap());
+    let compared = compare(&mut fork, 0, &kernel, &|| true).unwrap();
+    assert_eq!(compared.differences, []);
+    let Comparison { processes, stacks, entries, mappings, .. } = compared;
+    assert!(processes > 40 && stacks > processes && entries > 5 && mappings > 100, "{compared:?}");
+    let error = compare(&mut fork, 0, &kernel, &|| false).unwrap_err();
+    assert_eq!(error.to_string(), "interrupted");
 }
 
 /// RAM of a guest that lies: some words have other values than in the machine.
@@ -361,6 +228,11 @@ fn ps_and_stack_show_the_machines_of_a_branch() {
     let stack = text(&["stack", &run, "b0", "--process", "redis-server"]);
     assert!(stack.contains("main+0x") && stack.contains("_start+0x"), "{stack}");
     assert_eq!(stack, text(&["stack", &run, "b0", "--process", "redis-server"]), "the same twice");
+    let compared = text(&["ps", &run, "b0", "--compare", "--instants", "2"]);
+    assert!(
+        compared.contains("2 machines at 2 instants: ") && compared.contains("; all equal"),
+        "{compared}"
+    );
     for (arguments, expected) in [
         (["--at", "1000s"], "--at: 1000.000000000 s is not on this timeline"),
         (["--node", "n9"], "--node: no node of this world is named n9"),

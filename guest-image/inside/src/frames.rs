@@ -28,6 +28,8 @@ pub(crate) const BROKEN: char = 'b';
 pub(crate) const LINK: char = 'l';
 /// A file that cannot be read. Field: its path and the reason.
 pub(crate) const LEFT_OUT: char = 'r';
+/// A file of `/proc`. Field: its path below `/proc`.
+pub(crate) const PROC_FILE: char = 'p';
 
 /// Maximum number of bytes in a frame. In base64, they fit a line of the agent, which has at most 128 KiB.
 pub(crate) const FRAME_BYTES_MAX: usize = 48 << 10;

@@ -1,4 +1,5 @@
-//! Works for Everett in a throw-away fork of a machine: runs a program on a terminal, and lists and reads files.
+//! Works for Everett in a throw-away fork of a machine: runs a program on a terminal, lists and reads files, and prints what
+//! `/proc` says.
 //!
 //! Everett writes this program into the fork as `/run/everett/inside` when a user asks for a shell or for files there. It
 //! is not part of an image, and no recorded timeline contains it.
@@ -7,6 +8,7 @@
 //! inside run INPUT [--tty ROWSxCOLUMNS] -- [PROGRAM [ARGUMENT]…]   runs PROGRAM, or the user's shell
 //! inside list PATH                                                prints the attributes of files, as `ls -la` does
 //! inside pack PATH                                                prints the attributes and contents of files
+//! inside processes                                                prints files of /proc about all processes
 //! inside start -- PROGRAM [ARGUMENT]…                             becomes PROGRAM, on a terminal of its own
 //! ```
 //!
@@ -16,6 +18,7 @@
 //! - [`relay`]: runs a program and passes its input and output on.
 //! - [`attributes`]: attributes of a file.
 //! - [`list`]: lists a folder. [`pack`]: reads files and folders.
+//! - [`processes`]: what `/proc` says about all processes.
 //!
 //! **Invariants.** The first failure is the last frame, and the exit status is then 125. Everett does not trust a frame:
 //! other programs of the machine could have written it.
@@ -25,6 +28,7 @@ mod frames;
 mod input;
 mod list;
 mod pack;
+mod processes;
 mod relay;
 mod shell;
 
@@ -46,6 +50,7 @@ fn main() -> ExitCode {
             (Some("start"), words) => return relay::start(words),
             (Some("list"), [path]) => list::list(path.as_ref(), frames),
             (Some("pack"), [path]) => pack::pack(path.as_ref(), frames),
+            (Some("processes"), []) => processes::processes(frames),
             _ => Err(String::from("wrong use of the program inside")),
         },
         None => Err(String::from("wrong use of the program inside")),

@@ -28,6 +28,8 @@ pub(super) enum Frame {
     Link(u64, Vec<u8>),
     /// A file that cannot be read.
     LeftOut(String),
+    /// A file of `/proc`, by its path below `/proc`.
+    ProcFile(String),
     /// Everett's program cannot go on.
     Failure(String),
 }
@@ -49,6 +51,7 @@ pub(super) fn decode(line: &[u8]) -> Option<Frame> {
         ("b", [field]) => Frame::Broken(told(field)?),
         ("l", [number, name]) => Frame::Link(number.parse().ok()?, bytes(name).filter(|name| is_name(name))?),
         ("r", [field]) => Frame::LeftOut(told(field)?),
+        ("p", [field]) => Frame::ProcFile(told(field)?),
         ("f", [field]) => Frame::Failure(text::one_line(&told(field)?)),
         _ => return None,
     })
@@ -64,6 +67,7 @@ mod tests {
         assert_eq!(decode(b"x code 3"), Some(Frame::Exit(Exit::Code(3))));
         assert_eq!(decode(b"x signal 9"), Some(Frame::Exit(Exit::Signal(9))));
         assert_eq!(decode(b"z "), Some(Frame::End));
+        assert_eq!(decode(b"p MS9tYXBz"), Some(Frame::ProcFile("1/maps".to_owned())));
         assert_eq!(decode(b"l 7 YQ=="), Some(Frame::Link(7, b"a".to_vec())));
         assert_eq!(decode(b"f G1syYQ=="), Some(Frame::Failure("\\u{1b}[2a".to_owned())));
     }

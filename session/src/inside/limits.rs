@@ -20,3 +20,7 @@ pub const LEFT_OUT_MAX: usize = 1000;
 pub const NAME_BYTES_MAX: usize = 255;
 /// Maximum length of a path or of a link's target, in bytes (Linux's `PATH_MAX` without the final zero).
 pub const PATH_BYTES_MAX: usize = 4095;
+/// Maximum length of the files of `/proc` that a guest sends about its processes, in bytes.
+pub const PROC_BYTES_MAX: usize = 64 << 20;
+/// Vtime within which a guest must have sent these files, in nanoseconds: ten seconds.
+pub const PROC_NS_MAX: u64 = 10_000_000_000;

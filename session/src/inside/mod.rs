@@ -22,9 +22,11 @@
 //! - `program`: this program, while it runs in a fork
 //! - [`terminal`]: a program on a terminal in a fork
 //! - [`error`]: errors of lists and copies. [`copied`]: result of a copy
+//! - [`comparison`]: compares what is read from outside with what the guest says of itself
 //! - `unpack`: writes copied files below a folder of the host
 //! - [`files`]: lists folders of a fork, and copies files out of it
 
+pub mod comparison;
 pub mod copied;
 pub mod debug_files;
 pub mod error;

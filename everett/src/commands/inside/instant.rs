@@ -125,6 +125,22 @@ impl Instant {
         Ok(Instant { run, record, at_ns, setting, engine })
     }
 
+    /// Returns random vtimes of the branch, in nanoseconds and in their order. They are the same each time.
+    pub(super) fn random_vtimes(&self, count: u16) -> Vec<u64> {
+        let (from, end) = (self.setting.root_ns, self.record.end_ns);
+        let random = |n: u16| {
+            let hash = blake3::Hasher::new()
+                .update(self.record.trail.as_bytes())
+                .update(&n.to_le_bytes())
+                .finalize();
+            let number = hash.as_bytes().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+            from + number % end.saturating_sub(from).saturating_add(1)
+        };
+        let mut vtimes: Vec<u64> = (0..count).map(random).collect();
+        vtimes.sort_unstable();
+        vtimes
+    }
+
     /// Returns the names of the world's nodes, in the order of the world file.
     pub(super) fn nodes(&self) -> &[String] {
         &self.run.reading.header().nodes

@@ -3,11 +3,13 @@
 //!
 //! * `asking`: answers to questions about the timeline of a program whose system calls are known
 //! * `captures`: opens images of disks and captures of the wire with e2fsck and tcpdump
+//! * `comparison`: compares what is read from outside with what a program of musl, in an image, says of itself
 //! * `compose`: compose files: order of starting, networks, mounts, names, builds
 //! * `cores`: opens core files of processes with gdb
 //! * `coverage`: functions and lines of a program in an image that an exploration reached
 //! * `drafts`: boots the world files that `everett init` writes for an image and for a compose file
 //! * `finding`: exports a finding of a compose file's world, and replays it without the project
+//! * `lost_write`: goes back with gdb from a finding of redis-sentinel to its cause
 //! * `merging`: several compose files merged into one
 //! * `prints`: prints values of a program on recorded branches
 //! * `projects`: finds the planted defects of the projects in `examples/`
@@ -23,6 +25,8 @@
 mod asking;
 #[cfg(feature = "inside")]
 mod captures;
+#[cfg(feature = "inside")]
+mod comparison;
 mod compose;
 #[cfg(feature = "inside")]
 mod cores;
@@ -31,6 +35,8 @@ mod coverage;
 mod debugging;
 mod drafts;
 mod finding;
+#[cfg(feature = "inside")]
+mod lost_write;
 mod merging;
 #[cfg(feature = "inside")]
 mod prints;

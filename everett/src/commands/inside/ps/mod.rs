@@ -1,4 +1,8 @@
 //! `everett ps`: lists the processes of all machines at one instant, read from outside.
+//!
+//! - [`compare`]: compares them with what the guests say of themselves
+
+mod compare;
 
 use everett_input::causes::with_causes;
 use everett_inspect::task::{Process, Thread};
@@ -21,7 +25,17 @@ pub struct Args {
     /// Print the mappings, too, as /proc/PID/maps shows them
     #[arg(long)]
     pub maps: bool,
+    /// Compare processes, threads, kernel stacks and mappings with what the guests' own /proc says, in a throw-away fork
+    #[arg(long, conflicts_with_all = ["threads", "maps"])]
+    pub compare: bool,
+    /// Compare at this number of random instants of the branch instead
+    #[arg(long, value_name = "N", requires = "compare", conflicts_with = "at",
+          value_parser = clap::value_parser!(u16).range(1..=INSTANTS_MAX))]
+    pub instants: Option<u16>,
 }
+
+/// Maximum number of instants of a comparison.
+const INSTANTS_MAX: i64 = 1000;
 
 /// Line of `--json`.
 #[derive(Serialize)]
@@ -57,6 +71,9 @@ impl ThreadLine<'_> {
 }
 
 pub(in super::super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
+    if args.compare {
+        return compare::run(ui, &args.instant, args.instants);
+    }
     guests::each_guest(ui, &args.instant, |inside| {
         ui.say(style::paint(style::FAINT, "     PID   PPID    UID S COMMAND"))?;
         for process in &inside.processes {

@@ -1,0 +1,85 @@
+//! What Everett reads from the memory of a container's machine is what the machine's `/proc` says.
+
+use std::fs;
+
+use super::userlands::{layout_of_musl, program_of_musl};
+use crate::support::{everett, shown};
+
+/// A program whose threads and mappings come and go.
+const SOURCE: &str = r#"#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void *work(void *argument) {
+    prctl(PR_SET_NAME, "a) (b");
+    char *page = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    page[4096] = 1;
+    usleep(7000);
+    mprotect(page, 4096, PROT_READ);
+    usleep(7000);
+    munmap(page, 8192);
+    return argument;
+}
+int main(void) {
+    for (;;) {
+        pthread_t threads[3];
+        for (int n = 0; n < 3; n++)
+            pthread_create(&threads[n], 0, work, 0), usleep(1000);
+        if (fork() == 0) {
+            usleep(5000);
+            _exit(0);
+        }
+        /* The process that has just begun ends, and stays a zombie until the next round. */
+        while (waitpid(-1, 0, WNOHANG) > 0)
+            ;
+        for (int n = 0; n < 3; n++)
+            pthread_join(threads[n], 0);
+    }
+}
+"#;
+
+const WORLD: &str = r#"
+[[node]]
+name = "busy"
+memory = "96M"
+image = "layout"
+[faults]
+only = []
+[explore]
+segment = "1s"
+horizon = "1s"
+"#;
+
+#[test]
+fn a_busy_program_of_musl_is_as_its_machine_says_at_random_instants() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = program_of_musl(folder.path(), SOURCE);
+    layout_of_musl(folder.path(), &program);
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    fs::write(at("world.toml"), WORLD).unwrap();
+    let explored = everett(&[
+        "explore",
+        &at("world.toml"),
+        "--branches",
+        "1",
+        "--seed",
+        "1",
+        "--plain",
+        "-o",
+        &at("run"),
+    ]);
+    assert!(explored.status.success(), "{}", shown(&explored));
+    let compared = everett(&["--json", "ps", &at("run"), "b0", "--compare", "--instants", "5"]);
+    assert!(compared.status.success(), "{}", shown(&compared));
+    let lines = String::from_utf8(compared.stdout).unwrap();
+    let lines: Vec<serde_json::Value> =
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let (sum, machines) = lines.split_last().unwrap();
+    assert_eq!((sum["machines"].as_u64(), sum["differences"].as_u64()), (Some(5), Some(0)), "{lines:?}");
+    // The numbers of threads and mappings are not always the same.
+    for key in ["stacks", "mappings"] {
+        let number = |line: &serde_json::Value| line[key].as_u64();
+        assert!(machines.iter().any(|line| number(line) != number(&machines[0])), "{key}: {lines:?}");
+    }
+}
