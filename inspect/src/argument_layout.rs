@@ -16,6 +16,10 @@ places! {
         disk_name = "gendisk.disk_name";
         signal_number = "ksignal.sig";
         futex_task = "futex_q.task";
+        message_rest = "msghdr.msg_iter.count";
+        buffers_rest = "iov_iter.count";
+        io_file = "kiocb.ki_filp";
+        io_offset = "kiocb.ki_pos";
         @some_kernels
         @lengths
     }

@@ -5,6 +5,9 @@ use everett_symbols::kernel::btf::Field;
 use crate::memory::{AddressSpace, Ram};
 use crate::{Error, Kernel};
 
+/// Start of the kernel's mapping of all RAM, if the kernel does not choose it when it boots.
+const DIRECT_MAP: u64 = 0xffff_8880_0000_0000;
+
 /// A Linux guest: its kernel and its RAM at one instant.
 #[derive(Clone, Copy)]
 pub struct Guest<'g> {
@@ -32,6 +35,19 @@ impl<'g> Guest<'g> {
     #[must_use]
     pub fn memory(&self) -> AddressSpace<'g> {
         AddressSpace::new(self.ram, self.kernel.root)
+    }
+
+    /// Returns the linear address at which the kernel maps all RAM (`page_offset_base`).
+    ///
+    /// # Errors
+    /// Returns an error if the kernel's variable cannot be read, or if RAM is not mapped there.
+    pub fn direct_map(&self) -> Result<u64, Error> {
+        let base = match self.kernel.values.get("page_offset_base") {
+            Some(at) => self.word(at)?,
+            None => DIRECT_MAP,
+        };
+        let is_mapped = self.memory().physical(base) == Some(0);
+        if is_mapped { Ok(base) } else { Err(Error::DirectMap(base)) }
     }
 
     /// Returns the machine's RAM.

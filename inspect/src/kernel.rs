@@ -84,7 +84,7 @@ impl Kernel {
         &self.symbols
     }
 
-    /// Returns the linear address of a function. `None` if the kernel has no symbol of this name.
+    /// Returns the linear address of the code or variable with this name. `None` if the kernel has no such symbol.
     #[must_use]
     pub fn address_of(&self, name: &str) -> Option<u64> {
         self.values.get(name)

@@ -26,6 +26,7 @@
 //! - [`current`]: the thread that runs, and its open files
 //! - [`special_files`]: what pipes, eventfds and epoll instances hold
 //! - [`sockets`]: sockets of all network namespaces, and their owners
+//! - [`calls`]: calls that give a program's bytes to the kernel
 //! - [`core_file`]: a process as a core file for debuggers
 //! - [`vmcore`]: the kernel as a core file for debuggers
 //!
@@ -36,6 +37,7 @@
 
 mod argument_layout;
 pub mod arguments;
+pub mod calls;
 pub mod core_file;
 pub mod current;
 mod elf_core;

@@ -72,3 +72,5 @@ pub const SOCKETS_MAX: usize = 1 << 18;
 pub const PACKETS_MAX: usize = 1 << 20;
 /// Maximum length of the name of a Unix socket, in bytes, with the two bytes in front of it.
 pub const UNIX_NAME_BYTES_MAX: u64 = 110;
+/// Maximum number of buffers of a system call: the kernel's `UIO_MAXIOV`.
+pub const BUFFERS_MAX: u64 = 1_024;

@@ -36,6 +36,12 @@ impl<'r> AddressSpace<'r> {
         AddressSpace { ram, root: root & bits::ADDRESS }
     }
 
+    /// Returns the guest-physical address of the root table.
+    #[must_use]
+    pub fn root(&self) -> u64 {
+        self.root
+    }
+
     /// Returns the guest-physical address of a linear address. `None` if no page is mapped there.
     #[must_use]
     pub fn physical(&self, address: u64) -> Option<u64> {

@@ -109,6 +109,20 @@ impl ProgramStacks<'_> {
         (named.collect(), frames.is_complete)
     }
 
+    /// Returns address and length of the variables with this name, in the program and its libraries. The length is 0 if
+    /// it is unknown.
+    #[must_use]
+    pub fn variables_named(&self, name: &str) -> Vec<(u64, u64)> {
+        let mut found = Vec::new();
+        for Mapped { program, bias, .. } in &self.mapped {
+            let named = program.variables_named(name);
+            found.extend(named.into_iter().map(|(address, bytes)| (address.wrapping_add(*bias), bytes)));
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
     fn frame(&self, address: u64, is_return: bool) -> Frame {
         let unknown = Frame { address, file: None, in_file: None, function: None, source: Vec::new() };
         // A return address can lie after the end of the calling function.

@@ -17,9 +17,6 @@ use crate::{Error, Guest};
 const PROGRAM_HEADERS: usize = 3;
 /// Start of the addresses of the kernel's own code and data (Linux, `Documentation/arch/x86/x86_64/mm.rst`).
 const KERNEL_START: u64 = 0xffff_ffff_8000_0000;
-/// Start of the kernel's mapping of all RAM, if the kernel does not choose it when it boots.
-const DIRECT_MAP: u64 = 0xffff_8880_0000_0000;
-
 /// The kernel's memory at an instant, ready to be written as a core file.
 pub struct VmCore<'g> {
     ram: &'g dyn Ram,
@@ -43,13 +40,10 @@ impl<'g> Guest<'g> {
             return Err(Error::TooMany { what: "bytes of RAM", max: VMCORE_BYTES_MAX as usize });
         }
         let information = self.vmcoreinfo().map_err(Error::reading("VMCOREINFO"))?;
-        let direct_map = match self.kernel.values.get("page_offset_base") {
-            Some(at) => self.word(at)?,
-            None => DIRECT_MAP,
-        };
+        let direct_map = self.direct_map()?;
         let kernel = self.kernel.extent(KERNEL_START).ok_or(Error::Symbol("_text"))?;
         let is_mapped = |address: u64, physical: u64| self.memory().physical(address) == Some(physical);
-        if !is_mapped(direct_map, 0) || !is_mapped(direct_map.wrapping_add(kernel.1), kernel.1) {
+        if !is_mapped(direct_map.wrapping_add(kernel.1), kernel.1) {
             return Err(Error::DirectMap(direct_map));
         }
         if !is_mapped(kernel.0, kernel.1) || kernel.1.checked_add(kernel.2).is_none_or(|end| end > ram_bytes)

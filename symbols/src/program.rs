@@ -15,6 +15,8 @@ const NAME_BYTES_MAX: usize = 4_096;
 const BUILD_ID_BYTES_MAX: usize = 64;
 /// Maximum number of functions of a program.
 pub const FUNCTIONS_MAX: usize = 4 << 20;
+/// Maximum number of variables of one name that are reported.
+pub const VARIABLES_MAX: usize = 256;
 /// Maximum length of a name that [`Function`] shows, in characters. Longer names are cut off.
 pub const SHOWN_CHARS_MAX: usize = 256;
 
@@ -272,6 +274,27 @@ impl Program {
                 }
             }
         }
+        found
+    }
+
+    /// Returns the addresses of the variables with this name, as the file states addresses, and their lengths in bytes. A
+    /// length is 0 if it is unknown. Static variables of different source files can share a name.
+    #[must_use]
+    pub fn variables_named(&self, name: &str) -> Vec<(u64, u64)> {
+        let Ok(elf) = Elf::parse(&self.file) else { return Vec::new() };
+        let Ok(sections) = elf.sections() else { return Vec::new() };
+        let mut found = Vec::new();
+        for table in [SymbolTable::Static, SymbolTable::Dynamic] {
+            let Ok(symbols) = sections.symbols(table) else { continue };
+            for symbol in symbols.iter().filter(|symbol| symbol.kind == SymbolKind::Object) {
+                let is_it = symbol.is_defined && symbol.name(NAME_BYTES_MAX) == Some(name.as_bytes());
+                if is_it && found.len() < VARIABLES_MAX {
+                    found.push((symbol.address, symbol.bytes));
+                }
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
         found
     }
 

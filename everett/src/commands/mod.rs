@@ -213,6 +213,9 @@ pub enum Command {
     /// Print values at places of programs on recorded branches, after the fact
     #[cfg(feature = "inside")]
     Print(inside::print::Args),
+    /// Find who wrote bytes of memory, of a file or of a message, and where that program had them from
+    #[cfg(feature = "inside")]
+    Who(inside::who::Args),
     /// Report what an exploration covered, what it found and what it never reached
     Report(report::Args),
     /// Show the report of a run in a browser, also while the run goes on
@@ -304,6 +307,8 @@ pub fn run(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Ls(args) => inside::ls::run(&ui, args),
         #[cfg(feature = "inside")]
         Command::Print(args) => inside::print::run(&ui, args),
+        #[cfg(feature = "inside")]
+        Command::Who(args) => inside::who::run(&ui, args),
         Command::Report(args) => report::run(&ui, args),
         Command::Serve(args) => serve::run(&ui, args),
         Command::Runs(args) => runs::run(&ui, args),
@@ -419,6 +424,8 @@ mod tests {
             "everett ls",
             #[cfg(feature = "inside")]
             "everett print",
+            #[cfg(feature = "inside")]
+            "everett who",
         ];
         assert_eq!(takers, expected);
     }

@@ -48,7 +48,7 @@ impl fmt::Display for Address {
 
 impl Guest<'_> {
     /// Returns the local and the remote address in a `sock_common`.
-    pub(super) fn addresses(&self, sock: u64, local_port: u16) -> Result<(Address, Address), Error> {
+    pub(crate) fn addresses(&self, sock: u64, local_port: u16) -> Result<(Address, Address), Error> {
         let places = &self.kernel.socket_layout.as_ref().map_err(Clone::clone)?.places;
         let (local, remote) = match self.number(sock, places.family)? {
             number::IP_4 => {

@@ -3,9 +3,11 @@
 //! - [`cursor`]: a timeline of a branch that moves to any instant, forwards and backwards
 //! - [`calls`]: system calls as text
 //! - [`questions`]: questions about everything that happened in a span of a timeline
+//! - [`origin`]: who wrote bytes, and where that program had them from
 //! - [`probes`]: values that recorded branches print after the fact
 
 pub mod calls;
 pub mod cursor;
+pub mod origin;
 pub mod probes;
 pub mod questions;

@@ -21,6 +21,8 @@
 //! - `ss`: prints sockets
 //! - `stack`: prints stacks
 //! - `vmcore`: writes a machine's RAM as a core file of its kernel
+//! - `what`: the bytes that a question is about, as the operator names them
+//! - `who`: finds who wrote bytes
 //! - `sysroot`: folder with the programs and libraries of a process
 //!
 //! Commands in a throw-away fork at an instant:
@@ -57,6 +59,8 @@ pub(super) mod ss;
 pub(super) mod stack;
 mod sysroot;
 pub(super) mod vmcore;
+mod what;
+pub(super) mod who;
 
 /// Returns a word as a shell reads it.
 fn for_shell(word: &str) -> String {

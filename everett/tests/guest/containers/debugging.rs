@@ -93,6 +93,32 @@ fn debug(run: &str, script: &Path, files: &Path) -> Output {
     output
 }
 
+/// `everett who` goes back from the balance: to the deposits, and before them to the store that corrupted it, whose value
+/// is a character of a constant text.
+fn who_names_the_store(run: &str) {
+    let output = everett(&["who", run, "1", "--process", "program", "accounts@0x40+8"]);
+    assert!(output.status.success(), "{}", shown(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut rest = &text[..];
+    for expected in [
+        "  1. ",
+        "stored at 0x404060 by MOV r/m64, r64",
+        "deposit+",
+        "program.c:18",
+        "main+",
+        "computed by LEA r64, m from 2 values: the chain forks",
+        "the other 7 bytes are older",
+        "put_name+",
+        "program.c:9",
+        "rename_account+",
+        "program.c:15",
+        "those of the file /program at offset",
+    ] {
+        let place = rest.find(expected);
+        rest = &rest[place.unwrap_or_else(|| panic!("{expected} is missing in {rest}\nof {text}"))..];
+    }
+}
+
 #[test]
 fn a_watchpoint_backwards_finds_the_store_that_corrupted_memory() {
     let folder = tempfile::tempdir().unwrap();
@@ -132,6 +158,7 @@ fn a_watchpoint_backwards_finds_the_store_that_corrupted_memory() {
         let place = rest.find(expected);
         rest = &rest[place.unwrap_or_else(|| panic!("{expected} is missing in {rest}\nof {text}"))..];
     }
+    who_names_the_store(&run);
     let again = debug(&run, &at("script"), &at("files"));
     assert_eq!(String::from_utf8_lossy(&again.stdout), text, "the same session shows something else");
 

@@ -11,6 +11,7 @@
 //! * `finding`: exports a finding of a compose file's world, and replays it without the project
 //! * `lost_write`: goes back with gdb from a finding of redis-sentinel to its cause
 //! * `merging`: several compose files merged into one
+//! * `origins`: the origin of bytes in memory, files and messages, across nodes
 //! * `prints`: prints values of a program on recorded branches
 //! * `projects`: finds the planted defects of the projects in `examples/`
 //! * `registry`: images from a container registry that runs on this host
@@ -38,6 +39,8 @@ mod finding;
 #[cfg(feature = "inside")]
 mod lost_write;
 mod merging;
+#[cfg(feature = "inside")]
+mod origins;
 #[cfg(feature = "inside")]
 mod prints;
 mod projects;

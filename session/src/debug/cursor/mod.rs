@@ -148,6 +148,16 @@ impl<'s> Cursor<'s> {
         &self.timeline
     }
 
+    /// Returns the setting in which the branch ran.
+    pub(crate) fn setting(&self) -> &'s Setting {
+        self.setting
+    }
+
+    /// Returns the path of the branch.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Returns the digest of the world.
     pub fn digest(&mut self) -> everett_vmm::Digest {
         self.timeline.digest()

@@ -1,0 +1,132 @@
+//! The bytes that a question is about, as the operator names them.
+
+use std::str::FromStr;
+
+use everett_session::debug::origin::limits::BYTES_MAX;
+
+/// The bytes that a question is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// Memory at a linear address.
+    Address {
+        /// The address.
+        address: u64,
+        /// Number of bytes.
+        bytes: u64,
+    },
+    /// A variable, by its name.
+    Variable {
+        /// Name, as the symbol table has it.
+        name: String,
+        /// Offset of the first byte in the variable.
+        offset: u64,
+        /// Number of bytes. `None` for the rest of the variable.
+        bytes: Option<u64>,
+    },
+    /// Content of a file.
+    File {
+        /// Path.
+        path: String,
+        /// Offset of the first byte.
+        offset: u64,
+        /// Number of bytes.
+        bytes: u64,
+    },
+    /// TCP payload of a message.
+    Message {
+        /// Number of the message.
+        number: u64,
+        /// Offset of the first byte in the payload.
+        offset: u64,
+        /// Number of bytes.
+        bytes: u64,
+    },
+}
+
+/// Returns a number: decimal, or hexadecimal behind `0x`.
+fn number(text: &str) -> Result<u64, String> {
+    let parsed = match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    parsed.map_err(|_| format!("{text:?} is no number; write for example 16 or 0x10"))
+}
+
+/// Returns a number of bytes.
+fn bytes(text: &str) -> Result<u64, String> {
+    let bytes = number(text)?;
+    if (1..=BYTES_MAX).contains(&bytes) {
+        Ok(bytes)
+    } else {
+        Err(format!("{bytes} bytes: the length is 1 to {BYTES_MAX} bytes"))
+    }
+}
+
+/// Splits `OFFSET[+LEN]`.
+fn range(text: &str) -> Result<(u64, Option<u64>), String> {
+    match text.split_once('+') {
+        Some((offset, length)) => Ok((number(offset)?, Some(bytes(length)?))),
+        None => Ok((number(text)?, None)),
+    }
+}
+
+/// Splits `NAME[@OFFSET[+LEN]]`.
+fn place(text: &str) -> Result<(&str, u64, Option<u64>), String> {
+    match text.rsplit_once('@') {
+        Some((name, rest)) if rest.starts_with(|c: char| c.is_ascii_digit()) => {
+            let (offset, bytes) = range(rest)?;
+            Ok((name, offset, bytes))
+        }
+        _ => Ok((text, 0, None)),
+    }
+}
+
+impl FromStr for What {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<What, String> {
+        if let Some(rest) = text.strip_prefix("memory:") {
+            let (address, bytes) = range(rest)?;
+            return Ok(What::Address { address, bytes: bytes.unwrap_or(1) });
+        }
+        if let Some(rest) = text.strip_prefix("file:") {
+            let (path, offset, bytes) = place(rest)?;
+            if !path.starts_with('/') {
+                return Err(format!("{path:?} is no absolute path"));
+            }
+            return Ok(What::File { path: path.to_owned(), offset, bytes: bytes.unwrap_or(1) });
+        }
+        if let Some(rest) = text.strip_prefix("message:") {
+            let (message, offset, bytes) = place(rest)?;
+            return Ok(What::Message { number: number(message)?, offset, bytes: bytes.unwrap_or(1) });
+        }
+        let (name, offset, bytes) = place(text)?;
+        if name.is_empty() || name.contains(|c: char| c.is_whitespace() || c == ':') {
+            return Err(
+                "write memory:ADDRESS[+LEN], the name of a variable, file:/PATH or message:NUMBER".to_owned()
+            );
+        }
+        Ok(What::Variable { name: name.to_owned(), offset, bytes })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_read() {
+        let read = |text: &str| What::from_str(text);
+        assert_eq!(read("memory:0x10+8"), Ok(What::Address { address: 16, bytes: 8 }));
+        assert_eq!(read("memory:16"), Ok(What::Address { address: 16, bytes: 1 }));
+        let variable = |offset, bytes| Ok(What::Variable { name: "x".to_owned(), offset, bytes });
+        assert_eq!((read("x"), read("x@0x10+4")), (variable(0, None), variable(16, Some(4))));
+        let file = What::File { path: "/a@b".to_owned(), offset: 5, bytes: 1 };
+        assert_eq!(read("file:/a@b@5"), Ok(file));
+        assert_eq!(read("message:7@2+3"), Ok(What::Message { number: 7, offset: 2, bytes: 3 }));
+        for wrong in ["memory:", "memory:x", "memory:1+0", "memory:1+4097", "file:a", "message:x", "", "a b"]
+        {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+}

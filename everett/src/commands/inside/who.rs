@@ -1,0 +1,197 @@
+//! `everett who`: finds who wrote bytes, and where that program had them from, back to the origin.
+
+use anyhow::{Context as _, bail};
+use everett_host::interrupt::Interrupt;
+use everett_input::units::Vtime;
+use everett_inspect::task::Process;
+use everett_inspect::{Guest, Kernel};
+use everett_session::debug::cursor::{Aim, Cursor, Unless};
+use everett_session::debug::origin::limits::BYTES_MAX;
+use everett_session::debug::origin::step::{Step, What as Happened};
+use everett_session::debug::origin::{Extent, Memory, Search, Source};
+use everett_session::inside::machine::MachineRam;
+use everett_session::inside::mapped_files::MappedFiles;
+use serde::Serialize;
+
+use super::super::{Outcome, resources};
+use super::debug_files::DebugFilesArgs;
+use super::guests;
+use super::instant::{Instant, InstantArgs};
+use super::stack::frame_lines;
+use super::what::What;
+use crate::ui::{Ui, printable, style};
+
+/// `everett who`
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The instant
+    #[command(flatten)]
+    pub instant: InstantArgs,
+    /// The bytes: memory:ADDRESS[+LEN], the name of a variable of the program or kernel, file:/PATH, or message:NUMBER (as
+    /// in everett pcap). The last three can end with @OFFSET[+LEN]
+    pub what: What,
+    /// Process with this ID or name, whose memory or variable is meant. Default: the kernel
+    #[arg(long, value_name = "PID|NAME")]
+    pub process: Option<String>,
+    /// Number of computations on the way back to which the search goes on. Copies are always followed
+    #[arg(long, value_name = "NUMBER", default_value_t = 2)]
+    pub depth: usize,
+    /// Number of instructions before a store among which the search looks for the origin of its value
+    #[arg(long, value_name = "NUMBER", default_value_t = 4096)]
+    pub instructions: u64,
+    /// Folders with debug files
+    #[command(flatten)]
+    pub debug_files: DebugFilesArgs,
+}
+
+/// Line of `--json`.
+#[derive(Serialize)]
+struct Line<'a> {
+    kind: &'static str,
+    node: &'a str,
+    /// Node that sent the message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sender: Option<&'a str>,
+    #[serde(flatten)]
+    step: &'a Step,
+}
+
+pub(in super::super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
+    let interrupt = Interrupt::install()?;
+    let debug = args.debug_files.folders()?;
+    let instant = Instant::open(ui, &args.instant, &interrupt)?;
+    let kernel = guests::kernel(&instant.setting)?;
+    let mut files = Vec::new();
+    for node in instant.nodes() {
+        let launcher = &instant.setting.launcher;
+        files.push(MappedFiles::of_node(&launcher.files, &launcher.world, node, debug.clone())?);
+    }
+    let mut cursor = instant.cursor(resources::default_memory())?;
+    let wanted = || interrupt.wanted();
+    let mut listener = Unless(&wanted);
+    cursor.seek(Aim::Vtime(instant.at_ns), &mut listener)?;
+    let source = source(args, &instant, &cursor, &kernel, &files)?;
+    let extent = Extent { depth: args.depth, instructions: args.instructions };
+    let steps = Search::new(&mut cursor, &kernel, &files, extent, &mut listener).origins(source)?;
+    for step in &steps {
+        tell(ui, &instant, step)?;
+    }
+    instant.warn_of_engine(ui)?;
+    Ok(Outcome::Fine)
+}
+
+/// Returns the bytes that the arguments name.
+fn source(
+    args: &Args,
+    instant: &Instant,
+    cursor: &Cursor<'_>,
+    kernel: &Kernel,
+    files: &[MappedFiles],
+) -> anyhow::Result<Source> {
+    if let What::Message { number, offset, bytes } = args.what {
+        return Ok(Source::Message { number, offset, bytes });
+    }
+    let node = match &args.instant.node {
+        Some(name) => instant.number_of(name).context("the node is one of the world's")?,
+        None if instant.nodes().len() == 1 => 0,
+        None => bail!("--node: name the node of these bytes; the nodes are {}", instant.nodes().join(", ")),
+    };
+    if let What::File { path, offset, bytes } = &args.what {
+        return Ok(Source::File { node, path: path.clone(), offset: *offset, bytes: *bytes });
+    }
+    let ram = MachineRam(cursor.timeline().machine(node));
+    let guest = Guest::new(kernel, &ram)?;
+    let process = args.process.as_ref().map(|wanted| find(&guest, wanted)).transpose()?;
+    let root = match &process {
+        Some(process) => guest.memory_of_process(process)?.context("the process has memory")?.root(),
+        None => guest.memory().root(),
+    };
+    let (address, bytes) = match &args.what {
+        What::Address { address, bytes } => (*address, *bytes),
+        What::Variable { name, offset, bytes } => {
+            let (start, length) = match &process {
+                Some(process) => variable(&guest, process, &files[node], name)?,
+                None => (kernel.address_of(name).with_context(|| no_variable("the kernel", name))?, 8),
+            };
+            let rest = length.checked_sub(*offset).filter(|rest| *rest > 0);
+            let rest =
+                if length == 0 { 1 } else { rest.with_context(|| format!("{name}: it has {length} bytes"))? };
+            (start.wrapping_add(*offset), bytes.unwrap_or(rest).min(BYTES_MAX))
+        }
+        What::File { .. } | What::Message { .. } => unreachable!("handled above"),
+    };
+    Ok(Source::Memory(Memory { node, root, address, bytes }))
+}
+
+fn no_variable(whose: &str, name: &str) -> String {
+    format!("{name}: {whose} has no variable of this name; write memory:ADDRESS for an address")
+}
+
+/// Finds the process with a name or ID.
+fn find(guest: &Guest<'_>, wanted: &str) -> anyhow::Result<Process> {
+    let processes = guest.processes()?.into_iter();
+    let mut found: Vec<Process> =
+        processes.filter(|process| process.mm.is_some() && guests::is_named(process, wanted)).collect();
+    match found.len() {
+        0 => bail!("--process: the machine has no program {wanted} at this instant"),
+        1 => Ok(found.swap_remove(0)),
+        _ => {
+            let all: Vec<String> = found.iter().map(|process| process.pid.to_string()).collect();
+            bail!("--process: several processes are named {wanted}: {}; choose by ID", all.join(", "))
+        }
+    }
+}
+
+/// Returns address and length of a variable of a process's program or libraries.
+fn variable(
+    guest: &Guest<'_>,
+    process: &Process,
+    files: &MappedFiles,
+    name: &str,
+) -> anyhow::Result<(u64, u64)> {
+    let stacks = guest.program_stacks(process, files)?;
+    let found = stacks.map(|stacks| stacks.variables_named(name)).unwrap_or_default();
+    match found[..] {
+        [] => bail!("{}", no_variable("the process", name)),
+        [one] => Ok(one),
+        _ => {
+            let all: Vec<String> = found.iter().map(|(address, _)| format!("memory:{address:#x}")).collect();
+            bail!("{name}: several variables have this name; choose among {}", all.join(", "))
+        }
+    }
+}
+
+fn tell(ui: &Ui, instant: &Instant, step: &Step) -> anyhow::Result<()> {
+    let name = |node: usize| instant.nodes().get(node).map_or("", String::as_str);
+    let sender = match &step.what {
+        Happened::Message { from, .. } => Some(name(*from)),
+        _ => None,
+    };
+    let explains = step.explains.filter(|explained| explained + 1 != step.number);
+    let explains = explains.map(|explained| format!(" (for step {explained})")).unwrap_or_default();
+    let sends = sender.map(|sender| format!(", sent by {sender}")).unwrap_or_default();
+    let vtime = Vtime(step.vtime_ns).to_string();
+    let who = match &step.thread {
+        Some(thread) if thread.pid == thread.tid => format!(" {} {}", thread.pid, thread.name),
+        Some(thread) => format!(" {} {} {}", thread.pid, thread.tid, thread.name),
+        None => String::new(),
+    };
+    let head = format!("{:>3}. {} s {}{who}{explains}", step.number, vtime.trim(), name(step.node));
+    ui.say(style::paint(style::HEAD, printable(&head)))?;
+    ui.say(printable(&format!("     {}{sends}", step.what)))?;
+    if let Some(thread) = &step.thread {
+        for frame in &thread.kernel {
+            ui.say(format!("         {}", printable(frame)))?;
+        }
+        if !thread.kernel_complete {
+            ui.say(style::paint(style::FAINT, "         further frames of the kernel are unknown"))?;
+        }
+        for line in thread.user.iter().flat_map(frame_lines) {
+            ui.say(printable(&line))?;
+        }
+        if !thread.user_complete {
+            ui.say(style::paint(style::FAINT, "         further frames of the program are unknown"))?;
+        }
+    }
+    Ok(ui.record(&Line { kind: "who", node: name(step.node), sender, step })?)
+}

@@ -1,0 +1,187 @@
+//! `everett who` names the origin of bytes across nodes: from memory over the wire to the program that computed them.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::userlands::{layout_of_musl, program_of_musl};
+use crate::support::{everett, shown};
+
+/// A program that computes values on n1, passes them on through n2, which also writes them into a file, and receives them
+/// on n3.
+const SOURCE: &str = r#"#include <arpa/inet.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+long made, passed, got;
+static struct sockaddr_in address(const char *ip) {
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(7000)};
+    at.sin_addr.s_addr = inet_addr(ip);
+    return at;
+}
+static int connected(const char *ip) {
+    struct sockaddr_in at = address(ip);
+    for (;;) {
+        int out = socket(AF_INET, SOCK_STREAM, 0);
+        if (!connect(out, (void *)&at, sizeof at))
+            return out;
+        close(out);
+        usleep(10000);
+    }
+}
+static int accepted(void) {
+    struct sockaddr_in at = address("0.0.0.0");
+    int in = socket(AF_INET, SOCK_STREAM, 0);
+    bind(in, (void *)&at, sizeof at);
+    listen(in, 1);
+    return accept(in, 0, 0);
+}
+static void make(long day) {
+    made = day * 7;
+}
+static void send_on(int out, long *value) {
+    write(out, value, sizeof *value);
+}
+static void keep(int file, long *value) {
+    pwrite(file, value, sizeof *value, 16);
+}
+static void receive(int in, long *value) {
+    read(in, value, sizeof *value);
+}
+int main(void) {
+    char name[16] = "";
+    gethostname(name, sizeof name);
+    if (!strcmp(name, "n1")) {
+        int out = connected("10.0.0.2");
+        sleep(1);
+        for (long day = 1;; day++) {
+            make(day);
+            send_on(out, &made);
+            usleep(20000);
+        }
+    }
+    if (!strcmp(name, "n2")) {
+        int in = accepted(), out = connected("10.0.0.3");
+        int file = open("/dev/shm/kept", O_RDWR | O_CREAT, 0600);
+        for (;;) {
+            receive(in, &passed);
+            keep(file, &passed);
+            send_on(out, &passed);
+        }
+    }
+    for (int in = accepted();;) {
+        receive(in, &got);
+        if (got == 77)
+            puts("the value is 77"), fflush(stdout), sleep(1000);
+    }
+}
+"#;
+
+const WORLD: &str = r#"
+[[node]]
+name = "n1"
+memory = "96M"
+image = "layout"
+[[node]]
+name = "n2"
+memory = "96M"
+image = "layout"
+[[node]]
+name = "n3"
+memory = "96M"
+image = "layout"
+[[property]]
+name = "value"
+never = "the value is 77"
+[faults]
+only = []
+[explore]
+segment = "2s"
+horizon = "2s"
+"#;
+
+/// Returns the steps that `everett who` prints.
+fn steps(arguments: &[&str]) -> Vec<Value> {
+    let output = everett(&[&["who", "--json"], arguments].concat());
+    assert!(output.status.success(), "{}", shown(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .filter(|line| line["kind"] == "who")
+        .collect()
+}
+
+/// Returns a step in short: node, kind, and the innermost function of the program that has a frame. musl's system calls
+/// have no unwind tables, so their callers have none.
+fn short(step: &Value) -> String {
+    let frames = step["thread"]["user"].as_array().cloned().unwrap_or_default();
+    let own = frames.iter().find(|frame| frame["file"] == "/program");
+    let function = own.and_then(|frame| frame["function"].as_str()).unwrap_or("-");
+    let function = function.split('+').next().unwrap();
+    let (node, kind) = (step["node"].as_str().unwrap(), step["step"].as_str().unwrap());
+    format!("{node} {kind} {function}")
+}
+
+#[test]
+fn the_origin_of_a_value_is_found_across_nodes() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = program_of_musl(folder.path(), SOURCE);
+    layout_of_musl(folder.path(), &program);
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    fs::write(at("world.toml"), WORLD).unwrap();
+    let run = at("run");
+    let explored =
+        everett(&["explore", &at("world.toml"), "--seed", "1", "--branches", "1", "--plain", "-o", &run]);
+    assert_eq!(explored.status.code(), Some(1), "{}", shown(&explored));
+
+    let received = steps(&[&run, "1", "--node", "n3", "--process", "program", "got"]);
+    let shorts: Vec<String> = received.iter().map(short).collect();
+    let way = [
+        "n3 store main",
+        "n2 message -",
+        "n2 sent main",
+        "n2 store main",
+        "n1 message -",
+        "n1 sent main",
+        "n1 store make",
+        "n1 computed make",
+    ];
+    assert_eq!(shorts[..way.len()], way, "{received:#?}");
+    let bytes = 77u64.to_le_bytes().map(|byte| format!("{byte:02x}")).concat();
+    assert_eq!(
+        (&received[0]["after"], &received[6]["after"]),
+        (&Value::from(&*bytes), &Value::from(&*bytes))
+    );
+    assert_eq!((&received[1]["sender"], &received[2]["bytes"]), (&"n2".into(), &Value::from(&*bytes)));
+    let line = &received[6]["thread"]["user"][0]["source"][0]["line"];
+    assert_eq!(line, 31, "{:#?}", received[6]);
+    let kernel = |n: usize| received[n]["thread"]["kernel"].to_string();
+    assert!(kernel(0).contains("tcp_recvmsg") && kernel(2).contains("tcp_sendmsg"), "{received:#?}");
+
+    let kept = steps(&[&run, "1", "--node", "n2", "--depth", "0", "file:/dev/shm/kept@16+8"]);
+    let shorts: Vec<String> = kept.iter().map(short).collect();
+    let way = ["n2 written main", "n2 store main", "n1 message -", "n1 sent main", "n1 store make"];
+    assert_eq!(shorts[..way.len()], way, "{kept:#?}");
+
+    // A message that a step named, by its number.
+    let number = received[1]["message"].as_u64().unwrap();
+    let of_message = steps(&[&run, "1", "--depth", "0", &format!("message:{number}@0+8")]);
+    let shorts: Vec<String> = of_message.iter().map(short).collect();
+    assert_eq!(shorts[..3], ["n2 message -", "n2 sent main", "n2 store main"], "{of_message:#?}");
+
+    let again = steps(&[&run, "1", "--node", "n3", "--process", "program", "got"]);
+    assert_eq!(again, received, "the same question has another answer");
+    let replayed = everett(&["replay", &run, "1"]);
+    assert_eq!(replayed.status.code(), Some(1), "{}", shown(&replayed));
+
+    let refused = |arguments: &[&str], expected: &str| {
+        let output = everett(&[&["who", &run, "1"], arguments].concat());
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!((output.status.code(), text.contains(expected)), (Some(2), true), "{text}");
+    };
+    refused(&["got"], "--node: name the node");
+    refused(&["--node", "n3", "--process", "program", "nothing"], "no variable of this name");
+    refused(&["message:99999999"], "no such message");
+}

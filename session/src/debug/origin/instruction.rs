@@ -1,0 +1,457 @@
+//! An instruction before its execution, and where the values that it stores or defines come from.
+
+use everett_cpu::state::seg;
+use everett_vmm::Machine;
+use iced_x86::{
+    ConditionCode, Decoder, DecoderOptions, Instruction, InstructionInfo, InstructionInfoFactory, Mnemonic,
+    OpAccess, OpKind, Register,
+};
+
+/// Maximum length of an instruction, in bytes.
+const CODE_BYTES: usize = 15;
+
+/// A CPU before an instruction.
+#[derive(Debug, Clone)]
+pub(super) struct Before {
+    gpr: [u64; 16],
+    /// Bases of FS and GS.
+    bases: [u64; 2],
+    flags: u64,
+    /// Paging root.
+    pub(super) root: u64,
+    /// Number of instructions that the node has retired.
+    pub(super) count: u64,
+    instruction: Option<Instruction>,
+}
+
+/// A part of a register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Part {
+    /// The whole register: one of RAX to R15 or XMM0 to XMM15.
+    pub(super) register: Register,
+    /// Offset of the first byte.
+    pub(super) offset: u64,
+    /// Length in bytes.
+    pub(super) bytes: u64,
+}
+
+/// Where a value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Value {
+    /// Linear address and length in bytes.
+    Memory(u64, u64),
+    /// A register.
+    Register(Part),
+    /// The instruction itself contains or makes the value.
+    Constant(String),
+    /// Computed from these values.
+    Computed(Vec<Value>),
+    /// Not known, for this reason.
+    Unknown(String),
+}
+
+/// Instructions that copy their second operand to their first.
+fn copies(mnemonic: Mnemonic) -> bool {
+    use Mnemonic::{
+        Lddqu, Mov, Movapd, Movaps, Movd, Movdqa, Movdqu, Movntdq, Movnti, Movntps, Movq, Movsx, Movsxd,
+        Movupd, Movups, Movzx,
+    };
+    matches!(
+        mnemonic,
+        Mov | Movzx
+            | Movsx
+            | Movsxd
+            | Movd
+            | Movq
+            | Movaps
+            | Movapd
+            | Movups
+            | Movupd
+            | Movdqa
+            | Movdqu
+            | Lddqu
+            | Movnti
+            | Movntdq
+            | Movntps
+    )
+}
+
+fn is_string_copy(mnemonic: Mnemonic, instruction: &Instruction) -> bool {
+    use Mnemonic::{Movsb, Movsd, Movsq, Movsw};
+    matches!(mnemonic, Movsb | Movsw | Movsd | Movsq) && instruction.is_string_instruction()
+}
+
+fn is_general(register: Register) -> bool {
+    register.is_gpr() || register.is_xmm()
+}
+
+/// Returns the part that a register names. Registers of 32 bits name the whole register if they are written, because
+/// the CPU clears the rest.
+fn part(register: Register, is_written: bool) -> Option<Part> {
+    if !is_general(register) {
+        return None;
+    }
+    let offset = u64::from(matches!(register, Register::AH | Register::BH | Register::CH | Register::DH));
+    let bytes = register.size() as u64;
+    let bytes = if is_written && register.is_gpr32() { 8 } else { bytes };
+    let register = if register.is_xmm() { register } else { register.full_register() };
+    Some(Part { register, offset, bytes })
+}
+
+fn reads(access: OpAccess) -> bool {
+    matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
+}
+
+fn writes(access: OpAccess) -> bool {
+    matches!(access, OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
+}
+
+impl Before {
+    pub(super) fn of(machine: &Machine, count: u64) -> Before {
+        let cpu = machine.cpu();
+        let mut code = [0; CODE_BYTES];
+        let read = machine.read_virtual(cpu.rip, &mut code);
+        let mut decoder = Decoder::with_ip(64, &code[..read.min(CODE_BYTES)], cpu.rip, DecoderOptions::NONE);
+        let instruction = decoder.can_decode().then(|| decoder.decode()).filter(|it| !it.is_invalid());
+        Before {
+            gpr: cpu.gpr,
+            bases: [cpu.seg[seg::FS].base, cpu.seg[seg::GS].base],
+            flags: cpu.rflags,
+            root: cpu.cr3,
+            count,
+            instruction,
+        }
+    }
+
+    /// Returns the instruction as text, as the CPU's manual writes its form.
+    pub(super) fn text(&self) -> String {
+        match &self.instruction {
+            Some(instruction) => instruction.op_code().instruction_string().to_owned(),
+            None => "an unknown instruction".to_owned(),
+        }
+    }
+
+    fn value(&self, register: Register) -> Option<u64> {
+        Some(match register {
+            Register::FS => self.bases[0],
+            Register::GS => self.bases[1],
+            Register::ES | Register::CS | Register::SS | Register::DS => 0,
+            _ if register.is_gpr() => {
+                let value = *self.gpr.get(register.full_register().number())?;
+                if register.size() == 4 { value & 0xffff_ffff } else { value }
+            }
+            _ => return None,
+        })
+    }
+
+    /// Returns the linear address of a memory operand.
+    fn address(&self, instruction: &Instruction, operand: u32) -> Option<u64> {
+        instruction.virtual_address(operand, 0, |register, _, _| self.value(register))
+    }
+
+    /// Returns where the instruction takes the bytes from that it stores at `address`.
+    pub(super) fn stored(&self, address: u64, bytes: u64) -> Value {
+        let Some(instruction) = &self.instruction else {
+            return unknown("its instruction cannot be decoded");
+        };
+        let mnemonic = instruction.mnemonic();
+        let mut factory = InstructionInfoFactory::new();
+        let info = factory.info(instruction);
+        // A repeated instruction executes one iteration at a time here.
+        let stores = info.used_memory().iter().filter(|memory| writes(memory.access()));
+        let offset = stores.filter_map(|memory| {
+            let start = memory.virtual_address(0, |register, _, _| self.value(register))?;
+            let size = match memory.memory_size().size() as u64 {
+                0 => u64::MAX,
+                size => size,
+            };
+            Some(address.wrapping_sub(start)).filter(|offset| *offset < size)
+        });
+        let Some(offset) = offset.min() else {
+            return unknown("its instruction does not store there; the CPU may have delivered an interrupt");
+        };
+        if is_string_copy(mnemonic, instruction) {
+            return match self.address(instruction, 1) {
+                Some(source) => Value::Memory(source.wrapping_add(offset), bytes),
+                None => unknown("the source of its string instruction is not known"),
+            };
+        }
+        let rax = |offset| Value::Register(Part { register: Register::RAX, offset, bytes });
+        match mnemonic {
+            Mnemonic::Stosb | Mnemonic::Stosw | Mnemonic::Stosd | Mnemonic::Stosq => return rax(offset),
+            Mnemonic::Call => return Value::Constant("the return address of a call".to_owned()),
+            _ => {}
+        }
+        match mnemonic {
+            Mnemonic::Push => self.operand(instruction, 0, offset, bytes),
+            Mnemonic::Pop => Value::Memory(self.gpr[4].wrapping_add(offset), bytes),
+            Mnemonic::Xchg => {
+                let register = if instruction.op0_kind() == OpKind::Register { 0 } else { 1 };
+                self.operand(instruction, register, offset, bytes)
+            }
+            _ if copies(mnemonic) => self.operand(instruction, 1, offset, bytes),
+            _ => self.computed(instruction, info),
+        }
+    }
+
+    /// Returns the bytes of an operand that are copied: `bytes` bytes from `offset` on.
+    fn operand(&self, instruction: &Instruction, operand: u32, offset: u64, bytes: u64) -> Value {
+        match instruction.op_kind(operand) {
+            OpKind::Register => {
+                let register = instruction.op_register(operand);
+                match part(register, false) {
+                    Some(part) if offset + bytes <= part.bytes => {
+                        Value::Register(Part { offset: part.offset + offset, bytes, ..part })
+                    }
+                    Some(part) if offset < part.bytes => {
+                        let bytes = part.bytes - offset;
+                        Value::Register(Part { offset: part.offset + offset, bytes, ..part })
+                    }
+                    Some(_) => Value::Constant("the extension of a shorter value".to_owned()),
+                    None => unknown("the value comes from a special register"),
+                }
+            }
+            OpKind::Memory => {
+                let size = instruction.memory_size().size() as u64;
+                match self.address(instruction, operand) {
+                    Some(address) if offset < size => {
+                        Value::Memory(address.wrapping_add(offset), bytes.min(size - offset))
+                    }
+                    Some(_) => Value::Constant("the extension of a shorter value".to_owned()),
+                    None => unknown("the address of an operand is not known"),
+                }
+            }
+            kind if is_immediate(kind) => {
+                Value::Constant(format!("the constant {:#x} in the code", instruction.immediate(operand)))
+            }
+            _ => unknown("an operand of its instruction is not known"),
+        }
+    }
+
+    /// Returns the values from which an instruction computes its result.
+    fn computed(&self, instruction: &Instruction, info: &InstructionInfo) -> Value {
+        let mnemonic = instruction.mnemonic();
+        let same = instruction.op_count() >= 2
+            && instruction.op0_kind() == OpKind::Register
+            && instruction.op1_kind() == OpKind::Register
+            && instruction.op0_register() == instruction.op1_register();
+        if same && matches!(mnemonic, Mnemonic::Xor | Mnemonic::Sub | Mnemonic::Pxor | Mnemonic::Xorps) {
+            return Value::Constant("the constant 0 in the code".to_owned());
+        }
+        match mnemonic {
+            Mnemonic::Rdtsc | Mnemonic::Rdtscp => return Value::Constant("the CPU's time stamp".to_owned()),
+            Mnemonic::Rdrand | Mnemonic::Rdseed => {
+                return Value::Constant("the CPU's random numbers".to_owned());
+            }
+            Mnemonic::Cpuid => return Value::Constant("the CPU's identification".to_owned()),
+            Mnemonic::In | Mnemonic::Insb | Mnemonic::Insw | Mnemonic::Insd => {
+                return Value::Constant("a device's port".to_owned());
+            }
+            Mnemonic::Fxsave | Mnemonic::Fxsave64 => {
+                return unknown("the registers were saved by fxsave, which is not followed");
+            }
+            _ => {}
+        }
+        let is_address = |register: Register| {
+            instruction.mnemonic() != Mnemonic::Lea
+                && info.used_memory().iter().any(|memory| {
+                    memory.base().full_register() == register.full_register()
+                        || memory.index().full_register() == register.full_register()
+                })
+                && (0..instruction.op_count()).all(|n| {
+                    instruction.op_kind(n) != OpKind::Register
+                        || instruction.op_register(n).full_register() != register.full_register()
+                })
+        };
+        let mut sources = Vec::new();
+        for used in info.used_registers() {
+            let register = used.register();
+            if reads(used.access())
+                && is_general(register)
+                && !is_address(register)
+                && let Some(part) = part(register, false)
+            {
+                sources.push(Value::Register(part));
+            }
+        }
+        for memory in info.used_memory().iter().filter(|memory| reads(memory.access())) {
+            match memory.virtual_address(0, |register, _, _| self.value(register)) {
+                Some(address) => sources.push(Value::Memory(address, memory.memory_size().size() as u64)),
+                None => return unknown("the address of an operand is not known"),
+            }
+        }
+        sources.retain(|source| !matches!(source, Value::Memory(_, 0)));
+        match sources.is_empty() {
+            true if instruction.rflags_read() != 0 => unknown("the value depends on the CPU's flags"),
+            true => Value::Constant("a value that the code computes from constants".to_owned()),
+            false => Value::Computed(sources),
+        }
+    }
+
+    /// Returns where a part of a register comes from, if this instruction defines it.
+    pub(super) fn defined(&self, wanted: Part) -> Option<Value> {
+        let Some(instruction) = &self.instruction else {
+            return Some(unknown("an instruction on the way cannot be decoded"));
+        };
+        let mnemonic = instruction.mnemonic();
+        let mut factory = InstructionInfoFactory::new();
+        let info = factory.info(instruction);
+        if matches!(mnemonic, Mnemonic::Fxrstor | Mnemonic::Fxrstor64) && wanted.register.is_xmm() {
+            /// Offset of the first SSE register in the area.
+            const VECTORS: u64 = 160;
+            let at = VECTORS + 16 * wanted.register.number() as u64 + wanted.offset;
+            return Some(match self.address(instruction, 0) {
+                Some(area) => Value::Memory(area.wrapping_add(at), wanted.bytes),
+                None => unknown("the address of an operand is not known"),
+            });
+        }
+        let end = wanted.offset + wanted.bytes;
+        let written = info.used_registers().iter().filter(|used| writes(used.access()));
+        let mut written = written.filter_map(|used| part(used.register(), true)).filter(|part| {
+            part.register == wanted.register && part.offset < end && wanted.offset < part.offset + part.bytes
+        });
+        let part = written.next()?;
+        if is_conditional(instruction) && !is_met(instruction.condition_code(), self.flags) {
+            return None;
+        }
+        if part.offset > wanted.offset || part.offset + part.bytes < end {
+            return Some(unknown("several instructions each wrote a part of the value"));
+        }
+        let offset = wanted.offset - part.offset;
+        let first_is_it = instruction.op0_kind() == OpKind::Register
+            && instruction.op0_register().full_register() == wanted.register.full_register();
+        Some(match mnemonic {
+            _ if copies(mnemonic) && first_is_it => self.operand(instruction, 1, offset, wanted.bytes),
+            _ if is_conditional(instruction) && first_is_it => {
+                self.operand(instruction, 1, offset, wanted.bytes)
+            }
+            Mnemonic::Pop if first_is_it && wanted.register != Register::RSP => {
+                Value::Memory(self.gpr[4].wrapping_add(offset), wanted.bytes)
+            }
+            Mnemonic::Leave if wanted.register == Register::RBP => {
+                Value::Memory(self.gpr[5].wrapping_add(offset), wanted.bytes)
+            }
+            Mnemonic::Lodsb | Mnemonic::Lodsw | Mnemonic::Lodsd | Mnemonic::Lodsq
+                if wanted.register == Register::RAX =>
+            {
+                Value::Memory(self.gpr[6].wrapping_add(offset), wanted.bytes)
+            }
+            Mnemonic::Xchg => self.operand(instruction, u32::from(first_is_it), offset, wanted.bytes),
+            Mnemonic::Xadd if !first_is_it => self.operand(instruction, 0, offset, wanted.bytes),
+            Mnemonic::Cmpxchg | Mnemonic::Cmpxchg8b | Mnemonic::Cmpxchg16b => {
+                unknown("a compare-and-exchange loaded the value, which is not followed")
+            }
+            Mnemonic::Syscall | Mnemonic::Sysret | Mnemonic::Iretq => {
+                unknown("the value is a part of the program's state at a system call or interrupt")
+            }
+            _ => self.computed(instruction, info),
+        })
+    }
+}
+
+fn is_immediate(kind: OpKind) -> bool {
+    matches!(
+        kind,
+        OpKind::Immediate8
+            | OpKind::Immediate16
+            | OpKind::Immediate32
+            | OpKind::Immediate64
+            | OpKind::Immediate8to16
+            | OpKind::Immediate8to32
+            | OpKind::Immediate8to64
+            | OpKind::Immediate32to64
+    )
+}
+
+/// True for conditional moves (CMOVcc).
+fn is_conditional(instruction: &Instruction) -> bool {
+    instruction.condition_code() != ConditionCode::None
+        && instruction.op_count() == 2
+        && !instruction.is_jcc_short_or_near()
+}
+
+/// True if a condition holds with these flags (SDM volume 1, appendix B).
+fn is_met(condition: ConditionCode, flags: u64) -> bool {
+    let bit = |n: u32| flags >> n & 1 != 0;
+    let (carry, parity, zero, sign, overflow) = (bit(0), bit(2), bit(6), bit(7), bit(11));
+    match condition {
+        ConditionCode::None => true,
+        ConditionCode::o => overflow,
+        ConditionCode::no => !overflow,
+        ConditionCode::b => carry,
+        ConditionCode::ae => !carry,
+        ConditionCode::e => zero,
+        ConditionCode::ne => !zero,
+        ConditionCode::be => carry || zero,
+        ConditionCode::a => !carry && !zero,
+        ConditionCode::s => sign,
+        ConditionCode::ns => !sign,
+        ConditionCode::p => parity,
+        ConditionCode::np => !parity,
+        ConditionCode::l => sign != overflow,
+        ConditionCode::ge => sign == overflow,
+        ConditionCode::le => zero || sign != overflow,
+        ConditionCode::g => !zero && sign == overflow,
+    }
+}
+
+fn unknown(because: &str) -> Value {
+    Value::Unknown(because.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the CPU before an instruction. RAX is 0x1000, RCX 0x2000, RSP 0x3000, RSI 0x4000, RDI 0x5000.
+    fn before(code: &[u8]) -> Before {
+        let mut gpr = [0; 16];
+        [gpr[0], gpr[1], gpr[4], gpr[6], gpr[7]] = [0x1000, 0x2000, 0x3000, 0x4000, 0x5000];
+        let instruction = Some(Decoder::with_ip(64, code, 0, DecoderOptions::NONE).decode());
+        Before { gpr, bases: [0; 2], flags: 0, root: 0, count: 0, instruction }
+    }
+
+    fn register(register: Register, offset: u64, bytes: u64) -> Value {
+        Value::Register(Part { register, offset, bytes })
+    }
+
+    #[test]
+    fn sources_of_stores_are_found() {
+        let stored = |code: &[u8], address, bytes| before(code).stored(address, bytes);
+        // mov [rax], rcx; mov [rax], cl; mov [rax], ch
+        assert_eq!(stored(&[0x48, 0x89, 0x08], 0x1002, 3), register(Register::RCX, 2, 3));
+        assert_eq!(stored(&[0x88, 0x08], 0x1000, 1), register(Register::RCX, 0, 1));
+        assert_eq!(stored(&[0x88, 0x28], 0x1000, 1), register(Register::RCX, 1, 1));
+        // rep movsb; push rcx; movups [rax], xmm1
+        assert_eq!(stored(&[0xf3, 0xa4], 0x5000, 1), Value::Memory(0x4000, 1));
+        assert_eq!(stored(&[0x51], 0x2ffc, 4), register(Register::RCX, 4, 4));
+        assert_eq!(stored(&[0x0f, 0x11, 0x08], 0x1008, 8), register(Register::XMM1, 8, 8));
+        // add [rax], ecx
+        let sum = Value::Computed(vec![register(Register::RCX, 0, 4), Value::Memory(0x1000, 4)]);
+        assert_eq!(stored(&[0x01, 0x08], 0x1000, 4), sum);
+        // mov dword [rax], 7
+        assert!(matches!(stored(&[0xc7, 0, 7, 0, 0, 0], 0x1000, 4), Value::Constant(_)));
+        // A store of the instruction to other bytes.
+        assert!(matches!(stored(&[0x48, 0x89, 0x08], 0x2000, 1), Value::Unknown(_)));
+    }
+
+    #[test]
+    fn definitions_of_registers_are_found() {
+        let rcx = |offset, bytes| Part { register: Register::RCX, offset, bytes };
+        let defined = |code: &[u8], part| before(code).defined(part);
+        // mov rcx, rsi; movzx ecx, byte [rsi]; mov rsi, rcx
+        assert_eq!(defined(&[0x48, 0x89, 0xf1], rcx(0, 8)), Some(register(Register::RSI, 0, 8)));
+        assert_eq!(defined(&[0x0f, 0xb6, 0x0e], rcx(0, 1)), Some(Value::Memory(0x4000, 1)));
+        assert!(matches!(defined(&[0x0f, 0xb6, 0x0e], rcx(1, 1)), Some(Value::Constant(_))));
+        assert_eq!(defined(&[0x48, 0x89, 0xce], rcx(0, 8)), None);
+        // mov cl, al defines only the first byte.
+        assert_eq!(defined(&[0x88, 0xc1], rcx(1, 1)), None);
+        assert!(matches!(defined(&[0x88, 0xc1], rcx(0, 2)), Some(Value::Unknown(_))));
+        // cmove rcx, rax does not copy, because the zero flag is clear; cmovne does.
+        assert_eq!(defined(&[0x48, 0x0f, 0x44, 0xc8], rcx(0, 8)), None);
+        assert_eq!(defined(&[0x48, 0x0f, 0x45, 0xc8], rcx(0, 8)), Some(register(Register::RAX, 0, 8)));
+        // xor ecx, ecx; pop rcx
+        assert!(matches!(defined(&[0x31, 0xc9], rcx(0, 8)), Some(Value::Constant(_))));
+        assert_eq!(defined(&[0x59], rcx(0, 8)), Some(Value::Memory(0x3000, 8)));
+    }
+}

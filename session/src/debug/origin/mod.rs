@@ -1,0 +1,415 @@
+//! The origin of bytes: who wrote them, and where that program had them from.
+//!
+//! A search goes back along a recorded timeline, one step at a time: to the last store to bytes of memory, to the
+//! instruction that loaded or computed the stored value, to the frame that brought bytes from another node, to the system
+//! call that sent them there or wrote them into a file. It goes on until a value is computed or older than the timeline.
+//! It says where it does not know how to go on.
+//!
+//! Memory is identified by its place in RAM, so stores through other linear addresses are found, too: the kernel's own
+//! mapping of all RAM, and mappings that processes share. A copied page (fork, page fault) is one more copy.
+//!
+//! **Invariant.** The search changes nothing that a guest can observe.
+//!
+//! - [`limits`]: bounds on the search
+//! - [`step`]: a step on the way back
+//! - `instruction`: an instruction, and where the values that it stores or defines come from
+//! - `thread`: the running thread with its stack
+//! - `store`: the last store to bytes of memory
+//! - `register`: the instruction that defined a register
+//! - `frames`: frames on the wire, and the frame that brought bytes into memory
+//! - `call`: the system call that sent bytes, or that wrote them into a file
+
+mod call;
+mod frames;
+mod instruction;
+pub mod limits;
+mod register;
+pub mod step;
+mod store;
+mod thread;
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use everett_inspect::mapping::Mapping;
+use everett_inspect::memory::{AddressSpace, PAGE};
+use everett_inspect::task::Process;
+use everett_inspect::{Guest, Kernel};
+
+use self::frames::Frames;
+use self::instruction::{Before, Part, Value};
+use self::limits::{BYTES_MAX, STEPS_MAX};
+use self::step::{Bytes, Step, What};
+use super::cursor::position::Position;
+use super::cursor::{Aim, Cursor, Listener};
+use crate::explore::path_runner::Interrupted;
+use crate::inside::machine::MachineRam;
+use crate::inside::mapped_files::MappedFiles;
+
+/// First linear address of the kernel's half.
+const KERNEL_HALF: u64 = 1 << 63;
+
+/// Bytes whose origin is looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// Memory of a node.
+    Memory(Memory),
+    /// The payload of a frame with a TCP segment.
+    Message {
+        /// Number of the frame.
+        number: u64,
+        /// Offset of the first byte in the payload.
+        offset: u64,
+        /// Number of bytes.
+        bytes: u64,
+    },
+    /// Content of a file.
+    File {
+        /// Number of the node.
+        node: usize,
+        /// Path, as the writing process sees it.
+        path: String,
+        /// Offset of the first byte.
+        offset: u64,
+        /// Number of bytes.
+        bytes: u64,
+    },
+}
+
+/// Memory of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Memory {
+    /// Number of the node.
+    pub node: usize,
+    /// Guest-physical address of the root page table (CR3).
+    pub root: u64,
+    /// Linear address of the first byte.
+    pub address: u64,
+    /// Number of bytes.
+    pub bytes: u64,
+}
+
+/// Bounds that the operator chooses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// Number of computations on a way back to which the search goes on. It follows copies without this bound.
+    pub depth: usize,
+    /// Number of instructions before a store that are executed again, to find where its value came from.
+    pub instructions: u64,
+}
+
+/// What is still to be found.
+#[derive(Debug, Clone)]
+struct Pending {
+    /// Number of the step that it explains.
+    explains: Option<usize>,
+    /// Number of computations on the way from the first step.
+    depth: usize,
+    /// Instant at which the bytes were there.
+    position: Position,
+    wanted: Wanted,
+}
+
+#[derive(Debug, Clone)]
+enum Wanted {
+    Memory(Memory),
+    Register(Part),
+    Sent(Sent),
+    File { path: String, offset: u64, bytes: u64 },
+}
+
+/// Bytes of a TCP connection that a node sent.
+#[derive(Debug, Clone)]
+struct Sent {
+    source: SocketAddr,
+    destination: SocketAddr,
+    /// Sequence number of the first byte.
+    sequence: u32,
+    bytes: Vec<u8>,
+}
+
+/// A search for the origin of bytes.
+pub struct Search<'o, 's> {
+    cursor: &'o mut Cursor<'s>,
+    kernel: &'o Kernel,
+    /// Programs of the nodes, by the nodes' numbers.
+    files: &'o [MappedFiles],
+    listener: &'o mut dyn Listener,
+    extent: Extent,
+    /// Frames on the wire up to the instant of the question. `None` before they are needed.
+    frames: Option<Frames>,
+    /// Vtime of the instant of the question.
+    at_ns: u64,
+    pending: VecDeque<Pending>,
+    steps: Vec<Step>,
+}
+
+impl<'o, 's> Search<'o, 's> {
+    /// Returns a search that begins at the instant where the cursor is. `files` are the programs of all nodes.
+    pub fn new(
+        cursor: &'o mut Cursor<'s>,
+        kernel: &'o Kernel,
+        files: &'o [MappedFiles],
+        extent: Extent,
+        listener: &'o mut dyn Listener,
+    ) -> Search<'o, 's> {
+        let at_ns = cursor.vtime();
+        Search {
+            cursor,
+            kernel,
+            files,
+            listener,
+            extent,
+            frames: None,
+            at_ns,
+            pending: VecDeque::new(),
+            steps: Vec::new(),
+        }
+    }
+
+    /// Returns the steps from `source` back to its origins.
+    ///
+    /// # Errors
+    /// Returns [`Interrupted`] if the listener ended the search, and another error if the host or the engine failed, or if
+    /// the engine has no watchpoints.
+    pub fn origins(mut self, source: Source) -> anyhow::Result<Vec<Step>> {
+        match source {
+            Source::Memory(memory) => {
+                let position = self.cursor.position(memory.node);
+                self.want(None, 0, position, Wanted::Memory(memory));
+            }
+            Source::File { node, path, offset, bytes } => {
+                let position = Position { count: u64::MAX, ..self.cursor.position(node) };
+                self.want(None, 0, position, Wanted::File { path, offset, bytes });
+            }
+            Source::Message { number, offset, bytes } => self.message(number, offset, bytes)?,
+        }
+        while let Some(next) = self.pending.pop_front() {
+            if !self.listener.goes_on() {
+                return Err(Interrupted.into());
+            }
+            if self.steps.len() >= STEPS_MAX {
+                let because = format!("the search ends after {STEPS_MAX} steps");
+                self.end(&next, What::Unknown { because });
+                break;
+            }
+            match next.wanted.clone() {
+                Wanted::Memory(memory) => self.memory(&next, memory)?,
+                Wanted::Register(part) => self.register(&next, part)?,
+                Wanted::Sent(sent) => self.sent(&next, &sent)?,
+                Wanted::File { path, offset, bytes } => self.file(&next, &path, offset, bytes)?,
+            }
+        }
+        self.clear();
+        Ok(self.steps)
+    }
+
+    /// Removes all breakpoints and watchpoints.
+    fn clear(&mut self) {
+        for node in 0..self.cursor.timeline().world().nodes().len() {
+            self.cursor.set_breakpoints(node, &[]);
+            self.cursor.set_watchpoints(node, &[]);
+        }
+    }
+
+    fn want(&mut self, explains: Option<usize>, depth: usize, position: Position, wanted: Wanted) {
+        self.pending.push_back(Pending { explains, depth, position, wanted });
+    }
+
+    /// Adds a step where the cursor is. Returns its number.
+    fn step(&mut self, explains: Option<usize>, position: Position, what: What, has_thread: bool) -> usize {
+        let number = self.steps.len() + 1;
+        let node = position.node;
+        let thread = if has_thread { self.thread(node) } else { None };
+        self.steps.push(Step { number, explains, vtime_ns: position.vtime_ns, node, what, thread });
+        number
+    }
+
+    /// Adds a last step.
+    fn end(&mut self, pending: &Pending, what: What) {
+        self.step(pending.explains, pending.position, what, false);
+    }
+
+    fn unknown(&mut self, pending: &Pending, because: &str) {
+        self.end(pending, What::Unknown { because: because.to_owned() });
+    }
+
+    /// Moves to a position, which is before an instruction.
+    fn go_to(&mut self, position: Position) -> anyhow::Result<()> {
+        if self.cursor.position(position.node) != position {
+            self.clear();
+            let aim = Aim::Count { node: position.node, count: position.count };
+            self.cursor.seek(aim, self.listener)?;
+        }
+        Ok(())
+    }
+
+    /// Finds where a value comes from that an instruction at `position` stored or defined.
+    fn follow(
+        &mut self,
+        pending: &Pending,
+        explains: Option<usize>,
+        position: Position,
+        before: &Before,
+        value: Value,
+    ) -> anyhow::Result<()> {
+        let (node, root) = (position.node, before.root);
+        let here = Pending { explains, position, ..pending.clone() };
+        match value {
+            Value::Memory(address, bytes) => {
+                let memory = Memory { node, root, address, bytes };
+                self.want(explains, pending.depth, position, Wanted::Memory(memory));
+            }
+            Value::Register(part) => {
+                self.want(explains, pending.depth, position, Wanted::Register(part));
+            }
+            Value::Constant(constant) => {
+                self.go_to(position)?;
+                self.step(
+                    explains,
+                    position,
+                    What::Origin { origin: format!("the value is {constant}") },
+                    true,
+                );
+            }
+            Value::Unknown(because) => self.unknown(&here, &because),
+            Value::Computed(sources) => {
+                self.go_to(position)?;
+                let what = What::Computed { instruction: before.text(), sources: sources.len() };
+                let number = self.step(explains, position, what, true);
+                if pending.depth >= self.extent.depth {
+                    return Ok(());
+                }
+                for source in sources {
+                    let wanted = match source {
+                        Value::Memory(address, bytes) => {
+                            Wanted::Memory(Memory { node, root, address, bytes })
+                        }
+                        Value::Register(part) => Wanted::Register(part),
+                        _ => continue,
+                    };
+                    self.want(Some(number), pending.depth + 1, position, wanted);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds the last store to memory.
+    fn memory(&mut self, pending: &Pending, wanted: Memory) -> anyhow::Result<()> {
+        if pending.position.count != u64::MAX && pending.explains.is_some() {
+            self.go_to(pending.position)?;
+        }
+        let Memory { node, root, address, .. } = wanted;
+        let in_page = PAGE - address % PAGE;
+        let all = wanted.bytes.clamp(1, BYTES_MAX);
+        let bytes = all.min(in_page);
+        if bytes < all {
+            // The bytes in the next page have a place of their own in RAM.
+            let rest = Memory { address: address.wrapping_add(bytes), bytes: all - bytes, ..wanted };
+            self.want(pending.explains, pending.depth, pending.position, Wanted::Memory(rest));
+        }
+        let wanted = Memory { bytes, ..wanted };
+        let ram = MachineRam(self.cursor.timeline().machine(node));
+        let space = AddressSpace::new(&ram, root);
+        let mut expected = vec![0; bytes as usize];
+        let Some(physical) =
+            space.physical(address).filter(|_| space.read_some(address, &mut expected) == expected.len())
+        else {
+            self.unknown(pending, &format!("no page is mapped at {address:#x} at this instant"));
+            return Ok(());
+        };
+        let is_kernels = address >= KERNEL_HALF;
+        if let Some(file) = self.file_of(node, &wanted, &expected, true) {
+            let origin = format!("the bytes at {address:#x} are those of {file}: {}", Bytes(expected));
+            self.end(pending, What::Origin { origin });
+            return Ok(());
+        }
+        if is_kernels && self.arrived(pending, node, physical, &expected)? {
+            return Ok(());
+        }
+        let Some(addresses) = store::linear_addresses(self.kernel, self.cursor, wanted, physical) else {
+            let because = format!("the page at {address:#x} can have more mappings than are looked at");
+            self.unknown(pending, &because);
+            return Ok(());
+        };
+        let Some(found) = self.last_store(pending.position, wanted, physical, &addresses)? else {
+            if is_kernels && self.frames.as_ref().is_some_and(|frames| frames.lacks) {
+                let because = format!(
+                    "no instruction stored the bytes at {address:#x}, and frames are missing: the timeline has more than are \
+                     kept"
+                );
+                self.unknown(pending, &because);
+                return Ok(());
+            }
+            let origin = self.older(node, &wanted, &expected);
+            self.end(pending, What::Origin { origin });
+            return Ok(());
+        };
+        if found.after != expected {
+            let because = format!(
+                "a device or another mapping stored the bytes at {address:#x} after the last store that was found"
+            );
+            self.unknown(pending, &because);
+            return Ok(());
+        }
+        let store::Found { position, before, stored_at, range, before_bytes, .. } = found;
+        if is_kernels && self.device_wrote(position, pending.position, physical, (wanted.node, &addresses))? {
+            let because = format!(
+                "a device wrote around {address:#x} after the last store that was found. The device may have written these \
+                 bytes, too"
+            );
+            self.unknown(pending, &because);
+            return Ok(());
+        }
+        let stored = address.wrapping_add(range.start);
+        let part = |all: &[u8]| Bytes(all[range.start as usize..range.end as usize].to_vec());
+        let what = What::Store {
+            address: stored,
+            before: part(&before_bytes),
+            after: part(&expected),
+            older: bytes - (range.end - range.start),
+            instruction: before.text(),
+        };
+        let number = self.step(pending.explains, position, what, true);
+        let value = before.stored(stored_at, range.end - range.start);
+        self.follow(pending, Some(number), position, &before, value)
+    }
+
+    /// Returns a sentence about bytes that no instruction of the timeline has stored.
+    fn older(&mut self, node: usize, wanted: &Memory, expected: &[u8]) -> String {
+        let Memory { address, .. } = *wanted;
+        let text = Bytes(expected.to_vec());
+        if let Some(file) = self.file_of(node, wanted, expected, false) {
+            return format!("the bytes at {address:#x} are those of {file}: {text}");
+        }
+        format!(
+            "no instruction since the start of the timeline stored the bytes at {address:#x}: {text}. They are older, or a \
+             device wrote them"
+        )
+    }
+
+    /// Returns path and offset of the program whose file is mapped at an address, if its bytes are those in memory. With
+    /// `read_only`, the process must not be able to write there.
+    fn file_of(&self, node: usize, wanted: &Memory, expected: &[u8], read_only: bool) -> Option<String> {
+        use everett_inspect::program_stack::Files as _;
+        let ram = MachineRam(self.cursor.timeline().machine(node));
+        let guest = Guest::new(self.kernel, &ram).ok()?;
+        let processes = guest.processes().ok()?;
+        let root = AddressSpace::new(&ram, wanted.root).root();
+        // With page table isolation, user mode has a root table in the page after the kernel's.
+        let is_it = |process: &Process| {
+            let memory = guest.memory_of_process(process).ok().flatten();
+            memory.is_some_and(|memory| memory.root() & !PAGE == root & !PAGE)
+        };
+        let process = processes.iter().find(|process| is_it(process))?;
+        let mappings = guest.mappings(process).ok()?;
+        let is_there = |mapping: &&Mapping| (mapping.start..mapping.end).contains(&wanted.address);
+        let mapping = mappings.iter().find(is_there).filter(|it| !(read_only && it.access.write))?;
+        let offset = mapping.file?.offset + (wanted.address - mapping.start);
+        let program = self.files.get(node)?.program(mapping)?;
+        let bytes = program.bytes_at(offset);
+        (bytes.get(..expected.len()) == Some(expected))
+            .then(|| format!("the file {} at offset {offset:#x}", mapping.name))
+    }
+}
