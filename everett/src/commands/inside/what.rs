@@ -41,6 +41,50 @@ pub enum What {
         /// Number of bytes.
         bytes: u64,
     },
+    /// TCP payload of the last message that contains a text.
+    Payload {
+        /// The text.
+        text: Vec<u8>,
+        /// Distance of the first byte from the start of the text.
+        offset: u64,
+        /// Number of bytes.
+        bytes: u64,
+    },
+}
+
+/// Maximum length of a text in a payload, in bytes. A longer one would not lie in one segment.
+const TEXT_BYTES_MAX: usize = 1_024;
+
+/// Returns a text without its escapes: `\\n`, `\\r`, `\\t`, `\\\\` and `\\xHH`.
+fn unescaped(text: &str) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    let mut rest = text;
+    while let Some(place) = rest.find('\\') {
+        bytes.extend_from_slice(&rest.as_bytes()[..place]);
+        let escape = &rest[place + 1..];
+        let digits = escape.get(1..3).filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
+        let hex = || u8::from_str_radix(digits?, 16).ok();
+        let (byte, length) = match escape.as_bytes().first() {
+            Some(b'n') => (Some(b'\n'), 1),
+            Some(b'r') => (Some(b'\r'), 1),
+            Some(b't') => (Some(b'\t'), 1),
+            Some(b'\\') => (Some(b'\\'), 1),
+            Some(b'x') => (hex(), 3),
+            _ => (None, 0),
+        };
+        bytes.push(
+            byte.ok_or_else(|| format!("{text:?}: write \\n, \\r, \\t, \\\\ or \\xHH after a backslash"))?,
+        );
+        rest = &escape[length..];
+    }
+    bytes.extend_from_slice(rest.as_bytes());
+    match bytes.len() {
+        1..=TEXT_BYTES_MAX => Ok(bytes),
+        0 => Err("payload: the text is empty".to_owned()),
+        length => {
+            Err(format!("payload: the text has {length} bytes; at most {TEXT_BYTES_MAX} are looked for"))
+        }
+    }
 }
 
 /// Returns a number: decimal, or hexadecimal behind `0x`.
@@ -100,10 +144,14 @@ impl FromStr for What {
             let (message, offset, bytes) = place(rest)?;
             return Ok(What::Message { number: number(message)?, offset, bytes: bytes.unwrap_or(1) });
         }
+        if let Some(rest) = text.strip_prefix("payload:") {
+            let (text, offset, bytes) = place(rest)?;
+            return Ok(What::Payload { text: unescaped(text)?, offset, bytes: bytes.unwrap_or(1) });
+        }
         let (name, offset, bytes) = place(text)?;
         if name.is_empty() || name.contains(|c: char| c.is_whitespace() || c == ':') {
             return Err(
-                "write memory:ADDRESS[+LEN], the name of a variable, file:/PATH or message:NUMBER".to_owned()
+                "write memory:ADDRESS[+LEN], the name of a variable, file:/PATH, message:NUMBER or payload:TEXT".to_owned()
             );
         }
         Ok(What::Variable { name: name.to_owned(), offset, bytes })
@@ -124,6 +172,13 @@ mod tests {
         let file = What::File { path: "/a@b".to_owned(), offset: 5, bytes: 1 };
         assert_eq!(read("file:/a@b@5"), Ok(file));
         assert_eq!(read("message:7@2+3"), Ok(What::Message { number: 7, offset: 2, bytes: 3 }));
+        let payload = |text: &[u8], offset, bytes| Ok(What::Payload { text: text.to_vec(), offset, bytes });
+        assert_eq!(read("payload:a b"), payload(b"a b", 0, 1));
+        assert_eq!(read(r"payload:\x40\\13\n@1+2"), payload(b"@\\13\n", 1, 2));
+        let long = format!("payload:{}", "a".repeat(TEXT_BYTES_MAX + 1));
+        for wrong in ["payload:", r"payload:\", r"payload:\x+1", r"payload:\xé", &long] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
         for wrong in ["memory:", "memory:x", "memory:1+0", "memory:1+4097", "file:a", "message:x", "", "a b"]
         {
             assert!(read(wrong).is_err(), "{wrong}");

@@ -27,8 +27,8 @@ pub struct Args {
     /// The instant
     #[command(flatten)]
     pub instant: InstantArgs,
-    /// The bytes: memory:ADDRESS[+LEN], the name of a variable of the program or kernel, file:/PATH, or message:NUMBER (as
-    /// in everett pcap). The last three can end with @OFFSET[+LEN]
+    /// The bytes: memory:ADDRESS[+LEN], the name of a variable of the program or kernel, file:/PATH, message:NUMBER, or
+    /// payload:TEXT for the last message before the instant with this text. All but the first can end with @OFFSET[+LEN]
     pub what: What,
     /// Process with this ID or name, whose memory or variable is meant. Default: the kernel
     #[arg(long, value_name = "PID|NAME")]
@@ -91,6 +91,10 @@ fn source(
     if let What::Message { number, offset, bytes } = args.what {
         return Ok(Source::Message { number, offset, bytes });
     }
+    if let What::Payload { text, offset, bytes } = &args.what {
+        let node = args.instant.node.as_deref().and_then(|name| instant.number_of(name));
+        return Ok(Source::Payload { node, text: text.clone(), offset: *offset, bytes: *bytes });
+    }
     let node = match &args.instant.node {
         Some(name) => instant.number_of(name).context("the node is one of the world's")?,
         None if instant.nodes().len() == 1 => 0,
@@ -118,7 +122,7 @@ fn source(
                 if length == 0 { 1 } else { rest.with_context(|| format!("{name}: it has {length} bytes"))? };
             (start.wrapping_add(*offset), bytes.unwrap_or(rest).min(BYTES_MAX))
         }
-        What::File { .. } | What::Message { .. } => unreachable!("handled above"),
+        What::File { .. } | What::Message { .. } | What::Payload { .. } => unreachable!("handled above"),
     };
     Ok(Source::Memory(Memory { node, root, address, bytes }))
 }

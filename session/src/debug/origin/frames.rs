@@ -7,7 +7,7 @@ use std::ops::Range;
 use everett_inspect::memory::Ram as _;
 use everett_vmm::world::Captured;
 
-use super::limits::{FRAMES_BYTES_MAX, SEGMENT_BYTES_MAX};
+use super::limits::SEGMENT_BYTES_MAX;
 use super::step::{Bytes, What};
 use super::{Pending, Position, Search, Sent, Wanted};
 use crate::debug::cursor::Listener;
@@ -22,6 +22,8 @@ pub(super) struct Frames {
     /// Arrivals in the order of their vtimes: vtime, port, number of the frame.
     arrivals: Vec<(u64, u8, u64)>,
     bytes: usize,
+    /// Maximum of `bytes`.
+    bytes_max: usize,
     /// True if frames are missing.
     pub(super) lacks: bool,
 }
@@ -48,7 +50,7 @@ impl Frames {
             match frame {
                 Captured::Sent { port, at, frame, bytes } => {
                     self.bytes = self.bytes.saturating_add(bytes.len());
-                    if self.bytes > FRAMES_BYTES_MAX {
+                    if self.bytes > self.bytes_max {
                         self.lacks = true;
                         continue;
                     }
@@ -127,7 +129,7 @@ impl Search<'_, '_> {
         if self.frames.is_some() {
             return Ok(());
         }
-        let mut frames = Frames::default();
+        let mut frames = Frames { bytes_max: self.bounds.frames_bytes, ..Frames::default() };
         let mut runner = PathRunner::new(self.cursor.setting())?;
         runner.timeline().world_mut().capture(true);
         let mut collector = Collector { frames: &mut frames, listener: &mut *self.listener };
@@ -225,6 +227,35 @@ impl Search<'_, '_> {
         self.want(Some(number), pending.depth, sender, Wanted::Sent(sent));
     }
 
+    /// Returns the number of the last frame with a TCP segment that contains `text`, and the place of the text in the payload.
+    pub(super) fn message_with(&mut self, node: Option<usize>, text: &[u8]) -> anyhow::Result<(u64, u64)> {
+        self.collect()?;
+        let frames = self.frames.iter().flat_map(|frames| frames.sent.iter().rev());
+        let of_node = frames
+            .filter(|(_, (port, at, _))| *at <= self.at_ns && node.is_none_or(|it| it == usize::from(*port)));
+        let mut found = of_node.filter_map(|(number, (_, _, frame))| {
+            let payload = &frame[Segment::of(frame)?.payload];
+            let at = payload.windows(text.len().max(1)).position(|part| part == text)?;
+            Some((*number, at as u64))
+        });
+        match found.next() {
+            Some(found) => Ok(found),
+            None => anyhow::bail!(
+                "payload: no message with a TCP segment that contains this text was sent before this instant{}",
+                self.missing()
+            ),
+        }
+    }
+
+    /// Returns a part of a sentence about frames that are missing.
+    fn missing(&self) -> &'static str {
+        if self.frames.as_ref().is_some_and(|frames| frames.lacks) {
+            ", or it is one of the frames that are missing, because the timeline has too many"
+        } else {
+            ""
+        }
+    }
+
     /// Begins with bytes of a frame.
     pub(super) fn message(&mut self, message: u64, offset: u64, bytes: u64) -> anyhow::Result<()> {
         self.collect()?;
@@ -232,11 +263,7 @@ impl Search<'_, '_> {
         let Some((port, sent_ns, content)) = frame else {
             anyhow::bail!(
                 "message:{message}: no such message was sent before this instant{}",
-                if self.frames.as_ref().is_some_and(|frames| frames.lacks) {
-                    ", or it is one of the frames that are missing, because the timeline has too many"
-                } else {
-                    ""
-                }
+                self.missing()
             );
         };
         let Some(segment) = Segment::of(&content) else {

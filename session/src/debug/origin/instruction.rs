@@ -149,6 +149,34 @@ impl Before {
         instruction.virtual_address(operand, 0, |register, _, _| self.value(register))
     }
 
+    /// True if the instruction's result also depends on the CPU's flags.
+    pub(super) fn reads_flags(&self) -> bool {
+        self.instruction.is_some_and(|instruction| instruction.rflags_read() != 0)
+    }
+
+    /// Returns the registers that choose an entry of a table, if the instruction loads one: those of an address with an
+    /// index, or with a displacement that can be a table's address.
+    pub(super) fn chosen_by(&self) -> Vec<Part> {
+        /// Lowest displacement that can be a table's address. No program has memory below it.
+        const LOWEST: u64 = 0x1_0000;
+        /// Maximum length of an entry, in bytes.
+        const ENTRY_BYTES: usize = 8;
+        let Some(instruction) = self.instruction.filter(|instruction| copies(instruction.mnemonic())) else {
+            return Vec::new();
+        };
+        let has_index = instruction.memory_index() != Register::None;
+        let is_table = has_index || (LOWEST..1 << 31).contains(&instruction.memory_displacement64());
+        if instruction.op_count() != 2
+            || instruction.op1_kind() != OpKind::Memory
+            || instruction.memory_size().size() > ENTRY_BYTES
+            || !is_table
+        {
+            return Vec::new();
+        }
+        let registers = [instruction.memory_base(), instruction.memory_index()];
+        registers.into_iter().filter_map(|register| part(register, false)).collect()
+    }
+
     /// Returns where the instruction takes the bytes from that it stores at `address`.
     pub(super) fn stored(&self, address: u64, bytes: u64) -> Value {
         let Some(instruction) = &self.instruction else {
@@ -283,7 +311,7 @@ impl Before {
         sources.retain(|source| !matches!(source, Value::Memory(_, 0)));
         match sources.is_empty() {
             true if instruction.rflags_read() != 0 => unknown("the value depends on the CPU's flags"),
-            true => Value::Constant("a value that the code computes from constants".to_owned()),
+            true => Value::Constant("a constant that the code computes".to_owned()),
             false => Value::Computed(sources),
         }
     }
@@ -433,6 +461,24 @@ mod tests {
         assert!(matches!(stored(&[0xc7, 0, 7, 0, 0, 0], 0x1000, 4), Value::Constant(_)));
         // A store of the instruction to other bytes.
         assert!(matches!(stored(&[0x48, 0x89, 0x08], 0x2000, 1), Value::Unknown(_)));
+    }
+
+    #[test]
+    fn entries_of_tables_have_registers_that_chose_them() {
+        let chosen = |code: &[u8]| {
+            let parts = before(code).chosen_by();
+            parts.into_iter().map(|part| part.register).collect::<Vec<_>>()
+        };
+        // movzx ecx, byte [rsi+rdx]; movzx ecx, byte [rax+0x4ae120]; movzx ecx, byte [rsi+8]
+        assert_eq!(chosen(&[0x0f, 0xb6, 0x0c, 0x16]), [Register::RSI, Register::RDX]);
+        assert_eq!(chosen(&[0x0f, 0xb6, 0x88, 0x20, 0xe1, 0x4a, 0x00]), [Register::RAX]);
+        assert_eq!(chosen(&[0x0f, 0xb6, 0x4e, 0x08]), []);
+        // mov [rsi+rdx], cl; movups xmm1, [rsi+rdx]; lea rcx, [rsi+rdx]
+        assert_eq!(chosen(&[0x88, 0x0c, 0x16]), []);
+        assert_eq!(chosen(&[0x0f, 0x10, 0x0c, 0x16]), []);
+        assert_eq!(chosen(&[0x48, 0x8d, 0x0c, 0x16]), []);
+        // adc rcx, rax
+        assert!(before(&[0x48, 0x11, 0xc1]).reads_flags() && !before(&[0x48, 0x01, 0xc1]).reads_flags());
     }
 
     #[test]

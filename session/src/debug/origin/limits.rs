@@ -16,3 +16,18 @@ pub const BLOCK_STORES_MAX: u64 = 1 << 20;
 pub const ALIASES_MAX: usize = 64;
 /// Maximum number of entries of page tables that are read to find the mappings of a page: those of 16 GiB.
 pub const ALIAS_PAGES_MAX: usize = 1 << 22;
+
+/// Bounds that a search can have smaller than they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Number of bytes of frames that are kept. See [`FRAMES_BYTES_MAX`].
+    pub frames_bytes: usize,
+    /// Number of entries of page tables that are read to find the mappings of a page. See [`ALIAS_PAGES_MAX`].
+    pub alias_pages: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Bounds {
+        Bounds { frames_bytes: FRAMES_BYTES_MAX, alias_pages: ALIAS_PAGES_MAX }
+    }
+}

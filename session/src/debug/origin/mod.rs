@@ -28,7 +28,7 @@ pub mod step;
 mod store;
 mod thread;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
 use everett_inspect::mapping::Mapping;
@@ -38,7 +38,7 @@ use everett_inspect::{Guest, Kernel};
 
 use self::frames::Frames;
 use self::instruction::{Before, Part, Value};
-use self::limits::{BYTES_MAX, STEPS_MAX};
+use self::limits::{BYTES_MAX, Bounds, STEPS_MAX};
 use self::step::{Bytes, Step, What};
 use super::cursor::position::Position;
 use super::cursor::{Aim, Cursor, Listener};
@@ -61,6 +61,17 @@ pub enum Source {
         /// Offset of the first byte in the payload.
         offset: u64,
         /// Number of bytes.
+        bytes: u64,
+    },
+    /// The payload of the last frame before the instant with a TCP segment that contains these bytes.
+    Payload {
+        /// Number of the node that sent it. `None` for any node.
+        node: Option<usize>,
+        /// The bytes that the payload contains.
+        text: Vec<u8>,
+        /// Distance of the first wanted byte from the start of `text`.
+        offset: u64,
+        /// Number of wanted bytes.
         bytes: u64,
     },
     /// Content of a file.
@@ -113,9 +124,15 @@ struct Pending {
 #[derive(Debug, Clone)]
 enum Wanted {
     Memory(Memory),
+    /// Memory that an instruction loaded. These registers may have chosen it as an entry of a table.
+    Entry(Memory, Before, Vec<Part>),
     Register(Part),
     Sent(Sent),
-    File { path: String, offset: u64, bytes: u64 },
+    File {
+        path: String,
+        offset: u64,
+        bytes: u64,
+    },
 }
 
 /// Bytes of a TCP connection that a node sent.
@@ -136,12 +153,25 @@ pub struct Search<'o, 's> {
     files: &'o [MappedFiles],
     listener: &'o mut dyn Listener,
     extent: Extent,
+    bounds: Bounds,
     /// Frames on the wire up to the instant of the question. `None` before they are needed.
     frames: Option<Frames>,
     /// Vtime of the instant of the question.
     at_ns: u64,
     pending: VecDeque<Pending>,
     steps: Vec<Step>,
+    /// Numbers of the steps that are instructions: stores and computations.
+    numbers: BTreeMap<Executed, usize>,
+}
+
+/// Instruction that a step has explained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Executed {
+    node: usize,
+    /// Number of instructions that the node had retired before it.
+    count: u64,
+    /// Address and number of the bytes that it stored. `None` if it computed a value.
+    stored: Option<(u64, u64)>,
 }
 
 impl<'o, 's> Search<'o, 's> {
@@ -160,11 +190,19 @@ impl<'o, 's> Search<'o, 's> {
             files,
             listener,
             extent,
+            bounds: Bounds::default(),
             frames: None,
             at_ns,
             pending: VecDeque::new(),
             steps: Vec::new(),
+            numbers: BTreeMap::new(),
         }
+    }
+
+    /// Returns the search with other bounds than the default ones.
+    #[must_use]
+    pub fn within(self, bounds: Bounds) -> Search<'o, 's> {
+        Search { bounds, ..self }
     }
 
     /// Returns the steps from `source` back to its origins.
@@ -183,6 +221,10 @@ impl<'o, 's> Search<'o, 's> {
                 self.want(None, 0, position, Wanted::File { path, offset, bytes });
             }
             Source::Message { number, offset, bytes } => self.message(number, offset, bytes)?,
+            Source::Payload { node, text, offset, bytes } => {
+                let (number, start) = self.message_with(node, &text)?;
+                self.message(number, start.saturating_add(offset), bytes)?;
+            }
         }
         while let Some(next) = self.pending.pop_front() {
             if !self.listener.goes_on() {
@@ -194,7 +236,10 @@ impl<'o, 's> Search<'o, 's> {
                 break;
             }
             match next.wanted.clone() {
-                Wanted::Memory(memory) => self.memory(&next, memory)?,
+                Wanted::Memory(memory) => self.memory(&next, memory, None)?,
+                Wanted::Entry(memory, before, registers) => {
+                    self.memory(&next, memory, Some((&before, &registers)))?;
+                }
                 Wanted::Register(part) => self.register(&next, part)?,
                 Wanted::Sent(sent) => self.sent(&next, &sent)?,
                 Wanted::File { path, offset, bytes } => self.file(&next, &path, offset, bytes)?,
@@ -234,6 +279,13 @@ impl<'o, 's> Search<'o, 's> {
         self.end(pending, What::Unknown { because: because.to_owned() });
     }
 
+    /// Adds a last step and returns true if another chain has come to this instruction.
+    fn joins(&mut self, explains: Option<usize>, position: Position, executed: Executed) -> bool {
+        let Some(with) = self.numbers.get(&executed).copied() else { return false };
+        self.step(explains, position, What::Joined { with }, false);
+        true
+    }
+
     /// Moves to a position, which is before an instruction.
     fn go_to(&mut self, position: Position) -> anyhow::Result<()> {
         if self.cursor.position(position.node) != position {
@@ -258,7 +310,11 @@ impl<'o, 's> Search<'o, 's> {
         match value {
             Value::Memory(address, bytes) => {
                 let memory = Memory { node, root, address, bytes };
-                self.want(explains, pending.depth, position, Wanted::Memory(memory));
+                let wanted = match before.chosen_by() {
+                    registers if registers.is_empty() => Wanted::Memory(memory),
+                    registers => Wanted::Entry(memory, before.clone(), registers),
+                };
+                self.want(explains, pending.depth, position, wanted);
             }
             Value::Register(part) => {
                 self.want(explains, pending.depth, position, Wanted::Register(part));
@@ -274,10 +330,18 @@ impl<'o, 's> Search<'o, 's> {
             }
             Value::Unknown(because) => self.unknown(&here, &because),
             Value::Computed(sources) => {
+                let executed = Executed { node, count: position.count, stored: None };
+                if self.joins(explains, position, executed) {
+                    return Ok(());
+                }
                 self.go_to(position)?;
-                let what = What::Computed { instruction: before.text(), sources: sources.len() };
+                let followed = pending.depth < self.extent.depth;
+                let (sources_count, flags) = (sources.len(), before.reads_flags());
+                let what =
+                    What::Computed { instruction: before.text(), sources: sources_count, flags, followed };
                 let number = self.step(explains, position, what, true);
-                if pending.depth >= self.extent.depth {
+                self.numbers.insert(executed, number);
+                if !followed {
                     return Ok(());
                 }
                 for source in sources {
@@ -295,8 +359,14 @@ impl<'o, 's> Search<'o, 's> {
         Ok(())
     }
 
-    /// Finds the last store to memory.
-    fn memory(&mut self, pending: &Pending, wanted: Memory) -> anyhow::Result<()> {
+    /// Finds the last store to memory. If the memory may be an entry of a table, `chosen` has the instruction that loaded it,
+    /// and the registers that chose it.
+    fn memory(
+        &mut self,
+        pending: &Pending,
+        wanted: Memory,
+        chosen: Option<(&Before, &[Part])>,
+    ) -> anyhow::Result<()> {
         if pending.position.count != u64::MAX && pending.explains.is_some() {
             self.go_to(pending.position)?;
         }
@@ -321,6 +391,16 @@ impl<'o, 's> Search<'o, 's> {
         };
         let is_kernels = address >= KERNEL_HALF;
         if let Some(file) = self.file_of(node, &wanted, &expected, true) {
+            if let Some((before, registers)) = chosen.filter(|_| pending.depth < self.extent.depth) {
+                let (instruction, sources) = (before.text(), registers.len());
+                let what = What::Chosen { file, instruction, sources, bytes: Bytes(expected) };
+                let number = self.step(pending.explains, pending.position, what, true);
+                for register in registers {
+                    let wanted = Wanted::Register(*register);
+                    self.want(Some(number), pending.depth + 1, pending.position, wanted);
+                }
+                return Ok(());
+            }
             let origin = format!("the bytes at {address:#x} are those of {file}: {}", Bytes(expected));
             self.end(pending, What::Origin { origin });
             return Ok(());
@@ -328,10 +408,14 @@ impl<'o, 's> Search<'o, 's> {
         if is_kernels && self.arrived(pending, node, physical, &expected)? {
             return Ok(());
         }
-        let Some(addresses) = store::linear_addresses(self.kernel, self.cursor, wanted, physical) else {
-            let because = format!("the page at {address:#x} can have more mappings than are looked at");
-            self.unknown(pending, &because);
-            return Ok(());
+        let pages_max = self.bounds.alias_pages;
+        let addresses = store::linear_addresses(self.kernel, self.cursor, wanted, physical, pages_max);
+        let store::Addresses { linear: addresses, missed } = match addresses {
+            Ok(addresses) => addresses,
+            Err(because) => {
+                self.unknown(pending, &because);
+                return Ok(());
+            }
         };
         let Some(found) = self.last_store(pending.position, wanted, physical, &addresses)? else {
             if is_kernels && self.frames.as_ref().is_some_and(|frames| frames.lacks) {
@@ -342,7 +426,10 @@ impl<'o, 's> Search<'o, 's> {
                 self.unknown(pending, &because);
                 return Ok(());
             }
-            let origin = self.older(node, &wanted, &expected);
+            let mut origin = self.older(node, &wanted, &expected);
+            if let Some(missed) = missed {
+                origin = format!("{origin}; {missed}");
+            }
             self.end(pending, What::Origin { origin });
             return Ok(());
         };
@@ -363,16 +450,23 @@ impl<'o, 's> Search<'o, 's> {
             return Ok(());
         }
         let stored = address.wrapping_add(range.start);
+        let length = range.end - range.start;
+        let executed = Executed { node, count: position.count, stored: Some((stored, length)) };
+        if self.joins(pending.explains, position, executed) {
+            return Ok(());
+        }
         let part = |all: &[u8]| Bytes(all[range.start as usize..range.end as usize].to_vec());
         let what = What::Store {
             address: stored,
             before: part(&before_bytes),
             after: part(&expected),
-            older: bytes - (range.end - range.start),
+            older: bytes - length,
             instruction: before.text(),
+            not_looked_for: missed,
         };
         let number = self.step(pending.explains, position, what, true);
-        let value = before.stored(stored_at, range.end - range.start);
+        self.numbers.insert(executed, number);
+        let value = before.stored(stored_at, length);
         self.follow(pending, Some(number), position, &before, value)
     }
 

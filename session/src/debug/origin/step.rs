@@ -61,6 +61,9 @@ pub enum What {
         older: u64,
         /// The instruction.
         instruction: String,
+        /// Memory whose stores the search could not see, as a sentence.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        not_looked_for: Option<String>,
     },
     /// An instruction computed the value from others.
     Computed {
@@ -68,6 +71,26 @@ pub enum What {
         instruction: String,
         /// Number of values from which it computed it.
         sources: usize,
+        /// True if it also computed it from the CPU's flags. They are not followed.
+        flags: bool,
+        /// False if the chain ends here because the search has reached its depth.
+        followed: bool,
+    },
+    /// A load from a table in a program's file. The values that its address was computed from chose the entry.
+    Chosen {
+        /// Path of the file.
+        file: String,
+        /// The instruction.
+        instruction: String,
+        /// Number of values that its address was computed from.
+        sources: usize,
+        /// The bytes.
+        bytes: Bytes,
+    },
+    /// Another chain has come to the same step.
+    Joined {
+        /// Number of the step that the other chain has there.
+        with: usize,
     },
     /// A frame brought the bytes.
     Message {
@@ -157,23 +180,44 @@ fn as_hex<S: Serializer>(address: &u64, serializer: S) -> Result<S::Ok, S::Error
     serializer.serialize_str(&format!("{address:#x}"))
 }
 
+/// Returns "one value" or "2 values".
+fn values(count: usize) -> String {
+    if count == 1 { "one value".to_owned() } else { format!("{count} values") }
+}
+
 impl fmt::Display for What {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            What::Store { address, before, after, older, instruction } => {
+            What::Store { address, before, after, older, instruction, not_looked_for } => {
                 write!(f, "stored at {address:#x} by {instruction}: {before} became {after}")?;
                 match older {
-                    0 => Ok(()),
-                    1 => f.write_str("; the other byte is older"),
-                    _ => write!(f, "; the other {older} bytes are older"),
+                    0 => {}
+                    1 => f.write_str("; the other byte is older")?,
+                    _ => write!(f, "; the other {older} bytes are older")?,
+                }
+                not_looked_for.iter().try_for_each(|missed| write!(f, "; {missed}"))
+            }
+            What::Computed { instruction, sources, flags, followed } => {
+                write!(f, "computed by {instruction} from {}", values(*sources))?;
+                if *flags {
+                    f.write_str(" and the CPU's flags, which are not followed")?;
+                }
+                match (*sources > 1, *followed) {
+                    (true, true) => f.write_str(": the chain forks"),
+                    (true, false) => f.write_str(": the chain forks. It is followed no further: see --depth"),
+                    (false, true) => Ok(()),
+                    (false, false) => f.write_str(". It is followed no further: see --depth"),
                 }
             }
-            What::Computed { instruction, sources: 1 } => {
-                write!(f, "computed by {instruction} from one value")
+            What::Chosen { file, instruction, sources, bytes } => {
+                write!(
+                    f,
+                    "taken by {instruction} from a table, {file}: {bytes}; the entry was chosen by {}",
+                    values(*sources)
+                )?;
+                if *sources > 1 { f.write_str(": the chain forks") } else { Ok(()) }
             }
-            What::Computed { instruction, sources } => {
-                write!(f, "computed by {instruction} from {sources} values: the chain forks")
-            }
+            What::Joined { with } => write!(f, "the same as step {with}: the chains join"),
             What::Message { message, source, destination, offset, sequence, bytes, .. } => write!(
                 f,
                 "arrived in message {message} from {source} to {destination}, at offset {offset} of its payload \

@@ -4,12 +4,13 @@ use std::ops::Range;
 
 use anyhow::bail;
 use everett_cpu::{Watchpoint, WatchpointHit};
+use everett_input::causes::with_causes;
 use everett_inspect::memory::{AddressSpace, PAGE, Ram as _};
-use everett_inspect::{Guest, Kernel};
+use everett_inspect::{Error, Guest, Kernel};
 use everett_vmm::Machine;
 
 use super::instruction::Before;
-use super::limits::{ALIAS_PAGES_MAX, ALIASES_MAX, BLOCK_STORES_MAX};
+use super::limits::{ALIASES_MAX, BLOCK_STORES_MAX};
 use super::{KERNEL_HALF, Memory, Search};
 use crate::debug::cursor::position::Position;
 use crate::debug::cursor::{Aim, Cursor, Stop};
@@ -166,40 +167,114 @@ impl Search<'_, '_> {
     }
 }
 
+/// Linear addresses at which bytes can be stored.
+pub(super) struct Addresses {
+    /// The addresses, ascending.
+    pub(super) linear: Vec<u64>,
+    /// A sentence about mappings that could not be read.
+    pub(super) missed: Option<String>,
+}
+
 /// Returns the linear addresses at which the bytes can be stored: the wanted one, the one in the kernel's mapping of all
-/// RAM, and those of mappings that processes share. `None` if there are more than are looked at.
+/// RAM, and those of mappings that processes share. Reads at most `pages_left` entries of page tables.
+///
+/// # Errors
+/// Returns the reason if there are more mappings than are looked at, or if the guest cannot be read.
 pub(super) fn linear_addresses(
     kernel: &Kernel,
     cursor: &Cursor<'_>,
     wanted: Memory,
     physical: u64,
-) -> Option<Vec<u64>> {
-    let mut addresses = vec![wanted.address];
+    mut pages_left: usize,
+) -> Result<Addresses, String> {
+    let too_many = || format!("the page at {:#x} can have more mappings than are looked at", wanted.address);
+    let unread = |what: &str, error: &Error| format!("{what} cannot be read: {}", with_causes(error));
+    let mut linear = vec![wanted.address];
     let ram = MachineRam(cursor.timeline().machine(wanted.node));
-    let Ok(guest) = Guest::new(kernel, &ram) else { return Some(addresses) };
-    if let Ok(direct) = guest.direct_map() {
-        addresses.push(direct.wrapping_add(physical));
-    }
+    let guest = Guest::new(kernel, &ram).map_err(|error| unread("the kernel's data", &error))?;
+    let direct = guest.direct_map().map_err(|error| unread("the kernel's mapping of all RAM", &error))?;
+    linear.push(direct.wrapping_add(physical));
     let within = physical % PAGE;
-    let mut pages_left = ALIAS_PAGES_MAX;
-    for process in guest.processes().unwrap_or_default() {
-        let Ok(Some(space)) = guest.memory_of_process(&process) else { continue };
-        for mapping in guest.mappings(&process).unwrap_or_default() {
-            if !mapping.access.shared || mapping.end > KERNEL_HALF {
+    let mut missed = Missed::default();
+    for process in guest.processes().map_err(|error| unread("the list of processes", &error))? {
+        let space = match guest.memory_of_process(&process) {
+            Ok(Some(space)) => space,
+            // A thread of the kernel, or a process that has ended.
+            Ok(None) => continue,
+            Err(error) => {
+                missed.add(process.pid, &error);
                 continue;
             }
-            let parts = space.mapped(mapping.start..mapping.end, &mut pages_left).ok()?;
+        };
+        let mappings = match guest.mappings(&process) {
+            Ok(mappings) => mappings,
+            Err(error) => {
+                missed.add(process.pid, &error);
+                continue;
+            }
+        };
+        for mapping in mappings.iter().filter(|mapping| mapping.access.shared && mapping.end <= KERNEL_HALF) {
+            let parts = space.mapped(mapping.start..mapping.end, &mut pages_left).map_err(|_| too_many())?;
             for page in parts.into_iter().flat_map(|part| part.step_by(PAGE as usize)) {
                 if space.physical(page) == Some(physical - within) {
-                    addresses.push(page + within);
-                    if addresses.len() > ALIASES_MAX {
-                        return None;
+                    linear.push(page + within);
+                    if linear.len() > ALIASES_MAX {
+                        return Err(too_many());
                     }
                 }
             }
         }
     }
-    addresses.sort_unstable();
-    addresses.dedup();
-    Some(addresses)
+    linear.sort_unstable();
+    linear.dedup();
+    Ok(Addresses { linear, missed: missed.sentence() })
+}
+
+/// Processes whose mappings could not be read.
+#[derive(Debug, Default)]
+struct Missed {
+    /// ID of the first one, and the cause.
+    first: Option<(u32, String)>,
+    others: usize,
+}
+
+impl Missed {
+    fn add(&mut self, pid: u32, error: &Error) {
+        match self.first {
+            None => self.first = Some((pid, with_causes(error))),
+            Some(_) => self.others += 1,
+        }
+    }
+
+    fn sentence(self) -> Option<String> {
+        let (pid, cause) = self.first?;
+        let others = match self.others {
+            0 => String::new(),
+            others => format!(" and of {others} others"),
+        };
+        Some(format!(
+            "the mappings of process {pid}{others} cannot be read ({cause}), so stores through them are not looked for"
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_that_cannot_be_read_are_named() {
+        let mut missed = Missed::default();
+        missed.add(81, &Error::Unmapped(0x10));
+        assert_eq!(
+            missed.sentence().unwrap(),
+            "the mappings of process 81 cannot be read (no page is mapped at 0x10), so stores through them are not looked for"
+        );
+        let mut missed = Missed::default();
+        for pid in [81, 82, 83] {
+            missed.add(pid, &Error::Unmapped(0x10));
+        }
+        assert!(missed.sentence().unwrap().starts_with("the mappings of process 81 and of 2 others cannot"));
+        assert_eq!(Missed::default().sentence(), None);
+    }
 }
