@@ -29,6 +29,10 @@ impl Recorded {
     pub(crate) fn new() -> Recorded {
         let setting = setting(WORLD, EngineOptions::default());
         let path = deepest(&setting);
+        Recorded::of(setting, path)
+    }
+    /// Runs a branch of an exploration.
+    pub(crate) fn of(setting: Setting, path: Path) -> Recorded {
         let mut runner = PathRunner::new(&setting).unwrap();
         let branches = runner.journey(&Route::along(path.clone()), &mut ()).unwrap();
         assert!(branches.last().unwrap().checked, "the branch has no checks");

@@ -22,6 +22,7 @@
 //! * `live`: live view of explorations, in a terminal
 //! * `modules`: stacks through loadable modules, read from a guest's memory
 //! * `moments`: the two points of a boot at which Everett stores machines, and what the seed changes after them
+//! * `origins`: the origin of a wrong answer, across nodes
 //! * `power_loss`: data after power losses
 //! * `programs`: programs from Debian packages give right answers
 //! * `questions`: observers of a timeline change nothing in it
@@ -60,6 +61,8 @@ mod live;
 #[cfg(feature = "inside")]
 mod modules;
 mod moments;
+#[cfg(feature = "inside")]
+mod origins;
 mod power_loss;
 mod programs;
 #[cfg(feature = "inside")]

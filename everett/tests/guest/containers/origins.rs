@@ -1,10 +1,20 @@
 //! `everett who` names the origin of bytes across nodes: from memory over the wire to the program that computed them.
 
 use std::fs;
+use std::path::Path;
 
+use everett_explorer::search::ForkPoint;
+use everett_session::debug::origin::limits::Bounds;
+use everett_session::debug::origin::step::{Step, What};
+use everett_session::debug::origin::{Memory, Source};
+use everett_session::machines::EngineOptions;
 use serde_json::Value;
 
+use super::launcher_of;
 use super::userlands::{layout_of_musl, program_of_musl};
+use crate::cursor::Recorded;
+use crate::explore::{explore, setting_of};
+use crate::origins::Asker;
 use crate::support::{everett, shown};
 
 /// A program that computes values on n1, passes them on through n2, which also writes them into a file, and receives them
@@ -13,6 +23,7 @@ const SOURCE: &str = r#"#include <arpa/inet.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 long made, passed, got;
@@ -50,6 +61,14 @@ static void keep(int file, long *value) {
 static void receive(int in, long *value) {
     read(in, value, sizeof *value);
 }
+static long *mapped(long address) {
+    int file = open("/dev/shm/both", O_RDWR | O_CREAT, 0600);
+    ftruncate(file, 4096);
+    return mmap((void *)address, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, file, 0);
+}
+static void share(long *to) {
+    *to = got;
+}
 int main(void) {
     char name[16] = "";
     gethostname(name, sizeof name);
@@ -71,8 +90,11 @@ int main(void) {
             send_on(out, &passed);
         }
     }
+    long *one = mapped(0x10000000);
+    mapped(0x20000000);
     for (int in = accepted();;) {
         receive(in, &got);
+        share(one);
         if (got == 77)
             puts("the value is 77"), fflush(stdout), sleep(1000);
     }
@@ -148,7 +170,7 @@ fn the_origin_of_a_value_is_found_across_nodes() {
         "n1 store make",
         "n1 computed make",
     ];
-    assert_eq!(shorts[..way.len()], way, "{received:#?}");
+    assert_eq!(shorts.get(..way.len()), Some(&way.map(str::to_owned)[..]), "{received:#?}");
     let bytes = 77u64.to_le_bytes().map(|byte| format!("{byte:02x}")).concat();
     assert_eq!(
         (&received[0]["after"], &received[6]["after"]),
@@ -156,20 +178,30 @@ fn the_origin_of_a_value_is_found_across_nodes() {
     );
     assert_eq!((&received[1]["sender"], &received[2]["bytes"]), (&"n2".into(), &Value::from(&*bytes)));
     let line = &received[6]["thread"]["user"][0]["source"][0]["line"];
-    assert_eq!(line, 31, "{:#?}", received[6]);
+    assert_eq!(line, 32, "{:#?}", received[6]);
     let kernel = |n: usize| received[n]["thread"]["kernel"].to_string();
     assert!(kernel(0).contains("tcp_recvmsg") && kernel(2).contains("tcp_sendmsg"), "{received:#?}");
 
     let kept = steps(&[&run, "1", "--node", "n2", "--depth", "0", "file:/dev/shm/kept@16+8"]);
     let shorts: Vec<String> = kept.iter().map(short).collect();
     let way = ["n2 written main", "n2 store main", "n1 message -", "n1 sent main", "n1 store make"];
-    assert_eq!(shorts[..way.len()], way, "{kept:#?}");
+    assert_eq!(shorts.get(..way.len()), Some(&way.map(str::to_owned)[..]), "{kept:#?}");
 
     // A message that a step named, by its number.
     let number = received[1]["message"].as_u64().unwrap();
     let of_message = steps(&[&run, "1", "--depth", "0", &format!("message:{number}@0+8")]);
     let shorts: Vec<String> = of_message.iter().map(short).collect();
     assert_eq!(shorts[..3], ["n2 message -", "n2 sent main", "n2 store main"], "{of_message:#?}");
+
+    // The page that was stored to at another address.
+    let shared = ["--node", "n3", "--process", "program", "--depth", "0", "memory:0x20000000+8"];
+    let shared = steps(&[&[&run[..], "1"], &shared[..]].concat());
+    let shorts: Vec<String> = shared.iter().map(short).collect();
+    assert_eq!(
+        shorts.get(..3),
+        Some(&["n3 store share", "n3 store main", "n2 message -"].map(str::to_owned)[..]),
+        "{shared:#?}"
+    );
 
     let again = steps(&[&run, "1", "--node", "n3", "--process", "program", "got"]);
     assert_eq!(again, received, "the same question has another answer");
@@ -184,4 +216,37 @@ fn the_origin_of_a_value_is_found_across_nodes() {
     refused(&["got"], "--node: name the node");
     refused(&["--node", "n3", "--process", "program", "nothing"], "no variable of this name");
     refused(&["message:99999999"], "no such message");
+    refused(&["payload:nobody sent this"], "payload: no message with a TCP segment");
+    searches_change_nothing(&at("world.toml"));
+}
+
+/// Asks about memory of several mappings, a file and a message, on three nodes. The asker compares the world's digest at
+/// the branch's end after each search.
+fn searches_change_nothing(world: &str) {
+    let setting = setting_of(launcher_of(Path::new(world)), EngineOptions::default());
+    let outcome = explore(&setting, 1, 1, 1 << 30, false);
+    let path = outcome.tree.path(ForkPoint::After(0)).unwrap();
+    let recorded = Recorded::of(setting, path);
+    let mut asker = Asker::new(&recorded);
+    let (root, _) = asker.program(2, "program", "got");
+    let memory = Source::Memory(Memory { node: 2, root, address: 0x2000_0000, bytes: 8 });
+    let file = Source::File { node: 1, path: "/dev/shm/kept".to_owned(), offset: 16, bytes: 8 };
+    let text = 77u64.to_le_bytes().to_vec();
+    let message = Source::Payload { node: Some(1), text, offset: 0, bytes: 8 };
+    let mut nodes = |bounds, source| {
+        let steps = asker.ask(&mut (), bounds, source).unwrap();
+        let nodes: Vec<usize> = steps.iter().map(|step| step.node).collect();
+        (nodes, steps)
+    };
+    let (of_memory, steps) = nodes(Bounds::default(), memory.clone());
+    assert!((0..3).all(|node| of_memory.contains(&node)), "{steps:#?}");
+    for source in [file, message] {
+        let (of_source, steps) = nodes(Bounds::default(), source);
+        assert!((0..2).all(|node| of_source.contains(&node)), "{steps:#?}");
+    }
+    // The chain ends if not all mappings of the page can be looked at.
+    let few = Bounds { alias_pages: 1, ..Bounds::default() };
+    let (_, steps) = nodes(few, memory);
+    let [Step { what: What::Unknown { because }, .. }] = &steps[..] else { panic!("{steps:#?}") };
+    assert!(because.contains("more mappings than are looked at"), "{because}");
 }

@@ -249,7 +249,7 @@ impl Search<'_, '_> {
 
     /// Returns a part of a sentence about frames that are missing.
     fn missing(&self) -> &'static str {
-        if self.frames.as_ref().is_some_and(|frames| frames.lacks) {
+        if self.lacks_frames() {
             ", or it is one of the frames that are missing, because the timeline has too many"
         } else {
             ""

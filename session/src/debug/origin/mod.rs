@@ -49,6 +49,9 @@ use crate::inside::mapped_files::MappedFiles;
 /// First linear address of the kernel's half.
 const KERNEL_HALF: u64 = 1 << 63;
 
+/// Reason why bytes that a device wrote are not followed to a frame.
+const FRAMES_LACK: &str = "frames are missing: the timeline has more than are kept";
+
 /// Bytes whose origin is looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
@@ -418,11 +421,8 @@ impl<'o, 's> Search<'o, 's> {
             }
         };
         let Some(found) = self.last_store(pending.position, wanted, physical, &addresses)? else {
-            if is_kernels && self.frames.as_ref().is_some_and(|frames| frames.lacks) {
-                let because = format!(
-                    "no instruction stored the bytes at {address:#x}, and frames are missing: the timeline has more than are \
-                     kept"
-                );
+            if is_kernels && self.lacks_frames() {
+                let because = format!("no instruction stored the bytes at {address:#x}, and {FRAMES_LACK}");
                 self.unknown(pending, &because);
                 return Ok(());
             }
@@ -434,18 +434,24 @@ impl<'o, 's> Search<'o, 's> {
             return Ok(());
         };
         if found.after != expected {
-            let because = format!(
+            let mut because = format!(
                 "a device or another mapping stored the bytes at {address:#x} after the last store that was found"
             );
+            if is_kernels && self.lacks_frames() {
+                because = format!("{because}, and {FRAMES_LACK}");
+            }
             self.unknown(pending, &because);
             return Ok(());
         }
         let store::Found { position, before, stored_at, range, before_bytes, .. } = found;
         if is_kernels && self.device_wrote(position, pending.position, physical, (wanted.node, &addresses))? {
-            let because = format!(
+            let mut because = format!(
                 "a device wrote around {address:#x} after the last store that was found. The device may have written these \
                  bytes, too"
             );
+            if self.lacks_frames() {
+                because = format!("{because}, and {FRAMES_LACK}");
+            }
             self.unknown(pending, &because);
             return Ok(());
         }
@@ -468,6 +474,11 @@ impl<'o, 's> Search<'o, 's> {
         self.numbers.insert(executed, number);
         let value = before.stored(stored_at, length);
         self.follow(pending, Some(number), position, &before, value)
+    }
+
+    /// True if frames are missing among those that the search has collected.
+    fn lacks_frames(&self) -> bool {
+        self.frames.as_ref().is_some_and(|frames| frames.lacks)
     }
 
     /// Returns a sentence about bytes that no instruction of the timeline has stored.
