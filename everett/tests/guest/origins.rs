@@ -60,12 +60,12 @@ impl<'r> Asker<'r> {
         };
         let files = launcher.world.nodes.iter().map(of_node).collect();
         let mut asker = Asker { recorded, kernel, files, cursor: recorded.cursor(BUDGET_BYTES) };
-        asker.to_end();
+        asker.reach_end();
         asker
     }
 
     /// Moves to the end of the branch, and asserts that the world is the recorded one.
-    fn to_end(&mut self) {
+    fn reach_end(&mut self) {
         let end = Aim::Vtime(self.recorded.end_ns());
         assert_eq!(self.cursor.seek(end, &mut ()).unwrap(), Stop::Reached);
         assert_eq!(self.cursor.digest(), self.recorded.digest(), "a search has changed the timeline");
@@ -80,7 +80,7 @@ impl<'r> Asker<'r> {
         let extent = Extent { depth: 5, instructions: 4_096 };
         let search = Search::new(&mut self.cursor, &self.kernel, &self.files, extent, listener);
         let steps = search.within(bounds).origins(source);
-        self.to_end();
+        self.reach_end();
         steps
     }
 

@@ -220,7 +220,7 @@ impl fmt::Display for What {
             What::Joined { with } => write!(f, "the same as step {with}: the chains join"),
             What::Message { message, source, destination, offset, sequence, bytes, .. } => write!(
                 f,
-                "arrived in message {message} from {source} to {destination}, at offset {offset} of its payload \
+                "came in message {message} from {source} to {destination}, at offset {offset} of its payload \
                  (sequence number {sequence}): {bytes}"
             ),
             What::Sent { source, destination, address, bytes } => {
