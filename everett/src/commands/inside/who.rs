@@ -73,8 +73,9 @@ pub(in super::super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let source = source(args, &instant, &cursor, &kernel, &files)?;
     let extent = Extent { depth: args.depth, instructions: args.instructions };
     let steps = Search::new(&mut cursor, &kernel, &files, extent, &mut listener).origins(source)?;
-    for step in &steps {
-        tell(ui, &instant, step)?;
+    let stacks: Vec<(usize, Vec<String>)> = steps.iter().map(|step| (step.node, stack(step))).collect();
+    for (n, step) in steps.iter().enumerate() {
+        tell(ui, &instant, step, &stacks[..=n])?;
     }
     instant.warn_of_engine(ui)?;
     Ok(Outcome::Fine)
@@ -165,7 +166,38 @@ fn variable(
     }
 }
 
-fn tell(ui: &Ui, instant: &Instant, step: &Step) -> anyhow::Result<()> {
+/// Returns the lines of a step's stack, from the innermost frame outwards.
+fn stack(step: &Step) -> Vec<String> {
+    let Some(thread) = &step.thread else { return Vec::new() };
+    let mut lines: Vec<String> = thread.kernel.iter().map(|frame| format!("         {frame}")).collect();
+    if !thread.kernel_complete {
+        lines.push("         further frames of the kernel are unknown".to_owned());
+    }
+    lines.extend(thread.user.iter().flat_map(frame_lines));
+    if !thread.user_complete {
+        lines.push("         further frames of the program are unknown".to_owned());
+    }
+    lines
+}
+
+/// Returns the number of the earlier step whose stack ends most like the last one, and the number of their equal lines. Each
+/// stack has its node's number; stacks of different nodes are not compared.
+fn rest_of_earlier(stacks: &[(usize, Vec<String>)]) -> (Option<usize>, usize) {
+    /// Number of equal lines from which on they are left out.
+    const EQUAL: usize = 3;
+    let Some(((node, own), earlier)) = stacks.split_last() else { return (None, 0) };
+    let mut best = (None, 0);
+    for (n, (_, other)) in earlier.iter().enumerate().filter(|(_, (there, _))| there == node) {
+        let same = own.iter().rev().zip(other.iter().rev()).take_while(|(own, other)| own == other).count();
+        if same >= EQUAL && same > best.1 {
+            best = (Some(n + 1), same);
+        }
+    }
+    best
+}
+
+/// Prints a step. `stacks` are the nodes and stacks of the steps up to this one.
+fn tell(ui: &Ui, instant: &Instant, step: &Step, stacks: &[(usize, Vec<String>)]) -> anyhow::Result<()> {
     let name = |node: usize| instant.nodes().get(node).map_or("", String::as_str);
     let sender = match &step.what {
         Happened::Message { from, .. } => Some(name(*from)),
@@ -183,19 +215,33 @@ fn tell(ui: &Ui, instant: &Instant, step: &Step) -> anyhow::Result<()> {
     let head = format!("{:>3}. {} s {}{who}{explains}", step.number, vtime.trim(), name(step.node));
     ui.say(style::paint(style::HEAD, printable(&head)))?;
     ui.say(printable(&format!("     {}{sends}", step.what)))?;
-    if let Some(thread) = &step.thread {
-        for frame in &thread.kernel {
-            ui.say(format!("         {}", printable(frame)))?;
-        }
-        if !thread.kernel_complete {
-            ui.say(style::paint(style::FAINT, "         further frames of the kernel are unknown"))?;
-        }
-        for line in thread.user.iter().flat_map(frame_lines) {
-            ui.say(printable(&line))?;
-        }
-        if !thread.user_complete {
-            ui.say(style::paint(style::FAINT, "         further frames of the program are unknown"))?;
-        }
+    let own = stacks.last().map_or(&[][..], |(_, lines)| lines);
+    let (rest, same) = rest_of_earlier(stacks);
+    for line in &own[..own.len() - same] {
+        ui.say(printable(line))?;
+    }
+    if let Some(rest) = rest {
+        let what = if same == own.len() { "all" } else { "the rest" };
+        ui.say(style::paint(style::FAINT, &format!("         {what} as in step {rest}")))?;
     }
     Ok(ui.record(&Line { kind: "who", node: name(step.node), sender, step })?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_ends_of_stacks_are_left_out() {
+        let stack = |frames: &str| frames.chars().map(String::from).collect::<Vec<_>>();
+        let rest = |stacks: &[&str]| {
+            rest_of_earlier(&stacks.iter().map(|frames| (0, stack(frames))).collect::<Vec<_>>())
+        };
+        assert_eq!(rest(&["abcd"]), (None, 0));
+        assert_eq!(rest(&["abcd", "xcd"]), (None, 0));
+        assert_eq!(rest(&["abcd", "", "xbcd"]), (Some(1), 3));
+        assert_eq!(rest(&["abcd", "xbcd", "yxbcd"]), (Some(2), 4));
+        assert_eq!(rest(&["abcd", "abcd", "abcd"]), (Some(1), 4));
+        assert_eq!(rest_of_earlier(&[(0, stack("abcd")), (1, stack("abcd"))]), (None, 0));
+    }
 }
