@@ -268,7 +268,7 @@ mod tests {
         missed.add(81, &Error::Unmapped(0x10));
         assert_eq!(
             missed.sentence().unwrap(),
-            "the mappings of process 81 cannot be read (no page is mapped at 0x10), so stores through them are not looked for"
+            "the mappings of process 81 cannot be read (0x10 is unmapped), so stores through them are not looked for"
         );
         let mut missed = Missed::default();
         for pid in [81, 82, 83] {
