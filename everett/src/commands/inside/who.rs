@@ -222,7 +222,7 @@ fn tell(ui: &Ui, instant: &Instant, step: &Step, stacks: &[(usize, Vec<String>)]
     }
     if let Some(rest) = rest {
         let what = if same == own.len() { "all" } else { "the rest" };
-        ui.say(style::paint(style::FAINT, &format!("         {what} as in step {rest}")))?;
+        ui.say(style::paint(style::FAINT, format!("         {what} as in step {rest}")))?;
     }
     Ok(ui.record(&Line { kind: "who", node: name(step.node), sender, step })?)
 }
