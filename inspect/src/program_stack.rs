@@ -29,6 +29,15 @@ pub trait Files {
 pub struct ProgramStacks<'g> {
     memory: AddressSpace<'g>,
     files: &'g dyn Files,
+    programs: Programs,
+}
+
+/// The programs and libraries of a process, ready to unwind its stacks. A caller that reads the stacks of a process at many
+/// instants keeps them between two instants.
+#[derive(Default)]
+pub struct Programs {
+    /// The executable mappings of files.
+    mappings: Vec<Mapping>,
     mapped: Vec<Mapped>,
     unwinder: Unwinder,
 }
@@ -81,21 +90,50 @@ impl Guest<'_> {
         process: &Process,
         files: &'f dyn Files,
     ) -> Result<Option<ProgramStacks<'f>>, Error> {
+        self.program_stacks_again(process, files, Programs::default())
+    }
+
+    /// Prepares the stacks of a process, with the programs that it had at another instant, from the same files. They are read
+    /// again if the process has mapped others since.
+    ///
+    /// # Errors
+    /// See [`Guest::program_stacks`].
+    pub fn program_stacks_again<'f>(
+        &'f self,
+        process: &Process,
+        files: &'f dyn Files,
+        programs: Programs,
+    ) -> Result<Option<ProgramStacks<'f>>, Error> {
         let Some(memory) = self.memory_of_process(process)? else { return Ok(None) };
-        let mut stacks = ProgramStacks { memory, files, mapped: Vec::new(), unwinder: Unwinder::default() };
-        for mapping in self.mappings(process)? {
-            let Some(file) = mapping.file.filter(|_| mapping.access.execute) else { continue };
-            let Some(program) = files.program(&mapping) else { continue };
+        let mut mappings = self.mappings(process)?;
+        mappings.retain(|mapping| mapping.access.execute && mapping.file.is_some());
+        let programs = if programs.mappings == mappings { programs } else { Programs::new(mappings, files) };
+        Ok(Some(ProgramStacks { memory, files, programs }))
+    }
+}
+
+impl Programs {
+    fn new(mappings: Vec<Mapping>, files: &dyn Files) -> Programs {
+        let mut programs = Programs::default();
+        for mapping in &mappings {
+            let Some(file) = mapping.file else { continue };
+            let Some(program) = files.program(mapping) else { continue };
             let Some(address) = program.address_of_code(file.offset) else { continue };
             let bias = mapping.start.wrapping_sub(address);
-            stacks.unwinder.add(&program, mapping.start..mapping.end, bias);
-            stacks.mapped.push(Mapped { mapping, program, bias });
+            programs.unwinder.add(&program, mapping.start..mapping.end, bias);
+            programs.mapped.push(Mapped { mapping: mapping.clone(), program, bias });
         }
-        Ok(Some(stacks))
+        Programs { mappings, ..programs }
     }
 }
 
 impl ProgramStacks<'_> {
+    /// Returns the programs, for another instant.
+    #[must_use]
+    pub fn into_programs(self) -> Programs {
+        self.programs
+    }
+
     /// Returns the frames from the innermost one outwards, and true if the stack ends as it should.
     pub fn frames(&mut self, registers: Registers) -> (Vec<Frame>, bool) {
         let memory = self.memory;
@@ -104,7 +142,7 @@ impl ProgramStacks<'_> {
             memory.read(address, &mut word).map(|()| u64::from_le_bytes(word)).map_err(|_| ())
         };
         let Registers { instruction, stack, frame, .. } = registers;
-        let frames = self.unwinder.frames(instruction, stack, frame, &mut read);
+        let frames = self.programs.unwinder.frames(instruction, stack, frame, &mut read);
         let named = frames.addresses.iter().enumerate().map(|(n, address)| self.frame(*address, n > 0));
         (named.collect(), frames.is_complete)
     }
@@ -114,7 +152,7 @@ impl ProgramStacks<'_> {
     #[must_use]
     pub fn variables_named(&self, name: &str) -> Vec<(u64, u64)> {
         let mut found = Vec::new();
-        for Mapped { program, bias, .. } in &self.mapped {
+        for Mapped { program, bias, .. } in &self.programs.mapped {
             let named = program.variables_named(name);
             found.extend(named.into_iter().map(|(address, bytes)| (address.wrapping_add(*bias), bytes)));
         }
@@ -128,7 +166,9 @@ impl ProgramStacks<'_> {
         // A return address can lie after the end of the calling function.
         let within = address.wrapping_sub(is_return.into());
         let range = |mapped: &&Mapped| (mapped.mapping.start..mapped.mapping.end).contains(&within);
-        let Some(Mapped { mapping, program, bias }) = self.mapped.iter().find(range) else { return unknown };
+        let Some(Mapped { mapping, program, bias }) = self.programs.mapped.iter().find(range) else {
+            return unknown;
+        };
         let Some(file) = mapping.file else { return unknown };
         let mut code = [0; COMPARED_BYTES];
         let read = self.memory.read_some(within, &mut code);

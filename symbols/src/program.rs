@@ -2,11 +2,13 @@
 
 use std::fmt::{self, Write as _};
 use std::ops::{Deref, Range};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::bytes::u32_at;
 use crate::cfi;
 pub use crate::cfi::FrameRule;
+use gimli::BaseAddresses;
+
 use everett_elf::{Elf, Error, Segment, SegmentKind, SymbolKind, SymbolTable};
 
 /// Maximum length of a function's name, in bytes. Names of C++ and Rust functions can be long.
@@ -44,6 +46,8 @@ pub struct Program {
     pub(crate) eh_frame: Option<Section>,
     pub(crate) text: Option<Section>,
     pub(crate) got: Option<Section>,
+    /// True if unwinding could take unbounded time, once it is known.
+    is_unbounded: OnceLock<bool>,
     build_id: Option<Vec<u8>>,
     supplement: Option<Supplement>,
 }
@@ -154,6 +158,7 @@ impl Program {
             text: None,
             got: None,
             build_id: None,
+            is_unbounded: OnceLock::new(),
             supplement: None,
             file: Arc::clone(&file),
         };
@@ -217,9 +222,21 @@ impl Program {
     #[must_use]
     pub fn frame_rule(&self, address: u64) -> Option<FrameRule> {
         let eh_frame = self.eh_frame.as_ref()?;
+        cfi::frame_rule(&eh_frame.content, &self.bases(eh_frame), address)
+    }
+
+    /// Returns true if the unwind tables could take unbounded time.
+    pub(crate) fn is_unbounded(&self) -> bool {
+        let compute = || {
+            let eh_frame = self.eh_frame.as_ref();
+            eh_frame.is_some_and(|section| cfi::is_unbounded(&section.content, &self.bases(section)))
+        };
+        *self.is_unbounded.get_or_init(compute)
+    }
+
+    fn bases(&self, eh_frame: &Section) -> BaseAddresses {
         let address_of = |section: &Option<Section>| section.as_ref().map(|section| section.address);
-        let bases = cfi::bases(eh_frame.address, address_of(&self.text), address_of(&self.got));
-        cfi::frame_rule(&eh_frame.content, &bases, address)
+        cfi::bases(eh_frame.address, address_of(&self.text), address_of(&self.got))
     }
 
     /// Returns the function at an address, as the file states addresses. `None` if no function is there.

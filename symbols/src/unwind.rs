@@ -8,8 +8,8 @@ use std::ops::Range;
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, Module, Unwinder as _};
 
+use crate::FRAMES_MAX;
 use crate::program::{Content, Program, Section};
-use crate::{FRAMES_MAX, cfi};
 
 /// Unwinds stacks of a process.
 #[derive(Default)]
@@ -37,12 +37,8 @@ impl Unwinder {
             |section: &Section| section.address..section.address.saturating_add(section.content.len() as u64);
         let range_of = |section: &Option<Section>| section.as_ref().map(address);
         let content = |section: &Option<Section>| section.as_ref().map(|section| section.content.clone());
-        if let Some(eh_frame) = &program.eh_frame {
-            let start = |section: &Option<Section>| section.as_ref().map(|section| section.address);
-            let bases = cfi::bases(eh_frame.address, start(&program.text), start(&program.got));
-            if cfi::is_unbounded(&eh_frame.content, &bases) {
-                return;
-            }
+        if program.is_unbounded() {
+            return;
         }
         let sections = ExplicitModuleSectionInfo {
             base_svma: 0,

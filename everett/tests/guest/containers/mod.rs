@@ -20,6 +20,7 @@
 //! * `stops`: how services are stopped and started again
 //! * `template`: an image with a test template, i.e. a folder of test commands
 //! * `tools`: unpacks the tools that build images, such as buildah and umoci, from Debian packages
+//! * `waiting`: answers to questions about locks, durable files and executed functions
 //! * `userlands`: images with different C libraries and basic programs: busybox, musl, Debian
 
 #[cfg(feature = "inside")]
@@ -52,6 +53,8 @@ mod stops;
 mod template;
 mod tools;
 mod userlands;
+#[cfg(feature = "inside")]
+mod waiting;
 
 use std::path::Path;
 

@@ -7,12 +7,18 @@
 //! - [`place`]: a machine at a breakpoint
 //! - [`follow`]: runs through a span
 //! - [`syscalls`]: system calls
+//! - [`syncs`]: writes to files, and calls that make them durable
+//! - [`futexes`]: waits at futexes
+//! - [`samples`]: stacks of what is executed
 //! - [`steps`]: context switches, page faults, signals, wakes of futexes and requests to disks
 //! - [`everything`]: system calls and these steps together
 
 pub mod everything;
 pub mod follow;
+pub mod futexes;
 pub mod limits;
 pub mod place;
+pub mod samples;
 pub mod steps;
+pub mod syncs;
 pub mod syscalls;

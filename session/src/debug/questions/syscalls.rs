@@ -7,13 +7,29 @@ use everett_inspect::current::Current;
 use super::follow::Observer;
 use super::limits::PENDING_CALLS_MAX;
 use super::place::Place;
-use crate::debug::calls::{Begun, Ended};
+use crate::debug::calls::{ARGUMENTS, Begun, Ended};
 use crate::debug::cursor::Listener;
 
 /// Functions of the kernel at the beginning and at the end of a call. Both have the program's registers as argument.
 pub(super) const FUNCTIONS: [&str; 2] = ["do_syscall_64", "syscall_exit_to_user_mode"];
 /// Number of registers in `struct pt_regs`.
 const REGISTERS: usize = 21;
+
+/// Registers of a program (`struct pt_regs`) in the order of the structure: R15 first.
+pub(super) type Registers = [u64; REGISTERS];
+
+/// Returns the number and the arguments of a call that begins.
+pub(super) fn arguments(registers: &Registers) -> (u64, [u64; ARGUMENTS]) {
+    // RAX is the last of those that the program has saved.
+    let [.., r10, r9, r8, _, _, rdx, rsi, rdi, number, _, _, _, _, _] = *registers;
+    (number, [rdi, rsi, rdx, r10, r8, r9])
+}
+
+/// Returns the result of a call that ends: negative for an error.
+pub(super) fn result(registers: &Registers) -> i64 {
+    let [.., result, _, _, _, _, _, _, _, _, _, _] = *registers;
+    result as i64
+}
 
 /// A system call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,20 +84,13 @@ impl<'c> Calls<'c> {
         calls.into_iter().try_for_each(self.found)
     }
 
-    fn begin(
-        &mut self,
-        place: &Place<'_>,
-        thread: Current,
-        registers: &[u64; REGISTERS],
-    ) -> anyhow::Result<()> {
+    fn begin(&mut self, place: &Place<'_>, thread: Current, registers: &Registers) -> anyhow::Result<()> {
         let key = (place.node, thread.tid);
         if let Some(lost) = self.pending.remove(&key) {
             // The thread has ended within the call, or its machine has lost power.
             (self.found)(lost)?;
         }
-        // Registers in the order of the structure: R15 first. RAX is the last of those that the program has saved.
-        let [.., r10, r9, r8, _, _, rdx, rsi, rdi, number, _, _, _, _, _] = *registers;
-        let values = [rdi, rsi, rdx, r10, r8, r9];
+        let (number, values) = arguments(registers);
         let begun = Begun::new(number, values, self.strings, &place.caller(&thread));
         let is_last = ["exit", "exit_group"].contains(&&*begun.name);
         let call = Call { node: place.node, thread, begin_ns: place.vtime_ns, begun, end: None };
@@ -96,15 +105,9 @@ impl<'c> Calls<'c> {
         Ok(())
     }
 
-    fn end(
-        &mut self,
-        place: &Place<'_>,
-        thread: &Current,
-        registers: &[u64; REGISTERS],
-    ) -> anyhow::Result<()> {
+    fn end(&mut self, place: &Place<'_>, thread: &Current, registers: &Registers) -> anyhow::Result<()> {
         let Some(mut call) = self.pending.remove(&(place.node, thread.tid)) else { return Ok(()) };
-        let [.., result, _, _, _, _, _, _, _, _, _, _] = *registers;
-        let ended = call.begun.end(result, &place.caller(thread));
+        let ended = call.begun.end(result(registers) as u64, &place.caller(thread));
         call.end = Some((place.vtime_ns, ended));
         (self.found)(call)
     }

@@ -1,11 +1,17 @@
 //! `everett ask`: answers questions about everything that happened in a span of a timeline, from outside.
 //!
+//! - `flame`: a flame graph by executed instructions
+//! - `futexes`: waits at futexes
 //! - `steps`: context switches, page faults and signals
+//! - `syncs`: calls that make files durable, and the writes that they cover
 //! - `syscalls`: system calls of processes
 //! - `trace`: a trace for Perfetto
 //! - `wanted`: the processes that are asked about
 
+mod flame;
+mod futexes;
 mod steps;
+mod syncs;
 mod syscalls;
 mod trace;
 mod wanted;
@@ -18,7 +24,8 @@ use everett_session::debug::calls::limits::STRING_BYTES_MAX;
 use everett_session::debug::questions::follow::Span;
 use everett_session::debug::questions::steps::Kind;
 
-use super::super::Outcome;
+use super::super::{Outcome, resources};
+use super::debug_files::DebugFilesArgs;
 use super::guests;
 use super::instant::{Instant, SpanArgs};
 use crate::ui::Ui;
@@ -39,12 +46,18 @@ pub struct Args {
     /// Only the process with this ID, or the processes whose first thread has this name. Default: all processes
     #[arg(long, value_name = "PID|NAME")]
     pub process: Option<String>,
-    /// With trace: the file to write, which must be new
+    /// With trace and flame: the file to write, which must be new
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// With syscalls and trace: show this number of bytes of texts and buffers [default: 32]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=STRING_BYTES_MAX as u64))]
     pub strings: Option<u64>,
+    /// With flame: the number of instructions of a node between two samples [default: 100000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub every: Option<u64>,
+    /// Debug files, with flame
+    #[command(flatten)]
+    pub debug_files: DebugFilesArgs,
 }
 
 /// A question.
@@ -60,6 +73,12 @@ pub enum Question {
     Signals,
     /// Threads that wake others, which wait at a futex
     Wakes,
+    /// Waits at futexes: how long, who holds the lock, and who ends the wait
+    Futexes,
+    /// Calls that make files durable, such as fsync, and the writes that they cover
+    Syncs,
+    /// A flame graph by executed instructions, as the picture --output (SVG) or as lines for other tools
+    Flame,
     /// A trace for Perfetto, as the file --output: threads, system calls, messages, disk requests, faults and log lines
     Trace,
 }
@@ -72,6 +91,9 @@ impl Question {
             Question::Faults => "faults",
             Question::Signals => "signals",
             Question::Wakes => "wakes",
+            Question::Futexes => "futexes",
+            Question::Syncs => "syncs",
+            Question::Flame => "flame",
             Question::Trace => "trace",
         }
     }
@@ -84,16 +106,24 @@ pub(in super::super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     }
     match &args.output {
         None if args.question == Question::Trace => bail!("--output: {name} needs a file to write"),
-        Some(_) if args.question != Question::Trace => {
-            bail!("--output: {name} writes no file; only trace does")
+        Some(_) if ![Question::Trace, Question::Flame].contains(&args.question) => {
+            bail!("--output: {name} writes no file; only trace and flame do")
         }
         _ => {}
     }
+    if args.every.is_some() && args.question != Question::Flame {
+        bail!("--every: {name} takes no samples; only flame does");
+    }
+    if !args.debug_files.debug_files.is_empty() && args.question != Question::Flame {
+        bail!("--debug-files: {name} shows no functions; only flame does");
+    }
+    let debug = args.debug_files.folders()?;
     let interrupt = Interrupt::install()?;
     let instant = Instant::end_of(ui, &args.span, &interrupt)?;
     let kernel = guests::kernel(&instant.setting)?;
-    // The cursor only moves forwards, so it needs no moments.
-    let mut cursor = instant.cursor(0)?;
+    // Except for samples, the cursor only moves forwards, so it needs no moments.
+    let is_flame = args.question == Question::Flame;
+    let mut cursor = instant.cursor(if is_flame { resources::default_memory() } else { 0 })?;
     let nodes = match &args.span.node {
         Some(node) => instant.number_of(node).into_iter().collect(),
         None => (0..instant.nodes().len()).collect(),
@@ -111,6 +141,13 @@ pub(in super::super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
         Question::Signals => steps(&[Kind::Sent, Kind::Handled, Kind::Ends])?,
         Question::Syscalls => {
             syscalls::run(ui, instant.nodes(), &mut cursor, &span, &wanted, strings, &interrupt)?;
+        }
+        Question::Syncs => syncs::run(ui, instant.nodes(), &mut cursor, &span, &wanted, &interrupt)?,
+        Question::Futexes => futexes::run(ui, instant.nodes(), &mut cursor, &span, &wanted, &interrupt)?,
+        Question::Flame => {
+            let options = (args.output.as_deref(), args.every.unwrap_or(flame::EVERY), &debug);
+            flame::run(ui, &instant, &mut cursor, &span, args.process.as_deref(), options, &interrupt)?;
+            return instant.warn_of_engine(ui).map(|()| Outcome::Fine);
         }
         Question::Trace => {
             let output = args.output.as_ref().context("the option is set")?;
