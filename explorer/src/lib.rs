@@ -13,6 +13,7 @@
 //! - [`composer`]: decides when the commands of a test template start
 //! - [`property`]: finds violations of properties in logs and on consoles (`everett-linearizability` checks clients'
 //!   histories)
+//! - [`probe`]: values at places of programs, as properties and as state variables
 //! - [`sdk`]: parses lines that programs send through the SDK
 //! - [`run`]: the run directory and the results computed from it
 //! - [`causality`]: the step of a finding's timeline at which the finding became likely
@@ -45,6 +46,7 @@ pub mod fate;
 pub mod length_defaults;
 mod pattern;
 pub mod plan;
+pub mod probe;
 pub mod property;
 pub mod reached_code;
 pub mod run;

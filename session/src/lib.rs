@@ -10,6 +10,8 @@
 //! - [`output`]: events as lines, text styles, progress reports and run folders
 //! - [`images`]: images of worlds, from the cache or built
 //! - [`run`]: runs of a world: launch, boot, restarts, verification and executed jumps
+//! - `no_probes`: replaces `probes` in builds without the feature `inside`
+//! - `probes`: values at places of programs, read while timelines run
 //! - [`explore`]: explorations: workers, branches, replay and shrinking
 //! - `debug`: recorded timelines that move to any instant
 //! - [`finding_file`]: a finding and its world in one file
@@ -28,6 +30,13 @@ pub mod images;
 #[cfg(feature = "inside")]
 pub mod inside;
 pub mod machines;
+#[cfg(not(feature = "inside"))]
+pub mod no_probes;
 pub mod output;
+#[cfg(feature = "inside")]
+pub mod probes;
 pub mod run;
 pub mod world;
+
+#[cfg(not(feature = "inside"))]
+pub use no_probes as probes;

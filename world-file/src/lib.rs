@@ -3,7 +3,7 @@
 //! - this file: [`load`] reads a world file and resolves its paths; [`parse`] does the same for text in memory
 //! - `cursor`: typed access to TOML values, with the path and the line of each key; `error`: what is wrong in a world
 //!   file
-//! - `image`, `container`, `node`, `disk`, `link`, `workload`, `sdk`: each reads the table or key of this name
+//! - `image`, `container`, `node`, `disk`, `link`, `workload`, `sdk`, `probe`: each reads the table or key of this name
 //!   (`container` reads a node's key `image`)
 //! - `compose`: reads compose files; `composed`: settings of nodes that only compose files contain; `confinement`:
 //!   checks the paths in compose files
@@ -35,6 +35,7 @@ pub mod init;
 mod link;
 mod node;
 mod paths;
+mod probe;
 mod sdk;
 pub mod seal;
 mod talk;
@@ -47,6 +48,8 @@ use std::sync::Arc;
 use everett_explorer::config::ExploreConfig;
 use everett_explorer::plan::draw::FaultConfig;
 use everett_explorer::plan::{Names, NodeNames};
+use everett_explorer::probe::ProbeConfig;
+use everett_explorer::probe::limits::PROBES_MAX;
 use everett_explorer::property::PropertyConfig;
 use everett_explorer::property::limits::PROPERTIES_MAX;
 use everett_image_origin::ImageOrigin;
@@ -161,6 +164,9 @@ pub struct World {
     /// Properties of this world. All worlds have the built-in properties, too.
     #[serde(skip)]
     pub properties: Vec<PropertyConfig>,
+    /// Probes of this world, which explorations observe.
+    #[serde(skip)]
+    pub probes: Vec<ProbeConfig>,
     /// Notes for the operator about parts of the file that have no effect.
     #[serde(skip)]
     pub notes: Vec<String>,
@@ -290,7 +296,7 @@ fn variable(name: &str) -> Option<String> {
 }
 
 /// Top-level keys of all world files. Other keys describe the machines.
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 14] = [
     "epoch",
     "cpu",
     "clock",
@@ -304,6 +310,7 @@ const KEYS: [&str; 13] = [
     "faults",
     "explore",
     "property",
+    "probe",
 ];
 
 /// Reads a world. If `compose` is given, the machines come from this compose file.
@@ -380,6 +387,10 @@ fn read(top: &Table<'_>, file: &Path, compose: Option<compose::Compose<'_>>) -> 
             tables.iter().map(|item| item.deserialize()).collect::<Result<Vec<PropertyConfig>, Error>>()?
         }
     };
+    let probes = match top.get("probe") {
+        None => Vec::new(),
+        Some(list) => list.list(PROBES_MAX)?.iter().map(probe::read).collect::<Result<Vec<_>, Error>>()?,
+    };
     let file = file.to_owned();
     let mut world = World {
         file,
@@ -397,6 +408,7 @@ fn read(top: &Table<'_>, file: &Path, compose: Option<compose::Compose<'_>>) -> 
         faults,
         explore,
         properties,
+        probes,
         notes,
         seal: None,
         more_files: Vec::new(),

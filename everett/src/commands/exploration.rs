@@ -15,7 +15,7 @@ use everett_host::interrupt::Interrupt;
 use everett_report::exploration::{About, Report};
 use everett_session::explore::abstractions::Abstractions;
 use everett_session::explore::setting::Setting;
-use everett_session::machines::engines::{Asked, Engine};
+use everett_session::machines::engines::{Asked, Engine, EngineChoice};
 use everett_session::machines::{EngineKind, EngineOptions};
 use everett_session::run::booted::{self, Wanted};
 use everett_session::world::identity::{MACHINE_VERSION, check_version};
@@ -83,13 +83,32 @@ fn header(setting: &Setting, image: &str) -> anyhow::Result<Header> {
 
 /// Returns the tables of a world file as JSON, in the form in which the header of a run directory records them.
 pub(super) fn recorded(world: &World) -> Value {
-    json!({
+    let mut tables = json!({
         "world": world,
         "faults": world.faults,
         "explore": world.explore,
         "property": world.properties,
         "history": world.workload.history,
-    })
+    });
+    // Runs of worlds without probes have no such table.
+    if !world.probes.is_empty() {
+        tables["probe"] = json!(world.probes);
+    }
+    tables
+}
+
+/// Returns the engine options for a world. Probes are breakpoints, which only the soft engine has.
+pub(super) fn for_probes(world: &World, asked: Asked) -> anyhow::Result<Asked> {
+    if world.probes.is_empty() {
+        return Ok(asked);
+    }
+    if asked.engine == EngineChoice::Kvm {
+        bail!(
+            "{}: probe: /dev/kvm has no breakpoints; use --engine soft, which runs the same branches",
+            world.file.display()
+        );
+    }
+    Ok(Asked { engine: EngineChoice::Soft, ..asked })
 }
 
 /// Loads the world of a run directory again from its world file. The strategy, and settings that the world file omits,
@@ -191,7 +210,7 @@ impl Run {
         let there = self.reading.header();
         let (world, _) = load_again(there)?;
         let sealed = world.seal.clone();
-        let engine = Engine::choose(asked, world.clock)?;
+        let engine = Engine::choose(for_probes(&world, asked)?, world.clock)?;
         let options = engine.options(EngineOptions::default());
         let Explored { setting, mut header } = prepare(ui, world, Some(there.seed), options, interrupt)?;
         // This command may use another engine than the exploration did, so the comparison ignores whether the engines

@@ -6,6 +6,7 @@ use anyhow::{Context, bail};
 use everett_explorer::config::ExploreConfig;
 use everett_explorer::coverage::Kind;
 use everett_explorer::length_defaults::{Length, LengthDefaults};
+use everett_explorer::probe::Tally;
 use everett_explorer::run::{Budget, EndReason, ExplorationEnd, FinalPhases, Header, Journal};
 use everett_explorer::search::strategy::StrategyKind;
 use everett_host::interrupt::Interrupt;
@@ -42,7 +43,7 @@ use crate::ui::{Ui, live, printable, style};
                         from --branches or --budget; see docs/exploring.md."
 )]
 pub struct Args {
-    /// The world file, with its `[explore]`, `[faults]` and `[[property]]` tables [default: world.toml, else a
+    /// The world file, with its `[explore]`, `[faults]`, `[[property]]` and `[[probe]]` tables [default: world.toml, else a
     /// compose file, in the current folder]
     pub world: Option<PathBuf>,
     /// The seed [default: the world file's, else 0]
@@ -91,6 +92,9 @@ pub struct Args {
 /// Number of branches in flight per worker. With fewer branches, workers wait for each other.
 const WORKERS_PART: u32 = 4;
 
+/// Maximum number of reasons why code was not probed that are printed.
+const PROBLEMS_SHOWN_MAX: usize = 20;
+
 /// Last line of `--json`.
 #[derive(Serialize)]
 struct Summary<'a> {
@@ -127,17 +131,29 @@ struct Summary<'a> {
     unsuccessful: &'a [TestCommand],
     /// Cost of branches, for each quarter of the branches that this process ran.
     quarters: &'a [Quarter],
+    /// Numbers about each probe in the branches that this process ran.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    probes: Vec<ProbeFigures<'a>>,
     digest: String,
     host_seconds: f64,
     branches_per_min: f64,
     run_directory: &'a str,
 }
 
+/// Numbers about a probe.
+#[derive(Serialize)]
+struct ProbeFigures<'a> {
+    probe: &'a str,
+    #[serde(flatten)]
+    tally: Tally,
+}
+
 pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let mut world = common::load(&common::world_file(args.world.as_deref())?)?;
     let length = Length { branches: args.branches, host_ns: args.budget };
     set_defaults(ui, &mut world, length, &args.output)?;
-    let engine = Engine::choose(args.engine.asked(), world.clock)?;
+    let asked = exploration::for_probes(&world, args.engine.asked())?;
+    let engine = Engine::choose(asked, world.clock)?;
     world.explore.strategy = args.strategy.unwrap_or(world.explore.strategy);
     let options = engine.options(engine_options(&args.hidden)?);
     let interrupt = Interrupt::install()?;
@@ -276,6 +292,7 @@ pub(super) fn go(
     let mut unsuccessful = TestCommand::all(&outcome.merged);
     unsuccessful.retain(|command| command.counts.succeeded == 0);
     let quarters = outcome.quarters.quarters();
+    let (probes, problems) = setting.probes.as_ref().map(|probes| probes.found()).unwrap_or_default();
     ui.record(&Summary {
         kind: "end",
         path: setting.name(&everett_explorer::search::Path::default()),
@@ -300,6 +317,7 @@ pub(super) fn go(
         promise,
         unsuccessful: &unsuccessful,
         quarters: &quarters,
+        probes: probes.iter().map(|(probe, tally)| ProbeFigures { probe, tally: *tally }).collect(),
         digest: end.digest.clone(),
         host_seconds,
         branches_per_min: per_minute(progress.search.run, host_seconds),
@@ -319,6 +337,7 @@ pub(super) fn go(
         ui.say(format!("the guarantee of random priorities is {promise}"))?;
     }
     tell_unsuccessful(ui, &unsuccessful)?;
+    tell_probes(ui, &probes, &problems)?;
     tell_findings(ui, &outcome, &folder)?;
     record::tell(ui, &recordings, &folder, header.exact)?;
     if let Some(compared) = compared {
@@ -469,6 +488,19 @@ fn tell_unsuccessful(ui: &Ui, commands: &[TestCommand]) -> anyhow::Result<()> {
         };
         let line = format!("test command {} {what}", printable(&command.name));
         ui.say(style::paint(style::NOTE, line))?;
+    }
+    Ok(())
+}
+
+/// Prints the numbers about each probe, and why code was not probed.
+fn tell_probes(ui: &Ui, probes: &[(String, Tally)], problems: &[String]) -> anyhow::Result<()> {
+    for (name, tally) in probes {
+        let is_lost = !tally.is_placed || tally.unknown > 0 && tally.unknown == tally.hits;
+        let line = format!("probe {}: {tally}", printable(name));
+        ui.say(if is_lost { style::paint(style::BAD, line) } else { line })?;
+    }
+    for problem in problems.iter().take(PROBLEMS_SHOWN_MAX) {
+        ui.say(style::paint(style::BAD, printable(problem)))?;
     }
     Ok(())
 }

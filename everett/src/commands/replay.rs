@@ -17,9 +17,15 @@ use everett_session::explore::setting::Setting;
 use everett_session::explore::shrink::Wanted;
 use everett_session::explore::witness::HitWithEvidence;
 use everett_session::finding_file::{self, ImagesTo};
+#[cfg(feature = "inside")]
+use everett_session::machines::EngineKind;
 use everett_session::machines::EngineOptions;
 use everett_session::machines::engines::Engine;
 use everett_session::output::show;
+#[cfg(feature = "inside")]
+use everett_session::probes::limits::PROBES_MAX;
+#[cfg(feature = "inside")]
+use everett_session::probes::probe::Probe;
 use everett_session::world::event::{Event, What};
 use everett_vmm::wire::log::FrameStep;
 use serde::Serialize;
@@ -29,6 +35,8 @@ use super::common;
 use super::engine_choice::EngineArgs;
 use super::exploration::{self, Run};
 use super::id::Id;
+#[cfg(feature = "inside")]
+use super::inside::debug_files::DebugFilesArgs;
 use super::instruments::{self, EdgeFile, Instruments};
 use super::recording::{Key, Recording};
 use crate::ui::progress::RunBar;
@@ -57,6 +65,14 @@ pub struct Args {
     /// Record all lines and messages of a finding's timeline in the run directory, for the report
     #[arg(long)]
     pub record: bool,
+    /// Print values at a place of a program among the lines, as everett print does; can be repeated
+    #[cfg(feature = "inside")]
+    #[arg(long, value_name = "PROBE", value_parser = Probe::parse)]
+    pub print: Vec<Probe>,
+    /// Debug files
+    #[cfg(feature = "inside")]
+    #[command(flatten)]
+    pub debug: DebugFilesArgs,
     /// Instruments
     #[command(flatten)]
     pub instruments: Instruments,
@@ -120,6 +136,26 @@ fn exported(ui: &Ui, args: &Args, interrupt: &Interrupt) -> anyhow::Result<Outco
         .with_context(|| args.run.display().to_string())
 }
 
+/// Adds the probes of `--print`.
+#[cfg(feature = "inside")]
+fn add_probes(args: &Args, setting: &mut Setting, engine: &Engine) -> anyhow::Result<()> {
+    if args.print.is_empty() {
+        return Ok(());
+    }
+    if args.print.len() > PROBES_MAX {
+        bail!("--print: at most {PROBES_MAX} probes can be given");
+    }
+    if engine.kind == EngineKind::Kvm {
+        bail!("--print: /dev/kvm has no breakpoints; use --engine soft, which runs the same branches");
+    }
+    setting.add_probes(args.print.clone(), args.debug.folders()?).context("--print")
+}
+
+#[cfg(not(feature = "inside"))]
+fn add_probes(_: &Args, _: &mut Setting, _: &Engine) -> anyhow::Result<()> {
+    Ok(())
+}
+
 /// Replays a branch of a run directory.
 fn branch(ui: &Ui, args: &Args, folder: &Path, id: Id, interrupt: &Interrupt) -> anyhow::Result<Outcome> {
     let run = Run::open(folder)?;
@@ -128,6 +164,7 @@ fn branch(ui: &Ui, args: &Args, folder: &Path, id: Id, interrupt: &Interrupt) ->
     let (mut setting, engine) = run.setting(ui, args.engine.asked(), interrupt)?;
     instruments::check(&args.instruments, &setting.launcher.world, &engine)?;
     instruments::attach(&args.instruments, &mut setting.launcher)?;
+    add_probes(args, &mut setting, &engine)?;
     let recorded = Recorded::of(&run.reading, &record)?;
     let wanted = match id {
         Id::Finding(id) => Some(Wanted::of(&run.finding(id)?.hit)),
@@ -267,12 +304,14 @@ fn regression(ui: &Ui, args: &Args, interrupt: &Interrupt) -> anyhow::Result<Out
     let mut world = common::load(&regression.world_file(file, args.world.as_deref())?)?;
     regression.apply(&mut world.explore);
     let plan = regression.plan(&world.names(), file)?;
-    let engine = Engine::choose(args.engine.asked(), world.clock)?;
+    let asked = exploration::for_probes(&world, args.engine.asked())?;
+    let engine = Engine::choose(asked, world.clock)?;
     instruments::check(&args.instruments, &world, &engine)?;
     let options = engine.options(EngineOptions::default());
     let edges = EdgeFile::new(&args.instruments)?;
     let mut setting = exploration::prepare(ui, world, Some(regression.seed), options, interrupt)?.setting;
     instruments::attach(&args.instruments, &mut setting.launcher)?;
+    add_probes(args, &mut setting, &engine)?;
     let exact = setting.name(&regression.path) == regression.timeline;
     let clock = Stopwatch::start();
     let route = regression.route(&setting, plan);

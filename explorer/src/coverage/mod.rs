@@ -55,7 +55,7 @@ mod value;
 mod vocabulary;
 mod world;
 
-pub use abstraction::{Abstraction, AbstractionConfig, AbstractionError};
+pub use abstraction::{Abstraction, AbstractionConfig, AbstractionError, Capture};
 pub use cover::{CoverError, Coverage, Covered, ReachedAt, Reward};
 pub use delta::{Delta, Reached};
 pub use dictionary::{Dictionary, WrongId};

@@ -6,6 +6,8 @@
 use super::point::Outcome;
 use crate::sdk::{AssertionKind, Guidance};
 
+use super::abstraction::Capture;
+
 /// Observed event. Events arrive in the order of vtime. Events with the same vtime arrive in the order in which they
 /// happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,6 +84,15 @@ pub enum What {
     },
     /// A program reported guidance: through the SDK, it told the explorer a value, e.g. a number to maximise.
     Guidance(Guidance),
+    /// A probe read a new value of a state variable of the node.
+    Variable {
+        /// Name of the variable.
+        name: String,
+        /// Text of the value.
+        text: String,
+        /// Interpretation of the text.
+        capture: Capture,
+    },
     /// A program reached an edge of its control-flow graph.
     Edge {
         /// Name of the program or of its module.

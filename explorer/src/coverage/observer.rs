@@ -19,6 +19,9 @@ use super::value::{Ranks, Value};
 use super::vocabulary::{OTHER, Vocabulary};
 use crate::text::{clip, head};
 
+/// Number of the rule of variables that probes set. No rule has it.
+const OF_PROBE: usize = usize::MAX;
+
 /// Observer state that a child branch inherits from its parent: a summary of all earlier events, as far as they affect
 /// coverage.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -142,6 +145,10 @@ impl<'a> Observer<'a> {
                 let new = self.state.reported.guidance(guidance);
                 new.into_iter().for_each(|point| self.delta.reach(point, now));
             }
+            What::Variable { name, text, capture } => {
+                let found = RuleMatch::of(name, *capture, text, self.abstraction.world());
+                found.into_iter().for_each(|found| self.set(now, node, false, OF_PROBE, found));
+            }
             What::Edge { module, edge } => {
                 let module = clip(module, NAME_BYTES_MAX);
                 self.delta.reach(Point::Edge { module, edge: *edge }, now);
@@ -234,7 +241,9 @@ impl<'a> Observer<'a> {
         if let Some(node) = self.state.world.nodes.get_mut(usize::from(node)) {
             node.variables.retain(|_, set| {
                 let rule = rules.get(set.rule);
-                !rule.is_some_and(|r| r.resets_on(reset) && unit.is_none_or(|unit| r.is_about(unit)))
+                let is_of_memory = set.rule == OF_PROBE && reset == Reset::PowerLoss;
+                !is_of_memory
+                    && !rule.is_some_and(|r| r.resets_on(reset) && unit.is_none_or(|unit| r.is_about(unit)))
             });
         }
     }

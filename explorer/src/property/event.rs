@@ -57,6 +57,11 @@ pub enum What<'t> {
         /// Description in one line.
         text: &'t str,
     },
+    /// A probe hit.
+    Reached {
+        /// Name of the probe.
+        name: &'t str,
+    },
     /// An operation history violates a property.
     History {
         /// Violated property, usually a name in [`builtin`](super::builtin).

@@ -69,6 +69,11 @@ impl<'a> Judge<'a> {
             }
             What::History { property, cause, text } => self.hit_as(property, cause, text, now, node),
             What::Asserted { name, text } => self.hit_as(name, name, text, now, node),
+            What::Reached { name } => {
+                if self.properties.notes_hit_of(name) {
+                    self.state.seen.insert(name.to_owned());
+                }
+            }
             What::StandsStill { until_ns } => {
                 if let Some(node) = self.existing(node) {
                     self.state.excuses.stood_still(node, until_ns);

@@ -1,6 +1,6 @@
 //! All properties of a world.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use everett_input::text::quoted;
 
@@ -22,6 +22,8 @@ pub struct Properties {
     world: World,
     rules: Vec<Rule>,
     ignored: BTreeSet<String>,
+    /// Names of the probes whose first hit is noted. True for probes that should hit on at least one timeline.
+    probes: BTreeMap<String, bool>,
 }
 
 impl Properties {
@@ -56,12 +58,25 @@ impl Properties {
             let hint = hint(name, builtin::names(), "the built-in properties are");
             return Err(PropertyError::Ignore { name: quoted(name), hint });
         }
-        Ok(Properties { world, rules, ignored: ignore.iter().cloned().collect() })
+        Ok(Properties { world, rules, ignored: ignore.iter().cloned().collect(), probes: BTreeMap::new() })
     }
 
-    /// Returns the names of the declared `sometimes` properties.
+    /// Adds the probes whose first hit is noted, by their names: true for a probe that should hit on at least one timeline.
+    #[must_use]
+    pub fn with_probes(mut self, probes: BTreeMap<String, bool>) -> Properties {
+        self.probes = probes;
+        self
+    }
+
+    /// Returns the names of the declared `sometimes` properties and of the probes that should hit.
     pub fn sometimes(&self) -> impl Iterator<Item = &str> {
-        self.rules.iter().filter(|rule| rule.form() == Form::Sometimes).map(Rule::name)
+        let rules = self.rules.iter().filter(|rule| rule.form() == Form::Sometimes).map(Rule::name);
+        let probes = self.probes.iter().filter(|(_, is_wanted)| **is_wanted);
+        rules.chain(probes.map(|(name, _)| name.as_str()))
+    }
+
+    pub(super) fn notes_hit_of(&self, probe: &str) -> bool {
+        self.probes.contains_key(probe)
     }
 
     /// Returns true if the world ignores this built-in property.

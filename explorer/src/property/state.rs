@@ -22,7 +22,7 @@ pub struct JudgeState {
     had: BTreeMap<String, BTreeSet<String>>,
     /// Number of hits that were not reported because of `HITS_MAX` or `HITS_OF_PROPERTY_MAX`.
     beyond: u64,
-    /// Names of the `sometimes` properties whose pattern has matched a line on this path.
+    /// Names of the `sometimes` properties whose pattern has matched a line on this path, and of probes that have hit.
     pub(super) seen: BTreeSet<String>,
     /// Calm period, if all faults have ended and the timeline has not.
     pub(super) calm: Option<Calm>,
@@ -39,7 +39,8 @@ pub(super) struct Calm {
 }
 
 impl JudgeState {
-    /// Returns the names of the `sometimes` properties whose pattern has matched a line on this path.
+    /// Returns the names of the `sometimes` properties whose pattern has matched a line on this path, and of probes that
+    /// have hit.
     pub fn seen(&self) -> impl Iterator<Item = &str> {
         self.seen.iter().map(String::as_str)
     }

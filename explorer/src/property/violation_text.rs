@@ -19,7 +19,7 @@ pub fn violation(world: &Value, property: &str) -> String {
 /// Returns the description that the world declares for violations of a property, if any.
 #[must_use]
 pub fn declared<'w>(world: &'w Value, property: &str) -> Option<&'w str> {
-    let all = world.get("property")?.as_array()?;
+    let tables = ["property", "probe"].into_iter().filter_map(|table| world.get(table)?.as_array());
     let of = |one: &&Value| one.get("name").and_then(Value::as_str) == Some(property);
-    all.iter().find(of)?.get("violated")?.as_str()
+    tables.flatten().find(of)?.get("violated")?.as_str()
 }

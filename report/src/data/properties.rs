@@ -18,7 +18,7 @@ use crate::findability::outlook;
 pub struct Property {
     /// Name.
     pub name: String,
-    /// Kind of the property: `built in`, `never`, `eventually`, `sometimes` or `test command`. For an assertion of a
+    /// Kind of the property: `built in`, `never`, `eventually`, `sometimes`, `probe` or `test command`. For an assertion of a
     /// program: `Always`, `AlwaysOrUnreachable`, `Sometimes`, `Reachable` or `Unreachable`.
     pub kind: String,
     /// Result.

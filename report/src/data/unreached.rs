@@ -5,18 +5,23 @@ use std::collections::BTreeSet;
 
 use crate::exploration::TestCommand;
 use crate::exploration::assertions::{Verdict, asserted};
+use everett_explorer::probe::recorded;
 use everett_explorer::property::builtin;
 use everett_explorer::run::{Header, Merged};
 use serde_json::Value;
 
 /// Kind of the properties that every world has.
 pub(super) const BUILT_IN: &str = "built in";
+/// Kind of the properties that only hits of probes can satisfy or violate.
+const PROBE: &str = "probe";
+/// Kind of the properties that a hit of a probe violates.
+const PROBE_NEVER: &str = "never";
 /// Properties that only histories of operations can violate.
 const OF_HISTORIES: [&str; 3] = [builtin::LINEARIZABILITY, builtin::LOST_WRITE, builtin::BAD_HISTORY];
 /// Properties that only checks can violate.
 const OF_CHECKS: [&str; 2] = [builtin::FAILED_CHECK, builtin::NOT_CALM];
 
-/// Returns the properties that branches can violate, each with its kind: `built in`, `never` or `eventually`. `world`
+/// Returns the properties that branches can violate, each with its kind: `built in`, `never`, `eventually` or `probe`. `world`
 /// is the world file as the run directory records it.
 pub(super) fn declared(world: &Value) -> Vec<(String, String)> {
     let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -37,6 +42,11 @@ pub(super) fn declared(world: &Value) -> Vec<(String, String)> {
             names.push((name, kind.to_owned()));
         }
     }
+    let probes = recorded(world).filter(|(_, probe)| probe.is_property);
+    names.extend(probes.map(|(name, probe)| {
+        let kind = if probe.needs_hit { PROBE } else { PROBE_NEVER };
+        (name.to_owned(), kind.to_owned())
+    }));
     names
 }
 
@@ -52,6 +62,9 @@ pub(super) fn why(name: &str, origin: &str, merged: &Merged) -> Option<&'static 
         () if merged.branches() == 0 => Some("no branch has run"),
         () if origin == BUILT_IN && OF_HISTORIES.contains(&name) && totals.histories == 0 => {
             Some("no branch had a history of operations")
+        }
+        () if origin == PROBE && !merged.sometimes().contains_key(name) => {
+            Some("no branch reached its place")
         }
         () if is_of_checks(name, origin) && totals.checked == 0 => Some("no branch had checks"),
         () => None,

@@ -51,6 +51,7 @@ pub use thoroughness::Thoroughness;
 
 use assertions::{Asserted, asserted};
 use everett_explorer::coverage::{Gaps, Kind};
+use everett_explorer::probe::recorded;
 use everett_explorer::run::{ExplorationEnd, Header, HistoryCount, Merged};
 
 /// Format version of reports in JSON.
@@ -143,6 +144,9 @@ impl Report {
         let adaptive = !header.strategy.is_uniform();
         let totals = merged.totals();
         let seen = merged.sometimes();
+        // Hits of these probes are noted, but nobody wants them.
+        let only_judged: Vec<&str> =
+            recorded(&header.world).filter(|(_, probe)| !probe.is_sometimes).map(|(name, _)| name).collect();
         let chain = merged.digest_at(merged.branches());
         Report {
             report_version: REPORT_VERSION,
@@ -167,6 +171,7 @@ impl Report {
             gaps: about.gaps.cloned(),
             sometimes: seen
                 .iter()
+                .filter(|(name, _)| !only_judged.contains(&name.as_str()))
                 .map(|(name, s)| Sometimes { name: name.clone(), first: s.first, branches: s.branches })
                 .collect(),
             never: about.sometimes.iter().filter(|name| !seen.contains_key(*name)).cloned().collect(),

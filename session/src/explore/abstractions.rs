@@ -8,6 +8,7 @@ use everett_world_file::{Node, World};
 
 use super::wire::Ports;
 use crate::guest::agent_script::node_address;
+use crate::probes;
 
 /// The explorer's view of a world.
 #[derive(Debug)]
@@ -39,10 +40,21 @@ impl Abstractions {
         let covered =
             Covered::new(nodes, &world.explore.interchangeable).context("explore").with_context(here)?;
         let abstraction = Abstraction::new(&world.explore.state, covered).context("explore.state");
+        let mut abstraction = abstraction.with_context(here)?;
+        if world.probes.iter().any(|probe| probe.state.is_some()) {
+            abstraction = abstraction.with_variables(&world.explore.state);
+        }
         let properties = Properties::new(&world.properties, &world.explore.ignore, &names);
+        let properties = properties.with_context(here)?;
+        let declared: Vec<&str> = world.properties.iter().map(|property| &*property.name).collect();
+        everett_explorer::probe::check(&world.probes, &declared, &names).with_context(here)?;
+        let noted = world.probes.iter().filter(|probe| probe.notes_first_hit());
+        let noted = noted.map(|probe| (probe.name.clone(), probe.sometimes)).collect();
+        let properties = properties.with_probes(noted);
+        probes::check(world)?;
         Ok(Abstractions {
-            abstraction: abstraction.with_context(here)?,
-            properties: properties.with_context(here)?,
+            abstraction,
+            properties,
             names: world.names(),
             ports: Ports::of(world),
             world: world.clone(),

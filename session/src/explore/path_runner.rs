@@ -24,9 +24,10 @@ use super::cpu_time::CpuTime;
 use super::setting::Setting;
 use super::verdict::judge_history;
 use super::witness::{Inherited, Observation, Testimony, Witness};
+use crate::probes::Prober;
 use crate::run::drive::checks_end_ns;
 use crate::world::conversation::Phase;
-use crate::world::event::Event;
+use crate::world::event::{Event, What};
 use crate::world::timeline::Timeline;
 
 /// Digests along a branch: vtime in nanoseconds, and the digest of the world.
@@ -98,6 +99,10 @@ impl Route {
 
 /// Observer of a runner. It can end a timeline early, but cannot change it.
 pub trait Watch {
+    /// True if the observer sets breakpoints itself. The world's probes are then not observed.
+    fn sets_breakpoints(&self) -> bool {
+        false
+    }
     /// Reports that a segment begins. The timeline has just taken the fork. An observer can set breakpoints here.
     ///
     /// # Errors
@@ -182,6 +187,8 @@ pub struct PathRunner<'s> {
     timeline: Timeline,
     marker: Marker,
     spent: CpuTime,
+    /// Observer of the world's probes, while a timeline runs with them.
+    prober: Option<Prober<'s>>,
 }
 
 impl<'s> PathRunner<'s> {
@@ -195,6 +202,7 @@ impl<'s> PathRunner<'s> {
             timeline: setting.launcher.resume(&setting.ready)?,
             marker: Marker::default(),
             spent: CpuTime::default(),
+            prober: None,
         })
     }
 
@@ -263,7 +271,7 @@ impl<'s> PathRunner<'s> {
         memory: &Inherited,
         watch: &mut dyn Watch,
     ) -> anyhow::Result<BranchMoment> {
-        let reached = self.go_to(path, from, to_ns, memory, watch);
+        let reached = self.go_to(path, from, to_ns, memory, true, watch);
         let (memory, ended) = self.unless_failed(reached)?;
         if let Some(why) = ended {
             bail!("{}: it ended at {to_ns} ns: {why}", self.setting.name(path));
@@ -281,18 +289,19 @@ impl<'s> PathRunner<'s> {
     /// See [`PathRunner::rewind`].
     pub fn seek(&mut self, path: &Path, to_ns: u64, watch: &mut dyn Watch) -> anyhow::Result<()> {
         let memory = self.setting.inherited_at_boot()?;
-        let reached = self.go_to(path, None, to_ns, &memory, watch);
+        let reached = self.go_to(path, None, to_ns, &memory, false, watch);
         self.unless_failed(reached).map(|_| ())
     }
 
     /// Runs the timeline of a path to a vtime. Returns the state of the witness there, and why the timeline cannot
-    /// continue, if it ended exactly there.
+    /// continue, if it ended exactly there. `is_probed` says whether the world's probes are observed.
     fn go_to(
         &mut self,
         path: &Path,
         from: Option<&BranchMoment>,
         to_ns: u64,
         memory: &Inherited,
+        is_probed: bool,
         watch: &mut dyn Watch,
     ) -> anyhow::Result<(Inherited, Option<String>)> {
         let fates = self.setting.fates();
@@ -313,6 +322,7 @@ impl<'s> PathRunner<'s> {
             let plan = fates.plan(&here);
             self.marker = Marker::new(&self.timeline);
             let mut witness = Witness::new(&self.setting.abstractions, &plan, &memory)?;
+            self.probe(&memory, is_probed && !watch.sets_breakpoints())?;
             let end = fates.end(&here).context("the root is not a branch")?;
             let until_ns = next.map_or(to_ns, |fork| fork.vtime_ns);
             let segment_ns = if next.is_none() { to_ns.min(end.at_ns) } else { until_ns };
@@ -320,7 +330,8 @@ impl<'s> PathRunner<'s> {
             if ended.is_none() && end.checked && self.timeline.vtime() < until_ns {
                 ended = self.checks(until_ns, &mut witness, watch)?;
             }
-            memory = witness.memory();
+            memory = self.inherited(&mut witness);
+            self.end_probes(false);
             if self.timeline.vtime() < until_ns {
                 let why = ended.map(|why| format!(": {why}")).unwrap_or_default();
                 bail!("{}: it ended before {until_ns} ns{why}", self.setting.name(&here));
@@ -419,6 +430,7 @@ impl<'s> PathRunner<'s> {
         let commands = self.timeline.tally().cloned().unwrap_or_default();
         self.marker = Marker::new(&self.timeline);
         let mut witness = Witness::new(&self.setting.abstractions, plan, memory)?;
+        self.probe(memory, !watch.sets_breakpoints())?;
         watch.begins(&mut self.timeline)?;
         let mut broken = self.run_to(end.at_ns, &mut witness, watch)?;
         let end_ns = self.timeline.vtime();
@@ -427,7 +439,7 @@ impl<'s> PathRunner<'s> {
         let checks = aim == Aim::Whole && end.checked && broken.is_none();
         // `Witness::memory` changes the witness: it ends a log message of several lines that is still unfinished. The
         // runner therefore calls it for every aim, so that later branches inherit the same state for every aim.
-        let memory = witness.memory();
+        let memory = self.inherited(&mut witness);
         let mut history = None;
         if aim == Aim::Whole && !checks {
             history = self.judge(&mut witness);
@@ -446,6 +458,7 @@ impl<'s> PathRunner<'s> {
             history = self.judge(&mut witness);
             self.mark_end(watch)?;
         }
+        self.end_probes(aim == Aim::Whole);
         Ok(Branch {
             end_ns,
             last_ns: self.timeline.vtime(),
@@ -462,6 +475,34 @@ impl<'s> PathRunner<'s> {
             memory,
             at_moment,
         })
+    }
+
+    /// Begins to observe the world's probes on a timeline that inherits `memory`, if `is_probed`.
+    fn probe(&mut self, memory: &Inherited, is_probed: bool) -> anyhow::Result<()> {
+        // A timeline that ended with an error has left its breakpoints.
+        self.end_probes(false);
+        let setting = self.setting;
+        self.prober = setting.probes.as_deref().filter(|_| is_probed).map(Prober::new);
+        match &mut self.prober {
+            Some(prober) => prober.begin(&mut self.timeline, &memory.probes),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends the observation of the world's probes.
+    fn end_probes(&mut self, is_counted: bool) {
+        if let Some(mut prober) = self.prober.take() {
+            prober.end(&mut self.timeline, is_counted);
+        }
+    }
+
+    /// Returns the state that a branch from here inherits.
+    fn inherited(&self, witness: &mut Witness<'_>) -> Inherited {
+        let mut memory = witness.memory();
+        if let Some(prober) = &self.prober {
+            memory.probes = prober.state().clone();
+        }
+        memory
     }
 
     /// Judges the timeline's operation history up to the current vtime.
@@ -581,7 +622,12 @@ impl<'s> PathRunner<'s> {
         let (clock, trail_ns) = (CpuClock::start(), self.timeline.trail_cpu_ns());
         let stop = loop {
             match self.timeline.run_node(0, &Until::vtime(next_ns)) {
-                (Some(node), Stop::Breakpoint) => watch.breakpoint(&mut self.timeline, node)?,
+                (Some(node), Stop::Breakpoint) => {
+                    if let Some(prober) = &mut self.prober {
+                        prober.stopped(&mut self.timeline, node)?;
+                    }
+                    watch.breakpoint(&mut self.timeline, node)?;
+                }
                 (_, stop) => break stop,
             }
         };
@@ -589,8 +635,15 @@ impl<'s> PathRunner<'s> {
         self.spent.digest_ns += digest_ns;
         self.spent.guest_ns += clock.elapsed_ns().saturating_sub(digest_ns);
         let clock = CpuClock::start();
-        witness.take(&mut self.timeline, &mut |observation| match observation {
-            Observation::Event(event) => watch.event(event),
+        let probed = self.prober.as_mut().map(Prober::take).unwrap_or_default();
+        let (plan, abstractions, prober) = (witness.plan(), &self.setting.abstractions, &mut self.prober);
+        witness.take(&mut self.timeline, probed, &mut |observation| match observation {
+            Observation::Event(event) => {
+                if let (What::Fault { id, .. }, Some(prober)) = (&event.what, prober.as_mut()) {
+                    prober.fault(plan, *id, |name| abstractions.node(name));
+                }
+                watch.event(event);
+            }
             Observation::Message(step) => watch.message(step),
         });
         let frames = self.timeline.world_mut().take_captured();

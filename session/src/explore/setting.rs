@@ -13,6 +13,7 @@ use everett_world_file::World;
 
 use super::abstractions::Abstractions;
 use super::witness::{Inherited, Witness};
+use crate::probes::Declared;
 use crate::run::booted::Booted;
 use crate::run::launch::Launcher;
 use crate::run::restarts::Nodes;
@@ -39,6 +40,8 @@ pub struct Setting {
     /// Digest of everything that the exploration's timelines depend on, except the seed and the paths. It is part of
     /// the name of each timeline.
     pub identity: Identity,
+    /// Probes that explorations observe. `None` if there are none.
+    pub probes: Option<Arc<Declared>>,
     restarts: Arc<Nodes>,
 }
 
@@ -58,6 +61,7 @@ impl Setting {
         let abstractions = Abstractions::new(&launcher.world)?;
         let identity = Identity::of_exploration(&launcher.world, &[image.to_owned()]);
         let root_ns = booted.ready.session.ready_ns().context("the world is not ready")?;
+        let probes = Declared::of(&launcher)?.map(Arc::new);
         let restarts = Nodes::new(Launcher { from: None, ..launcher.clone() }, points);
         Ok(Setting {
             launcher: Launcher { from: Some(Arc::clone(&booted.ready)), ..launcher },
@@ -67,6 +71,7 @@ impl Setting {
             root_ns,
             abstractions,
             identity,
+            probes,
             restarts: Arc::new(restarts),
         })
     }
@@ -86,8 +91,24 @@ impl Setting {
             seed: self.seed,
             root_ns: self.root_ns,
             identity: self.identity,
+            probes: self.probes.clone(),
             restarts: Arc::clone(&self.restarts),
         })
+    }
+
+    /// Adds probes to the setting, each of whose hits becomes an event. `debug` names further debug files. The timelines
+    /// stay the same.
+    ///
+    /// # Errors
+    /// Returns an error if the kernel cannot be read, or if a probe has no place in it.
+    #[cfg(feature = "inside")]
+    pub fn add_probes(
+        &mut self,
+        probes: Vec<crate::probes::probe::Probe>,
+        debug: crate::inside::debug_files::DebugFolders,
+    ) -> anyhow::Result<()> {
+        self.probes = Declared::with(&self.launcher, probes, debug)?.map(Arc::new);
+        Ok(())
     }
 
     /// Returns the inputs from which the explorer computes the fault plan and the end of each branch.

@@ -9,6 +9,7 @@ use everett_explorer::coverage::{
     Delta, DiskEvent, Observed, Observer, ObserverState, OtherWorld, Outcome, ProcessChange, What as Shown,
 };
 use everett_explorer::plan::{self, Plan};
+use everett_explorer::probe::ProbeState;
 use everett_explorer::property::limits::RECORD_LINES_MAX;
 use everett_explorer::property::{Event as Seen, Judge, JudgeState, PropertyHit, What as Saw};
 use everett_explorer::run::Evidence;
@@ -42,6 +43,8 @@ pub struct Inherited {
     pub observer: ObserverState,
     /// State of the judge, which checks the properties.
     pub judge: JudgeState,
+    /// State of the world's probes.
+    pub probes: ProbeState,
     /// Lines so far that drivers and checks wrote to histories, the records of operations and their results.
     pub chain: HistoryChain,
     /// Vtimes of the last faults that began, each with the fault's number in the plan.
@@ -59,6 +62,7 @@ impl Inherited {
         Inherited {
             observer: ObserverState::new(&abstractions.abstraction),
             judge: JudgeState::default(),
+            probes: ProbeState::default(),
             chain: HistoryChain::default(),
             begun: VecDeque::new(),
             lasting: BTreeMap::new(),
@@ -113,6 +117,7 @@ pub struct Witness<'s> {
     plan: &'s Plan,
     observer: Observer<'s>,
     judge: Judge<'s>,
+    probes: ProbeState,
     history: HistoryWriter,
     lasting: BTreeMap<u32, (String, Vec<u16>)>,
     off: BTreeSet<u16>,
@@ -145,6 +150,7 @@ impl<'s> Witness<'s> {
             plan,
             observer: Observer::start(&abstractions.abstraction, memory.observer.clone())?,
             judge: Judge::start(&abstractions.properties, memory.judge.clone()),
+            probes: memory.probes.clone(),
             history: HistoryWriter::after(&memory.chain),
             lasting: memory.lasting.clone(),
             off: memory.off.clone(),
@@ -162,10 +168,15 @@ impl<'s> Witness<'s> {
         })
     }
 
-    /// Takes the events and the outcomes of frames that the timeline has recorded since its last stop. Also passes each
-    /// event and message to `also`.
-    pub fn take(&mut self, timeline: &mut Timeline, also: &mut dyn FnMut(Observation<'_>)) {
-        let events = timeline.take_events();
+    /// Takes the events and the outcomes of frames that the timeline has recorded since its last stop, and the events of
+    /// its probes, `probed`. Also passes each event and message to `also`.
+    pub fn take(
+        &mut self,
+        timeline: &mut Timeline,
+        probed: Vec<Event>,
+        also: &mut dyn FnMut(Observation<'_>),
+    ) {
+        let events = merged(timeline.take_events(), probed);
         let nodes = timeline.world().nodes().len();
         for node in 0..nodes {
             // The events already contain the lines of the console, so its bytes are dropped.
@@ -181,6 +192,12 @@ impl<'s> Witness<'s> {
             self.event(event);
         }
         steps.for_each(|step| self.step(step, nodes, also));
+    }
+
+    /// Returns the branch's fault plan.
+    #[must_use]
+    pub fn plan(&self) -> &'s Plan {
+        self.plan
     }
 
     /// Observes an event.
@@ -235,6 +252,7 @@ impl<'s> Witness<'s> {
             chain: self.chain().clone(),
             observer: self.observer.state().clone(),
             judge: self.judge.state().clone(),
+            probes: self.probes.clone(),
             begun: self.begun.clone(),
             lasting: self.lasting.clone(),
             off: self.off.clone(),
@@ -312,6 +330,9 @@ impl<'s> Witness<'s> {
                 // instrumented programs), which would displace all other events.
                 return;
             }
+            What::Probe { probe, text, violated, variable } => {
+                self.probe(vtime_ns, node, probe, text, *violated, variable.as_ref());
+            }
             What::End => self.all_on(vtime_ns),
             What::Hello { .. }
             | What::Mounted
@@ -367,6 +388,26 @@ impl<'s> Witness<'s> {
             }
             // Everett reported invalid lines when it received them (`world/conversation/sdk.rs`).
             Ok(_) | Err(_) => {}
+        }
+    }
+
+    fn probe(
+        &mut self,
+        vtime_ns: u64,
+        node: Option<u16>,
+        name: &str,
+        text: &str,
+        is_violated: bool,
+        variable: Option<&String>,
+    ) {
+        let capture = self.abstractions.world.probes.iter().find(|probe| probe.name == name);
+        if let (Some(capture), Some(value)) = (capture.and_then(|probe| probe.state), variable) {
+            let what = Shown::Variable { name: name.to_owned(), text: value.clone(), capture };
+            self.show(vtime_ns, node, what);
+        }
+        self.judge.observe(&Seen { vtime_ns, node, what: Saw::Reached { name } });
+        if is_violated {
+            self.judge.observe(&Seen { vtime_ns, node, what: Saw::Asserted { name, text } });
         }
     }
 
@@ -526,6 +567,23 @@ impl<'s> Witness<'s> {
             faults: self.begun.iter().filter_map(fault).collect(),
         }
     }
+}
+
+/// Adds the events of probes to the other events, each before the first event with a later vtime.
+fn merged(events: Vec<Event>, probed: Vec<Event>) -> Vec<Event> {
+    if probed.is_empty() {
+        return events;
+    }
+    let mut all = Vec::with_capacity(events.len() + probed.len());
+    let mut probed = probed.into_iter().peekable();
+    for event in events {
+        while let Some(earlier) = probed.next_if(|probed| probed.vtime_ns < event.vtime_ns) {
+            all.push(earlier);
+        }
+        all.push(event);
+    }
+    all.extend(probed);
+    all
 }
 
 /// Formats an event as a line of evidence, without colours.

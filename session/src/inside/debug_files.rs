@@ -27,6 +27,11 @@ impl DebugFolders {
         DebugFolders(folders)
     }
 
+    /// Adds folders.
+    pub fn add(&mut self, folders: impl IntoIterator<Item = PathBuf>) {
+        self.0.extend(folders);
+    }
+
     /// Returns the source lines of a program: from the program itself, or from its separate debug file. `bytes_left` is
     /// the number of bytes of debug information that may still be kept. `None` if neither file has lines, or if they are
     /// too long.

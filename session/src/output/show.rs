@@ -61,6 +61,10 @@ pub fn line(event: &Event, several_nodes: bool) -> String {
         }
         What::Effect { text } => ("fault", style::paint(style::FAINT, printable(text))),
         What::Healed { id } => ("fault", style::paint(style::FAINT, format!("#{id} ends"))),
+        What::Probe { probe, text, violated: true, .. } => {
+            ("probe", style::paint(style::BAD, format!("{}: {}", printable(probe), printable(text))))
+        }
+        What::Probe { probe, text, .. } => ("probe", format!("{}: {}", printable(probe), printable(text))),
         What::Finding { text, .. } => ("FOUND", style::paint(style::BAD, printable(text))),
     };
     let unit = printable(unit);

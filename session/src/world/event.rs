@@ -32,6 +32,9 @@ impl Event {
             | What::History { text, .. }
             | What::Sdk { text }
             | What::Edge { module: text, .. } => text.len(),
+            What::Probe { probe, text, variable, .. } => {
+                probe.len() + text.len() + variable.as_ref().map_or(0, String::len)
+            }
             What::Finding { property: unit, text }
             | What::Line { unit, text, .. }
             | What::Exit { unit, status: text, .. } => unit.len() + text.len(),
@@ -174,6 +177,19 @@ pub enum What {
     Healed {
         /// Number of the fault in the plan.
         id: u32,
+    },
+    /// A probe of the world file hit.
+    Probe {
+        /// Name of the probe.
+        probe: String,
+        /// Values, process and thread, and for a violation what happened and the stack, in one line.
+        text: String,
+        /// True if the hit violates the probe.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        violated: bool,
+        /// New value of the probe's state variable.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        variable: Option<String>,
     },
 }
 

@@ -7,13 +7,13 @@ use everett_host::interrupt::Interrupt;
 use everett_host::time::Stopwatch;
 use everett_input::units::Vtime;
 use everett_report::exploration::figures::counted;
-use everett_session::debug::probes::expression::Expression;
-use everett_session::debug::probes::hit::{BranchHits, Count, Entry, Hit, HitStack, HitValue};
-use everett_session::debug::probes::limits::PROBES_MAX;
-use everett_session::debug::probes::probe::{self, Probe};
 use everett_session::debug::probes::{Options, hits};
 use everett_session::machines::EngineKind;
 use everett_session::output::show;
+use everett_session::probes::expression::Expression;
+use everett_session::probes::hit::{BranchHits, Count, Entry, Hit, HitStack, HitValue};
+use everett_session::probes::limits::PROBES_MAX;
+use everett_session::probes::probe::{self, Probe};
 use serde::Serialize;
 
 use super::super::engine_choice::EngineArgs;
@@ -21,7 +21,6 @@ use super::super::exploration::Run;
 use super::super::id::Id;
 use super::super::{Outcome, common, resources};
 use super::debug_files::DebugFilesArgs;
-use super::guests;
 use super::stack::frame_lines;
 use crate::ui::progress::RunBar;
 use crate::ui::{Ui, printable, style};
@@ -112,7 +111,9 @@ struct Summary<'a> {
     probes: Vec<ProbeCount<'a>>,
     left_out: u64,
     problems: Vec<&'a str>,
+    /// Result of the comparison of the trails with the recorded ones.
     trails: &'static str,
+    trails_compared: u64,
     host_seconds: f64,
 }
 
@@ -144,7 +145,6 @@ pub(in super::super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     if engine.kind == EngineKind::Kvm {
         bail!("/dev/kvm has no breakpoints; use --engine soft, which runs the same branches");
     }
-    let kernel = guests::kernel(&setting)?;
     let options = Options {
         condition: args.condition.clone(),
         only_counts: args.count,
@@ -155,14 +155,13 @@ pub(in super::super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
         workers: args.jobs.map_or_else(resources::cores, usize::from),
         debug,
         interrupt: &interrupt,
-        probes,
+        probes: probes.clone(),
     };
     let bar = RunBar::endless(ui, "replaying");
-    let mut printer =
-        Printer { ui, args, nodes, probes: &options.probes, total: BranchHits::default(), branches: 0 };
-    printer.total.counts.resize(options.probes.len(), Count::default());
-    printer.total.placed.resize(options.probes.len(), false);
-    let replayed = hits(&setting, &run.reading, &kernel, &options, &mut |hits, all| {
+    let mut printer = Printer { ui, args, nodes, probes: &probes, total: BranchHits::default(), branches: 0 };
+    printer.total.counts.resize(probes.len(), Count::default());
+    printer.total.placed.resize(probes.len(), false);
+    let replayed = hits(&setting, &run.reading, options, &mut |hits, all| {
         bar.clear();
         printer.take(hits)?;
         bar.say(&format!("{} of {}", printer.branches, counted(all, "branch", "branches")));
@@ -305,7 +304,8 @@ impl Printer<'_> {
             probes: self.counts(&total.counts),
             left_out: total.left_out,
             problems: total.problems.iter().map(String::as_str).collect(),
-            trails: "equal",
+            trails: if self.branches == 0 { "not compared" } else { "equal" },
+            trails_compared: self.branches,
             host_seconds: seconds,
         })?;
         for (probe, count) in self.probes.iter().zip(&total.counts) {
@@ -315,9 +315,14 @@ impl Printer<'_> {
             ui.say(style::paint(style::BAD, printable(problem)))?;
         }
         let line = format!(
-            "{} of {} ran again; trails equal the recorded ones, after {seconds:.1} s",
+            "{} of {} ran again; {}, after {seconds:.1} s",
             self.branches,
-            counted(all, "branch", "branches")
+            counted(all, "branch", "branches"),
+            match self.branches {
+                0 => "no trail was compared".to_owned(),
+                compared if compared == all => "all trails equal the recorded ones".to_owned(),
+                compared => format!("the trails of these {compared} equal the recorded ones"),
+            }
         );
         Ok(ui.say(style::paint(style::FAINT, line))?)
     }

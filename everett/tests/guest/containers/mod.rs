@@ -13,6 +13,7 @@
 //! * `merging`: several compose files merged into one
 //! * `origins`: the origin of bytes in memory, files and messages, across nodes
 //! * `prints`: prints values of a program on recorded branches
+//! * `probes`: probes of a world file, as properties and state variables
 //! * `projects`: finds the planted defects of the projects in `examples/`
 //! * `registry`: images from a container registry that runs on this host
 //! * `scratch`: an image with only a static program
@@ -44,6 +45,7 @@ mod merging;
 mod origins;
 #[cfg(feature = "inside")]
 mod prints;
+mod probes;
 mod projects;
 mod registry;
 mod scratch;

@@ -222,7 +222,10 @@ fn probes_print_values_on_all_branches_and_change_no_trail() {
     }
     let text = print(&[&id, "program:step \"n is %d\" $rdi"]);
     let text = String::from_utf8_lossy(&text.stdout).into_owned();
-    assert!(text.contains(" program  program:step: n is ") && text.contains("trails equal"), "{text}");
+    assert!(
+        text.contains(" program  program:step: n is ") && text.contains("all trails equal the recorded ones"),
+        "{text}"
+    );
 }
 
 /// Redis of Debian has no debug information, and is loaded at different addresses.

@@ -74,6 +74,14 @@ impl Abstraction {
         Ok(Abstraction { world, rules, templates, last, vocabulary })
     }
 
+    /// Returns the abstraction of a world that has further state variables, which probes set. Log templates are then not
+    /// part of the state, unless the configuration says so.
+    #[must_use]
+    pub fn with_variables(mut self, config: &AbstractionConfig) -> Abstraction {
+        self.templates &= config.templates != Templates::Auto;
+        self
+    }
+
     /// Returns the world.
     #[must_use]
     pub fn world(&self) -> &World {

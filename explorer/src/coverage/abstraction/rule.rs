@@ -158,17 +158,29 @@ impl Rule {
         let Some(captures) = self.regex.captures(text) else { return Vec::new() };
         let found = |variable: &str, value, open| RuleMatch { variable: variable.to_owned(), value, open };
         let captured = self.captured.iter().filter_map(|(variable, capture)| {
-            let text = captures.name(variable)?.as_str();
-            Some(match capture {
-                Capture::Exact => found(variable, Value::text(text, world), true),
-                Capture::Relative => found(variable, Value::Ranked(number(text)?), false),
-                Capture::Bucket => found(variable, Value::text(&bucket(number(text)?), world), false),
-            })
+            RuleMatch::of(variable, *capture, captures.name(variable)?.as_str(), world)
         });
         let set = self.config.set.iter();
         captured
             .chain(set.map(|(variable, value)| found(variable, Value::text(value, world), false)))
             .collect()
+    }
+}
+
+impl RuleMatch {
+    /// Interprets the text of a variable's value. `None` if it must be a number and is none.
+    pub(in super::super) fn of(
+        variable: &str,
+        capture: Capture,
+        text: &str,
+        world: &World,
+    ) -> Option<RuleMatch> {
+        let (value, open) = match capture {
+            Capture::Exact => (Value::text(text, world), true),
+            Capture::Relative => (Value::Ranked(number(text)?), false),
+            Capture::Bucket => (Value::text(&bucket(number(text)?), world), false),
+        };
+        Some(RuleMatch { variable: variable.to_owned(), value, open })
     }
 }
 

@@ -1,51 +1,27 @@
-//! Probes: values that recorded branches are made to print at places of their programs, after the fact.
+//! Probes that recorded branches are made to print, after the fact.
 //!
-//! A probe is a breakpoint that no guest can observe. Where it stops a machine, Everett evaluates the probe's expressions
-//! from the machine's registers and memory, and the machine goes on.
-//!
-//! Each module uses only modules above it:
-//! - [`limits`]: bounds of probes
-//! - [`expression`]: expressions over registers, memory and variables
-//! - [`format`](mod@format): formats of values
-//! - [`probe`]: a probe as the operator writes it
-//! - [`hit`]: hits of a branch
-//! - `programs`: programs of images, and places in them
-//! - `loaded`: programs in memory, and the linear addresses of probes
-//! - `scene`: what expressions read at a hit
 //! - this file: the replays of branches with probes
-//! - `observer`: places probes on a branch, and collects their hits
+//! - `observer`: collects the hits of a branch
 //!
-//! **Invariants.**
-//! - Each branch ends with the recorded trail, or the replays end with an error.
-//! - A value that cannot be read is a word that says why, never a number.
+//! **Invariant.** Each branch ends with the recorded trail, or the replays end with an error.
 
-pub mod expression;
-pub mod format;
-pub mod hit;
-pub mod limits;
-mod loaded;
 mod observer;
-pub mod probe;
-mod programs;
-mod scene;
 
-use anyhow::Context as _;
+use std::collections::{BTreeMap, BTreeSet};
+
 use everett_explorer::run::Reading;
 use everett_host::interrupt::Interrupt;
-use everett_inspect::Kernel;
 
 use crate::explore::path_runner::{Branch, PathRunner};
 use crate::explore::replays::{self, Job};
 use crate::explore::setting::Setting;
 use crate::inside::debug_files::DebugFolders;
-use expression::Expression;
-use hit::BranchHits;
+use crate::probes::expression::Expression;
+use crate::probes::hit::BranchHits;
+use crate::probes::probe::Probe;
+use crate::probes::probing::Probing;
+use crate::probes::wanted::Wanted;
 use observer::Observer;
-use probe::{KERNEL, Place, Probe};
-use programs::Programs;
-
-/// Function that the kernel calls when a process has loaded a program, before the program's first instruction.
-const EXEC: &str = "finalize_exec";
 
 /// Probes, and the branches that are replayed with them.
 pub struct Options<'o> {
@@ -72,30 +48,15 @@ pub struct Options<'o> {
 }
 
 /// State that the observers of all branches share.
-struct Probing<'o> {
-    probes: &'o [Probe],
-    condition: Option<&'o Expression>,
+struct Printing<'o> {
+    probing: Probing,
     only_counts: bool,
     has_stack: bool,
     with_logs: bool,
-    node: Option<usize>,
-    kernel: &'o Kernel,
-    /// Address of [`EXEC`], if a probe is in a program.
-    exec: Option<u64>,
-    /// Addresses of the probes in the kernel, by the numbers of the probes.
-    in_kernel: Vec<(usize, Vec<u64>)>,
-    programs: Programs,
     stop: &'o (dyn Fn() -> bool + Sync),
 }
 
-impl Probing<'_> {
-    /// True if a node is probed.
-    fn is_wanted(&self, node: usize) -> bool {
-        self.node.is_none_or(|only| only == node)
-    }
-}
-
-impl<'o> Job for Probing<'o> {
+impl Job for Printing<'_> {
     type Inherited = ();
     type Watch<'w>
         = Observer<'w>
@@ -112,8 +73,44 @@ impl<'o> Job for Probing<'o> {
     }
 }
 
-/// Replays branches with probes, and calls `receive` with the hits of each. Each replayed branch has its recorded trail.
-/// Returns the number of branches to replay.
+/// Maximum number of branches whose hits wait for a branch with a lower number. Beyond it, the waiting hits are received
+/// first.
+const WAITING_MAX: usize = 65_536;
+/// Maximum memory of the hits that wait, in bytes. Beyond it, those of the branch with the lowest number are received first.
+const BYTES_WAITING_MAX: usize = 64 << 20;
+
+/// Hits of branches that wait for branches with lower numbers.
+struct InOrder {
+    /// Numbers of all branches that are still replayed, lowest first.
+    left: BTreeSet<u64>,
+    waiting: BTreeMap<u64, BranchHits>,
+    /// Memory of the waiting hits, in bytes.
+    bytes: usize,
+}
+
+impl InOrder {
+    /// Adds the hits of a branch. Returns all hits that can be received now, in the order of their branches' numbers.
+    fn add(&mut self, hits: BranchHits) -> Vec<BranchHits> {
+        self.bytes += hits.bytes;
+        self.left.remove(&hits.branch);
+        self.waiting.insert(hits.branch, hits);
+        let mut ready = Vec::new();
+        while let Some((number, _)) = self.waiting.first_key_value() {
+            let is_next = self.left.first().is_none_or(|left| number < left);
+            let is_full = self.waiting.len() > WAITING_MAX || self.bytes > BYTES_WAITING_MAX;
+            if !is_next && !is_full {
+                break;
+            }
+            let Some((_, hits)) = self.waiting.pop_first() else { break };
+            self.bytes -= hits.bytes;
+            ready.push(hits);
+        }
+        ready
+    }
+}
+
+/// Replays branches with probes, and calls `receive` with the hits of each, in the order of the branches' numbers as far as
+/// `WAITING_MAX` and `BYTES_WAITING_MAX` allow. Each replayed branch has its recorded trail. Returns the number of branches to replay.
 ///
 /// # Errors
 /// Returns an error if a probe has no place in the kernel, if a branch cannot be run, if its trail differs from the
@@ -121,50 +118,65 @@ impl<'o> Job for Probing<'o> {
 pub fn hits(
     setting: &Setting,
     reading: &Reading,
-    kernel: &Kernel,
-    options: &Options<'_>,
+    options: Options<'_>,
     receive: &mut dyn FnMut(BranchHits, u64) -> anyhow::Result<()>,
 ) -> anyhow::Result<u64> {
     let targets = match options.branches.is_empty() {
         true => replays::first_targets(reading, u64::MAX)?,
         false => replays::targets_of(reading, &options.branches)?,
     };
-    let (kernels, others): (Vec<_>, Vec<_>) =
-        options.probes.iter().enumerate().partition(|(_, probe)| probe.program == KERNEL);
-    let in_kernel = kernels.into_iter().map(|(n, probe)| Ok((n, in_kernel(kernel, probe)?)));
-    let in_kernel = in_kernel.collect::<anyhow::Result<_>>()?;
-    let exec = match others.is_empty() {
-        true => None,
-        false => Some(kernel.address_of(EXEC).with_context(|| format!("the kernel has no function {EXEC}"))?),
-    };
     let stop = || options.interrupt.wanted();
-    let probing = Probing {
-        probes: &options.probes,
-        condition: options.condition.as_ref(),
+    let nodes = options.node.map(|node| [node].into());
+    let wanted = options.probes.into_iter().map(|probe| Wanted {
+        probe,
+        conditions: options.condition.iter().cloned().collect(),
+        nodes: nodes.clone(),
+        declared_as: String::new(),
+    });
+    let printing = Printing {
+        probing: Probing::new(&setting.launcher, wanted.collect(), &options.debug)?,
         only_counts: options.only_counts,
         has_stack: options.has_stack,
         with_logs: options.with_logs,
-        node: options.node,
-        kernel,
-        exec,
-        in_kernel,
-        programs: Programs::of_launcher(&setting.launcher, &options.debug)?,
         stop: &stop,
     };
     let count = targets.len() as u64;
-    replays::run(setting, &targets, options.workers, &probing, &stop, &mut |hits| receive(hits, count))?;
+    let mut order = InOrder { left: targets.keys().copied().collect(), waiting: BTreeMap::new(), bytes: 0 };
+    replays::run(setting, &targets, options.workers, &printing, &stop, &mut |hits| {
+        order.add(hits).into_iter().try_for_each(|hits| receive(hits, count))
+    })?;
+    // After an interrupt, some branches with lower numbers have not run.
+    std::mem::take(&mut order.waiting).into_values().try_for_each(|hits| receive(hits, count))?;
     Ok(count)
 }
 
-/// Returns the addresses of a probe in the kernel.
-fn in_kernel(kernel: &Kernel, probe: &Probe) -> anyhow::Result<Vec<u64>> {
-    let address = match &probe.place {
-        Place::Address(address) => Some(*address),
-        Place::Function(name, offset) => {
-            kernel.address_of(name).map(|start| start.wrapping_add(offset.unwrap_or(0)))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn branches_are_received_in_the_order_of_their_numbers() {
+        let mut order = InOrder { left: (0..600).collect(), waiting: BTreeMap::new(), bytes: 0 };
+        let mut add = |branch| -> Vec<u64> {
+            let hits = BranchHits { branch, ..BranchHits::default() };
+            order.add(hits).into_iter().map(|hits| hits.branch).collect()
+        };
+        assert_eq!(add(2), [0_u64; 0]);
+        assert_eq!(add(1), [0_u64; 0]);
+        assert_eq!(add(0), [0, 1, 2]);
+        assert_eq!(add(3), [3]);
+        let most = 100 + WAITING_MAX as u64;
+        for branch in 100..most {
+            assert_eq!(add(branch), [0_u64; 0]);
         }
-        Place::Line(..) => None,
-    };
-    let address = address.with_context(|| format!("{}: the kernel has no such function", probe.name))?;
-    Ok(vec![address])
+        assert_eq!(add(most), [100], "the number is bounded");
+        let mut order = InOrder { left: (0..9).collect(), waiting: BTreeMap::new(), bytes: 0 };
+        let mut add = |branch, bytes| -> Vec<u64> {
+            let hits = BranchHits { branch, bytes, ..BranchHits::default() };
+            order.add(hits).into_iter().map(|hits| hits.branch).collect()
+        };
+        assert_eq!(add(5, BYTES_WAITING_MAX), [0_u64; 0]);
+        assert_eq!(add(4, 1), [4], "memory is bounded");
+        assert_eq!(add(3, 0), [0_u64; 0]);
+    }
 }

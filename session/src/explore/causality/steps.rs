@@ -152,6 +152,7 @@ fn kind(what: &What) -> Option<StepKind> {
         | What::Kernel { .. }
         | What::Start { .. }
         | What::Exit { .. }
+        | What::Probe { .. }
         | What::Sdk { .. } => Some(StepKind::Line),
         What::History { .. } => Some(StepKind::Operation),
         What::Fault { .. } | What::Healed { .. } | What::Effect { .. } | What::Loss(_) => {

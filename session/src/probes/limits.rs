@@ -19,3 +19,11 @@ pub const TEXT_BYTES_MAX: usize = 256;
 pub const HITS_MAX: usize = 10_000;
 /// Maximum length of the texts of a branch's hits, in bytes. Further hits are only counted.
 pub const HIT_BYTES_MAX: usize = 64 << 20;
+/// Maximum number of events of declared probes that wait until the timeline stops, at most 20 ms of vtime later. Further
+/// events are only counted, except the first violation of each probe.
+pub const EVENTS_WAITING_MAX: usize = 65_536;
+/// Maximum number of hits of declared probes on a branch that become events only because the world file wants them among
+/// the log lines. Further ones are only counted.
+pub const LOGGED_MAX: usize = 10_000;
+/// Maximum number of frames of the stack in the evidence of a violation.
+pub const STACK_FRAMES_MAX: usize = 12;

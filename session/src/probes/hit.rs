@@ -61,7 +61,7 @@ pub enum Entry {
 }
 
 impl Entry {
-    pub(super) fn vtime_ns(&self) -> u64 {
+    pub(crate) fn vtime_ns(&self) -> u64 {
         match self {
             Entry::Hit(hit) => hit.vtime_ns,
             Entry::Event(event) => event.vtime_ns,
@@ -91,6 +91,8 @@ pub struct BranchHits {
     pub placed: Vec<bool>,
     /// Number of hits and events that exceeded the bounds. Their hits are counted.
     pub left_out: u64,
+    /// Approximate memory of the hits and events, in bytes.
+    pub bytes: usize,
     /// Reasons why code was not probed.
     pub problems: std::collections::BTreeSet<String>,
 }

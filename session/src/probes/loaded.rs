@@ -9,8 +9,10 @@ use everett_inspect::{Error, Guest};
 use everett_symbols::program::Program;
 
 use super::limits::LOADED_MAX;
-use super::probe::{KERNEL, Probe};
+use super::probe::KERNEL;
+
 use super::programs::Programs;
+use super::wanted::Wanted;
 
 /// A program in memory.
 #[derive(Debug)]
@@ -42,11 +44,9 @@ pub(super) struct NodeSites {
 }
 
 impl NodeSites {
-    /// Adds the places of a probe in the kernel.
-    pub(super) fn add_kernel(&mut self, probe: usize, addresses: &[u64]) {
-        for address in addresses {
-            self.sites.entry(*address).or_default().insert(Site { probe, loaded: None });
-        }
+    /// Adds the place of a probe in the kernel.
+    pub(super) fn add_kernel(&mut self, probe: usize, address: u64) {
+        self.sites.entry(address).or_default().insert(Site { probe, loaded: None });
     }
 
     /// Returns all addresses.
@@ -74,7 +74,7 @@ impl NodeSites {
         &mut self,
         guest: &Guest<'_>,
         process: &Process,
-        probes: &[Probe],
+        probes: &[Wanted],
         (programs, node): (&Programs, usize),
         seen: &mut Seen<'_>,
     ) -> Result<Option<usize>, Error> {
@@ -92,14 +92,15 @@ impl NodeSites {
         &mut self,
         guest: &Guest<'_>,
         process: &Process,
-        probes: &[Probe],
+        probes: &[Wanted],
         (programs, node): (&Programs, usize),
         seen: &mut Seen<'_>,
     ) -> Result<Option<usize>, Error> {
         let name = process.threads.first().map(|thread| thread.name.clone()).unwrap_or_default();
         let Some(path) = guest.program_path(process)? else { return Ok(None) };
-        let wanted: Vec<usize> =
-            (0..probes.len()).filter(|n| is_named(&probes[*n].program, &name, &path)).collect();
+        let wanted: Vec<usize> = (0..probes.len())
+            .filter(|n| probes[*n].is_on(node) && is_named(&probes[*n].probe.program, &name, &path))
+            .collect();
         if wanted.is_empty() {
             return Ok(None);
         }
@@ -115,7 +116,7 @@ impl NodeSites {
                 let bias = mapping.start.wrapping_sub(address);
                 let mut addresses = Vec::new();
                 for probe in &wanted {
-                    match programs.addresses((*probe, &probes[*probe]), &mapping, &program) {
+                    match programs.addresses((*probe, &probes[*probe].probe), &mapping, &program) {
                         Ok(all) => addresses.push((*probe, all)),
                         Err(why) => {
                             seen.problems.insert(why);

@@ -1,0 +1,36 @@
+//! Probes: values at places of programs, read while timelines run.
+//!
+//! A probe is a breakpoint that no guest can observe. Where it stops a machine, Everett evaluates the probe's expressions
+//! from the machine's registers and memory, and the machine goes on.
+//!
+//! Each module uses only modules above it:
+//! - [`limits`]: bounds of probes
+//! - [`expression`]: expressions over registers, memory and variables
+//! - [`format`](mod@format): formats of values
+//! - [`probe`]: a probe as the operator writes it
+//! - [`hit`]: hits of a branch
+//! - `programs`: programs of images, and places in them
+//! - `wanted`: a probe with its conditions and nodes
+//! - `loaded`: programs in memory, and the linear addresses of probes
+//! - `scene`: what expressions read at a hit
+//! - `probing`: probes, with everything that observers of timelines share
+//! - `stops`: sets the breakpoints of a timeline, and finds the hits
+//! - `declared`: the probes of a world file, as explorations observe them
+//!
+//! **Invariant.** A value that cannot be read is a word that says why, never a number.
+
+mod declared;
+pub mod expression;
+pub mod format;
+pub mod hit;
+pub mod limits;
+mod loaded;
+pub mod probe;
+pub(crate) mod probing;
+mod programs;
+mod scene;
+pub(crate) mod stops;
+pub(crate) mod wanted;
+
+pub use declared::Declared;
+pub(crate) use declared::{Prober, check};
