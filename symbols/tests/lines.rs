@@ -1,6 +1,8 @@
 //! Lines of a program that the test compiles.
 #![cfg(feature = "programs")]
 
+mod support;
+
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -136,7 +138,7 @@ fn damaged_debug_information_does_no_harm() {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (random >> 33) as usize % max
     };
-    for _ in 0..300 {
+    for _ in 0..support::rounds(300) {
         let mut changed = file.to_vec();
         // The lines and the strings follow the section with entries.
         for _ in 0..200 {

@@ -1,6 +1,8 @@
 //! Variables of a program that the test compiles, and damaged debug information.
 #![cfg(feature = "programs")]
 
+mod support;
+
 use std::process::Command;
 
 use everett_symbols::lines::{LineAddresses, Lines};
@@ -140,7 +142,7 @@ fn damaged_debug_information_ends_each_search() {
             state ^= state << 17;
             (state % below as u64) as usize
         };
-        for _ in 0..400 {
+        for _ in 0..support::rounds(400) {
             let mut damaged = file.clone();
             for _ in 0..1 + draw(40) {
                 let at = draw(damaged.len());
