@@ -12,6 +12,7 @@
 //! - `programs`: programs of images, and places in them
 //! - `loaded`: programs in memory, and the linear addresses of probes
 //! - `scene`: what expressions read at a hit
+//! - [`code`]: programs that ran on a timeline, and places and values in them at an instant
 //! - this file: the replays of branches with probes
 //! - `observer`: places probes on a branch, and collects their hits
 //!
@@ -19,6 +20,7 @@
 //! - Each branch ends with the recorded trail, or the replays end with an error.
 //! - A value that cannot be read is a word that says why, never a number.
 
+pub mod code;
 pub mod expression;
 pub mod format;
 pub mod hit;
