@@ -59,7 +59,7 @@ impl Debugger<'_> {
             compared.now = match (difference.here, at_ns) {
                 (Some(n), _) => stopped(self.stand_at(n)?),
                 (None, Some(at_ns)) => {
-                    self.to_vtime(at_ns.min(self.cursor.end_ns()))?;
+                    self.move_to_vtime(at_ns.min(self.cursor.end_ns()))?;
                     stopped(self.stopped(super::Reason::Reached))
                 }
                 (None, None) => None,

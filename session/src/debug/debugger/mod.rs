@@ -3,7 +3,7 @@
 //!
 //! One pass through the branch makes an index of everything that happened. Moves then seek, which moments make cheap.
 //!
-//! - [`limits`]: bounds
+//! - [`limits`]: bounds of a debugger
 //! - [`error`]: commands that cannot be carried out
 //! - [`entry`]: entries of a timeline
 //! - `data`: data of messages
@@ -202,9 +202,9 @@ impl<'d> Debugger<'d> {
 
     fn carry_out(&mut self, command: &Command) -> anyhow::Result<Answer> {
         match command {
-            Command::Step(Step::Entry(kind), direction) => self.to_entry(*kind, *direction),
-            Command::Step(Step::Syscall, direction) => self.to_syscall(*direction),
-            Command::Step(Step::Line, direction) => self.to_line(*direction),
+            Command::Step(Step::Entry(kind), direction) => self.move_to_entry(*kind, *direction),
+            Command::Step(Step::Syscall, direction) => self.move_to_syscall(*direction),
+            Command::Step(Step::Line, direction) => self.move_to_line(*direction),
             Command::Step(Step::Instructions(count), direction) => self.instructions(*count, *direction),
             Command::Goto(goal) => self.goto(goal),
             Command::Break(what, text) => self.set_point(what, text),

@@ -45,7 +45,7 @@ impl Debugger<'_> {
         entry.vtime_ns >= self.setting.root_ns && entry.vtime_ns <= self.cursor.end_ns()
     }
 
-    pub(super) fn to_entry(&mut self, kind: Kind, direction: Direction) -> anyhow::Result<Answer> {
+    pub(super) fn move_to_entry(&mut self, kind: Kind, direction: Direction) -> anyhow::Result<Answer> {
         let wanted = |entry: &Entry| entry.is(kind) && self.is_reachable(entry);
         let found = match direction {
             Direction::Forwards => self.index.next(self.passed(), wanted),
@@ -53,12 +53,12 @@ impl Debugger<'_> {
         };
         match found {
             Some(n) => self.stand_at(n),
-            None => self.to_edge(direction),
+            None => self.move_to_edge(direction),
         }
     }
 
     /// Moves to the end of the timeline, or to its start.
-    pub(super) fn to_edge(&mut self, direction: Direction) -> anyhow::Result<Answer> {
+    pub(super) fn move_to_edge(&mut self, direction: Direction) -> anyhow::Result<Answer> {
         let (vtime_ns, reason) = match direction {
             Direction::Forwards => {
                 if let Some(cut_ns) = self.index.cut_ns() {
@@ -73,12 +73,12 @@ impl Debugger<'_> {
             }
             Direction::Backwards => (self.setting.root_ns, Reason::Start),
         };
-        self.to_vtime(vtime_ns)?;
+        self.move_to_vtime(vtime_ns)?;
         Ok(self.stopped(reason))
     }
 
     /// Moves to a vtime.
-    pub(super) fn to_vtime(&mut self, vtime_ns: u64) -> anyhow::Result<()> {
+    pub(super) fn move_to_vtime(&mut self, vtime_ns: u64) -> anyhow::Result<()> {
         let mut listener = self.listener();
         if let Stop::End(why) = self.cursor.seek(Aim::Vtime(vtime_ns), &mut listener)?
             && self.cursor.vtime() < vtime_ns
@@ -92,7 +92,7 @@ impl Debugger<'_> {
     /// Moves to an entry.
     pub(super) fn stand_at(&mut self, n: usize) -> anyhow::Result<Answer> {
         let Some(entry) = self.index.entries().get(n) else { return Ok(self.stopped(Reason::Here)) };
-        self.to_vtime(entry.vtime_ns)?;
+        self.move_to_vtime(entry.vtime_ns)?;
         self.at = At::Entry(n);
         Ok(self.stopped(Reason::Entry))
     }
@@ -110,21 +110,21 @@ impl Debugger<'_> {
                     self.node_named(node)?;
                 }
                 let wanted = |entry: &Entry| is_log(entry, regex, node.as_deref());
-                return self.to_match(wanted, "no log line of this timeline matches");
+                return self.move_to_match(wanted, "no log line of this timeline matches");
             }
             Goal::Message(number) => {
                 let wanted =
                     |entry: &Entry| entry.message().is_some_and(|message| message.step.frame == *number);
-                return self.to_match(wanted, "no message of this timeline has this number");
+                return self.move_to_match(wanted, "no message of this timeline has this number");
             }
             Goal::MessageLike(regex) => {
                 let wanted = |entry: &Entry| {
                     let data = entry.message().and_then(|message| message.data.as_deref());
                     data.is_some_and(|data| regex.is_match(data))
                 };
-                return self.to_match(wanted, "no message of this timeline matches");
+                return self.move_to_match(wanted, "no message of this timeline matches");
             }
-            Goal::Finding(name) => return self.to_finding(name.as_deref()),
+            Goal::Finding(name) => return self.move_to_finding(name.as_deref()),
         };
         if !(start..=end).contains(&vtime_ns) {
             let text = |at_ns| Vtime(at_ns).to_string().trim().to_owned();
@@ -135,12 +135,12 @@ impl Debugger<'_> {
                 text(end)
             )));
         }
-        self.to_vtime(vtime_ns)?;
+        self.move_to_vtime(vtime_ns)?;
         Ok(self.stopped(Reason::Reached))
     }
 
     /// Moves to the next entry that `wanted` accepts, or else to the last one before this instant.
-    fn to_match(&mut self, wanted: impl Fn(&Entry) -> bool, none: &str) -> anyhow::Result<Answer> {
+    fn move_to_match(&mut self, wanted: impl Fn(&Entry) -> bool, none: &str) -> anyhow::Result<Answer> {
         let wanted = |entry: &Entry| wanted(entry) && self.is_reachable(entry);
         let next = self.index.next(self.passed(), wanted);
         match next.or_else(|| self.index.last(self.passed(), wanted)) {
@@ -149,7 +149,7 @@ impl Debugger<'_> {
         }
     }
 
-    fn to_finding(&mut self, name: Option<&str>) -> anyhow::Result<Answer> {
+    fn move_to_finding(&mut self, name: Option<&str>) -> anyhow::Result<Answer> {
         let finding_ns = self.recorded.finding_ns.filter(|_| name.is_none());
         let wanted = |entry: &Entry| match &entry.what {
             Happened::Hit(hit) => {
@@ -163,7 +163,7 @@ impl Debugger<'_> {
         }
         match (finding_ns, name) {
             (Some(vtime_ns), _) => {
-                self.to_vtime(vtime_ns)?;
+                self.move_to_vtime(vtime_ns)?;
                 Ok(self.stopped(Reason::Reached))
             }
             (None, Some(name)) => {
@@ -186,7 +186,7 @@ impl Debugger<'_> {
                 let first = self.cursor.first_count(node);
                 let target = here.saturating_sub(count);
                 if target <= first {
-                    return self.to_edge(Direction::Backwards);
+                    return self.move_to_edge(Direction::Backwards);
                 }
                 if count == 1 {
                     self.cursor.step_back(node, &mut listener)?;

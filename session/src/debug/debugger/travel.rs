@@ -28,7 +28,7 @@ impl Debugger<'_> {
     /// Moves to the next stop that `accept` accepts, up to the vtime `limit_ns`, or to the last one before here that is
     /// not before `limit_ns`. Returns its node. Without such a stop, the timeline is at `limit_ns` or, backwards,
     /// anywhere.
-    fn to_stop(
+    fn move_to_stop(
         &mut self,
         direction: Direction,
         limit_ns: u64,
@@ -106,7 +106,7 @@ impl Debugger<'_> {
                 hit = here.or(hit);
                 here.is_some()
             };
-            let found = self.to_stop(direction, limit_ns, &mut accept);
+            let found = self.move_to_stop(direction, limit_ns, &mut accept);
             self.points = points;
             self.clear_stops();
             if let (Some(node), Some((number, store))) = (found?, hit) {
@@ -132,7 +132,7 @@ impl Debugger<'_> {
             }
         }
         match entry {
-            None => self.to_edge(direction),
+            None => self.move_to_edge(direction),
             Some(n) => {
                 let number = self.index.entries().get(n).and_then(|entry| self.points.at_entry(entry));
                 let mut answer = self.stand_at(n)?;
@@ -145,7 +145,7 @@ impl Debugger<'_> {
     }
 
     /// Moves to the next or previous beginning of a system call of the process in focus, or of the node in focus.
-    pub(super) fn to_syscall(&mut self, direction: Direction) -> anyhow::Result<Answer> {
+    pub(super) fn move_to_syscall(&mut self, direction: Direction) -> anyhow::Result<Answer> {
         let Some(address) = self.kernel.address_of(BEGIN) else {
             return Err(Refused::because(format!("the kernel has no function {BEGIN}")));
         };
@@ -164,10 +164,10 @@ impl Debugger<'_> {
             call = Some(format!("{}({})", begun.name, begun.arguments.join(", ")));
             true
         };
-        let found = self.to_stop(direction, self.limit(direction), &mut accept);
+        let found = self.move_to_stop(direction, self.limit(direction), &mut accept);
         self.clear_stops();
         match found? {
-            None => self.to_edge_of_code(direction),
+            None => self.move_to_edge_of_code(direction),
             Some(node) => {
                 self.at = At::Node(node);
                 let mut stopped = self.stopped_at(Reason::Syscall);
@@ -178,7 +178,7 @@ impl Debugger<'_> {
     }
 
     /// Moves to the next or previous source line that the process in focus begins to execute.
-    pub(super) fn to_line(&mut self, direction: Direction) -> anyhow::Result<Answer> {
+    pub(super) fn move_to_line(&mut self, direction: Direction) -> anyhow::Result<Answer> {
         let Some((process, _)) = self.thread()? else { return Err(no_process()) };
         let (kernel, node, pid) = (self.kernel, self.node, process.pid);
         let Some(code) = &mut self.code else { return Err(no_breakpoints()) };
@@ -198,10 +198,10 @@ impl Debugger<'_> {
             last = line;
             is_other
         };
-        let found = self.to_stop(direction, self.limit(direction), &mut accept);
+        let found = self.move_to_stop(direction, self.limit(direction), &mut accept);
         self.clear_stops();
         match found? {
-            None => self.to_edge_of_code(direction),
+            None => self.move_to_edge_of_code(direction),
             Some(node) => {
                 self.stand_at_node(node);
                 self.pid = Some(pid);
@@ -219,12 +219,12 @@ impl Debugger<'_> {
     }
 
     /// Moves to the end or start after a search for code has found nothing. Entries that are not listed do not matter.
-    fn to_edge_of_code(&mut self, direction: Direction) -> anyhow::Result<Answer> {
+    fn move_to_edge_of_code(&mut self, direction: Direction) -> anyhow::Result<Answer> {
         let (vtime_ns, reason) = match direction {
             Direction::Forwards => (self.cursor.end_ns(), Reason::End),
             Direction::Backwards => (self.setting.root_ns, Reason::Start),
         };
-        self.to_vtime(vtime_ns)?;
+        self.move_to_vtime(vtime_ns)?;
         Ok(self.stopped(reason))
     }
 }

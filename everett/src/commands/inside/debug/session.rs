@@ -91,7 +91,7 @@ pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     }
     match raw_terminal::is_there() {
         true => session.on_terminal(),
-        false => session.from_input(),
+        false => session.read_input(),
     }?;
     Ok(Outcome::Fine)
 }
@@ -196,7 +196,7 @@ impl Session<'_, '_> {
     }
 
     /// Reads commands from standard input, one a line. Lines that are empty or begin with `#` are left out.
-    fn from_input(&mut self) -> anyhow::Result<()> {
+    fn read_input(&mut self) -> anyhow::Result<()> {
         let mut input = io::stdin().lock();
         for number in 1_u64.. {
             let mut line = Vec::new();
