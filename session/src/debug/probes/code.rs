@@ -354,7 +354,7 @@ fn is_aggregate(kind: Type, scene: &HitScene<'_>) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unknown {
     /// The expression has no value here.
-    #[error("{0}")]
+    #[error(transparent)]
     Absent(#[from] Absent),
     /// The guest cannot be read.
     #[error("the guest cannot be read")]
