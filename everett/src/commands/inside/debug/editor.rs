@@ -1,5 +1,8 @@
 //! The line editor of a session on a terminal: history, and completion of commands.
 
+use std::io;
+
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
@@ -24,25 +27,33 @@ pub(super) enum Typed {
 }
 
 /// A line editor.
-pub(super) struct LineEditor(Editor<Words, DefaultHistory>);
+pub(super) struct LineEditor {
+    editor: Editor<Words, DefaultHistory>,
+    /// Modes of the terminal between two lines, in which Ctrl-C is a signal.
+    modes: Termios,
+}
 
 impl LineEditor {
     /// Creates an editor without history. `nodes` are the names of the nodes.
     pub(super) fn new(nodes: &[String]) -> anyhow::Result<LineEditor> {
+        let mut modes = tcgetattr(io::stdin())?;
+        modes.local_modes |= LocalModes::ISIG;
         let config = Config::builder()
             .max_history_size(HISTORY_LINES_MAX)?
             .completion_type(CompletionType::List)
             .build();
         let mut editor = Editor::with_config(config)?;
         editor.set_helper(Some(Words { nodes: nodes.to_vec() }));
-        Ok(LineEditor(editor))
+        Ok(LineEditor { editor, modes })
     }
 
     /// Reads a line.
     pub(super) fn read(&mut self, prompt: &str) -> anyhow::Result<Typed> {
-        match self.0.readline(prompt) {
+        let read = self.editor.readline(prompt);
+        tcsetattr(io::stdin(), OptionalActions::Now, &self.modes)?;
+        match read {
             Ok(line) => {
-                self.0.add_history_entry(&line)?;
+                self.editor.add_history_entry(&line)?;
                 Ok(Typed::Line(line))
             }
             Err(ReadlineError::Interrupted) => Ok(Typed::Cleared),
