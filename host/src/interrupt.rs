@@ -69,6 +69,12 @@ impl Interrupt {
         self.0.wanted.store(true, Ordering::Relaxed);
     }
 
+    /// Clears the flag, after a command that reads further requests has ended what the operator interrupted. Returns true
+    /// if it was set.
+    pub fn take(&self) -> bool {
+        self.0.wanted.swap(false, Ordering::Relaxed)
+    }
+
     /// True if the operator has asked the process to end.
     #[must_use]
     pub fn wanted(&self) -> bool {

@@ -180,7 +180,7 @@ pub enum Command {
     /// Write processes at an instant as core files for gdb, read from outside
     #[cfg(feature = "inside")]
     Core(inside::core::Args),
-    /// Debug a process or a kernel at any instant with gdb, forwards and backwards
+    /// Debug a finding or a branch at any instant, forwards and backwards, in a session or with gdb
     #[cfg(feature = "inside")]
     Debug(inside::debug::Args),
     /// Write a machine's RAM at an instant as a core file of its kernel, for drgn and crash

@@ -86,6 +86,18 @@ impl ObserverState {
     pub fn phase(&self, node: u16) -> &str {
         self.phases.get(usize::from(node)).map_or("", String::as_str)
     }
+
+    /// Returns the variables that the rules of the world file have set, each with the node to which it belongs and its
+    /// value as text. `name` returns the names of nodes. Global variables belong to no node.
+    #[must_use]
+    pub fn variables(&self, name: &dyn Fn(u16) -> String) -> Vec<(Option<u16>, &str, String)> {
+        let of_nodes = (0u16..).zip(&self.world.nodes).flat_map(|(index, node)| {
+            node.values().map(move |(variable, value)| (Some(index), variable, value.show(name)))
+        });
+        let globals = self.world.globals.iter();
+        let globals = globals.map(|(variable, set)| (None, variable.as_str(), set.value.show(name)));
+        of_nodes.chain(globals).collect()
+    }
 }
 
 impl<'a> Observer<'a> {

@@ -56,6 +56,18 @@ impl Value {
         }
     }
 
+    /// Returns the value as text for people: with the names of nodes, and with the number itself instead of its rank.
+    pub(super) fn show(&self, names: &dyn Fn(u16) -> String) -> String {
+        let part = |part: &Part| match part {
+            Part::Text(text) => text.clone(),
+            Part::Node(node) => names(*node),
+        };
+        match self {
+            Value::Text(parts) => parts.iter().map(part).collect(),
+            Value::Ranked(number) => number.to_string(),
+        }
+    }
+
     /// Returns the nodes that occur in the value.
     pub(super) fn nodes(&self) -> impl Iterator<Item = u16> {
         let parts = match self {

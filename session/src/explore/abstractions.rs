@@ -4,6 +4,7 @@ use anyhow::Context;
 use everett_explorer::coverage::{Abstraction, NodeNames, World as Covered};
 use everett_explorer::plan::Names;
 use everett_explorer::property::Properties;
+use everett_vmm::wire::log::FrameStep;
 use everett_world_file::{Node, World};
 
 use super::wire::Ports;
@@ -59,6 +60,12 @@ impl Abstractions {
             ports: Ports::of(world),
             world: world.clone(),
         })
+    }
+
+    /// True if a frame on the wire is a message between two nodes. Empty acknowledgments and address resolution are not.
+    #[must_use]
+    pub fn is_message(&self, step: &FrameStep) -> bool {
+        self.ports.observed(step, self.world.nodes.len()).is_some()
     }
 
     /// Returns the name of the node with this index.

@@ -39,6 +39,12 @@ impl Recorded {
         Ok(Recorded(marks))
     }
 
+    /// Returns the shortened digests by vtime in nanoseconds.
+    #[must_use]
+    pub fn digests(&self) -> &BTreeMap<u64, String> {
+        &self.0
+    }
+
     /// Returns the number of recorded digests.
     #[must_use]
     pub fn len(&self) -> usize {

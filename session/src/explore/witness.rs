@@ -224,6 +224,12 @@ impl<'s> Witness<'s> {
         &self.found
     }
 
+    /// Returns the state of coverage so far.
+    #[must_use]
+    pub fn state(&self) -> &ObserverState {
+        self.observer.state()
+    }
+
     /// Returns the history lines so far.
     pub fn chain(&mut self) -> &HistoryChain {
         self.history.chain()

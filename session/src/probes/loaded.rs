@@ -8,11 +8,16 @@ use everett_inspect::task::Process;
 use everett_inspect::{Error, Guest};
 use everett_symbols::program::Program;
 
+use everett_vmm::Machine;
+
 use super::limits::LOADED_MAX;
 use super::probe::KERNEL;
 
 use super::programs::Programs;
 use super::wanted::Wanted;
+
+/// Number of bytes of code that are compared between memory and the program's file.
+const COMPARED_BYTES: usize = 16;
 
 /// A program in memory.
 #[derive(Debug)]
@@ -152,6 +157,52 @@ impl NodeSites {
         }
         self.loaded.push(Arc::new(loaded));
         Ok(Some(index))
+    }
+}
+
+impl Loaded {
+    /// Returns the program of a process. `None` if no file of the image is this program.
+    pub(super) fn of_process(
+        guest: &Guest<'_>,
+        process: &Process,
+        (programs, node): (&Programs, usize),
+    ) -> Result<Option<Loaded>, Error> {
+        let name = process.threads.first().map(|thread| thread.name.clone()).unwrap_or_default();
+        let Some(path) = guest.program_path(process)? else { return Ok(None) };
+        let mappings = guest.mappings(process)?;
+        let found = programs.with(node, |programs| {
+            let code = |of: &Mapping| of.access.execute && of.file.is_some() && of.name == path;
+            mappings.into_iter().filter(code).find_map(|mapping| {
+                let program = programs.program(&mapping)?;
+                let address = program.address_of_code(mapping.file?.offset)?;
+                let bias = mapping.start.wrapping_sub(address);
+                Some(Loaded { name: name.clone(), mapping, program, bias })
+            })
+        });
+        Ok(found.flatten())
+    }
+
+    /// True if an operator means this program: by its path, the name of its file, or the name of its process.
+    pub(super) fn is_called(&self, wanted: &str) -> bool {
+        is_named(wanted, &self.name, &self.mapping.name)
+    }
+
+    /// True if this is the same program at the same address, in a process of the same name.
+    pub(super) fn is_like(&self, other: &Loaded) -> bool {
+        (&self.name, &self.mapping.name, self.bias) == (&other.name, &other.mapping.name, other.bias)
+    }
+
+    /// True if the code at an address in memory is that of the program's file.
+    pub(super) fn has_code(&self, machine: &Machine, address: u64) -> bool {
+        if !(self.mapping.start..self.mapping.end).contains(&address) {
+            return false;
+        }
+        let offset = self.mapping.file.map_or(0, |file| file.offset);
+        let expected = self.program.bytes_at(offset.wrapping_add(address - self.mapping.start));
+        let mut code = [0; COMPARED_BYTES];
+        let read = machine.read_virtual(address, &mut code).min(expected.len());
+        // The page of the next instruction can be missing in memory, which leads to a fault and then to another stop.
+        code[..read] == expected[..read]
     }
 }
 

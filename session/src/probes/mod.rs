@@ -14,11 +14,13 @@
 //! - `loaded`: programs in memory, and the linear addresses of probes
 //! - `scene`: what expressions read at a hit
 //! - `probing`: probes, with everything that observers of timelines share
+//! - [`code`]: programs that ran on a timeline, and places and values in them at an instant
 //! - `stops`: sets the breakpoints of a timeline, and finds the hits
 //! - `declared`: the probes of a world file, as explorations observe them
 //!
 //! **Invariant.** A value that cannot be read is a word that says why, never a number.
 
+pub mod code;
 mod declared;
 pub mod expression;
 pub mod format;

@@ -4,14 +4,14 @@ use anyhow::Context as _;
 use everett_guest_image::kernel::KERNEL_BYTES_MAX;
 use everett_inspect::Kernel;
 
-use super::probe::{KERNEL, Place};
+use super::probe::{KERNEL, Place, Probe};
 use super::programs::Programs;
 use super::wanted::Wanted;
 use crate::inside::debug_files::DebugFolders;
 use crate::run::launch::Launcher;
 
 /// Function that the kernel calls when a process has loaded a program, before the program's first instruction.
-const EXEC: &str = "finalize_exec";
+pub(super) const EXEC: &str = "finalize_exec";
 
 /// Probes of timelines.
 pub(crate) struct Probing {
@@ -39,7 +39,9 @@ impl Probing {
         let kernel = Kernel::new(&kernel).with_context(|| file.display().to_string())?;
         let (kernels, others): (Vec<_>, Vec<_>) =
             probes.iter().enumerate().partition(|(_, wanted)| wanted.probe.program == KERNEL);
-        let in_kernel = kernels.into_iter().map(|(n, wanted)| Ok((n, in_kernel(&kernel, wanted)?)));
+        let in_kernel = kernels
+            .into_iter()
+            .map(|(n, wanted)| Ok((n, in_kernel(&kernel, &wanted.probe, &wanted.declared_as)?)));
         let in_kernel = in_kernel.collect::<anyhow::Result<_>>()?;
         let exec = match others.is_empty() {
             true => None,
@@ -57,9 +59,8 @@ impl Probing {
     }
 }
 
-/// Returns the address of a probe in the kernel.
-fn in_kernel(kernel: &Kernel, wanted: &Wanted) -> anyhow::Result<u64> {
-    let Wanted { probe, declared_as, .. } = wanted;
+/// Returns the address of a probe in the kernel. An error names the probe after `declared_as`.
+pub(super) fn in_kernel(kernel: &Kernel, probe: &Probe, declared_as: &str) -> anyhow::Result<u64> {
     let address = match &probe.place {
         Place::Address(address) => Some(*address),
         Place::Function(name, offset) => {

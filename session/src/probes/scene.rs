@@ -23,12 +23,15 @@ const KERNEL_START: u64 = 0xffff_8000_0000_0000;
 pub(super) struct HitScene<'h> {
     pub(super) machine: &'h Machine,
     pub(super) registers: ProgramRegisters,
-    pub(super) floating: FloatingRegisters,
+    /// `None` if they are not known.
+    pub(super) floating: Option<FloatingRegisters>,
     pub(super) kernel: &'h Kernel,
     pub(super) programs: &'h Programs,
     pub(super) node: usize,
-    /// The running process.
+    /// The process whose variables and memory are read.
     pub(super) process: Option<&'h Process>,
+    /// True if the CPU uses the address space of this process.
+    pub(super) is_running: bool,
     /// The program, with its place in memory. `None` for code of the kernel.
     pub(super) loaded: Option<&'h Arc<Loaded>>,
 }
@@ -87,8 +90,12 @@ impl HitScene<'_> {
         while done < into.len() {
             let Some(at) = address.checked_add(done as u64) else { break };
             let rest = &mut into[done..];
-            // The address space is that of the running process, which contains the kernel's.
-            let more = match self.machine.read_virtual(at, rest) {
+            // The CPU's address space is that of the running process, which contains the kernel's.
+            let more = match self.is_running {
+                true => self.machine.read_virtual(at, rest),
+                false => self.of_process(at, rest).unwrap_or(0),
+            };
+            let more = match more {
                 0 => self.untouched(at, rest).unwrap_or(0),
                 more => more,
             };
@@ -98,6 +105,14 @@ impl HitScene<'_> {
             done += more;
         }
         done
+    }
+
+    /// Copies memory of a process that does not run.
+    fn of_process(&self, address: u64, into: &mut [u8]) -> Option<usize> {
+        let ram = MachineRam(self.machine);
+        let guest = Guest::new(self.kernel, &ram).ok()?;
+        let memory = guest.memory_of_process(self.process?).ok()??;
+        Some(memory.read_some(address, into))
     }
 
     /// Copies bytes of a page of a mapped file that the process has not touched.
@@ -138,7 +153,7 @@ impl Frame for HitScene<'_> {
 
     fn vector(&self, number: u16) -> Option<[u8; 16]> {
         let from = VECTORS + 16 * usize::from(number);
-        self.floating.0.get(from..)?.first_chunk().copied()
+        self.floating.as_ref()?.0.get(from..)?.first_chunk().copied()
     }
 
     fn read(&self, address: u64, into: &mut [u8]) -> usize {

@@ -23,8 +23,6 @@ const RESUME: u64 = 1 << 16;
 /// Place of RIP and RFLAGS in the registers.
 const RIP: usize = 16;
 const RFLAGS: usize = 18;
-/// Number of bytes of code that are compared between memory and the program's file.
-const COMPARED_BYTES: usize = 16;
 
 /// Breakpoints of a timeline, and what was noted at them.
 pub(crate) struct Stops<'p> {
@@ -210,11 +208,12 @@ impl<'p> Stops<'p> {
             let scene = HitScene {
                 machine: timeline.machine(node),
                 registers: cpu.registers,
-                floating: cpu.floating,
+                floating: Some(cpu.floating),
                 kernel: &probing.kernel,
                 programs: &probing.programs,
                 node,
                 process: process.as_ref(),
+                is_running: true,
                 loaded: loaded.as_ref(),
             };
             let conditions = wanted.probe.condition.iter().chain(&wanted.conditions);
@@ -236,18 +235,13 @@ impl<'p> Stops<'p> {
 
     /// True if the code in memory is that of the program's file.
     fn is_code(&mut self, timeline: &Timeline, node: usize, loaded: &Loaded, address: u64) -> bool {
-        let offset = loaded.mapping.file.map_or(0, |file| file.offset);
-        let within = address.wrapping_sub(loaded.mapping.start);
-        let expected = loaded.program.bytes_at(offset.wrapping_add(within));
-        let mut code = [0; COMPARED_BYTES];
-        let read = timeline.machine(node).read_virtual(address, &mut code).min(expected.len());
-        // The page of the next instruction can be missing in memory, which leads to a fault and then to another stop.
-        let is_equal = code[..read] == expected[..read];
-        if !is_equal {
+        let is_within = (loaded.mapping.start..loaded.mapping.end).contains(&address);
+        let is_code = loaded.has_code(timeline.machine(node), address);
+        if is_within && !is_code {
             let path = &loaded.mapping.name;
             self.problems.insert(format!("{path}: its code in memory differs from the image's file"));
         }
-        is_equal && address < loaded.mapping.end && address >= loaded.mapping.start
+        is_code
     }
 }
 

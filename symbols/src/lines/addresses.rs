@@ -12,6 +12,9 @@ const LINE_ROWS_MAX: usize = 4_096;
 /// Maximum number of files of a unit's line table that are compared.
 const FILES_MAX: u64 = 1 << 16;
 
+/// Maximum number of addresses of a program at which lines begin.
+const BEGINS_MAX: usize = 1 << 18;
+
 /// Addresses of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LineAddresses {
@@ -71,6 +74,24 @@ impl Lines {
             (true, true) => LineAddresses::NoCode(next),
             (true, false) => LineAddresses::NoFile,
         }
+    }
+
+    /// Returns the addresses at which statements of source lines begin, ascending. `None` if there are more than
+    /// [`BEGINS_MAX`].
+    #[must_use]
+    pub fn begins_of_lines(&self) -> Option<Vec<u64>> {
+        let mut all = Vec::new();
+        for header in &self.units {
+            let Ok(unit) = self.dwarf.unit(header.clone()) else { continue };
+            let rows = statements(unit.unit_ref(&self.dwarf));
+            all.extend(rows.into_iter().filter(|row| row.line > 0).map(|row| row.address));
+            if all.len() > BEGINS_MAX {
+                return None;
+            }
+        }
+        all.sort_unstable();
+        all.dedup();
+        Some(all)
     }
 
     /// Returns the address after the prologue of the function from `start` to `end`, which stores the parameters: the row

@@ -7,7 +7,7 @@
 //! - `guests`: the guests of the machines at an instant, read from outside
 //! - `new_file`: a file that a command writes
 //! - `core`: writes processes as core files for gdb
-//! - `debug`: debugs a process or a kernel with gdb
+//! - `debug`: debugs a branch, in a session over the whole world or with gdb
 //! - `disk`: writes the image of a machine's disk, also as a power loss would leave it
 //! - `logs`: prints log lines and events up to an instant
 //! - `pcap`: writes the frames on the wire up to an instant as a capture

@@ -17,6 +17,7 @@
 //! * `projects`: finds the planted defects of the projects in `examples/`
 //! * `registry`: images from a container registry that runs on this host
 //! * `scratch`: an image with only a static program
+//! * `sessions`: sessions of `everett debug` over a whole world
 //! * `sources`: source lines of a program in an image
 //! * `stops`: how services are stopped and started again
 //! * `template`: an image with a test template, i.e. a folder of test commands
@@ -49,6 +50,8 @@ mod probes;
 mod projects;
 mod registry;
 mod scratch;
+#[cfg(feature = "inside")]
+mod sessions;
 #[cfg(feature = "inside")]
 mod sources;
 mod stops;

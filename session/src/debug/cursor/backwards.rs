@@ -64,8 +64,30 @@ impl Cursor<'_> {
         wanted: &mut dyn FnMut(&mut Self, &Stop) -> bool,
         listener: &mut dyn Listener,
     ) -> anyhow::Result<Option<Stop>> {
+        let found = self.run_back_after(0, from, wanted, listener)?;
+        if found.is_none() {
+            self.restore_first()?;
+        }
+        Ok(found)
+    }
+
+    /// Does the same as [`Cursor::run_back`], but need not find stops before the vtime `since_ns`. Returns `None` and
+    /// leaves the timeline anywhere if there is no stop after it.
+    ///
+    /// # Errors
+    /// See [`Cursor::run`].
+    pub fn run_back_after(
+        &mut self,
+        since_ns: u64,
+        from: Position,
+        wanted: &mut dyn FnMut(&mut Self, &Stop) -> bool,
+        listener: &mut dyn Listener,
+    ) -> anyhow::Result<Option<Stop>> {
         let mut end_ns = from.vtime_ns.saturating_add(1);
         for at_ns in self.moments.all_before(end_ns) {
+            if end_ns <= since_ns {
+                break;
+            }
             self.restore(at_ns)?;
             if let Some(Found { position, stop }) = self.last_before(from, end_ns, wanted, listener)? {
                 let Position { vtime_ns, node, count } = position;
@@ -77,7 +99,6 @@ impl Cursor<'_> {
             }
             end_ns = at_ns;
         }
-        self.restore_first()?;
         Ok(None)
     }
 

@@ -18,7 +18,7 @@ use everett_explorer::config::GRID_NS;
 use everett_explorer::search::Path;
 use everett_vmm::machine::{self, Until};
 use everett_vmm::wire::log::FrameStep;
-use everett_vmm::world::Node;
+use everett_vmm::world::{Captured, Node};
 
 use crate::explore::path_runner::{Failed, Interrupted};
 use crate::explore::setting::Setting;
@@ -79,6 +79,9 @@ pub trait Listener {
     fn event(&mut self, _: &Event) {}
     /// Reports the outcome of a frame on the wire. It is reported with the events of its vtime.
     fn message(&mut self, _: &FrameStep) {}
+    /// Reports frames at the nodes' cards, in the order of their vtimes, if the cursor captures frames
+    /// ([`Cursor::capture`]).
+    fn frames(&mut self, _: &[Captured]) {}
     /// Returns false to end the move with the error [`Interrupted`].
     fn goes_on(&mut self) -> bool {
         true
@@ -185,6 +188,12 @@ impl<'s> Cursor<'s> {
         Position { vtime_ns: there.vtime(), node, count: there.retired() }
     }
 
+    /// Returns the number of instructions that a node has retired at the start of the timeline.
+    #[must_use]
+    pub fn first_count(&self, node: usize) -> u64 {
+        self.moments.first_count(node).unwrap_or(0)
+    }
+
     fn node(&self, node: usize) -> &Node {
         &self.timeline.world().nodes()[node]
     }
@@ -197,6 +206,11 @@ impl<'s> Cursor<'s> {
     /// Sets a node's watchpoints, which replace earlier ones. Returns false if the engine has none.
     pub fn set_watchpoints(&mut self, node: usize, points: &[Watchpoint]) -> bool {
         self.timeline.machine_mut(node).stop_at_accesses(points)
+    }
+
+    /// Switches the capture of frames for [`Listener::frames`] on or off.
+    pub fn capture(&mut self, on: bool) {
+        self.timeline.world_mut().capture(on);
     }
 
     /// Makes moves stop where a node's CPU enters or leaves user mode. Returns false if the engine does not see it.
@@ -302,6 +316,10 @@ impl<'s> Cursor<'s> {
             let machine = self.timeline.machine_mut(node);
             machine.output().take_console();
             machine.take_edges();
+        }
+        let frames = self.timeline.world_mut().take_captured();
+        if !frames.is_empty() {
+            listener.frames(&frames);
         }
         for step in self.timeline.world_mut().wire().take_steps() {
             listener.message(&step);

@@ -1,7 +1,7 @@
 //! Runs a cursor through a span of time and stops at functions of the kernel.
 
 use anyhow::bail;
-use everett_inspect::{Guest, Kernel};
+use everett_inspect::Kernel;
 
 use super::place::Place;
 use crate::debug::cursor::{Aim, Cursor, Listener, Stop};
@@ -70,14 +70,10 @@ fn stops(
             Stop::Reached | Stop::End(_) => return Ok(()),
             Stop::Access { .. } | Stop::ModeChange { .. } => continue,
         };
-        let position = cursor.position(node);
-        let machine = cursor.timeline().machine(node);
-        let cpu = machine.cpu();
-        let ram = MachineRam(machine);
-        let function = addresses.iter().position(|address| *address == cpu.rip);
-        if let (Ok(guest), Some(function)) = (Guest::new(span.kernel, &ram), function) {
-            let (vtime_ns, count) = (position.vtime_ns, position.count);
-            observer.at(function, &Place { node, vtime_ns, count, cpu, guest, machine })?;
+        let ram = MachineRam(cursor.timeline().machine(node));
+        let Some(place) = Place::of(span.kernel, &ram, cursor.position(node)) else { continue };
+        if let Some(function) = addresses.iter().position(|address| *address == place.cpu.rip) {
+            observer.at(function, &place)?;
         }
     }
 }

@@ -1,11 +1,13 @@
 //! A machine whose next instruction is at a breakpoint.
 
 use everett_cpu::CpuState;
-use everett_inspect::Guest;
 use everett_inspect::current::Current;
+use everett_inspect::{Guest, Kernel};
 use everett_vmm::Machine;
 
 use crate::debug::calls::Caller;
+use crate::debug::cursor::position::Position;
+use crate::inside::machine::MachineRam;
 
 /// End of the addresses of programs.
 const USER_END: u64 = 1 << 47;
@@ -23,6 +25,16 @@ pub struct Place<'p> {
     /// The guest.
     pub guest: Guest<'p>,
     pub(super) machine: &'p Machine,
+}
+
+impl<'p> Place<'p> {
+    /// Returns a machine of a timeline where it stands, if its kernel can be read.
+    #[must_use]
+    pub fn of(kernel: &'p Kernel, ram: &'p MachineRam<'p>, position: Position) -> Option<Place<'p>> {
+        let (Position { vtime_ns, node, count }, machine) = (position, ram.0);
+        let guest = Guest::new(kernel, ram).ok()?;
+        Some(Place { node, vtime_ns, count, cpu: machine.cpu(), guest, machine })
+    }
 }
 
 impl Place<'_> {

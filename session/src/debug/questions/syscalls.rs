@@ -90,8 +90,7 @@ impl<'c> Calls<'c> {
             // The thread has ended within the call, or its machine has lost power.
             (self.found)(lost)?;
         }
-        let (number, values) = arguments(registers);
-        let begun = Begun::new(number, values, self.strings, &place.caller(&thread));
+        let begun = begun(place, &thread, registers, self.strings);
         let is_last = ["exit", "exit_group"].contains(&&*begun.name);
         let call = Call { node: place.node, thread, begin_ns: place.vtime_ns, begun, end: None };
         if is_last {
@@ -111,6 +110,24 @@ impl<'c> Calls<'c> {
         call.end = Some((place.vtime_ns, ended));
         (self.found)(call)
     }
+}
+
+/// Decodes a call at its beginning.
+fn begun(place: &Place<'_>, thread: &Current, registers: &Registers, strings: usize) -> Begun {
+    let (number, values) = arguments(registers);
+    Begun::new(number, values, strings, &place.caller(thread))
+}
+
+/// Name of the kernel's function with which each system call begins.
+pub const BEGIN: &str = FUNCTIONS[0];
+
+/// Returns the system call that begins at a machine's next instruction, and the thread that makes it. The instruction
+/// must be the first of [`BEGIN`]. `None` if the kernel's structures cannot be read.
+#[must_use]
+pub fn beginning(place: &Place<'_>, strings: usize) -> Option<(Current, Begun)> {
+    let thread = place.guest.current_thread().ok()?;
+    let call = begun(place, &thread, &place.words(place.first())?, strings);
+    Some((thread, call))
 }
 
 impl Listener for Calls<'_> {

@@ -1,4 +1,4 @@
-//! `everett debug`: debugs a process or a kernel at any instant of a branch with gdb, forwards and backwards.
+//! `everett debug --gdb`: debugs a process or a kernel at any instant of a branch with gdb, forwards and backwards.
 
 use std::ffi::OsString;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -17,45 +17,11 @@ use everett_session::inside::debug_files::DebugFolders;
 use everett_session::inside::machine::MachineRam;
 use everett_session::inside::mapped_files::MappedFiles;
 
-use super::super::{Outcome, resources};
-use super::debug_files::DebugFilesArgs;
-use super::guests;
-use super::instant::{Instant, InstantArgs};
-use super::{for_shell, sysroot};
+use super::super::super::{Outcome, resources};
+use super::super::instant::Instant;
+use super::super::{for_shell, guests, sysroot};
+use super::Args;
 use crate::ui::{Ui, printable};
-
-/// `everett debug`
-#[derive(Debug, clap::Args)]
-pub struct Args {
-    /// The instant at which the session begins
-    #[command(flatten)]
-    pub instant: InstantArgs,
-    /// Debug the process with this ID or with this name of its first thread
-    #[arg(long, value_name = "PID|NAME", required_unless_present = "kernel", conflicts_with = "kernel")]
-    pub process: Option<String>,
-    /// Debug the kernel of the node
-    #[arg(long)]
-    pub kernel: bool,
-    /// Start gdb. Arguments behind -- are passed to gdb
-    #[arg(long, required_unless_present = "listen", conflicts_with = "listen")]
-    pub gdb: bool,
-    /// Wait for a debugger at this address, such as 127.0.0.1:1234, and print what it needs. A debugger is not asked for a
-    /// password
-    #[arg(long, value_name = "ADDRESS")]
-    pub listen: Option<SocketAddr>,
-    /// The program to start as gdb
-    #[arg(long, value_name = "PROGRAM", default_value = "gdb")]
-    pub gdb_program: PathBuf,
-    /// Folder for the programs and libraries that gdb reads. Default: a temporary folder
-    #[arg(short, long, value_name = "FOLDER")]
-    pub output: Option<PathBuf>,
-    /// Debug files
-    #[command(flatten)]
-    pub debug_files: DebugFilesArgs,
-    /// Further arguments for gdb
-    #[arg(last = true, value_name = "ARGUMENT")]
-    pub arguments: Vec<OsString>,
-}
 
 /// What gdb reads from files.
 struct Files {
@@ -67,7 +33,11 @@ struct Files {
     debug: Vec<PathBuf>,
 }
 
-pub(in super::super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
+/// Starts gdb at the instant, or waits for a debugger.
+pub(super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
+    if args.process.is_none() && !args.kernel {
+        bail!("--process: gdb needs a process; name one with --process, or choose the kernel with --kernel");
+    }
     args.debug_files.folders()?;
     let interrupt = Interrupt::install()?;
     let instant = Instant::open(ui, &args.instant, &interrupt)?;
