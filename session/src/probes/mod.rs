@@ -13,12 +13,14 @@
 //! - `wanted`: a probe with its conditions and nodes
 //! - `loaded`: programs in memory, and the linear addresses of probes
 //! - `scene`: what expressions read at a hit
+//! - [`at_rest`]: values of expressions at an instant, without a hit
 //! - `probing`: probes, with everything that observers of timelines share
 //! - `stops`: sets the breakpoints of a timeline, and finds the hits
 //! - `declared`: the probes of a world file, as explorations observe them
 //!
 //! **Invariant.** A value that cannot be read is a word that says why, never a number.
 
+pub mod at_rest;
 mod declared;
 pub mod expression;
 pub mod format;

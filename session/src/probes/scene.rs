@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use everett_inspect::mapping::Mapping;
+use everett_inspect::memory::AddressSpace;
 use everett_inspect::registers::{FloatingRegisters, ProgramRegisters};
 use everett_inspect::task::Process;
 use everett_inspect::{Guest, Kernel};
@@ -23,11 +24,14 @@ const KERNEL_START: u64 = 0xffff_8000_0000_0000;
 pub(super) struct HitScene<'h> {
     pub(super) machine: &'h Machine,
     pub(super) registers: ProgramRegisters,
-    pub(super) floating: FloatingRegisters,
+    /// Vector registers. `None` if they are not known.
+    pub(super) floating: Option<FloatingRegisters>,
     pub(super) kernel: &'h Kernel,
     pub(super) programs: &'h Programs,
     pub(super) node: usize,
-    /// The running process.
+    /// Address space that is read. `None` is that of the running process, which contains the kernel's.
+    pub(super) space: Option<AddressSpace<'h>>,
+    /// The running process, or the one of `space`.
     pub(super) process: Option<&'h Process>,
     /// The program, with its place in memory. `None` for code of the kernel.
     pub(super) loaded: Option<&'h Arc<Loaded>>,
@@ -87,8 +91,11 @@ impl HitScene<'_> {
         while done < into.len() {
             let Some(at) = address.checked_add(done as u64) else { break };
             let rest = &mut into[done..];
-            // The address space is that of the running process, which contains the kernel's.
-            let more = match self.machine.read_virtual(at, rest) {
+            let mapped = match &self.space {
+                Some(space) => space.read_some(at, rest),
+                None => self.machine.read_virtual(at, rest),
+            };
+            let more = match mapped {
                 0 => self.untouched(at, rest).unwrap_or(0),
                 more => more,
             };
@@ -138,7 +145,7 @@ impl Frame for HitScene<'_> {
 
     fn vector(&self, number: u16) -> Option<[u8; 16]> {
         let from = VECTORS + 16 * usize::from(number);
-        self.floating.0.get(from..)?.first_chunk().copied()
+        self.floating.as_ref()?.0.get(from..)?.first_chunk().copied()
     }
 
     fn read(&self, address: u64, into: &mut [u8]) -> usize {

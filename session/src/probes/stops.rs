@@ -210,7 +210,8 @@ impl<'p> Stops<'p> {
             let scene = HitScene {
                 machine: timeline.machine(node),
                 registers: cpu.registers,
-                floating: cpu.floating,
+                floating: Some(cpu.floating),
+                space: None,
                 kernel: &probing.kernel,
                 programs: &probing.programs,
                 node,
