@@ -226,7 +226,7 @@ fn files_are_listed_and_copied_out_of_a_fork() {
     let again = files::copy(&mut fork, 0, "/srv/top", folder.path(), 1 << 20, &|| true);
     assert!(matches!(again, Err(FilesError::Exists(_))), "{again:?}");
     let long = files::copy(&mut fork, 0, "/srv/top/binary", &at("long"), 299_999, &|| true);
-    assert!(matches!(long, Err(FilesError::TooLong(299_999))) && !at("long").exists());
+    assert!(matches!(long, Err(FilesError::TooLong(299_999))) && !at("long").exists(), "{long:?}");
     let missing = files::copy(&mut fork, 0, "/srv/none", folder.path(), 1, &|| true).unwrap_err();
     assert!(missing.to_string().starts_with("/srv/none: No such file"), "{missing}");
     let ended = files::copy(&mut fork, 0, "/srv/top", &at("ended"), 1 << 20, &|| false);
