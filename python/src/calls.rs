@@ -46,7 +46,7 @@ pub(crate) fn long<T: Send>(
                 }
             }
             match (worker.join(), signal) {
-                // The call has changed its fork by then, so its result would be lost otherwise: the exception says so.
+                // The exception takes the place of the result.
                 (Ok(_), Some(raised)) => Err(raised),
                 (Ok(came), None) => came.map_err(exception),
                 (Err(_), _) => Err(EverettError::new_err("the call panicked, which is a defect of Everett")),

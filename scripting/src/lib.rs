@@ -20,7 +20,7 @@
 //! let moment = run.moment(&host, Id::Finding(1), None)?;
 //! let mut fork = moment.fork()?;
 //! fork.run_for(&host, 1_000_000_000)?;
-//! println!("{} {:?}", fork.vtime_ns(), fork.violations()?);
+//! println!("{} {:?}", fork.vtime_ns(), fork.judge()?.violations);
 //! # Ok(())
 //! # }
 //! ```

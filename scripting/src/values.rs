@@ -40,7 +40,6 @@ mod tests {
             assert!(matches!(from_seconds(bad), Err(Error::Argument(_))), "{bad}");
         }
         assert_eq!(from_text("20ms").unwrap(), 20_000_000);
-        assert!(matches!(from_text("20"), Err(Error::Argument(_))) || from_text("20").is_ok());
         assert!(matches!(from_text("soon"), Err(Error::Argument(_))));
     }
 }
