@@ -1,10 +1,10 @@
 //! Errors of calls. Each is one line.
 
 use everett_input::causes::with_causes;
-use everett_session::probes::at_rest::NoValue;
-use everett_session::probes::expression::evaluate::Absent;
 use everett_session::explore::path_runner::Interrupted;
 use everett_session::inside::fork::ForkError;
+use everett_session::probes::at_rest::NoValue;
+use everett_session::probes::expression::evaluate::Absent;
 
 /// Error of a call.
 #[derive(Debug, thiserror::Error)]

@@ -4,12 +4,12 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use everett_explorer::plan::Plan;
 use everett_inspect::Kernel;
-use everett_session::probes::at_rest::Values;
 use everett_session::explore::branch_moment::BranchMoment;
 use everett_session::explore::setting::Setting;
 use everett_session::inside::debug_files::DebugFolders;
 use everett_session::inside::kernel_types;
 use everett_session::inside::mapped_files::MappedFiles;
+use everett_session::probes::at_rest::Values;
 use everett_session::world::timeline::Timeline;
 
 use super::error::Error;

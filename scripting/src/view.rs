@@ -11,10 +11,10 @@ use everett_inspect::program_stack::Frame;
 use everett_inspect::registers::CpuRegisters;
 use everett_inspect::sockets::Socket;
 use everett_inspect::task::{Process, State, Thread};
-use everett_session::probes::at_rest::Known;
-use everett_session::probes::probe::{self, KERNEL};
 use everett_session::inside::machine::{MachineRam, registers};
 use everett_session::inside::unmapped;
+use everett_session::probes::at_rest::Known;
+use everett_session::probes::probe::{self, KERNEL};
 use everett_session::world::timeline::Timeline;
 
 use super::error::Error;
