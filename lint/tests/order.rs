@@ -12,7 +12,7 @@ use everett_lint::order::{stated, violations};
 
 /// Number of folders that state an order. Change it when the documentation of a folder begins or ceases to state an
 /// order.
-const STATED: usize = 8;
+const STATED: usize = 10;
 
 #[test]
 fn stated_orders_are_true() {

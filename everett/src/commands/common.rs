@@ -1,21 +1,19 @@
 //! First steps of several commands: world, image, start of a run, seed and engine.
 
 use std::path::{Path, PathBuf};
-use std::slice;
 use std::sync::Arc;
 
 use anyhow::{anyhow, bail};
 use everett_explorer::plan::limits::PLAN_BYTES_MAX;
 use everett_explorer::plan::{Plan, PlanErrors};
-use everett_guest_image::Cache;
 use everett_host::interrupt::Interrupt;
 use everett_input::units::show_duration_ns;
-use everett_session::images;
 use everett_session::machines::EngineOptions;
 use everett_session::machines::engines::Engine;
 use everett_session::run::booted::{self, Attempt, Booted, FailedBoot, Wanted};
 use everett_session::run::drive::UNTIL_DONE_NS_MAX;
 use everett_session::run::launch::Launcher;
+use everett_session::run::prepared;
 use everett_session::run::restarts::Nodes;
 use everett_session::world::identity::Identity;
 use everett_session::world::moments::MomentFolder;
@@ -216,23 +214,9 @@ pub(super) fn prepare(
     options: EngineOptions,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Prepared> {
-    let image = images::get(ui, &world, features::access(), interrupt)?;
-    let identity = image.identity(&world);
-    let boot = Identity::of_boot(&world, slice::from_ref(&image.digest));
-    let cache = Cache::of_user()?;
-    let moment_folder = MomentFolder::new(cache.folder(), &identity, &boot);
-    cache.note(&cache.enter()?, &world.file, &[moment_folder.folder()])?;
-    let launcher = Launcher {
-        world,
-        only: None,
-        files: image.files,
-        cmdline: String::new(),
-        options,
-        from: None,
-        faults: None,
-        watching: None,
-    };
-    Ok(Prepared { launcher, identity, image: image.digest, moment_folder })
+    let prepared::Prepared { launcher, identity, image, moment_folder } =
+        prepared::prepare(ui, features::access(), world, options, interrupt)?;
+    Ok(Prepared { launcher, identity, image, moment_folder })
 }
 
 impl Prepared {

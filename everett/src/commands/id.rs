@@ -1,26 +1,3 @@
 //! Number of a finding or of a branch on the command line.
 
-use std::str::FromStr;
-
-/// Finding or branch of an exploration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Id {
-    /// Number of a finding, from 1.
-    Finding(u32),
-    /// Number of a branch, from 0. The operator writes it as in `b17`.
-    Branch(u64),
-}
-
-impl FromStr for Id {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Id, String> {
-        let id = match text.strip_prefix('b') {
-            Some(number) => number.parse().ok().map(Id::Branch),
-            None => text.parse().ok().map(Id::Finding),
-        };
-        id.ok_or_else(|| {
-            format!("\"{text}\" is neither a finding's number, as in 1, nor a branch's, as in b17")
-        })
-    }
-}
+pub(super) use everett_session::explore::id::Id;

@@ -16,6 +16,7 @@ use everett_report::exploration::Report;
 use everett_report::findability::Terms;
 use everett_report::scene::Scene;
 use everett_report::{page, text};
+use everett_session::explore::run_directory::RunDirectory;
 use everett_session::output::replace::replace;
 use serde::Serialize;
 use serde_json::Value;
@@ -110,7 +111,7 @@ struct Whole {
 impl Whole {
     fn read(folder: &Path) -> anyhow::Result<Whole> {
         let (reading, merged, branches) = Reading::open_with_branches(folder)?;
-        let run = Run { reading, merged };
+        let run = Run(RunDirectory { reading, merged });
         let known = run.known();
         Ok(Whole { run, branches, known, name: folder.display().to_string() })
     }

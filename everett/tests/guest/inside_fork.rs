@@ -8,13 +8,14 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use everett_explorer::plan::{Names, PlanEntry};
 use everett_protocol::{Exit, Stream};
 use everett_session::inside::files::{self, FilesError};
 use everett_session::inside::fork::{Fork, ForkError};
 use everett_session::machines::EngineOptions;
 use everett_session::world::conversation::CannotAsk;
 use everett_session::world::event::{Event, What};
-use everett_session::world::timeline::Timeline;
+use everett_session::world::timeline::{CannotInject, Timeline};
 use everett_streams::Seed;
 use everett_vmm::machine::Until;
 use tempfile::TempDir;
@@ -145,6 +146,50 @@ fn all_machines_go_on_in_a_fork_and_faults_can_be_ended() {
     let mut calm = Fork::new(start());
     calm.calm();
     assert_eq!(printed(&mut calm, "sleep 3; echo on"), "on\n");
+    injected_faults(Fork::new(start()), &launcher.world.names());
+    // A timeline without a plan takes no faults.
+    let plain = launcher.start(Seed::new(3)).unwrap();
+    let refused = inject(&mut Fork::new(plain), &launcher.world.names(), r#"{"fault": "heal"}"#);
+    assert_eq!(refused, Err(ForkError::Fault(CannotInject::NoPlan)));
+}
+
+fn inject(fork: &mut Fork, names: &Names, line: &str) -> Result<u32, ForkError> {
+    fork.inject(&PlanEntry::parse(line).unwrap(), names)
+}
+
+/// Injects faults into a fork whose plan takes the power from the first node 50 ms later.
+fn injected_faults(mut fork: Fork, names: &Names) {
+    let began_ns = fork.vtime();
+    // They take effect in this order: the heal ends the first two faults, and the third begins after it.
+    let pause = r#"{"fault": "pause", "node": "b"}"#;
+    assert_eq!(inject(&mut fork, names, pause), Ok(0));
+    assert_eq!(inject(&mut fork, names, r#"{"fault": "partition", "links": "all"}"#), Ok(1));
+    let twice = inject(&mut fork, names, pause).unwrap_err();
+    assert!(twice.to_string().contains("fault") && format!("{twice:?}").contains("paused"), "{twice:?}");
+    assert_eq!(inject(&mut fork, names, r#"{"fault": "heal"}"#), Ok(2));
+    assert_eq!(inject(&mut fork, names, r#"{"for": "20ms", "fault": "pause", "node": "b"}"#), Ok(3));
+    fork.pass(40 * MS).unwrap();
+    let events: Vec<(u64, u32, bool)> = fork
+        .take_events()
+        .iter()
+        .filter_map(|event| match event.what {
+            What::Fault { id, .. } => Some((event.vtime_ns - began_ns, id, true)),
+            What::Healed { id } => Some((event.vtime_ns - began_ns, id, false)),
+            _ => None,
+        })
+        .collect();
+    let expected =
+        [(0, 0, true), (0, 1, true), (1, 0, false), (1, 1, false), (1, 3, true), (20 * MS + 1, 3, false)];
+    assert_eq!(events, expected);
+    // The power loss of the plan still comes, and ends with all other faults. The machine can lose its power again then.
+    fork.pass(20 * MS).unwrap();
+    assert_eq!(fork.wait_for_agent(0, 0), Err(ForkError::CannotAsk(CannotAsk::Off)));
+    assert!(inject(&mut fork, names, r#"{"fault": "reset", "node": "a"}"#).is_err());
+    fork.calm();
+    fork.wait_for_agent(0, 60 * S).unwrap();
+    inject(&mut fork, names, r#"{"fault": "power_loss", "node": "a"}"#).unwrap();
+    fork.pass(MS).unwrap();
+    assert_eq!(fork.wait_for_agent(0, 0), Err(ForkError::CannotAsk(CannotAsk::Off)));
 }
 
 /// Makes a folder with links, modes, a name that could control a terminal, and a file that is not text.
@@ -181,7 +226,7 @@ fn files_are_listed_and_copied_out_of_a_fork() {
     let again = files::copy(&mut fork, 0, "/srv/top", folder.path(), 1 << 20, &|| true);
     assert!(matches!(again, Err(FilesError::Exists(_))), "{again:?}");
     let long = files::copy(&mut fork, 0, "/srv/top/binary", &at("long"), 299_999, &|| true);
-    assert!(matches!(long, Err(FilesError::TooLong(299_999))) && !at("long").exists());
+    assert!(matches!(long, Err(FilesError::TooLong(299_999))) && !at("long").exists(), "{long:?}");
     let missing = files::copy(&mut fork, 0, "/srv/none", folder.path(), 1, &|| true).unwrap_err();
     assert!(missing.to_string().starts_with("/srv/none: No such file"), "{missing}");
     let ended = files::copy(&mut fork, 0, "/srv/top", &at("ended"), 1 << 20, &|| false);

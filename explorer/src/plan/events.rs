@@ -78,6 +78,12 @@ impl Events {
         &self.list
     }
 
+    /// Returns the position after the last event.
+    #[must_use]
+    pub fn end(&self) -> Cursor {
+        Cursor { happened: self.list.len() as u64 }
+    }
+
     /// Returns true if both plans have the same events before this cursor. Returns false if the cursor is
     /// beyond the last event of a plan.
     #[must_use]

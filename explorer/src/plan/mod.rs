@@ -72,6 +72,25 @@ pub struct Plan {
     entries: Vec<PlanEntry>,
 }
 
+impl PlanEntry {
+    /// Parses the line of one entry, such as `{"for": "2s", "fault": "partition", "links": "all"}`. Without `at`, the entry
+    /// begins at 0. Nothing is checked against a world.
+    ///
+    /// # Errors
+    /// Returns the first error of the line, without a number of the line.
+    pub fn parse(text: &str) -> Result<PlanEntry, String> {
+        let mut faulty = Faulty::default();
+        if text.len() > limits::PLAN_LINE_BYTES_MAX {
+            return Err(Problem::LineTooLong.to_string());
+        }
+        let entry = line::read_at(text.trim_ascii(), Some(0), &mut faulty);
+        if let Some((field, what)) = faulty.into_errors().into_iter().next() {
+            return Err(if field.is_empty() { what.to_string() } else { format!("{field}: {what}") });
+        }
+        entry.ok_or_else(|| Problem::NotJson(String::new()).to_string())
+    }
+}
+
 impl Plan {
     /// Parses a plan for a world with these names.
     ///
@@ -136,6 +155,21 @@ impl Plan {
     #[must_use]
     pub fn write(&self) -> String {
         self.entries.iter().map(|entry| line::write(entry) + "\n").collect()
+    }
+
+    /// Returns the plan up to `at_ns`, with a heal there and nothing later, and the position after all of its events. Entries
+    /// keep their ids.
+    #[must_use]
+    pub fn healed_at(&self, at_ns: u64) -> (Plan, Cursor) {
+        let begun = self.entries.iter().filter(|entry| entry.at_ns < at_ns);
+        let mut entries: Vec<PlanEntry> = begun.cloned().collect();
+        for entry in &mut entries {
+            entry.for_ns = entry.for_ns.map(|for_ns| for_ns.min(at_ns - entry.at_ns));
+        }
+        entries.push(PlanEntry { at_ns, for_ns: None, what: What::Heal });
+        let plan = Plan { entries };
+        let cursor = plan.events().end();
+        (plan, cursor)
     }
 
     /// Returns the events of the plan, in the order of execution.

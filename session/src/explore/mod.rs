@@ -1,6 +1,8 @@
 //! Explorations: a tree of timelines that fork at moments. The seed and a path are enough to replay a timeline.
 //!
 //! - [`setting`]: data that all branches of an exploration share: the booted world, the seed, the properties
+//! - [`id`]: number of a finding or of a branch
+//! - [`run_directory`]: a run directory, with the setting in which its branches ran
 //! - [`path_runner`]: replays paths and runs branches
 //! - `branch_moment`: moment at the end of a branch
 //! - `history_chain`: clients' reports of their operations, up to a moment
@@ -37,6 +39,7 @@ pub mod causality;
 pub mod cpu_time;
 pub mod expedition;
 pub mod history_chain;
+pub mod id;
 pub mod marks;
 pub mod moment_store;
 pub mod path_runner;
@@ -47,6 +50,7 @@ pub mod replay;
 #[cfg(feature = "inside")]
 pub(crate) mod replays;
 pub mod resource_use;
+pub mod run_directory;
 pub mod setting;
 pub mod shrink;
 pub mod verdict;

@@ -271,15 +271,31 @@ impl<'s> PathRunner<'s> {
         memory: &Inherited,
         watch: &mut dyn Watch,
     ) -> anyhow::Result<BranchMoment> {
+        let (moment, ended) = self.rewind_to_end(path, from, to_ns, memory, watch)?;
+        match ended {
+            Some(why) => bail!("{}: it ended at {to_ns} ns: {why}", self.setting.name(path)),
+            None => Ok(moment),
+        }
+    }
+
+    /// Like [`PathRunner::rewind`], but a timeline may end at `to_ns`. Also returns why it cannot continue, if it cannot.
+    ///
+    /// # Errors
+    /// See [`PathRunner::branch`]. Also returns an error if the timeline ends before `to_ns`.
+    pub fn rewind_to_end(
+        &mut self,
+        path: &Path,
+        from: Option<&BranchMoment>,
+        to_ns: u64,
+        memory: &Inherited,
+        watch: &mut dyn Watch,
+    ) -> anyhow::Result<(BranchMoment, Option<String>)> {
         let reached = self.go_to(path, from, to_ns, memory, true, watch);
         let (memory, ended) = self.unless_failed(reached)?;
-        if let Some(why) = ended {
-            bail!("{}: it ended at {to_ns} ns: {why}", self.setting.name(path));
-        }
         let clock = CpuClock::start();
         let moment = BranchMoment::of(&mut self.timeline, &self.setting.pool, memory);
         self.spent.moment_ns += clock.elapsed_ns();
-        Ok(moment)
+        Ok((moment, ended))
     }
 
     /// Runs the timeline of a path from the root moment to the vtime `to_ns`, so that callers can inspect it. `to_ns`

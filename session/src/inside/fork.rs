@@ -17,15 +17,18 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use everett_explorer::plan::{Names, PlanEntry};
+use everett_host::interrupt::Interrupt;
 use everett_input::units::show_duration_ns;
 use everett_protocol::limits::PUT_FILE_BYTES_MAX;
 use everett_protocol::{Bytes, Exec, Exit, Operation, PutFile, Reply, Stream};
 use everett_vmm::machine::{Stop, Until};
+use everett_vmm::wire::log::FrameStep;
 
-use super::limits::{ANSWER_NS_MAX, EVENTS_MAX};
+use super::limits::{ANSWER_NS_MAX, EVENTS_MAX, MESSAGES_MAX};
 use crate::world::conversation::{Answered, CannotAsk};
 use crate::world::event::Event;
-use crate::world::timeline::Timeline;
+use crate::world::timeline::{CannotInject, Timeline};
 
 /// Vtime for which a fork runs before it takes the output of the world again, in nanoseconds.
 const SLICE_NS: u64 = 10_000_000;
@@ -34,6 +37,10 @@ const SLICE_NS: u64 = 10_000_000;
 pub struct Fork {
     timeline: Timeline,
     events: VecDeque<Event>,
+    messages: VecDeque<FrameStep>,
+    /// Numbers of events and messages that were dropped before the caller took them.
+    dropped: (u64, u64),
+    interrupt: Interrupt,
     /// Answers by node and request that callers have not taken. Requests that have no entry are not waited for.
     answers: BTreeMap<(usize, u64), VecDeque<Answered>>,
 }
@@ -95,13 +102,26 @@ pub enum ForkError {
     /// Everett's program for shells and files has failed.
     #[error("{0}")]
     Program(String),
+    /// A fault cannot be injected.
+    #[error("the fault")]
+    Fault(#[from] CannotInject),
+    /// The caller ended the work.
+    #[error("interrupted")]
+    Interrupted,
 }
 
 impl Fork {
     /// Makes a fork of a timeline at its present instant.
     #[must_use]
     pub fn new(timeline: Timeline) -> Fork {
-        Fork { timeline, events: VecDeque::new(), answers: BTreeMap::new() }
+        Fork {
+            timeline,
+            events: VecDeque::new(),
+            messages: VecDeque::new(),
+            dropped: (0, 0),
+            interrupt: Interrupt::default(),
+            answers: BTreeMap::new(),
+        }
     }
 
     /// Returns the vtime of the fork, in nanoseconds.
@@ -118,6 +138,32 @@ impl Fork {
     /// Takes the latest [`EVENTS_MAX`] events of the fork since the last call.
     pub fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events).into()
+    }
+
+    /// Takes the latest [`MESSAGES_MAX`] outcomes of frames on the wire since the last call.
+    pub fn take_messages(&mut self) -> Vec<FrameStep> {
+        std::mem::take(&mut self.messages).into()
+    }
+
+    /// Returns the numbers of events and of messages that no call of [`Fork::take_events`] and [`Fork::take_messages`]
+    /// returns, because too many came between two calls.
+    #[must_use]
+    pub fn dropped(&self) -> (u64, u64) {
+        self.dropped
+    }
+
+    /// Sets the flag that ends a running method with [`ForkError::Interrupted`]. The fork can go on afterwards.
+    pub fn end_on(&mut self, interrupt: &Interrupt) {
+        self.interrupt = interrupt.clone();
+    }
+
+    /// Injects a fault, a heal or a quiet period: an entry of a fault plan that begins when the fork goes on. Returns its
+    /// number, by which the events [`What::Fault`](crate::world::event::What::Fault) and `Healed` name it.
+    ///
+    /// # Errors
+    /// Returns an error if the entry is invalid, if it contradicts other faults, or if the workload has ended.
+    pub fn inject(&mut self, entry: &PlanEntry, names: &Names) -> Result<u32, ForkError> {
+        Ok(self.timeline.inject(entry, names)?)
     }
 
     /// Ends all faults, as the checks of a world do, and switches all machines on.
@@ -284,6 +330,9 @@ impl Fork {
 
     /// Runs the world until an agent answers, for at most [`SLICE_NS`], and takes its output.
     fn step(&mut self, until_ns: u64) -> Result<(), ForkError> {
+        if self.interrupt.wanted() {
+            return Err(ForkError::Interrupted);
+        }
         let slice_ns = self.vtime().saturating_add(SLICE_NS).min(until_ns);
         let stop = self.timeline.run_to_answer(&Until::vtime(slice_ns));
         for node in 0..self.timeline.world().nodes().len() {
@@ -296,9 +345,12 @@ impl Fork {
             machine.output().take_console();
             machine.take_edges();
         }
-        self.timeline.world_mut().wire().take_steps();
+        self.messages.extend(self.timeline.world_mut().wire().take_steps());
         self.events.extend(self.timeline.take_events());
-        self.events.drain(..self.events.len().saturating_sub(EVENTS_MAX));
+        let dropped = self.events.drain(..self.events.len().saturating_sub(EVENTS_MAX)).count();
+        self.dropped.0 = self.dropped.0.saturating_add(dropped as u64);
+        let dropped = self.messages.drain(..self.messages.len().saturating_sub(MESSAGES_MAX)).count();
+        self.dropped.1 = self.dropped.1.saturating_add(dropped as u64);
         // The answers that came before the end are not lost.
         match stop {
             Stop::End(end) if self.answers.values().all(VecDeque::is_empty) => {

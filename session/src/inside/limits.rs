@@ -2,6 +2,8 @@
 
 /// Maximum number of events of a fork that wait for its caller. The oldest are dropped first.
 pub const EVENTS_MAX: usize = 10_000;
+/// Maximum number of outcomes of frames of a fork that wait for its caller. The oldest are dropped first.
+pub const MESSAGES_MAX: usize = 10_000;
 /// Vtime within which an agent must answer a request that it can carry out at once, in nanoseconds: ten seconds.
 pub const ANSWER_NS_MAX: u64 = 10_000_000_000;
 /// Maximum length of a program's own error output that an error quotes, in bytes.

@@ -3,6 +3,7 @@
 //! Inputs of `everett-inspect`, which executes nothing in a guest:
 //!
 //! - [`image_programs`]: programs and libraries of an image
+//! - [`kernel_types`]: types and symbols of a world's kernel
 //! - [`machine`]: RAM and registers of a machine
 //! - [`debug_files`]: separate files with debug information
 //! - [`mapped_files`]: programs and libraries that processes have mapped
@@ -37,6 +38,7 @@ pub mod files;
 pub mod fork;
 mod frames;
 pub mod image_programs;
+pub mod kernel_types;
 pub mod limits;
 pub mod machine;
 pub mod mapped_files;

@@ -320,15 +320,14 @@ impl<'k> Code<'k> {
         let mut read = || -> Result<_, Error> {
             let guest = Guest::new(kernel, &ram)?;
             let Some((process, thread)) = view.thread else {
-                return Ok((cpu.registers, Some(cpu.floating), None, true));
+                return Ok((cpu.registers, Some(cpu.floating), None, Some(guest.memory())));
             };
             let registers: ProgramRegisters = guest.program_registers(process, thread, &cpu)?;
             let floating = guest.floating_registers(thread, &cpu)?;
             let loaded = self.program_of(&guest, view.node, process)?;
-            let is_running = guest.running()?.pid == process.pid;
-            Ok((registers, floating, loaded, is_running))
+            Ok((registers, floating, loaded, guest.memory_of_process(process)?))
         };
-        let (registers, floating, loaded, is_running) = read()?;
+        let (registers, floating, loaded, space) = read()?;
         let scene = HitScene {
             machine,
             registers,
@@ -336,8 +335,8 @@ impl<'k> Code<'k> {
             kernel,
             programs: &self.programs,
             node: view.node,
+            space,
             process: view.thread.map(|(process, _)| process),
-            is_running,
             loaded: loaded.as_ref(),
         };
         Ok(look(&scene)?)

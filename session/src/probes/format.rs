@@ -133,7 +133,7 @@ fn converted(
 }
 
 /// True if a type is that of characters: integers of one byte.
-fn is_character(kind: Type, scene: &dyn Scene) -> bool {
+pub(super) fn is_character(kind: Type, scene: &dyn Scene) -> bool {
     match kind {
         Type::Number(Number { bytes: 1, .. }) => true,
         Type::Declared(at) => matches!(scene.shape(at), Some(Shape::Unsigned(1) | Shape::Signed(1))),

@@ -12,8 +12,7 @@ use everett_vmm::Machine;
 
 use super::limits::LOADED_MAX;
 use super::probe::KERNEL;
-
-use super::programs::Programs;
+use super::programs::{NodePrograms, Programs};
 use super::wanted::Wanted;
 
 /// Number of bytes of code that are compared between memory and the program's file.
@@ -29,6 +28,25 @@ pub(super) struct Loaded {
     pub(super) program: Arc<Program>,
     /// Distance of addresses in memory from the addresses that the file states.
     pub(super) bias: u64,
+}
+
+impl Loaded {
+    /// Returns the program of a process from its path and mappings. `None` if no file of the image is this program.
+    pub(super) fn of(
+        name: &str,
+        path: &str,
+        mappings: Vec<Mapping>,
+        programs: &NodePrograms,
+    ) -> Option<Loaded> {
+        let code =
+            |mapping: &Mapping| mapping.access.execute && mapping.file.is_some() && mapping.name == path;
+        mappings.into_iter().filter(code).find_map(|mapping| {
+            let program = programs.program(&mapping)?;
+            let address = program.address_of_code(mapping.file?.offset)?;
+            let bias = mapping.start.wrapping_sub(address);
+            Some(Loaded { name: name.to_owned(), mapping, program, bias })
+        })
+    }
 }
 
 /// Place of a probe in memory.
@@ -109,26 +127,24 @@ impl NodeSites {
         if wanted.is_empty() {
             return Ok(None);
         }
-        let code =
-            |mapping: &Mapping| mapping.access.execute && mapping.file.is_some() && mapping.name == path;
         let mappings = guest.mappings(process)?;
         let placed = programs.with(node, |programs| {
             let mut problem = format!("{path}: no file of the image is this program");
-            for mapping in mappings.into_iter().filter(code) {
-                let Some(program) = programs.program(&mapping) else { continue };
-                let offset = mapping.file.map_or(0, |file| file.offset);
-                let Some(address) = program.address_of_code(offset) else { continue };
-                let bias = mapping.start.wrapping_sub(address);
+            if let Some(loaded) = Loaded::of(&name, &path, mappings, programs) {
                 let mut addresses = Vec::new();
                 for probe in &wanted {
-                    match programs.addresses((*probe, &probes[*probe].probe), &mapping, &program) {
+                    match programs.addresses(
+                        (*probe, &probes[*probe].probe),
+                        &loaded.mapping,
+                        &loaded.program,
+                    ) {
                         Ok(all) => addresses.push((*probe, all)),
                         Err(why) => {
                             seen.problems.insert(why);
                         }
                     }
                 }
-                return Some((Loaded { name: name.clone(), mapping, program, bias }, addresses));
+                return Some((loaded, addresses));
             }
             if self.loaded.len() >= LOADED_MAX {
                 problem = format!("over {LOADED_MAX} programs were loaded at different addresses");

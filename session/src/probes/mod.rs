@@ -13,6 +13,7 @@
 //! - `wanted`: a probe with its conditions and nodes
 //! - `loaded`: programs in memory, and the linear addresses of probes
 //! - `scene`: what expressions read at a hit
+//! - [`at_rest`]: values of expressions at an instant, without a hit
 //! - `probing`: probes, with everything that observers of timelines share
 //! - [`code`]: programs that ran on a timeline, and places and values in them at an instant
 //! - `stops`: sets the breakpoints of a timeline, and finds the hits
@@ -20,6 +21,7 @@
 //!
 //! **Invariant.** A value that cannot be read is a word that says why, never a number.
 
+pub mod at_rest;
 pub mod code;
 mod declared;
 pub mod expression;

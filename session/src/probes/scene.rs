@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use everett_inspect::mapping::Mapping;
+use everett_inspect::memory::AddressSpace;
 use everett_inspect::registers::{FloatingRegisters, ProgramRegisters};
 use everett_inspect::task::Process;
 use everett_inspect::{Guest, Kernel};
@@ -23,15 +24,15 @@ const KERNEL_START: u64 = 0xffff_8000_0000_0000;
 pub(super) struct HitScene<'h> {
     pub(super) machine: &'h Machine,
     pub(super) registers: ProgramRegisters,
-    /// `None` if they are not known.
+    /// Vector registers. `None` if they are not known.
     pub(super) floating: Option<FloatingRegisters>,
     pub(super) kernel: &'h Kernel,
     pub(super) programs: &'h Programs,
     pub(super) node: usize,
-    /// The process whose variables and memory are read.
+    /// Address space that is read. `None` is that of the running process, which contains the kernel's.
+    pub(super) space: Option<AddressSpace<'h>>,
+    /// The running process, or the one of `space`.
     pub(super) process: Option<&'h Process>,
-    /// True if the CPU uses the address space of this process.
-    pub(super) is_running: bool,
     /// The program, with its place in memory. `None` for code of the kernel.
     pub(super) loaded: Option<&'h Arc<Loaded>>,
 }
@@ -90,12 +91,11 @@ impl HitScene<'_> {
         while done < into.len() {
             let Some(at) = address.checked_add(done as u64) else { break };
             let rest = &mut into[done..];
-            // The CPU's address space is that of the running process, which contains the kernel's.
-            let more = match self.is_running {
-                true => self.machine.read_virtual(at, rest),
-                false => self.of_process(at, rest).unwrap_or(0),
+            let mapped = match &self.space {
+                Some(space) => space.read_some(at, rest),
+                None => self.machine.read_virtual(at, rest),
             };
-            let more = match more {
+            let more = match mapped {
                 0 => self.untouched(at, rest).unwrap_or(0),
                 more => more,
             };
@@ -105,14 +105,6 @@ impl HitScene<'_> {
             done += more;
         }
         done
-    }
-
-    /// Copies memory of a process that does not run.
-    fn of_process(&self, address: u64, into: &mut [u8]) -> Option<usize> {
-        let ram = MachineRam(self.machine);
-        let guest = Guest::new(self.kernel, &ram).ok()?;
-        let memory = guest.memory_of_process(self.process?).ok()??;
-        Some(memory.read_some(address, into))
     }
 
     /// Copies bytes of a page of a mapped file that the process has not touched.

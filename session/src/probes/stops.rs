@@ -209,11 +209,11 @@ impl<'p> Stops<'p> {
                 machine: timeline.machine(node),
                 registers: cpu.registers,
                 floating: Some(cpu.floating),
+                space: None,
                 kernel: &probing.kernel,
                 programs: &probing.programs,
                 node,
                 process: process.as_ref(),
-                is_running: true,
                 loaded: loaded.as_ref(),
             };
             let conditions = wanted.probe.condition.iter().chain(&wanted.conditions);

@@ -117,9 +117,10 @@ fn noted<T>(ui: &Ui, result: anyhow::Result<T>) -> anyhow::Result<Option<T>> {
 pub(super) fn add(ui: &Ui, folders: &[PathBuf]) -> anyhow::Result<()> {
     let file = file()?;
     for folder in folders {
-        let exploration::Run { reading, merged } = exploration::Run::read(folder)?;
+        let exploration = exploration::Run::read(folder)?;
+        let (reading, merged) = (&exploration.reading, &exploration.merged);
         let mut history = History::open(&file)?;
-        let run = put(&mut history, folder, reading.header(), &merged, reading.end())?;
+        let run = put(&mut history, folder, reading.header(), merged, reading.end())?;
         ui.record(&list::Line::of(&history, &run)?)?;
         ui.say(format!("recorded {}", printable(&run.folder)))?;
     }

@@ -2,8 +2,6 @@
 //!
 //! Nothing is forked and nothing in a guest changes, so the machines are as they were in the exploration.
 
-use anyhow::Context as _;
-use everett_guest_image::kernel::KERNEL_BYTES_MAX;
 use everett_host::interrupt::Interrupt;
 use everett_input::causes::with_causes;
 use everett_inspect::registers::CpuRegisters;
@@ -11,6 +9,7 @@ use everett_inspect::task::Process;
 use everett_inspect::{Guest, Kernel};
 use everett_session::explore::path_runner::Interrupted;
 use everett_session::explore::setting::Setting;
+use everett_session::inside::kernel_types;
 use everett_session::inside::machine::{MachineRam, registers};
 use everett_session::run::launch::Launcher;
 use serde::Serialize;
@@ -121,9 +120,7 @@ pub(super) fn each_guest(
 
 /// Reads the types and symbols of the kernel that all machines run.
 pub(super) fn kernel(setting: &Setting) -> anyhow::Result<Kernel> {
-    let file = &setting.launcher.files.kernel;
-    let kernel = everett_input::file::read(file, KERNEL_BYTES_MAX)?;
-    Kernel::new(&kernel).with_context(|| file.display().to_string())
+    kernel_types::kernel(&setting.launcher.files)
 }
 
 /// Returns true if a process has this ID, or if its first thread has this name.

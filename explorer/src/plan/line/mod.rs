@@ -38,6 +38,11 @@ const QUIET: &str = "quiet";
 /// for values that could not be read. Adds an error and returns `None` if the text is not a JSON object, or if the kind
 /// of fault is unknown.
 pub(super) fn read(text: &str, errors: &mut Faulty) -> Option<PlanEntry> {
+    read_at(text, None, errors)
+}
+
+/// Like [`read`], but the field `at` may be missing if there is a `default_ns` for it.
+pub(super) fn read_at(text: &str, default_ns: Option<u64>, errors: &mut Faulty) -> Option<PlanEntry> {
     let entries = match serde_json::from_str(text) {
         Ok(Json::Object(entries)) => entries,
         Ok(other) => {
@@ -50,7 +55,10 @@ pub(super) fn read(text: &str, errors: &mut Faulty) -> Option<PlanEntry> {
         }
     };
     let mut fields = Fields::top(&entries, errors);
-    let Ns(at_ns) = fields.take("at");
+    let Ns(at_ns) = match default_ns {
+        None => fields.take("at"),
+        Some(default_ns) => fields.maybe("at").unwrap_or(Ns(default_ns)),
+    };
     let for_ns = fields.maybe("for").map(|Ns(ns)| ns);
     let name: String = fields.take("fault");
     let what = match name.as_str() {

@@ -1,6 +1,7 @@
 //! Tests of fault plans, with a shared world and generators of faults and entries.
 
 mod bad_lines;
+mod changes;
 mod conflicts;
 mod cursors;
 mod documented;

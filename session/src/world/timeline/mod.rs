@@ -63,6 +63,7 @@ use state::Course;
 use talk::Talk;
 
 pub use super::node::{BOOT_NS_MAX, UNSENT_BYTES_MAX};
+pub use asked::CannotInject;
 pub use boot::{At, BegunAlready, BootError};
 pub use director::{ANSWER_NS_MAX, CALM_NS_MAX};
 pub use faults::{Faults, OtherPlan, Restarts, disk_copy};

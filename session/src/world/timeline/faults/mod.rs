@@ -80,6 +80,12 @@ impl Faults {
         Faults { options, ..self }
     }
 
+    /// Returns another plan with the same sources of restarts.
+    #[must_use]
+    pub(super) fn with_plan(&self, plan: Plan) -> Faults {
+        Faults::new(plan, Arc::clone(&self.restarts)).on(self.options)
+    }
+
     /// Returns the plan.
     #[must_use]
     pub fn plan(&self) -> &Plan {
