@@ -15,7 +15,7 @@
 //! # }
 //! ```
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use everett_explorer::plan::{Names, PlanEntry};
 use everett_host::interrupt::Interrupt;
@@ -26,6 +26,7 @@ use everett_vmm::machine::{Stop, Until};
 use everett_vmm::wire::log::FrameStep;
 
 use super::limits::{ANSWER_NS_MAX, EVENTS_MAX, MESSAGES_MAX};
+use super::program::ProgramCopy;
 use crate::world::conversation::{Answered, CannotAsk};
 use crate::world::event::Event;
 use crate::world::timeline::{CannotInject, Timeline};
@@ -43,6 +44,8 @@ pub struct Fork {
     interrupt: Interrupt,
     /// Answers by node and request that callers have not taken. Requests that have no entry are not waited for.
     answers: BTreeMap<(usize, u64), VecDeque<Answered>>,
+    /// Copies of Everett's program that may run.
+    pub(super) running_copies: BTreeSet<ProgramCopy>,
 }
 
 /// A command that runs in a fork.
@@ -121,6 +124,7 @@ impl Fork {
             dropped: (0, 0),
             interrupt: Interrupt::default(),
             answers: BTreeMap::new(),
+            running_copies: BTreeSet::new(),
         }
     }
 

@@ -9,9 +9,18 @@ use super::frames::{self, Frame};
 use super::limits::COMPLAINT_BYTES_MAX;
 use crate::guest::programs::INSIDE;
 
+/// A copy of the program in a machine of a fork. A file cannot be written while it runs, so each program that runs has its
+/// own copy. A caller that gives up leaves a program that may still run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ProgramCopy {
+    node: usize,
+    number: u32,
+}
+
 /// The program, while it runs in a machine of a fork.
 pub(super) struct Program {
     job: Job,
+    copy: ProgramCopy,
     /// Error output of the program, or of the shim, which starts it.
     complaint: Vec<u8>,
 }
@@ -27,26 +36,46 @@ pub(super) enum Said {
     Done,
 }
 
-/// Writes the program into a machine of a fork.
-pub(super) fn install(fork: &mut Fork, node: usize) -> Result<(), ForkError> {
-    fork.put_file(node, INSIDE_PATH, 0o755, None, INSIDE)
-}
+impl ProgramCopy {
+    /// Writes a copy of the program into a machine of a fork.
+    pub(super) fn install(fork: &mut Fork, node: usize) -> Result<ProgramCopy, ForkError> {
+        let mut copy = ProgramCopy { node, number: 0 };
+        while fork.running_copies.contains(&copy) {
+            copy.number += 1;
+        }
+        fork.put_file(node, &copy.path(), 0o755, None, INSIDE)?;
+        Ok(copy)
+    }
 
-/// Returns the command line of the program with these arguments.
-pub(super) fn argv(arguments: &[&str]) -> Vec<String> {
-    [INSIDE_PATH].iter().chain(arguments).map(|word| (*word).to_owned()).collect()
+    fn path(self) -> String {
+        match self.number {
+            0 => INSIDE_PATH.to_owned(),
+            number => format!("{INSIDE_PATH}-{number}"),
+        }
+    }
+
+    /// Returns the command line of the program with these arguments.
+    pub(super) fn argv(self, arguments: &[&str]) -> Vec<String> {
+        [self.path()].into_iter().chain(arguments.iter().map(|word| (*word).to_owned())).collect()
+    }
 }
 
 impl Program {
-    /// Starts the program with a command line from [`argv`].
-    pub(super) fn start(fork: &mut Fork, node: usize, command: Exec) -> Result<Program, ForkError> {
-        Ok(Program { job: fork.start(node, command)?, complaint: Vec::new() })
+    /// Starts the program with a command line from [`ProgramCopy::argv`].
+    pub(super) fn start(fork: &mut Fork, copy: ProgramCopy, command: Exec) -> Result<Program, ForkError> {
+        let job = fork.start(copy.node, command)?;
+        fork.running_copies.insert(copy);
+        Ok(Program { job, copy, complaint: Vec::new() })
     }
 
     /// Lets the fork run until the program writes a frame or ends, but at most up to the vtime `until_ns`.
     pub(super) fn next(&mut self, fork: &mut Fork, until_ns: u64) -> Result<Said, ForkError> {
         loop {
-            let output = match fork.next(self.job, until_ns)? {
+            let progress = fork.next(self.job, until_ns)?;
+            if matches!(progress, Progress::Ended(_)) {
+                fork.running_copies.remove(&self.copy);
+            }
+            let output = match progress {
                 Progress::Runs => return Ok(Said::Nothing),
                 Progress::Ended(exit) if exit.success() => return Ok(Said::Done),
                 Progress::Ended(exit) => {

@@ -4,7 +4,7 @@ use everett_protocol::Exit;
 
 use super::fork::{Fork, ForkError};
 use super::frames::Frame;
-use super::program::{Program, Said, argv, install, unexpected};
+use super::program::{Program, ProgramCopy, Said, unexpected};
 
 /// File in the machine from which the program takes keys. The path is on a filesystem that is new at each boot.
 const INPUT_PATH: &str = "/run/everett/inside-input";
@@ -47,13 +47,13 @@ impl GuestTerminal {
         term: &str,
         (rows, columns): Size,
     ) -> Result<GuestTerminal, ForkError> {
-        install(fork, node)?;
+        let copy = ProgramCopy::install(fork, node)?;
         fork.put_file(node, INPUT_PATH, 0o644, None, &[])?;
-        let mut words = argv(&["run", INPUT_PATH, "--tty", &format!("{rows}x{columns}"), "--"]);
+        let mut words = copy.argv(&["run", INPUT_PATH, "--tty", &format!("{rows}x{columns}"), "--"]);
         words.extend(command.iter().cloned());
         let mut exec = fork.command(node, words, user);
         exec.env.insert("TERM".to_owned(), term.to_owned());
-        Ok(GuestTerminal { node, program: Program::start(fork, node, exec)?, exit: None })
+        Ok(GuestTerminal { node, program: Program::start(fork, copy, exec)?, exit: None })
     }
 
     /// Types keys.

@@ -18,7 +18,7 @@ use everett_protocol::Exec;
 use super::fork::{Fork, ForkError};
 use super::frames::Frame;
 use super::limits::{PROC_BYTES_MAX, PROC_NS_MAX};
-use super::program::{Program, Said, argv, install, unexpected};
+use super::program::{Program, ProgramCopy, Said, unexpected};
 use fact::Part;
 use seen::Seen;
 use told::Files;
@@ -84,12 +84,12 @@ pub fn compare(
     kernel: &Kernel,
     go_on: &dyn Fn() -> bool,
 ) -> Result<Comparison, CompareError> {
-    install(fork, node)?;
+    let copy = ProgramCopy::install(fork, node)?;
     let mut seen = Seen::default();
     seen.look(kernel, fork.timeline().machine(node))?;
     let end_ns = fork.vtime().saturating_add(PROC_NS_MAX);
     // The program runs with all rights, as the superuser of the machine.
-    let mut program = Program::start(fork, node, Exec::new(argv(&["processes"])))?;
+    let mut program = Program::start(fork, copy, Exec::new(copy.argv(&["processes"])))?;
     let mut files = Files::new();
     let mut open: Option<String> = None;
     let mut bytes = 0;
