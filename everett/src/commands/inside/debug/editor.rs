@@ -1,8 +1,5 @@
 //! The line editor of a session on a terminal: history, and completion of commands.
 
-use std::io;
-
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
@@ -27,35 +24,35 @@ pub(super) enum Typed {
 }
 
 /// A line editor.
+///
+/// While an editor of the library exists, it has the handler of SIGINT. So each line has an editor of its own, and Ctrl-C is a
+/// signal for Everett between two lines.
 pub(super) struct LineEditor {
-    editor: Editor<Words, DefaultHistory>,
-    /// Modes of the terminal between two lines, in which Ctrl-C is a signal.
-    modes: Termios,
+    nodes: Vec<String>,
+    history: DefaultHistory,
 }
 
 impl LineEditor {
     /// Creates an editor without history. `nodes` are the names of the nodes.
-    pub(super) fn new(nodes: &[String]) -> anyhow::Result<LineEditor> {
-        let mut modes = tcgetattr(io::stdin())?;
-        modes.local_modes |= LocalModes::ISIG;
-        let config = Config::builder()
-            .max_history_size(HISTORY_LINES_MAX)?
-            .completion_type(CompletionType::List)
-            .build();
-        let mut editor = Editor::with_config(config)?;
-        editor.set_helper(Some(Words { nodes: nodes.to_vec() }));
-        Ok(LineEditor { editor, modes })
+    pub(super) fn new(nodes: &[String]) -> LineEditor {
+        LineEditor { nodes: nodes.to_vec(), history: DefaultHistory::new() }
     }
 
     /// Reads a line.
     pub(super) fn read(&mut self, prompt: &str) -> anyhow::Result<Typed> {
-        let read = self.editor.readline(prompt);
-        tcsetattr(io::stdin(), OptionalActions::Now, &self.modes)?;
+        let config = Config::builder()
+            .max_history_size(HISTORY_LINES_MAX)?
+            .completion_type(CompletionType::List)
+            .build();
+        let mut editor = Editor::with_history(config, std::mem::take(&mut self.history))?;
+        editor.set_helper(Some(Words { nodes: self.nodes.clone() }));
+        let read = editor.readline(prompt);
+        if let Ok(line) = &read {
+            editor.add_history_entry(line)?;
+        }
+        self.history = std::mem::take(editor.history_mut());
         match read {
-            Ok(line) => {
-                self.editor.add_history_entry(&line)?;
-                Ok(Typed::Line(line))
-            }
+            Ok(line) => Ok(Typed::Line(line)),
             Err(ReadlineError::Interrupted) => Ok(Typed::Cleared),
             Err(ReadlineError::Eof) => Ok(Typed::End),
             Err(error) => Err(error.into()),

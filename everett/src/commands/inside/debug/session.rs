@@ -149,7 +149,7 @@ impl Session<'_, '_> {
 
     /// Reads commands from a terminal.
     fn on_terminal(&mut self) -> anyhow::Result<()> {
-        let mut editor = LineEditor::new(self.debugger.nodes())?;
+        let mut editor = LineEditor::new(self.debugger.nodes());
         self.ui.say(style::paint(style::FAINT, "help lists the commands; Ctrl-D ends the session"))?;
         self.line("where")?;
         let mut last = String::new();
