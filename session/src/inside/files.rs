@@ -8,7 +8,7 @@ use super::file_entry::FileEntry;
 use super::fork::Fork;
 use super::frames::Frame;
 use super::limits::{ENTRIES_MAX, LEFT_OUT_MAX};
-use super::program::{Program, ProgramCopy, Said, unexpected};
+use super::program::{Program, Said, install, unexpected};
 use super::unpack::Unpacker;
 use everett_protocol::Exec;
 
@@ -81,7 +81,7 @@ fn each(
     go_on: &dyn Fn() -> bool,
     take: &mut dyn FnMut(Frame) -> Result<(), FilesError>,
 ) -> Result<(), FilesError> {
-    let copy = ProgramCopy::install(fork, node)?;
+    let copy = install(fork, node)?;
     // The program runs with all rights, as the superuser of the machine.
     let mut program = Program::start(fork, copy, Exec::new(copy.argv(&[command, path])))?;
     loop {

@@ -26,7 +26,7 @@ use everett_vmm::machine::{Stop, Until};
 use everett_vmm::wire::log::FrameStep;
 
 use super::limits::{ANSWER_NS_MAX, EVENTS_MAX, MESSAGES_MAX};
-use super::program::ProgramCopy;
+use super::program_copy::ProgramCopy;
 use crate::world::conversation::{Answered, CannotAsk};
 use crate::world::event::Event;
 use crate::world::timeline::{CannotInject, Timeline};

@@ -20,6 +20,7 @@
 //! - `field`: fields of the lines of Everett's program for shells and files
 //! - [`file_entry`]: attributes of a file in a guest
 //! - `frames`: lines of this program
+//! - `program_copy`: copies of this program in machines
 //! - `program`: this program, while it runs in a fork
 //! - [`terminal`]: a program on a terminal in a fork
 //! - [`error`]: errors of lists and copies. [`copied`]: result of a copy
@@ -44,6 +45,7 @@ pub mod machine;
 pub mod mapped_files;
 pub mod node_disks;
 mod program;
+mod program_copy;
 pub mod terminal;
 pub mod unmapped;
 mod unpack;

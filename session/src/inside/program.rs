@@ -1,21 +1,13 @@
 //! Everett's program for shells and files (`guest-image/inside/`), which only throw-away forks have.
 
-use everett_guest_image::inside::INSIDE_PATH;
 use everett_input::text;
 use everett_protocol::{Exec, Stream};
 
 use super::fork::{Fork, ForkError, Job, Progress};
 use super::frames::{self, Frame};
 use super::limits::COMPLAINT_BYTES_MAX;
+use super::program_copy::ProgramCopy;
 use crate::guest::programs::INSIDE;
-
-/// A copy of the program in a machine of a fork. A file cannot be written while it runs, so each program that runs has its
-/// own copy. A caller that gives up leaves a program that may still run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct ProgramCopy {
-    node: usize,
-    number: u32,
-}
 
 /// The program, while it runs in a machine of a fork.
 pub(super) struct Program {
@@ -36,34 +28,17 @@ pub(super) enum Said {
     Done,
 }
 
-impl ProgramCopy {
-    /// Writes a copy of the program into a machine of a fork.
-    pub(super) fn install(fork: &mut Fork, node: usize) -> Result<ProgramCopy, ForkError> {
-        let mut copy = ProgramCopy { node, number: 0 };
-        while fork.running_copies.contains(&copy) {
-            copy.number += 1;
-        }
-        fork.put_file(node, &copy.path(), 0o755, None, INSIDE)?;
-        Ok(copy)
-    }
-
-    fn path(self) -> String {
-        match self.number {
-            0 => INSIDE_PATH.to_owned(),
-            number => format!("{INSIDE_PATH}-{number}"),
-        }
-    }
-
-    /// Returns the command line of the program with these arguments.
-    pub(super) fn argv(self, arguments: &[&str]) -> Vec<String> {
-        [self.path()].into_iter().chain(arguments.iter().map(|word| (*word).to_owned())).collect()
-    }
+/// Writes a copy of the program into a machine of a fork.
+pub(super) fn install(fork: &mut Fork, node: usize) -> Result<ProgramCopy, ForkError> {
+    let copy = ProgramCopy::first_besides(node, &fork.running_copies);
+    fork.put_file(node, &copy.path(), 0o755, None, INSIDE)?;
+    Ok(copy)
 }
 
 impl Program {
     /// Starts the program with a command line from [`ProgramCopy::argv`].
     pub(super) fn start(fork: &mut Fork, copy: ProgramCopy, command: Exec) -> Result<Program, ForkError> {
-        let job = fork.start(copy.node, command)?;
+        let job = fork.start(copy.node(), command)?;
         fork.running_copies.insert(copy);
         Ok(Program { job, copy, complaint: Vec::new() })
     }

@@ -4,7 +4,7 @@ use everett_protocol::Exit;
 
 use super::fork::{Fork, ForkError};
 use super::frames::Frame;
-use super::program::{Program, ProgramCopy, Said, unexpected};
+use super::program::{Program, Said, install, unexpected};
 
 /// File in the machine from which the program takes keys. The path is on a filesystem that is new at each boot.
 const INPUT_PATH: &str = "/run/everett/inside-input";
@@ -47,7 +47,7 @@ impl GuestTerminal {
         term: &str,
         (rows, columns): Size,
     ) -> Result<GuestTerminal, ForkError> {
-        let copy = ProgramCopy::install(fork, node)?;
+        let copy = install(fork, node)?;
         fork.put_file(node, INPUT_PATH, 0o644, None, &[])?;
         let mut words = copy.argv(&["run", INPUT_PATH, "--tty", &format!("{rows}x{columns}"), "--"]);
         words.extend(command.iter().cloned());

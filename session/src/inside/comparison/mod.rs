@@ -18,7 +18,7 @@ use everett_protocol::Exec;
 use super::fork::{Fork, ForkError};
 use super::frames::Frame;
 use super::limits::{PROC_BYTES_MAX, PROC_NS_MAX};
-use super::program::{Program, ProgramCopy, Said, unexpected};
+use super::program::{Program, Said, install, unexpected};
 use fact::Part;
 use seen::Seen;
 use told::Files;
@@ -84,7 +84,7 @@ pub fn compare(
     kernel: &Kernel,
     go_on: &dyn Fn() -> bool,
 ) -> Result<Comparison, CompareError> {
-    let copy = ProgramCopy::install(fork, node)?;
+    let copy = install(fork, node)?;
     let mut seen = Seen::default();
     seen.look(kernel, fork.timeline().machine(node))?;
     let end_ns = fork.vtime().saturating_add(PROC_NS_MAX);
