@@ -73,9 +73,20 @@ pub(in super::super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let source = source(args, &instant, &cursor, &kernel, &files)?;
     let extent = Extent { depth: args.depth, instructions: args.instructions };
     let steps = Search::new(&mut cursor, &kernel, &files, extent, &mut listener).origins(source)?;
-    let stacks: Vec<(usize, Vec<String>)> = steps.iter().map(|step| (step.node, stack(step))).collect();
-    for (n, step) in steps.iter().enumerate() {
-        tell(ui, &instant, step, &stacks[..=n])?;
+    let name = |node: usize| instant.nodes().get(node).map_or("", String::as_str);
+    let sender = |step: &Step| match &step.what {
+        Happened::Message { from, .. } => Some(name(*from)),
+        _ => None,
+    };
+    let named: Vec<_> = steps.iter().map(|step| (name(step.node), sender(step), step)).collect();
+    for ((node, sender, step), lines) in named.iter().zip(lines(&named)) {
+        ui.record(&Line { kind: "who", node, sender: *sender, step })?;
+        for (n, line) in lines.into_iter().enumerate() {
+            match n {
+                0 => ui.say(style::paint(style::HEAD, line))?,
+                _ => ui.say(line)?,
+            }
+        }
     }
     instant.warn_of_engine(ui)?;
     Ok(Outcome::Fine)
@@ -196,13 +207,19 @@ fn rest_of_earlier(stacks: &[(usize, Vec<String>)]) -> (Option<usize>, usize) {
     best
 }
 
-/// Prints a step. `stacks` are the nodes and stacks of the steps up to this one.
-fn tell(ui: &Ui, instant: &Instant, step: &Step, stacks: &[(usize, Vec<String>)]) -> anyhow::Result<()> {
-    let name = |node: usize| instant.nodes().get(node).map_or("", String::as_str);
-    let sender = match &step.what {
-        Happened::Message { from, .. } => Some(name(*from)),
-        _ => None,
-    };
+/// Returns the lines of each step: a heading, what happened, and the stack as far as it differs from those of earlier steps.
+/// `steps` have the names of their nodes and, for messages, of the senders.
+pub(super) fn lines(steps: &[(&str, Option<&str>, &Step)]) -> Vec<Vec<String>> {
+    let stacks: Vec<(usize, Vec<String>)> = steps.iter().map(|(.., step)| (step.node, stack(step))).collect();
+    let all = steps.iter().enumerate();
+    all.map(|(n, (node, sender, step))| step_lines((node, *sender, step), &stacks[..=n])).collect()
+}
+
+/// Returns the lines of a step. `stacks` are the nodes and stacks of the steps up to this one.
+fn step_lines(
+    (node, sender, step): (&str, Option<&str>, &Step),
+    stacks: &[(usize, Vec<String>)],
+) -> Vec<String> {
     let explains = step.explains.filter(|explained| explained + 1 != step.number);
     let explains = explains.map(|explained| format!(" (for step {explained})")).unwrap_or_default();
     let sends = sender.map(|sender| format!(", sent by {sender}")).unwrap_or_default();
@@ -212,19 +229,18 @@ fn tell(ui: &Ui, instant: &Instant, step: &Step, stacks: &[(usize, Vec<String>)]
         Some(thread) => format!(" {} {} {}", thread.pid, thread.tid, thread.name),
         None => String::new(),
     };
-    let head = format!("{:>3}. {} s {}{who}{explains}", step.number, vtime.trim(), name(step.node));
-    ui.say(style::paint(style::HEAD, printable(&head)))?;
-    ui.say(printable(&format!("     {}{sends}", step.what)))?;
+    let mut lines = vec![
+        format!("{:>3}. {} s {node}{who}{explains}", step.number, vtime.trim()),
+        format!("     {}{sends}", step.what),
+    ];
     let own = stacks.last().map_or(&[][..], |(_, lines)| lines);
     let (rest, same) = rest_of_earlier(stacks);
-    for line in &own[..own.len() - same] {
-        ui.say(printable(line))?;
-    }
+    lines.extend_from_slice(&own[..own.len() - same]);
     if let Some(rest) = rest {
         let what = if same == own.len() { "all" } else { "the rest" };
-        ui.say(style::paint(style::FAINT, format!("         {what} as in step {rest}")))?;
+        lines.push(format!("         {what} as in step {rest}"));
     }
-    Ok(ui.record(&Line { kind: "who", node: name(step.node), sender, step })?)
+    lines.iter().map(|line| printable(line)).collect()
 }
 
 #[cfg(test)]

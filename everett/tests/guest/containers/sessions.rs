@@ -260,6 +260,9 @@ fn sessions_stop_at_code_stores_and_what_happened_in_both_directions() {
         "breakpoints",
         "goto end",
         "digest",
+        "who accounts[2].balance",
+        "where",
+        "digest",
     ];
     let all = answers(&commands);
     // The last store is that of a deposit, the one before wrote a part of the long name.
@@ -292,6 +295,11 @@ fn sessions_stop_at_code_stores_and_what_happened_in_both_directions() {
     assert_eq!(all[31]["entries"].as_array().unwrap().len(), 2);
     assert_eq!(all[32]["breakpoints"].as_array().unwrap().len(), 3);
     assert_eq!(all[34]["digest"], all[34]["recorded"]);
+    // The last store is the same one that the watchpoint found, and the timeline stands where it stood.
+    let step = &all[35]["steps"][0];
+    assert_eq!((&step["node"], &step["step"]), (&"bank".into(), &"store".into()), "{step}");
+    assert!(step["thread"]["user"].to_string().contains("serve"), "{step}");
+    assert_eq!((vtime(&all[36]), &all[37]["digest"]), (vtime(&all[33]), &all[34]["digest"]));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use everett_inspect::program_stack::Frame;
 use serde::Serialize;
 
 use super::entry::Kind;
+use crate::debug::origin::step::Step;
 
 /// Answer to a command.
 #[derive(Debug, Clone, Serialize)]
@@ -50,6 +51,11 @@ pub enum Answer {
         address: String,
         /// Bytes as hexadecimal digits. `??` for a byte that is not mapped.
         bytes: Vec<String>,
+    },
+    /// Who wrote bytes.
+    Origins {
+        /// The steps back to the origins.
+        steps: Vec<OriginStep>,
     },
     /// Entries of the timeline.
     Entries {
@@ -232,6 +238,19 @@ pub struct ThreadStack {
     /// Why the stack cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+}
+
+/// Step on the way back to the origin of bytes.
+#[derive(Debug, Clone, Serialize)]
+pub struct OriginStep {
+    /// Name of the node.
+    pub node: String,
+    /// Name of the node that sent the message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sender: Option<String>,
+    /// The step.
+    #[serde(flatten)]
+    pub step: Step,
 }
 
 /// A state variable with its value.

@@ -68,6 +68,40 @@ pub enum Break {
     Store(Expression),
 }
 
+/// Bytes of which a command asks who wrote them.
+#[derive(Debug, Clone)]
+pub enum Asked {
+    /// The object that an expression names, or to which it points.
+    Object(Expression),
+    /// Content of a file of the node in focus.
+    File {
+        /// Path, as the writing process sees it.
+        path: String,
+        /// Offset of the first byte.
+        offset: u64,
+        /// Number of bytes.
+        bytes: u64,
+    },
+    /// TCP payload of a message.
+    Message {
+        /// Number of the message.
+        number: u64,
+        /// Offset of the first byte in the payload.
+        offset: u64,
+        /// Number of bytes.
+        bytes: u64,
+    },
+    /// TCP payload of the last message before this instant that contains a text.
+    Payload {
+        /// The text.
+        text: Vec<u8>,
+        /// Distance of the first byte from the start of the text.
+        offset: u64,
+        /// Number of bytes.
+        bytes: u64,
+    },
+}
+
 /// A command.
 #[derive(Debug, Clone)]
 pub enum Command {
@@ -98,6 +132,8 @@ pub enum Command {
     Print(Expression, String),
     /// Prints this number of bytes of memory from the address that an expression states.
     Memory(Expression, usize),
+    /// Finds who wrote bytes, and where that program had them from.
+    Who(Asked),
     /// Prints the last entries of a kind up to this instant, at most this number.
     Last(Kind, usize),
     /// Prints the source line in focus, and the calls that lead to it.

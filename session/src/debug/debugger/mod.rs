@@ -15,6 +15,7 @@
 //! - this file: the debugger
 //! - `sight`: what is in focus, and where the timeline stands
 //! - `looks`: commands that look at machines
+//! - `origins`: who wrote bytes
 //! - `points`: breakpoints and watchpoints
 //! - `motion`: moves to what happened, and to instants
 //! - `travel`: continues, system calls and source lines, which stop at code
@@ -36,6 +37,7 @@ pub mod limits;
 mod looks;
 mod motion;
 mod observe;
+mod origins;
 mod points;
 mod sight;
 mod text;
@@ -92,6 +94,7 @@ enum At {
 pub struct Debugger<'d> {
     setting: &'d Setting,
     kernel: &'d Kernel,
+    debug: DebugFolders,
     recorded: Recorded,
     nodes: Vec<String>,
     cursor: Cursor<'d>,
@@ -136,6 +139,7 @@ impl<'d> Debugger<'d> {
         Ok(Debugger {
             setting,
             kernel,
+            debug: debug.clone(),
             recorded,
             nodes,
             cursor,
@@ -217,6 +221,7 @@ impl<'d> Debugger<'d> {
             Command::Stack(wanted) => self.stack(wanted.as_deref()),
             Command::Print(expression, text) => self.print(expression, text),
             Command::Memory(expression, count) => self.memory(expression, *count),
+            Command::Who(asked) => self.who(asked),
             Command::Last(kind, count) => Ok(self.last(*kind, *count)),
             Command::Source => self.source(),
             Command::State => Ok(self.state()),

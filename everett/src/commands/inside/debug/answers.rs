@@ -7,6 +7,7 @@ use everett_session::debug::debugger::answer::{
 use everett_session::debug::debugger::entry::Kind;
 
 use super::super::stack::frame_lines;
+use super::super::who;
 use crate::ui::{printable, style};
 
 /// Number of bytes of memory on a line.
@@ -38,6 +39,11 @@ pub(super) fn lines(answer: &Answer) -> Vec<String> {
             vec![printable(&format!("{expression} = {value}"))]
         }
         Answer::Memory { address, bytes } => memory(address, bytes),
+        Answer::Origins { steps } => {
+            let named: Vec<_> =
+                steps.iter().map(|one| (&*one.node, one.sender.as_deref(), &one.step)).collect();
+            who::lines(&named).concat()
+        }
         Answer::Entries { entries } if entries.is_empty() => vec!["none up to here".to_owned()],
         Answer::Entries { entries } => entries.iter().map(|entry| entry.text.clone()).collect(),
         Answer::Source { frames } => {

@@ -22,6 +22,7 @@ pub(super) enum Name {
     Stack,
     Print,
     Memory,
+    Who,
     /// The last entries of a kind.
     Last(Kind),
     List,
@@ -110,6 +111,12 @@ pub(super) const COMMANDS: &[Line] = &[
         "print a value; the expressions are those of everett print",
     ),
     line(Name::Memory, &["x"], "EXPRESSION [N]", "print N bytes of memory (default: 64)"),
+    line(
+        Name::Who,
+        &["who"],
+        "EXPRESSION|file:PATH|message:N|payload:TEXT",
+        "find who wrote these bytes, and where that program had them from, as everett who does",
+    ),
     line(Name::List, &["list", "l"], "", "print the source lines of the calls in focus"),
     line(Name::Last(Kind::Log), &["log"], "[N]", "print the last N log lines up to here (default: 10)"),
     line(Name::Last(Kind::Message), &["messages"], "[N]", "print the last N messages up to here"),

@@ -2,7 +2,7 @@
 
 use everett_input::text::quoted;
 use everett_input::units::parse_duration_ns;
-use everett_session::debug::debugger::command::{Break, Command, Goal, Step};
+use everett_session::debug::debugger::command::{Asked, Break, Command, Goal, Step};
 use everett_session::debug::debugger::entry::Kind;
 use everett_session::debug::debugger::limits::{LISTED_MAX, MEMORY_BYTES_MAX};
 use everett_session::probes::code::place;
@@ -11,6 +11,7 @@ use regex::Regex;
 use regex::bytes::Regex as BytesRegex;
 
 use super::super::super::id::Id;
+use super::super::what::What;
 use super::help::{COMMANDS, KINDS, Name};
 
 /// Number of entries that are listed without a number.
@@ -29,6 +30,17 @@ pub(super) enum Line {
     Help,
     /// End of the session.
     Quit,
+}
+
+/// Reads the bytes of which a command asks who wrote them. What is not in the form of `everett who` is an expression.
+fn asked(text: &str) -> Result<Asked, String> {
+    let is_place = ["file:", "message:", "payload:"].iter().any(|kind| text.starts_with(kind));
+    match is_place.then(|| text.parse::<What>()).transpose()? {
+        Some(What::File { path, offset, bytes }) => Ok(Asked::File { path, offset, bytes }),
+        Some(What::Message { number, offset, bytes }) => Ok(Asked::Message { number, offset, bytes }),
+        Some(What::Payload { text, offset, bytes }) => Ok(Asked::Payload { text, offset, bytes }),
+        _ => condition(text).map(Asked::Object),
+    }
 }
 
 /// Reads a line that is not empty.
@@ -69,6 +81,7 @@ pub(super) fn parse(line: &str) -> Result<Line, String> {
         Name::Stack => Command::Stack((!rest.is_empty()).then(|| rest.to_owned())),
         Name::Print => Command::Print(condition(given("an expression")?)?, rest.to_owned()),
         Name::Memory => memory(given("an address")?)?,
+        Name::Who => Command::Who(asked(given("bytes")?)?),
         Name::Last(kind) => Command::Last(kind, count(rest, LISTED as u64, LISTED_MAX as u64)? as usize),
         Name::List => none().map(|()| Command::Source)?,
         Name::State => none().map(|()| Command::State)?,
