@@ -83,7 +83,7 @@ use everett_world_file as world_file;
 use crate::support::{everett, run_to_end, shown};
 
 /// Number of runs that `everett verify` compares.
-const RUNS: &str = "20";
+const RUNS: &str = "6";
 
 /// Writes a world file. Returns a launcher of the world.
 fn launcher(folder: &Path, text: &str) -> Launcher {
