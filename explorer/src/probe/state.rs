@@ -39,15 +39,18 @@ pub struct Effects {
     pub violated: Option<String>,
     /// New value of the state variable, if it has changed.
     pub variable: Option<String>,
-    /// True if this is the first hit of the probe on the path, and the declaration wants it noted.
+    /// True if this is the first hit of the probe on the path that could be judged, or the first of all hits if the probe is
+    /// wanted, and the declaration wants it noted.
     pub is_first: bool,
+    /// True if the value was compared with no earlier one, because there are too many processes.
+    pub is_unfollowed: bool,
 }
 
 /// Summary of the earlier hits on a path, which a branch inherits from its parent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProbeState {
-    /// Last value by probe, node and process. The process ID is 0 for values of nodes and of kernels.
-    last: BTreeMap<(u16, u16, u32), (u64, i128)>,
+    /// Last value by probe, node and process. The process is `None` for values of nodes, and 0 for the kernel's.
+    last: BTreeMap<(u16, u16, Option<u32>), (u64, i128)>,
     /// Text of the state variable by probe and node.
     shown: BTreeMap<(u16, u16), String>,
     /// Probes that have hit, if their first hit is noted.
@@ -64,48 +67,73 @@ impl ProbeState {
         if let (Some(expression), Some(false)) = (&config.always, hit.holds) {
             effects.violated = Some(format!("{expression} is 0"));
         }
-        if let (Some(scope), Some(number)) = (config.never_decreases, hit.number)
-            && let Some(before) = self.follow(scope, hit, number)
-            && before > number
-        {
-            effects.violated = Some(format!("decreased from {before} to {number}"));
-        }
-        if let (Some(capture), Some(text)) = (config.state, hit.text) {
-            let is_number = hit.number.is_some_and(|number| number >= 0);
-            let key = (hit.probe, hit.node);
-            if (capture == Capture::Exact || is_number)
-                && self.shown.get(&key).is_none_or(|shown| shown != text)
-            {
-                self.shown.insert(key, text.to_owned());
-                effects.variable = Some(text.to_owned());
+        if let (Some(scope), Some(number)) = (config.never_decreases, hit.number) {
+            match self.follow(scope, hit, number) {
+                Followed::After(before) if before > number => {
+                    effects.violated = Some(format!("decreased from {before} to {number}"));
+                }
+                Followed::After(_) | Followed::First => {}
+                Followed::TooMany => effects.is_unfollowed = true,
             }
         }
-        effects.is_first = config.notes_first_hit() && self.reached.insert(hit.probe);
+        if let (Some(capture), Some(text)) = (config.state, hit.text) {
+            let number = hit.number.filter(|number| *number >= 0).map(|number| number.to_string());
+            let shown = if capture == Capture::Exact { Some(text.to_owned()) } else { number };
+            let key = (hit.probe, hit.node);
+            if let Some(new) = shown.filter(|new| self.shown.get(&key) != Some(new)) {
+                self.shown.insert(key, new.clone());
+                effects.variable = Some(new);
+            }
+        }
+        let is_judged = config.always.is_some() && hit.holds.is_some()
+            || config.never_decreases.is_some() && hit.number.is_some();
+        effects.is_first =
+            config.notes_first_hit() && (config.sometimes || is_judged) && self.reached.insert(hit.probe);
         effects
     }
 
+    /// Forgets the state variable of a node, whose new value could not be reported.
+    pub fn forget_variable(&mut self, probe: u16, node: u16) {
+        self.shown.remove(&(probe, node));
+    }
+
     /// Remembers a value. Returns the value before it.
-    fn follow(&mut self, scope: Scope, hit: &ProbeHit<'_>, number: i128) -> Option<i128> {
-        let process = hit.process.filter(|_| scope == Scope::Process);
-        let (pid, memory) = process.map_or((0, 0), |process| (process.pid, process.memory));
+    fn follow(&mut self, scope: Scope, hit: &ProbeHit<'_>, number: i128) -> Followed {
+        let (pid, memory) = match (scope, hit.process) {
+            (Scope::Node, _) => (None, 0),
+            (Scope::Process, None) => (Some(0), 0),
+            (Scope::Process, Some(process)) => (Some(process.pid), process.memory),
+        };
         let key = (hit.probe, hit.node, pid);
-        if self.last.len() >= PROCESSES_MAX && !self.last.contains_key(&key) {
-            return None;
+        if pid.is_some() && self.last.len() >= PROCESSES_MAX && !self.last.contains_key(&key) {
+            return Followed::TooMany;
         }
         let before = self.last.insert(key, (memory, number));
-        before.filter(|(other, _)| *other == memory).map(|(_, number)| number)
+        let before = before.filter(|(other, _)| *other == memory);
+        before.map_or(Followed::First, |(_, number)| Followed::After(number))
     }
 
     /// Forgets the values of a process on a node, which has loaded another program.
     pub fn loaded(&mut self, node: u16, pid: u32) {
-        self.last.retain(|(_, of, other), _| (*of, *other) != (node, pid) || *other == 0);
+        self.last.retain(|(_, of, other), _| (*of, *other) != (node, Some(pid)) || pid == 0);
     }
 
     /// Forgets the values of all processes of a node and its state variables, because the node has lost its memory.
     pub fn lost_memory(&mut self, node: u16) {
-        self.last.retain(|(_, of, pid), _| *of != node || *pid == 0);
+        self.last.retain(|(_, of, pid), _| *of != node || pid.is_none());
         self.shown.retain(|(_, of), _| *of != node);
     }
+}
+
+/// Value before another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Followed {
+    /// There is none.
+    First,
+    /// The value.
+    After(i128),
+    /// It is not known, because there are too many processes.
+    TooMany,
 }
 
 #[cfg(test)]
@@ -161,6 +189,7 @@ mod tests {
         assert_eq!(of(1, "3", Some(3)), (Some("3".to_owned()), false));
         assert_eq!(of(1, "-3", Some(-3)), (None, false), "ranks are of numbers without a sign");
         assert_eq!(of(1, "x", None), (None, false));
+        assert_eq!(of(1, "LEADER", Some(2)), (Some("2".to_owned()), false), "the number of a name");
         state.lost_memory(1);
         assert_eq!(
             state.judge(&config, &ProbeHit { text: Some("3"), ..hit(1, None, 3) }).variable.as_deref(),
@@ -184,9 +213,32 @@ mod tests {
     #[test]
     fn the_number_of_processes_is_bounded() {
         let (config, mut state) = (config("never_decreases = \"process\""), ProbeState::default());
-        for pid in 1..=u32::try_from(PROCESSES_MAX).unwrap() + 9 {
-            state.judge(&config, &hit(0, Some((pid, 1)), 1));
+        let most = u32::try_from(PROCESSES_MAX).unwrap();
+        for pid in 1..=most + 9 {
+            let effects = state.judge(&config, &hit(0, Some((pid, 1)), 1));
+            assert_eq!(effects.is_unfollowed, pid > most);
         }
         assert_eq!(state.last.len(), PROCESSES_MAX);
+        // A node's value is followed all the same.
+        let of_node = self::config("never_decreases = \"node\"");
+        assert_eq!(state.judge(&of_node, &hit(0, Some((7, 1)), 5)).violated, None);
+        assert!(state.judge(&of_node, &hit(0, Some((8, 1)), 4)).violated.is_some());
+    }
+
+    #[test]
+    fn a_counter_of_the_kernel_begins_anew_with_its_memory() {
+        let (config, mut state) = (config("never_decreases = \"process\""), ProbeState::default());
+        assert_eq!(state.judge(&config, &hit(0, None, 500)).violated, None);
+        state.loaded(0, 0);
+        assert!(state.judge(&config, &hit(0, None, 499)).violated.is_some());
+        state.lost_memory(0);
+        assert_eq!(state.judge(&config, &hit(0, None, 3)).violated, None);
+    }
+
+    #[test]
+    fn a_hit_that_cannot_be_judged_is_not_noted() {
+        let (config, mut state) = (config("always = \"x\""), ProbeState::default());
+        let mut of = |holds| state.judge(&config, &ProbeHit { holds, ..hit(0, None, 0) }).is_first;
+        assert_eq!((of(None), of(Some(true)), of(Some(true))), (false, true, false));
     }
 }

@@ -15,6 +15,8 @@ pub struct Tally {
     pub undecided: u64,
     /// Number of hits with a value that could not be read. It is no evidence of a violation.
     pub unknown: u64,
+    /// Number of hits with a value that was compared with no earlier one, because there are too many processes.
+    pub unfollowed: u64,
     /// Number of hits that exceeded the bounds. They were judged, but are no events.
     pub left_out: u64,
 }
@@ -29,6 +31,7 @@ impl fmt::Display for Tally {
         for (count, what) in [
             (self.unknown, "with a value that cannot be read"),
             (self.undecided, "more whose condition has no known value"),
+            (self.unfollowed, "compared with no earlier value, because there are too many processes"),
             (self.left_out, "without an event, because they exceed the bounds"),
         ] {
             if count > 0 {

@@ -26,3 +26,5 @@ pub const PATH_BYTES_MAX: usize = 4095;
 pub const PROC_BYTES_MAX: usize = 64 << 20;
 /// Vtime within which a guest must have sent these files, in nanoseconds: ten seconds.
 pub const PROC_NS_MAX: u64 = 10_000_000_000;
+/// Maximum length of the facts about processes that are kept while a guest says them, in bytes.
+pub const SEEN_BYTES_MAX: usize = 256 << 20;

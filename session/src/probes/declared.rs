@@ -20,6 +20,7 @@ use super::expression::evaluate::{integer, is_true, value};
 use super::format::plain;
 use super::hit::HitStack;
 use super::limits::{EVENTS_WAITING_MAX, LOGGED_MAX, STACK_FRAMES_MAX};
+use super::loaded::note;
 use super::probe::{Probe, condition};
 use super::probing::Probing;
 use super::stops::{SceneOfHit, Sink, Stops};
@@ -239,7 +240,9 @@ impl<'p> Prober<'p> {
         Stops::end(timeline);
         let mut found = self.declared.found.lock().unwrap_or_else(PoisonError::into_inner);
         let (tallies, problems) = &mut *found;
-        problems.extend(std::mem::take(&mut self.stops.problems));
+        for problem in std::mem::take(&mut self.stops.problems) {
+            note(problems, problem);
+        }
         for (number, tally) in tallies.iter_mut().enumerate() {
             tally.is_placed |= self.stops.placed[number];
             if is_counted {
@@ -247,6 +250,7 @@ impl<'p> Prober<'p> {
                 tally.hits += count.hits;
                 tally.undecided += count.undecided;
                 tally.unknown += of.unknown;
+                tally.unfollowed += of.unfollowed;
                 tally.left_out += of.left_out;
             }
         }
@@ -282,18 +286,24 @@ impl Sink for Judged<'_> {
                 holds: holds.and_then(Result::ok),
             },
         );
+        tally.unfollowed += u64::from(effects.is_unfollowed);
         let is_violation = effects.violated.is_some() && self.violated.insert(hit.probe);
         if !is_violation {
             if effects.variable.is_none() && !effects.is_first && !config.log {
                 return;
             }
             let only_logged = effects.variable.is_none() && !effects.is_first;
-            if self.events.len() >= EVENTS_WAITING_MAX || only_logged && self.logged >= LOGGED_MAX {
+            let is_full = self.events.len() >= EVENTS_WAITING_MAX && !effects.is_first;
+            if is_full || only_logged && self.logged >= LOGGED_MAX {
+                if effects.variable.is_some() {
+                    // The next hit reports it.
+                    self.state.forget_variable(number_of(hit.probe), number_of(hit.node));
+                }
                 tally.left_out += 1;
                 return;
             }
+            self.logged += usize::from(only_logged);
         }
-        self.logged += 1;
         let mut text = hit.shown(&wanted.probe).0;
         if let Some(violated) = effects.violated.as_ref().filter(|_| is_violation) {
             let separator = if text.is_empty() { "" } else { ": " };

@@ -10,7 +10,7 @@ use everett_symbols::program::Program;
 
 use everett_vmm::Machine;
 
-use super::limits::LOADED_MAX;
+use super::limits::{LOADED_MAX, PROBLEMS_MAX, SITES_MAX};
 use super::probe::KERNEL;
 use super::programs::{NodePrograms, Programs};
 use super::wanted::Wanted;
@@ -129,7 +129,6 @@ impl NodeSites {
         }
         let mappings = guest.mappings(process)?;
         let placed = programs.with(node, |programs| {
-            let mut problem = format!("{path}: no file of the image is this program");
             if let Some(loaded) = Loaded::of(&name, &path, mappings, programs) {
                 let mut addresses = Vec::new();
                 for probe in &wanted {
@@ -139,17 +138,12 @@ impl NodeSites {
                         &loaded.program,
                     ) {
                         Ok(all) => addresses.push((*probe, all)),
-                        Err(why) => {
-                            seen.problems.insert(why);
-                        }
+                        Err(why) => note(seen.problems, why),
                     }
                 }
                 return Some((loaded, addresses));
             }
-            if self.loaded.len() >= LOADED_MAX {
-                problem = format!("over {LOADED_MAX} programs were loaded at different addresses");
-            }
-            seen.problems.insert(problem);
+            note(seen.problems, format!("{path}: no file of the image is this program"));
             None
         });
         let Some((loaded, addresses)) = placed.flatten() else { return Ok(None) };
@@ -160,7 +154,9 @@ impl NodeSites {
         if let Some(index) = self.loaded.iter().position(is_known) {
             return Ok(Some(index));
         }
-        if self.loaded.len() >= LOADED_MAX {
+        if self.loaded.len() >= LOADED_MAX || self.sites.len() >= SITES_MAX {
+            let most = format!("over {LOADED_MAX} programs, or {SITES_MAX} places of probes in them");
+            note(seen.problems, format!("{path} is not probed: {most}, were loaded at different addresses"));
             return Ok(None);
         }
         let index = self.loaded.len();
@@ -228,6 +224,13 @@ pub(super) struct Seen<'s> {
     pub(super) placed: &'s mut [bool],
     /// Reasons why code was not probed.
     pub(super) problems: &'s mut BTreeSet<String>,
+}
+
+/// Notes a reason why code was not probed. Those beyond [`PROBLEMS_MAX`] are left out.
+pub(super) fn note(problems: &mut BTreeSet<String>, why: String) {
+    if problems.len() < PROBLEMS_MAX {
+        problems.insert(why);
+    }
 }
 
 /// True if a probe's program is this one: the path, the file's name, or the name of the process.

@@ -11,7 +11,7 @@ use everett_inspect::{Error, Guest};
 use super::expression::evaluate::{is_true, value};
 use super::format::plain;
 use super::hit::{Count, HitStack, HitValue};
-use super::loaded::{Loaded, NodeSites, Seen, Site};
+use super::loaded::{Loaded, NodeSites, Seen, Site, note};
 use super::probe::Probe;
 use super::probing::Probing;
 use super::scene::HitScene;
@@ -90,7 +90,11 @@ impl<'p> Stops<'p> {
                 if self.probing.exec.is_some() && timeline.machine(node).end().is_none() {
                     self.look(timeline, node, |stops, guest| {
                         for process in guest.processes()? {
-                            stops.place(guest, node, &process)?;
+                            // A process that cannot be read does not hide the others.
+                            if let Err(error) = stops.place(guest, node, &process) {
+                                let why = everett_input::causes::with_causes(&error);
+                                note(&mut stops.problems, format!("process {}: {why}", process.pid));
+                            }
                         }
                         Ok(())
                     });
@@ -163,7 +167,7 @@ impl<'p> Stops<'p> {
             Err(error) => {
                 let name = timeline.machine(node).name();
                 let why = format!("{name}: {}", everett_input::causes::with_causes(&error));
-                self.problems.insert(why);
+                note(&mut self.problems, why);
                 None
             }
         }
@@ -239,7 +243,7 @@ impl<'p> Stops<'p> {
         let is_code = loaded.has_code(timeline.machine(node), address);
         if is_within && !is_code {
             let path = &loaded.mapping.name;
-            self.problems.insert(format!("{path}: its code in memory differs from the image's file"));
+            note(&mut self.problems, format!("{path}: its code in memory differs from the image's file"));
         }
         is_code
     }
@@ -253,8 +257,9 @@ impl SceneOfHit<'_> {
         thread.map_or_else(|| "swapper".to_owned(), |thread| thread.name.clone())
     }
 
-    /// Returns the address of the process's address space in its kernel. `None` if the CPU is idle.
+    /// Returns the address of the process's address space in its kernel. `None` in code of the kernel.
     pub(crate) fn memory(&self) -> Option<u64> {
+        self.scene.loaded?;
         self.scene.process.and_then(|process| process.mm)
     }
 

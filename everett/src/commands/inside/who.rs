@@ -6,7 +6,7 @@ use everett_input::units::Vtime;
 use everett_inspect::task::Process;
 use everett_inspect::{Guest, Kernel};
 use everett_session::debug::cursor::{Aim, Cursor, Unless};
-use everett_session::debug::origin::limits::BYTES_MAX;
+use everett_session::debug::origin::limits::{BYTES_MAX, DEPTH_MAX, INSTRUCTIONS_MAX};
 use everett_session::debug::origin::step::{Step, What as Happened};
 use everett_session::debug::origin::{Extent, Memory, Search, Source};
 use everett_session::inside::machine::MachineRam;
@@ -34,14 +34,20 @@ pub struct Args {
     #[arg(long, value_name = "PID|NAME")]
     pub process: Option<String>,
     /// Number of computations on the way back to which the search goes on. Copies are always followed
-    #[arg(long, value_name = "NUMBER", default_value_t = 2)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 2, value_parser = depth)]
     pub depth: usize,
     /// Number of instructions before a store among which the search looks for the origin of its value
-    #[arg(long, value_name = "NUMBER", default_value_t = 4096)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 4096, value_parser = clap::value_parser!(u64).range(1..=INSTRUCTIONS_MAX))]
     pub instructions: u64,
     /// Folders with debug files
     #[command(flatten)]
     pub debug_files: DebugFilesArgs,
+}
+
+/// Reads the value of `--depth`.
+fn depth(text: &str) -> Result<usize, String> {
+    let depth = text.parse().map_err(|_| format!("{text:?} is not a number"))?;
+    if depth <= DEPTH_MAX { Ok(depth) } else { Err(format!("at most {DEPTH_MAX}")) }
 }
 
 /// Line of `--json`.
@@ -108,7 +114,7 @@ fn source(
         return Ok(Source::Payload { node, text: text.clone(), offset: *offset, bytes: *bytes });
     }
     let node = match &args.instant.node {
-        Some(name) => instant.number_of(name).context("the node is one of the world's")?,
+        Some(name) => instant.number_of(name).context("--node: no such node")?,
         None if instant.nodes().len() == 1 => 0,
         None => bail!("--node: name the node of these bytes; the nodes are {}", instant.nodes().join(", ")),
     };
@@ -119,7 +125,9 @@ fn source(
     let guest = Guest::new(kernel, &ram)?;
     let process = args.process.as_ref().map(|wanted| find(&guest, wanted)).transpose()?;
     let root = match &process {
-        Some(process) => guest.memory_of_process(process)?.context("the process has memory")?.root(),
+        Some(process) => {
+            guest.memory_of_process(process)?.context("--process: it has no memory of its own")?.root()
+        }
         None => guest.memory().root(),
     };
     let (address, bytes) = match &args.what {

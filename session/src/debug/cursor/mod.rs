@@ -243,6 +243,9 @@ impl<'s> Cursor<'s> {
             self.unless_failed()?;
             self.report(listener);
             let stopped = stopped.unwrap_or(node);
+            if !listener.goes_on() {
+                return Err(Interrupted.into());
+            }
             match stop {
                 machine::Stop::Count => return Ok(Stop::Reached),
                 machine::Stop::Breakpoint => return Ok(Stop::Breakpoint { node: stopped }),
@@ -259,9 +262,6 @@ impl<'s> Cursor<'s> {
             }
             if self.moments.wants(self.timeline.vtime()) {
                 self.keep_moment();
-            }
-            if !listener.goes_on() {
-                return Err(Interrupted.into());
             }
         }
     }

@@ -44,12 +44,15 @@ impl Watch for Collector<'_> {
     }
 }
 
+/// Length of an entry besides the bytes of a frame, in bytes.
+const ENTRY_BYTES: usize = 64;
+
 impl Frames {
     fn add(&mut self, frames: &[Captured]) {
         for frame in frames {
             match frame {
                 Captured::Sent { port, at, frame, bytes } => {
-                    self.bytes = self.bytes.saturating_add(bytes.len());
+                    self.bytes = self.bytes.saturating_add(bytes.len() + ENTRY_BYTES);
                     if self.bytes > self.bytes_max {
                         self.lacks = true;
                         continue;
@@ -58,6 +61,7 @@ impl Frames {
                 }
                 Captured::Delivered(_) if self.lacks => {}
                 Captured::Delivered(delivery) => {
+                    self.bytes = self.bytes.saturating_add(ENTRY_BYTES);
                     self.arrivals.push((delivery.at, delivery.port, delivery.frame));
                 }
             }

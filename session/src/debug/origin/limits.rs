@@ -16,6 +16,10 @@ pub const BLOCK_STORES_MAX: u64 = 1 << 20;
 pub const ALIASES_MAX: usize = 64;
 /// Maximum number of entries of page tables that are read to find the mappings of a page: those of 16 GiB.
 pub const ALIAS_PAGES_MAX: usize = 1 << 22;
+/// Maximum number of instructions before a store that are executed again. Each keeps the registers of the CPU.
+pub const INSTRUCTIONS_MAX: u64 = 1 << 20;
+/// Maximum number of computations on a way back to which a search goes on.
+pub const DEPTH_MAX: usize = 64;
 
 /// Bounds that a search can have smaller than they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -214,6 +214,12 @@ impl<'o, 's> Search<'o, 's> {
     /// Returns [`Interrupted`] if the listener ended the search, and another error if the host or the engine failed, or if
     /// the engine has no watchpoints.
     pub fn origins(mut self, source: Source) -> anyhow::Result<Vec<Step>> {
+        let searched = self.search(source);
+        self.clear();
+        searched.map(|()| self.steps)
+    }
+
+    fn search(&mut self, source: Source) -> anyhow::Result<()> {
         match source {
             Source::Memory(memory) => {
                 let position = self.cursor.position(memory.node);
@@ -248,8 +254,7 @@ impl<'o, 's> Search<'o, 's> {
                 Wanted::File { path, offset, bytes } => self.file(&next, &path, offset, bytes)?,
             }
         }
-        self.clear();
-        Ok(self.steps)
+        Ok(())
     }
 
     /// Removes all breakpoints and watchpoints.
@@ -489,8 +494,8 @@ impl<'o, 's> Search<'o, 's> {
             return format!("the bytes at {address:#x} are those of {file}: {text}");
         }
         format!(
-            "no instruction since the start of the timeline stored the bytes at {address:#x}: {text}. They are older, or a \
-             device wrote them"
+            "no instruction since the start of the timeline stored the bytes at {address:#x}: {text}. They are older, a \
+             device wrote them, or a program did through a mapping that no longer exists"
         )
     }
 
@@ -511,7 +516,7 @@ impl<'o, 's> Search<'o, 's> {
         let mappings = guest.mappings(process).ok()?;
         let is_there = |mapping: &&Mapping| (mapping.start..mapping.end).contains(&wanted.address);
         let mapping = mappings.iter().find(is_there).filter(|it| !(read_only && it.access.write))?;
-        let offset = mapping.file?.offset + (wanted.address - mapping.start);
+        let offset = mapping.file?.offset.checked_add(wanted.address - mapping.start)?;
         let program = self.files.get(node)?.program(mapping)?;
         let bytes = program.bytes_at(offset);
         (bytes.get(..expected.len()) == Some(expected))

@@ -147,6 +147,8 @@ fn holder(place: &Place<'_>, thread: &Current, kind: Kind, address: u64, expecte
     const CONTENDED: u32 = 2;
     /// Bits of the word with the ID of a thread (`FUTEX_TID_MASK`).
     const ID: u32 = 0x3fff_ffff;
+    /// Bit of the word that says that threads wait (`FUTEX_WAITERS`).
+    const WAITERS: u32 = 1 << 31;
     let mut words = [0; 12];
     let read = place.caller(thread).read(address, &mut words);
     let word = |n: usize| {
@@ -157,7 +159,11 @@ fn holder(place: &Place<'_>, thread: &Current, kind: Kind, address: u64, expecte
     if kind == Kind::Lock {
         return Some(first & ID).filter(|id| *id != 0);
     }
-    let candidate = if expected == CONTENDED && first == CONTENDED { word(2)? } else { first & ID };
+    let candidate = match first {
+        CONTENDED => word(2)?,
+        _ if first & WAITERS != 0 => first & ID,
+        _ => return None,
+    };
     let process = place.guest.running_process().ok()??;
     let is_thread = process.threads.iter().any(|one| one.tid == candidate);
     (is_thread && first == expected).then_some(candidate)

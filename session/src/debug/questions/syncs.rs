@@ -41,7 +41,8 @@ pub struct Sync {
     pub begin_ns: u64,
     /// Vtime of the end, in nanoseconds.
     pub end_ns: u64,
-    /// The writes that the call covers, i.e. those of any process since the last such call. Empty if the call failed.
+    /// The writes that the call covers, i.e. those of any process that ended before the call began and that no earlier call has
+    /// covered. Empty if the call failed.
     pub covered: Vec<Unsynced>,
     /// True if the call failed.
     pub has_failed: bool,
@@ -67,7 +68,7 @@ impl Does {
     fn of(number: u64) -> Option<Does> {
         Some(match number {
             1 | 18 | 20 | 40 | 296 | 328 => Does::Writes(0),
-            326 => Does::Writes(2),
+            275 | 326 => Does::Writes(2),
             77 | 285 => Does::Changes,
             74 => Does::Syncs("fsync"),
             75 => Does::Syncs("fdatasync"),
@@ -95,6 +96,8 @@ struct Pending {
     does: Does,
     begin_ns: u64,
     file: Option<(FileId, String)>,
+    /// The writes that a sync covers: those that had ended when it began.
+    covered: BTreeMap<FileId, Unsynced>,
 }
 
 /// Observer of writes and syncs.
@@ -124,19 +127,26 @@ impl<'s> Syncs<'s> {
     /// Returns the writes that no call has made durable, with the numbers of their nodes, and the number of calls that were
     /// not followed because of the [bounds](super::limits) or because the kernel's structures could not be read.
     #[must_use]
-    pub fn unsynced(self) -> (Vec<(usize, Unsynced)>, u64) {
+    pub fn unsynced(mut self) -> (Vec<(usize, Unsynced)>, u64) {
+        // A sync that has not ended has made nothing durable.
+        for call in std::mem::take(&mut self.pending).into_values() {
+            self.put_back(call.covered);
+        }
         let files = self.unsynced.into_iter().map(|((node, ..), writes)| (node, writes));
         (files.collect(), self.left_out)
     }
 
     fn begin(&mut self, place: &Place<'_>, thread: &Current, registers: &Registers) {
         let (number, values) = arguments(registers);
-        self.pending.remove(&(place.node, thread.tid));
+        if let Some(lost) = self.pending.remove(&(place.node, thread.tid)) {
+            // The thread has ended within the call, or its machine has lost power.
+            self.put_back(lost.covered);
+        }
         let Some(does) = Does::of(number) else { return };
         let file = match does.descriptor() {
             None => None,
             Some(argument) => match place.guest.open_file_of(thread, values[argument] as u32) {
-                Ok(Some(file)) if !can_be_durable(&file) => return,
+                Ok(Some(file)) if !can_be_durable(&file) || is_durable(does, &file) => return,
                 Ok(Some(file)) => Some(((place.node, file.device, file.inode), file.name)),
                 Ok(None) => return,
                 Err(_) => {
@@ -149,7 +159,17 @@ impl<'s> Syncs<'s> {
             self.left_out += 1;
             return;
         }
-        self.pending.insert((place.node, thread.tid), Pending { does, begin_ns: place.vtime_ns, file });
+        let node = place.node;
+        let covered = match (does, &file) {
+            (Does::Syncs(_), Some((id, _))) => self.take(|other| other == id),
+            (Does::SyncsFileSystem, Some(((_, device, _), _))) => {
+                self.take(|id| id.0 == node && id.1 == *device)
+            }
+            (Does::SyncsAll, _) => self.take(|id| id.0 == node),
+            _ => BTreeMap::new(),
+        };
+        let call = Pending { does, begin_ns: place.vtime_ns, file, covered };
+        self.pending.insert((node, thread.tid), call);
     }
 
     fn end(&mut self, place: &Place<'_>, thread: &Current, registers: &Registers) -> anyhow::Result<()> {
@@ -171,12 +191,11 @@ impl<'s> Syncs<'s> {
             (Does::SyncsAll, _) => ("sync", None),
             (_, None) => return Ok(()),
         };
-        let covered = match (call.does, &file) {
-            _ if has_failed => Vec::new(),
-            (Does::Syncs(_), Some((id, _))) => self.unsynced.remove(id).into_iter().collect(),
-            (_, Some(((_, device, _), _))) => self.take(|id| id.0 == node && id.1 == *device),
-            (_, None) => self.take(|id| id.0 == node),
-        };
+        let mut covered = call.covered;
+        if has_failed {
+            self.put_back(std::mem::take(&mut covered));
+        }
+        let covered: Vec<Unsynced> = covered.into_values().collect();
         if !(self.wanted)(thread) {
             return Ok(());
         }
@@ -198,12 +217,22 @@ impl<'s> Syncs<'s> {
     }
 
     /// Takes the writes to some files.
-    fn take(&mut self, is_one: impl Fn(&FileId) -> bool) -> Vec<Unsynced> {
+    fn take(&mut self, is_one: impl Fn(&FileId) -> bool) -> BTreeMap<FileId, Unsynced> {
         let all = std::mem::take(&mut self.unsynced);
         let (taken, kept) = all.into_iter().partition(|(id, _)| is_one(id));
-        let taken: BTreeMap<FileId, Unsynced> = taken;
         self.unsynced = kept;
-        taken.into_values().collect()
+        taken
+    }
+
+    /// Adds writes that a sync was to cover and did not.
+    fn put_back(&mut self, writes: BTreeMap<FileId, Unsynced>) {
+        for (id, earlier) in writes {
+            let Unsynced { file, writes, bytes, since_ns } = earlier;
+            let now = self.unsynced.entry(id).or_insert(Unsynced { file, writes: 0, bytes: 0, since_ns });
+            now.writes += writes;
+            now.bytes = now.bytes.saturating_add(bytes);
+            now.since_ns = now.since_ns.min(since_ns);
+        }
     }
 }
 
@@ -211,6 +240,12 @@ impl<'s> Syncs<'s> {
 fn can_be_durable(file: &OpenFile) -> bool {
     let is_kernels = ["/proc/", "/sys/"].iter().any(|folder| file.name.starts_with(folder));
     file.name.starts_with('/') && file.special_device.is_none() && !is_kernels
+}
+
+/// True if a write returns only when it is durable (`O_DSYNC`, `O_SYNC`).
+fn is_durable(does: Does, file: &OpenFile) -> bool {
+    const O_DSYNC: u32 = 0o10_000;
+    matches!(does, Does::Writes(_)) && file.flags & O_DSYNC != 0
 }
 
 impl Listener for Syncs<'_> {

@@ -17,7 +17,7 @@ use everett_protocol::Exec;
 
 use super::fork::{Fork, ForkError};
 use super::frames::Frame;
-use super::limits::{PROC_BYTES_MAX, PROC_NS_MAX};
+use super::limits::{PROC_BYTES_MAX, PROC_NS_MAX, SEEN_BYTES_MAX};
 use super::program::{Program, Said, install, unexpected};
 use fact::Part;
 use seen::Seen;
@@ -48,7 +48,7 @@ pub struct Comparison {
 pub struct Difference {
     /// The process.
     pub pid: u32,
-    /// What the fact is about. `None` if the guest does not mention the process.
+    /// Part of the facts. `None` if the guest does not mention the process, or if Everett never saw it.
     pub part: Option<Part>,
     /// What the guest says.
     pub told: String,
@@ -71,6 +71,9 @@ pub enum CompareError {
     /// The guest says more than the bound.
     #[error("its files about processes have more than {PROC_BYTES_MAX} bytes")]
     TooLong,
+    /// The guest's processes change so much that what Everett sees exceeds the bound.
+    #[error("the facts about its processes that Everett saw have more than {SEEN_BYTES_MAX} bytes")]
+    TooMuch,
 }
 
 /// Compares the processes of a machine of a fork. `go_on` returns false to end the work.
@@ -97,10 +100,12 @@ pub fn compare(
         if !go_on() {
             return Err(CompareError::Interrupted);
         }
+        if fork.vtime() >= end_ns {
+            return Err(ForkError::NoEnd(PROC_NS_MAX).into());
+        }
         let until_ns = fork.vtime().saturating_add(LOOK_NS);
         match program.next(fork, until_ns)? {
             Said::Done => break,
-            Said::Nothing if fork.vtime() >= end_ns => return Err(ForkError::NoEnd(PROC_NS_MAX).into()),
             Said::Nothing if files.is_empty() => seen.look(kernel, fork.timeline().machine(node))?,
             Said::Nothing => {}
             Said::Frame(Frame::ProcFile(path)) => {
@@ -119,15 +124,23 @@ pub fn compare(
         if bytes > PROC_BYTES_MAX {
             return Err(CompareError::TooLong);
         }
+        if seen.bytes > SEEN_BYTES_MAX {
+            return Err(CompareError::TooMuch);
+        }
     }
     Ok(result(&files, &seen))
 }
 
-/// Compares what the guest says with what Everett saw. Processes that began later than the first look are left out.
+/// Compares what the guest says with what Everett saw. Of processes that began later than the first look, only the existence is
+/// compared.
 fn result(files: &Files, seen: &Seen) -> Comparison {
     let mut comparison = Comparison { looks: seen.instants, ..Comparison::default() };
     let told = told::processes(files);
     comparison.processes = told.intersection(&seen.first).count() as u64;
+    for pid in told.difference(&seen.ever) {
+        let told = "it exists".to_owned();
+        comparison.differences.push(Difference { pid: *pid, part: None, told, seen: Vec::new() });
+    }
     for pid in seen.always.difference(&told) {
         comparison.differences.push(Difference {
             pid: *pid,
@@ -168,6 +181,7 @@ mod tests {
         });
         Seen {
             facts: facts.collect::<BTreeMap<_, _>>(),
+            ever: BTreeSet::from([7, 8, 9]),
             first: BTreeSet::from([7, 8]),
             always: BTreeSet::from([7]),
             instants: 2,
@@ -195,7 +209,8 @@ mod tests {
         let differences = result(&told, &seen()).differences;
         let all: Vec<_> = differences.iter().map(|it| (it.pid, it.part, &*it.told, it.seen.len())).collect();
         assert_eq!(all, [(7, Some(Part::User), "1", 2), (7, Some(Part::Mappings), "m", 0)]);
-        let differences = result(&files(&[("8/status", "")]), &seen()).differences;
-        assert_eq!(differences.iter().map(|it| (it.pid, it.part)).collect::<Vec<_>>(), [(7, None)]);
+        let differences = result(&files(&[("8/status", ""), ("10/status", "")]), &seen()).differences;
+        let all: Vec<_> = differences.iter().map(|it| (it.pid, it.part, &*it.told)).collect();
+        assert_eq!(all, [(10, None, "it exists"), (7, None, "")]);
     }
 }

@@ -24,8 +24,12 @@ pub(super) struct Seen {
     pub(super) facts: BTreeMap<(u32, Part), BTreeSet<String>>,
     /// Processes that were there at the first instant.
     pub(super) first: BTreeSet<u32>,
+    /// Processes that were there at any instant.
+    pub(super) ever: BTreeSet<u32>,
     /// Processes that were there at all instants.
     pub(super) always: BTreeSet<u32>,
+    /// Length of all facts, in bytes.
+    pub(super) bytes: usize,
     /// Number of instants.
     pub(super) instants: u64,
     /// The kernel's modules at the first instant.
@@ -38,9 +42,10 @@ impl Seen {
         let ram = MachineRam(machine);
         let guest = Guest::new(kernel, &ram)?;
         let processes = guest.processes()?;
-        let present = processes.iter().map(|process| process.pid).collect();
+        let present: BTreeSet<u32> = processes.iter().map(|process| process.pid).collect();
+        self.ever.extend(&present);
         if self.instants == 0 {
-            (self.first, self.always) = (BTreeSet::clone(&present), present);
+            (self.first, self.always) = (present.clone(), present);
             self.modules = guest.modules()?;
         } else {
             self.always.retain(|pid| present.contains(pid));
@@ -52,7 +57,10 @@ impl Seen {
             look.process(process, &mut facts);
         }
         for (key, fact) in facts {
-            self.facts.entry(key).or_default().insert(fact);
+            let bytes = fact.len();
+            if self.facts.entry(key).or_default().insert(fact) {
+                self.bytes += bytes;
+            }
         }
         Ok(())
     }

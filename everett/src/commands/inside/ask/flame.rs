@@ -22,8 +22,8 @@ use crate::ui::{Ui, printable};
 
 /// Default number of instructions between two samples of a node.
 pub(super) const EVERY: u64 = 100_000;
-/// Maximum number of different stacks. More are counted, and left out.
-const STACKS_MAX: usize = 1_000_000;
+/// Maximum length of the names in all different stacks, in bytes. More stacks are counted, and left out.
+const STACK_BYTES_MAX: usize = 256 << 20;
 
 /// Line of `--json`.
 #[derive(Serialize)]
@@ -41,6 +41,7 @@ struct Sum {
     every: u64,
     stacks: usize,
     left_out: u64,
+    unreadable: u64,
 }
 
 /// Takes samples and writes a picture to `output`, or prints the stacks with their numbers of instructions.
@@ -61,7 +62,7 @@ pub(super) fn run(
     let files: Vec<&dyn Files> = files.iter().map(|files| files as &dyn Files).collect();
     let file = output.map(NewFile::create).transpose()?;
     let mut stacks: BTreeMap<Vec<String>, u64> = BTreeMap::new();
-    let (mut samples, mut left_out) = (0, 0);
+    let (mut samples, mut left_out, mut bytes) = (0, 0, 0);
     let mut found = |sample: Sample| {
         let is_wanted =
             process.is_none_or(|wanted| wanted == sample.pid.to_string() || wanted == sample.process);
@@ -71,10 +72,17 @@ pub(super) fn run(
         samples += 1;
         let node = nodes.get(sample.node).filter(|_| nodes.len() > 1).cloned();
         let stack: Vec<String> = node.into_iter().chain([sample.process]).chain(sample.functions).collect();
-        match stacks.len() >= STACKS_MAX && !stacks.contains_key(&stack) {
-            true => left_out += 1,
-            false => *stacks.entry(stack).or_default() += every,
+        if let Some(instructions) = stacks.get_mut(&stack) {
+            *instructions += every;
+            return Ok(());
         }
+        let more: usize = stack.iter().map(|name| name.len() + size_of::<String>()).sum();
+        if bytes + more > STACK_BYTES_MAX {
+            left_out += 1;
+            return Ok(());
+        }
+        bytes += more;
+        stacks.insert(stack, every);
         Ok(())
     };
     let goes_on = || !interrupt.wanted();
@@ -83,7 +91,6 @@ pub(super) fn run(
     if interrupt.wanted() {
         return Err(Interrupted.into());
     }
-    let left_out = left_out + unreadable;
     if samples == 0 {
         let whose =
             process.map_or_else(|| "the machines".to_owned(), |process| format!("a process {process}"));
@@ -104,7 +111,7 @@ pub(super) fn run(
             }
         }
     }
-    ui.record(&Sum { kind: "flame", samples, every, stacks: stacks.len(), left_out })?;
+    ui.record(&Sum { kind: "flame", samples, every, stacks: stacks.len(), left_out, unreadable })?;
     if let (Some(file), Some(path)) = (file, output) {
         file.keep()?;
         ui.say(printable(&format!(
@@ -114,8 +121,11 @@ pub(super) fn run(
             counted(stacks.len() as u64, "stack", "stacks")
         )))?;
     }
+    if unreadable > 0 {
+        ui.say(format!("{} could not be read", counted(unreadable, "stack", "stacks")))?;
+    }
     if left_out > 0 {
-        ui.say(format!("{} could not be read", counted(left_out, "stack", "stacks")))?;
+        ui.say(format!("{} with further stacks are left out", counted(left_out, "sample", "samples")))?;
     }
     Ok(())
 }

@@ -98,7 +98,7 @@ pub(super) fn run(ui: &Ui, args: &InstantArgs, instants: Option<u16>) -> anyhow:
         fork.calm();
         for (node, name) in nodes.iter().enumerate().filter(|(_, name)| is_wanted(name)) {
             if without_power[node] {
-                left_out(ui, name, vtime_ns, "has no power")?;
+                left_out(ui, name, vtime_ns, "it has no power")?;
                 sum.left_out += 1;
                 continue;
             }
@@ -121,8 +121,12 @@ pub(super) fn run(ui: &Ui, args: &InstantArgs, instants: Option<u16>) -> anyhow:
     bar.clear();
     instant.warn_of_engine(ui)?;
     ui.record(&sum)?;
+    let left_out = match sum.left_out {
+        0 => String::new(),
+        count => format!(" ({} left out)", counted(count, "machine", "machines")),
+    };
     ui.say(format!(
-        "{} at {}: {}, {}, {}, {}; {}",
+        "{} at {}{left_out}: {}, {}, {}, {}; {}",
         counted(sum.machines, "machine", "machines"),
         counted(sum.instants as u64, "instant", "instants"),
         counted(sum.processes, "process", "processes"),
@@ -134,7 +138,7 @@ pub(super) fn run(ui: &Ui, args: &InstantArgs, instants: Option<u16>) -> anyhow:
             differences => counted(differences, "difference", "differences"),
         }
     ))?;
-    Ok(if sum.differences == 0 { Outcome::Fine } else { Outcome::Found })
+    Ok(if sum.differences == 0 && sum.machines > 0 { Outcome::Fine } else { Outcome::Found })
 }
 
 impl Sum {
@@ -150,7 +154,7 @@ impl Sum {
 
 fn left_out(ui: &Ui, node: &str, vtime_ns: u64, error: &str) -> anyhow::Result<()> {
     ui.record(&LeftOut { kind: "left-out", node, vtime_ns, error })?;
-    let line = format!("{:>14}  {} {error}", seconds(vtime_ns), printable(node));
+    let line = format!("{:>14}  {}: left out: {error}", seconds(vtime_ns), printable(node));
     Ok(ui.say(style::paint(style::FAINT, line))?)
 }
 
