@@ -48,7 +48,7 @@ pub struct Code<'k> {
     is_full: bool,
 }
 
-/// What a person looks at on a node: a thread of a program, or the CPU.
+/// View of a node that a person looks at: a thread of a program, or the CPU.
 #[derive(Clone, Copy)]
 pub struct View<'v> {
     /// The timeline.
@@ -121,19 +121,25 @@ impl<'k> Code<'k> {
             return Ok(known.clone());
         }
         let found = Loaded::of_process(guest, process, (&self.programs, node))?;
-        let found = found.and_then(|found| {
+        let mut is_kept = true;
+        let found = found.map(|found| {
             let like = |(of, other): &&(usize, Arc<Loaded>)| *of == node && other.is_like(&found);
             if let Some((_, other)) = self.ran.iter().find(like) {
-                return Some(Arc::clone(other));
-            }
-            if self.ran.len() >= LOADED_MAX {
-                self.is_full = true;
-                return None;
+                return Arc::clone(other);
             }
             let found = Arc::new(found);
-            self.ran.push((node, Arc::clone(&found)));
-            Some(found)
+            if self.ran.len() >= LOADED_MAX {
+                // Places in it are missing, but a process of it can still be looked at.
+                self.is_full = true;
+                is_kept = false;
+            } else {
+                self.ran.push((node, Arc::clone(&found)));
+            }
+            found
         });
+        if !is_kept {
+            return Ok(found);
+        }
         if self.known.len() >= KNOWN_MAX {
             self.known.clear();
         }
@@ -267,7 +273,7 @@ impl<'k> Code<'k> {
     pub fn address(&mut self, view: View<'_>, expression: &Expression) -> Result<u64, Unknown> {
         self.at(view, |scene| match value(expression, scene)? {
             Value::Object(kind, Place::Memory(address)) if is_aggregate(kind, scene) => Ok(address),
-            value => Ok(integer(&value, scene)? as u64),
+            value => u64::try_from(integer(&value, scene)?).map_err(|_| Absent::WideAddress),
         })
     }
 
@@ -294,7 +300,7 @@ impl<'k> Code<'k> {
             if (1..=WATCHED_BYTES_MAX).contains(&bytes) {
                 Ok((address, bytes))
             } else {
-                Err(Absent::NoAddress)
+                Err(Absent::Size(bytes, WATCHED_BYTES_MAX))
             }
         })
     }

@@ -3,7 +3,8 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Output, Stdio};
-use std::sync::OnceLock;
+use std::sync::{OnceLock, mpsc};
+use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -102,6 +103,9 @@ name = "week"
 unit = "bank"
 regex = "week (?P<week>\\d+)"
 "#;
+
+/// Time after which a session on a terminal is taken not to answer.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(120);
 
 /// Returns the run directory of an exploration with two branches.
 fn run_directory() -> &'static str {
@@ -290,7 +294,8 @@ fn sessions_stop_at_code_stores_and_what_happened_in_both_directions() {
     assert!(all[26]["text"].as_str().unwrap().contains('('), "{}", all[26]);
     assert_eq!(all[26]["text"], all[28]["text"]);
     assert_ne!(all[26]["text"], all[27]["text"]);
-    assert!(all[29]["bytes"].as_array().unwrap().len() == 16, "{}", all[29]);
+    let bytes = all[29]["bytes"].as_array().unwrap();
+    assert_eq!((bytes.len(), &bytes[..6]), (16, &["73", "68", "6f", "72", "74", "00"].map(Value::from)[..]));
     assert!(all[30]["nodes"][1].to_string().contains("/program"), "{}", all[30]);
     assert_eq!(all[31]["entries"].as_array().unwrap().len(), 2);
     assert_eq!(all[32]["breakpoints"].as_array().unwrap().len(), 3);
@@ -304,12 +309,21 @@ fn sessions_stop_at_code_stores_and_what_happened_in_both_directions() {
 
 #[test]
 fn a_comparison_goes_to_the_first_difference() {
-    let all = answers(&["compare b1", "where", "digest"]);
-    let first = &all[0]["mattered"][0];
-    assert_eq!(first["what"], "fault", "{}", all[0]);
-    let vtimes = [&first["here"]["vtime_ns"], &first["there"]["vtime_ns"]];
-    assert!(vtimes.iter().any(|at| at.is_u64()), "{first}");
-    assert_eq!(all[0]["now"]["vtime_ns"], all[1]["vtime_ns"]);
+    let all = answers(&["goto start", "compare b1", "where", "digest", "prev event", "next event", "digest"]);
+    let (start, compared) = (&all[0], &all[1]);
+    let first = &compared["mattered"][0];
+    assert_eq!(first["what"], "fault", "{compared}");
+    // Both branches fork at the root moment, and the first fault of each is another one.
+    assert_eq!(compared["common_ns"], start["vtime_ns"], "{compared}");
+    assert!(compared["until_ns"].is_null(), "all was compared: {compared}");
+    for side in ["here", "there"] {
+        assert!(vtime(&first[side]) > vtime(start), "{first}");
+        assert!(first[side]["text"].as_str().unwrap().contains("\"fault\":\"partition\""), "{first}");
+    }
+    assert_ne!(first["here"]["text"], first["there"]["text"]);
+    assert_eq!(compared["now"]["entry"], first["here"], "{compared}");
+    assert_eq!(all[2]["entry"], first["here"], "{}", all[2]);
+    assert_eq!((&all[5]["entry"], &all[6]["digest"]), (&first["here"], &all[3]["digest"]));
     let same = session(&[], &["compare b0"]);
     assert_eq!(same.status.code(), Some(2), "{}", shown(&same));
 }
@@ -352,6 +366,15 @@ fn a_session_on_a_terminal_has_a_line_editor() {
         .spawn()
         .unwrap();
     let mut output = child.stdout.take().unwrap();
+    let (sender, parts) = mpsc::channel();
+    thread::spawn(move || {
+        let mut part = [0; 4096];
+        while let Ok(read @ 1..) = output.read(&mut part) {
+            if sender.send(String::from_utf8_lossy(&part[..read]).into_owned()).is_err() {
+                break;
+            }
+        }
+    });
     let mut input = child.stdin.take().unwrap();
     let mut seen = String::new();
     // Reads up to the end of a text, and keeps what follows it.
@@ -360,10 +383,10 @@ fn a_session_on_a_terminal_has_a_line_editor() {
             seen.drain(..at + text.len());
             return;
         }
-        let mut part = [0; 4096];
-        let read = output.read(&mut part).unwrap();
-        assert!(read > 0, "{text} is missing in {seen}");
-        seen += &String::from_utf8_lossy(&part[..read]);
+        match parts.recv_timeout(ANSWER_TIME_MAX) {
+            Ok(part) => seen += &part,
+            Err(why) => panic!("{text} is missing in {seen}: {why}"),
+        }
     };
     until("bank> ");
     // A tab completes the command, Ctrl-C clears the line, and a wrong command does not end the session.
@@ -383,6 +406,5 @@ fn a_session_on_a_terminal_has_a_line_editor() {
     until("the start of the timeline");
     until("bank> ");
     input.write_all(b"\x04").unwrap();
-    std::thread::park_timeout(Duration::from_millis(10));
     assert!(child.wait().unwrap().success());
 }

@@ -24,7 +24,7 @@ pub enum Answer {
         /// Their numbers.
         numbers: Vec<u32>,
     },
-    /// What is in focus.
+    /// Node or process in focus.
     Focus(Focus),
     /// Processes.
     Processes {
@@ -61,6 +61,9 @@ pub enum Answer {
     Entries {
         /// The entries.
         entries: Vec<EntryLine>,
+        /// Text that says from which vtime on entries are missing, if that is before here.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
     },
     /// Source lines.
     Source {
@@ -71,6 +74,12 @@ pub enum Answer {
     State {
         /// The variables that have a value.
         variables: Vec<Variable>,
+        /// Text that says from which vtime on changes are missing, if that is before here.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
+        /// Names of the variables that probes set, whose values a session does not know.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        probes: Vec<String>,
     },
     /// Digest of the world.
     Digest {
@@ -111,7 +120,7 @@ pub enum Reason {
     Interrupted,
 }
 
-/// Where a timeline stands, and why.
+/// Place at which a timeline stands, and the reason.
 #[derive(Debug, Clone, Serialize)]
 pub struct Stopped {
     /// Why the move ended.
@@ -133,7 +142,7 @@ pub struct Stopped {
     /// The next instruction: address, function and source line, as far as they are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
-    /// What happens there: the system call, the store, the end.
+    /// Event there: the system call, the store, the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
@@ -168,13 +177,13 @@ pub struct EntryLine {
 pub struct Breakpoint {
     /// Its number.
     pub number: u32,
-    /// What the user wrote.
+    /// Text of the user.
     pub text: String,
     /// Number of addresses of code, by node. Empty for breakpoints at entries.
     pub places: Vec<(String, usize)>,
 }
 
-/// What the user looks at.
+/// Node or process at which the user looks.
 #[derive(Debug, Clone, Serialize)]
 pub struct Focus {
     /// Name of the node.
@@ -282,10 +291,13 @@ pub struct Compared {
     pub other: String,
     /// Vtime up to which both are one timeline, in nanoseconds.
     pub common_ns: u64,
+    /// Vtime up to which they were compared, in nanoseconds, if too much happened to compare all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until_ns: Option<u64>,
     /// First difference of any text or data.
     pub first: Option<Differing>,
     /// First difference of each kind that is not only one of numbers, times or identifiers, the earliest first.
     pub mattered: Vec<Differing>,
-    /// Where this timeline is now: at the first of `mattered`, or else at `first`.
+    /// Place of this timeline now: at the first of `mattered`, or else at `first`.
     pub now: Option<Box<Stopped>>,
 }

@@ -16,7 +16,7 @@ pub enum Direction {
     Backwards,
 }
 
-/// What a move goes to the next or the previous one of.
+/// Thing of which a move goes to the next or the previous one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Entry of the timeline of this kind.
@@ -53,7 +53,7 @@ pub enum Goal {
     Finding(Option<String>),
 }
 
-/// What a breakpoint stops at.
+/// Condition at which a breakpoint stops.
 #[derive(Debug, Clone)]
 pub enum Break {
     /// A message whose data matches.

@@ -6,7 +6,6 @@ use super::answer::{Answer, Compared, Differing};
 use super::differences::{self, Comparison, Difference};
 use super::entry::Kind;
 use super::error::Refused;
-use super::index::Index;
 use super::observe::observe;
 use super::text::line;
 use super::{Debugger, Recorded};
@@ -34,11 +33,14 @@ impl Debugger<'_> {
         let goes_on = || !(self.interrupted)();
         let there = observe(self.setting, &other.path, &mut cursor, None, &[], &goes_on)?;
         let here = &self.index;
-        let end = |index: &Index, end_ns: u64| index.cut_ns().map_or(end_ns, |cut_ns| cut_ns.min(end_ns));
-        let sides = ((here, end(here, self.recorded.end_ns)), (&there, end(&there, other.end_ns)));
-        let all = |comparison| differences::differences(sides.0, sides.1, common_ns, comparison);
-        let exact = all(Comparison::Exact).into_iter().next();
-        let mattered = all(Comparison::Template);
+        let ends = (self.recorded.end_ns, other.end_ns);
+        let sides = ((here, here.known_until_ns(ends.0)), (&there, there.known_until_ns(ends.1)));
+        let all = |comparison| differences::differences(sides.0, sides.1, common_ns, comparison, &goes_on);
+        let (exact, mattered) = (all(Comparison::Exact)?, all(Comparison::Template)?);
+        let until = |of: fn(&(u64, u64)) -> u64| of(&exact.until_ns).min(of(&mattered.until_ns));
+        let cut = |until_ns: u64, end_ns: u64| (until_ns < end_ns).then_some(until_ns);
+        let cuts = [cut(until(|of| of.0), ends.0), cut(until(|of| of.1), ends.1)];
+        let (exact, mattered) = (exact.first.into_iter().next(), mattered.first);
         let lines = |(what, difference): (Kind, Difference)| Differing {
             what,
             here: difference.here.and_then(|n| here.entries().get(n)).map(|entry| line(entry, &self.nodes)),
@@ -50,6 +52,7 @@ impl Debugger<'_> {
         let mut compared = Compared {
             other: other.name.clone(),
             common_ns,
+            until_ns: cuts.into_iter().flatten().min(),
             first: exact.map(lines),
             mattered: mattered.iter().copied().map(lines).collect(),
             now: None,

@@ -5,6 +5,7 @@
 //! faults, and each state variable. Two timelines differ where a stream has other parts, or lacks one. How TCP divides data
 //! into segments, and which of them it sends again, makes no difference.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use everett_log_template::template;
@@ -12,7 +13,8 @@ use everett_vmm::wire::summary::{Payload, Summary};
 
 use super::entry::{Entry, Happened, Kind, Message};
 use super::index::Index;
-use super::limits::COMPARED_BYTES;
+use super::limits::{COMPARED_BYTES, PARTS_MAX, STREAM_PARTS_MAX};
+use crate::explore::path_runner::Interrupted;
 use crate::world::event::What;
 
 /// Flag of TCP: the first segment of a connection.
@@ -20,7 +22,7 @@ const SYN: u8 = 1 << 1;
 /// Maximum length of a part of a connection's data that is compared as a whole, in bytes.
 const PART_BYTES: usize = 64;
 
-/// What is compared of entries.
+/// Content of entries that is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comparison {
     /// The whole text or data.
@@ -57,7 +59,7 @@ enum Stream {
     State(Option<String>, String),
 }
 
-/// A timeline that is compared: its index, and the vtime in nanoseconds at which it ends.
+/// A timeline that is compared: its index, and the vtime in nanoseconds up to which it is known.
 pub type Side<'s> = (&'s Index, u64);
 
 impl Stream {
@@ -73,102 +75,180 @@ impl Stream {
     }
 }
 
-/// Part of a stream: the number of the entry that has it, or in which it begins, and what is compared of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Part {
-    entry: usize,
-    text: String,
-    /// True if the text may go on. Only the last part of a connection is open.
+/// Parts of a stream, in their order.
+#[derive(Debug, Default)]
+struct Parts {
+    /// What is compared of all parts.
+    text: Vec<u8>,
+    /// The number of the entry that has a part, or in which it begins, and the end of the part in the text.
+    ends: Vec<(usize, usize)>,
+    /// True if the last part may go on. Only that of a connection does.
     is_open: bool,
 }
 
-impl Part {
+/// Part of a stream.
+struct Part<'p> {
+    entry: usize,
+    text: Cow<'p, [u8]>,
+    is_open: bool,
+}
+
+impl Parts {
+    /// Adds a part that is complete.
+    fn add(&mut self, entry: usize, text: &str) {
+        self.text.extend_from_slice(text.as_bytes());
+        self.ends.push((entry, self.text.len()));
+    }
+
+    /// Adds data of a connection. A part ends with a line or after [`PART_BYTES`].
+    fn cut(&mut self, entry: usize, data: &[u8]) {
+        for byte in data {
+            let start = match self.ends[..] {
+                [.., (_, end)] if !self.is_open => end,
+                [.., (_, end), _] => end,
+                _ => 0,
+            };
+            self.text.push(*byte);
+            let end = self.text.len();
+            match self.ends.last_mut() {
+                Some(last) if self.is_open => last.1 = end,
+                _ => self.ends.push((entry, end)),
+            }
+            self.is_open = *byte != b'\n' && end - start < PART_BYTES;
+        }
+    }
+
+    fn get(&self, n: usize) -> Option<Part<'_>> {
+        let (entry, end) = *self.ends.get(n)?;
+        let start = n.checked_sub(1).and_then(|before| self.ends.get(before)).map_or(0, |(_, end)| *end);
+        let text = Cow::Borrowed(self.text.get(start..end)?);
+        Some(Part { entry, text, is_open: self.is_open && n + 1 == self.ends.len() })
+    }
+}
+
+impl Part<'_> {
     /// True if the parts do not differ, as far as both are known.
-    fn is_like(&self, other: &Part) -> bool {
+    fn is_like(&self, other: &Part<'_>) -> bool {
         self.text == other.text
             || self.is_open && other.text.starts_with(&self.text)
             || other.is_open && self.text.starts_with(&other.text)
     }
+
+    /// Returns the part of a connection without numbers, times and identifiers.
+    fn plain(self) -> Self {
+        // The template of a text's beginning can differ from the beginning of its template.
+        let text = if self.is_open { String::new() } else { template(&characters(&self.text)) };
+        Part { text: Cow::Owned(text.into_bytes()), ..self }
+    }
 }
 
-/// Returns the first difference of each kind of entries after the vtime `since_ns`, the earliest first. What one side lacks
-/// counts only up to the end of this side.
-#[must_use]
+/// Returns bytes as a text of as many characters. Every byte is another text, also if it is no character.
+fn characters(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| char::from(*byte)).collect()
+}
+
+/// Differences between two timelines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Differences {
+    /// The first difference of each kind of entries, the earliest first.
+    pub first: Vec<(Kind, Difference)>,
+    /// Vtimes in nanoseconds up to which this and the other timeline were compared.
+    pub until_ns: (u64, u64),
+}
+
+/// Returns the first difference of each kind of entries after the vtime `since_ns`. What one side lacks counts only up to
+/// the end of this side. The comparison ends when `goes_on` returns false.
+///
+/// # Errors
+/// Returns [`Interrupted`] if `goes_on` ended the comparison.
 pub fn differences(
     here: Side<'_>,
     there: Side<'_>,
     since_ns: u64,
     comparison: Comparison,
-) -> Vec<(Kind, Difference)> {
-    let (ours, theirs) = (streams(here.0, since_ns, comparison), streams(there.0, since_ns, comparison));
-    let all: BTreeSet<&Stream> = ours.keys().chain(theirs.keys()).collect();
+    goes_on: &dyn Fn() -> bool,
+) -> Result<Differences, Interrupted> {
+    let maxima = (PARTS_MAX, STREAM_PARTS_MAX);
+    let (all_ours, our_end_ns) = streams(here, since_ns, comparison, maxima, goes_on)?;
+    let (all_theirs, their_end_ns) = streams(there, since_ns, comparison, maxima, goes_on)?;
+    let all: BTreeSet<&Stream> = all_ours.keys().chain(all_theirs.keys()).collect();
     let mut found: Vec<(u64, Kind, Difference)> = Vec::new();
+    let none = Parts::default();
     for stream in all {
-        let of = |side: &BTreeMap<Stream, Vec<Part>>| side.get(stream).cloned().unwrap_or_default();
-        let (ours, theirs) = (of(&ours), of(&theirs));
-        let is_like =
-            |n: &usize| ours.get(*n).zip(theirs.get(*n)).is_some_and(|(one, other)| one.is_like(other));
-        let Some(n) = (0..ours.len().max(theirs.len())).find(|n| !is_like(n)) else { continue };
-        let entry = |parts: &[Part]| parts.get(n).map(|part| part.entry);
-        let (one, other) = (entry(&ours), entry(&theirs));
+        if !goes_on() {
+            return Err(Interrupted);
+        }
+        let ours = all_ours.get(stream).unwrap_or(&none);
+        let theirs = all_theirs.get(stream).unwrap_or(&none);
+        let is_plain = comparison == Comparison::Template && matches!(stream, Stream::Connection { .. });
+        let is_like = |n: &usize| match (ours.get(*n), theirs.get(*n)) {
+            (Some(one), Some(other)) if is_plain && one.text != other.text => {
+                one.plain().is_like(&other.plain())
+            }
+            (Some(one), Some(other)) => one.is_like(&other),
+            _ => false,
+        };
+        let Some(n) = (0..ours.ends.len().max(theirs.ends.len())).find(|n| !is_like(n)) else { continue };
+        let entry = |parts: &Parts| parts.get(n).map(|part| part.entry);
+        let (one, other) = (entry(ours), entry(theirs));
         let vtime = |index: &Index, n: Option<usize>| Some(index.entries().get(n?)?.vtime_ns);
         let Some(at) = vtime(here.0, one).into_iter().chain(vtime(there.0, other)).min() else { continue };
-        let is_after_end = one.is_none() && at > here.1 || other.is_none() && at > there.1;
+        let is_after_end = one.is_none() && at > our_end_ns || other.is_none() && at > their_end_ns;
         if !is_after_end {
             found.push((at, stream.kind(), Difference { here: one, there: other }));
         }
     }
     found.sort_by_key(|(at, ..)| *at);
-    let mut kinds: Vec<(Kind, Difference)> = Vec::new();
+    let mut first: Vec<(Kind, Difference)> = Vec::new();
     for (_, kind, difference) in found {
-        if !kinds.iter().any(|(of, _)| *of == kind) {
-            kinds.push((kind, difference));
+        if !first.iter().any(|(of, _)| *of == kind) {
+            first.push((kind, difference));
         }
     }
-    kinds
+    Ok(Differences { first, until_ns: (our_end_ns, their_end_ns) })
 }
 
-fn streams(index: &Index, since_ns: u64, comparison: Comparison) -> BTreeMap<Stream, Vec<Part>> {
-    let mut streams: BTreeMap<Stream, Vec<Part>> = BTreeMap::new();
+/// Returns the streams of a timeline, and the vtime in nanoseconds up to which they are complete. `maxima` are the maximum
+/// numbers of parts of all streams, and of one.
+fn streams(
+    (index, end_ns): Side<'_>,
+    since_ns: u64,
+    comparison: Comparison,
+    (parts_max, stream_parts_max): (usize, usize),
+    goes_on: &dyn Fn() -> bool,
+) -> Result<(BTreeMap<Stream, Parts>, u64), Interrupted> {
+    let mut streams: BTreeMap<Stream, Parts> = BTreeMap::new();
     let mut connections = Connections::default();
+    let mut count: usize = 0;
     for (entry, it) in index.entries().iter().enumerate() {
+        if it.vtime_ns > end_ns {
+            break;
+        }
+        if !goes_on() {
+            return Err(Interrupted);
+        }
         // Connections can be older.
-        if let Some(message) = it.message()
-            && let Some((stream, data)) = connections.take(message)
-        {
-            if it.vtime_ns > since_ns {
-                cut(streams.entry(stream).or_default(), entry, data);
-            }
+        let data = it.message().and_then(|message| connections.take(message));
+        if it.vtime_ns <= since_ns {
             continue;
         }
-        if it.vtime_ns > since_ns
-            && let Some(stream) = stream(it)
-        {
-            let text = text(it, comparison);
-            streams.entry(stream).or_default().push(Part { entry, text, is_open: false });
+        let parts = match (&data, stream(it)) {
+            (Some((stream, _)), _) => streams.entry(stream.clone()).or_default(),
+            (None, Some(stream)) => streams.entry(stream).or_default(),
+            (None, None) => continue,
+        };
+        let before = parts.ends.len();
+        match data {
+            Some((_, data)) => parts.cut(entry, data),
+            None => parts.add(entry, &text(it, comparison)),
+        }
+        // An entry has at most as many parts as a frame has bytes.
+        count += parts.ends.len() - before;
+        if count >= parts_max || parts.ends.len() >= stream_parts_max {
+            return Ok((streams, end_ns.min(it.vtime_ns.saturating_sub(1))));
         }
     }
-    if comparison == Comparison::Template {
-        let lines = streams.iter_mut().filter(|(stream, _)| matches!(stream, Stream::Connection { .. }));
-        for part in lines.flat_map(|(_, parts)| parts) {
-            // The template of a text's beginning can differ from the beginning of its template.
-            part.text = if part.is_open { String::new() } else { template(&part.text) };
-        }
-    }
-    streams
-}
-
-/// Adds data of a connection. A part ends with a line or after [`PART_BYTES`].
-fn cut(parts: &mut Vec<Part>, entry: usize, data: &[u8]) {
-    for byte in data {
-        if !parts.last().is_some_and(|part| part.is_open) {
-            parts.push(Part { entry, text: String::new(), is_open: true });
-        }
-        let Some(part) = parts.last_mut() else { return };
-        // Every byte is another text, also if it is no character.
-        part.text.push(char::from(*byte));
-        part.is_open = *byte != b'\n' && part.text.chars().count() < PART_BYTES;
-    }
+    Ok((streams, end_ns))
 }
 
 /// TCP connections of a timeline. Each has a number among those of its service, and sends each byte once, however often
@@ -250,11 +330,13 @@ fn text(entry: &Entry, comparison: Comparison) -> String {
         Comparison::Template => template(head(text)),
     };
     match &entry.what {
-        Happened::State(change) => format!("{:?}", change.new.as_deref().map(whole)),
+        Happened::State(change) => {
+            let value = change.new.as_deref().map(whole);
+            value.map_or_else(|| "none".to_owned(), |value| format!("value {value}"))
+        }
         Happened::Message(message) => {
-            let data: Option<String> =
-                message.data.as_deref().map(|data| data.iter().map(|byte| char::from(*byte)).collect());
-            format!("{:?}", data.as_deref().map(whole))
+            let data = message.data.as_deref().map(|data| whole(&characters(data)));
+            data.map_or_else(|| "unknown".to_owned(), |data| format!("data {data}"))
         }
         Happened::Event(event) => match &event.what {
             What::Line { text, .. } | What::Kernel { text } => whole(text),
@@ -311,11 +393,15 @@ mod tests {
         index
     }
 
+    fn first(here: Side<'_>, there: Side<'_>, comparison: Comparison) -> Vec<(Kind, Difference)> {
+        differences(here, there, 5, comparison, &|| true).unwrap().first
+    }
+
     #[test]
     fn only_contents_within_a_stream_count() {
         let one = index(&[(1, "x", "before"), (10, "x", "a 1"), (11, "y", "b"), (12, "x", "elected")]);
         let other = index(&[(1, "x", "else"), (9, "y", "b"), (13, "x", "a 2"), (20, "x", "lost")]);
-        let first = |comparison| differences((&one, 30), (&other, 30), 5, comparison);
+        let first = |comparison| first((&one, 30), (&other, 30), comparison);
         assert_eq!(first(Comparison::Exact), [(Kind::Log, Difference { here: Some(1), there: Some(2) })]);
         assert_eq!(first(Comparison::Template), [(Kind::Log, Difference { here: Some(3), there: Some(3) })]);
     }
@@ -342,12 +428,13 @@ mod tests {
     #[test]
     fn segments_of_a_connection_are_one_text() {
         let texts = |segments: &[Message]| {
-            let (mut connections, mut parts) = (Connections::default(), Vec::new());
+            let (mut connections, mut parts) = (Connections::default(), Parts::default());
             for (n, segment) in segments.iter().enumerate() {
                 let (_, data) = connections.take(segment).unwrap();
-                cut(&mut parts, n, data);
+                parts.cut(n, data);
             }
-            parts.into_iter().map(|part| (part.entry, part.text)).collect::<Vec<_>>()
+            let all = (0..).map_while(|n| parts.get(n));
+            all.map(|part| (part.entry, characters(&part.text))).collect::<Vec<_>>()
         };
         let last = u32::MAX;
         let whole = [segment(SYN, last, b""), segment(SYN, last, b""), segment(16, 0, b"a 1\nb 2\nc")];
@@ -365,8 +452,41 @@ mod tests {
     #[test]
     fn a_missing_entry_counts_up_to_the_end_of_the_shorter_timeline() {
         let (one, other) = (index(&[(10, "x", "a"), (20, "x", "b")]), index(&[(10, "x", "a")]));
-        let first = |end_ns| differences((&one, 30), (&other, end_ns), 5, Comparison::Exact);
+        let first = |end_ns| first((&one, 30), (&other, end_ns), Comparison::Exact);
         assert_eq!(first(30), [(Kind::Log, Difference { here: Some(1), there: None })]);
         assert_eq!(first(15), []);
+    }
+
+    #[test]
+    fn a_comparison_ends_at_the_bound_of_parts() {
+        let mut one = Index::default();
+        for (vtime_ns, seq) in [(10, 0), (11, 8), (12, 16)] {
+            let message = Message { data: None, ..segment(16, seq, b"") };
+            let step = FrameStep { vtime: vtime_ns, frame: u64::from(seq), ..message.step };
+            one.add_data(u64::from(seq), &[b'\n'; 8]);
+            one.add(Entry { vtime_ns, what: Happened::Message(Message { step, data: None }) });
+        }
+        one.complete();
+        let parts = |maxima| {
+            let (all, end_ns) = streams((&one, 20), 5, Comparison::Exact, maxima, &|| true).unwrap();
+            (all.values().map(|parts| parts.ends.len()).sum::<usize>(), end_ns)
+        };
+        assert_eq!((parts((100, 100)), parts((16, 100)), parts((100, 9))), ((24, 20), (16, 10), (16, 10)));
+    }
+
+    #[test]
+    fn a_comparison_ends_where_data_is_missing() {
+        let (one, other) =
+            (index(&[(10, "x", "a"), (20, "x", "b")]), index(&[(10, "x", "a"), (20, "x", "c")]));
+        assert_eq!(first((&one, 30), (&other, 30), Comparison::Exact).len(), 1);
+        assert_eq!(first((&one, 19), (&other, 30), Comparison::Exact), []);
+        assert_eq!(first((&one, 30), (&other, 19), Comparison::Exact), []);
+    }
+
+    #[test]
+    fn a_comparison_can_be_interrupted() {
+        let one = index(&[(10, "x", "a")]);
+        let interrupted = differences((&one, 30), (&one, 30), 5, Comparison::Exact, &|| false);
+        assert_eq!(interrupted, Err(Interrupted));
     }
 }

@@ -12,11 +12,11 @@ use crate::world::event::{Event, What};
 pub struct Entry {
     /// Vtime, in nanoseconds.
     pub vtime_ns: u64,
-    /// What happened.
+    /// Content of the entry.
     pub what: Happened,
 }
 
-/// What happened.
+/// Content of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Happened {
     /// An event.

@@ -4,7 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::entry::{Entry, Happened, Kind};
-use super::limits::{CONTENT_BYTES_MAX, ENTRIES_MAX, ENTRY_BYTES_MAX};
+use super::limits::{CONTENT_BYTES_MAX, CONTENT_ENTRY_BYTES, ENTRIES_MAX, ENTRY_BYTES_MAX};
+
+/// Text about entries beyond the bound of the list.
+pub(super) const UNLISTED: &str = "what happens is not listed";
+/// Text about messages beyond the bound of the data.
+pub(super) const UNKNOWN: &str = "the data of messages is not known";
 
 /// Entries of a timeline, ascending by vtime.
 #[derive(Debug, Default)]
@@ -14,14 +19,28 @@ pub struct Index {
     /// Data of messages by the number of the frame, until the index is complete.
     data: BTreeMap<u64, Arc<[u8]>>,
     data_bytes: usize,
+    /// Number of the first frame whose data is missing because there was too much data.
+    unknown: Option<u64>,
+    /// Vtime of the first message whose data is missing for this reason, in nanoseconds.
+    unknown_ns: Option<u64>,
     /// Vtime from which entries are missing because there were too many, in nanoseconds.
     cut_ns: Option<u64>,
 }
 
 impl Index {
-    /// Adds an entry.
+    /// Returns an empty index from which entries and data are missing.
+    #[cfg(test)]
+    pub(super) fn cut_at(cut_ns: Option<u64>, unknown_ns: Option<u64>) -> Index {
+        Index { cut_ns, unknown_ns, ..Index::default() }
+    }
+
+    /// Adds an entry. Violations are those of the run's files, and are always added.
     pub(super) fn add(&mut self, entry: Entry) {
         let bytes = entry.bytes();
+        if entry.kind() == Kind::Finding {
+            self.entries.push(entry);
+            return;
+        }
         if self.cut_ns.is_some()
             || self.entries.len() >= ENTRIES_MAX
             || self.bytes.saturating_add(bytes) > ENTRY_BYTES_MAX
@@ -35,12 +54,20 @@ impl Index {
         self.entries.push(entry);
     }
 
-    /// Adds the data of a frame that was sent.
+    /// Adds the data of a frame that was sent. Data of frames after the first that does not fit is left out, and so is
+    /// data of frames that no entry can have.
     pub(super) fn add_data(&mut self, frame: u64, data: &[u8]) {
-        if self.data_bytes.saturating_add(data.len()) <= CONTENT_BYTES_MAX {
-            self.data_bytes += data.len();
-            self.data.insert(frame, Arc::from(data));
+        if self.cut_ns.is_some() {
+            return;
         }
+        let bytes = self.data_bytes.saturating_add(data.len()).saturating_add(CONTENT_ENTRY_BYTES);
+        if self.unknown.is_some() || bytes > CONTENT_BYTES_MAX {
+            self.unknown = Some(self.unknown.map_or(frame, |unknown| unknown.min(frame)));
+            return;
+        }
+        self.data_bytes = bytes;
+        // Frames without data share an empty slice.
+        self.data.insert(frame, if data.is_empty() { Arc::default() } else { Arc::from(data) });
     }
 
     /// Completes the index: sorts the entries, and gives messages their data.
@@ -50,11 +77,15 @@ impl Index {
         for entry in &mut self.entries {
             if let Happened::Message(message) = &mut entry.what {
                 message.data = self.data.get(&message.step.frame).cloned();
+                let is_cut = self.unknown.is_some_and(|unknown| message.step.frame >= unknown);
+                if message.data.is_none() && is_cut && self.unknown_ns.is_none() {
+                    self.unknown_ns = Some(entry.vtime_ns);
+                }
             }
         }
         self.data.clear();
         if let Some(cut_ns) = self.cut_ns {
-            self.entries.retain(|entry| entry.vtime_ns < cut_ns);
+            self.entries.retain(|entry| entry.vtime_ns < cut_ns || entry.kind() == Kind::Finding);
         }
     }
 
@@ -68,6 +99,20 @@ impl Index {
     #[must_use]
     pub fn cut_ns(&self) -> Option<u64> {
         self.cut_ns
+    }
+
+    /// Returns the vtime of the first message whose data is missing because there was too much data, in nanoseconds.
+    #[must_use]
+    pub fn unknown_ns(&self) -> Option<u64> {
+        self.unknown_ns
+    }
+
+    /// Returns the vtime up to which all entries and their data are known, in nanoseconds, of a timeline that ends at
+    /// `end_ns`.
+    #[must_use]
+    pub fn known_until_ns(&self, end_ns: u64) -> u64 {
+        let cuts = [self.cut_ns, self.unknown_ns].into_iter().flatten();
+        cuts.map(|cut_ns| cut_ns.saturating_sub(1)).fold(end_ns, u64::min)
     }
 
     /// Returns the number of entries up to a vtime, inclusive.
@@ -114,8 +159,26 @@ impl Index {
 
 #[cfg(test)]
 mod tests {
-    use super::super::entry::StateChange;
+    use everett_vmm::wire::log::{FrameStep, FrameStepKind};
+    use everett_vmm::wire::summary::Summary;
+
+    use super::super::entry::{Hit, Message, StateChange};
     use super::*;
+
+    fn message(vtime_ns: u64, frame: u64) -> Entry {
+        let step = FrameStep {
+            kind: FrameStepKind::Deliver,
+            vtime: vtime_ns,
+            sent_at: 1,
+            from: 0,
+            to: Some(1),
+            frame,
+            len: 60,
+            flipped: false,
+            summary: Summary::Other { ether_type: 0 },
+        };
+        Entry { vtime_ns, what: Happened::Message(Message { step, data: None }) }
+    }
 
     fn change(vtime_ns: u64, new: Option<&str>) -> Entry {
         let new = new.map(str::to_owned);
@@ -151,9 +214,42 @@ mod tests {
 
     #[test]
     fn data_beyond_the_bound_is_not_known() {
-        let mut index = Index { data_bytes: CONTENT_BYTES_MAX - 1, ..Index::default() };
+        let data_bytes = CONTENT_BYTES_MAX - 2 * CONTENT_ENTRY_BYTES - 1;
+        let mut index = Index { data_bytes, ..Index::default() };
+        index.add_data(1, b"");
+        index.add_data(2, b"ab");
+        index.add_data(3, b"a");
+        [(5, 1), (6, 2), (7, 3)]
+            .into_iter()
+            .for_each(|(vtime_ns, frame)| index.add(message(vtime_ns, frame)));
+        index.complete();
+        let data = |n: usize| index.entries()[n].message().unwrap().data.as_deref();
+        // The data of the third would have fitted, but what is missing is one part at the end.
+        assert_eq!((data(0), data(1), data(2)), (Some(&[][..]), None, None));
+        assert_eq!((index.unknown_ns(), index.known_until_ns(9)), (Some(6), 5));
+    }
+
+    #[test]
+    fn frames_without_data_count() {
+        let mut index = Index { data_bytes: CONTENT_BYTES_MAX - 3 * CONTENT_ENTRY_BYTES, ..Index::default() };
+        (0..10).for_each(|frame| index.add_data(frame, b""));
+        assert_eq!((index.data.len(), index.unknown), (3, Some(3)));
+    }
+
+    #[test]
+    fn data_after_the_last_entry_is_not_kept() {
+        let mut index = Index { cut_ns: Some(4), ..Index::default() };
         index.add_data(1, b"ab");
-        index.add_data(2, b"a");
-        assert_eq!(index.data.keys().copied().collect::<Vec<_>>(), [2]);
+        assert_eq!((index.data.len(), index.unknown), (0, None));
+    }
+
+    #[test]
+    fn violations_beyond_the_bound_are_kept() {
+        let mut index = Index { bytes: ENTRY_BYTES_MAX, ..Index::default() };
+        index.add(change(4, None));
+        let hit = Hit { property: "p".to_owned(), node: None, text: String::new() };
+        index.add(Entry { vtime_ns: 9, what: Happened::Hit(hit) });
+        index.complete();
+        assert_eq!((index.cut_ns(), index.entries().len(), index.known_until_ns(20)), (Some(4), 1, 3));
     }
 }

@@ -5,8 +5,14 @@
 pub const ENTRIES_MAX: usize = 1 << 20;
 /// Maximum length of the texts of all entries, in bytes. Later entries are left out.
 pub const ENTRY_BYTES_MAX: usize = 512 << 20;
-/// Maximum length of the data of all messages, in bytes. The data of later messages is not known.
+/// Maximum memory of the data of all messages, in bytes. The data of later messages is not known.
 pub const CONTENT_BYTES_MAX: usize = 256 << 20;
+/// Memory of the data of a frame besides its bytes, in bytes.
+pub const CONTENT_ENTRY_BYTES: usize = 96;
+/// Maximum number of parts of all streams of a timeline that are compared. The comparison ends there.
+pub const PARTS_MAX: usize = 4 << 20;
+/// Maximum number of parts of a stream that are compared. The comparison ends there.
+pub const STREAM_PARTS_MAX: usize = 1 << 20;
 /// Maximum number of breakpoints and watchpoints.
 pub const BREAKPOINTS_MAX: usize = 64;
 /// Maximum number of addresses of all breakpoints on a node.

@@ -162,7 +162,8 @@ impl<'d> Debugger<'d> {
     pub(super) fn last(&self, kind: Kind, count: usize) -> Answer {
         let found = self.index.last_of(self.passed(), kind, count.min(LISTED_MAX));
         let entries = found.into_iter().filter_map(|n| self.index.entries().get(n));
-        Answer::Entries { entries: entries.map(|entry| line(entry, &self.nodes)).collect() }
+        let note = self.unlisted().filter(|_| kind != Kind::Finding);
+        Answer::Entries { entries: entries.map(|entry| line(entry, &self.nodes)).collect(), note }
     }
 
     pub(super) fn source(&mut self) -> anyhow::Result<Answer> {
@@ -177,7 +178,14 @@ impl<'d> Debugger<'d> {
     pub(super) fn state(&self) -> Answer {
         let state = self.index.state(self.passed());
         let variable = |((node, variable), value)| Variable { node, variable, value };
-        Answer::State { variables: state.into_iter().map(variable).collect() }
+        let variables = state.into_iter().map(variable).collect();
+        Answer::State { variables, note: self.unlisted(), probes: self.probe_variables() }
+    }
+
+    /// Returns the names of the state variables that probes set. They are not listed.
+    pub(super) fn probe_variables(&self) -> Vec<String> {
+        let probes = self.setting.launcher.world.probes.iter();
+        probes.filter(|probe| probe.state.is_some()).map(|probe| probe.name.clone()).collect()
     }
 
     pub(super) fn digest(&mut self) -> Answer {

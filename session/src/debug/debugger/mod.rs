@@ -79,7 +79,7 @@ pub struct Recorded {
     pub finding_ns: Option<u64>,
 }
 
-/// Where a debugger stands.
+/// Place at which a debugger stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum At {
     /// All nodes are at the world's vtime.

@@ -12,6 +12,7 @@ use super::answer::{Answer, Breakpoint};
 use super::command::Break;
 use super::entry::{Entry, Happened};
 use super::error::Refused;
+use super::index::{Index, UNKNOWN, UNLISTED};
 use super::limits::{ADDRESSES_MAX, BREAKPOINTS_MAX};
 use super::looks::no_breakpoints;
 use super::sight::running;
@@ -32,7 +33,7 @@ pub(super) struct Points {
 
 struct Point {
     number: u32,
-    /// What the user wrote.
+    /// Text of the user.
     text: String,
     what: What,
 }
@@ -65,6 +66,16 @@ impl Points {
             What::Code(..) | What::Store { .. } => false,
         };
         self.all.iter().find(stops).map(|point| point.number)
+    }
+
+    /// Returns the vtime from which hits of breakpoints at entries can be missing, in nanoseconds, and what is missing.
+    pub(super) fn bound(&self, index: &Index) -> Option<(u64, &'static str)> {
+        let has = |is: fn(&What) -> bool| self.all.iter().any(|point| is(&point.what));
+        let entries = has(|what| matches!(what, What::Message(_) | What::Log(..) | What::State(_)));
+        let data = has(|what| matches!(what, What::Message(_)));
+        let cut = index.cut_ns().filter(|_| entries).map(|cut_ns| (cut_ns, UNLISTED));
+        let unknown = index.unknown_ns().filter(|_| data).map(|cut_ns| (cut_ns, UNKNOWN));
+        cut.into_iter().chain(unknown).min()
     }
 
     /// True if a breakpoint stops at code or stores.
@@ -135,7 +146,8 @@ impl Points {
                 hit.store && hit.address < address.saturating_add(len) && last >= address
             };
             let Some(hit) = hits.iter().find(meets).filter(|_| of == node) else { continue };
-            let runs = |pid| running(kernel, cursor, node).is_some_and(|(process, ..)| process.pid == pid);
+            // A store stops also if the process cannot be read, so that no hit is lost.
+            let runs = |pid| running(kernel, cursor, node).is_none_or(|(process, ..)| process.pid == pid);
             if pid.is_none_or(runs) {
                 return Some((point.number, *hit));
             }
@@ -216,12 +228,20 @@ impl Debugger<'_> {
         if names.contains(name) {
             return Ok(());
         }
+        if self.probe_variables().iter().any(|probe| probe == name) {
+            return Err(Refused::because(format!(
+                "the probe {name} sets this state variable, and a session lists no variables of probes; break at the \
+                 probe's place instead"
+            )));
+        }
         let known: Vec<&str> = names.into_iter().collect();
         let known = match known.is_empty() {
             true => "it sets no variables".to_owned(),
             false => format!("its variables are {}", known.join(", ")),
         };
-        Err(Refused::because(format!("this timeline sets no state variable {name}; {known}")))
+        let part =
+            if self.index.cut_ns().is_some() { "the listed part of this timeline" } else { "this timeline" };
+        Err(Refused::because(format!("{part} sets no state variable {name}; {known}")))
     }
 
     /// Returns the addresses of a place of code, by node.
@@ -271,5 +291,30 @@ impl Debugger<'_> {
             }
             _ => Ok(Answer::Deleted { numbers: deleted.into_iter().map(|point| point.number).collect() }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_breakpoints_at_what_is_missing_end_there() {
+        let points = |what: Vec<What>| {
+            let point = |what| Point { number: 1, text: String::new(), what };
+            Points { all: what.into_iter().map(point).collect(), ..Points::default() }
+        };
+        let message = || What::Message(BytesRegex::new("a").unwrap());
+        let state = || What::State("role".to_owned());
+        let store = || {
+            let point = Watchpoint { address: 0, len: 8, loads: false, stores: true };
+            What::Store { node: 0, pid: None, point }
+        };
+        let bound = |what: Vec<What>, index: &Index| points(what).bound(index).map(|(cut_ns, _)| cut_ns);
+        let index = Index::cut_at(Some(9), Some(5));
+        assert_eq!(bound(vec![store()], &index), None);
+        assert_eq!(bound(vec![store(), state()], &index), Some(9));
+        assert_eq!(bound(vec![state(), message()], &index), Some(5));
+        assert_eq!(bound(vec![message()], &Index::default()), None);
     }
 }

@@ -1,4 +1,4 @@
-//! What is in focus, and where the timeline stands.
+//! Focus of the user, and place at which the timeline stands.
 
 use everett_inspect::task::{Process, Thread};
 use everett_inspect::{Guest, Kernel};

@@ -1,5 +1,8 @@
 //! Moves that stop at code: continues to breakpoints, system calls and source lines.
 
+use everett_inspect::Kernel;
+use everett_symbols::lines::SourcePlace;
+
 use super::answer::{Answer, Reason};
 use super::command::Direction;
 use super::error::Refused;
@@ -81,9 +84,19 @@ impl Debugger<'_> {
             Direction::Backwards => self.index.last(self.before(), wanted),
         };
         let entry_ns = entry.and_then(|n| self.index.entries().get(n)).map(|entry| entry.vtime_ns);
+        let bound = self.points.bound(&self.index);
+        let unless_cut = |it: &Self, until_ns: u64| match bound {
+            Some((cut_ns, what)) => it.unless_cut(Some(cut_ns), until_ns, what),
+            None => Ok(()),
+        };
+        unless_cut(self, 0)?;
+        let listed = unless_cut(self, self.reaches(entry, direction));
         if self.points.stop_at_code() {
             let limit_ns = match direction {
-                Direction::Forwards => entry_ns.unwrap_or(self.cursor.end_ns()),
+                Direction::Forwards => {
+                    let limit_ns = entry_ns.unwrap_or(self.cursor.end_ns());
+                    bound.map_or(limit_ns, |(cut_ns, _)| limit_ns.min(cut_ns))
+                }
                 Direction::Backwards => entry_ns.unwrap_or(0),
             };
             for node in 0..self.nodes.len() {
@@ -131,6 +144,7 @@ impl Debugger<'_> {
                 }
             }
         }
+        listed?;
         match entry {
             None => self.move_to_edge(direction),
             Some(n) => {
@@ -167,7 +181,7 @@ impl Debugger<'_> {
         let found = self.move_to_stop(direction, self.limit(direction), &mut accept);
         self.clear_stops();
         match found? {
-            None => self.move_to_edge_of_code(direction),
+            None => self.move_to_edge(direction),
             Some(node) => {
                 self.at = At::Node(node);
                 let mut stopped = self.stopped_at(Reason::Syscall);
@@ -185,29 +199,66 @@ impl Debugger<'_> {
         let addresses = code.lines_of(self.cursor.timeline(), node, &process).map_err(Refused::because)?;
         let here = self.look(|code, view| code.line(view))?;
         self.cursor.set_breakpoints(node, &addresses);
-        let mut last = here.clone();
-        let mut accept = |code: &mut Code<'_>, cursor: &Cursor<'_>, _: &Stop| {
-            let Some((process, thread, true)) = running(kernel, cursor, node) else { return false };
-            if process.pid != pid {
-                return false;
+        let found = match direction {
+            Direction::Forwards => {
+                let mut last = here;
+                let mut accept = |code: &mut Code<'_>, cursor: &Cursor<'_>, _: &Stop| {
+                    let Some(line) = line_at(code, kernel, cursor, (node, pid)) else { return false };
+                    // Several instructions can begin statements of a line.
+                    let is_other = Some(&line) != last.as_ref();
+                    last = Some(line);
+                    is_other
+                };
+                self.move_to_stop(direction, self.cursor.end_ns(), &mut accept)
             }
-            let view = View { timeline: cursor.timeline(), node, thread: Some((&process, &thread)) };
-            let line = code.line(view);
-            // Several instructions can begin statements of a line.
-            let is_other = line.is_some() && line != last;
-            last = line;
-            is_other
+            Direction::Backwards => self.move_to_line_before((node, pid), here),
         };
-        let found = self.move_to_stop(direction, self.limit(direction), &mut accept);
         self.clear_stops();
         match found? {
-            None => self.move_to_edge_of_code(direction),
+            None => self.move_to_edge(direction),
             Some(node) => {
                 self.stand_at_node(node);
                 self.pid = Some(pid);
                 Ok(self.stopped(Reason::Line))
             }
         }
+    }
+
+    /// Moves back to the beginning of the last source line of a process before here that is not `here`. Each condition is on
+    /// one stop alone, so that the parts into which moments divide the timeline make no difference. Returns the node. Without
+    /// such a line, the timeline is anywhere.
+    fn move_to_line_before(
+        &mut self,
+        (node, pid): (usize, u32),
+        here: Option<SourcePlace>,
+    ) -> anyhow::Result<Option<usize>> {
+        let kernel = self.kernel;
+        let mut line = None;
+        let mut is_other = |code: &mut Code<'_>, cursor: &Cursor<'_>, _: &Stop| {
+            let it = line_at(code, kernel, cursor, (node, pid)).filter(|it| Some(it) != here.as_ref());
+            let is_other = it.is_some();
+            line = it.or(line.take());
+            is_other
+        };
+        if self.move_to_stop(Direction::Backwards, 0, &mut is_other)?.is_none() {
+            return Ok(None);
+        }
+        // This is the line's last statement. The first one follows the last statement of another line.
+        self.at = At::Node(node);
+        let last = self.origin();
+        let mut is_before = |code: &mut Code<'_>, cursor: &Cursor<'_>, _: &Stop| {
+            line_at(code, kernel, cursor, (node, pid)).is_some_and(|it| Some(&it) != line.as_ref())
+        };
+        if self.move_to_stop(Direction::Backwards, 0, &mut is_before)?.is_some() {
+            let mut is_line = |code: &mut Code<'_>, cursor: &Cursor<'_>, _: &Stop| {
+                line_at(code, kernel, cursor, (node, pid)).is_some()
+            };
+            if self.move_to_stop(Direction::Forwards, self.cursor.end_ns(), &mut is_line)?.is_some() {
+                return Ok(Some(node));
+            }
+        }
+        self.return_to(last)?;
+        Ok(Some(node))
     }
 
     /// Returns the vtime up to which a move goes, in nanoseconds.
@@ -217,14 +268,16 @@ impl Debugger<'_> {
             Direction::Backwards => 0,
         }
     }
+}
 
-    /// Moves to the end or start after a search for code has found nothing. Entries that are not listed do not matter.
-    fn move_to_edge_of_code(&mut self, direction: Direction) -> anyhow::Result<Answer> {
-        let (vtime_ns, reason) = match direction {
-            Direction::Forwards => (self.cursor.end_ns(), Reason::End),
-            Direction::Backwards => (self.setting.root_ns, Reason::Start),
-        };
-        self.move_to_vtime(vtime_ns)?;
-        Ok(self.stopped(reason))
-    }
+/// Returns the source line of a process's next instruction. `None` if another process runs, or if the line is not known.
+fn line_at(
+    code: &mut Code<'_>,
+    kernel: &Kernel,
+    cursor: &Cursor<'_>,
+    (node, pid): (usize, u32),
+) -> Option<SourcePlace> {
+    let (process, thread, _) =
+        running(kernel, cursor, node).filter(|(process, _, is_user)| *is_user && process.pid == pid)?;
+    code.line(View { timeline: cursor.timeline(), node, thread: Some((&process, &thread)) })
 }

@@ -50,6 +50,12 @@ pub enum Absent {
     /// The value is no address of an object.
     #[error("no address")]
     NoAddress,
+    /// A number is negative, or has over 64 bits, and so is not an address.
+    #[error("not an address of 64 bits")]
+    WideAddress,
+    /// The object has this number of bytes, and at most the second number can be looked for.
+    #[error("its size is {0} bytes, not 1 to {1}")]
+    Size(u64, u64),
     /// The array has no such element.
     #[error("no such element")]
     NoElement,

@@ -78,7 +78,7 @@ fn token(rest: &str, first: char) -> Result<(Token, usize), String> {
             Some(digits) => u64::from_str_radix(digits, 16),
             None => word.parse(),
         };
-        let number = number.map_err(|_| format!("{word} is no number of up to 64 bits"))?;
+        let number = number.map_err(|_| format!("{word} is not a number of up to 64 bits"))?;
         return Ok((Token::Integer(number.into()), word.len()));
     }
     if is_in_name(first) {

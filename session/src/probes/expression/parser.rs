@@ -233,7 +233,7 @@ mod tests {
             ("(1", "\")\" is missing at the end"),
             ("$rdx2", "no register is named $rdx2"),
             ("a.1", "the name of a member is missing before \"1\""),
-            ("0xfffffffffffffffff", "0xfffffffffffffffff is no number of up to 64 bits"),
+            ("0xfffffffffffffffff", "0xfffffffffffffffff is not a number of up to 64 bits"),
             ("a ? b", "\"?\" has no meaning in an expression"),
             ("\"a", "a text does not end with a double quote"),
         ] {

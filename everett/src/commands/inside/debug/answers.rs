@@ -44,8 +44,10 @@ pub(super) fn lines(answer: &Answer) -> Vec<String> {
                 steps.iter().map(|one| (&*one.node, one.sender.as_deref(), &one.step)).collect();
             who::lines(&named).concat()
         }
-        Answer::Entries { entries } if entries.is_empty() => vec!["none up to here".to_owned()],
-        Answer::Entries { entries } => entries.iter().map(|entry| entry.text.clone()).collect(),
+        Answer::Entries { entries, note: None } if entries.is_empty() => vec!["none up to here".to_owned()],
+        Answer::Entries { entries, note } => {
+            entries.iter().map(|entry| entry.text.clone()).chain(note.clone()).collect()
+        }
         Answer::Source { frames } => {
             let known: Vec<String> = frames
                 .iter()
@@ -54,15 +56,17 @@ pub(super) fn lines(answer: &Answer) -> Vec<String> {
                 .collect();
             if known.is_empty() { vec!["the source line is not known".to_owned()] } else { known }
         }
-        Answer::State { variables } if variables.is_empty() => {
+        Answer::State { variables, note: None, probes } if variables.is_empty() && probes.is_empty() => {
             vec!["no state variable has a value".to_owned()]
         }
-        Answer::State { variables } => {
+        Answer::State { variables, note, probes } => {
             let line = |of: &everett_session::debug::debugger::answer::Variable| {
                 let node = of.node.as_ref().map(|node| format!("{node}/")).unwrap_or_default();
                 printable(&format!("{node}{} = {}", of.variable, of.value))
             };
-            variables.iter().map(line).collect()
+            let probes = (!probes.is_empty())
+                .then(|| printable(&format!("not listed, because probes set them: {}", probes.join(", "))));
+            variables.iter().map(line).chain(probes).chain(note.clone()).collect()
         }
         Answer::Digest { digest, recorded, .. } => vec![match recorded {
             None => digest.clone(),
@@ -170,9 +174,13 @@ fn memory(address: &str, bytes: &[String]) -> Vec<String> {
 }
 
 fn comparison(compared: &Compared) -> Vec<String> {
-    let Compared { other, common_ns, first, mattered, .. } = compared;
+    let Compared { other, common_ns, until_ns, first, mattered, .. } = compared;
     let common = Vtime(*common_ns).to_string();
     let mut lines = vec![format!("{other} is this timeline up to {} s", common.trim())];
+    lines.extend(until_ns.map(|until_ns| {
+        let until = Vtime(until_ns).to_string();
+        format!("compared up to {} s, because too much happens after it", until.trim())
+    }));
     let entry = |entry: &Option<EntryLine>| match entry {
         Some(entry) => entry.text.clone(),
         None => style::paint(style::FAINT, "   nothing of this kind"),

@@ -13,7 +13,7 @@ use super::help::{COMMANDS, KINDS, Name};
 /// Number of lines that the history keeps.
 const HISTORY_LINES_MAX: usize = 1_000;
 
-/// What the user did at the prompt.
+/// Input of the user at the prompt.
 pub(super) enum Typed {
     /// A line.
     Line(String),

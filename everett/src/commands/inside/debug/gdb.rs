@@ -23,7 +23,7 @@ use super::super::{for_shell, guests, sysroot};
 use super::Args;
 use crate::ui::{Ui, printable};
 
-/// What gdb reads from files.
+/// Content that gdb reads from files.
 struct Files {
     /// Folder with programs and libraries by their paths in the guest.
     root: PathBuf,

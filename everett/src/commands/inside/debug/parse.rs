@@ -67,7 +67,7 @@ pub(super) fn parse(line: &str) -> Result<Line, String> {
         Name::Watch => Command::Break(Break::Store(condition(given("an expression")?)?), line.to_owned()),
         Name::Delete => Command::Delete(match rest {
             "" => None,
-            number => Some(number.parse().map_err(|_| format!("{number} is no number of a breakpoint"))?),
+            number => Some(number.parse().map_err(|_| format!("{number} is not a number of a breakpoint"))?),
         }),
         Name::Breakpoints => none().map(|()| Command::Breakpoints)?,
         Name::Continue(direction) => none().map(|()| Command::Continue(direction))?,
@@ -161,7 +161,7 @@ fn goal(text: &str) -> Result<Goal, String> {
         ("message", number) => {
             let number = number.trim_start_matches('#');
             let parsed = number.parse();
-            parsed.map(Goal::Message).map_err(|_| format!("{} is no number of a message", quoted(number)))
+            parsed.map(Goal::Message).map_err(|_| format!("{} is not a number of a message", quoted(number)))
         }
         (_, "") => match (text.strip_prefix('+'), text.strip_prefix('-')) {
             (Some(later), _) => Ok(Goal::Later(duration(later)?)),
@@ -214,7 +214,7 @@ fn memory(text: &str) -> Result<Command, String> {
     {
         return match (1..=max).contains(&number) {
             true => Ok(Command::Memory(expression, number)),
-            false => Err(format!("{number} is no number of bytes from 1 to {max}")),
+            false => Err(format!("{number} is not a number of bytes from 1 to {max}")),
         };
     }
     Ok(Command::Memory(condition(text)?, MEMORY_BYTES))
@@ -325,8 +325,8 @@ mod tests {
             ("break p:f $rdi", "a breakpoint prints no values; only --if can follow the place"),
             ("step 0", "\"0\" is no number from 1 to 18446744073709551615"),
             ("log 99999", "\"99999\" is no number from 1 to 10000"),
-            ("x $rsp 5000", "5000 is no number of bytes from 1 to 4096"),
-            ("delete a", "a is no number of a breakpoint"),
+            ("x $rsp 5000", "5000 is not a number of bytes from 1 to 4096"),
+            ("delete a", "a is not a number of a breakpoint"),
         ] {
             assert_eq!(parse(line).map(|_| ()).unwrap_err(), error, "{line}");
         }

@@ -53,7 +53,7 @@ struct Session<'s, 'd> {
     interrupt: &'s Interrupt,
 }
 
-/// What follows a line.
+/// Step that follows a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     Line,
