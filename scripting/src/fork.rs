@@ -118,12 +118,23 @@ impl Fork {
             other => other,
         };
         let job = self.fork.start(number, exec).map_err(named)?;
+        let finished = self.finish(job, (began_ns, limit_ns, until_ns));
+        self.fork.forget(job);
+        finished.map_err(named)
+    }
+
+    /// Runs a command to its end, but at most up to the vtime `until_ns`.
+    fn finish(
+        &mut self,
+        job: session::Job,
+        (began_ns, limit_ns, until_ns): (u64, u64, u64),
+    ) -> Result<Finished, ForkError> {
         let mut finished = Finished { exit: None, stdout: Vec::new(), stderr: Vec::new(), is_cut: false };
         loop {
             let slice_ns = self.vtime_ns().saturating_add(SLICE_NS).min(until_ns);
             let progress = self.fork.next(job, slice_ns);
             self.observe();
-            match progress.map_err(named)? {
+            match progress? {
                 Progress::Output(output) => finished.add(output),
                 Progress::Ended(exit) => {
                     let was_killed =
