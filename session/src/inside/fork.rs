@@ -42,6 +42,8 @@ pub struct Fork {
     /// Numbers of events and messages that were dropped before the caller took them.
     dropped: (u64, u64),
     interrupt: Interrupt,
+    /// End of the last machine that ended. The timeline reports it once.
+    ended: Option<String>,
     /// Answers by node and request that callers have not taken. Requests that have no entry are not waited for.
     answers: BTreeMap<(usize, u64), VecDeque<Answered>>,
     /// Copies of Everett's program that may run.
@@ -123,6 +125,7 @@ impl Fork {
             messages: VecDeque::new(),
             dropped: (0, 0),
             interrupt: Interrupt::default(),
+            ended: None,
             answers: BTreeMap::new(),
             running_copies: BTreeSet::new(),
         }
@@ -351,6 +354,12 @@ impl Fork {
         if self.interrupt.wanted() {
             return Err(ForkError::Interrupted);
         }
+        let mut nodes = self.timeline.world().nodes().iter();
+        if let Some(end) = &self.ended
+            && nodes.all(|node| node.machine().end().is_some())
+        {
+            return Err(ForkError::Ended(end.clone()));
+        }
         let slice_ns = self.vtime().saturating_add(SLICE_NS).min(until_ns);
         let stop = self.timeline.run_to_answer(&Until::vtime(slice_ns));
         let mut has_answers = false;
@@ -372,10 +381,9 @@ impl Fork {
         let dropped = self.messages.drain(..self.messages.len().saturating_sub(MESSAGES_MAX)).count();
         self.dropped.1 = self.dropped.1.saturating_add(dropped as u64);
         // The answers that came with the end are not lost: their callers take them, and only the next step is an error.
-        match stop {
-            Stop::End(end) if !has_answers => Err(ForkError::Ended(end.to_string())),
-            _ => Ok(()),
-        }
+        let Stop::End(end) = stop else { return Ok(()) };
+        self.ended = Some(end.to_string());
+        if has_answers { Ok(()) } else { Err(ForkError::Ended(end.to_string())) }
     }
 }
 
