@@ -20,7 +20,8 @@ Vtimes are texts with a unit, such as ``"3.2s"``, or numbers of seconds. ``vtime
 
 Processes are named by their process ID, by the name of their first thread, or by a :class:`Process`.
 
-Calls that take long release the global interpreter lock, and Ctrl-C ends them.
+Calls that take long release the global interpreter lock. On the main thread, Ctrl-C ends them; ``digest``, ``fork``, ``judge`` and
+``World.root`` finish their work first. Python runs handlers of signals only on the main thread.
 """
 
 from os import PathLike
@@ -39,8 +40,10 @@ class UnmappedError(EverettError):
     """Memory is not mapped. Everett never shows zeros for memory that it cannot read."""
 
 class NoEndError(EverettError):
-    """A command did not end within its limit, and was killed."""
+    """A command did not end within its limit."""
 
+    killed: bool
+    """True if it was killed then. False if the node is paused or its agent does not answer: the command goes on."""
     stdout: bytes
     """Standard output so far."""
     stderr: bytes
@@ -176,7 +179,7 @@ class World:
         """Returns the root moment, at which all services are ready. `plan` is the text of a fault plan for its forks."""
 
 class _Machines:
-    """What moments and forks have in common: machines that are read from outside."""
+    """Machines that are read from outside: the common part of moments and forks."""
 
     @property
     def vtime(self) -> float:
@@ -208,18 +211,23 @@ class _Machines:
         """Returns the value of an expression in a process, or in the kernel if `process` is `"kernel"`.
 
         The syntax is that of ``everett print``: ``"numbers[50]"``, ``"server.port"``, ``"(u64)jiffies"``, ``"$rsp"``.
-        Arrays of characters and addresses of characters are texts. Raises UnmappedError if memory is not mapped,
+        Arrays of characters and addresses of characters are texts. One of more than 64 KiB is an error. Raises UnmappedError
+        if memory is not mapped,
         LookupError if there is no such variable or member, and ValueError if the syntax is wrong.
         """
     def events(self) -> list[Event]:
         """Returns all events: of a moment from power-on to just before its vtime, of a fork from its beginning."""
     def logs(self, node: Optional[str] = None) -> list[Event]:
-        """Returns the lines that programs and kernels have printed."""
+        """Returns the lines that programs and kernels have printed. Raises LookupError if there is no such node."""
     def messages(self) -> list[Message]:
-        """Returns the outcomes of frames on the wire: of a moment from the root moment, of a fork from its beginning."""
+        """Returns the outcomes of messages: of a moment from the root moment, of a fork from its beginning.
+
+        Empty acknowledgments, address resolution and frames to no single node are left out.
+        """
     def judge(self) -> Judged:
         """Evaluates the properties of the world on these events.
 
+        Forks do not observe the probes of a world file: of a fork in a world with probes, this raises EverettError.
         A moment at which a finding showed stands just before it. The violation is one of the fork that goes on from there.
         """
 
@@ -254,7 +262,8 @@ class Fork(_Machines):
     ) -> Finished:
         """Runs a command on a node to its end. All machines go on meanwhile.
 
-        `limit` is a vtime after which the command is killed (default: one minute; at most one hour). Raises NoEndError then.
+        `limit` is a vtime after which the command is killed (default: one minute; at most one hour). Raises NoEndError then,
+        and also if the node has not killed it 10 s later. A program that kills the command earlier is a negative `returncode`.
         """
     def run_for(self, vtime: _Vtime) -> None:
         """Lets vtime pass: at most one hour."""
@@ -475,7 +484,7 @@ class Violation:
 
 @final
 class Judged:
-    """What the properties of a world say about a timeline."""
+    """Verdict of the properties of a world on a timeline."""
 
     @property
     def violations(self) -> list[Violation]:

@@ -1,15 +1,17 @@
 //! Arguments of calls.
 
+use std::fmt::Display;
 use std::path::PathBuf;
 
+use everett_input::text::quoted;
 use everett_scripting::error::Error;
 use everett_scripting::values;
 use everett_session::explore::id::Id;
 use everett_session::inside::debug_files::DebugFolders;
 use everett_session::machines::engines::EngineChoice;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyLookupError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyBool;
+use pyo3::types::{PyBool, PyInt};
 
 use crate::errors::exception;
 use crate::guest::Process;
@@ -42,11 +44,47 @@ pub(crate) fn id(value: &Bound<'_, PyAny>) -> PyResult<Id> {
         return Ok(Id::Branch(branch.get().number));
     }
     if let Ok(text) = value.extract::<String>() {
-        return text.parse().map_err(PyValueError::new_err);
+        let number = text.strip_prefix('b').unwrap_or(&text);
+        return text.parse().map_err(|why| match number.bytes().all(|byte| byte.is_ascii_digit()) {
+            true if !number.is_empty() => missing(&text),
+            _ => PyValueError::new_err(why),
+        });
     }
-    match value.extract::<u32>() {
-        Ok(number) if !value.is_instance_of::<PyBool>() => Ok(Id::Finding(number)),
-        _ => Err(PyTypeError::new_err("name a finding by its number, as in 1, or a branch, as in \"b17\"")),
+    match whole(value) {
+        Some(number) => Ok(Id::Finding(number.extract().map_err(|_| missing(number))?)),
+        None => {
+            Err(PyTypeError::new_err("name a finding by its number, as in 1, or a branch, as in \"b17\""))
+        }
+    }
+}
+
+/// Returns the branch: an object, its number, or a text such as `"b17"`.
+pub(crate) fn branch(value: &Bound<'_, PyAny>) -> PyResult<Id> {
+    if let Some(number) = whole(value) {
+        return Ok(Id::Branch(number.extract().map_err(|_| missing(number))?));
+    }
+    match id(value) {
+        Ok(Id::Finding(_)) => Err(PyTypeError::new_err("name a branch by its number, as in 17 or \"b17\"")),
+        other => other,
+    }
+}
+
+/// Returns the value if it is a whole number.
+fn whole<'v, 'py>(value: &'v Bound<'py, PyAny>) -> Option<&'v Bound<'py, PyInt>> {
+    // True and False are whole numbers in Python.
+    value.cast::<PyInt>().ok().filter(|value| !value.is_instance_of::<PyBool>())
+}
+
+/// Returns the exception for a number that no finding or branch can have.
+fn missing(number: impl Display) -> PyErr {
+    PyLookupError::new_err(format!("the run has no finding or branch {}", quoted(&number.to_string())))
+}
+
+/// Returns the finding: its number.
+pub(crate) fn finding(value: &Bound<'_, PyAny>) -> PyResult<u32> {
+    match whole(value) {
+        Some(number) => number.extract().map_err(|_| missing(number)),
+        None => Err(PyTypeError::new_err("name a finding by its number, as in 1")),
     }
 }
 

@@ -11,7 +11,7 @@ pyo3::create_exception!(
     everett,
     NoEndError,
     EverettError,
-    "A command did not end within its limit, and was killed. `stdout` and `stderr` have its output so far."
+    "A command did not end within its limit. `killed` is true if it was killed then. `stdout` and `stderr` have its output so far."
 );
 
 /// Returns the exception for an error.
@@ -25,12 +25,18 @@ pub(crate) fn exception(error: Error) -> PyErr {
     }
 }
 
-/// Returns the exception for a command that did not end.
-pub(crate) fn no_end(py: Python<'_>, text: String, stdout: &[u8], stderr: &[u8]) -> PyErr {
+/// Returns the exception for a command that did not end within its limit.
+pub(crate) fn no_end(
+    py: Python<'_>,
+    text: String,
+    was_killed: bool,
+    (stdout, stderr): (&[u8], &[u8]),
+) -> PyErr {
     let error = NoEndError::new_err(text);
     let value = error.value(py);
     let set = value
-        .setattr("stdout", PyBytes::new(py, stdout))
+        .setattr("killed", was_killed)
+        .and_then(|()| value.setattr("stdout", PyBytes::new(py, stdout)))
         .and_then(|()| value.setattr("stderr", PyBytes::new(py, stderr)));
     match set {
         Ok(()) => error,

@@ -1,9 +1,10 @@
 //! The class `Fork`.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use everett_scripting::error::Error;
-use everett_scripting::fork::{self, Command};
+use everett_scripting::fork::{self, Command, End};
+use everett_scripting::host::Host;
 use everett_scripting::view::View;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -13,7 +14,7 @@ use crate::arguments::{nanoseconds, process};
 use crate::calls::long;
 use crate::errors::no_end;
 use crate::guest::{Mapping, OpenFile, Process, Socket, Stack, known};
-use crate::timeline::{Event, Finished, Judged, Message, is_line, seconds};
+use crate::timeline::{Event, Finished, Judged, Message, seconds};
 
 /// A timeline that goes on from a moment.
 #[pyclass(frozen, module = "everett")]
@@ -28,8 +29,9 @@ impl Fork {
         Fork { fork: Mutex::new(fork), nodes }
     }
 
-    fn lock(&self) -> MutexGuard<'_, fork::Fork> {
-        self.fork.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Locks the fork, which another thread of the script can use.
+    fn lock(&self, host: &Host<'_>) -> Result<MutexGuard<'_, fork::Fork>, Error> {
+        host.lock(&self.fork)
     }
 
     fn look<T: Send>(
@@ -37,7 +39,7 @@ impl Fork {
         py: Python<'_>,
         look: impl FnOnce(&View<'_>) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
-        long(py, |host| self.lock().look(host, look))
+        long(py, |host| self.lock(host)?.look(host, look))
     }
 }
 
@@ -45,7 +47,7 @@ impl Fork {
 impl Fork {
     #[getter]
     fn vtime_ns(&self, py: Python<'_>) -> PyResult<u64> {
-        long(py, |_| Ok(self.lock().vtime_ns()))
+        long(py, |host| Ok(self.lock(host)?.vtime_ns()))
     }
 
     #[getter]
@@ -59,12 +61,12 @@ impl Fork {
     }
 
     fn digest(&self, py: Python<'_>) -> PyResult<String> {
-        long(py, |_| Ok(format!("{:#}", self.lock().digest())))
+        long(py, |host| Ok(format!("{:#}", self.lock(host)?.digest())))
     }
 
     fn run_for(&self, py: Python<'_>, vtime: &Bound<'_, PyAny>) -> PyResult<()> {
         let ns = nanoseconds(vtime)?;
-        long(py, |host| self.lock().run_for(host, ns))
+        long(py, |host| self.lock(host)?.run_for(host, ns))
     }
 
     #[pyo3(signature = (node, command, *, user=None, input=None, limit=None))]
@@ -86,12 +88,15 @@ impl Fork {
         let argv: Vec<String> = command.extract()?;
         let limit_ns = limit.map_or(Ok(LIMIT_NS), nanoseconds)?;
         let command = Command { argv, user, input, limit_ns };
-        let finished = long(py, |host| self.lock().exec(host, node, command))?;
-        if finished.exit.is_none() {
-            let text = format!("{node}: the command did not end within {} s of vtime", seconds(limit_ns));
-            return Err(no_end(py, text, &finished.stdout, &finished.stderr));
-        }
-        Ok(finished.into())
+        let finished = long(py, |host| self.lock(host)?.exec(host, node, command))?;
+        let end = match finished.end {
+            End::Exited(_) => return Ok(finished.into()),
+            End::Limit => "and was killed",
+            End::NoAnswer => "and was not killed: the node is paused, or its agent does not answer",
+        };
+        let text = format!("{node}: the command did not end within {} s of vtime, {end}", seconds(limit_ns));
+        let output = (&finished.stdout[..], &finished.stderr[..]);
+        Err(no_end(py, text, finished.end == End::Limit, output))
     }
 
     #[pyo3(signature = (fault, *, duration=None, **fields))]
@@ -111,40 +116,38 @@ impl Fork {
             line.set_item("for", nanoseconds(duration)?)?;
         }
         let line: String = py.import("json")?.call_method1("dumps", (line,))?.extract()?;
-        long(py, |_| self.lock().inject(&line))
+        long(py, |host| self.lock(host)?.inject(&line))
     }
 
     fn calm(&self, py: Python<'_>) -> PyResult<()> {
-        long(py, |_| {
-            self.lock().calm();
+        long(py, |host| {
+            self.lock(host)?.calm();
             Ok(())
         })
     }
 
     fn events(&self, py: Python<'_>) -> PyResult<Vec<Event>> {
-        long(py, |_| Ok(self.lock().observed().events()?.iter().map(Event::from).collect()))
+        long(py, |host| Ok(self.lock(host)?.observed().events()?.iter().map(Event::from).collect()))
     }
 
     #[pyo3(signature = (node=None))]
     fn logs(&self, py: Python<'_>, node: Option<&str>) -> PyResult<Vec<Event>> {
-        long(py, |_| {
-            let fork = self.lock();
-            let events = fork.observed().events()?.iter();
-            let wanted = events.filter(|event| is_line(event) && node.is_none_or(|node| node == event.node));
-            Ok(wanted.map(Event::from).collect())
+        long(py, |host| {
+            let fork = self.lock(host)?;
+            Ok(fork.lines(node)?.into_iter().map(Event::from).collect())
         })
     }
 
     fn messages(&self, py: Python<'_>) -> PyResult<Vec<Message>> {
-        long(py, |_| {
-            let fork = self.lock();
+        long(py, |host| {
+            let fork = self.lock(host)?;
             let messages = fork.observed().messages()?.iter();
             Ok(messages.map(|step| Message::of(step, &self.nodes)).collect())
         })
     }
 
     fn judge(&self, py: Python<'_>) -> PyResult<Judged> {
-        let judged = long(py, |_| self.lock().judge())?;
+        let judged = long(py, |host| self.lock(host)?.judge())?;
         Judged::of(py, judged)
     }
 

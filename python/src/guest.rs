@@ -1,4 +1,4 @@
-//! What is in a guest: processes, stacks, sockets, files.
+//! Things in a guest: processes, stacks, sockets, files.
 
 use everett_inspect::files::OpenFile as File;
 use everett_inspect::mapping;

@@ -5,8 +5,8 @@
 //! Each module uses only modules above it:
 //! - `errors`: exceptions
 //! - `calls`: calls that can take long: without the global interpreter lock, and ended by Ctrl-C
-//! - `guest`: what is in a guest: processes, stacks, sockets, files
-//! - `timeline`: what happened on a timeline: events, messages, violations, results of commands
+//! - `guest`: things in a guest: processes, stacks, sockets, files
+//! - `timeline`: things that happened on a timeline: events, messages, violations, results of commands
 //! - `recorded`: the classes `Finding` and `Branch`
 //! - `arguments`: arguments of calls
 //! - `fork`: the class `Fork`

@@ -10,7 +10,7 @@ use crate::arguments::process;
 use crate::calls::long;
 use crate::fork::Fork;
 use crate::guest::{Mapping, OpenFile, Process, Socket, Stack, known};
-use crate::timeline::{Event, Judged, Message, is_line, seconds};
+use crate::timeline::{Event, Judged, Message, seconds};
 
 /// An instant of a timeline.
 #[pyclass(frozen, module = "everett")]
@@ -67,7 +67,7 @@ impl Moment {
     }
 
     fn digest(&self, py: Python<'_>) -> PyResult<String> {
-        long(py, |_| Ok(format!("{:#}", self.moment.digest())))
+        long(py, |host| Ok(format!("{:#}", self.moment.digest(host)?)))
     }
 
     fn fork(&self, py: Python<'_>) -> PyResult<Fork> {
@@ -80,11 +80,7 @@ impl Moment {
 
     #[pyo3(signature = (node=None))]
     fn logs(&self, py: Python<'_>, node: Option<&str>) -> PyResult<Vec<Event>> {
-        long(py, |_| {
-            let events = self.moment.observed().events()?.iter();
-            let wanted = events.filter(|event| is_line(event) && node.is_none_or(|node| node == event.node));
-            Ok(wanted.map(Event::from).collect())
-        })
+        long(py, |_| Ok(self.moment.lines(node)?.into_iter().map(Event::from).collect()))
     }
 
     fn messages(&self, py: Python<'_>) -> PyResult<Vec<Message>> {

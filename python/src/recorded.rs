@@ -1,4 +1,4 @@
-//! The classes `Finding` and `Branch`: what an exploration has recorded.
+//! The classes `Finding` and `Branch`, which an exploration has recorded.
 
 use everett_explorer::run::{self as explorer, Record};
 use pyo3::prelude::*;

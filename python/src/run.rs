@@ -5,11 +5,9 @@ use std::path::PathBuf;
 
 use everett_scripting::error::Error;
 use everett_scripting::run;
-use everett_session::explore::id::Id;
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use crate::arguments::{debug_files as folders, engine as named, id, nanoseconds};
+use crate::arguments::{branch, debug_files as folders, engine as named, finding, id, nanoseconds};
 use crate::calls::long;
 use crate::errors::exception;
 use crate::moment::Moment;
@@ -51,20 +49,12 @@ impl Run {
         properties.map(|(name, tally)| (name.clone(), tally.branches)).collect()
     }
 
-    fn finding(&self, number: u32) -> PyResult<Finding> {
-        self.run.finding(number).map(Finding::from).map_err(exception)
+    fn finding(&self, number: &Bound<'_, PyAny>) -> PyResult<Finding> {
+        self.run.finding(finding(number)?).map(Finding::from).map_err(exception)
     }
 
     fn branch(&self, py: Python<'_>, number: &Bound<'_, PyAny>) -> PyResult<Branch> {
-        let wanted = match number.extract::<u64>() {
-            Ok(number) => Id::Branch(number),
-            Err(_) => match id(number)? {
-                Id::Branch(number) => Id::Branch(number),
-                Id::Finding(_) => {
-                    return Err(PyTypeError::new_err("name a branch by its number, as in 17 or \"b17\""));
-                }
-            },
-        };
+        let wanted = branch(number)?;
         Ok(long(py, |_| self.run.record(wanted))?.into())
     }
 

@@ -1,7 +1,7 @@
-//! What happened on a timeline: events, messages, violations, results of commands.
+//! Things that happened on a timeline: events, messages, violations, results of commands.
 
 use everett_protocol::Exit;
-use everett_scripting::fork;
+use everett_scripting::fork::{self, End};
 use everett_scripting::judged;
 use everett_session::world::event::{self, What};
 use everett_vmm::wire::log::{FrameStep, FrameStepKind};
@@ -21,11 +21,6 @@ impl From<&event::Event> for Event {
     fn from(event: &event::Event) -> Event {
         Event(event.clone())
     }
-}
-
-/// True if an event is a line that a program or a kernel printed.
-pub(crate) fn is_line(event: &event::Event) -> bool {
-    matches!(event.what, What::Line { .. } | What::Kernel { .. })
 }
 
 #[pymethods]
@@ -167,7 +162,7 @@ impl Violation {
     }
 }
 
-/// What the properties of a world say about a timeline.
+/// Verdict of the properties of a world on a timeline.
 #[pyclass(frozen, module = "everett")]
 pub(crate) struct Judged {
     #[pyo3(get)]
@@ -205,10 +200,11 @@ impl Finished {
     /// Exit status, or the negative number of the signal that ended the command.
     #[getter]
     fn returncode(&self) -> Option<i32> {
-        self.0.exit.map(|exit| match exit {
-            Exit::Code(code) => code,
-            Exit::Signal(signal) => signal.saturating_neg(),
-        })
+        match self.0.end {
+            End::Exited(Exit::Code(code)) => Some(code),
+            End::Exited(Exit::Signal(signal)) => Some(signal.saturating_neg()),
+            End::Limit | End::NoAnswer => None,
+        }
     }
 
     #[getter]

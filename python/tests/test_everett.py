@@ -73,6 +73,16 @@ class Recorded(Case):
         self.refused(LookupError, "no finding 99", run.moment, 99)
         self.refused(LookupError, "no branch 99999", run.moment, "b99999")
         self.refused(LookupError, "no branch", run.branch, 2**64 - 1)
+        for number in [-1, 2**32, 2**64, "99999999999", "b99999999999999999999999"]:
+            self.refused(LookupError, "", run.moment, number)
+        for number in [-1, 2**64, "b99999999999999999999999"]:
+            self.refused(LookupError, "", run.branch, number)
+        for number in [-1, 0, 2**32, 2**64]:
+            self.refused(LookupError, "", run.finding, number)
+        for number in [True, False, None, 1.5, "1", self.finding]:
+            self.refused(TypeError, "branch", run.branch, number)
+        self.refused(TypeError, "finding", run.finding, True)
+        self.refused(ValueError, "neither", run.moment, "a\nb")
         self.refused(ValueError, "neither", run.moment, "1b")
         self.refused(ValueError, "not on this timeline", run.moment, 1, at="1h")
         self.refused(ValueError, "not on this timeline", run.moment, 1, at=0)
@@ -136,6 +146,9 @@ class Moments(Case):
         self.refused(ValueError, "expression", moment.value, "copy", "mirror", "numbers[")
         self.refused(ValueError, "expression", moment.value, "copy", "mirror", "(" * 5000)
         self.refused(LookupError, "no node", moment.processes, "n9")
+        self.refused(LookupError, "no node", moment.logs, "n9")
+        self.refused(LookupError, "no node", moment.logs, node="")
+        self.refused(LookupError, "no node", moment.fork().logs, node="n9")
         self.refused(LookupError, "no process", moment.stacks, "copy", "n9")
         self.refused(LookupError, "no process", moment.files, "copy", 4_000_000_000)
         self.refused(TypeError, "process", moment.files, "copy", 1.5)
@@ -200,11 +213,47 @@ class Forks(Case):
         error = self.refused(
             everett.NoEndError, "0.5 s", fork.exec, "main", ["sh", "-c", "echo begun; sleep 1000"], limit="500ms"
         )
-        self.assertEqual((error.stdout, error.stderr), (b"begun\n", b""))
+        self.assertEqual((error.stdout, error.stderr, error.killed), (b"begun\n", b"", True))
+        self.assertEqual(fork.exec("main", ["sh", "-c", "kill -9 $$"]).returncode, -9)
         self.assertLess(fork.vtime_ns - self.run_directory.root().vtime_ns, 2_000_000_000)
         flood = fork.exec("main", ["sh", "-c", "head -c 200000 /dev/zero | tr '\\0' x"])
         self.assertTrue(flood.truncated)
         self.assertEqual(fork.exec("main", ["echo", "still there"]).text, "still there\n")
+
+    def test_a_command_on_a_paused_node_is_not_killed(self):
+        fork = self.fork()
+        # The pause begins when the fork goes on, so the agent still gets the command.
+        fork.inject("pause", node="main")
+        error = self.refused(everett.NoEndError, "paused", fork.exec, "main", ["sleep", "1"], limit="10ms")
+        self.assertFalse(error.killed)
+        fork.calm()
+        fork.run_for("1s")
+        self.assertEqual(fork.exec("main", ["true"]).returncode, 0)
+
+    def test_a_fork_and_its_moment_have_the_same_messages(self):
+        earlier = self.run_directory.moment(1, at=self.moment.vtime - 0.5)
+        fork = earlier.fork()
+        fork.run_for(f"{self.moment.vtime_ns - earlier.vtime_ns}ns")
+        seen = [(one.vtime_ns, one.summary) for one in self.moment.messages() if one.vtime_ns >= earlier.vtime_ns]
+        forked = [(one.vtime_ns, one.summary) for one in fork.messages() if one.vtime_ns < self.moment.vtime_ns]
+        self.assertTrue(forked)
+        self.assertEqual(forked, seen)
+
+    def test_texts_are_whole(self):
+        def text(long):
+            fork = self.fork()
+            script = "X=$0; [ $1 = 1 ] || X=$X$X; env X=$X sleep 60 > /dev/null 2>&1 &"
+            fork.exec("main", ["sh", "-c", script, "y" * 50_000, long])
+            fork.run_for("200ms")
+            stack = [one for one in fork.mappings("main", "sleep") if one.name == "[stack]"][0]
+            # The environment is at the end, and the kernel has written only this part.
+            length = (50_000 if long == "1" else 100_000) + 1_500
+            memory = fork.memory("main", "sleep", stack.end - length, length)
+            start = stack.end - length + memory.index(b"\0X=yy") + 1
+            return lambda: fork.value("main", "sleep", f"str({start})")
+
+        self.assertEqual(text("1")(), "X=" + "y" * 50_000)
+        self.refused(everett.EverettError, "65536 bytes", text("2"))
 
     def test_wrong_calls_are_refused(self):
         fork = self.fork()
@@ -238,6 +287,19 @@ class Forks(Case):
         vtime = fork.vtime_ns
         fork.run_for("10ms")
         self.assertEqual(fork.vtime_ns, vtime + 10_000_000)
+
+    def test_ctrl_c_ends_waiting_for_a_fork_of_another_thread(self):
+        fork = self.fork()
+        worker = threading.Thread(target=fork.run_for, args=("30s",))
+        worker.start()
+        time.sleep(0.3)
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        try:
+            with self.assertRaises(KeyboardInterrupt):
+                fork.run_for("1h")
+            self.assertTrue(worker.is_alive())
+        finally:
+            worker.join()
 
     def test_other_threads_run_meanwhile(self):
         fork = self.fork()

@@ -8,6 +8,7 @@ use everett_protocol::{Exit, Stream};
 use everett_session::explore::witness::Inherited;
 use everett_session::inside::fork::{self as session, ForkError, Progress};
 use everett_session::inside::limits::ANSWER_NS_MAX;
+use everett_session::world::event::Event;
 use everett_vmm::Digest;
 
 use super::error::Error;
@@ -43,11 +44,23 @@ pub struct Command<'c> {
     pub limit_ns: u64,
 }
 
+/// End of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The command ended by itself, or another program killed it.
+    Exited(Exit),
+    /// The command was killed, because its time was over.
+    Limit,
+    /// The command was not killed when its time was over: the node is paused, or its agent does not answer. The command
+    /// goes on with the fork.
+    NoAnswer,
+}
+
 /// Result of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finished {
-    /// How the command ended. `None` if it was killed, because its time was over.
-    pub exit: Option<Exit>,
+    /// How the command ended.
+    pub end: End,
     /// Standard output.
     pub stdout: Vec<u8>,
     /// Standard error.
@@ -118,17 +131,29 @@ impl Fork {
             other => other,
         };
         let job = self.fork.start(number, exec).map_err(named)?;
-        let mut finished = Finished { exit: None, stdout: Vec::new(), stderr: Vec::new(), is_cut: false };
+        let finished = self.finish(job, (began_ns, limit_ns, until_ns));
+        self.fork.forget(job);
+        finished.map_err(named)
+    }
+
+    /// Runs a command to its end, but at most up to the vtime `until_ns`.
+    fn finish(
+        &mut self,
+        job: session::Job,
+        (began_ns, limit_ns, until_ns): (u64, u64, u64),
+    ) -> Result<Finished, ForkError> {
+        let mut finished =
+            Finished { end: End::NoAnswer, stdout: Vec::new(), stderr: Vec::new(), is_cut: false };
         loop {
             let slice_ns = self.vtime_ns().saturating_add(SLICE_NS).min(until_ns);
             let progress = self.fork.next(job, slice_ns);
             self.observe();
-            match progress.map_err(named)? {
+            match progress? {
                 Progress::Output(output) => finished.add(output),
                 Progress::Ended(exit) => {
                     let was_killed =
                         exit == Exit::Signal(9) && self.vtime_ns().saturating_sub(began_ns) >= limit_ns;
-                    finished.exit = (!was_killed).then_some(exit);
+                    finished.end = if was_killed { End::Limit } else { End::Exited(exit) };
                     return Ok(finished);
                 }
                 Progress::Runs if self.vtime_ns() >= until_ns => return Ok(finished),
@@ -166,11 +191,26 @@ impl Fork {
         &self.observed
     }
 
+    /// Returns the lines that programs and kernels have printed in the fork, on all nodes or on one.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such node, or if the fork has had more events than are kept.
+    pub fn lines(&self, node: Option<&str>) -> Result<Vec<&Event>, Error> {
+        node.map(|node| self.stage.number_of(node)).transpose()?;
+        self.observed.lines(node)
+    }
+
     /// Judges the properties of the world on the fork so far.
     ///
     /// # Errors
-    /// Returns an error if the fork has had more events than are kept.
+    /// Returns an error if the world declares probes, which no fork observes, or if the fork has had more events than are
+    /// kept.
     pub fn judge(&mut self) -> Result<Judged, Error> {
+        if self.stage.setting.probes.is_some() {
+            let why =
+                "a fork cannot be judged, because the world declares probes, and forks do not observe them";
+            return Err(Error::Failed(why.to_owned()));
+        }
         let plan = self.fork.timeline().plan().cloned().unwrap_or_default();
         judged::judge(&self.stage.setting, &self.before, &plan, self.observed.events()?)
     }
@@ -192,10 +232,10 @@ impl Fork {
     /// Takes the events and messages of the fork since the last call.
     fn observe(&mut self) {
         self.fork.take_events().into_iter().for_each(|event| self.observed.event(event));
-        self.fork.take_messages().into_iter().for_each(|step| self.observed.message(step));
-        if self.fork.dropped() != (0, 0) {
-            self.observed.cut();
-        }
+        let abstractions = &self.stage.setting.abstractions;
+        let messages = self.fork.take_messages().into_iter().filter(|step| abstractions.is_message(step));
+        messages.for_each(|step| self.observed.message(step));
+        self.observed.dropped(self.fork.dropped());
     }
 }
 

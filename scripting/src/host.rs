@@ -1,4 +1,8 @@
-//! What calls need of the host: registries, progress, interrupts.
+//! Access of calls to the host: registries, progress, interrupts.
+
+use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::thread;
+use std::time::Duration;
 
 use everett_host::interrupt::Interrupt;
 use everett_remote::Access;
@@ -6,7 +10,7 @@ use everett_session::output::progress::Progress;
 
 use super::error::Error;
 
-/// What calls need of the host.
+/// Access of a call to the host.
 pub struct Host<'h> {
     /// Access to registries and mirrors, from which images are built.
     pub access: &'h dyn Access,
@@ -15,6 +19,9 @@ pub struct Host<'h> {
     /// Flag that ends a call with [`Error::Interrupted`].
     pub interrupt: Interrupt,
 }
+
+/// Host time between two attempts to lock what another call uses.
+const LOOK: Duration = Duration::from_millis(5);
 
 impl<'h> Host<'h> {
     /// Returns a host.
@@ -26,5 +33,20 @@ impl<'h> Host<'h> {
     /// Returns an error if the interrupt was raised. A hostile guest can have many things to read.
     pub(crate) fn goes_on(&self) -> Result<(), Error> {
         if self.interrupt.wanted() { Err(Error::Interrupted) } else { Ok(()) }
+    }
+
+    /// Locks what another call can use for long.
+    ///
+    /// # Errors
+    /// Returns [`Error::Interrupted`] if the call was interrupted meanwhile.
+    pub fn lock<'m, T>(&self, mutex: &'m Mutex<T>) -> Result<MutexGuard<'m, T>, Error> {
+        loop {
+            match mutex.try_lock() {
+                Ok(guard) => return Ok(guard),
+                Err(TryLockError::Poisoned(poisoned)) => return Ok(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) => self.goes_on()?,
+            }
+            thread::park_timeout(LOOK);
+        }
     }
 }

@@ -23,7 +23,7 @@ pub struct Violation {
     pub node: Option<String>,
 }
 
-/// What the properties of a world say about a span.
+/// Verdict of the properties of a world on a span.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Judged {
     /// Violations in the span, ordered by vtime.

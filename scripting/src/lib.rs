@@ -28,7 +28,7 @@
 //! Each module uses only modules above it:
 //! - [`limits`]: bounds of calls
 //! - `error`: errors
-//! - [`host`]: what calls need of the host: registries, progress, interrupts
+//! - [`host`]: access of calls to the host: registries, progress, interrupts
 //! - [`values`]: vtimes and seeds from a script's values
 //! - [`observed`]: events and messages of a span of a timeline
 //! - `stage`: a world that is ready, with its kernel and its programs

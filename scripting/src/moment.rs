@@ -1,12 +1,13 @@
 //! An instant of a timeline. It never changes.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use everett_explorer::plan::Plan;
 use everett_explorer::search::Path;
 use everett_session::explore::branch_moment::BranchMoment;
 use everett_session::explore::path_runner::PathRunner;
 use everett_session::inside::fork as session;
+use everett_session::world::event::Event;
 use everett_session::world::timeline::Timeline;
 use everett_vmm::Digest;
 
@@ -29,7 +30,7 @@ pub struct Moment {
     ended: Option<String>,
     /// Events and messages up to here.
     observed: Arc<Observed>,
-    /// Machines that stand here, for reads.
+    /// Machines that stand here, for reads. No caller runs them.
     standing: Mutex<Timeline>,
 }
 
@@ -120,9 +121,11 @@ impl Moment {
     }
 
     /// Returns the digest of the world.
-    #[must_use]
-    pub fn digest(&self) -> Digest {
-        self.standing().digest()
+    ///
+    /// # Errors
+    /// Returns an error if the call was interrupted while another one reads the machines.
+    pub fn digest(&self, host: &Host<'_>) -> Result<Digest, Error> {
+        Ok(host.lock(&self.standing)?.digest())
     }
 
     /// Returns the events and messages of the timeline before this vtime, from power-on. Those of this vtime are of the
@@ -130,6 +133,15 @@ impl Moment {
     #[must_use]
     pub fn observed(&self) -> &Observed {
         &self.observed
+    }
+
+    /// Returns the lines that programs and kernels have printed, on all nodes or on one.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such node, or if the timeline has had more events than are kept.
+    pub fn lines(&self, node: Option<&str>) -> Result<Vec<&Event>, Error> {
+        node.map(|node| self.stage.number_of(node)).transpose()?;
+        self.observed.lines(node)
     }
 
     /// Judges the properties of the world on the timeline before this vtime.
@@ -167,12 +179,7 @@ impl Moment {
         look: impl FnOnce(&View<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         host.goes_on()?;
-        let timeline = &*self.standing();
+        let timeline = &*host.lock(&self.standing)?;
         look(&View { stage: &self.stage, timeline, interrupt: &host.interrupt })
-    }
-
-    /// Returns the machines that stand here. No caller runs them.
-    fn standing(&self) -> MutexGuard<'_, Timeline> {
-        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

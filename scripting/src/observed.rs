@@ -2,7 +2,7 @@
 
 use everett_host::interrupt::Interrupt;
 use everett_session::explore::path_runner::Watch;
-use everett_session::world::event::Event;
+use everett_session::world::event::{Event, What};
 use everett_vmm::wire::log::FrameStep;
 
 use super::error::Error;
@@ -14,8 +14,10 @@ pub struct Observed {
     events: Vec<Event>,
     messages: Vec<FrameStep>,
     bytes: usize,
-    /// True if there were more than are kept.
-    is_cut: bool,
+    /// True if there were more events than are kept.
+    has_lost_events: bool,
+    /// True if there were more messages than are kept.
+    has_lost_messages: bool,
 }
 
 impl Observed {
@@ -24,7 +26,7 @@ impl Observed {
         if self.events.len() < EVENTS_MAX && self.bytes <= EVENT_BYTES_MAX {
             self.events.push(event);
         } else {
-            self.is_cut = true;
+            self.has_lost_events = true;
         }
     }
 
@@ -32,12 +34,14 @@ impl Observed {
         if self.messages.len() < MESSAGES_MAX {
             self.messages.push(step);
         } else {
-            self.is_cut = true;
+            self.has_lost_messages = true;
         }
     }
 
-    pub(crate) fn cut(&mut self) {
-        self.is_cut = true;
+    /// Notes that events or messages were dropped before they came here.
+    pub(crate) fn dropped(&mut self, (events, messages): (u64, u64)) {
+        self.has_lost_events |= events > 0;
+        self.has_lost_messages |= messages > 0;
     }
 
     /// Returns the events, ordered by vtime.
@@ -45,24 +49,28 @@ impl Observed {
     /// # Errors
     /// Returns an error if the span had more than are kept.
     pub fn events(&self) -> Result<&[Event], Error> {
-        self.unless_cut()?;
+        if self.has_lost_events {
+            return Err(Error::Failed("the timeline has more events than are kept".to_owned()));
+        }
         Ok(&self.events)
     }
 
-    /// Returns the outcomes of frames between nodes, ordered by vtime.
+    /// Returns the lines that programs and kernels have printed, ordered by vtime.
+    pub(crate) fn lines(&self, node: Option<&str>) -> Result<Vec<&Event>, Error> {
+        let is_line = |event: &&Event| matches!(event.what, What::Line { .. } | What::Kernel { .. });
+        let is_there = |event: &&Event| node.is_none_or(|node| node == event.node);
+        Ok(self.events()?.iter().filter(is_line).filter(is_there).collect())
+    }
+
+    /// Returns the outcomes of messages between nodes, ordered by vtime.
     ///
     /// # Errors
     /// Returns an error if the span had more than are kept.
     pub fn messages(&self) -> Result<&[FrameStep], Error> {
-        self.unless_cut()?;
-        Ok(&self.messages)
-    }
-
-    fn unless_cut(&self) -> Result<(), Error> {
-        match self.is_cut {
-            true => Err(Error::Failed("the timeline has more events or messages than are kept".to_owned())),
-            false => Ok(()),
+        if self.has_lost_messages {
+            return Err(Error::Failed("the timeline has more messages than are kept".to_owned()));
         }
+        Ok(&self.messages)
     }
 }
 

@@ -1,7 +1,7 @@
 //! A run directory: the branches and findings of an exploration.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use everett_explorer::plan::Plan;
 use everett_explorer::run::{Finding, Header, Merged, Record};
@@ -111,7 +111,7 @@ impl Run {
     }
 
     fn stage(&self, host: &Host<'_>) -> Result<Arc<Stage>, Error> {
-        let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stage = host.lock(&self.stage)?;
         if let Some(stage) = &*stage {
             return Ok(Arc::clone(stage));
         }

@@ -33,7 +33,7 @@ fn assert_shared(smaller: &BTreeSet<String>, larger: &BTreeSet<String>, own: &[&
     let other: Vec<&String> = smaller.difference(larger).filter(|line| !is_own(line)).collect();
     assert!(
         other.is_empty(),
-        "the larger build needs other features of these crates; add them to the dependencies in everett/Cargo.toml: {other:#?}"
+        "the larger build needs other features of these crates; add them to the dependencies in everett/Cargo.toml or python/Cargo.toml: {other:#?}"
     );
     assert!(smaller.len() > 100, "{smaller:?}");
 }
@@ -46,6 +46,12 @@ fn has(crates: &BTreeSet<String>, name: &str) -> bool {
 #[test]
 fn tests_use_the_programs_build_of_each_crate() {
     assert_shared(&crates(&FULL), &crates(&["--workspace", "--edges", "normal,build,dev"]), &[]);
+}
+
+#[test]
+fn the_python_package_uses_the_workspaces_build_of_each_crate() {
+    let package = crates(&["--package", "everett-python", "--edges", "normal,build"]);
+    assert_shared(&package, &crates(&["--workspace", "--edges", "normal,build,dev"]), &[]);
 }
 
 #[test]

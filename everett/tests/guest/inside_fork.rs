@@ -192,6 +192,24 @@ fn injected_faults(mut fork: Fork, names: &Names) {
     assert_eq!(fork.wait_for_agent(0, 0), Err(ForkError::CannotAsk(CannotAsk::Off)));
 }
 
+#[test]
+fn a_fork_whose_machine_ends_says_so_after_a_command_was_given_up() {
+    let mut fork = Fork::new(timeline());
+    // One command is given up at its limit. The other one is interrupted: its caller waits for it no longer.
+    let flood = "sleep 0.2; seq 1000; sleep 0.1; echo o > /proc/sysrq-trigger; sleep 1000";
+    let command = shell(&fork, flood);
+    assert_eq!(fork.run(0, command, 100 * MS, &mut |_| {}), Err(ForkError::NoEnd(100 * MS)));
+    let other = shell(&fork, "echo begun; sleep 1000");
+    let other = fork.start(0, other).unwrap();
+    fork.pass(MS).unwrap();
+    fork.forget(other);
+    let ended = fork.pass(60 * S);
+    assert!(matches!(&ended, Err(ForkError::Ended(_))), "{ended:?}");
+    // What has ended stays so, even while a job waits.
+    assert_eq!(fork.pass(S), ended);
+    assert_eq!(fork.next(other, u64::MAX).unwrap_err(), ended.unwrap_err());
+}
+
 /// Makes a folder with links, modes, a name that could control a terminal, and a file that is not text.
 const FILES: &str = r#"
 mkdir -p /srv/top/empty /srv/top/deep/er; cd /srv/top

@@ -2,6 +2,8 @@
 
 use std::str::FromStr;
 
+use everett_input::text::quoted;
+
 /// Finding or branch of an exploration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Id {
@@ -20,7 +22,7 @@ impl FromStr for Id {
             None => text.parse().ok().map(Id::Finding),
         };
         id.ok_or_else(|| {
-            format!("\"{text}\" is neither a finding's number, as in 1, nor a branch's, as in b17")
+            format!("{} is neither a finding's number, as in 1, nor a branch's, as in b17", quoted(text))
         })
     }
 }

@@ -111,7 +111,7 @@ pub fn for_probes(world: &World, asked: Asked) -> anyhow::Result<Asked> {
     }
     if asked.engine == EngineChoice::Kvm {
         bail!(
-            "{}: probe: /dev/kvm has no breakpoints; use --engine soft, which runs the same branches",
+            "{}: probe: /dev/kvm has no breakpoints; the soft engine has them, and runs the same branches",
             world.file.display()
         );
     }
@@ -156,7 +156,7 @@ fn changed_since_export(header: &Header, seal: &Seal, difference: &Difference) -
     if difference.field == "image" && seal.images.is_none() {
         return anyhow!(
             "{}: the images built here are not those of the finding ({difference}): this Everett has another agent \
-             than the one that exported it; on that host, export the finding with --with-images",
+             than the one that exported it; the finding must come with its images",
             header.world_file
         );
     }

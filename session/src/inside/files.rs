@@ -84,6 +84,18 @@ fn each(
     let copy = install(fork, node)?;
     // The program runs with all rights, as the superuser of the machine.
     let mut program = Program::start(fork, copy, Exec::new(copy.argv(&[command, path])))?;
+    let done = frames(fork, &mut program, go_on, take);
+    program.give_up(fork);
+    done
+}
+
+/// Calls `take` for each frame of a program until it ends.
+fn frames(
+    fork: &mut Fork,
+    program: &mut Program,
+    go_on: &dyn Fn() -> bool,
+    take: &mut dyn FnMut(Frame) -> Result<(), FilesError>,
+) -> Result<(), FilesError> {
     loop {
         let until_ns = fork.vtime().saturating_add(SLICE_NS);
         match program.next(fork, until_ns)? {

@@ -42,6 +42,8 @@ pub struct Fork {
     /// Numbers of events and messages that were dropped before the caller took them.
     dropped: (u64, u64),
     interrupt: Interrupt,
+    /// End of the last machine that ended. The timeline reports it once.
+    ended: Option<String>,
     /// Answers by node and request that callers have not taken. Requests that have no entry are not waited for.
     answers: BTreeMap<(usize, u64), VecDeque<Answered>>,
     /// Copies of Everett's program that may run.
@@ -85,7 +87,7 @@ pub enum ForkError {
     #[error(transparent)]
     CannotAsk(#[from] CannotAsk),
     /// The machine ended, or lost its power, while a request was in flight. A fault of the plan can be the cause.
-    #[error("the machine has ended or lost its power in the fork; --calm ends the faults first")]
+    #[error("the machine has ended or lost its power in the fork")]
     Lost,
     /// All machines have ended, or the host failed.
     #[error("the fork cannot go on: {0}")]
@@ -123,6 +125,7 @@ impl Fork {
             messages: VecDeque::new(),
             dropped: (0, 0),
             interrupt: Interrupt::default(),
+            ended: None,
             answers: BTreeMap::new(),
             running_copies: BTreeSet::new(),
         }
@@ -255,7 +258,14 @@ impl Fork {
         Ok(Job { node, request })
     }
 
-    /// Lets the fork run until the command prints or ends, but at most up to the vtime `until_ns`.
+    /// Gives up waiting for a command, which goes on with the fork. Its output from now on is dropped, and [`Fork::next`]
+    /// returns no more of it.
+    pub fn forget(&mut self, job: Job) {
+        self.answers.remove(&(job.node, job.request));
+    }
+
+    /// Lets the fork run until the command prints or ends, but at most up to the vtime `until_ns`. A caller that does not
+    /// call it again must call [`Fork::forget`], unless the command has ended.
     ///
     /// # Errors
     /// Returns an error if the agent cannot start the command, or if the machine or the fork cannot go on.
@@ -300,26 +310,33 @@ impl Fork {
     ) -> Result<Exit, ForkError> {
         let until_ns = self.vtime().saturating_add(limit_ns);
         let job = self.start(node, command)?;
-        loop {
-            match self.next(job, until_ns)? {
-                Progress::Output(printed) => output(printed),
-                Progress::Ended(exit) => return Ok(exit),
-                Progress::Runs => return Err(ForkError::NoEnd(limit_ns)),
+        let exit = loop {
+            match self.next(job, until_ns) {
+                Ok(Progress::Output(printed)) => output(printed),
+                Ok(Progress::Ended(exit)) => break Ok(exit),
+                Ok(Progress::Runs) => break Err(ForkError::NoEnd(limit_ns)),
+                Err(error) => break Err(error),
             }
-        }
+        };
+        self.forget(job);
+        exit
     }
 
     /// Sends a request that the agent can carry out at once, and waits for the answer.
     fn answer(&mut self, node: usize, op: Operation) -> Result<Reply, ForkError> {
         let until_ns = self.vtime().saturating_add(ANSWER_NS_MAX);
         let request = self.timeline.ask_agent(node, op)?;
+        let job = Job { node, request };
         self.answers.insert((node, request), VecDeque::new());
+        let reply = self.reply(job, until_ns);
+        self.forget(job);
+        reply
+    }
+
+    fn reply(&mut self, job: Job, until_ns: u64) -> Result<Reply, ForkError> {
         loop {
-            match self.take((node, request)) {
-                Some(Answered::Reply(reply)) => {
-                    self.answers.remove(&(node, request));
-                    return Ok(reply);
-                }
+            match self.take((job.node, job.request)) {
+                Some(Answered::Reply(reply)) => return Ok(reply),
                 Some(Answered::Lost) => return Err(ForkError::Lost),
                 Some(Answered::Output { .. }) => {}
                 None if self.vtime() >= until_ns => return Err(ForkError::NoAnswer(ANSWER_NS_MAX)),
@@ -337,12 +354,20 @@ impl Fork {
         if self.interrupt.wanted() {
             return Err(ForkError::Interrupted);
         }
+        let mut nodes = self.timeline.world().nodes().iter();
+        if let Some(end) = &self.ended
+            && nodes.all(|node| node.machine().end().is_some())
+        {
+            return Err(ForkError::Ended(end.clone()));
+        }
         let slice_ns = self.vtime().saturating_add(SLICE_NS).min(until_ns);
         let stop = self.timeline.run_to_answer(&Until::vtime(slice_ns));
+        let mut has_answers = false;
         for node in 0..self.timeline.world().nodes().len() {
             for answer in self.timeline.take_answers(node) {
                 if let Some(answers) = self.answers.get_mut(&(node, answer.request)) {
                     answers.push_back(answer.what);
+                    has_answers = true;
                 }
             }
             let machine = self.timeline.machine_mut(node);
@@ -355,13 +380,10 @@ impl Fork {
         self.dropped.0 = self.dropped.0.saturating_add(dropped as u64);
         let dropped = self.messages.drain(..self.messages.len().saturating_sub(MESSAGES_MAX)).count();
         self.dropped.1 = self.dropped.1.saturating_add(dropped as u64);
-        // The answers that came before the end are not lost.
-        match stop {
-            Stop::End(end) if self.answers.values().all(VecDeque::is_empty) => {
-                Err(ForkError::Ended(end.to_string()))
-            }
-            _ => Ok(()),
-        }
+        // The answers that came with the end are not lost: their callers take them, and only the next step is an error.
+        let Stop::End(end) = stop else { return Ok(()) };
+        self.ended = Some(end.to_string());
+        if has_answers { Ok(()) } else { Err(ForkError::Ended(end.to_string())) }
     }
 }
 

@@ -8,6 +8,9 @@ pub const MESSAGES_MAX: usize = 10_000;
 pub const ANSWER_NS_MAX: u64 = 10_000_000_000;
 /// Maximum length of a program's own error output that an error quotes, in bytes.
 pub const COMPLAINT_BYTES_MAX: usize = 4096;
+/// Maximum number of pages of mapped files that are looked up in order to find one in memory. Without one, the pages that a
+/// process has not touched are unmapped.
+pub const COMPARED_PAGES_MAX: u64 = 1 << 18;
 /// Default of the maximum length of all files that are copied, in bytes.
 pub const COPY_BYTES_MAX: u64 = 1 << 30;
 /// Maximum number of files, folders and links that are copied or listed.

@@ -43,6 +43,11 @@ impl Program {
         Ok(Program { job, copy, complaint: Vec::new() })
     }
 
+    /// Gives up waiting for the program, which goes on with the fork. Every caller does so at the end, also after an error.
+    pub(super) fn give_up(&self, fork: &mut Fork) {
+        fork.forget(self.job);
+    }
+
     /// Lets the fork run until the program writes a frame or ends, but at most up to the vtime `until_ns`.
     pub(super) fn next(&mut self, fork: &mut Fork, until_ns: u64) -> Result<Said, ForkError> {
         loop {

@@ -78,6 +78,12 @@ impl GuestTerminal {
         fork.append(self.node, INPUT_PATH, &[&[kind], &length[..], content].concat())
     }
 
+    /// Gives up waiting for the program, which goes on with the fork. A caller that does not wait for its end, or for which a
+    /// method failed, calls it before it goes on with the fork.
+    pub fn give_up(&self, fork: &mut Fork) {
+        self.program.give_up(fork);
+    }
+
     /// Lets the fork run until the program writes to the terminal or ends, but at most up to the vtime `until_ns`.
     ///
     /// # Errors

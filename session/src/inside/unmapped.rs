@@ -6,6 +6,8 @@ use everett_inspect::memory::{AddressSpace, PAGE};
 use everett_inspect::program_stack::Files;
 use everett_inspect::task::Process;
 
+use super::limits::COMPARED_PAGES_MAX;
+
 /// Copies bytes of a page that is not in memory, up to the page's end, from the file that the process has mapped there.
 /// Returns the number of copied bytes: 0 if no file is mapped, or if the file is not known to be the one in the guest.
 ///
@@ -43,21 +45,30 @@ fn place(mapping: &Mapping, address: u64) -> Option<usize> {
     usize::try_from(offset.checked_add(address.checked_sub(mapping.start)?)?).ok()
 }
 
-/// True if a page that is in memory has the content of the file.
+/// True if the first page of the mappings that is in memory has the content of the file. Only pages within the file count, and
+/// at most [`COMPARED_PAGES_MAX`].
 fn is_this_file<'m>(
     memory: AddressSpace<'_>,
     mappings: impl Iterator<Item = &'m Mapping>,
     file: &[u8],
 ) -> bool {
     let mut page = [0; PAGE as usize];
+    let mut pages = 0;
     for mapping in mappings {
         for at in (mapping.start..mapping.end).step_by(PAGE as usize) {
+            let content = place(mapping, at).and_then(|at| file.get(at..)).unwrap_or_default();
+            if content.is_empty() {
+                break;
+            }
+            pages += 1;
+            if pages > COMPARED_PAGES_MAX {
+                return false;
+            }
             if memory.read_some(at, &mut page) < page.len() {
                 continue;
             }
-            let content = place(mapping, at).and_then(|at| file.get(at..)).unwrap_or_default();
             let count = content.len().min(page.len());
-            return count > 0 && page[..count] == content[..count];
+            return page[..count] == content[..count];
         }
     }
     false

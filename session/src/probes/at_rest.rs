@@ -12,7 +12,7 @@ use everett_vmm::Machine;
 
 use super::expression::Expression;
 use super::expression::evaluate::{Absent, Value, loaded, text_at, value};
-use super::format::is_character;
+use super::format::{characters, is_character};
 use super::loaded::Loaded;
 use super::programs::Programs;
 use super::scene::HitScene;
@@ -27,7 +27,8 @@ pub enum Known {
     Integer(i128),
     /// Floating-point number.
     Float(f64),
-    /// Characters: a text, an array of characters, or the text at an address of characters.
+    /// Characters: a text, an array of characters, or the text at an address of characters. It is whole, and has at most
+    /// [`WHOLE_TEXT_BYTES_MAX`](super::limits::WHOLE_TEXT_BYTES_MAX) bytes.
     Text(String),
     /// Address of an object.
     Address(u64),
@@ -90,6 +91,7 @@ impl Values {
             programs: &self.0,
             node,
             space,
+            has_whole_texts: true,
             process: thread.map(|(process, _)| process),
             loaded: program.as_ref(),
         };
@@ -105,6 +107,9 @@ impl Values {
 }
 
 fn known(value: &Value, scene: &HitScene<'_>) -> Result<Known, Absent> {
+    if let Some(text) = characters(value, scene) {
+        return text.map(Known::Text);
+    }
     Ok(match loaded(value, scene)? {
         Value::Integer(number) => Known::Integer(number),
         Value::Float(number) => Known::Float(number),

@@ -342,6 +342,7 @@ impl<'k> Code<'k> {
             programs: &self.programs,
             node: view.node,
             space,
+            has_whole_texts: false,
             process: view.thread.map(|(process, _)| process),
             loaded: loaded.as_ref(),
         };

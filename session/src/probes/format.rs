@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::expression::evaluate::{Absent, Place, Scene, Type, Value, integer, loaded, text_at};
 use super::expression::number::Number;
+use super::limits::{TEXT_BYTES_MAX, WHOLE_TEXT_BYTES_MAX};
 use everett_symbols::variables::Shape;
 
 /// A format.
@@ -141,28 +142,42 @@ pub(super) fn is_character(kind: Type, scene: &dyn Scene) -> bool {
     }
 }
 
+/// Returns the characters of an array of characters, up to a zero byte. `None` if the value is no such array, or if its
+/// length is not known.
+pub(super) fn characters(value: &Value, scene: &dyn Scene) -> Option<Result<String, Absent>> {
+    let Value::Object(Type::Declared(at), place) = value else { return None };
+    let Some(Shape::Array { element, count, .. }) = scene.shape(*at) else { return None };
+    let count = count.and_then(|count| usize::try_from(count).ok()).filter(|count| *count > 0)?;
+    if !is_character(Type::Declared(element), scene) {
+        return None;
+    }
+    let (bytes_max, is_whole) = match scene.has_whole_texts() {
+        true => (WHOLE_TEXT_BYTES_MAX, count <= WHOLE_TEXT_BYTES_MAX),
+        false => (TEXT_BYTES_MAX, true),
+    };
+    let mut bytes = vec![0; count.min(bytes_max)];
+    match place {
+        Place::Memory(address) if scene.read(*address, &mut bytes) < bytes.len() => {
+            return Some(Err(Absent::Unmapped));
+        }
+        Place::Memory(_) => {}
+        Place::Bytes(all) => bytes = all.iter().copied().take(bytes.len()).collect(),
+    }
+    let end = bytes.iter().position(|byte| *byte == 0);
+    if end.is_none() && !is_whole {
+        return Some(Err(Absent::LongText));
+    }
+    Some(Ok(String::from_utf8_lossy(&bytes[..end.unwrap_or(bytes.len())]).into_owned()))
+}
+
 /// Returns a value as text for `%s`: the text at an address of characters, the characters of an array, the name of an
 /// enumeration's value. Other values are as without a format.
 fn text(value: &Value, scene: &dyn Scene) -> Result<String, Absent> {
     match value {
         Value::Text(text) => return Ok(text.clone()),
-        Value::Object(Type::Declared(at), place) => match scene.shape(*at) {
-            Some(Shape::Array { element, count, .. }) if is_character(Type::Declared(element), scene) => {
-                let Some(count) =
-                    count.and_then(|count| usize::try_from(count).ok()).filter(|count| *count > 0)
-                else {
-                    return plain(value, scene);
-                };
-                let mut bytes = vec![0; count.min(super::limits::TEXT_BYTES_MAX)];
-                match place {
-                    Place::Memory(address) if scene.read(*address, &mut bytes) < bytes.len() => {
-                        return Err(Absent::Unmapped);
-                    }
-                    Place::Memory(_) => {}
-                    Place::Bytes(all) => bytes = all.iter().copied().take(bytes.len()).collect(),
-                }
-                let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-                return Ok(String::from_utf8_lossy(&bytes[..end]).into_owned());
+        Value::Object(Type::Declared(at), _) => match scene.shape(*at) {
+            Some(Shape::Array { element, .. }) if is_character(Type::Declared(element), scene) => {
+                return characters(value, scene).unwrap_or_else(|| plain(value, scene));
             }
             Some(Shape::Enumeration { .. }) => {
                 let number = integer(value, scene)?;
@@ -189,10 +204,7 @@ pub fn plain(value: &Value, scene: &dyn Scene) -> Result<String, Absent> {
         if is_enumeration(at) {
             return text(value, scene);
         }
-        if let Some(Shape::Array { element, .. }) = scene.shape(at)
-            && is_character(Type::Declared(element), scene)
-            && let Ok(text) = text(value, scene)
-        {
+        if let Some(Ok(text)) = characters(value, scene) {
             return Ok(format!("{text:?}"));
         }
     }

@@ -15,6 +15,8 @@ pub const ADDRESSES_MAX: usize = 4_096;
 pub const LOADED_MAX: usize = 4_096;
 /// Maximum length of a text that an expression reads from memory, in bytes. Longer texts are cut off.
 pub const TEXT_BYTES_MAX: usize = 256;
+/// Maximum length of a text that is read from memory as a whole, without a hit, in bytes. Longer texts are an error.
+pub const WHOLE_TEXT_BYTES_MAX: usize = 64 << 10;
 /// Maximum number of hits of a branch that are kept for printing. Further ones are only counted.
 pub const HITS_MAX: usize = 10_000;
 /// Maximum length of the texts of a branch's hits, in bytes. Further hits are only counted.

@@ -31,6 +31,8 @@ pub(super) struct HitScene<'h> {
     pub(super) node: usize,
     /// Address space that is read. `None` is that of the running process, which contains the kernel's.
     pub(super) space: Option<AddressSpace<'h>>,
+    /// True if texts are whole. Texts of hits are cut off.
+    pub(super) has_whole_texts: bool,
     /// The running process, or the one of `space`.
     pub(super) process: Option<&'h Process>,
     /// The program, with its place in memory. `None` for code of the kernel.
@@ -44,6 +46,10 @@ impl Scene for HitScene<'_> {
 
     fn read(&self, address: u64, into: &mut [u8]) -> usize {
         self.copy(address, into)
+    }
+
+    fn has_whole_texts(&self) -> bool {
+        self.has_whole_texts
     }
 
     fn variable(&self, name: &str) -> Result<Value, Absent> {

@@ -214,6 +214,7 @@ impl<'p> Stops<'p> {
                 registers: cpu.registers,
                 floating: Some(cpu.floating),
                 space: None,
+                has_whole_texts: false,
                 kernel: &probing.kernel,
                 programs: &probing.programs,
                 node,

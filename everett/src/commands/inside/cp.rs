@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context as _;
 use everett_host::interrupt::Interrupt;
 use everett_input::units;
 use everett_session::inside::files::{self, Copied};
@@ -10,7 +9,7 @@ use everett_session::inside::limits::COPY_BYTES_MAX;
 use serde::Serialize;
 
 use super::super::Outcome;
-use super::fork::{ForkArgs, ForkAt};
+use super::fork::{ForkArgs, ForkAt, at_place};
 use super::place::Place;
 use crate::ui::{Ui, printable, style};
 
@@ -50,7 +49,7 @@ pub(in super::super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let mut at = ForkAt::open(ui, &args.fork, Some(&args.place.node), &interrupt)?;
     let (path, limit) = (&args.place.path, args.limit.unwrap_or(COPY_BYTES_MAX));
     let copied = files::copy(&mut at.fork, at.node, path, &args.destination, limit, &|| !interrupt.wanted());
-    let copied = copied.with_context(|| format!("{}:{path}", at.name))?;
+    let copied = copied.map_err(|error| at_place(error, &format!("{}:{path}", at.name)))?;
     let Copied { to, files, folders, links, bytes, left_out } = &copied;
     ui.record(&Line {
         kind: "copy",

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use everett_host::interrupt::Interrupt;
 use everett_input::units::{self, Vtime};
-use everett_session::inside::fork::Fork;
+use everett_session::inside::files::FilesError;
+use everett_session::inside::fork::{Fork, ForkError};
 use everett_session::inside::limits::ANSWER_NS_MAX;
 
 use super::super::engine_choice::EngineArgs;
@@ -79,8 +80,16 @@ impl ForkAt {
             fork.calm();
             limit_ns = BOOT_NS_MAX.max(ANSWER_NS_MAX);
         }
-        fork.wait_for_agent(node, limit_ns).with_context(|| name.clone())?;
+        fork.wait_for_agent(node, limit_ns).map_err(|error| at_place(error, &name))?;
         Ok(ForkAt { fork, node, name, at_ns: instant.at_ns })
+    }
+}
+
+/// Returns the error of a fork with its place: a node, or a file on it.
+pub(super) fn at_place(error: impl Into<FilesError>, place: &str) -> anyhow::Error {
+    match error.into() {
+        FilesError::Fork(lost @ ForkError::Lost) => anyhow!("{place}: {lost}; --calm ends the faults first"),
+        error => anyhow::Error::new(error).context(place.to_owned()),
     }
 }
 

@@ -6,10 +6,9 @@ use everett_session::inside::files;
 use serde::Serialize;
 
 use super::super::Outcome;
-use super::fork::{ForkArgs, ForkAt};
+use super::fork::{ForkArgs, ForkAt, at_place};
 use super::place::Place;
 use crate::ui::{Ui, printable, style};
-use anyhow::Context as _;
 
 /// `everett ls`
 #[derive(Debug, clap::Args)]
@@ -59,7 +58,7 @@ pub(in super::super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     let interrupt = Interrupt::install()?;
     let mut at = ForkAt::open(ui, &args.fork, Some(&args.place.node), &interrupt)?;
     let listing = files::list(&mut at.fork, at.node, &args.place.path, &|| !interrupt.wanted());
-    let listing = listing.with_context(|| at.name.clone())?;
+    let listing = listing.map_err(|error| at_place(error, &at.name))?;
     for entry in &listing.entries {
         ui.record(&Line {
             kind: "file",

@@ -9,12 +9,12 @@ use everett_input::units;
 use everett_protocol::limits::{CONTROL_LINE_BYTES_MAX, EXEC_TEXT_BYTES_MAX};
 use everett_protocol::{Exit, Stream};
 use everett_session::explore::path_runner::Interrupted;
-use everett_session::inside::fork::{ForkError, Output, Progress};
+use everett_session::inside::fork::{Output, Progress};
 use everett_session::inside::terminal::{GuestTerminal, TerminalProgress};
 use serde::Serialize;
 
 use super::super::Outcome;
-use super::fork::{ForkArgs, ForkAt, seconds};
+use super::fork::{ForkArgs, ForkAt, at_place, seconds};
 use super::raw_terminal::{self, Pace, RawTerminal};
 use crate::ui::{Ui, printable, style};
 
@@ -143,7 +143,7 @@ fn command(
     let mut is_cut = false;
     loop {
         let until_ns = at.fork.vtime().saturating_add(SLICE_NS);
-        match at.fork.next(job, until_ns).with_context(|| at.name.clone())? {
+        match at.fork.next(job, until_ns).map_err(|error| at_place(error, &at.name))? {
             Progress::Output(output) => {
                 is_cut |= output.truncated;
                 print(ui, &at.name, &output)?;
@@ -235,7 +235,6 @@ fn relay(
     mut size: (u16, u16),
     interrupt: &Interrupt,
 ) -> anyhow::Result<Option<Exit>> {
-    let failed = |error: ForkError, name: &str| anyhow::Error::new(error).context(name.to_owned());
     let mut pace = Pace::from(at.fork.vtime());
     loop {
         if interrupt.wanted() {
@@ -247,7 +246,7 @@ fn relay(
         let leaves = keys.iter().position(|&key| key == LEAVE);
         keys.truncate(leaves.unwrap_or(keys.len()));
         if !keys.is_empty() {
-            terminal.press(&mut at.fork, &keys).map_err(|error| failed(error, &at.name))?;
+            terminal.press(&mut at.fork, &keys).map_err(|error| at_place(error, &at.name))?;
         }
         if leaves.is_some() {
             return Ok(None);
@@ -255,10 +254,10 @@ fn relay(
         let now = raw_terminal::size();
         if now != size {
             size = now;
-            terminal.resize(&mut at.fork, size).map_err(|error| failed(error, &at.name))?;
+            terminal.resize(&mut at.fork, size).map_err(|error| at_place(error, &at.name))?;
         }
         let until_ns = due_ns.min(at.fork.vtime().saturating_add(SLICE_NS));
-        match terminal.next(&mut at.fork, until_ns).map_err(|error| failed(error, &at.name))? {
+        match terminal.next(&mut at.fork, until_ns).map_err(|error| at_place(error, &at.name))? {
             TerminalProgress::Output(bytes) => raw.show(&bytes)?,
             TerminalProgress::Ended(exit) => return Ok(Some(exit)),
             TerminalProgress::Runs => {}

@@ -93,6 +93,23 @@ pub fn compare(
     let end_ns = fork.vtime().saturating_add(PROC_NS_MAX);
     // The program runs with all rights, as the superuser of the machine.
     let mut program = Program::start(fork, copy, Exec::new(copy.argv(&["processes"])))?;
+    let mut look = |fork: &mut Fork| {
+        seen.look(kernel, fork.timeline().machine(node))?;
+        if seen.bytes > SEEN_BYTES_MAX { Err(CompareError::TooMuch) } else { Ok(()) }
+    };
+    let files = told_files(fork, &mut program, end_ns, go_on, &mut look);
+    program.give_up(fork);
+    Ok(result(&files?, &seen))
+}
+
+/// Returns the files of `/proc` that the guest sends. Calls `look` while it has sent none.
+fn told_files(
+    fork: &mut Fork,
+    program: &mut Program,
+    end_ns: u64,
+    go_on: &dyn Fn() -> bool,
+    look: &mut dyn FnMut(&mut Fork) -> Result<(), CompareError>,
+) -> Result<Files, CompareError> {
     let mut files = Files::new();
     let mut open: Option<String> = None;
     let mut bytes = 0;
@@ -105,8 +122,8 @@ pub fn compare(
         }
         let until_ns = fork.vtime().saturating_add(LOOK_NS);
         match program.next(fork, until_ns)? {
-            Said::Done => break,
-            Said::Nothing if files.is_empty() => seen.look(kernel, fork.timeline().machine(node))?,
+            Said::Done => return Ok(files),
+            Said::Nothing if files.is_empty() => look(fork)?,
             Said::Nothing => {}
             Said::Frame(Frame::ProcFile(path)) => {
                 bytes += path.len();
@@ -124,11 +141,7 @@ pub fn compare(
         if bytes > PROC_BYTES_MAX {
             return Err(CompareError::TooLong);
         }
-        if seen.bytes > SEEN_BYTES_MAX {
-            return Err(CompareError::TooMuch);
-        }
     }
-    Ok(result(&files, &seen))
 }
 
 /// Compares what the guest says with what Everett saw. Of processes that began later than the first look, only the existence is

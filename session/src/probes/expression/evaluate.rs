@@ -6,7 +6,7 @@
 use everett_inspect::registers::ProgramRegisters;
 use everett_symbols::variables::{Member, Shape, TypeAt};
 
-use super::super::limits::TEXT_BYTES_MAX;
+use super::super::limits::{TEXT_BYTES_MAX, WHOLE_TEXT_BYTES_MAX};
 use super::number::{Kind, Number};
 use super::{Binary, Expression, Unary};
 
@@ -16,6 +16,10 @@ pub trait Scene {
     fn registers(&self) -> &ProgramRegisters;
     /// Copies memory up to the first byte that is not mapped. Returns the number of copied bytes.
     fn read(&self, address: u64, into: &mut [u8]) -> usize;
+    /// True if texts are whole, up to [`WHOLE_TEXT_BYTES_MAX`] bytes. Otherwise they are cut off after [`TEXT_BYTES_MAX`].
+    fn has_whole_texts(&self) -> bool {
+        false
+    }
     /// Returns a variable or symbol.
     fn variable(&self, name: &str) -> Result<Value, Absent>;
     /// Returns the shape of a type. `None` if it is not known.
@@ -65,6 +69,9 @@ pub enum Absent {
     /// Division by zero.
     #[error("division by zero")]
     DivisionByZero,
+    /// The text is longer than [`WHOLE_TEXT_BYTES_MAX`] bytes.
+    #[error("a text of more than {WHOLE_TEXT_BYTES_MAX} bytes")]
+    LongText,
     /// Debug information or unwind tables that Everett cannot evaluate.
     #[error("unknown place")]
     Place,
@@ -77,7 +84,7 @@ pub enum Value {
     Integer(i128),
     /// Floating-point number.
     Float(f64),
-    /// Text, cut off after [`TEXT_BYTES_MAX`] bytes.
+    /// Text, cut off after [`TEXT_BYTES_MAX`] bytes unless the scene has whole texts.
     Text(String),
     /// Address of an object.
     Pointer(Type, u64),
@@ -247,15 +254,23 @@ fn read(place: &Place, scene: &dyn Scene, into: &mut [u8]) -> Result<(), Absent>
 
 /// Reads the text at an address, up to its zero byte or the maximum length.
 pub(in super::super) fn text_at(address: u64, scene: &dyn Scene) -> Result<String, Absent> {
-    let mut bytes = vec![0; TEXT_BYTES_MAX];
-    let read = scene.read(address, &mut bytes);
-    bytes.truncate(read);
-    match bytes.iter().position(|byte| *byte == 0) {
-        Some(end) => bytes.truncate(end),
-        None if read < TEXT_BYTES_MAX => return Err(Absent::Unmapped),
-        None => {}
+    let mut bytes = Vec::new();
+    loop {
+        let mut part = [0; TEXT_BYTES_MAX];
+        let at = address.checked_add(bytes.len() as u64).ok_or(Absent::Unmapped)?;
+        let read = scene.read(at, &mut part);
+        let end = part[..read].iter().position(|byte| *byte == 0);
+        bytes.extend_from_slice(&part[..end.unwrap_or(read)]);
+        if end.is_none() && read < part.len() {
+            return Err(Absent::Unmapped);
+        }
+        if end.is_some() || !scene.has_whole_texts() {
+            return Ok(String::from_utf8_lossy(&bytes).into_owned());
+        }
+        if bytes.len() >= WHOLE_TEXT_BYTES_MAX {
+            return Err(Absent::LongText);
+        }
     }
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Returns a value as an integer.
