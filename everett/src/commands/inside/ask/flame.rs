@@ -156,6 +156,6 @@ mod tests {
     #[test]
     fn functions_cannot_change_the_form_of_a_line() {
         let stack = ["a b", "f(x; y)", "g\n1"].map(str::to_owned);
-        assert_eq!(folded(&stack, 7), "a b;f(x: y);g\\u{a}1 7");
+        assert_eq!(folded(&stack, 7), "a b;f(x: y);g\\n1 7");
     }
 }
