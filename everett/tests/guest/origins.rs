@@ -10,8 +10,8 @@ use everett_inspect::task::Process;
 use everett_inspect::{Guest, Kernel};
 use everett_session::debug::cursor::{Aim, Cursor, Listener, Stop};
 use everett_session::debug::origin::limits::Bounds;
-use everett_session::debug::origin::step::{Step, What};
-use everett_session::debug::origin::{Extent, Memory, Search, Source};
+use everett_session::debug::origin::step::{Happened, Step};
+use everett_session::debug::origin::{Extent, Memory, Place, Search, Source};
 use everett_session::explore::path_runner::Interrupted;
 use everett_session::inside::debug_files::DebugFolders;
 use everett_session::inside::machine::MachineRam;
@@ -161,18 +161,18 @@ fn a_wrong_answer_is_followed_back_through_all_nodes_to_the_client_that_sent_the
 
     // The last digit in the answer.
     let text = format!("{number}\n").into_bytes();
-    let answer = Source::Payload { node: Some(COPY), offset: text.len() as u64 - 2, text, bytes: 1 };
+    let answer = Source::Place(Some(COPY), Place::Payload { offset: text.len() as u64 - 2, text, bytes: 1 });
     let steps = asker.ask(&mut (), Bounds::default(), answer.clone()).unwrap();
 
-    let sent = |step: &&Step| step.node == CLIENT && matches!(step.what, What::Sent { .. });
+    let sent = |step: &&Step| step.node == CLIENT && matches!(step.what, Happened::Sent { .. });
     let last = steps.iter().find(sent).unwrap_or_else(|| panic!("{steps:#?}"));
     let way = way_to(&steps, last);
     let kinds: Vec<(usize, &str)> = way
         .iter()
         .filter_map(|step| match &step.what {
-            What::Message { from, .. } => Some((*from, "message")),
-            What::Sent { .. } => Some((step.node, "sent")),
-            What::Store { address, .. } if *address == memory.address => Some((step.node, "number")),
+            Happened::Message { from, .. } => Some((*from, "message")),
+            Happened::Sent { .. } => Some((step.node, "sent")),
+            Happened::Store { address, .. } if *address == memory.address => Some((step.node, "number")),
             _ => None,
         })
         .collect();
@@ -186,28 +186,29 @@ fn a_wrong_answer_is_followed_back_through_all_nodes_to_the_client_that_sent_the
         (CLIENT, "sent"),
     ];
     assert_eq!(kinds, expected, "{way:#?}");
-    let stacks_of = |node: usize, is_it: fn(&What) -> bool| {
+    let stacks_of = |node: usize, is_it: fn(&Happened) -> bool| {
         let step = way.iter().find(|step| step.node == node && is_it(&step.what));
         functions(step.unwrap_or_else(|| panic!("{way:#?}")))
     };
-    let is_sent = |what: &What| matches!(what, What::Sent { .. });
-    let is_store = |what: &What| matches!(what, What::Store { .. });
+    let is_sent = |what: &Happened| matches!(what, Happened::Sent { .. });
+    let is_store = |what: &Happened| matches!(what, Happened::Store { .. });
     assert_eq!(stacks_of(COPY, is_sent)[..2], ["send_all", "serve_line"]);
     assert_eq!(stacks_of(MAIN, is_sent)[..2], ["send_all", "serve_line"]);
     assert_eq!(stacks_of(CLIENT, is_sent)[..2], ["send_all", "put"]);
     assert_eq!(stacks_of(MAIN, is_store)[0], "serve_line");
-    let number_stored =
-        way.iter().find(|step| matches!(step.what, What::Store { address, .. } if address == memory.address));
+    let number_stored = way
+        .iter()
+        .find(|step| matches!(step.what, Happened::Store { address, .. } if address == memory.address));
     assert_eq!(functions(number_stored.unwrap())[..3], ["store_number", "serve_line", "serve_lines"]);
     // The digit was taken from a table. The number's digits were put together, so the chain forks.
-    assert!(way.iter().any(|step| matches!(step.what, What::Chosen { sources: 2, .. })), "{way:#?}");
-    let forks = |step: &&&Step| matches!(step.what, What::Computed { sources: 2, followed: true, .. });
+    assert!(way.iter().any(|step| matches!(step.what, Happened::Chosen { sources: 2, .. })), "{way:#?}");
+    let forks = |step: &&&Step| matches!(step.what, Happened::Computed { sources: 2, followed: true, .. });
     let fork = way.iter().find(forks).unwrap_or_else(|| panic!("{way:#?}"));
     assert!(fork.what.to_string().ends_with("from 2 values: the chain forks"), "{}", fork.what);
     assert_eq!(steps.iter().filter(|step| step.explains == Some(fork.number)).count(), 2, "{steps:#?}");
-    let ends = |step: &Step| matches!(step.what, What::Computed { followed: false, .. });
+    let ends = |step: &Step| matches!(step.what, Happened::Computed { followed: false, .. });
     assert!(steps.iter().any(ends), "{steps:#?}");
-    assert!(steps.iter().any(|step| matches!(step.what, What::Joined { .. })), "{steps:#?}");
+    assert!(steps.iter().any(|step| matches!(step.what, Happened::Joined { .. })), "{steps:#?}");
 
     // With few frames, the chain does not guess where the bytes came from.
     let few = Bounds { frames_bytes: 1_000, ..Bounds::default() };

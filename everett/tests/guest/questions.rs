@@ -2,7 +2,7 @@
 
 use everett_inspect::Kernel;
 use everett_session::debug::cursor::{Aim, Stop};
-use everett_session::debug::origin::step::What;
+use everett_session::debug::origin::step::Happened;
 use everett_session::debug::origin::{Extent, Memory, Search, Source};
 use everett_session::debug::questions::follow::{Span, follow};
 use everett_session::debug::questions::syscalls::{Call, Calls};
@@ -45,7 +45,7 @@ fn a_search_for_an_origin_changes_nothing(recorded: &Recorded, kernel: &Kernel) 
     let source = Source::Memory(Memory { node: 0, root, address, bytes: 8 });
     let extent = Extent { depth: 2, instructions: 256 };
     let steps = Search::new(&mut cursor, kernel, &[], extent, &mut ()).origins(source).unwrap();
-    assert!(matches!(steps[0].what, What::Store { .. }), "{steps:#?}");
+    assert!(matches!(steps[0].what, Happened::Store { .. }), "{steps:#?}");
     assert_eq!(cursor.seek(Aim::Vtime(recorded.end_ns()), &mut ()).unwrap(), Stop::Reached);
     assert_eq!(cursor.digest(), recorded.digest(), "the search has changed the timeline");
 }

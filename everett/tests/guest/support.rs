@@ -177,6 +177,25 @@ pub(crate) fn shown(output: &Output) -> String {
     format!("{:?}\n{}{}", output.status, text(&output.stdout), text(&output.stderr))
 }
 
+/// Explores a world under seed 1. Asserts the exit status, and returns the run directory, in `folder`.
+#[cfg(feature = "inside")]
+pub(crate) fn explored(world: &Path, folder: &Path, branches: u32, status: i32) -> String {
+    let run = folder.join("run").display().to_string();
+    let (world, branches) = (world.display().to_string(), branches.to_string());
+    let options = ["--seed", "1", "--branches", &branches, "--plain", "-o", &run];
+    let explored = everett(&[&["explore", &world], &options[..]].concat());
+    assert_eq!(explored.status.code(), Some(status), "{}", shown(&explored));
+    run
+}
+
+/// Returns the lines of a command with `--json`, which has found nothing wrong.
+#[cfg(feature = "inside")]
+pub(crate) fn json_lines(output: &Output) -> Vec<serde_json::Value> {
+    assert!(output.status.success(), "{}", shown(output));
+    let text = std::str::from_utf8(&output.stdout).expect("text");
+    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
 /// Returns the folder with Python packages, each with its version. They are installed from PyPI, unless an earlier test
 /// run has done so.
 #[cfg(feature = "inside")]

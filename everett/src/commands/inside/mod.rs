@@ -17,11 +17,11 @@
 //! - `print`: makes recorded branches print values at places of their programs
 //! - `socket_line`: a socket as JSON and as text
 //! - `files`: prints open files
+//! - `asked`: the bytes that a question is about, as the operator names them
 //! - `ps`: lists processes
 //! - `ss`: prints sockets
 //! - `stack`: prints stacks
 //! - `vmcore`: writes a machine's RAM as a core file of its kernel
-//! - `what`: the bytes that a question is about, as the operator names them
 //! - `who`: finds who wrote bytes
 //! - `sysroot`: folder with the programs and libraries of a process
 //!
@@ -35,6 +35,7 @@
 //! - `ls`: lists files of a machine
 
 pub(super) mod ask;
+mod asked;
 pub(super) mod core;
 pub(super) mod coverage;
 pub(super) mod cp;
@@ -59,7 +60,6 @@ pub(super) mod ss;
 pub(super) mod stack;
 mod sysroot;
 pub(super) mod vmcore;
-mod what;
 pub(super) mod who;
 
 /// Returns a word as a shell reads it.

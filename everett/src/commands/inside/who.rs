@@ -7,18 +7,19 @@ use everett_inspect::task::Process;
 use everett_inspect::{Guest, Kernel};
 use everett_session::debug::cursor::{Aim, Cursor, Unless};
 use everett_session::debug::origin::limits::{BYTES_MAX, DEPTH_MAX, INSTRUCTIONS_MAX};
-use everett_session::debug::origin::step::{Step, What as Happened};
-use everett_session::debug::origin::{Extent, Memory, Search, Source};
+use everett_session::debug::origin::step::{Happened, Step};
+use everett_session::debug::origin::{Extent, Memory, Place, Search, Source};
 use everett_session::inside::machine::MachineRam;
 use everett_session::inside::mapped_files::MappedFiles;
 use serde::Serialize;
 
 use super::super::{Outcome, resources};
+use super::asked::Asked;
 use super::debug_files::DebugFilesArgs;
 use super::guests;
 use super::instant::{Instant, InstantArgs};
 use super::stack::frame_lines;
-use super::what::What;
+
 use crate::ui::{Ui, printable, style};
 
 /// `everett who`
@@ -29,7 +30,7 @@ pub struct Args {
     pub instant: InstantArgs,
     /// The bytes: memory:ADDRESS[+LEN], the name of a variable of the program or kernel, file:/PATH, message:NUMBER, or
     /// payload:TEXT for the last message before the instant with this text. All but the first can end with @OFFSET[+LEN]
-    pub what: What,
+    pub what: Asked,
     /// Process with this ID or name, whose memory or variable is meant. Default: the kernel
     #[arg(long, value_name = "PID|NAME")]
     pub process: Option<String>,
@@ -106,21 +107,15 @@ fn source(
     kernel: &Kernel,
     files: &[MappedFiles],
 ) -> anyhow::Result<Source> {
-    if let What::Message { number, offset, bytes } = args.what {
-        return Ok(Source::Message { number, offset, bytes });
-    }
-    if let What::Payload { text, offset, bytes } = &args.what {
-        let node = args.instant.node.as_deref().and_then(|name| instant.number_of(name));
-        return Ok(Source::Payload { node, text: text.clone(), offset: *offset, bytes: *bytes });
+    if let Asked::Place(place @ (Place::Message { .. } | Place::Payload { .. })) = &args.what {
+        let sender = args.instant.node.as_deref().and_then(|name| instant.number_of(name));
+        return Ok(Source::Place(sender, place.clone()));
     }
     let node = match &args.instant.node {
         Some(name) => instant.number_of(name).context("--node: no such node")?,
         None if instant.nodes().len() == 1 => 0,
         None => bail!("--node: name the node of these bytes; the nodes are {}", instant.nodes().join(", ")),
     };
-    if let What::File { path, offset, bytes } = &args.what {
-        return Ok(Source::File { node, path: path.clone(), offset: *offset, bytes: *bytes });
-    }
     let ram = MachineRam(cursor.timeline().machine(node));
     let guest = Guest::new(kernel, &ram)?;
     let process = args.process.as_ref().map(|wanted| find(&guest, wanted)).transpose()?;
@@ -131,8 +126,8 @@ fn source(
         None => guest.memory().root(),
     };
     let (address, bytes) = match &args.what {
-        What::Address { address, bytes } => (*address, *bytes),
-        What::Variable { name, offset, bytes } => {
+        Asked::Address { address, bytes } => (*address, *bytes),
+        Asked::Variable { name, offset, bytes } => {
             let (start, length) = match &process {
                 Some(process) => variable(&guest, process, &files[node], name)?,
                 None => (kernel.address_of(name).with_context(|| no_variable("the kernel", name))?, 8),
@@ -142,7 +137,7 @@ fn source(
                 if length == 0 { 1 } else { rest.with_context(|| format!("{name}: it has {length} bytes"))? };
             (start.wrapping_add(*offset), bytes.unwrap_or(rest).min(BYTES_MAX))
         }
-        What::File { .. } | What::Message { .. } | What::Payload { .. } => unreachable!("handled above"),
+        Asked::Place(place) => return Ok(Source::Place(Some(node), place.clone())),
     };
     Ok(Source::Memory(Memory { node, root, address, bytes }))
 }

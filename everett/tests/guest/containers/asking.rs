@@ -1,13 +1,12 @@
 //! Answers to questions about the timeline of a program whose system calls are known.
 
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
 
-use super::userlands::{layout_of_musl, program_of_musl};
-use crate::support::{everett, python_packages, shown};
+use super::explored;
+use crate::support::{everett, json_lines, python_packages, shown};
 
 /// Packages with the schema of Perfetto, and with the library that it needs.
 const PACKAGES: [&str; 2] = ["perfetto==0.59.1", "protobuf==7.36.2"];
@@ -65,24 +64,9 @@ segment = "1s"
 horizon = "1s"
 "#;
 
-/// Explores the world of the program with one branch. Returns the run directory.
-fn explored(folder: &Path) -> String {
-    let program = program_of_musl(folder, SOURCE);
-    layout_of_musl(folder, &program);
-    let at = |name: &str| folder.join(name).display().to_string();
-    fs::write(at("world.toml"), WORLD).unwrap();
-    let (world, run) = (at("world.toml"), at("run"));
-    let explored = everett(&["explore", &world, "--seed", "1", "--branches", "1", "--plain", "-o", &run]);
-    assert_eq!(explored.status.code(), Some(0), "{}", shown(&explored));
-    run
-}
-
 /// Returns the lines that `everett ask` prints.
-fn ask(run: &str, arguments: &[&str]) -> Vec<Value> {
-    let output = everett(&[&["--json", "ask", run, "b0"], arguments].concat());
-    assert!(output.status.success(), "{}", shown(&output));
-    let text = String::from_utf8(output.stdout).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+pub(super) fn ask(run: &str, arguments: &[&str]) -> Vec<Value> {
+    json_lines(&everett(&[&["--json", "ask", run, "b0"], arguments].concat()))
 }
 
 /// Returns a call as `strace` prints it.
@@ -125,7 +109,7 @@ const ROUND: [&str; 14] = [
 #[test]
 fn answers_are_what_a_program_does() {
     let folder = tempfile::tempdir().unwrap();
-    let run = explored(folder.path());
+    let run = explored(folder.path(), SOURCE, WORLD, 1, 0);
     system_calls_are_those_that_the_program_makes(&run);
     signals_faults_and_switches_are_seen(&run);
     a_trace_has_the_form_of_perfetto(&run, folder.path());

@@ -1,9 +1,7 @@
-//! What Everett reads from the memory of a container's machine is what the machine's `/proc` says.
+//! Comparison of the processes that Everett reads from a container's machine with the machine's own `/proc`.
 
-use std::fs;
-
-use super::userlands::{layout_of_musl, program_of_musl};
-use crate::support::{everett, shown};
+use super::explored;
+use crate::support::{everett, json_lines};
 
 /// A program whose threads and mappings come and go.
 const SOURCE: &str = r#"#include <pthread.h>
@@ -54,27 +52,9 @@ horizon = "1s"
 #[test]
 fn a_busy_program_of_musl_is_as_its_machine_says_at_random_instants() {
     let folder = tempfile::tempdir().unwrap();
-    let program = program_of_musl(folder.path(), SOURCE);
-    layout_of_musl(folder.path(), &program);
-    let at = |name: &str| folder.path().join(name).display().to_string();
-    fs::write(at("world.toml"), WORLD).unwrap();
-    let explored = everett(&[
-        "explore",
-        &at("world.toml"),
-        "--branches",
-        "1",
-        "--seed",
-        "1",
-        "--plain",
-        "-o",
-        &at("run"),
-    ]);
-    assert!(explored.status.success(), "{}", shown(&explored));
-    let compared = everett(&["--json", "ps", &at("run"), "b0", "--compare", "--instants", "5"]);
-    assert!(compared.status.success(), "{}", shown(&compared));
-    let lines = String::from_utf8(compared.stdout).unwrap();
-    let lines: Vec<serde_json::Value> =
-        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let run = explored(folder.path(), SOURCE, WORLD, 1, 0);
+    let compared = everett(&["--json", "ps", &run, "b0", "--compare", "--instants", "5"]);
+    let lines = json_lines(&compared);
     let (sum, machines) = lines.split_last().unwrap();
     assert_eq!((sum["machines"].as_u64(), sum["differences"].as_u64()), (Some(5), Some(0)), "{lines:?}");
     // The numbers of threads and mappings are not always the same.

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Output;
 
+use super::explored;
 use super::tools::tools;
-use super::userlands::{layout_of_musl, program_of_musl};
 use crate::support::{everett, shown};
 
 /// A program with a defect: a long name overwrites the balance behind it, and the program notices it later.
@@ -122,14 +122,9 @@ fn who_names_the_store(run: &str) {
 #[test]
 fn a_watchpoint_backwards_finds_the_store_that_corrupted_memory() {
     let folder = tempfile::tempdir().unwrap();
-    let program = program_of_musl(folder.path(), SOURCE);
-    layout_of_musl(folder.path(), &program);
     let at = |name: &str| folder.path().join(name);
-    fs::write(at("world.toml"), WORLD).unwrap();
     fs::write(at("script"), SCRIPT).unwrap();
-    let (world, run) = (at("world.toml").display().to_string(), at("run").display().to_string());
-    let explored = everett(&["explore", &world, "--seed", "1", "--branches", "1", "--plain", "-o", &run]);
-    assert_eq!(explored.status.code(), Some(1), "{}", shown(&explored));
+    let run = explored(folder.path(), SOURCE, WORLD, 1, 1);
 
     let first = debug(&run, &at("script"), &at("files"));
     let text = String::from_utf8(first.stdout.clone()).unwrap();

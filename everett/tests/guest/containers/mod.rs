@@ -36,6 +36,7 @@ mod compose;
 mod cores;
 #[cfg(feature = "inside")]
 mod coverage;
+#[cfg(feature = "inside")]
 mod debugging;
 mod drafts;
 mod finding;
@@ -107,6 +108,17 @@ fn launcher_of(file: &Path) -> Launcher {
         faults: None,
         watching: None,
     }
+}
+
+/// Explores a world whose image `layout` has one program of musl, of this C source. Asserts the exit status, and returns the
+/// run directory, in `folder`.
+#[cfg(feature = "inside")]
+fn explored(folder: &Path, source: &str, world: &str, branches: u32, status: i32) -> String {
+    let program = userlands::program_of_musl(folder, source);
+    userlands::layout_of_musl(folder, &program);
+    let file = folder.join("world.toml");
+    std::fs::write(&file, world).unwrap();
+    crate::support::explored(&file, folder, branches, status)
 }
 
 /// Runs a world for `duration_ns` of vtime from *ready* (all services are up). Returns its events.

@@ -1,17 +1,15 @@
 //! `everett who` names the origin of bytes across nodes: from memory over the wire to the program that computed them.
 
-use std::fs;
 use std::path::Path;
 
 use everett_explorer::search::ForkPoint;
 use everett_session::debug::origin::limits::Bounds;
-use everett_session::debug::origin::step::{Step, What};
-use everett_session::debug::origin::{Memory, Source};
+use everett_session::debug::origin::step::{Happened, Step};
+use everett_session::debug::origin::{Memory, Place, Source};
 use everett_session::machines::EngineOptions;
 use serde_json::Value;
 
-use super::launcher_of;
-use super::userlands::{layout_of_musl, program_of_musl};
+use super::{explored, launcher_of};
 use crate::cursor::Recorded;
 use crate::explore::{explore, setting_of};
 use crate::origins::Asker;
@@ -149,14 +147,7 @@ fn short(step: &Value) -> String {
 #[test]
 fn the_origin_of_a_value_is_found_across_nodes() {
     let folder = tempfile::tempdir().unwrap();
-    let program = program_of_musl(folder.path(), SOURCE);
-    layout_of_musl(folder.path(), &program);
-    let at = |name: &str| folder.path().join(name).display().to_string();
-    fs::write(at("world.toml"), WORLD).unwrap();
-    let run = at("run");
-    let explored =
-        everett(&["explore", &at("world.toml"), "--seed", "1", "--branches", "1", "--plain", "-o", &run]);
-    assert_eq!(explored.status.code(), Some(1), "{}", shown(&explored));
+    let run = explored(folder.path(), SOURCE, WORLD, 1, 1);
 
     let received = steps(&[&run, "1", "--node", "n3", "--process", "program", "got"]);
     let shorts: Vec<String> = received.iter().map(short).collect();
@@ -198,7 +189,7 @@ fn the_origin_of_a_value_is_found_across_nodes() {
     refused(&["got"], "--node: name the node");
     refused(&["--node", "n3", "--process", "program", "nothing"], "no variable of this name");
     refused(&["message:99999999"], "no such message");
-    searches_change_nothing(&at("world.toml"));
+    searches_change_nothing(&folder.path().join("world.toml").display().to_string());
 }
 
 /// Asks about memory of several mappings, a file and a message, on three nodes. The asker compares the world's digest at
@@ -212,8 +203,9 @@ fn searches_change_nothing(world: &str) {
     let (root, _) = asker.program(2, "program", "got");
     // The page that was stored to at another address.
     let memory = Source::Memory(Memory { node: 2, root, address: 0x2000_0000, bytes: 8 });
-    let file = Source::File { node: 1, path: "/dev/shm/kept".to_owned(), offset: 16, bytes: 8 };
-    let value = |text: &[u8]| Source::Payload { node: Some(1), text: text.to_vec(), offset: 0, bytes: 8 };
+    let file = Source::Place(Some(1), Place::File { path: "/dev/shm/kept".to_owned(), offset: 16, bytes: 8 });
+    let value =
+        |text: &[u8]| Source::Place(Some(1), Place::Payload { text: text.to_vec(), offset: 0, bytes: 8 });
     let mut steps = |bounds, source: &Source| asker.ask(&mut (), bounds, source.clone());
     let mut way = |source: &Source, expected: &[&str]| {
         let steps = steps(Bounds::default(), source).unwrap();
@@ -224,8 +216,8 @@ fn searches_change_nothing(world: &str) {
     let of_memory = way(&memory, &["2 store share", "2 store main", "1 message -", "1 sent main"]);
     way(&file, &["1 written main", "1 store main", "0 message -", "0 sent main", "0 store make"]);
     let of_message = way(&value(&77u64.to_le_bytes()), &["1 message -", "1 sent main", "1 store main"]);
-    let What::Message { message, .. } = of_message[0].what else { panic!("{of_message:#?}") };
-    let by_number = Source::Message { number: message, offset: 0, bytes: 8 };
+    let Happened::Message { message, .. } = of_message[0].what else { panic!("{of_message:#?}") };
+    let by_number = Source::Place(None, Place::Message { number: message, offset: 0, bytes: 8 });
     assert_eq!(way(&by_number, &[]), of_message);
     assert_eq!(way(&memory, &[]), of_memory, "the same question has another answer");
     let error = steps(Bounds::default(), &value(b"nobody sent this")).unwrap_err().to_string();
@@ -233,7 +225,7 @@ fn searches_change_nothing(world: &str) {
     // The chain ends if not all mappings of the page can be looked at.
     let few = Bounds { alias_pages: 1, ..Bounds::default() };
     let steps = steps(few, &memory).unwrap();
-    let [Step { what: What::Unknown { because }, .. }] = &steps[..] else { panic!("{steps:#?}") };
+    let [Step { what: Happened::Unknown { because }, .. }] = &steps[..] else { panic!("{steps:#?}") };
     assert!(because.contains("more mappings than are looked at"), "{because}");
 }
 

@@ -1,4 +1,4 @@
-//! Probes of a world file: properties and state variables from values of a program that nobody instrumented.
+//! Probes of a world file: values of a program without instrumentation become properties and state variables.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,6 +1,5 @@
 //! A session of `everett debug` over a whole world: moves, breakpoints, a comparison, and a terminal.
 
-use std::fs;
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Output, Stdio};
 use std::sync::{OnceLock, mpsc};
@@ -10,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::userlands::{layout_of_musl, program_of_musl};
+use super::explored;
 use crate::support::{everett, shown};
 
 /// A bank, and a client that deposits money. At the 15th deposit, a long name overwrites a balance, and the bank notices it
@@ -112,23 +111,7 @@ fn run_directory() -> &'static str {
     static RUN: OnceLock<(String, TempDir)> = OnceLock::new();
     let (run, _) = RUN.get_or_init(|| {
         let folder = tempfile::tempdir().unwrap();
-        let program = program_of_musl(folder.path(), SOURCE);
-        layout_of_musl(folder.path(), &program);
-        let at = |name: &str| folder.path().join(name).display().to_string();
-        fs::write(at("world.toml"), WORLD).unwrap();
-        let explored = everett(&[
-            "explore",
-            &at("world.toml"),
-            "--seed",
-            "1",
-            "--branches",
-            "2",
-            "--plain",
-            "-o",
-            &at("run"),
-        ]);
-        assert_eq!(explored.status.code(), Some(1), "{}", shown(&explored));
-        (at("run"), folder)
+        (explored(folder.path(), SOURCE, WORLD, 2, 1), folder)
     });
     run
 }

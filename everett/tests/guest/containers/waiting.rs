@@ -4,8 +4,8 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::asking::WORLD;
-use super::userlands::{layout_of_musl, program_of_musl};
+use super::asking::{WORLD, ask};
+use super::explored;
 use crate::support::{everett, shown};
 
 /// A thread that holds a lock while a second one waits for it, and writes to two files, one of which it makes durable.
@@ -48,26 +48,13 @@ int main(void) {
 }
 "#;
 
-fn ask(run: &str, arguments: &[&str]) -> Vec<Value> {
-    let output = everett(&[&["--json", "ask", run, "b0"], arguments].concat());
-    assert!(output.status.success(), "{}", shown(&output));
-    let text = String::from_utf8(output.stdout).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
 #[test]
 fn waits_syncs_and_executed_functions_are_those_of_the_program() {
     let folder = tempfile::tempdir().unwrap();
-    let program = program_of_musl(folder.path(), SOURCE);
-    layout_of_musl(folder.path(), &program);
-    let at = |name: &str| folder.path().join(name).display().to_string();
-    fs::write(at("world.toml"), WORLD).unwrap();
-    let (world, run) = (at("world.toml"), at("run"));
-    let explored = everett(&["explore", &world, "--seed", "1", "--branches", "1", "--plain", "-o", &run]);
-    assert_eq!(explored.status.code(), Some(0), "{}", shown(&explored));
+    let run = explored(folder.path(), SOURCE, WORLD, 1, 0);
     futexes_have_holders_and_wakers(&run);
     syncs_cover_the_writes_of_their_file(&run);
-    executed_functions_are_drawn(&run, &at("flame.svg"));
+    executed_functions_are_drawn(&run, &folder.path().join("flame.svg").display().to_string());
 }
 
 fn futexes_have_holders_and_wakers(run: &str) {

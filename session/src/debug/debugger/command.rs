@@ -4,6 +4,7 @@ use regex::Regex;
 use regex::bytes::Regex as BytesRegex;
 
 use super::entry::Kind;
+use crate::debug::origin::Place;
 use crate::probes::expression::Expression;
 use crate::probes::probe::Probe;
 
@@ -73,33 +74,8 @@ pub enum Break {
 pub enum Asked {
     /// The object that an expression names, or to which it points.
     Object(Expression),
-    /// Content of a file of the node in focus.
-    File {
-        /// Path, as the writing process sees it.
-        path: String,
-        /// Offset of the first byte.
-        offset: u64,
-        /// Number of bytes.
-        bytes: u64,
-    },
-    /// TCP payload of a message.
-    Message {
-        /// Number of the message.
-        number: u64,
-        /// Offset of the first byte in the payload.
-        offset: u64,
-        /// Number of bytes.
-        bytes: u64,
-    },
-    /// TCP payload of the last message before this instant that contains a text.
-    Payload {
-        /// The text.
-        text: Vec<u8>,
-        /// Distance of the first byte from the start of the text.
-        offset: u64,
-        /// Number of bytes.
-        bytes: u64,
-    },
+    /// Bytes at another place. A file is one of the node in focus.
+    Place(Place),
 }
 
 /// A command.

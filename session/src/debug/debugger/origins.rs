@@ -9,8 +9,8 @@ use super::error::Refused;
 use super::{Debugger, looks};
 use crate::debug::cursor::Unless;
 use crate::debug::origin::limits::BYTES_MAX;
-use crate::debug::origin::step::{Step, What};
-use crate::debug::origin::{Extent, Memory, Search, Source};
+use crate::debug::origin::step::{Happened, Step};
+use crate::debug::origin::{Extent, Memory, Place, Search, Source};
 use crate::inside::machine::MachineRam;
 use crate::inside::mapped_files::MappedFiles;
 
@@ -32,9 +32,11 @@ impl Debugger<'_> {
                 let bytes = bytes.min(BYTES_MAX);
                 Source::Memory(Memory { node, root: self.root()?, address, bytes })
             }
-            Asked::File { path, offset, bytes } => Source::File { node, path, offset, bytes },
-            Asked::Message { number, offset, bytes } => Source::Message { number, offset, bytes },
-            Asked::Payload { text, offset, bytes } => Source::Payload { node: None, text, offset, bytes },
+            // A message can have any sender.
+            Asked::Place(place) => {
+                let node = matches!(place, Place::File { .. }).then_some(node);
+                Source::Place(node, place)
+            }
         };
         let origin = self.origin();
         let files = self.programs()?;
@@ -46,7 +48,7 @@ impl Debugger<'_> {
         let name = |node: usize| self.nodes.get(node).cloned().unwrap_or_default();
         let told = |step: Step| {
             let sender = match &step.what {
-                What::Message { from, .. } => Some(name(*from)),
+                Happened::Message { from, .. } => Some(name(*from)),
                 _ => None,
             };
             OriginStep { node: name(step.node), sender, step }

@@ -5,7 +5,7 @@ use everett_inspect::calls::{Buffers, Sending, Writing};
 use everett_inspect::{Error, Guest, Kernel};
 use everett_vmm::Machine;
 
-use super::step::{Bytes, What};
+use super::step::{Bytes, Happened};
 use super::{Memory, Pending, Search, Sent, Wanted};
 use crate::debug::cursor::{Cursor, Stop};
 use crate::inside::machine::{MachineRam, registers};
@@ -61,7 +61,7 @@ impl Search<'_, '_> {
             self.unknown(pending, &because);
             return Ok(());
         };
-        let what = |address| What::Sent {
+        let what = |address| Happened::Sent {
             source: sent.source,
             destination: sent.destination,
             address,
@@ -106,7 +106,7 @@ impl Search<'_, '_> {
             }
         };
         let content = self.user_bytes(node, root, address, bytes);
-        let what = |address| What::Written {
+        let what = |address| Happened::Written {
             path: path.to_owned(),
             offset,
             address,
@@ -157,7 +157,7 @@ impl Search<'_, '_> {
         (distance, rest): (u64, u64),
         expected: Option<&[u8]>,
         bytes: u64,
-        what: impl FnOnce(u64) -> What,
+        what: impl FnOnce(u64) -> Happened,
     ) -> anyhow::Result<()> {
         let node = pending.position.node;
         let position = self.cursor.position(node);

@@ -8,7 +8,7 @@ use everett_inspect::memory::Ram as _;
 use everett_vmm::world::Captured;
 
 use super::limits::SEGMENT_BYTES_MAX;
-use super::step::{Bytes, What};
+use super::step::{Bytes, Happened};
 use super::{Pending, Position, Search, Sent, Wanted};
 use crate::debug::cursor::Listener;
 use crate::explore::path_runner::{PathRunner, Watch};
@@ -210,7 +210,7 @@ impl Search<'_, '_> {
         let sequence = segment.sequence.wrapping_add(offset as u32);
         let (source, destination) = (segment.source, segment.destination);
         let from = usize::from(port);
-        let what = What::Message {
+        let what = Happened::Message {
             message,
             from,
             source,
@@ -223,7 +223,7 @@ impl Search<'_, '_> {
         if from >= self.cursor.timeline().world().nodes().len() {
             let origin = "Everett itself sent the message, not a node".to_owned();
             let number = self.step(pending.explains, pending.position, what, false);
-            self.step(Some(number), pending.position, What::Origin { origin }, false);
+            self.step(Some(number), pending.position, Happened::Origin { origin }, false);
             return;
         }
         let number = self.step(pending.explains, sender, what, false);

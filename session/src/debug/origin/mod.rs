@@ -31,6 +31,7 @@ mod thread;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
+use anyhow::Context as _;
 use everett_inspect::mapping::Mapping;
 use everett_inspect::memory::{AddressSpace, PAGE};
 use everett_inspect::task::Process;
@@ -39,7 +40,7 @@ use everett_inspect::{Guest, Kernel};
 use self::frames::Frames;
 use self::instruction::{Before, Part, Value};
 use self::limits::{BYTES_MAX, Bounds, STEPS_MAX};
-use self::step::{Bytes, Step, What};
+use self::step::{Bytes, Happened, Step};
 use super::cursor::position::Position;
 use super::cursor::{Aim, Cursor, Listener};
 use crate::explore::path_runner::Interrupted;
@@ -57,6 +58,13 @@ const FRAMES_LACK: &str = "frames are missing: the timeline has more than are ke
 pub enum Source {
     /// Memory of a node.
     Memory(Memory),
+    /// Bytes at another place, on a node or on any node. A file needs its node.
+    Place(Option<usize>, Place),
+}
+
+/// Bytes outside of memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
     /// The payload of a frame with a TCP segment.
     Message {
         /// Number of the frame.
@@ -66,10 +74,8 @@ pub enum Source {
         /// Number of bytes.
         bytes: u64,
     },
-    /// The payload of the last frame before the instant with a TCP segment that contains these bytes.
+    /// The payload of the last frame before the instant with a TCP segment that contains these bytes. The node is its sender.
     Payload {
-        /// Number of the node that sent it. `None` for any node.
-        node: Option<usize>,
         /// The bytes that the payload contains.
         text: Vec<u8>,
         /// Distance of the first wanted byte from the start of `text`.
@@ -79,8 +85,6 @@ pub enum Source {
     },
     /// Content of a file.
     File {
-        /// Number of the node.
-        node: usize,
         /// Path, as the writing process sees it.
         path: String,
         /// Offset of the first byte.
@@ -112,7 +116,7 @@ pub struct Extent {
     pub instructions: u64,
 }
 
-/// What is still to be found.
+/// Bytes whose origin is still to be found.
 #[derive(Debug, Clone)]
 struct Pending {
     /// Number of the step that it explains.
@@ -225,12 +229,15 @@ impl<'o, 's> Search<'o, 's> {
                 let position = self.cursor.position(memory.node);
                 self.want(None, 0, position, Wanted::Memory(memory));
             }
-            Source::File { node, path, offset, bytes } => {
+            Source::Place(node, Place::File { path, offset, bytes }) => {
+                let node = node.context("the node of the file is missing")?;
                 let position = Position { count: u64::MAX, ..self.cursor.position(node) };
                 self.want(None, 0, position, Wanted::File { path, offset, bytes });
             }
-            Source::Message { number, offset, bytes } => self.message(number, offset, bytes)?,
-            Source::Payload { node, text, offset, bytes } => {
+            Source::Place(_, Place::Message { number, offset, bytes }) => {
+                self.message(number, offset, bytes)?
+            }
+            Source::Place(node, Place::Payload { text, offset, bytes }) => {
                 let (number, start) = self.message_with(node, &text)?;
                 self.message(number, start.saturating_add(offset), bytes)?;
             }
@@ -241,7 +248,7 @@ impl<'o, 's> Search<'o, 's> {
             }
             if self.steps.len() >= STEPS_MAX {
                 let because = format!("the search ends after {STEPS_MAX} steps");
-                self.end(&next, What::Unknown { because });
+                self.end(&next, Happened::Unknown { because });
                 break;
             }
             match next.wanted.clone() {
@@ -270,7 +277,13 @@ impl<'o, 's> Search<'o, 's> {
     }
 
     /// Adds a step where the cursor is. Returns its number.
-    fn step(&mut self, explains: Option<usize>, position: Position, what: What, has_thread: bool) -> usize {
+    fn step(
+        &mut self,
+        explains: Option<usize>,
+        position: Position,
+        what: Happened,
+        has_thread: bool,
+    ) -> usize {
         let number = self.steps.len() + 1;
         let node = position.node;
         let thread = if has_thread { self.thread(node) } else { None };
@@ -279,18 +292,18 @@ impl<'o, 's> Search<'o, 's> {
     }
 
     /// Adds a last step.
-    fn end(&mut self, pending: &Pending, what: What) {
+    fn end(&mut self, pending: &Pending, what: Happened) {
         self.step(pending.explains, pending.position, what, false);
     }
 
     fn unknown(&mut self, pending: &Pending, because: &str) {
-        self.end(pending, What::Unknown { because: because.to_owned() });
+        self.end(pending, Happened::Unknown { because: because.to_owned() });
     }
 
     /// Adds a last step and returns true if another chain has come to this instruction.
     fn joins(&mut self, explains: Option<usize>, position: Position, executed: Executed) -> bool {
         let Some(with) = self.numbers.get(&executed).copied() else { return false };
-        self.step(explains, position, What::Joined { with }, false);
+        self.step(explains, position, Happened::Joined { with }, false);
         true
     }
 
@@ -332,7 +345,7 @@ impl<'o, 's> Search<'o, 's> {
                 self.step(
                     explains,
                     position,
-                    What::Origin { origin: format!("the value is {constant}") },
+                    Happened::Origin { origin: format!("the value is {constant}") },
                     true,
                 );
             }
@@ -345,8 +358,12 @@ impl<'o, 's> Search<'o, 's> {
                 self.go_to(position)?;
                 let followed = pending.depth < self.extent.depth;
                 let (sources_count, flags) = (sources.len(), before.reads_flags());
-                let what =
-                    What::Computed { instruction: before.text(), sources: sources_count, flags, followed };
+                let what = Happened::Computed {
+                    instruction: before.text(),
+                    sources: sources_count,
+                    flags,
+                    followed,
+                };
                 let number = self.step(explains, position, what, true);
                 self.numbers.insert(executed, number);
                 if !followed {
@@ -401,7 +418,7 @@ impl<'o, 's> Search<'o, 's> {
         if let Some(file) = self.file_of(node, &wanted, &expected, true) {
             if let Some((before, registers)) = chosen.filter(|_| pending.depth < self.extent.depth) {
                 let (instruction, sources) = (before.text(), registers.len());
-                let what = What::Chosen { file, instruction, sources, bytes: Bytes(expected) };
+                let what = Happened::Chosen { file, instruction, sources, bytes: Bytes(expected) };
                 let number = self.step(pending.explains, pending.position, what, true);
                 for register in registers {
                     let wanted = Wanted::Register(*register);
@@ -410,7 +427,7 @@ impl<'o, 's> Search<'o, 's> {
                 return Ok(());
             }
             let origin = format!("the bytes at {address:#x} are those of {file}: {}", Bytes(expected));
-            self.end(pending, What::Origin { origin });
+            self.end(pending, Happened::Origin { origin });
             return Ok(());
         }
         if is_kernels && self.arrived(pending, node, physical, &expected)? {
@@ -435,7 +452,7 @@ impl<'o, 's> Search<'o, 's> {
             if let Some(missed) = missed {
                 origin = format!("{origin}; {missed}");
             }
-            self.end(pending, What::Origin { origin });
+            self.end(pending, Happened::Origin { origin });
             return Ok(());
         };
         if found.after != expected {
@@ -467,7 +484,7 @@ impl<'o, 's> Search<'o, 's> {
             return Ok(());
         }
         let part = |all: &[u8]| Bytes(all[range.start as usize..range.end as usize].to_vec());
-        let what = What::Store {
+        let what = Happened::Store {
             address: stored,
             before: part(&before_bytes),
             after: part(&expected),

@@ -18,9 +18,9 @@ pub struct Step {
     /// Number of the node.
     #[serde(skip)]
     pub node: usize,
-    /// What happened.
+    /// The event.
     #[serde(flatten)]
-    pub what: What,
+    pub what: Happened,
     /// The thread that did it. `None` if no thread is involved or none could be read.
     pub thread: Option<ThreadStack>,
 }
@@ -44,10 +44,10 @@ pub struct ThreadStack {
     pub user_complete: bool,
 }
 
-/// What a step is.
+/// Event of a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "step", rename_all = "snake_case")]
-pub enum What {
+pub enum Happened {
     /// An instruction stored the bytes.
     Store {
         /// Linear address of the first byte.
@@ -185,10 +185,10 @@ fn values(count: usize) -> String {
     if count == 1 { "one value".to_owned() } else { format!("{count} values") }
 }
 
-impl fmt::Display for What {
+impl fmt::Display for Happened {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            What::Store { address, before, after, older, instruction, not_looked_for } => {
+            Happened::Store { address, before, after, older, instruction, not_looked_for } => {
                 write!(f, "stored at {address:#x} by {instruction}: {before} became {after}")?;
                 match older {
                     0 => {}
@@ -197,7 +197,7 @@ impl fmt::Display for What {
                 }
                 not_looked_for.iter().try_for_each(|missed| write!(f, "; {missed}"))
             }
-            What::Computed { instruction, sources, flags, followed } => {
+            Happened::Computed { instruction, sources, flags, followed } => {
                 write!(f, "computed by {instruction} from {}", values(*sources))?;
                 if *flags {
                     f.write_str(" and the CPU's flags, which are not followed")?;
@@ -209,7 +209,7 @@ impl fmt::Display for What {
                     (false, false) => f.write_str(". It is followed no further: see --depth"),
                 }
             }
-            What::Chosen { file, instruction, sources, bytes } => {
+            Happened::Chosen { file, instruction, sources, bytes } => {
                 write!(
                     f,
                     "taken by {instruction} from a table, {file}: {bytes}; the entry was chosen by {}",
@@ -217,20 +217,20 @@ impl fmt::Display for What {
                 )?;
                 if *sources > 1 { f.write_str(": the chain forks") } else { Ok(()) }
             }
-            What::Joined { with } => write!(f, "the same as step {with}: the chains join"),
-            What::Message { message, source, destination, offset, sequence, bytes, .. } => write!(
+            Happened::Joined { with } => write!(f, "the same as step {with}: the chains join"),
+            Happened::Message { message, source, destination, offset, sequence, bytes, .. } => write!(
                 f,
                 "came in message {message} from {source} to {destination}, at offset {offset} of its payload \
                  (sequence number {sequence}): {bytes}"
             ),
-            What::Sent { source, destination, address, bytes } => {
+            Happened::Sent { source, destination, address, bytes } => {
                 write!(f, "sent from {address:#x}, from {source} to {destination}: {bytes}")
             }
-            What::Written { path, offset, address, bytes, not_looked_for } => {
+            Happened::Written { path, offset, address, bytes, not_looked_for } => {
                 write!(f, "written from {address:#x} to {path} at offset {offset}: {bytes}; {not_looked_for}")
             }
-            What::Origin { origin } => f.write_str(origin),
-            What::Unknown { because } => write!(f, "not known, because {because}"),
+            Happened::Origin { origin } => f.write_str(origin),
+            Happened::Unknown { because } => write!(f, "not known, because {because}"),
         }
     }
 }

@@ -54,13 +54,13 @@ pub struct Step {
     pub vtime_ns: u64,
     /// The thread that runs.
     pub thread: Current,
-    /// What happens.
-    pub what: What,
+    /// The event.
+    pub what: Happened,
 }
 
-/// What happens in a step.
+/// Event of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum What {
+pub enum Happened {
     /// The CPU switches to another thread.
     Switch(Current),
     /// The thread accesses a page that is not in memory, or in a way that the page does not allow.
@@ -117,7 +117,7 @@ pub struct Steps<'s> {
 
 impl Steps<'_> {
     /// Reads a step. `None` if it is not wanted, or if the kernel's structures cannot be read.
-    fn step(&self, kind: Kind, place: &Place<'_>, thread: &Current) -> Option<What> {
+    fn step(&self, kind: Kind, place: &Place<'_>, thread: &Current) -> Option<Happened> {
         /// Place of RIP in `struct pt_regs`, in numbers.
         const RIP: u64 = 16;
         let guest = &place.guest;
@@ -129,35 +129,37 @@ impl Steps<'_> {
                 if !wanted(&from) && !wanted(&to) {
                     return None;
                 }
-                What::Switch(to)
+                Happened::Switch(to)
             }
             Kind::Fault if wanted(thread) => {
                 let [instruction] = place.words(place.first().checked_add(8 * RIP)?)?;
-                What::Fault { address: place.cpu.cr2, instruction, code: place.second() }
+                Happened::Fault { address: place.cpu.cr2, instruction, code: place.second() }
             }
             Kind::Sent => {
                 let to = guest.thread_at(place.third()).ok()?;
                 if !wanted(&to) {
                     return None;
                 }
-                What::Sent { signal: place.first() as u32, to, is_by_program: by_program(place) }
+                Happened::Sent { signal: place.first() as u32, to, is_by_program: by_program(place) }
             }
-            Kind::Handled if wanted(thread) => What::Handled(guest.signal_of(place.second()).ok()?),
+            Kind::Handled if wanted(thread) => Happened::Handled(guest.signal_of(place.second()).ok()?),
             Kind::Ends if wanted(thread) => {
                 let signal = place.first() as u32 & 0x7f;
                 if signal == 0 {
                     return None;
                 }
-                What::Killed(signal)
+                Happened::Killed(signal)
             }
             Kind::Woken if wanted(thread) => {
-                What::Woken(guest.thread_at(guest.futex_waiter(place.second()).ok()?).ok()?)
+                Happened::Woken(guest.thread_at(guest.futex_waiter(place.second()).ok()?).ok()?)
             }
             Kind::DiskStart => {
                 let request = place.first();
-                What::DiskStart { request, content: guest.disk_request(request).ok()? }
+                Happened::DiskStart { request, content: guest.disk_request(request).ok()? }
             }
-            Kind::DiskEnd => What::DiskEnd { request: place.first(), has_failed: place.second() as u8 != 0 },
+            Kind::DiskEnd => {
+                Happened::DiskEnd { request: place.first(), has_failed: place.second() as u8 != 0 }
+            }
             _ => return None,
         })
     }

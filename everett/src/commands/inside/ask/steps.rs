@@ -6,7 +6,7 @@ use everett_inspect::current::Current;
 use everett_session::debug::calls::signal_name;
 use everett_session::debug::cursor::Cursor;
 use everett_session::debug::questions::follow::{Span, follow};
-use everett_session::debug::questions::steps::{Kind, Step, Steps, What};
+use everett_session::debug::questions::steps::{Happened, Kind, Step, Steps};
 use serde::Serialize;
 
 use super::wanted::Wanted;
@@ -97,11 +97,11 @@ fn tell(ui: &Ui, nodes: &[String], step: &Step) -> anyhow::Result<()> {
     };
     let name = |thread: &Current| format!("{} {}/{}", thread.process, thread.pid, thread.tid);
     let text = match &step.what {
-        What::Switch(to) => {
+        Happened::Switch(to) => {
             (line.kind, line.to) = ("switch", Some(Other::of(to)));
             format!("-> {}", name(to))
         }
-        What::Fault { address, instruction, code } => {
+        Happened::Fault { address, instruction, code } => {
             line.kind = "page_fault";
             line.address = Some(format!("{address:#x}"));
             line.instruction = Some(format!("{instruction:#x}"));
@@ -111,7 +111,7 @@ fn tell(ui: &Ui, nodes: &[String], step: &Step) -> anyhow::Result<()> {
             let by = if code & 4 == 0 { " by the kernel" } else { "" };
             format!("{} {address:#x} ({why}){by} at {instruction:#x}", access(*code))
         }
-        What::Sent { signal, to, is_by_program } => {
+        Happened::Sent { signal, to, is_by_program } => {
             (line.kind, line.to, line.by_program) =
                 ("signal_sent", Some(Other::of(to)), Some(*is_by_program));
             line.signal = Some(signal_name(*signal));
@@ -119,20 +119,20 @@ fn tell(ui: &Ui, nodes: &[String], step: &Step) -> anyhow::Result<()> {
             let by = if *is_by_program { "sends" } else { "runs while the kernel sends" };
             format!("{by} {} to {}", signal_name(*signal), name(to))
         }
-        What::Handled(signal) => {
+        Happened::Handled(signal) => {
             (line.kind, line.signal) = ("signal_handled", Some(signal_name(*signal)));
             format!("handles {}", signal_name(*signal))
         }
-        What::Killed(signal) => {
+        Happened::Killed(signal) => {
             (line.kind, line.signal) = ("killed", Some(signal_name(*signal)));
             format!("ends by {}", signal_name(*signal))
         }
-        What::Woken(to) => {
+        Happened::Woken(to) => {
             (line.kind, line.to) = ("woken", Some(Other::of(to)));
             format!("wakes {}", name(to))
         }
         // No question that is printed asks for disks.
-        What::DiskStart { .. } | What::DiskEnd { .. } => return Ok(()),
+        Happened::DiskStart { .. } | Happened::DiskEnd { .. } => return Ok(()),
     };
     ui.record(&line)?;
     let node = if nodes.len() > 1 { format!("{node}/") } else { String::new() };

@@ -18,7 +18,7 @@ use everett_session::debug::calls;
 use everett_session::debug::cursor::Cursor;
 use everett_session::debug::questions::everything::Everything;
 use everett_session::debug::questions::follow::{Span, follow};
-use everett_session::debug::questions::steps::{Kind, Step, Steps, What};
+use everett_session::debug::questions::steps::{Happened, Kind, Step, Steps};
 use everett_session::debug::questions::syscalls::{Call, Calls};
 use everett_session::world::event;
 use everett_session::world::event::Event;
@@ -142,26 +142,26 @@ impl<W: io::Write> Writer<W> {
         let instant = |name: String, category, values| Mark { name, category, values, ..Mark::default() };
         let signal = calls::signal_name;
         let mark = match what {
-            What::Switch(to) => return self.switch(node, vtime_ns, to),
-            What::DiskStart { request, content } => {
+            Happened::Switch(to) => return self.switch(node, vtime_ns, to),
+            Happened::DiskStart { request, content } => {
                 self.disk_start(node, vtime_ns, request, content);
                 return Ok(());
             }
-            What::DiskEnd { request, has_failed } => {
+            Happened::DiskEnd { request, has_failed } => {
                 return self.disk_end(node, vtime_ns, request, has_failed);
             }
-            What::Fault { address, instruction, .. } => {
+            Happened::Fault { address, instruction, .. } => {
                 let values =
                     vec![("address", format!("{address:#x}")), ("instruction", format!("{instruction:#x}"))];
                 instant("page fault".to_owned(), "fault", values)
             }
-            What::Sent { signal: number, to, .. } => {
+            Happened::Sent { signal: number, to, .. } => {
                 let values = vec![("to", format!("{} {}", to.process, to.pid))];
                 instant(format!("sends {}", signal(number)), "signal", values)
             }
-            What::Handled(number) => instant(format!("handles {}", signal(number)), "signal", Vec::new()),
-            What::Killed(number) => instant(format!("ends by {}", signal(number)), "signal", Vec::new()),
-            What::Woken(to) => {
+            Happened::Handled(number) => instant(format!("handles {}", signal(number)), "signal", Vec::new()),
+            Happened::Killed(number) => instant(format!("ends by {}", signal(number)), "signal", Vec::new()),
+            Happened::Woken(to) => {
                 let values = vec![("to", format!("{} {}", to.process, to.tid))];
                 instant("wakes".to_owned(), "futex", values)
             }

@@ -2,11 +2,12 @@
 
 use std::str::FromStr;
 
+use everett_session::debug::origin::Place;
 use everett_session::debug::origin::limits::BYTES_MAX;
 
 /// The bytes that a question is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum What {
+pub enum Asked {
     /// Memory at a linear address.
     Address {
         /// The address.
@@ -23,33 +24,8 @@ pub enum What {
         /// Number of bytes. `None` for the rest of the variable.
         bytes: Option<u64>,
     },
-    /// Content of a file.
-    File {
-        /// Path.
-        path: String,
-        /// Offset of the first byte.
-        offset: u64,
-        /// Number of bytes.
-        bytes: u64,
-    },
-    /// TCP payload of a message.
-    Message {
-        /// Number of the message.
-        number: u64,
-        /// Offset of the first byte in the payload.
-        offset: u64,
-        /// Number of bytes.
-        bytes: u64,
-    },
-    /// TCP payload of the last message that contains a text.
-    Payload {
-        /// The text.
-        text: Vec<u8>,
-        /// Distance of the first byte from the start of the text.
-        offset: u64,
-        /// Number of bytes.
-        bytes: u64,
-    },
+    /// Bytes outside of memory.
+    Place(Place),
 }
 
 /// Maximum length of a text in a payload, in bytes. A longer one would not lie in one segment.
@@ -93,7 +69,7 @@ fn number(text: &str) -> Result<u64, String> {
         Some(digits) => u64::from_str_radix(digits, 16),
         None => text.parse(),
     };
-    parsed.map_err(|_| format!("{text:?} is no number; write for example 16 or 0x10"))
+    parsed.map_err(|_| format!("{text:?} is not a number; write for example 16 or 0x10"))
 }
 
 /// Returns a number of bytes.
@@ -125,28 +101,40 @@ fn place(text: &str) -> Result<(&str, u64, Option<u64>), String> {
     }
 }
 
-impl FromStr for What {
+impl FromStr for Asked {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<What, String> {
+    fn from_str(text: &str) -> Result<Asked, String> {
         if let Some(rest) = text.strip_prefix("memory:") {
             let (address, bytes) = range(rest)?;
-            return Ok(What::Address { address, bytes: bytes.unwrap_or(1) });
+            return Ok(Asked::Address { address, bytes: bytes.unwrap_or(1) });
         }
         if let Some(rest) = text.strip_prefix("file:") {
             let (path, offset, bytes) = place(rest)?;
             if !path.starts_with('/') {
-                return Err(format!("{path:?} is no absolute path"));
+                return Err(format!("{path:?} is not an absolute path"));
             }
-            return Ok(What::File { path: path.to_owned(), offset, bytes: bytes.unwrap_or(1) });
+            return Ok(Asked::Place(Place::File {
+                path: path.to_owned(),
+                offset,
+                bytes: bytes.unwrap_or(1),
+            }));
         }
         if let Some(rest) = text.strip_prefix("message:") {
             let (message, offset, bytes) = place(rest)?;
-            return Ok(What::Message { number: number(message)?, offset, bytes: bytes.unwrap_or(1) });
+            return Ok(Asked::Place(Place::Message {
+                number: number(message)?,
+                offset,
+                bytes: bytes.unwrap_or(1),
+            }));
         }
         if let Some(rest) = text.strip_prefix("payload:") {
             let (text, offset, bytes) = place(rest)?;
-            return Ok(What::Payload { text: unescaped(text)?, offset, bytes: bytes.unwrap_or(1) });
+            return Ok(Asked::Place(Place::Payload {
+                text: unescaped(text)?,
+                offset,
+                bytes: bytes.unwrap_or(1),
+            }));
         }
         let (name, offset, bytes) = place(text)?;
         if name.is_empty() || name.contains(|c: char| c.is_whitespace() || c == ':') {
@@ -154,7 +142,7 @@ impl FromStr for What {
                 "write memory:ADDRESS[+LEN], the name of a variable, file:/PATH, message:NUMBER or payload:TEXT".to_owned()
             );
         }
-        Ok(What::Variable { name: name.to_owned(), offset, bytes })
+        Ok(Asked::Variable { name: name.to_owned(), offset, bytes })
     }
 }
 
@@ -164,15 +152,20 @@ mod tests {
 
     #[test]
     fn places_are_read() {
-        let read = |text: &str| What::from_str(text);
-        assert_eq!(read("memory:0x10+8"), Ok(What::Address { address: 16, bytes: 8 }));
-        assert_eq!(read("memory:16"), Ok(What::Address { address: 16, bytes: 1 }));
-        let variable = |offset, bytes| Ok(What::Variable { name: "x".to_owned(), offset, bytes });
+        let read = |text: &str| Asked::from_str(text);
+        assert_eq!(read("memory:0x10+8"), Ok(Asked::Address { address: 16, bytes: 8 }));
+        assert_eq!(read("memory:16"), Ok(Asked::Address { address: 16, bytes: 1 }));
+        let variable = |offset, bytes| Ok(Asked::Variable { name: "x".to_owned(), offset, bytes });
         assert_eq!((read("x"), read("x@0x10+4")), (variable(0, None), variable(16, Some(4))));
-        let file = What::File { path: "/a@b".to_owned(), offset: 5, bytes: 1 };
+        let file = Asked::Place(Place::File { path: "/a@b".to_owned(), offset: 5, bytes: 1 });
         assert_eq!(read("file:/a@b@5"), Ok(file));
-        assert_eq!(read("message:7@2+3"), Ok(What::Message { number: 7, offset: 2, bytes: 3 }));
-        let payload = |text: &[u8], offset, bytes| Ok(What::Payload { text: text.to_vec(), offset, bytes });
+        assert_eq!(
+            read("message:7@2+3"),
+            Ok(Asked::Place(Place::Message { number: 7, offset: 2, bytes: 3 }))
+        );
+        let payload = |text: &[u8], offset, bytes| {
+            Ok(Asked::Place(Place::Payload { text: text.to_vec(), offset, bytes }))
+        };
         assert_eq!(read("payload:a b"), payload(b"a b", 0, 1));
         assert_eq!(read(r"payload:\x40\\13\n@1+2"), payload(b"@\\13\n", 1, 2));
         let long = format!("payload:{}", "a".repeat(TEXT_BYTES_MAX + 1));
