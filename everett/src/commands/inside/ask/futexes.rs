@@ -8,6 +8,7 @@ use everett_session::debug::questions::follow::{Span, follow};
 use everett_session::debug::questions::futexes::{Futexes, Wait};
 use serde::Serialize;
 
+use super::at::At;
 use super::syncs::tell_left_out;
 use super::wanted::Wanted;
 use crate::ui::{Ui, printable};
@@ -16,11 +17,8 @@ use crate::ui::{Ui, printable};
 #[derive(Serialize)]
 struct Line<'a> {
     kind: &'static str,
-    vtime_ns: u64,
-    node: &'a str,
-    pid: u32,
-    tid: u32,
-    process: &'a str,
+    #[serde(flatten)]
+    at: At<'a>,
     address: String,
     /// ID of the thread that held the lock when the wait began.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,15 +57,12 @@ pub(super) fn run(
 }
 
 fn tell(ui: &Ui, nodes: &[String], wait: &Wait) -> anyhow::Result<()> {
-    let node = nodes.get(wait.node).map_or("?", String::as_str);
     let Wait { thread, address, begin_ns, end, holder, woken, .. } = wait;
+    let at = At::of(nodes, wait.node, *begin_ns, thread);
+    let who = at.who(nodes);
     ui.record(&Line {
         kind: "futex_wait",
-        vtime_ns: *begin_ns,
-        node,
-        pid: thread.pid,
-        tid: thread.tid,
-        process: &thread.process,
+        at,
         address: format!("{address:#x}"),
         holder: *holder,
         end_ns: end.map(|(end_ns, _)| end_ns),
@@ -79,8 +74,6 @@ fn tell(ui: &Ui, nodes: &[String], wait: &Wait) -> anyhow::Result<()> {
             vtime_ns: *vtime_ns,
         }),
     })?;
-    let node = if nodes.len() > 1 { format!("{node}/") } else { String::new() };
-    let who = format!("{node}{}", name(thread));
     let held = holder.map_or(String::new(), |holder| format!(", held by {holder},"));
     let took = |end_ns: u64| Vtime(end_ns.saturating_sub(*begin_ns)).to_string().trim().to_owned();
     let end = match (end, woken) {

@@ -1,5 +1,6 @@
 //! `everett ask`: answers questions about everything that happened in a span of a timeline, from outside.
 //!
+//! - `at`: who did something when
 //! - `flame`: a flame graph by executed instructions
 //! - `futexes`: waits at futexes
 //! - `steps`: context switches, page faults and signals
@@ -8,6 +9,7 @@
 //! - `trace`: a trace for Perfetto
 //! - `wanted`: the processes that are asked about
 
+mod at;
 mod flame;
 mod futexes;
 mod steps;

@@ -9,6 +9,7 @@ use everett_session::debug::questions::follow::{Span, follow};
 use everett_session::debug::questions::steps::{Happened, Kind, Step, Steps};
 use serde::Serialize;
 
+use super::at::At;
 use super::wanted::Wanted;
 use crate::ui::{Ui, printable};
 
@@ -16,11 +17,8 @@ use crate::ui::{Ui, printable};
 #[derive(Serialize)]
 struct Line<'a> {
     kind: &'static str,
-    vtime_ns: u64,
-    node: &'a str,
-    pid: u32,
-    tid: u32,
-    process: &'a str,
+    #[serde(flatten)]
+    at: At<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     to: Option<Other<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,15 +75,10 @@ fn access(code: u64) -> &'static str {
 }
 
 fn tell(ui: &Ui, nodes: &[String], step: &Step) -> anyhow::Result<()> {
-    let node = nodes.get(step.node).map_or("?", String::as_str);
     let thread = &step.thread;
     let mut line = Line {
         kind: "",
-        vtime_ns: step.vtime_ns,
-        node,
-        pid: thread.pid,
-        tid: thread.tid,
-        process: &thread.process,
+        at: At::of(nodes, step.node, step.vtime_ns, thread),
         to: None,
         signal: None,
         by_program: None,
@@ -135,7 +128,6 @@ fn tell(ui: &Ui, nodes: &[String], step: &Step) -> anyhow::Result<()> {
         Happened::DiskStart { .. } | Happened::DiskEnd { .. } => return Ok(()),
     };
     ui.record(&line)?;
-    let node = if nodes.len() > 1 { format!("{node}/") } else { String::new() };
-    let who = format!("{node}{}", name(thread));
+    let who = line.at.who(nodes);
     Ok(ui.say(printable(&format!("{} {who:<28} {text}", Vtime(step.vtime_ns))))?)
 }

@@ -8,6 +8,7 @@ use everett_session::debug::questions::follow::{Span, follow};
 use everett_session::debug::questions::syncs::{Sync, Syncs, Unsynced};
 use serde::Serialize;
 
+use super::at::At;
 use super::wanted::Wanted;
 use crate::ui::{Ui, printable, style};
 
@@ -15,11 +16,8 @@ use crate::ui::{Ui, printable, style};
 #[derive(Serialize)]
 struct Line<'a> {
     kind: &'static str,
-    vtime_ns: u64,
-    node: &'a str,
-    pid: u32,
-    tid: u32,
-    process: &'a str,
+    #[serde(flatten)]
+    at: At<'a>,
     name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
@@ -103,23 +101,18 @@ fn in_words(writes: &Unsynced) -> String {
 }
 
 fn tell(ui: &Ui, nodes: &[String], sync: &Sync) -> anyhow::Result<()> {
-    let node = nodes.get(sync.node).map_or("?", String::as_str);
     let Sync { thread, name, file, begin_ns, end_ns, covered, has_failed, .. } = sync;
+    let at = At::of(nodes, sync.node, *begin_ns, thread);
+    let who = at.who(nodes);
     ui.record(&Line {
         kind: "sync",
-        vtime_ns: *begin_ns,
-        node,
-        pid: thread.pid,
-        tid: thread.tid,
-        process: &thread.process,
+        at,
         name,
         file: file.as_deref(),
         end_ns: *end_ns,
         failed: *has_failed,
         covers: covered.iter().map(Writes::of).collect(),
     })?;
-    let node = if nodes.len() > 1 { format!("{node}/") } else { String::new() };
-    let who = format!("{node}{} {}/{}", thread.process, thread.pid, thread.tid);
     let took = Vtime(end_ns.saturating_sub(*begin_ns)).to_string();
     let file = file.as_deref().unwrap_or_default();
     let failed = if *has_failed { " failed" } else { "" };

@@ -7,6 +7,7 @@ use everett_session::debug::questions::follow::{Span, follow};
 use everett_session::debug::questions::syscalls::{Call, Calls};
 use serde::Serialize;
 
+use super::at::At;
 use super::wanted::Wanted;
 use crate::ui::{Ui, printable};
 
@@ -14,11 +15,8 @@ use crate::ui::{Ui, printable};
 #[derive(Serialize)]
 struct Line<'a> {
     kind: &'static str,
-    vtime_ns: u64,
-    node: &'a str,
-    pid: u32,
-    tid: u32,
-    process: &'a str,
+    #[serde(flatten)]
+    at: At<'a>,
     name: &'a str,
     number: u64,
     values: [String; 6],
@@ -47,16 +45,13 @@ pub(super) fn run(
 }
 
 fn tell(ui: &Ui, nodes: &[String], call: &Call) -> anyhow::Result<()> {
-    let node = nodes.get(call.node).map_or("?", String::as_str);
+    let at = At::of(nodes, call.node, call.begin_ns, &call.thread);
+    let who = at.who(nodes);
     let ended = call.end.as_ref().map(|(_, ended)| ended);
     let arguments = ended.map_or(&call.begun.arguments, |ended| &ended.arguments);
     ui.record(&Line {
         kind: "syscall",
-        vtime_ns: call.begin_ns,
-        node,
-        pid: call.thread.pid,
-        tid: call.thread.tid,
-        process: &call.thread.process,
+        at,
         name: &call.begun.name,
         number: call.begun.number,
         values: call.begun.values.map(|value| format!("{value:#x}")),
@@ -65,13 +60,13 @@ fn tell(ui: &Ui, nodes: &[String], call: &Call) -> anyhow::Result<()> {
         result: ended.map(|ended| ended.result.as_str()),
         error: ended.and_then(|ended| ended.error.as_deref()),
     })?;
-    Ok(ui.say(printable(&text(call, node, nodes.len() > 1)))?)
+    Ok(ui.say(printable(&text(call, &who)))?)
 }
 
 /// Returns a call as a line of text.
-fn text(call: &Call, node: &str, several_nodes: bool) -> String {
-    let node = if several_nodes { format!("{node}/") } else { String::new() };
-    let (thread, begun) = (&call.thread, &call.begun);
+/// `who` is the thread that made it.
+fn text(call: &Call, who: &str) -> String {
+    let begun = &call.begun;
     let arguments = call.end.as_ref().map_or(&begun.arguments, |(_, ended)| &ended.arguments).join(", ");
     let end = match &call.end {
         Some((end_ns, ended)) => {
@@ -80,6 +75,5 @@ fn text(call: &Call, node: &str, several_nodes: bool) -> String {
         }
         None => " <unfinished>".to_owned(),
     };
-    let who = format!("{node}{} {}/{}", thread.process, thread.pid, thread.tid);
     format!("{} {who:<24} {}({arguments}){end}", Vtime(call.begin_ns), begun.name)
 }

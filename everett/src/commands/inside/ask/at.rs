@@ -1,0 +1,28 @@
+//! Who did something when, as all questions print it.
+
+use everett_inspect::current::Current;
+use serde::Serialize;
+
+/// Thread, node and vtime in a line of `--json`.
+#[derive(Serialize)]
+pub(super) struct At<'a> {
+    vtime_ns: u64,
+    node: &'a str,
+    pid: u32,
+    tid: u32,
+    process: &'a str,
+}
+
+impl<'a> At<'a> {
+    /// Returns the fields for a thread of the node with this number.
+    pub(super) fn of(nodes: &'a [String], node: usize, vtime_ns: u64, thread: &'a Current) -> At<'a> {
+        let node = nodes.get(node).map_or("?", String::as_str);
+        At { vtime_ns, node, pid: thread.pid, tid: thread.tid, process: &thread.process }
+    }
+
+    /// Returns the thread as text, with its node if the world has several.
+    pub(super) fn who(&self, nodes: &[String]) -> String {
+        let node = if nodes.len() > 1 { format!("{}/", self.node) } else { String::new() };
+        format!("{node}{} {}/{}", self.process, self.pid, self.tid)
+    }
+}
