@@ -9,6 +9,7 @@
 //! - `timeline`: things that happened on a timeline: events, messages, violations, results of commands
 //! - `recorded`: the classes `Finding` and `Branch`
 //! - `arguments`: arguments of calls
+//! - `machines`: the common base class of `Moment` and `Fork`
 //! - `fork`: the class `Fork`
 //! - `moment`: the class `Moment`
 //! - `world`: the class `World`
@@ -19,6 +20,7 @@ mod calls;
 mod errors;
 mod fork;
 mod guest;
+mod machines;
 mod moment;
 mod recorded;
 mod run;

@@ -69,13 +69,13 @@ impl Run {
         py: Python<'_>,
         of: &Bound<'_, PyAny>,
         at: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Moment> {
+    ) -> PyResult<Py<Moment>> {
         let (id, at_ns) = (id(of)?, at.map(nanoseconds).transpose()?);
-        Ok(Moment::new(long(py, |host| self.run.moment(host, id, at_ns))?))
+        Moment::create(py, long(py, |host| self.run.moment(host, id, at_ns))?)
     }
 
-    fn root(&self, py: Python<'_>) -> PyResult<Moment> {
-        Ok(Moment::new(long(py, |host| self.run.root(host))?))
+    fn root(&self, py: Python<'_>) -> PyResult<Py<Moment>> {
+        Moment::create(py, long(py, |host| self.run.root(host))?)
     }
 
     fn __repr__(&self) -> String {

@@ -30,8 +30,8 @@ impl World {
     }
 
     #[pyo3(signature = (plan=""))]
-    fn root(&self, py: Python<'_>, plan: &str) -> PyResult<Moment> {
-        Ok(Moment::new(long(py, |_| self.world.root(plan))?))
+    fn root(&self, py: Python<'_>, plan: &str) -> PyResult<Py<Moment>> {
+        Moment::create(py, long(py, |_| self.world.root(plan))?)
     }
 
     fn __repr__(&self) -> String {

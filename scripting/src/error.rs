@@ -26,6 +26,13 @@ pub enum Error {
     Failed(String),
 }
 
+impl Error {
+    /// Returns the error for the name of a node that is not among `nodes`.
+    pub(crate) fn no_node(node: &str, nodes: &[String]) -> Error {
+        Error::Missing(format!("no node of this world is named {node:?}; its nodes are {}", nodes.join(", ")))
+    }
+}
+
 impl From<anyhow::Error> for Error {
     fn from(error: anyhow::Error) -> Error {
         if error.is::<Interrupted>() || error.to_string() == Interrupted.to_string() {

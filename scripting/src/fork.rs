@@ -8,7 +8,6 @@ use everett_protocol::{Exit, Stream};
 use everett_session::explore::witness::Inherited;
 use everett_session::inside::fork::{self as session, ForkError, Progress};
 use everett_session::inside::limits::ANSWER_NS_MAX;
-use everett_session::world::event::Event;
 use everett_vmm::Digest;
 
 use super::error::Error;
@@ -189,15 +188,6 @@ impl Fork {
     #[must_use]
     pub fn observed(&self) -> &Observed {
         &self.observed
-    }
-
-    /// Returns the lines that programs and kernels have printed in the fork, on all nodes or on one.
-    ///
-    /// # Errors
-    /// Returns an error if there is no such node, or if the fork has had more events than are kept.
-    pub fn lines(&self, node: Option<&str>) -> Result<Vec<&Event>, Error> {
-        node.map(|node| self.stage.number_of(node)).transpose()?;
-        self.observed.lines(node)
     }
 
     /// Judges the properties of the world on the fork so far.

@@ -7,7 +7,6 @@ use everett_explorer::search::Path;
 use everett_session::explore::branch_moment::BranchMoment;
 use everett_session::explore::path_runner::PathRunner;
 use everett_session::inside::fork as session;
-use everett_session::world::event::Event;
 use everett_session::world::timeline::Timeline;
 use everett_vmm::Digest;
 
@@ -133,15 +132,6 @@ impl Moment {
     #[must_use]
     pub fn observed(&self) -> &Observed {
         &self.observed
-    }
-
-    /// Returns the lines that programs and kernels have printed, on all nodes or on one.
-    ///
-    /// # Errors
-    /// Returns an error if there is no such node, or if the timeline has had more events than are kept.
-    pub fn lines(&self, node: Option<&str>) -> Result<Vec<&Event>, Error> {
-        node.map(|node| self.stage.number_of(node)).transpose()?;
-        self.observed.lines(node)
     }
 
     /// Judges the properties of the world on the timeline before this vtime.

@@ -55,10 +55,19 @@ impl Observed {
         Ok(&self.events)
     }
 
-    /// Returns the lines that programs and kernels have printed, ordered by vtime.
-    pub(crate) fn lines(&self, node: Option<&str>) -> Result<Vec<&Event>, Error> {
+    /// Returns the lines that programs and kernels have printed, ordered by vtime. With `node`, a name and all
+    /// names of the world, only those of this node.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such node, or if the span had more events than are kept.
+    pub fn lines(&self, node: Option<(&str, &[String])>) -> Result<Vec<&Event>, Error> {
+        if let Some((node, nodes)) = node
+            && !nodes.iter().any(|other| other == node)
+        {
+            return Err(Error::no_node(node, nodes));
+        }
         let is_line = |event: &&Event| matches!(event.what, What::Line { .. } | What::Kernel { .. });
-        let is_there = |event: &&Event| node.is_none_or(|node| node == event.node);
+        let is_there = |event: &&Event| node.is_none_or(|(node, _)| node == event.node);
         Ok(self.events()?.iter().filter(is_line).filter(is_there).collect())
     }
 

@@ -37,14 +37,8 @@ impl Stage {
 
     /// Returns the number of a node.
     pub(crate) fn number_of(&self, node: &str) -> Result<usize, Error> {
-        let nodes = &self.setting.launcher.world.nodes;
-        nodes.iter().position(|other| other.name == node).ok_or_else(|| {
-            let names: Vec<&str> = nodes.iter().map(|node| &*node.name).collect();
-            Error::Missing(format!(
-                "no node of this world is named {node:?}; its nodes are {}",
-                names.join(", ")
-            ))
-        })
+        let nodes = self.nodes();
+        nodes.iter().position(|other| other == node).ok_or_else(|| Error::no_node(node, &nodes))
     }
 
     /// Returns the types and symbols of the machines' kernel.
