@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::explored;
+use super::{explored, world_of_one};
 use crate::support::{everett, json_lines, python_packages, shown};
 
 /// Packages with the schema of Perfetto, and with the library that it needs.
@@ -52,17 +52,8 @@ int main(void) {
 }
 "#;
 
-pub(super) const WORLD: &str = r#"
-[[node]]
-name = "a"
-memory = "96M"
-image = "layout"
-[faults]
-only = []
-[explore]
-segment = "1s"
-horizon = "1s"
-"#;
+/// Keys of an exploration with branches of one second.
+pub(super) const ONE_SECOND: &str = "segment = \"1s\"\nhorizon = \"1s\"";
 
 /// Returns the lines that `everett ask` prints.
 pub(super) fn ask(run: &str, arguments: &[&str]) -> Vec<Value> {
@@ -109,7 +100,7 @@ const ROUND: [&str; 14] = [
 #[test]
 fn answers_are_what_a_program_does() {
     let folder = tempfile::tempdir().unwrap();
-    let run = explored(folder.path(), SOURCE, WORLD, 1, 0);
+    let run = explored(folder.path(), SOURCE, &world_of_one(ONE_SECOND), 1, 0);
     system_calls_are_those_that_the_program_makes(&run);
     signals_faults_and_switches_are_seen(&run);
     a_trace_has_the_form_of_perfetto(&run, folder.path());

@@ -1,6 +1,7 @@
 //! Comparison of the processes that Everett reads from a container's machine with the machine's own `/proc`.
 
-use super::explored;
+use super::asking::ONE_SECOND;
+use super::{explored, world_of_one};
 use crate::support::{everett, json_lines};
 
 /// A program whose threads and mappings come and go.
@@ -37,22 +38,10 @@ int main(void) {
 }
 "#;
 
-const WORLD: &str = r#"
-[[node]]
-name = "busy"
-memory = "96M"
-image = "layout"
-[faults]
-only = []
-[explore]
-segment = "1s"
-horizon = "1s"
-"#;
-
 #[test]
 fn a_busy_program_of_musl_is_as_its_machine_says_at_random_instants() {
     let folder = tempfile::tempdir().unwrap();
-    let run = explored(folder.path(), SOURCE, WORLD, 1, 0);
+    let run = explored(folder.path(), SOURCE, &world_of_one(ONE_SECOND), 1, 0);
     let compared = everett(&["--json", "ps", &run, "b0", "--compare", "--instants", "5"]);
     let lines = json_lines(&compared);
     let (sum, machines) = lines.split_last().unwrap();

@@ -8,8 +8,8 @@ use super::explored;
 use super::tools::tools;
 use crate::support::{everett, shown};
 
-/// A program with a defect: a long name overwrites the balance behind it, and the program notices it later.
-const SOURCE: &str = r#"#include <stdio.h>
+/// Accounts of a bank with a defect: a long name overwrites the balance behind it.
+pub(super) const ACCOUNTS: &str = r#"#include <stdio.h>
 #include <unistd.h>
 struct account {
     char name[16];
@@ -28,7 +28,10 @@ static void rename_account(int n, const char *name) {
 static void deposit(int n, long amount) {
     accounts[n].balance += amount;
 }
-int main(void) {
+"#;
+
+/// A program that renames accounts, and notices later that a balance is corrupt.
+const MAIN: &str = r#"int main(void) {
     for (long day = 1;; day++) {
         deposit(day % 4, 1);
         rename_account(day % 4, day == 150 ? "a name that is too long" : "short");
@@ -124,7 +127,7 @@ fn a_watchpoint_backwards_finds_the_store_that_corrupted_memory() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     fs::write(at("script"), SCRIPT).unwrap();
-    let run = explored(folder.path(), SOURCE, WORLD, 1, 1);
+    let run = explored(folder.path(), &[ACCOUNTS, MAIN].concat(), WORLD, 1, 1);
 
     let first = debug(&run, &at("script"), &at("files"));
     let text = String::from_utf8(first.stdout.clone()).unwrap();

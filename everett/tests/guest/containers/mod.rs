@@ -110,6 +110,14 @@ fn launcher_of(file: &Path) -> Launcher {
     }
 }
 
+/// Returns a world of one machine on the image `layout`, without faults. `explore` are the keys of its `[explore]`.
+#[cfg(feature = "inside")]
+fn world_of_one(explore: &str) -> String {
+    format!(
+        "[[node]]\nname = \"a\"\nmemory = \"96M\"\nimage = \"layout\"\n[faults]\nonly = []\n[explore]\n{explore}\n"
+    )
+}
+
 /// Explores a world whose image `layout` has one program of musl, of this C source. Asserts the exit status, and returns the
 /// run directory, in `folder`.
 #[cfg(feature = "inside")]

@@ -6,6 +6,7 @@ use std::process::Output;
 use serde_json::Value;
 
 use super::userlands::{layout_of_musl, program_of_musl};
+use super::world_of_one;
 use crate::support::{everett, shown, world_file};
 
 /// Program whose steps have known arguments. It starts another program, itself, after some of them.
@@ -45,18 +46,7 @@ int main(int count, char **arguments) {
 }
 ";
 
-const WORLD: &str = r#"
-[[node]]
-name = "a"
-memory = "96M"
-image = "layout"
-[faults]
-only = []
-[explore]
-segment = "600ms"
-horizon = "1200ms"
-in_flight = 4
-"#;
+const EXPLORE: &str = "segment = \"600ms\"\nhorizon = \"1200ms\"\nin_flight = 4";
 
 fn lines(output: &Output) -> Vec<Value> {
     assert_eq!(output.status.code(), Some(0), "{}", shown(output));
@@ -78,7 +68,7 @@ fn probes_print_values_on_all_branches_and_change_no_trail() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path();
     layout_of_musl(folder, &program_of_musl(folder, SOURCE));
-    fs::write(folder.join("world.toml"), WORLD).unwrap();
+    fs::write(folder.join("world.toml"), world_of_one(EXPLORE)).unwrap();
     let path = |name: &str| folder.join(name).display().to_string();
     let (world, run) = (path("world.toml"), path("run"));
     let explored = everett(&["explore", &world, "--branches", "6", "-o", &run, "--record", "0s"]);

@@ -8,6 +8,7 @@ use everett_explorer::coverage::Kind;
 use everett_explorer::run::Reading;
 
 use super::userlands::{layout_of_musl, program_of_musl};
+use super::world_of_one;
 use crate::support::{everett, shown};
 
 /// Program whose counter `offset` decreases once, at step 7.
@@ -34,19 +35,7 @@ int main(int count, char **arguments) {
 }
 ";
 
-const WORLD: &str = r#"
-[[node]]
-name = "a"
-memory = "96M"
-image = "layout"
-[faults]
-only = []
-[explore]
-segment = "600ms"
-horizon = "1200ms"
-in_flight = 4
-strategy = "uniform"
-"#;
+const EXPLORE: &str = "segment = \"600ms\"\nhorizon = \"1200ms\"\nin_flight = 4\nstrategy = \"uniform\"";
 
 const PROBES: &str = r#"
 [[probe]]
@@ -102,8 +91,9 @@ fn probes_are_properties_and_state_variables_and_change_no_trail() {
     let folder = place.path();
     layout_of_musl(folder, &program_of_musl(folder, SOURCE));
     let path = |name: &str| folder.join(name).display().to_string();
-    fs::write(folder.join("plain.toml"), WORLD).unwrap();
-    fs::write(folder.join("probed.toml"), [WORLD, PROBES].concat()).unwrap();
+    let world = world_of_one(EXPLORE);
+    fs::write(folder.join("plain.toml"), &world).unwrap();
+    fs::write(folder.join("probed.toml"), world + PROBES).unwrap();
     let explore = |world: &str, branches: &str, run: &str| {
         let (world, run) = (path(world), path(run));
         everett(&["explore", &world, "--branches", branches, "-o", &run, "--record", "0s", "--jobs", "2"])

@@ -9,33 +9,15 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::debugging::ACCOUNTS;
 use super::explored;
 use crate::support::{everett, shown};
 
-/// A bank, and a client that deposits money. At the 15th deposit, a long name overwrites a balance, and the bank notices it
-/// later.
-const SOURCE: &str = r#"#include <arpa/inet.h>
-#include <stdio.h>
+/// A bank with [`ACCOUNTS`], and a client that deposits money. At the 15th deposit, a long name overwrites a balance, and the
+/// bank notices it later.
+const MAIN: &str = r#"#include <arpa/inet.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
-struct account {
-    char name[16];
-    long balance;
-};
-struct account accounts[4];
-static void put_name(char *to, const char *from) {
-    while ((*to = *from)) {
-        to++;
-        from++;
-    }
-}
-static void rename_account(int n, const char *name) {
-    put_name(accounts[n].name, name);
-}
-static void deposit(int n, long amount) {
-    accounts[n].balance += amount;
-}
 static struct sockaddr_in address(const char *of) {
     struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(7000) };
     inet_pton(AF_INET, of, &to.sin_addr);
@@ -111,7 +93,7 @@ fn run_directory() -> &'static str {
     static RUN: OnceLock<(String, TempDir)> = OnceLock::new();
     let (run, _) = RUN.get_or_init(|| {
         let folder = tempfile::tempdir().unwrap();
-        (explored(folder.path(), SOURCE, WORLD, 2, 1), folder)
+        (explored(folder.path(), &[ACCOUNTS, MAIN].concat(), WORLD, 2, 1), folder)
     });
     run
 }

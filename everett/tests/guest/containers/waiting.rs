@@ -4,8 +4,8 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::asking::{WORLD, ask};
-use super::explored;
+use super::asking::{ONE_SECOND, ask};
+use super::{explored, world_of_one};
 use crate::support::{everett, shown};
 
 /// A thread that holds a lock while a second one waits for it, and writes to two files, one of which it makes durable.
@@ -51,7 +51,7 @@ int main(void) {
 #[test]
 fn waits_syncs_and_executed_functions_are_those_of_the_program() {
     let folder = tempfile::tempdir().unwrap();
-    let run = explored(folder.path(), SOURCE, WORLD, 1, 0);
+    let run = explored(folder.path(), SOURCE, &world_of_one(ONE_SECOND), 1, 0);
     futexes_have_holders_and_wakers(&run);
     syncs_cover_the_writes_of_their_file(&run);
     executed_functions_are_drawn(&run, &folder.path().join("flame.svg").display().to_string());
