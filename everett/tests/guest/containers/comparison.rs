@@ -42,10 +42,10 @@ int main(void) {
 fn a_busy_program_of_musl_is_as_its_machine_says_at_random_instants() {
     let folder = tempfile::tempdir().unwrap();
     let run = explored(folder.path(), SOURCE, &world_of_one(ONE_SECOND), 1, 0);
-    let compared = everett(&["--json", "ps", &run, "b0", "--compare", "--instants", "5"]);
+    let compared = everett(&["--json", "ps", &run, "b0", "--compare", "--instants", "10"]);
     let lines = json_lines(&compared);
     let (sum, machines) = lines.split_last().unwrap();
-    assert_eq!((sum["machines"].as_u64(), sum["differences"].as_u64()), (Some(5), Some(0)), "{lines:?}");
+    assert_eq!((sum["machines"].as_u64(), sum["differences"].as_u64()), (Some(10), Some(0)), "{lines:?}");
     // The numbers of threads and mappings are not always the same.
     for key in ["stacks", "mappings"] {
         let number = |line: &serde_json::Value| line[key].as_u64();
