@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use everett_cpu::Watchpoint;
 use everett_cpu::state::seg;
 use everett_inspect::program_stack::Files;
-use everett_inspect::registers::{CpuRegisters, ProgramRegisters};
+use everett_inspect::registers::{CpuRegisters, FloatingRegisters, ProgramRegisters};
 use everett_inspect::stack::Running;
 use everett_inspect::task::Process;
 use everett_inspect::{Guest, Kernel};
@@ -98,6 +98,15 @@ impl<'d, 's> Debuggee<'d, 's> {
         let process = self.process()?;
         let thread = process.threads.iter().find(|thread| thread.tid == tid)?;
         self.view.look(self.cursor, |guest, cpu| guest.program_registers(&process, thread, cpu)).ok()
+    }
+
+    /// Returns the x87 and SSE registers of a thread. `None` if they are not known, as those of the kernel's own code, which
+    /// does not use them.
+    #[must_use]
+    pub fn floating_registers(&self, tid: u32) -> Option<FloatingRegisters> {
+        let process = self.process()?;
+        let thread = process.threads.iter().find(|thread| thread.tid == tid)?;
+        self.view.look(self.cursor, |guest, cpu| guest.floating_registers(thread, cpu)).ok()?
     }
 
     /// Copies memory, up to the first byte that is not mapped. Returns the number of copied bytes.

@@ -1,10 +1,9 @@
-//! Registers in the order that gdb expects: those of the features `core`, `sse`, `linux` and
-//! `segments` (GDB manual, "i386
+//! Registers in the order that gdb expects: those of the features `core`, `sse`, `linux` and `segments` (GDB manual, "i386
 //! Features").
 
 use std::fmt::Write as _;
 
-use everett_inspect::registers::ProgramRegisters;
+use everett_inspect::registers::{FloatingRegisters, ProgramRegisters};
 use gdbstub::arch::Arch;
 
 /// General registers in gdb's order, by their places in `struct user_regs_struct`: RAX, RBX, RCX, RDX, RSI, RDI, RBP,
@@ -32,11 +31,59 @@ impl Arch for X86_64 {
 
 /// All registers of a thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Registers(pub ProgramRegisters);
+pub struct Registers {
+    /// General, segment and other registers.
+    pub general: ProgramRegisters,
+    /// The x87 and SSE registers. `None` if they are not known; gdb then shows them as unavailable.
+    pub floating: Option<FloatingRegisters>,
+}
 
 impl Default for Registers {
     fn default() -> Registers {
-        Registers(ProgramRegisters([0; everett_inspect::registers::COUNT]))
+        Registers { general: ProgramRegisters([0; everett_inspect::registers::COUNT]), floating: None }
+    }
+}
+
+/// Returns the x87 and SSE registers in gdb's order, from the area that FXSAVE64 stores (SDM volume 1, 10.5.1).
+fn floating(FloatingRegisters(area): &FloatingRegisters) -> Vec<u8> {
+    /// Offsets in the area. The x87 registers stand in the order of the stack, each in 16 bytes.
+    const TAGS: usize = 4;
+    const OPCODE: usize = 6;
+    const INSTRUCTION: usize = 8;
+    const OPERAND: usize = 16;
+    const MXCSR: usize = 24;
+    const STACK: usize = 32;
+    const VECTORS: usize = 160;
+    let short = |at: usize| u16::from_le_bytes([area[at], area[at + 1]]);
+    let stack = |n: usize| &area[STACK + 16 * n..STACK + 16 * n + 10];
+    let top = usize::from(short(2) >> 11 & 7);
+    // The area has one bit for each register that is not empty, and gdb expects the tags of FSAVE.
+    let tag = |register: usize| match area[TAGS] >> register & 1 {
+        0 => 3,
+        _ => tag(stack((register + 8 - top) & 7)),
+    };
+    let tags = (0..8).fold(0, |tags: u16, register| tags | tag(register) << (2 * register));
+    let mut all: Vec<u8> = (0..8).flat_map(stack).copied().collect();
+    let control = [short(0), short(2), tags].map(u32::from);
+    // FXSAVE64 has 64 bits of each address. gdb takes the upper ones for a segment and a further part.
+    let address =
+        |at: usize| [u32::from(short(at + 4)), u32::from(short(at)) | u32::from(short(at + 2)) << 16];
+    let control =
+        [&control[..], &address(INSTRUCTION), &address(OPERAND), &[u32::from(short(OPCODE))]].concat();
+    all.extend(control.iter().flat_map(|register| register.to_le_bytes()));
+    all.extend_from_slice(&area[VECTORS..VECTORS + 16 * 16]);
+    all.extend_from_slice(&area[MXCSR..MXCSR + 4]);
+    all
+}
+
+/// Returns the tag of an x87 register that is not empty (SDM volume 1, 8.1.7): 0 for a valid number, 1 for zero, 2 for others.
+fn tag(register: &[u8]) -> u16 {
+    let exponent = u16::from_le_bytes([register[8], register[9]]) & 0x7fff;
+    let is_normal = register[7] & 0x80 != 0;
+    match exponent {
+        0 if register[..8].iter().all(|byte| *byte == 0) => 1,
+        1..=0x7ffe if is_normal => 0,
+        _ => 2,
     }
 }
 
@@ -44,16 +91,18 @@ impl gdbstub::arch::Registers for Registers {
     type ProgramCounter = u64;
 
     fn pc(&self) -> u64 {
-        self.0.0[RIP]
+        self.general.0[RIP]
     }
 
     fn gdb_serialize(&self, mut write_byte: impl FnMut(Option<u8>)) {
-        let all = &self.0.0;
+        let all = &self.general.0;
         let mut write = |bytes: &[u8]| bytes.iter().for_each(|byte| write_byte(Some(*byte)));
         GENERAL.iter().for_each(|n| write(&all[*n].to_le_bytes()));
         SHORT.iter().for_each(|n| write(&(all[*n] as u32).to_le_bytes()));
-        // gdb shows these registers as unavailable.
-        (0..FLOATING_BYTES).for_each(|_| write_byte(None));
+        match &self.floating {
+            Some(registers) => floating(registers).into_iter().for_each(|byte| write_byte(Some(byte))),
+            None => (0..FLOATING_BYTES).for_each(|_| write_byte(None)),
+        }
         let mut write = |bytes: &[u8]| bytes.iter().for_each(|byte| write_byte(Some(*byte)));
         LAST.iter().for_each(|n| write(&all[*n].to_le_bytes()));
     }
@@ -113,4 +162,35 @@ pub fn description() -> String {
     ["fs_base", "gs_base"].iter().for_each(|name| put(name));
     xml.push_str("</feature></target>");
     xml
+}
+
+#[cfg(test)]
+mod tests {
+    use everett_inspect::registers::FLOATING_BYTES as AREA_BYTES;
+
+    use super::*;
+
+    #[test]
+    fn floating_registers_stand_in_the_order_of_gdb() {
+        let mut area = [0; AREA_BYTES];
+        let mut put = |at: usize, bytes: &[u8]| area[at..at + bytes.len()].copy_from_slice(bytes);
+        put(0, &0x037f_u16.to_le_bytes());
+        // The top of the stack is register 6; registers 6 and 7 have values.
+        put(2, &(6_u16 << 11).to_le_bytes());
+        put(4, &[0xc0]);
+        put(6, &0x123_u16.to_le_bytes());
+        put(8, &0x7fff_1234_5678_u64.to_le_bytes());
+        put(24, &0x1f80_u32.to_le_bytes());
+        let pi = [&0xc90f_daa2_2168_c235_u64.to_le_bytes()[..], &0x4000_u16.to_le_bytes()].concat();
+        put(32, &pi);
+        put(160 + 16 * 15, &[7; 16]);
+        let all = floating(&FloatingRegisters(area));
+        assert_eq!(all.len(), FLOATING_BYTES);
+        assert_eq!((&all[..10], &all[10..20]), (&pi[..], &[0; 10][..]));
+        let control = |n: usize| u32::from_le_bytes(all[80 + 4 * n..84 + 4 * n].try_into().unwrap());
+        // ST0 is a number, and ST1, register 7, is zero.
+        assert_eq!((control(0), control(1), control(2)), (0x37f, 6 << 11, 0x4fff));
+        assert_eq!((control(3), control(4), control(7)), (0x7fff, 0x1234_5678, 0x123));
+        assert_eq!((&all[352..368], &all[368..]), (&[7; 16][..], &0x1f80_u32.to_le_bytes()[..]));
+    }
 }

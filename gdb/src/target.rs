@@ -70,7 +70,8 @@ impl Target for Session<'_, '_, '_> {
 
 impl MultiThreadBase for Session<'_, '_, '_> {
     fn read_registers(&mut self, registers: &mut Registers, thread: Tid) -> TargetResult<(), Self> {
-        *registers = Registers(self.debuggee.registers(number(thread)).ok_or(TargetError::NonFatal)?);
+        let general = self.debuggee.registers(number(thread)).ok_or(TargetError::NonFatal)?;
+        *registers = Registers { general, floating: self.debuggee.floating_registers(number(thread)) };
         Ok(())
     }
     fn write_registers(&mut self, _: &Registers, _: Tid) -> TargetResult<(), Self> {

@@ -79,6 +79,9 @@ reverse-finish
 info registers rip
 continue
 backtrace 1
+print $mxcsr
+print $fctrl
+print sizeof $xmm15
 delete
 monitor seek 4s
 monitor digest
@@ -152,6 +155,9 @@ fn a_watchpoint_backwards_finds_the_store_that_corrupted_memory() {
         "program.c:22",
         "Breakpoint 2, deposit (n=2, amount=1)",
         "program.c:18",
+        "$5 = 8064",
+        "$6 = 895",
+        "$7 = 16",
     ] {
         let place = rest.find(expected);
         rest = &rest[place.unwrap_or_else(|| panic!("{expected} is missing in {rest}\nof {text}"))..];
