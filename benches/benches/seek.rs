@@ -154,16 +154,7 @@ fn measure(
 /// Boots a world, and returns the setting of its branches.
 fn setting(world: World) -> anyhow::Result<Setting> {
     let image = images::get(&Quiet, &world, &Online, &Interrupt::default())?;
-    let launcher = Launcher {
-        world,
-        only: None,
-        files: image.files,
-        cmdline: String::new(),
-        options: EngineOptions::default(),
-        from: None,
-        faults: None,
-        watching: None,
-    };
+    let launcher = Launcher::new(world, image.files, EngineOptions::default());
     let folder = tempfile::tempdir()?;
     let identity = Identity::new(&launcher.world, std::slice::from_ref(&image.digest));
     let moments = MomentFolder::new(folder.path(), &identity, &identity);

@@ -112,16 +112,7 @@ fn cost(text: &str, for_ns: u64, instrument: Instrument) -> anyhow::Result<(f64,
     let image = images::get(&Quiet, &world, &Online, &Interrupt::default())?;
     let mut options = EngineOptions::default();
     options.caches.edges = instrument == Instrument::Edges;
-    let mut launcher = Launcher {
-        world,
-        only: None,
-        files: image.files,
-        cmdline: String::new(),
-        options,
-        from: None,
-        faults: None,
-        watching: None,
-    };
+    let mut launcher = Launcher::new(world, image.files, options);
     if instrument == Instrument::Watch {
         let watched = |node| format!("n{node}:{UNUSED_ADDRESS:#x}:rw").parse().map_err(anyhow::Error::msg);
         let watched: Vec<Watched> = (0..NODES).map(watched).collect::<anyhow::Result<_>>()?;

@@ -148,16 +148,7 @@ fn boot_world(ui: &Ui, args: &Args, file: &Path) -> anyhow::Result<Outcome> {
     if let Some(initramfs) = &args.initramfs {
         files.initramfs = Some(initramfs.clone());
     }
-    let launcher = Launcher {
-        world,
-        only,
-        files,
-        cmdline: args.cmdline.clone(),
-        options,
-        from: None,
-        faults: None,
-        watching: None,
-    };
+    let launcher = Launcher { only, cmdline: args.cmdline.clone(), ..Launcher::new(world, files, options) };
     let mut timeline = launcher.start(seed)?;
     let with_command = !args.argv.is_empty();
     if with_command {

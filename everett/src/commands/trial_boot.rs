@@ -56,18 +56,9 @@ pub(super) fn run(ui: &Ui, world: &World, argv: &[&str], interrupt: &Interrupt) 
     for service in world.nodes.iter_mut().flat_map(|node| &mut node.services) {
         (service.restart, service.ready) = (Restart::Never, None);
     }
-    let launcher = Launcher {
-        files: images::get(ui, &world, features::access(), interrupt)
-            .map_err(|error| without(&world.file, error))?
-            .files,
-        world,
-        only: Some(0),
-        cmdline: String::new(),
-        options: EngineOptions::default(),
-        from: None,
-        faults: None,
-        watching: None,
-    };
+    let image = images::get(ui, &world, features::access(), interrupt);
+    let files = image.map_err(|error| without(&world.file, error))?.files;
+    let launcher = Launcher { only: Some(0), ..Launcher::new(world, files, EngineOptions::default()) };
     let mut timeline = launcher.start(Seed::new(0))?;
     timeline.command_when_ready(Exec::new(argv.iter().map(|word| (*word).to_owned()).collect()));
     let mut display = ui.begin(Task::Boot);

@@ -67,16 +67,7 @@ pub(crate) fn launcher(options: EngineOptions) -> Launcher {
 /// Returns a launcher of the test world that starts timelines at power-on.
 pub(crate) fn cold_launcher(options: EngineOptions) -> Launcher {
     let world = world_file::load(&world_file()).expect("the test world");
-    Launcher {
-        world,
-        only: None,
-        files: image().files.clone(),
-        cmdline: String::new(),
-        options,
-        from: None,
-        faults: None,
-        watching: None,
-    }
+    Launcher::new(world, image().files.clone(), options)
 }
 
 /// Returns a launcher of another world on the test world's image. It starts timelines at power-on.

@@ -101,6 +101,13 @@ pub struct Launcher {
 }
 
 impl Launcher {
+    /// Returns a launcher of timelines that start at power-on, with all nodes, and without faults and watchpoints.
+    #[must_use]
+    pub fn new(world: World, files: BootFiles, options: EngineOptions) -> Launcher {
+        let cmdline = String::new();
+        Launcher { world, only: None, files, cmdline, options, from: None, faults: None, watching: None }
+    }
+
     /// Sets the watchpoints of later timelines, in place of earlier watchpoints.
     ///
     /// # Errors

@@ -44,16 +44,7 @@ pub fn prepare(
     let cache = Cache::of_user()?;
     let moment_folder = MomentFolder::new(cache.folder(), &identity, &boot);
     cache.note(&cache.enter()?, &world.file, &[moment_folder.folder()])?;
-    let launcher = Launcher {
-        world,
-        only: None,
-        files: image.files,
-        cmdline: String::new(),
-        options,
-        from: None,
-        faults: None,
-        watching: None,
-    };
+    let launcher = Launcher::new(world, image.files, options);
     Ok(Prepared { launcher, identity, image: image.digest, moment_folder })
 }
 

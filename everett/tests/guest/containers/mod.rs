@@ -98,16 +98,7 @@ fn launcher_of(file: &Path) -> Launcher {
     let world = world_file::load(file).unwrap_or_else(|error| panic!("{error}"));
     let image = images::get(&Quiet, &world, &Online, &Interrupt::default())
         .unwrap_or_else(|error| panic!("{}", with_causes(error.as_ref())));
-    Launcher {
-        world,
-        only: None,
-        files: image.files,
-        cmdline: String::new(),
-        options: EngineOptions::default(),
-        from: None,
-        faults: None,
-        watching: None,
-    }
+    Launcher::new(world, image.files, EngineOptions::default())
 }
 
 /// Returns a world of one machine on the image `layout`, without faults. `explore` are the keys of its `[explore]`.
