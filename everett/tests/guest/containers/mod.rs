@@ -47,6 +47,7 @@ mod merging;
 mod origins;
 #[cfg(feature = "inside")]
 mod prints;
+#[cfg(feature = "inside")]
 mod probes;
 mod projects;
 mod registry;
