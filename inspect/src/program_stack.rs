@@ -184,7 +184,13 @@ impl ProgramStacks<'_> {
             function.to_string()
         });
         let places = self.files.lines(mapping, program).map(|lines| lines.places(within.wrapping_sub(*bias)));
-        let source = places.unwrap_or_default();
+        let mut source = places.unwrap_or_default();
+        if source.is_empty()
+            && let Some((path, line)) = program.go_source(within.wrapping_sub(*bias))
+        {
+            let name = program.function(within.wrapping_sub(*bias)).map(|function| function.name.to_owned());
+            source.push(SourcePlace { function: name, file: Some(path), line: Some(line) });
+        }
         Frame { address, file: Some(mapping.name.clone()), in_file: Some(in_file), function, source }
     }
 }

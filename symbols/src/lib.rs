@@ -6,6 +6,7 @@
 //! - [`lines`]: lines of source code
 //! - [`variables`]: variables of programs, their places and types
 //! - [`unwind`]: stacks of programs
+//! - `go`: the table of functions of Go programs
 //! - `cfi`: finds unwind tables that could loop for ever, because a program may be hostile
 //! - `bytes`: numbers at offsets of untrusted bytes
 //!
@@ -16,6 +17,8 @@ mod bytes;
 mod cfi;
 #[cfg(feature = "programs")]
 pub mod functions;
+#[cfg(feature = "programs")]
+mod go;
 pub mod kernel;
 #[cfg(feature = "programs")]
 pub mod lines;

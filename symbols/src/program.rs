@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use crate::bytes::u32_at;
 use crate::cfi;
 pub use crate::cfi::FrameRule;
+use crate::go::Table;
 use gimli::BaseAddresses;
 
 use everett_elf::{Elf, Error, Segment, SegmentKind, SymbolKind, SymbolTable};
@@ -46,6 +47,8 @@ pub struct Program {
     pub(crate) eh_frame: Option<Section>,
     pub(crate) text: Option<Section>,
     pub(crate) got: Option<Section>,
+    /// Table of functions of a Go program.
+    pub(crate) go: Option<Section>,
     /// True if unwinding could take unbounded time, once it is known.
     is_unbounded: OnceLock<bool>,
     build_id: Option<Vec<u8>>,
@@ -157,6 +160,7 @@ impl Program {
             eh_frame: None,
             text: None,
             got: None,
+            go: None,
             build_id: None,
             is_unbounded: OnceLock::new(),
             supplement: None,
@@ -174,6 +178,7 @@ impl Program {
         program.eh_frame = section(".eh_frame");
         program.text = section(".text");
         program.got = section(".got");
+        program.go = section(".gopclntab").or_else(|| section(".data.rel.ro.gopclntab"));
         program.build_id = section(".note.gnu.build-id").and_then(|note| build_id(&note.content));
         program.supplement = section(".gnu_debugaltlink").and_then(|link| supplement(&link.content));
         for table in [SymbolTable::Static, SymbolTable::Dynamic] {
@@ -184,19 +189,49 @@ impl Program {
                 let Some(name) = symbol.name(NAME_BYTES_MAX).filter(|name| !name.is_empty()) else {
                     continue;
                 };
-                // Names may share bytes in a hostile file, so the sum of their lengths is bounded by the file's length.
-                if program.functions.len() >= FUNCTIONS_MAX || program.names.len() + name.len() > file.len() {
+                if !program.add(name, symbol.address, symbol.bytes) {
                     break;
                 }
-                let name_at = (program.names.len() as u32, name.len() as u32);
-                program.names.extend(name);
-                let (start, bytes) = (symbol.address, symbol.bytes);
-                program.functions.push(Entry { start, bytes, name: name_at });
+            }
+        }
+        let go = program.go.clone();
+        let go = go.as_ref().and_then(|section| Table::new(&section.content, program.text_address()));
+        for (function, bytes) in go.iter().flat_map(Table::functions) {
+            let name = go.as_ref().and_then(|table| table.name(function, NAME_BYTES_MAX));
+            let Some(name) = name.filter(|name| !name.is_empty()) else { continue };
+            if !program.add(name, function.start, bytes) {
+                break;
             }
         }
         program.functions.sort_by_key(|entry| (entry.start, entry.bytes == 0));
         program.functions.dedup_by_key(|entry| entry.start);
         Ok(program)
+    }
+
+    /// Adds a function. Returns false if there are too many.
+    fn add(&mut self, name: &[u8], start: u64, bytes: u64) -> bool {
+        // Names may share bytes in a hostile file, so the sum of their lengths is bounded by the file's length.
+        if self.functions.len() >= FUNCTIONS_MAX || self.names.len() + name.len() > self.file.len() {
+            return false;
+        }
+        let name_at = (self.names.len() as u32, name.len() as u32);
+        self.names.extend(name);
+        self.functions.push(Entry { start, bytes, name: name_at });
+        true
+    }
+
+    /// Returns the address of the section with code. 0 if there is none.
+    pub(crate) fn text_address(&self) -> u64 {
+        self.text.as_ref().map_or(0, |section| section.address)
+    }
+
+    /// Returns path and line of the source at an address of a Go program, as the file states addresses. `None` if its table of
+    /// functions does not state them, as for code of inlined calls.
+    #[must_use]
+    pub fn go_source(&self, address: u64) -> Option<(String, u64)> {
+        let table = Table::new(&self.go.as_ref()?.content, self.text_address())?;
+        let (path, line) = table.source(address)?;
+        Some((String::from_utf8_lossy(path).into_owned(), line))
     }
 
     /// Returns the file.

@@ -16,6 +16,7 @@
 //! * `finding_file`: findings that are exported to a file and replayed elsewhere
 //! * `inside_fork`: commands, shells and files in throw-away forks
 //! * `gdb_packets`: random packets to gdb's stub
+//! * `go_programs`: stacks and probes of a Go program without symbols
 //! * `inspection`: processes, mappings and stacks, read from a guest's memory
 //! * `instruments`: watchpoints and edges (executed jumps and branches with their targets)
 //! * `joining`: files and services before *ready*, the vtime at which all services are up
@@ -51,6 +52,8 @@ mod faults;
 mod finding_file;
 #[cfg(feature = "inside")]
 mod gdb_packets;
+#[cfg(feature = "inside")]
+mod go_programs;
 #[cfg(feature = "inside")]
 mod inside_fork;
 #[cfg(feature = "inside")]
