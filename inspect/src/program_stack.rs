@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use everett_symbols::lines::{Lines, SourcePlace};
-use everett_symbols::program::Program;
+use everett_symbols::program::{GoSteps, Program};
 use everett_symbols::unwind::Unwinder;
 use serde::Serialize;
 
@@ -143,7 +143,10 @@ impl ProgramStacks<'_> {
         };
         let Registers { instruction, stack, frame, .. } = registers;
         let frames = self.programs.unwinder.frames(instruction, stack, frame, &mut read);
-        let named = frames.addresses.iter().enumerate().map(|(n, address)| self.frame(*address, n > 0));
+        let mut steps = GoSteps::default();
+        let is_return = |n: usize| n > 0 && !frames.interrupted.contains(&n);
+        let named = frames.addresses.iter().enumerate();
+        let named = named.map(|(n, address)| self.frame(*address, is_return(n), &mut steps));
         (named.collect(), frames.is_complete)
     }
 
@@ -161,7 +164,7 @@ impl ProgramStacks<'_> {
         found
     }
 
-    fn frame(&self, address: u64, is_return: bool) -> Frame {
+    fn frame(&self, address: u64, is_return: bool, steps: &mut GoSteps) -> Frame {
         let unknown = Frame { address, file: None, in_file: None, function: None, source: Vec::new() };
         // A return address can lie after the end of the calling function.
         let within = address.wrapping_sub(is_return.into());
@@ -186,7 +189,7 @@ impl ProgramStacks<'_> {
         let places = self.files.lines(mapping, program).map(|lines| lines.places(within.wrapping_sub(*bias)));
         let mut source = places.unwrap_or_default();
         if source.is_empty()
-            && let Some((path, line)) = program.go_source(within.wrapping_sub(*bias))
+            && let Some((path, line)) = program.go_source(within.wrapping_sub(*bias), steps)
         {
             let name = program.function(within.wrapping_sub(*bias)).map(|function| function.name.to_owned());
             source.push(SourcePlace { function: name, file: Some(path), line: Some(line) });

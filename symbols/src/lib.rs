@@ -9,6 +9,7 @@
 //! - `go`: the table of functions of Go programs
 //! - `cfi`: finds unwind tables that could loop for ever, because a program may be hostile
 //! - `bytes`: numbers at offsets of untrusted bytes
+//! - `limits`: bounds on the tables of Go programs
 //!
 //! Not here: what is in a guest's memory (`inspect/`), and the layout of ELF files (`elf/`).
 
@@ -20,6 +21,8 @@ pub mod functions;
 #[cfg(feature = "programs")]
 mod go;
 pub mod kernel;
+#[cfg(feature = "programs")]
+mod limits;
 #[cfg(feature = "programs")]
 pub mod lines;
 #[cfg(feature = "programs")]

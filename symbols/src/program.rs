@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use crate::bytes::u32_at;
 use crate::cfi;
 pub use crate::cfi::FrameRule;
+pub use crate::go::GoSteps;
 use crate::go::Table;
 use gimli::BaseAddresses;
 
@@ -48,7 +49,7 @@ pub struct Program {
     pub(crate) text: Option<Section>,
     pub(crate) got: Option<Section>,
     /// Table of functions of a Go program.
-    pub(crate) go: Option<Section>,
+    pub(crate) go: Option<GoTable>,
     /// True if unwinding could take unbounded time, once it is known.
     is_unbounded: OnceLock<bool>,
     build_id: Option<Vec<u8>>,
@@ -69,6 +70,20 @@ pub struct Supplement {
 pub(crate) struct Section {
     pub(crate) address: u64,
     pub(crate) content: Content,
+}
+
+/// Table of functions of a Go program.
+#[derive(Debug, Clone)]
+pub(crate) struct GoTable {
+    content: Content,
+    /// Address of the code that it describes, as the file states it.
+    start: u64,
+}
+
+impl GoTable {
+    pub(crate) fn table(&self) -> Option<Table<'_>> {
+        Table::new(&self.content, self.start)
+    }
 }
 
 /// Content of a section: a range of the file.
@@ -168,38 +183,41 @@ impl Program {
         };
         // A program without section headers has no names, but its segments are known.
         let Ok(sections) = elf.sections() else { return Ok(program) };
-        let section = |name| {
-            let section = sections.named(name)?;
+        let section_of = |section: everett_elf::Section<'_>| {
             let content = section.content().ok().filter(|content| !content.is_empty())?;
             let start = content.as_ptr().addr().checked_sub(file.as_ptr().addr())?;
             let content = Content { file: Arc::clone(&file), range: start..start + content.len() };
             Some(Section { address: section.address(), content })
         };
+        let section = |name| section_of(sections.named(name)?);
         program.eh_frame = section(".eh_frame");
         program.text = section(".text");
         program.got = section(".got");
-        program.go = section(".gopclntab").or_else(|| section(".data.rel.ro.gopclntab"));
+        let go = sections.named(".gopclntab").or_else(|| sections.named(".data.rel.ro.gopclntab"));
+        program.go = go.and_then(|section| {
+            let start = Table::of(&sections, &section)?.start();
+            Some(GoTable { content: section_of(section)?.content, start })
+        });
         program.build_id = section(".note.gnu.build-id").and_then(|note| build_id(&note.content));
         program.supplement = section(".gnu_debugaltlink").and_then(|link| supplement(&link.content));
+        // Names may share bytes in a hostile file, so the sum of their lengths is bounded by the file's length.
+        let mut room = file.len();
         for table in [SymbolTable::Static, SymbolTable::Dynamic] {
             for symbol in sections.symbols(table)?.iter() {
                 if symbol.kind != SymbolKind::Function || !symbol.is_defined || symbol.address == 0 {
                     continue;
                 }
-                let Some(name) = symbol.name(NAME_BYTES_MAX).filter(|name| !name.is_empty()) else {
-                    continue;
-                };
-                if !program.add(name, symbol.address, symbol.bytes) {
+                let name = symbol.name(NAME_BYTES_MAX);
+                if !program.add(name, symbol.address, symbol.bytes, &mut room) {
                     break;
                 }
             }
         }
         let go = program.go.clone();
-        let go = go.as_ref().and_then(|section| Table::new(&section.content, program.text_address()));
+        let go = go.as_ref().and_then(GoTable::table);
         for (function, bytes) in go.iter().flat_map(Table::functions) {
             let name = go.as_ref().and_then(|table| table.name(function, NAME_BYTES_MAX));
-            let Some(name) = name.filter(|name| !name.is_empty()) else { continue };
-            if !program.add(name, function.start, bytes) {
+            if !program.add(name, function.start, bytes, &mut room) {
                 break;
             }
         }
@@ -208,29 +226,28 @@ impl Program {
         Ok(program)
     }
 
-    /// Adds a function. Returns false if there are too many.
-    fn add(&mut self, name: &[u8], start: u64, bytes: u64) -> bool {
-        // Names may share bytes in a hostile file, so the sum of their lengths is bounded by the file's length.
-        if self.functions.len() >= FUNCTIONS_MAX || self.names.len() + name.len() > self.file.len() {
+    /// Adds a function that has a name. `room` is the number of bytes of names that may still be read. Returns false if there are
+    /// too many functions, or if the names are too long.
+    fn add(&mut self, name: Option<&[u8]>, start: u64, bytes: u64, room: &mut usize) -> bool {
+        // The end of a name that is too long was sought up to the bound.
+        let read = name.map_or(NAME_BYTES_MAX, <[u8]>::len);
+        let Some(left) = room.checked_sub(read).filter(|_| self.functions.len() < FUNCTIONS_MAX) else {
             return false;
-        }
+        };
+        *room = left;
+        let Some(name) = name.filter(|name| !name.is_empty()) else { return true };
         let name_at = (self.names.len() as u32, name.len() as u32);
         self.names.extend(name);
         self.functions.push(Entry { start, bytes, name: name_at });
         true
     }
 
-    /// Returns the address of the section with code. 0 if there is none.
-    pub(crate) fn text_address(&self) -> u64 {
-        self.text.as_ref().map_or(0, |section| section.address)
-    }
-
-    /// Returns path and line of the source at an address of a Go program, as the file states addresses. `None` if its table of
-    /// functions does not state them, as for code of inlined calls.
+    /// Returns path and line of the source at an address of a Go program, as the file states addresses. `steps` bounds the work
+    /// for all frames of a stack. `None` if its table of functions does not state them, and in an inlined call, because Everett
+    /// does not read the tree of inlined calls.
     #[must_use]
-    pub fn go_source(&self, address: u64) -> Option<(String, u64)> {
-        let table = Table::new(&self.go.as_ref()?.content, self.text_address())?;
-        let (path, line) = table.source(address)?;
+    pub fn go_source(&self, address: u64, steps: &mut GoSteps) -> Option<(String, u64)> {
+        let (path, line) = self.go.as_ref()?.table()?.source(address, steps)?;
         Some((String::from_utf8_lossy(path).into_owned(), line))
     }
 
@@ -318,7 +335,7 @@ impl Program {
         for table in [SymbolTable::Static, SymbolTable::Dynamic] {
             let Ok(symbols) = sections.symbols(table) else { continue };
             for symbol in symbols.iter().filter(|symbol| symbol.is_defined && symbol.address != 0) {
-                if symbol.kind != SymbolKind::Object || symbol.name(NAME_BYTES_MAX) != Some(name.as_bytes()) {
+                if symbol.kind != SymbolKind::Object || symbol.name(name.len()) != Some(name.as_bytes()) {
                     continue;
                 }
                 if *found.get_or_insert(symbol.address) != symbol.address {
@@ -339,7 +356,7 @@ impl Program {
         for table in [SymbolTable::Static, SymbolTable::Dynamic] {
             let Ok(symbols) = sections.symbols(table) else { continue };
             for symbol in symbols.iter().filter(|symbol| symbol.kind == SymbolKind::Object) {
-                let is_it = symbol.is_defined && symbol.name(NAME_BYTES_MAX) == Some(name.as_bytes());
+                let is_it = symbol.is_defined && symbol.name(name.len()) == Some(name.as_bytes());
                 if is_it && found.len() < VARIABLES_MAX {
                     found.push((symbol.address, symbol.bytes));
                 }

@@ -1,25 +1,49 @@
-//! The table of functions that Go programs carry in the section `.gopclntab`, also stripped ones.
+//! The table of functions of Go programs (section `.gopclntab`).
 //!
-//! The table has functions with names, and for each address the distance of the stack pointer from the frame's start, the source
-//! file and the line. The format is that of Go 1.18 and later (`debug/gosym` and `runtime/symtab.go` in Go's sources).
+//! Go programs carry a table of their functions, even if they are stripped. The table has names, and for each address the distance
+//! of the stack pointer from the frame's start, the source file and the line. The format is that of Go 1.18 and later
+//! (`debug/gosym` and `runtime/symtab.go` in Go's sources).
+//!
+//! - [`start`]: the address of the code that the table describes
+
+mod start;
+
+use everett_elf::{Section, Sections};
 
 use crate::bytes::u32_at;
+use crate::limits::{GO_FUNCTIONS_MAX, GO_PATH_BYTES_MAX, GO_STEPS_MAX};
 
-/// First bytes of the table, of Go 1.18 and of Go 1.20.
+/// First four bytes of the table as numbers: of Go 1.18 and 1.19, and of Go 1.20 and later.
 const MAGIC: [u32; 2] = [0xffff_fff0, 0xffff_fff1];
 /// Length of the header, in bytes.
 const HEADER_BYTES: usize = 72;
+/// Place of the address of the code in the header.
+const START_AT: usize = 24;
 /// Length of an entry in the list of functions, in bytes: distance from the start of the code, and place of the description.
 const ENTRY_BYTES: usize = 8;
-/// Number of the table of inlined calls among those of a function, and of the tables that lead to it.
+/// Number of the table of inlined calls among the numbered tables of a function (`PCDATA_InlTreeIndex`).
 const INLINED: u32 = 2;
-/// Place of the functions' flags: the first function on its stack, and one that moves to another stack.
+/// Flag of a function that is the first one of its stack (`FuncFlagTopFrame`).
 const OUTERMOST: u8 = 1;
+/// Flag of a function that sets the stack pointer to a value that the table does not have (`FuncFlagSPWrite`).
 const MOVES_STACK: u8 = 2;
-/// Maximum number of steps of a table of values that are read for an address.
-const STEPS_MAX: usize = 1 << 16;
-/// Maximum length of the path of a source file, in bytes.
-const PATH_BYTES_MAX: usize = 4_096;
+/// Function that the kernel calls for a signal. Its caller is the code that the signal has interrupted.
+const SIGNAL: &[u8] = b"runtime.sigtramp";
+/// Functions that end a signal. They have no caller, because the stack pointer is at what the kernel has saved.
+const SIGNAL_ENDS: [&[u8]; 2] = [b"runtime.sigreturn__sigaction", b"runtime.sigreturn"];
+
+/// Functions that a handler of a signal makes the interrupted code call. Their return address is the interrupted instruction.
+const INJECTED: [&[u8]; 3] = [b"runtime.asyncPreempt", b"runtime.sigpanic", b"runtime.debugCallV2"];
+
+/// Steps of tables of values that may still be read for a stack.
+#[derive(Debug)]
+pub struct GoSteps(usize);
+
+impl Default for GoSteps {
+    fn default() -> GoSteps {
+        GoSteps(GO_STEPS_MAX)
+    }
+}
 
 /// A table of functions.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +52,7 @@ pub(crate) struct Table<'t> {
     /// True if descriptions have the line of the function, as since Go 1.20.
     has_start_lines: bool,
     count: usize,
-    /// Address of the first function, as the file states it.
+    /// Address of the code, as the file states it.
     start: u64,
     /// Least distance of two instructions, in bytes.
     quantum: u64,
@@ -55,14 +79,26 @@ pub(crate) enum GoFrame {
     Return(u64),
     /// The function is the first of its stack.
     Outermost,
-    /// The function has moved to another stack, so the table does not lead to its caller.
+    /// The address of the interrupted instruction is this number of bytes above the stack pointer.
+    Injected(u64),
+    /// The function is the handler of a signal. The address of the code that ends the signal is this number of bytes above the
+    /// stack pointer.
+    Signal(u64),
+    /// The table does not lead to the caller: the function has moved to another stack or ends a signal, or the table is damaged.
     Unknown,
 }
 
 impl<'t> Table<'t> {
-    /// Reads the header. `text` is the address of the section with code, which counts if the table does not state it. `None` if
-    /// the table has another format.
-    pub(crate) fn new(bytes: &'t [u8], text: u64) -> Option<Table<'t>> {
+    /// Reads the table of a file. `None` if it has another format, or if the file does not state where the code begins.
+    pub(crate) fn of(sections: &Sections<'t>, section: &Section<'t>) -> Option<Table<'t>> {
+        let table = Table::new(section.content().ok()?, 0)?;
+        let first = u32_at(table.bytes, table.functions)?;
+        let start = start::start(sections, section, first.into())?;
+        Some(Table { start, ..table })
+    }
+
+    /// Reads the header. `start` is the address of the code. `None` if the table has another format.
+    pub(crate) fn new(bytes: &'t [u8], start: u64) -> Option<Table<'t>> {
         let header = bytes.get(..HEADER_BYTES)?;
         let version = MAGIC.iter().position(|magic| u32_at(header, 0) == Some(*magic))?;
         let ([_, _, quantum, 8], true) = ([header[4], header[5], header[6], header[7]], header[6] > 0) else {
@@ -71,9 +107,8 @@ impl<'t> Table<'t> {
         let word = |n: usize| Some(u64::from_le_bytes(*header.get(8 + 8 * n..)?.first_chunk()?));
         let place = |n: usize| usize::try_from(word(n)?).ok().filter(|at| *at <= bytes.len());
         let functions = place(7)?;
-        let count = usize::try_from(word(0)?).ok()?;
+        let count = usize::try_from(word(0)?).ok().filter(|count| *count <= GO_FUNCTIONS_MAX)?;
         let room = bytes.len().saturating_sub(functions) / ENTRY_BYTES;
-        let start = Some(word(2)?).filter(|start| *start != 0).unwrap_or(text);
         Some(Table {
             bytes,
             has_start_lines: version == 1,
@@ -87,6 +122,11 @@ impl<'t> Table<'t> {
             values: place(6)?,
             functions,
         })
+    }
+
+    /// Returns the address of the code, as the file states it.
+    pub(crate) fn start(&self) -> u64 {
+        self.start
     }
 
     fn entry(&self, n: usize) -> Option<(u64, usize)> {
@@ -137,59 +177,71 @@ impl<'t> Table<'t> {
         if self.has_start_lines { 40 } else { 36 }
     }
 
-    /// Returns the frame of the function at an address.
-    pub(crate) fn frame(&self, address: u64) -> Option<GoFrame> {
+    /// Returns the frame of the function at an address. `None` if the table has no function there.
+    pub(crate) fn frame(&self, address: u64, steps: &mut GoSteps) -> Option<GoFrame> {
         let function = self.at(address)?;
-        let flags = *self.bytes.get(function.at.checked_add(self.last_fields() + 1)?)?;
-        if flags & OUTERMOST != 0 {
-            return Some(GoFrame::Outermost);
-        }
-        if flags & MOVES_STACK != 0 {
-            return Some(GoFrame::Unknown);
-        }
-        let distance = self.value(function, 16, address)?;
-        u64::try_from(distance).ok().map(GoFrame::Return)
+        Some(self.frame_of(function, address, steps).unwrap_or(GoFrame::Unknown))
     }
 
-    /// Returns path and line of the source at an address. `None` in an inlined call, because the table does not say into which
-    /// function it is inlined at this place.
-    pub(crate) fn source(&self, address: u64) -> Option<(&'t [u8], u64)> {
+    fn frame_of(&self, function: GoFunction, address: u64, steps: &mut GoSteps) -> Option<GoFrame> {
+        let name = self.name(function, SIGNAL_ENDS[0].len()).unwrap_or_default();
+        let flags = *self.bytes.get(function.at.checked_add(self.last_fields() + 1)?)?;
+        if flags & OUTERMOST != 0 && name != SIGNAL {
+            return Some(GoFrame::Outermost);
+        }
+        if flags & MOVES_STACK != 0 || SIGNAL_ENDS.contains(&name) {
+            return Some(GoFrame::Unknown);
+        }
+        let distance = u64::try_from(self.value(function, 16, address, steps)?).ok()?;
+        Some(match name {
+            SIGNAL => GoFrame::Signal(distance),
+            _ if INJECTED.contains(&name) => GoFrame::Injected(distance),
+            _ => GoFrame::Return(distance),
+        })
+    }
+
+    /// Returns path and line of the source at an address. `None` in an inlined call, because Everett does not read the tree of
+    /// inlined calls.
+    pub(crate) fn source(&self, address: u64, steps: &mut GoSteps) -> Option<(&'t [u8], u64)> {
         let function = self.at(address)?;
-        if self.is_inlined(function, address)? {
+        if self.is_inlined(function, address, steps)? {
             return None;
         }
-        let file = usize::try_from(self.value(function, 20, address)?).ok()?;
-        let line = u64::try_from(self.value(function, 24, address)?).ok()?;
+        let file = usize::try_from(self.value(function, 20, address, steps)?).ok()?;
+        let line = u64::try_from(self.value(function, 24, address, steps)?).ok()?;
         let unit = self.field(function, 32)? as usize;
         let at = self.units.checked_add(unit.checked_add(file)?.checked_mul(4)?)?;
         let path = self.files.checked_add(u32_at(self.bytes, at)? as usize)?;
-        Some((self.text(path, PATH_BYTES_MAX)?, line))
+        Some((self.text(path, GO_PATH_BYTES_MAX)?, line))
     }
 
     /// True if the code at an address is that of an inlined call.
-    fn is_inlined(&self, function: GoFunction, address: u64) -> Option<bool> {
+    fn is_inlined(&self, function: GoFunction, address: u64, steps: &mut GoSteps) -> Option<bool> {
         if self.field(function, 28)? <= INLINED {
             return Some(false);
         }
         let tables = self.last_fields() + 4;
-        let inlined = self.value(function, tables + 4 * INLINED as usize, address)?;
+        let inlined = self.value(function, tables + 4 * INLINED as usize, address, steps)?;
         Some(inlined >= 0)
     }
 
     /// Returns the value at an address in the table whose place stands at `offset` in a function's description. A table that is
-    /// missing has the value -1.
-    fn value(&self, function: GoFunction, offset: usize, address: u64) -> Option<i64> {
+    /// missing has the value -1. `None` if the table is damaged or ends before the address, or if no step is left.
+    fn value(&self, function: GoFunction, offset: usize, address: u64, steps: &mut GoSteps) -> Option<i64> {
         let at = self.field(function, offset)? as usize;
         if at == 0 {
             return Some(-1);
         }
         let mut rest = self.bytes.get(self.values.checked_add(at)?..)?;
         let (mut value, mut end) = (-1_i64, function.start);
-        for step in 0..STEPS_MAX {
+        let mut is_first = true;
+        while let Some(left) = steps.0.checked_sub(1) {
+            steps.0 = left;
             let change = number(&mut rest)?;
-            if change == 0 && step > 0 {
+            if change == 0 && !is_first {
                 return None;
             }
+            is_first = false;
             // The lowest bit is the sign.
             let change = i64::from(change >> 1) ^ -i64::from(change & 1);
             value = value.checked_add(change)?;
@@ -270,18 +322,43 @@ mod tests {
     fn functions_frames_and_lines_are_read_from_both_formats() {
         for has_start_lines in [false, true] {
             let bytes = table(has_start_lines);
-            let table = Table::new(&bytes, 0).unwrap();
+            let table = Table::new(&bytes, 0x1000).unwrap();
+            let steps = &mut GoSteps::default();
             let all: Vec<_> =
                 table.functions().map(|(it, length)| (table.name(it, 99), it.start, length)).collect();
             let expected =
                 [(Some(&b"main.work"[..]), 0x1000, 0x20), (Some(&b"runtime.goexit"[..]), 0x1020, 0x10)];
             assert_eq!(all, expected);
-            let frames = [0x1000, 0x1003, 0x1004, 0x101f, 0x1020, 0xfff, 0x1030].map(|at| table.frame(at));
+            let frames =
+                [0x1000, 0x1003, 0x1004, 0x101f, 0x1020, 0xfff, 0x1030].map(|at| table.frame(at, steps));
             let of = |bytes| Some(GoFrame::Return(bytes));
             assert_eq!(frames, [of(0), of(0), of(24), of(24), Some(GoFrame::Outermost), None, None]);
-            assert_eq!(table.source(0x1000), Some((&b"/a.go"[..], 7)));
-            assert_eq!(table.source(0x1010), None, "an inlined call");
+            assert_eq!(table.source(0x1000, steps), Some((&b"/a.go"[..], 7)));
+            assert_eq!(table.source(0x1010, steps), None, "an inlined call");
         }
+    }
+
+    /// A table of values that advances no address has no end. A stack reads a bounded number of its steps.
+    #[test]
+    fn the_steps_of_a_stack_are_bounded() {
+        let mut bytes = table(true);
+        let steps = &mut GoSteps(3);
+        let frame =
+            |bytes: &[u8], steps: &mut GoSteps| Table::new(bytes, 0x1000).unwrap().frame(0x1004, steps);
+        assert_eq!(frame(&bytes, steps), Some(GoFrame::Return(24)));
+        assert_eq!(frame(&bytes, steps), Some(GoFrame::Unknown), "one step is left, and two are needed");
+        assert_eq!(steps.0, 0);
+        let values = u32_at(&bytes, 56).unwrap() as usize;
+        bytes.truncate(values + 1);
+        bytes.extend([2, 0].repeat(2 * GO_STEPS_MAX));
+        let functions = bytes.len() as u64;
+        bytes[64..72].copy_from_slice(&functions.to_le_bytes());
+        let list = [[0, 24], [0x20, 24], [0x30, 0]];
+        bytes.extend(list.iter().flatten().flat_map(|word: &u32| word.to_le_bytes()));
+        bytes.extend([0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0].iter().flat_map(|word: &u32| word.to_le_bytes()));
+        let steps = &mut GoSteps::default();
+        assert_eq!(frame(&bytes, steps), Some(GoFrame::Unknown));
+        assert_eq!(steps.0, 0);
     }
 
     #[test]
@@ -304,7 +381,8 @@ mod tests {
             let Some(table) = Table::new(&bytes, 0x1000) else { continue };
             read += table.functions().filter(|(it, _)| table.name(*it, 99).is_some()).count();
             for address in [0, 0xfff, 0x1000, 0x1010, 0x1020, u64::MAX] {
-                let _ = (table.frame(address), table.source(address));
+                let steps = &mut GoSteps::default();
+                let _ = (table.frame(address, steps), table.source(address, steps));
             }
         }
         assert!(read > 10_000, "{read}");
