@@ -113,22 +113,23 @@ fn converted(
         Value::Float(float) => float as i128,
         other => integer(&other, scene)?,
     };
-    // Negative numbers have 64 bits in these bases.
-    let bits = number as u64;
+    if matches!(conversion, 'd' | 'i') {
+        return Ok(number.to_string());
+    }
+    if conversion == 'c' {
+        return Ok(char::from(number as u8).to_string());
+    }
+    // The other conversions have no sign. Negative numbers have 64 bits there.
+    let bits = match i64::try_from(number) {
+        Ok(small) if small < 0 => u128::from(small.cast_unsigned()),
+        _ => u128::try_from(number).map_err(|_| Absent::Overflow)?,
+    };
     Ok(match (conversion, is_alternate) {
-        ('d' | 'i', _) => number.to_string(),
-        ('u', _) => {
-            if number < 0 {
-                bits.to_string()
-            } else {
-                number.to_string()
-            }
-        }
+        ('u', _) => bits.to_string(),
         ('x', false) => format!("{bits:x}"),
         ('x', true) | ('p', _) => format!("{bits:#x}"),
         ('o', false) => format!("{bits:o}"),
         ('o', true) => format!("0{bits:o}"),
-        ('c', _) => char::from(bits as u8).to_string(),
         _ => return Err(Absent::NoNumber),
     })
 }
@@ -152,7 +153,8 @@ pub(super) fn characters(value: &Value, scene: &dyn Scene) -> Option<Result<Stri
         return None;
     }
     let (bytes_max, is_whole) = match scene.has_whole_texts() {
-        true => (WHOLE_TEXT_BYTES_MAX, count <= WHOLE_TEXT_BYTES_MAX),
+        // The byte after the longest text can be its end.
+        true => (WHOLE_TEXT_BYTES_MAX + 1, count <= WHOLE_TEXT_BYTES_MAX),
         false => (TEXT_BYTES_MAX, true),
     };
     let mut bytes = vec![0; count.min(bytes_max)];

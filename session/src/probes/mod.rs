@@ -34,6 +34,8 @@ pub(crate) mod probing;
 mod programs;
 mod scene;
 pub(crate) mod stops;
+#[cfg(test)]
+mod tests;
 pub(crate) mod wanted;
 
 pub use declared::Declared;

@@ -10,7 +10,7 @@ use super::super::limits::{TEXT_BYTES_MAX, WHOLE_TEXT_BYTES_MAX};
 use super::number::{Kind, Number};
 use super::{Binary, Expression, Unary};
 
-/// What an expression reads at a hit.
+/// Registers, memory and debug information at a hit.
 pub trait Scene {
     /// Returns the registers.
     fn registers(&self) -> &ProgramRegisters;
@@ -63,9 +63,15 @@ pub enum Absent {
     /// The array has no such element.
     #[error("no such element")]
     NoElement,
-    /// The result exceeds 128 bits.
+    /// The result exceeds 128 bits, or a negative number exceeds the 64 bits that a format without a sign has for it.
     #[error("overflow")]
     Overflow,
+    /// Two addresses are subtracted that point to different types.
+    #[error("pointers to different types")]
+    DifferentTypes,
+    /// The distance between two addresses is no multiple of the length of the objects that they point to.
+    #[error("no whole number of elements")]
+    NoWholeElements,
     /// Division by zero.
     #[error("division by zero")]
     DivisionByZero,
@@ -261,14 +267,14 @@ pub(in super::super) fn text_at(address: u64, scene: &dyn Scene) -> Result<Strin
         let read = scene.read(at, &mut part);
         let end = part[..read].iter().position(|byte| *byte == 0);
         bytes.extend_from_slice(&part[..end.unwrap_or(read)]);
+        if bytes.len() > WHOLE_TEXT_BYTES_MAX {
+            return Err(Absent::LongText);
+        }
         if end.is_none() && read < part.len() {
             return Err(Absent::Unmapped);
         }
         if end.is_some() || !scene.has_whole_texts() {
             return Ok(String::from_utf8_lossy(&bytes).into_owned());
-        }
-        if bytes.len() >= WHOLE_TEXT_BYTES_MAX {
-            return Err(Absent::LongText);
         }
     }
 }
@@ -362,12 +368,19 @@ fn combine(operator: Binary, left: &Value, right: &Value, scene: &dyn Scene) -> 
         (_, Value::Float(one), other) => floats(operator, *one, integer(other, scene)? as f64),
         (_, one, Value::Float(other)) => floats(operator, integer(one, scene)? as f64, *other),
         // The address of an element, as in C.
-        (Binary::Plus, Value::Pointer(kind, at), Value::Integer(n)) => {
+        (Binary::Plus, Value::Pointer(kind, at), Value::Integer(n))
+        | (Binary::Plus, Value::Integer(n), Value::Pointer(kind, at)) => {
             Ok(Value::Pointer(*kind, moved(*kind, *at, *n, scene)?))
         }
         (Binary::Minus, Value::Pointer(kind, at), Value::Integer(n)) => {
             let n = n.checked_neg().ok_or(Absent::Overflow)?;
             Ok(Value::Pointer(*kind, moved(*kind, *at, n, scene)?))
+        }
+        (Binary::Minus, Value::Pointer(kind, at), Value::Pointer(other_kind, other)) => {
+            if !is_same_type(*kind, *other_kind, scene)? {
+                return Err(Absent::DifferentTypes);
+            }
+            elements_between(i128::from(*at) - i128::from(*other), bytes_of(*kind, scene)?)
         }
         (_, one, other) => integers(operator, integer(one, scene)?, integer(other, scene)?),
     }
@@ -376,6 +389,30 @@ fn combine(operator: Binary, left: &Value, right: &Value, scene: &dyn Scene) -> 
 /// Returns the address of an element. Addresses wrap at 64 bits.
 fn moved(kind: Type, at: u64, n: i128, scene: &dyn Scene) -> Result<u64, Absent> {
     Ok(at.wrapping_add((n as u64).wrapping_mul(bytes_of(kind, scene)?)))
+}
+
+/// True if two types are the same. Each unit of the debug information has an entry of its own for a type, so types are
+/// compared by their shape and length.
+fn is_same_type(one: Type, other: Type, scene: &dyn Scene) -> Result<bool, Absent> {
+    let shape = |kind| match kind {
+        Type::Number(Number { bytes, kind }) => Ok(match kind {
+            Kind::Unsigned => Shape::Unsigned(bytes as u64),
+            Kind::Signed => Shape::Signed(bytes as u64),
+            Kind::Float => Shape::Float(bytes as u64),
+        }),
+        Type::Declared(at) => scene.shape(at).ok_or(Absent::Untyped),
+        Type::Unknown | Type::Bits(..) => Err(Absent::Untyped),
+    };
+    let (one, other) = (shape(one)?, shape(other)?);
+    Ok(std::mem::discriminant(&one) == std::mem::discriminant(&other) && one.bytes() == other.bytes())
+}
+
+/// Returns the number of elements in a distance.
+fn elements_between(distance: i128, bytes: u64) -> Result<Value, Absent> {
+    match distance.checked_rem(bytes.into()).ok_or(Absent::DivisionByZero)? {
+        0 => Ok(Value::Integer(distance / i128::from(bytes))),
+        _ => Err(Absent::NoWholeElements),
+    }
 }
 
 fn integers(operator: Binary, one: i128, other: i128) -> Result<Value, Absent> {
