@@ -222,12 +222,7 @@ impl<'g> Guest<'g> {
         let mut text = vec![0; bytes as usize];
         let read = self.memory_of(mm)?.read_some(start, &mut text);
         text.truncate(read);
-        let text = text.strip_suffix(&[0]).unwrap_or(&text);
-        if text.is_empty() {
-            return Ok(Vec::new());
-        }
-        let parts = text.split(|byte| *byte == 0).take(ARGUMENTS_MAX);
-        Ok(parts.map(|part| String::from_utf8_lossy(part).into_owned()).collect())
+        Ok(arguments(&text))
     }
 
     /// Returns the address space of a process. `None` for threads of the kernel and for zombies.
@@ -237,4 +232,17 @@ impl<'g> Guest<'g> {
     pub fn memory_of_process(&self, process: &Process) -> Result<Option<AddressSpace<'g>>, Error> {
         process.mm.map(|mm| self.memory_of(mm)).transpose()
     }
+}
+
+/// Returns the arguments in a command line, each of which ends with a zero byte. Bytes beyond [`COMMAND_BYTES_MAX`] and
+/// arguments beyond [`ARGUMENTS_MAX`] are left out.
+#[must_use]
+pub fn arguments(text: &[u8]) -> Vec<String> {
+    let text = &text[..text.len().min(COMMAND_BYTES_MAX)];
+    let text = text.strip_suffix(&[0]).unwrap_or(text);
+    if text.is_empty() {
+        return Vec::new();
+    }
+    let parts = text.split(|byte| *byte == 0).take(ARGUMENTS_MAX);
+    parts.map(|part| String::from_utf8_lossy(part).into_owned()).collect()
 }

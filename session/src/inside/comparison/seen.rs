@@ -1,4 +1,4 @@
-//! What Everett sees of a guest's processes in its memory.
+//! Facts about a guest's processes, read from its memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,12 +12,12 @@ use everett_vmm::Machine;
 
 use super::super::machine::{MachineRam, registers};
 use super::fact::{Facts, Part, plain_name};
-use super::told::thread_line;
+use super::told::{command_line, thread_line};
 
 /// Maximum number of frames of a stack that the kernel states (`MAX_STACK_TRACE_DEPTH`).
 const FRAMES_TOLD: usize = 64;
 
-/// What was seen of a guest's processes at several instants.
+/// Facts about a guest's processes at several instants.
 #[derive(Default)]
 pub(super) struct Seen {
     /// All values that a fact had.
@@ -81,7 +81,7 @@ impl Look<'_> {
         let (name, letter) = (plain_name(&first.name), first.state.letter());
         state(Part::Status, format!("{name} {letter} {}", process.parent));
         state(Part::User, process.user.to_string());
-        state(Part::Command, process.command.join(" ").trim_end().to_owned());
+        state(Part::Command, command_line(&process.command));
         let mut threads: Vec<String> =
             process.threads.iter().map(|thread| thread_line(thread.tid, &thread.name)).collect();
         threads.sort();

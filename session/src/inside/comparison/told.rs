@@ -1,7 +1,9 @@
-//! What a guest says of its processes: files of its `/proc`.
+//! Facts about processes as the guest states them: files of its `/proc`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+
+use everett_inspect::task::arguments;
 
 use super::fact::{Facts, Part, plain_name};
 
@@ -25,7 +27,7 @@ pub(super) fn facts(files: &Files) -> Facts {
         let fact = match (&names[1..], thread) {
             (["stat"], _) => status(&text).map(|fact| (Part::Status, fact)),
             (["status"], _) => user(&text).map(|fact| (Part::User, fact)),
-            (["cmdline"], _) => Some((Part::Command, text.replace('\0', " ").trim_end().to_owned())),
+            (["cmdline"], _) => Some((Part::Command, command_line(&arguments(content)))),
             (["maps"], _) => Some((Part::Mappings, trimmed(&text))),
             (["task", _, "comm"], Some(tid)) => {
                 let name = text.strip_suffix('\n').unwrap_or(&text);
@@ -52,6 +54,11 @@ fn pid_of(path: &str) -> Option<u32> {
 /// Returns the line of a thread.
 pub(super) fn thread_line(tid: u32, name: &str) -> String {
     format!("{tid} {}", plain_name(name))
+}
+
+/// Returns the line of a process's arguments.
+pub(super) fn command_line(arguments: &[String]) -> String {
+    arguments.join(" ").trim_end().to_owned()
 }
 
 /// Returns name, state and parent. The name can contain spaces and parentheses.
@@ -123,6 +130,21 @@ mod tests {
         let expected: Facts = expected.into_iter().map(|(part, fact)| ((7, part), fact.to_owned())).collect();
         assert_eq!(facts(&files), expected);
         assert_eq!(processes(&files), BTreeSet::from([7, 9]));
+    }
+
+    #[test]
+    fn arguments_are_cut_as_those_in_memory() {
+        use everett_inspect::limits::{ARGUMENTS_MAX, COMMAND_BYTES_MAX};
+        let stated = |text: String| {
+            let files = Files::from([("7/cmdline".to_owned(), text.into_bytes())]);
+            facts(&files)[&(7, Part::Command)].clone()
+        };
+        let long = "x".repeat(COMMAND_BYTES_MAX);
+        assert_eq!(stated(format!("{long}\0")), long);
+        assert_eq!(stated(format!("{long}y\0z\0")), long);
+        assert_eq!(stated("a\0".repeat(ARGUMENTS_MAX)), ["a"; ARGUMENTS_MAX].join(" "));
+        assert_eq!(stated("a\0".repeat(ARGUMENTS_MAX + 9)), ["a"; ARGUMENTS_MAX].join(" "));
+        assert_eq!(stated("a\0b c\0\0".to_owned()), "a b c");
     }
 
     #[test]
