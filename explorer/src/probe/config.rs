@@ -71,7 +71,7 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// What has values of its own.
+/// Range in which the values of a probe are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {

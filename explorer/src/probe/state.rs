@@ -105,12 +105,23 @@ impl ProbeState {
             (Scope::Process, Some(process)) => (Some(process.pid), process.memory),
         };
         let key = (hit.probe, hit.node, pid);
-        if pid.is_some() && self.last.len() >= PROCESSES_MAX && !self.last.contains_key(&key) {
+        if pid.is_some_and(|pid| pid != 0) && !self.last.contains_key(&key) && self.is_full(hit.probe) {
             return Followed::TooMany;
         }
         let before = self.last.insert(key, (memory, number));
         let before = before.filter(|(other, _)| *other == memory);
         before.map_or(Followed::First, |(_, number)| Followed::After(number))
+    }
+
+    /// True if a probe has values of as many processes as are remembered.
+    fn is_full(&self, probe: u16) -> bool {
+        // Those of all probes are at least as many, and need no search.
+        if self.last.len() < PROCESSES_MAX {
+            return false;
+        }
+        let of_probe = self.last.range((probe, 0, None)..=(probe, u16::MAX, Some(u32::MAX)));
+        let is_process = |(_, _, pid): &(u16, u16, Option<u32>)| pid.is_some_and(|pid| pid != 0);
+        of_probe.filter(|(key, _)| is_process(key)).count() >= PROCESSES_MAX
     }
 
     /// Forgets the values of a process on a node, which has loaded another program.
@@ -219,6 +230,14 @@ mod tests {
             assert_eq!(effects.is_unfollowed, pid > most);
         }
         assert_eq!(state.last.len(), PROCESSES_MAX);
+        // Processes of another probe, the kernel, and processes that are already followed have their own place.
+        let other = ProbeHit { probe: 1, ..hit(0, Some((most + 9, 1)), 1) };
+        assert!(!state.judge(&config, &other).is_unfollowed);
+        assert!(!state.judge(&config, &hit(3, None, 1)).is_unfollowed);
+        assert!(state.judge(&config, &hit(0, Some((most, 1)), 0)).violated.is_some());
+        assert!(state.judge(&config, &hit(1, Some((1, 1)), 1)).is_unfollowed, "another node");
+        state.loaded(0, 7);
+        assert!(!state.judge(&config, &hit(0, Some((most + 1, 1)), 1)).is_unfollowed);
         // A node's value is followed all the same.
         let of_node = self::config("never_decreases = \"node\"");
         assert_eq!(state.judge(&of_node, &hit(0, Some((7, 1)), 5)).violated, None);
