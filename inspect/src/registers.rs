@@ -14,6 +14,7 @@ mod at {
     pub(super) const RBP: usize = 4;
     pub(super) const RIP: usize = 16;
     pub(super) const CS: usize = 17;
+    pub(super) const RFLAGS: usize = 18;
     pub(super) const RSP: usize = 19;
     pub(super) const FS_BASE: usize = 21;
     pub(super) const GS_BASE: usize = 22;
@@ -71,6 +72,14 @@ impl ProgramRegisters {
             frame: self.0[at::RBP],
             is_user: self.0[at::CS] & 3 == 3,
         }
+    }
+
+    /// True if the next instruction was interrupted by a fault of its own, and is now executed again.
+    #[must_use]
+    pub fn is_restarted(&self) -> bool {
+        /// Flag of RFLAGS (RF), which the kernel sets for this instruction.
+        const RESUME: u64 = 1 << 16;
+        self.0[at::RFLAGS] & RESUME != 0
     }
 }
 

@@ -80,7 +80,7 @@ impl Values {
             None => (cpu.registers, Some(cpu.floating), Some(guest.memory())),
         };
         let program = match thread {
-            Some((process, _)) => self.program(&guest, process, node)?.map(Arc::new),
+            Some((process, _)) => Loaded::of_process(&guest, process, (&self.0, node))?.map(Arc::new),
             None => None,
         };
         let scene = HitScene {
@@ -96,13 +96,6 @@ impl Values {
             loaded: program.as_ref(),
         };
         Ok(known(&value(expression, &scene)?, &scene)?)
-    }
-
-    fn program(&self, guest: &Guest<'_>, process: &Process, node: usize) -> Result<Option<Loaded>, Error> {
-        let Some(path) = guest.program_path(process)? else { return Ok(None) };
-        let name = process.threads.first().map(|thread| thread.name.clone()).unwrap_or_default();
-        let mappings = guest.mappings(process)?;
-        Ok(self.0.with(node, |programs| Loaded::of(&name, &path, mappings, programs)).flatten())
     }
 }
 

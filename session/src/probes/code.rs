@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use everett_inspect::program_stack::Frame;
-use everett_inspect::registers::ProgramRegisters;
+use everett_inspect::registers::{ProgramRegisters, Registers};
 use everett_inspect::task::{Process, Thread};
 use everett_inspect::{Error, Guest, Kernel};
 use everett_symbols::lines::SourcePlace;
@@ -13,7 +13,7 @@ use everett_symbols::variables::Shape;
 use super::expression::Expression;
 use super::expression::evaluate::{Absent, Place, Scene, Type, Value, integer, is_true, value};
 use super::format::plain;
-use super::limits::LOADED_MAX;
+use super::limits::{KNOWN_MAX, LOADED_MAX};
 use super::loaded::Loaded;
 use super::probe::{KERNEL, Probe};
 use super::probing::{EXEC, in_kernel};
@@ -24,15 +24,8 @@ use crate::inside::machine::{MachineRam, registers};
 use crate::run::launch::Launcher;
 use crate::world::timeline::Timeline;
 
-/// Flag of RFLAGS: the instruction has been interrupted by a fault of its own, and is now executed again.
-const RESUME: u64 = 1 << 16;
-/// Place of RIP and RFLAGS in the registers.
-const RIP: usize = 16;
-const RFLAGS: usize = 18;
 /// Maximum length of a watched object, in bytes.
 const WATCHED_BYTES_MAX: u64 = 4_096;
-/// Maximum number of processes whose programs are remembered, so that hits of breakpoints are cheap.
-const KNOWN_MAX: usize = 65_536;
 
 /// A process by its node, its ID, the address of its `mm_struct` and the path of its program.
 type ProcessKey = (usize, u32, u64, Option<String>);
@@ -198,10 +191,10 @@ impl<'k> Code<'k> {
     /// The caller has compared the address.
     pub fn is_hit(&mut self, timeline: &Timeline, node: usize, probe: &Probe) -> bool {
         let cpu = registers(&timeline.machine(node).cpu());
-        if cpu.registers.0[RFLAGS] & RESUME != 0 {
+        if cpu.registers.is_restarted() {
             return false;
         }
-        let is_user = cpu.registers.unwinding().is_user;
+        let Registers { instruction, is_user, .. } = cpu.registers.unwinding();
         if probe.program == KERNEL || !is_user {
             return (probe.program == KERNEL) != is_user;
         }
@@ -210,8 +203,7 @@ impl<'k> Code<'k> {
         let Ok(Some(process)) = guest.running_process() else { return false };
         match self.program_of(&guest, node, &process) {
             Ok(Some(loaded)) => {
-                loaded.is_called(&probe.program)
-                    && loaded.has_code(timeline.machine(node), cpu.registers.0[RIP])
+                loaded.is_called(&probe.program) && loaded.has_code(timeline.machine(node), instruction)
             }
             _ => false,
         }

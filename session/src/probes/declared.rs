@@ -151,7 +151,7 @@ pub(crate) struct Prober<'p> {
     judged: Judged<'p>,
 }
 
-/// What the hits of a segment have led to.
+/// Effects of a segment's hits.
 struct Judged<'p> {
     declared: &'p Declared,
     state: ProbeState,
@@ -159,7 +159,7 @@ struct Judged<'p> {
     events: Vec<Event>,
     /// Probes that were violated in this segment. Their further violations are no events, because they are the same finding.
     violated: BTreeSet<usize>,
-    /// Number of events of the segment.
+    /// Number of the segment's hits that are events only because the world file wants them among the log lines.
     logged: usize,
     tallies: Vec<Tally>,
 }

@@ -29,8 +29,10 @@ pub const EVENTS_WAITING_MAX: usize = 65_536;
 pub const LOGGED_MAX: usize = 10_000;
 /// Maximum number of frames of the stack in the evidence of a violation.
 pub const STACK_FRAMES_MAX: usize = 12;
-/// Maximum number of addresses on a node at which probes are placed during a branch. Programs that are loaded later are not
-/// probed.
+/// Maximum number of addresses on a node at which probes are placed during a branch. A program with whose places there would
+/// be more is not probed.
 pub const SITES_MAX: usize = 65_536;
+/// Maximum number of processes whose programs are remembered, so that hits are cheap.
+pub const KNOWN_MAX: usize = 65_536;
 /// Maximum number of reasons why code was not probed that are kept.
 pub const PROBLEMS_MAX: usize = 1_000;

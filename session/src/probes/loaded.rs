@@ -10,7 +10,7 @@ use everett_symbols::program::Program;
 
 use everett_vmm::Machine;
 
-use super::limits::{LOADED_MAX, PROBLEMS_MAX, SITES_MAX};
+use super::limits::{KNOWN_MAX, LOADED_MAX, PROBLEMS_MAX, SITES_MAX};
 use super::probe::KERNEL;
 use super::programs::{NodePrograms, Programs};
 use super::wanted::Wanted;
@@ -32,12 +32,7 @@ pub(super) struct Loaded {
 
 impl Loaded {
     /// Returns the program of a process from its path and mappings. `None` if no file of the image is this program.
-    pub(super) fn of(
-        name: &str,
-        path: &str,
-        mappings: Vec<Mapping>,
-        programs: &NodePrograms,
-    ) -> Option<Loaded> {
+    fn of(name: &str, path: &str, mappings: Vec<Mapping>, programs: &NodePrograms) -> Option<Loaded> {
         let code =
             |mapping: &Mapping| mapping.access.execute && mapping.file.is_some() && mapping.name == path;
         mappings.into_iter().filter(code).find_map(|mapping| {
@@ -107,8 +102,34 @@ impl NodeSites {
             return Ok(*known);
         }
         let found = self.place(guest, process, probes, (programs, node), seen)?;
+        self.make_room(|| {
+            let processes = guest.processes()?;
+            Ok(processes.iter().filter_map(|process| Some((process.pid, process.mm?))).collect())
+        });
         self.processes.insert(key, found);
         Ok(found)
+    }
+
+    /// True if places at these addresses do not exceed [`SITES_MAX`].
+    fn has_room_for(&self, addresses: impl Iterator<Item = u64>) -> bool {
+        let new: BTreeSet<u64> = addresses.filter(|address| !self.sites.contains_key(address)).collect();
+        self.sites.len() + new.len() <= SITES_MAX
+    }
+
+    /// Forgets the programs of processes that have ended, if there are [`KNOWN_MAX`]. Living processes keep theirs, so the hits
+    /// are the same. If the guest cannot be read, all are forgotten and looked for again.
+    fn make_room(&mut self, living: impl FnOnce() -> Result<BTreeSet<(u32, u64)>, Error>) {
+        if self.processes.len() < KNOWN_MAX {
+            return;
+        }
+        match living() {
+            Ok(living) => self.processes.retain(|key, _| living.contains(key)),
+            Err(_) => self.processes.clear(),
+        }
+        // A guest has fewer processes than that.
+        if self.processes.len() >= KNOWN_MAX {
+            self.processes.clear();
+        }
     }
 
     fn place(
@@ -147,14 +168,12 @@ impl NodeSites {
             None
         });
         let Some((loaded, addresses)) = placed.flatten() else { return Ok(None) };
-        let is_known = |other: &Arc<Loaded>| {
-            (&other.name, &other.mapping.name, other.bias)
-                == (&loaded.name, &loaded.mapping.name, loaded.bias)
-        };
-        if let Some(index) = self.loaded.iter().position(is_known) {
+        if let Some(index) = self.loaded.iter().position(|other| other.is_like(&loaded)) {
             return Ok(Some(index));
         }
-        if self.loaded.len() >= LOADED_MAX || self.sites.len() >= SITES_MAX {
+        let all = addresses.iter().flat_map(|(_, addresses)| addresses.iter());
+        let all = all.map(|address| address.wrapping_add(loaded.bias));
+        if self.loaded.len() >= LOADED_MAX || !self.has_room_for(all) {
             let most = format!("over {LOADED_MAX} programs, or {SITES_MAX} places of probes in them");
             note(seen.problems, format!("{path} is not probed: {most}, were loaded at different addresses"));
             return Ok(None);
@@ -182,16 +201,7 @@ impl Loaded {
         let name = process.threads.first().map(|thread| thread.name.clone()).unwrap_or_default();
         let Some(path) = guest.program_path(process)? else { return Ok(None) };
         let mappings = guest.mappings(process)?;
-        let found = programs.with(node, |programs| {
-            let code = |of: &Mapping| of.access.execute && of.file.is_some() && of.name == path;
-            mappings.into_iter().filter(code).find_map(|mapping| {
-                let program = programs.program(&mapping)?;
-                let address = program.address_of_code(mapping.file?.offset)?;
-                let bias = mapping.start.wrapping_sub(address);
-                Some(Loaded { name: name.clone(), mapping, program, bias })
-            })
-        });
-        Ok(found.flatten())
+        Ok(programs.with(node, |programs| Loaded::of(&name, &path, mappings, programs)).flatten())
     }
 
     /// True if an operator means this program: by its path, the name of its file, or the name of its process.
@@ -218,7 +228,7 @@ impl Loaded {
     }
 }
 
-/// What is noted while probes are placed.
+/// Notes that are taken while probes are placed.
 pub(super) struct Seen<'s> {
     /// True for each probe that was placed.
     pub(super) placed: &'s mut [bool],
@@ -237,4 +247,36 @@ pub(super) fn note(problems: &mut BTreeSet<String>, why: String) {
 fn is_named(wanted: &str, process: &str, path: &str) -> bool {
     let file = path.rsplit('/').next().unwrap_or_default();
     wanted != KERNEL && (wanted == path || wanted == process || wanted == file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_places_of_a_program_count_before_they_are_added() {
+        let mut sites = NodeSites::default();
+        sites.add_kernel(0, 1);
+        let most = SITES_MAX as u64;
+        assert!(sites.has_room_for(1..=most));
+        assert!(sites.has_room_for((1..=most).chain(1..=most)), "two probes at the same addresses");
+        assert!(!sites.has_room_for(2..=most + 1));
+    }
+
+    #[test]
+    fn programs_of_ended_processes_are_forgotten_if_there_are_too_many() {
+        let full = || {
+            let mut sites = NodeSites::default();
+            let keys = (0..KNOWN_MAX as u32).map(|pid| ((pid, 7), Some(0)));
+            sites.processes.extend(keys);
+            sites
+        };
+        let mut sites = full();
+        sites.make_room(|| Ok(BTreeSet::from([(3, 7), (4, 8), (5, 7)])));
+        assert_eq!(sites.processes.keys().copied().collect::<Vec<_>>(), [(3, 7), (5, 7)]);
+        sites.make_room(|| panic!("there is room"));
+        let mut sites = full();
+        sites.make_room(|| Ok((0..KNOWN_MAX as u32).map(|pid| (pid, 7)).collect()));
+        assert!(sites.processes.is_empty());
+    }
 }

@@ -12,7 +12,7 @@
 //! - `programs`: programs of images, and places in them
 //! - `wanted`: a probe with its conditions and nodes
 //! - `loaded`: programs in memory, and the linear addresses of probes
-//! - `scene`: what expressions read at a hit
+//! - `scene`: the machine at a hit, as expressions read it
 //! - [`at_rest`]: values of expressions at an instant, without a hit
 //! - `probing`: probes, with everything that observers of timelines share
 //! - [`code`]: programs that ran on a timeline, and places and values in them at an instant

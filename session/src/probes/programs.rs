@@ -28,11 +28,11 @@ pub(super) struct NodePrograms {
     places: BTreeMap<(String, usize), Places>,
     /// Addresses of variables without debug information by path and name.
     symbols: BTreeMap<(String, String), Option<u64>>,
-    /// What the debug information says, by path.
+    /// Answers from the debug information, by path.
     known: BTreeMap<String, Known>,
 }
 
-/// What the debug information of a program says, as far as it was asked.
+/// Answers from the debug information of a program, kept because each hit asks again.
 #[derive(Default)]
 struct Known {
     /// Variables by the address of code that sees them, and by name.

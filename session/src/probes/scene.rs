@@ -1,4 +1,4 @@
-//! What expressions read at a hit.
+//! The machine at a hit, as expressions read it.
 
 use std::sync::Arc;
 

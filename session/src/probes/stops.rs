@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context as _, bail};
 use everett_inspect::module::Modules;
-use everett_inspect::registers::CpuRegisters;
+use everett_inspect::registers::{CpuRegisters, Registers};
 use everett_inspect::task::Process;
 use everett_inspect::{Error, Guest};
 
@@ -17,12 +17,6 @@ use super::probing::Probing;
 use super::scene::HitScene;
 use crate::inside::machine::{MachineRam, registers};
 use crate::world::timeline::Timeline;
-
-/// Flag of RFLAGS: the instruction has been interrupted by a fault of its own, and is now executed again.
-const RESUME: u64 = 1 << 16;
-/// Place of RIP and RFLAGS in the registers.
-const RIP: usize = 16;
-const RFLAGS: usize = 18;
 
 /// Breakpoints of a timeline, and what was noted at them.
 pub(crate) struct Stops<'p> {
@@ -123,11 +117,11 @@ impl<'p> Stops<'p> {
         sink: &mut dyn Sink,
     ) -> anyhow::Result<()> {
         let cpu = registers(&timeline.machine(node).cpu());
-        if cpu.registers.0[RFLAGS] & RESUME != 0 {
+        if cpu.registers.is_restarted() {
             return Ok(());
         }
         self.hits(timeline, node, &cpu, sink);
-        if self.probing.exec == Some(cpu.registers.0[RIP]) {
+        if self.probing.exec == Some(cpu.registers.unwinding().instruction) {
             // The running process has just loaded a program.
             self.look(timeline, node, |stops, guest| {
                 let process = guest.running_process()?;
@@ -183,8 +177,7 @@ impl<'p> Stops<'p> {
 
     /// Passes the hits of all probes at the machine's next instruction to `sink`.
     fn hits(&mut self, timeline: &Timeline, node: usize, cpu: &CpuRegisters, sink: &mut dyn Sink) {
-        let address = cpu.registers.0[RIP];
-        let is_user = cpu.registers.unwinding().is_user;
+        let Registers { instruction: address, is_user, .. } = cpu.registers.unwinding();
         let Some(at) = self.nodes.get(node).and_then(|sites| sites.at(address)) else { return };
         let at: BTreeSet<Site> = at.iter().copied().filter(|site| site.loaded.is_some() == is_user).collect();
         if at.is_empty() {
