@@ -2,13 +2,12 @@
 
 use everett_host::interrupt::Interrupt;
 use everett_input::units::Vtime;
-use everett_inspect::current::Current;
 use everett_session::debug::cursor::Cursor;
 use everett_session::debug::questions::follow::{Span, follow};
 use everett_session::debug::questions::futexes::{Futexes, Wait};
 use serde::Serialize;
 
-use super::at::At;
+use super::at::{At, Thread};
 use super::syncs::tell_left_out;
 use super::wanted::Wanted;
 use crate::ui::{Ui, printable};
@@ -33,9 +32,8 @@ struct Line<'a> {
 /// The thread that ended a wait.
 #[derive(Serialize)]
 struct Waker<'a> {
-    pid: u32,
-    tid: u32,
-    process: &'a str,
+    #[serde(flatten)]
+    thread: Thread<'a>,
     vtime_ns: u64,
 }
 
@@ -67,19 +65,16 @@ fn tell(ui: &Ui, nodes: &[String], wait: &Wait) -> anyhow::Result<()> {
         holder: *holder,
         end_ns: end.map(|(end_ns, _)| end_ns),
         result: end.map(|(_, result)| result),
-        woken_by: woken.as_ref().map(|(waker, vtime_ns)| Waker {
-            pid: waker.pid,
-            tid: waker.tid,
-            process: &waker.process,
-            vtime_ns: *vtime_ns,
-        }),
+        woken_by: woken
+            .as_ref()
+            .map(|(waker, vtime_ns)| Waker { thread: Thread::of(waker), vtime_ns: *vtime_ns }),
     })?;
     let held = holder.map_or(String::new(), |holder| format!(", held by {holder},"));
     let took = |end_ns: u64| Vtime(end_ns.saturating_sub(*begin_ns)).to_string().trim().to_owned();
     let end = match (end, woken) {
         (None, _) => "and still waits".to_owned(),
         (Some((end_ns, _)), Some((waker, _))) => {
-            format!("for {}, until {} wakes it", took(*end_ns), name(waker))
+            format!("for {}, until {} wakes it", took(*end_ns), Thread::of(waker))
         }
         (Some((end_ns, 0)), None) => format!("for {}", took(*end_ns)),
         (Some((end_ns, error)), None) => {
@@ -87,8 +82,4 @@ fn tell(ui: &Ui, nodes: &[String], wait: &Wait) -> anyhow::Result<()> {
         }
     };
     Ok(ui.say(printable(&format!("{} {who:<28} waits at {address:#x}{held} {end}", Vtime(*begin_ns))))?)
-}
-
-fn name(thread: &Current) -> String {
-    format!("{} {}/{}", thread.process, thread.pid, thread.tid)
 }

@@ -2,14 +2,13 @@
 
 use everett_host::interrupt::Interrupt;
 use everett_input::units::Vtime;
-use everett_inspect::current::Current;
 use everett_session::debug::calls::signal_name;
 use everett_session::debug::cursor::Cursor;
 use everett_session::debug::questions::follow::{Span, follow};
 use everett_session::debug::questions::steps::{Happened, Kind, Step, Steps};
 use serde::Serialize;
 
-use super::at::At;
+use super::at::{At, Thread};
 use super::wanted::Wanted;
 use crate::ui::{Ui, printable};
 
@@ -19,8 +18,9 @@ struct Line<'a> {
     kind: &'static str,
     #[serde(flatten)]
     at: At<'a>,
+    /// The other thread of the step.
     #[serde(skip_serializing_if = "Option::is_none")]
-    to: Option<Other<'a>>,
+    to: Option<Thread<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     signal: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,20 +35,6 @@ struct Line<'a> {
     by_kernel: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     protection: Option<bool>,
-}
-
-/// The other thread of a step.
-#[derive(Serialize)]
-struct Other<'a> {
-    pid: u32,
-    tid: u32,
-    process: &'a str,
-}
-
-impl Other<'_> {
-    fn of(thread: &Current) -> Other<'_> {
-        Other { pid: thread.pid, tid: thread.tid, process: &thread.process }
-    }
 }
 
 pub(super) fn run(
@@ -88,11 +74,10 @@ fn tell(ui: &Ui, nodes: &[String], step: &Step) -> anyhow::Result<()> {
         by_kernel: None,
         protection: None,
     };
-    let name = |thread: &Current| format!("{} {}/{}", thread.process, thread.pid, thread.tid);
     let text = match &step.what {
         Happened::Switch(to) => {
-            (line.kind, line.to) = ("switch", Some(Other::of(to)));
-            format!("-> {}", name(to))
+            (line.kind, line.to) = ("switch", Some(Thread::of(to)));
+            format!("-> {}", Thread::of(to))
         }
         Happened::Fault { address, instruction, code } => {
             line.kind = "page_fault";
@@ -106,11 +91,11 @@ fn tell(ui: &Ui, nodes: &[String], step: &Step) -> anyhow::Result<()> {
         }
         Happened::Sent { signal, to, is_by_program } => {
             (line.kind, line.to, line.by_program) =
-                ("signal_sent", Some(Other::of(to)), Some(*is_by_program));
+                ("signal_sent", Some(Thread::of(to)), Some(*is_by_program));
             line.signal = Some(signal_name(*signal));
             // The kernel sends signals also while another thread runs.
             let by = if *is_by_program { "sends" } else { "runs while the kernel sends" };
-            format!("{by} {} to {}", signal_name(*signal), name(to))
+            format!("{by} {} to {}", signal_name(*signal), Thread::of(to))
         }
         Happened::Handled(signal) => {
             (line.kind, line.signal) = ("signal_handled", Some(signal_name(*signal)));
@@ -121,8 +106,8 @@ fn tell(ui: &Ui, nodes: &[String], step: &Step) -> anyhow::Result<()> {
             format!("ends by {}", signal_name(*signal))
         }
         Happened::Woken(to) => {
-            (line.kind, line.to) = ("woken", Some(Other::of(to)));
-            format!("wakes {}", name(to))
+            (line.kind, line.to) = ("woken", Some(Thread::of(to)));
+            format!("wakes {}", Thread::of(to))
         }
         // No question that is printed asks for disks.
         Happened::DiskStart { .. } | Happened::DiskEnd { .. } => return Ok(()),
