@@ -1,4 +1,4 @@
-//! What gdb looks at: a process or the kernel of a node, at the instant where the timeline is.
+//! The process or kernel that gdb debugs, at the instant where the timeline is.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use everett_session::inside::unmapped;
 
 use crate::Error;
 
-/// What gdb looks at.
+/// Process or kernel that gdb debugs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
     /// The kernel of the node, with its CPU as the only thread.
@@ -30,7 +30,7 @@ pub struct Debuggee<'d, 's> {
     pub(crate) view: View<'d>,
 }
 
-/// What gdb looks at, and its breakpoints and watchpoints.
+/// Process or kernel that gdb debugs, with breakpoints and watchpoints.
 pub(crate) struct View<'d> {
     kernel: &'d Kernel,
     /// Programs and libraries of the node's image.
@@ -100,10 +100,12 @@ impl<'d, 's> Debuggee<'d, 's> {
         self.view.look(self.cursor, |guest, cpu| guest.program_registers(&process, thread, cpu)).ok()
     }
 
-    /// Returns the x87 and SSE registers of a thread. `None` if they are not known, as those of the kernel's own code, which
-    /// does not use them.
+    /// Returns the x87 and SSE registers of a thread, or those of the CPU for the kernel. `None` if they are not known.
     #[must_use]
     pub fn floating_registers(&self, tid: u32) -> Option<FloatingRegisters> {
+        if self.view.subject == Subject::Kernel {
+            return Some(registers(&self.cursor.timeline().machine(self.view.node).cpu()).floating);
+        }
         let process = self.process()?;
         let thread = process.threads.iter().find(|thread| thread.tid == tid)?;
         self.view.look(self.cursor, |guest, cpu| guest.floating_registers(thread, cpu)).ok()?

@@ -10,7 +10,7 @@ use everett_gdb::{Debuggee, Subject};
 use everett_inspect::{Guest, Kernel};
 use everett_session::debug::cursor::{Aim, Cursor, Stop};
 use everett_session::explore::setting::Setting;
-use everett_session::inside::machine::MachineRam;
+use everett_session::inside::machine::{MachineRam, registers};
 use everett_session::machines::EngineOptions;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -236,6 +236,11 @@ fn a_stub_takes_any_packets_and_changes_nothing() {
         let bytes: Vec<u8> = all.iter().flat_map(|body| packet(body.as_bytes())).collect();
         bodies(&answers(cursor, kernel, Subject::Process(pid), &bytes))
     };
+
+    // The kernel uses the CPU's x87 and SSE registers, too.
+    let floating = registers(&cursor.timeline().machine(DB).cpu()).floating;
+    let debuggee = Debuggee::new(&mut cursor, kernel, None, DB, Subject::Kernel).unwrap();
+    assert_eq!(debuggee.floating_registers(1), Some(floating));
 
     // The number of breakpoints has a bound.
     let points: Vec<String> = (0..POINTS_MAX + 3).map(|n| format!("Z0,{n:x},1")).collect();
