@@ -1,5 +1,7 @@
 //! The class `Fork`.
 
+use std::sync::{Arc, Mutex};
+
 use everett_scripting::error::Error;
 use everett_scripting::fork::{self, Command, End};
 use everett_scripting::host::Host;
@@ -15,11 +17,14 @@ use crate::timeline::{Finished, seconds};
 
 /// A timeline that goes on from a moment.
 #[pyclass(frozen, extends = Machines, module = "everett")]
-pub(crate) struct Fork;
+pub(crate) struct Fork(Arc<Mutex<fork::Fork>>);
 
 impl Fork {
     pub(crate) fn create(py: Python<'_>, fork: fork::Fork) -> PyResult<Py<Fork>> {
-        Py::new(py, (Fork, Machines::of_fork(fork)))
+        let nodes = fork.nodes();
+        let fork = Arc::new(Mutex::new(fork));
+        let machines = Machines::of_fork(&fork, nodes);
+        Py::new(py, (Fork(fork), machines))
     }
 }
 
@@ -28,8 +33,8 @@ fn in_fork<T: Send>(
     slf: &Bound<'_, Fork>,
     work: impl FnOnce(&Host<'_>, &mut fork::Fork) -> Result<T, Error> + Send,
 ) -> PyResult<T> {
-    let machines = slf.as_super().get();
-    long(slf.py(), |host| work(host, &mut *machines.fork(host)?))
+    let fork = &slf.get().0;
+    long(slf.py(), |host| work(host, &mut *host.lock(fork)?))
 }
 
 #[pymethods]

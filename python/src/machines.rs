@@ -1,9 +1,8 @@
 //! The common base class of `Moment` and `Fork`: machines that are read from outside.
 
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use everett_scripting::error::Error;
-use everett_scripting::host::Host;
 use everett_scripting::observed::Observed;
 use everett_scripting::view::View;
 use everett_scripting::{fork, moment};
@@ -22,38 +21,20 @@ pub(crate) struct Machines {
     nodes: Vec<String>,
 }
 
-/// Owner of machines.
+/// Owner of machines, which the object of the subclass has, too.
 enum Of {
-    Moment(Box<moment::Moment>),
+    Moment(Arc<moment::Moment>),
     /// A fork, which another thread of the script can use.
-    Fork(Box<Mutex<fork::Fork>>),
+    Fork(Arc<Mutex<fork::Fork>>),
 }
 
 impl Machines {
-    pub(crate) fn of_moment(moment: moment::Moment) -> Machines {
-        let nodes = moment.nodes();
-        Machines { of: Of::Moment(Box::new(moment)), nodes }
+    pub(crate) fn of_moment(moment: &Arc<moment::Moment>) -> Machines {
+        Machines { nodes: moment.nodes(), of: Of::Moment(Arc::clone(moment)) }
     }
 
-    pub(crate) fn of_fork(fork: fork::Fork) -> Machines {
-        let nodes = fork.nodes();
-        Machines { of: Of::Fork(Box::new(Mutex::new(fork))), nodes }
-    }
-
-    /// Returns the moment. `None` if these are the machines of a fork.
-    pub(crate) fn moment(&self) -> Option<&moment::Moment> {
-        match &self.of {
-            Of::Moment(moment) => Some(moment),
-            Of::Fork(_) => None,
-        }
-    }
-
-    /// Locks the fork.
-    pub(crate) fn fork(&self, host: &Host<'_>) -> Result<MutexGuard<'_, fork::Fork>, Error> {
-        match &self.of {
-            Of::Fork(fork) => host.lock(fork),
-            Of::Moment(_) => Err(Error::Failed("a moment does not go on; make a fork of it".to_owned())),
-        }
+    pub(crate) fn of_fork(fork: &Arc<Mutex<fork::Fork>>, nodes: Vec<String>) -> Machines {
+        Machines { nodes, of: Of::Fork(Arc::clone(fork)) }
     }
 
     fn look<T: Send>(
