@@ -11,7 +11,7 @@ use everett_inspect::{Guest, Kernel};
 use everett_session::debug::cursor::{Aim, Cursor, Listener, Stop};
 use everett_session::debug::origin::limits::Bounds;
 use everett_session::debug::origin::step::{Happened, Step};
-use everett_session::debug::origin::{Extent, Memory, Place, Search, Source};
+use everett_session::debug::origin::{Extent, Memory, MessageBytes, Search, Source};
 use everett_session::explore::path_runner::Interrupted;
 use everett_session::inside::debug_files::DebugFolders;
 use everett_session::inside::machine::MachineRam;
@@ -161,7 +161,8 @@ fn a_wrong_answer_is_followed_back_through_all_nodes_to_the_client_that_sent_the
 
     // The last digit in the answer.
     let text = format!("{number}\n").into_bytes();
-    let answer = Source::Place(Some(COPY), Place::Payload { offset: text.len() as u64 - 2, text, bytes: 1 });
+    let answer =
+        Source::Message(Some(COPY), MessageBytes::Payload { offset: text.len() as u64 - 2, text, bytes: 1 });
     let steps = asker.ask(&mut (), Bounds::default(), answer.clone()).unwrap();
 
     let sent = |step: &&Step| step.node == CLIENT && matches!(step.what, Happened::Sent { .. });

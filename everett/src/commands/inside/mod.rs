@@ -11,13 +11,13 @@
 //! - `disk`: writes the image of a machine's disk, also as a power loss would leave it
 //! - `logs`: prints log lines and events up to an instant
 //! - `pcap`: writes the frames on the wire up to an instant as a capture
+//! - `named_bytes`: the bytes that a question is about, as the operator names them
 //! - `debug_files`: the option `--debug-files`
 //! - `ask`: answers questions about everything that happened in a span of time
 //! - `coverage`: finds the functions and source lines that an exploration reached
 //! - `print`: makes recorded branches print values at places of their programs
 //! - `socket_line`: a socket as JSON and as text
 //! - `files`: prints open files
-//! - `asked`: the bytes that a question is about, as the operator names them
 //! - `ps`: lists processes
 //! - `ss`: prints sockets
 //! - `stack`: prints stacks
@@ -35,7 +35,6 @@
 //! - `ls`: lists files of a machine
 
 pub(super) mod ask;
-mod asked;
 pub(super) mod core;
 pub(super) mod coverage;
 pub(super) mod cp;
@@ -48,6 +47,7 @@ mod guests;
 mod instant;
 pub(super) mod logs;
 pub(super) mod ls;
+mod named_bytes;
 mod new_file;
 pub(super) mod pcap;
 mod place;

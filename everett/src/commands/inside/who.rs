@@ -8,18 +8,17 @@ use everett_inspect::{Guest, Kernel};
 use everett_session::debug::cursor::{Aim, Cursor, Unless};
 use everett_session::debug::origin::limits::{BYTES_MAX, DEPTH_MAX, INSTRUCTIONS_MAX};
 use everett_session::debug::origin::step::{Happened, Step};
-use everett_session::debug::origin::{Extent, Memory, Place, Search, Source};
+use everett_session::debug::origin::{Extent, Memory, Search, Source};
 use everett_session::inside::machine::MachineRam;
 use everett_session::inside::mapped_files::MappedFiles;
 use serde::Serialize;
 
 use super::super::{Outcome, resources};
-use super::asked::Asked;
 use super::debug_files::DebugFilesArgs;
 use super::guests;
 use super::instant::{Instant, InstantArgs};
+use super::named_bytes::NamedBytes;
 use super::stack::frame_lines;
-
 use crate::ui::{Ui, printable, style};
 
 /// `everett who`
@@ -30,7 +29,7 @@ pub struct Args {
     pub instant: InstantArgs,
     /// The bytes: memory:ADDRESS[+LEN], the name of a variable of the program or kernel, file:/PATH, message:NUMBER, or
     /// payload:TEXT for the last message before the instant with this text. All but the first can end with @OFFSET[+LEN]
-    pub what: Asked,
+    pub what: NamedBytes,
     /// Process with this ID or name, whose memory or variable is meant. Default: the kernel
     #[arg(long, value_name = "PID|NAME")]
     pub process: Option<String>,
@@ -99,7 +98,7 @@ pub(in super::super) fn run(ui: &Ui, args: &Args) -> anyhow::Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// Returns the bytes that the arguments name.
+/// Returns the bytes that the arguments name. Only memory needs a guest that can be read.
 fn source(
     args: &Args,
     instant: &Instant,
@@ -107,15 +106,47 @@ fn source(
     kernel: &Kernel,
     files: &[MappedFiles],
 ) -> anyhow::Result<Source> {
-    if let Asked::Place(place @ (Place::Message { .. } | Place::Payload { .. })) = &args.what {
-        let sender = args.instant.node.as_deref().and_then(|name| instant.number_of(name));
-        return Ok(Source::Place(sender, place.clone()));
-    }
-    let node = match &args.instant.node {
-        Some(name) => instant.number_of(name).context("--node: no such node")?,
-        None if instant.nodes().len() == 1 => 0,
+    let node = || match &args.instant.node {
+        Some(name) => instant.number_of(name).context("--node: no such node"),
+        None if instant.nodes().len() == 1 => Ok(0),
         None => bail!("--node: name the node of these bytes; the nodes are {}", instant.nodes().join(", ")),
     };
+    match &args.what {
+        NamedBytes::Message(message) => {
+            let sender = args.instant.node.as_deref().and_then(|name| instant.number_of(name));
+            Ok(Source::Message(sender, message.clone()))
+        }
+        NamedBytes::File(file) => Ok(Source::File(node()?, file.clone())),
+        NamedBytes::Address { address, bytes } => {
+            memory(args, cursor, kernel, node()?, |_, _| Ok((*address, *bytes)))
+        }
+        NamedBytes::Variable { name, offset, bytes } => {
+            let node = node()?;
+            memory(args, cursor, kernel, node, |guest, process| {
+                let (start, length) = match process {
+                    Some(process) => variable(guest, process, &files[node], name)?,
+                    None => (kernel.address_of(name).with_context(|| no_variable("the kernel", name))?, 8),
+                };
+                let rest = match length.checked_sub(*offset) {
+                    _ if length == 0 => 1,
+                    None | Some(0) => bail!("{name}: it has {length} bytes"),
+                    Some(rest) => rest,
+                };
+                Ok((start.wrapping_add(*offset), bytes.unwrap_or(rest).min(BYTES_MAX)))
+            })
+        }
+    }
+}
+
+/// Returns memory of the process that the arguments name, or of the kernel. `place` returns the address of the first byte and
+/// the number of bytes.
+fn memory(
+    args: &Args,
+    cursor: &Cursor<'_>,
+    kernel: &Kernel,
+    node: usize,
+    place: impl FnOnce(&Guest<'_>, Option<&Process>) -> anyhow::Result<(u64, u64)>,
+) -> anyhow::Result<Source> {
     let ram = MachineRam(cursor.timeline().machine(node));
     let guest = Guest::new(kernel, &ram)?;
     let process = args.process.as_ref().map(|wanted| find(&guest, wanted)).transpose()?;
@@ -125,20 +156,7 @@ fn source(
         }
         None => guest.memory().root(),
     };
-    let (address, bytes) = match &args.what {
-        Asked::Address { address, bytes } => (*address, *bytes),
-        Asked::Variable { name, offset, bytes } => {
-            let (start, length) = match &process {
-                Some(process) => variable(&guest, process, &files[node], name)?,
-                None => (kernel.address_of(name).with_context(|| no_variable("the kernel", name))?, 8),
-            };
-            let rest = length.checked_sub(*offset).filter(|rest| *rest > 0);
-            let rest =
-                if length == 0 { 1 } else { rest.with_context(|| format!("{name}: it has {length} bytes"))? };
-            (start.wrapping_add(*offset), bytes.unwrap_or(rest).min(BYTES_MAX))
-        }
-        Asked::Place(place) => return Ok(Source::Place(Some(node), place.clone())),
-    };
+    let (address, bytes) = place(&guest, process.as_ref())?;
     Ok(Source::Memory(Memory { node, root, address, bytes }))
 }
 

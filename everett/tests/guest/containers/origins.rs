@@ -5,7 +5,7 @@ use std::path::Path;
 use everett_explorer::search::ForkPoint;
 use everett_session::debug::origin::limits::Bounds;
 use everett_session::debug::origin::step::{Happened, Step};
-use everett_session::debug::origin::{Memory, Place, Source};
+use everett_session::debug::origin::{FileBytes, Memory, MessageBytes, Source};
 use everett_session::machines::EngineOptions;
 use serde_json::Value;
 
@@ -173,7 +173,9 @@ fn the_origin_of_a_value_is_found_across_nodes() {
     let kernel = |n: usize| received[n]["thread"]["kernel"].to_string();
     assert!(kernel(0).contains("tcp_recvmsg") && kernel(2).contains("tcp_sendmsg"), "{received:#?}");
 
-    let kept = steps(&[&run, "1", "--node", "n2", "--depth", "0", "file:/dev/shm/kept@16+8"]);
+    // A file needs no process.
+    let of_file = ["--node", "n2", "--process", "ended", "--depth", "0", "file:/dev/shm/kept@16+8"];
+    let kept = steps(&[&[&run[..], "1"], &of_file[..]].concat());
     let shorts: Vec<String> = kept.iter().map(short).collect();
     let way = ["n2 written main", "n2 store main", "n1 message -", "n1 sent main", "n1 store make"];
     assert_eq!(shorts.get(..way.len()), Some(&way.map(str::to_owned)[..]), "{kept:#?}");
@@ -203,9 +205,10 @@ fn searches_change_nothing(world: &str) {
     let (root, _) = asker.program(2, "program", "got");
     // The page that was stored to at another address.
     let memory = Source::Memory(Memory { node: 2, root, address: 0x2000_0000, bytes: 8 });
-    let file = Source::Place(Some(1), Place::File { path: "/dev/shm/kept".to_owned(), offset: 16, bytes: 8 });
-    let value =
-        |text: &[u8]| Source::Place(Some(1), Place::Payload { text: text.to_vec(), offset: 0, bytes: 8 });
+    let file = Source::File(1, FileBytes { path: "/dev/shm/kept".to_owned(), offset: 16, bytes: 8 });
+    let value = |text: &[u8]| {
+        Source::Message(Some(1), MessageBytes::Payload { text: text.to_vec(), offset: 0, bytes: 8 })
+    };
     let mut steps = |bounds, source: &Source| asker.ask(&mut (), bounds, source.clone());
     let mut way = |source: &Source, expected: &[&str]| {
         let steps = steps(Bounds::default(), source).unwrap();
@@ -217,7 +220,7 @@ fn searches_change_nothing(world: &str) {
     way(&file, &["1 written main", "1 store main", "0 message -", "0 sent main", "0 store make"]);
     let of_message = way(&value(&77u64.to_le_bytes()), &["1 message -", "1 sent main", "1 store main"]);
     let Happened::Message { message, .. } = of_message[0].what else { panic!("{of_message:#?}") };
-    let by_number = Source::Place(None, Place::Message { number: message, offset: 0, bytes: 8 });
+    let by_number = Source::Message(None, MessageBytes::Number { number: message, offset: 0, bytes: 8 });
     assert_eq!(way(&by_number, &[]), of_message);
     assert_eq!(way(&memory, &[]), of_memory, "the same question has another answer");
     let error = steps(Bounds::default(), &value(b"nobody sent this")).unwrap_err().to_string();

@@ -4,7 +4,7 @@ use regex::Regex;
 use regex::bytes::Regex as BytesRegex;
 
 use super::entry::Kind;
-use crate::debug::origin::Place;
+use crate::debug::origin::{FileBytes, MessageBytes};
 use crate::probes::expression::Expression;
 use crate::probes::probe::Probe;
 
@@ -74,8 +74,10 @@ pub enum Break {
 pub enum Asked {
     /// The object that an expression names, or to which it points.
     Object(Expression),
-    /// Bytes at another place. A file is one of the node in focus.
-    Place(Place),
+    /// Content of a file on the node in focus.
+    File(FileBytes),
+    /// Payload of a message of any sender.
+    Message(MessageBytes),
 }
 
 /// A command.

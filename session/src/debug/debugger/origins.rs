@@ -10,7 +10,7 @@ use super::{Debugger, looks};
 use crate::debug::cursor::Unless;
 use crate::debug::origin::limits::BYTES_MAX;
 use crate::debug::origin::step::{Happened, Step};
-use crate::debug::origin::{Extent, Memory, Place, Search, Source};
+use crate::debug::origin::{Extent, Memory, Search, Source};
 use crate::inside::machine::MachineRam;
 use crate::inside::mapped_files::MappedFiles;
 
@@ -32,11 +32,8 @@ impl Debugger<'_> {
                 let bytes = bytes.min(BYTES_MAX);
                 Source::Memory(Memory { node, root: self.root()?, address, bytes })
             }
-            // A message can have any sender.
-            Asked::Place(place) => {
-                let node = matches!(place, Place::File { .. }).then_some(node);
-                Source::Place(node, place)
-            }
+            Asked::File(file) => Source::File(node, file),
+            Asked::Message(message) => Source::Message(None, message),
         };
         let origin = self.origin();
         let files = self.programs()?;
@@ -56,7 +53,7 @@ impl Debugger<'_> {
         Ok(Answer::Origins { steps: steps.into_iter().map(told).collect() })
     }
 
-    /// Returns the guest-physical address of the root page table of what is in focus.
+    /// Returns the guest-physical address of the root page table of the process or kernel in focus.
     fn root(&mut self) -> anyhow::Result<u64> {
         let focused = self.thread()?;
         let ram = MachineRam(self.cursor.timeline().machine(self.node));

@@ -9,7 +9,7 @@ use everett_vmm::world::Captured;
 
 use super::limits::SEGMENT_BYTES_MAX;
 use super::step::{Bytes, Happened};
-use super::{Pending, Position, Search, Sent, Wanted};
+use super::{FileBytes, Pending, Position, Search, Sent, Wanted};
 use crate::debug::cursor::Listener;
 use crate::explore::path_runner::{PathRunner, Watch};
 use crate::inside::machine::MachineRam;
@@ -284,7 +284,7 @@ impl Search<'_, '_> {
             explains: None,
             depth: 0,
             position,
-            wanted: Wanted::File { path: String::new(), offset, bytes: 0 },
+            wanted: Wanted::File(FileBytes { path: String::new(), offset, bytes: 0 }),
         };
         self.follow_segment(&pending, (message, port, sent_ns), &segment, offset as usize, bytes);
         Ok(())

@@ -31,7 +31,6 @@ mod thread;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
-use anyhow::Context as _;
 use everett_inspect::mapping::Mapping;
 use everett_inspect::memory::{AddressSpace, PAGE};
 use everett_inspect::task::Process;
@@ -58,15 +57,28 @@ const FRAMES_LACK: &str = "frames are missing: the timeline has more than are ke
 pub enum Source {
     /// Memory of a node.
     Memory(Memory),
-    /// Bytes at another place, on a node or on any node. A file needs its node.
-    Place(Option<usize>, Place),
+    /// Content of a file on the node with this number.
+    File(usize, FileBytes),
+    /// Payload of a message. Its sender is the node with this number, or any node.
+    Message(Option<usize>, MessageBytes),
 }
 
-/// Bytes outside of memory.
+/// Content of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
-    /// The payload of a frame with a TCP segment.
-    Message {
+pub struct FileBytes {
+    /// Path, as the writing process sees it.
+    pub path: String,
+    /// Offset of the first byte.
+    pub offset: u64,
+    /// Number of bytes.
+    pub bytes: u64,
+}
+
+/// Payload of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MessageBytes {
+    /// The payload of a frame with a TCP segment. The number says which one, so its sender does not matter.
+    Number {
         /// Number of the frame.
         number: u64,
         /// Offset of the first byte in the payload.
@@ -74,22 +86,13 @@ pub enum Place {
         /// Number of bytes.
         bytes: u64,
     },
-    /// The payload of the last frame before the instant with a TCP segment that contains these bytes. The node is its sender.
+    /// The payload of the last frame before the instant with a TCP segment that contains these bytes.
     Payload {
         /// The bytes that the payload contains.
         text: Vec<u8>,
         /// Distance of the first wanted byte from the start of `text`.
         offset: u64,
         /// Number of wanted bytes.
-        bytes: u64,
-    },
-    /// Content of a file.
-    File {
-        /// Path, as the writing process sees it.
-        path: String,
-        /// Offset of the first byte.
-        offset: u64,
-        /// Number of bytes.
         bytes: u64,
     },
 }
@@ -135,11 +138,7 @@ enum Wanted {
     Entry(Memory, Before, Vec<Part>),
     Register(Part),
     Sent(Sent),
-    File {
-        path: String,
-        offset: u64,
-        bytes: u64,
-    },
+    File(FileBytes),
 }
 
 /// Bytes of a TCP connection that a node sent.
@@ -229,16 +228,15 @@ impl<'o, 's> Search<'o, 's> {
                 let position = self.cursor.position(memory.node);
                 self.want(None, 0, position, Wanted::Memory(memory));
             }
-            Source::Place(node, Place::File { path, offset, bytes }) => {
-                let node = node.context("the node of the file is missing")?;
+            Source::File(node, file) => {
                 let position = Position { count: u64::MAX, ..self.cursor.position(node) };
-                self.want(None, 0, position, Wanted::File { path, offset, bytes });
+                self.want(None, 0, position, Wanted::File(file));
             }
-            Source::Place(_, Place::Message { number, offset, bytes }) => {
+            Source::Message(_, MessageBytes::Number { number, offset, bytes }) => {
                 self.message(number, offset, bytes)?
             }
-            Source::Place(node, Place::Payload { text, offset, bytes }) => {
-                let (number, start) = self.message_with(node, &text)?;
+            Source::Message(sender, MessageBytes::Payload { text, offset, bytes }) => {
+                let (number, start) = self.message_with(sender, &text)?;
                 self.message(number, start.saturating_add(offset), bytes)?;
             }
         }
@@ -258,7 +256,7 @@ impl<'o, 's> Search<'o, 's> {
                 }
                 Wanted::Register(part) => self.register(&next, part)?,
                 Wanted::Sent(sent) => self.sent(&next, &sent)?,
-                Wanted::File { path, offset, bytes } => self.file(&next, &path, offset, bytes)?,
+                Wanted::File(FileBytes { path, offset, bytes }) => self.file(&next, &path, offset, bytes)?,
             }
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use everett_input::text::quoted;
 use everett_input::units::parse_duration_ns;
-use everett_session::debug::debugger::command::{self, Break, Command, Goal, Step};
+use everett_session::debug::debugger::command::{Asked, Break, Command, Goal, Step};
 use everett_session::debug::debugger::entry::Kind;
 use everett_session::debug::debugger::limits::{LISTED_MAX, MEMORY_BYTES_MAX};
 use everett_session::probes::code::place;
@@ -11,7 +11,7 @@ use regex::Regex;
 use regex::bytes::Regex as BytesRegex;
 
 use super::super::super::id::Id;
-use super::super::asked::Asked;
+use super::super::named_bytes::NamedBytes;
 use super::help::{COMMANDS, KINDS, Name};
 
 /// Number of entries that are listed without a number.
@@ -33,11 +33,12 @@ pub(super) enum Line {
 }
 
 /// Reads the bytes of which a command asks who wrote them. What is not in the form of `everett who` is an expression.
-fn asked(text: &str) -> Result<command::Asked, String> {
+fn asked(text: &str) -> Result<Asked, String> {
     let is_place = ["file:", "message:", "payload:"].iter().any(|kind| text.starts_with(kind));
-    match is_place.then(|| text.parse::<Asked>()).transpose()? {
-        Some(Asked::Place(place)) => Ok(command::Asked::Place(place)),
-        _ => condition(text).map(command::Asked::Object),
+    match is_place.then(|| text.parse::<NamedBytes>()).transpose()? {
+        Some(NamedBytes::File(file)) => Ok(Asked::File(file)),
+        Some(NamedBytes::Message(message)) => Ok(Asked::Message(message)),
+        _ => condition(text).map(Asked::Object),
     }
 }
 

@@ -2,12 +2,12 @@
 
 use std::str::FromStr;
 
-use everett_session::debug::origin::Place;
 use everett_session::debug::origin::limits::BYTES_MAX;
+use everett_session::debug::origin::{FileBytes, MessageBytes};
 
 /// The bytes that a question is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Asked {
+pub enum NamedBytes {
     /// Memory at a linear address.
     Address {
         /// The address.
@@ -24,8 +24,10 @@ pub enum Asked {
         /// Number of bytes. `None` for the rest of the variable.
         bytes: Option<u64>,
     },
-    /// Bytes outside of memory.
-    Place(Place),
+    /// Content of a file.
+    File(FileBytes),
+    /// Payload of a message.
+    Message(MessageBytes),
 }
 
 /// Maximum length of a text in a payload, in bytes. A longer one would not lie in one segment.
@@ -101,20 +103,20 @@ fn place(text: &str) -> Result<(&str, u64, Option<u64>), String> {
     }
 }
 
-impl FromStr for Asked {
+impl FromStr for NamedBytes {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Asked, String> {
+    fn from_str(text: &str) -> Result<NamedBytes, String> {
         if let Some(rest) = text.strip_prefix("memory:") {
             let (address, bytes) = range(rest)?;
-            return Ok(Asked::Address { address, bytes: bytes.unwrap_or(1) });
+            return Ok(NamedBytes::Address { address, bytes: bytes.unwrap_or(1) });
         }
         if let Some(rest) = text.strip_prefix("file:") {
             let (path, offset, bytes) = place(rest)?;
             if !path.starts_with('/') {
                 return Err(format!("{path:?} is not an absolute path"));
             }
-            return Ok(Asked::Place(Place::File {
+            return Ok(NamedBytes::File(FileBytes {
                 path: path.to_owned(),
                 offset,
                 bytes: bytes.unwrap_or(1),
@@ -122,7 +124,7 @@ impl FromStr for Asked {
         }
         if let Some(rest) = text.strip_prefix("message:") {
             let (message, offset, bytes) = place(rest)?;
-            return Ok(Asked::Place(Place::Message {
+            return Ok(NamedBytes::Message(MessageBytes::Number {
                 number: number(message)?,
                 offset,
                 bytes: bytes.unwrap_or(1),
@@ -130,7 +132,7 @@ impl FromStr for Asked {
         }
         if let Some(rest) = text.strip_prefix("payload:") {
             let (text, offset, bytes) = place(rest)?;
-            return Ok(Asked::Place(Place::Payload {
+            return Ok(NamedBytes::Message(MessageBytes::Payload {
                 text: unescaped(text)?,
                 offset,
                 bytes: bytes.unwrap_or(1),
@@ -142,7 +144,7 @@ impl FromStr for Asked {
                 "write memory:ADDRESS[+LEN], the name of a variable, file:/PATH, message:NUMBER or payload:TEXT".to_owned()
             );
         }
-        Ok(Asked::Variable { name: name.to_owned(), offset, bytes })
+        Ok(NamedBytes::Variable { name: name.to_owned(), offset, bytes })
     }
 }
 
@@ -152,19 +154,19 @@ mod tests {
 
     #[test]
     fn places_are_read() {
-        let read = |text: &str| Asked::from_str(text);
-        assert_eq!(read("memory:0x10+8"), Ok(Asked::Address { address: 16, bytes: 8 }));
-        assert_eq!(read("memory:16"), Ok(Asked::Address { address: 16, bytes: 1 }));
-        let variable = |offset, bytes| Ok(Asked::Variable { name: "x".to_owned(), offset, bytes });
+        let read = |text: &str| NamedBytes::from_str(text);
+        assert_eq!(read("memory:0x10+8"), Ok(NamedBytes::Address { address: 16, bytes: 8 }));
+        assert_eq!(read("memory:16"), Ok(NamedBytes::Address { address: 16, bytes: 1 }));
+        let variable = |offset, bytes| Ok(NamedBytes::Variable { name: "x".to_owned(), offset, bytes });
         assert_eq!((read("x"), read("x@0x10+4")), (variable(0, None), variable(16, Some(4))));
-        let file = Asked::Place(Place::File { path: "/a@b".to_owned(), offset: 5, bytes: 1 });
+        let file = NamedBytes::File(FileBytes { path: "/a@b".to_owned(), offset: 5, bytes: 1 });
         assert_eq!(read("file:/a@b@5"), Ok(file));
         assert_eq!(
             read("message:7@2+3"),
-            Ok(Asked::Place(Place::Message { number: 7, offset: 2, bytes: 3 }))
+            Ok(NamedBytes::Message(MessageBytes::Number { number: 7, offset: 2, bytes: 3 }))
         );
         let payload = |text: &[u8], offset, bytes| {
-            Ok(Asked::Place(Place::Payload { text: text.to_vec(), offset, bytes }))
+            Ok(NamedBytes::Message(MessageBytes::Payload { text: text.to_vec(), offset, bytes }))
         };
         assert_eq!(read("payload:a b"), payload(b"a b", 0, 1));
         assert_eq!(read(r"payload:\x40\\13\n@1+2"), payload(b"@\\13\n", 1, 2));
