@@ -227,7 +227,6 @@ class _Machines:
     def judge(self) -> Judged:
         """Evaluates the properties of the world on these events.
 
-        Forks do not observe the probes of a world file: of a fork in a world with probes, this raises EverettError.
         A moment at which a finding showed stands just before it. The violation is one of the fork that goes on from there.
         """
 

@@ -193,14 +193,8 @@ impl Fork {
     /// Judges the properties of the world on the fork so far.
     ///
     /// # Errors
-    /// Returns an error if the world declares probes, which no fork observes, or if the fork has had more events than are
-    /// kept.
+    /// Returns an error if the fork has had more events than are kept.
     pub fn judge(&mut self) -> Result<Judged, Error> {
-        if self.stage.setting.probes.is_some() {
-            let why =
-                "a fork cannot be judged, because the world declares probes, and forks do not observe them";
-            return Err(Error::Failed(why.to_owned()));
-        }
         let plan = self.fork.timeline().plan().cloned().unwrap_or_default();
         judged::judge(&self.stage.setting, &self.before, &plan, self.observed.events()?)
     }

@@ -7,6 +7,7 @@ use everett_explorer::search::Path;
 use everett_session::explore::branch_moment::BranchMoment;
 use everett_session::explore::path_runner::PathRunner;
 use everett_session::inside::fork as session;
+use everett_session::probes::in_fork;
 use everett_session::world::timeline::Timeline;
 use everett_vmm::Digest;
 
@@ -156,7 +157,11 @@ impl Moment {
             return Err(Error::Failed(format!("the timeline has ended here: {why}")));
         }
         let timeline = self.stage.restore(&self.at, &self.plan)?;
-        Ok(Fork::new(Arc::clone(&self.stage), session::Fork::new(timeline), self.at.memory.clone()))
+        let mut fork = session::Fork::new(timeline);
+        if let Some(probes) = &self.stage.setting.probes {
+            in_fork::observe(&mut fork, probes, &self.at.memory.probes)?;
+        }
+        Ok(Fork::new(Arc::clone(&self.stage), fork, self.at.memory.clone()))
     }
 
     /// Calls `look` with the machines at this instant.

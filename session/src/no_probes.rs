@@ -1,7 +1,7 @@
 //! Replaces `probes` in builds without the feature `inside`. Worlds with probes are refused there.
 
 use std::convert::Infallible;
-use std::marker::PhantomData;
+use std::sync::Arc;
 
 use anyhow::bail;
 use everett_explorer::plan::Plan;
@@ -32,10 +32,10 @@ impl Declared {
 
 /// Observer of probes, which cannot exist in this build.
 #[derive(Debug)]
-pub(crate) struct Prober<'p>(Infallible, PhantomData<&'p Declared>);
+pub(crate) struct Prober(Infallible);
 
-impl<'p> Prober<'p> {
-    pub(crate) fn new(declared: &'p Declared) -> Prober<'p> {
+impl Prober {
+    pub(crate) fn new(declared: &Arc<Declared>) -> Prober {
         match declared.0 {}
     }
 

@@ -188,7 +188,7 @@ pub struct PathRunner<'s> {
     marker: Marker,
     spent: CpuTime,
     /// Observer of the world's probes, while a timeline runs with them.
-    prober: Option<Prober<'s>>,
+    prober: Option<Prober>,
 }
 
 impl<'s> PathRunner<'s> {
@@ -498,7 +498,7 @@ impl<'s> PathRunner<'s> {
         // A timeline that ended with an error has left its breakpoints.
         self.end_probes(false);
         let setting = self.setting;
-        self.prober = setting.probes.as_deref().filter(|_| is_probed).map(Prober::new);
+        self.prober = setting.probes.as_ref().filter(|_| is_probed).map(Prober::new);
         match &mut self.prober {
             Some(prober) => prober.begin(&mut self.timeline, &memory.probes),
             None => Ok(()),

@@ -25,7 +25,7 @@ use super::abstractions::Abstractions;
 use super::history_chain::{HistoryChain, HistoryWriter};
 use super::wire::arrives;
 use crate::output::show;
-use crate::world::event::{Event, StreamName, What};
+use crate::world::event::{Event, StreamName, What, merged};
 use crate::world::timeline::Timeline;
 
 /// Maximum number of lines in the evidence of a hit (a violation of a property). If the hit is a log record of several
@@ -573,23 +573,6 @@ impl<'s> Witness<'s> {
             faults: self.begun.iter().filter_map(fault).collect(),
         }
     }
-}
-
-/// Adds the events of probes to the other events, each before the first event with a later vtime.
-fn merged(events: Vec<Event>, probed: Vec<Event>) -> Vec<Event> {
-    if probed.is_empty() {
-        return events;
-    }
-    let mut all = Vec::with_capacity(events.len() + probed.len());
-    let mut probed = probed.into_iter().peekable();
-    for event in events {
-        while let Some(earlier) = probed.next_if(|probed| probed.vtime_ns < event.vtime_ns) {
-            all.push(earlier);
-        }
-        all.push(event);
-    }
-    all.extend(probed);
-    all
 }
 
 /// Formats an event as a line of evidence, without colours.

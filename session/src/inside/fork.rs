@@ -46,8 +46,20 @@ pub struct Fork {
     ended: Option<String>,
     /// Answers by node and request that callers have not taken. Requests that have no entry are not waited for.
     answers: BTreeMap<(usize, u64), VecDeque<Answered>>,
+    observer: Option<Box<dyn ForkObserver>>,
     /// Copies of Everett's program that may run.
     pub(super) running_copies: BTreeSet<ProgramCopy>,
+}
+
+/// Observer of a fork, such as one of probes.
+pub trait ForkObserver: Send {
+    /// Observes that a node's next instruction is at a breakpoint.
+    ///
+    /// # Errors
+    /// Returns an error if the observer cannot go on. The fork's method that runs ends with it.
+    fn stopped(&mut self, timeline: &mut Timeline, node: usize) -> anyhow::Result<()>;
+    /// Returns the events of the timeline since the last call together with those of the observer, ordered by vtime.
+    fn add_events(&mut self, timeline: &Timeline, events: Vec<Event>) -> Vec<Event>;
 }
 
 /// A command that runs in a fork.
@@ -110,6 +122,9 @@ pub enum ForkError {
     /// A fault cannot be injected.
     #[error("the fault")]
     Fault(#[from] CannotInject),
+    /// The observer cannot go on.
+    #[error("{0}")]
+    Observer(String),
     /// The caller ended the work.
     #[error("interrupted")]
     Interrupted,
@@ -127,8 +142,14 @@ impl Fork {
             interrupt: Interrupt::default(),
             ended: None,
             answers: BTreeMap::new(),
+            observer: None,
             running_copies: BTreeSet::new(),
         }
+    }
+
+    /// Sets the observer of the fork from here on. It has set its breakpoints.
+    pub fn observe(&mut self, observer: Box<dyn ForkObserver>) {
+        self.observer = Some(observer);
     }
 
     /// Returns the vtime of the fork, in nanoseconds.
@@ -361,7 +382,11 @@ impl Fork {
             return Err(ForkError::Ended(end.clone()));
         }
         let slice_ns = self.vtime().saturating_add(SLICE_NS).min(until_ns);
-        let stop = self.timeline.run_to_answer(&Until::vtime(slice_ns));
+        let (node, stop) = self.timeline.run_to_answer(&Until::vtime(slice_ns));
+        if let (Some(node), Stop::Breakpoint, Some(observer)) = (node, &stop, &mut self.observer) {
+            let seen = observer.stopped(&mut self.timeline, node);
+            seen.map_err(|error| ForkError::Observer(format!("{error:#}")))?;
+        }
         let mut has_answers = false;
         for node in 0..self.timeline.world().nodes().len() {
             for answer in self.timeline.take_answers(node) {
@@ -375,7 +400,11 @@ impl Fork {
             machine.take_edges();
         }
         self.messages.extend(self.timeline.world_mut().wire().take_steps());
-        self.events.extend(self.timeline.take_events());
+        let events = self.timeline.take_events();
+        self.events.extend(match &mut self.observer {
+            Some(observer) => observer.add_events(&self.timeline, events),
+            None => events,
+        });
         let dropped = self.events.drain(..self.events.len().saturating_sub(EVENTS_MAX)).count();
         self.dropped.0 = self.dropped.0.saturating_add(dropped as u64);
         let dropped = self.messages.drain(..self.messages.len().saturating_sub(MESSAGES_MAX)).count();

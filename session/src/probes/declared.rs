@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, bail};
 use everett_explorer::plan::{Plan, What};
@@ -75,7 +75,7 @@ impl Parsed {
 
 /// Probes of a world.
 pub struct Declared {
-    probing: Probing,
+    probing: Arc<Probing>,
     probes: Vec<(ProbeConfig, Option<Expression>, Option<Expression>)>,
     found: Mutex<(Vec<Tally>, BTreeSet<String>)>,
 }
@@ -117,7 +117,7 @@ impl Declared {
             wanted.push(Wanted { probe, conditions: Vec::new(), nodes, declared_as });
             probes.push((config, value, always));
         }
-        let probing = Probing::new(launcher, wanted, &debug)?;
+        let probing = Arc::new(Probing::new(launcher, wanted, &debug)?);
         let found = Mutex::new((vec![Tally::default(); probes.len()], BTreeSet::new()));
         Ok(Some(Declared { probing, probes, found }))
     }
@@ -145,15 +145,15 @@ pub(crate) fn parsed(world: &World) -> anyhow::Result<Vec<Parsed>> {
 }
 
 /// Observer of the probes on a timeline.
-pub(crate) struct Prober<'p> {
-    declared: &'p Declared,
-    stops: Stops<'p>,
-    judged: Judged<'p>,
+pub(crate) struct Prober {
+    declared: Arc<Declared>,
+    stops: Stops,
+    judged: Judged,
 }
 
 /// Effects of a segment's hits.
-struct Judged<'p> {
-    declared: &'p Declared,
+struct Judged {
+    declared: Arc<Declared>,
     state: ProbeState,
     /// Events that were not taken yet.
     events: Vec<Event>,
@@ -164,17 +164,17 @@ struct Judged<'p> {
     tallies: Vec<Tally>,
 }
 
-impl<'p> Prober<'p> {
-    pub(crate) fn new(declared: &'p Declared) -> Prober<'p> {
+impl Prober {
+    pub(crate) fn new(declared: &Arc<Declared>) -> Prober {
         let judged = Judged {
-            declared,
+            declared: Arc::clone(declared),
             state: ProbeState::default(),
             events: Vec::new(),
             violated: BTreeSet::new(),
             logged: 0,
             tallies: vec![Tally::default(); declared.probes.len()],
         };
-        Prober { declared, stops: Stops::new(&declared.probing), judged }
+        Prober { declared: Arc::clone(declared), stops: Stops::new(Arc::clone(&declared.probing)), judged }
     }
 
     /// Begins a segment of a timeline, which inherits `state`.
@@ -182,8 +182,7 @@ impl<'p> Prober<'p> {
     /// # Errors
     /// Returns an error if the engine has no breakpoints, or if a program that runs lacks the place of a probe.
     pub(crate) fn begin(&mut self, timeline: &mut Timeline, state: &ProbeState) -> anyhow::Result<()> {
-        let declared = self.declared;
-        *self = Prober::new(declared);
+        *self = Prober::new(&Arc::clone(&self.declared));
         self.judged.state = state.clone();
         self.stops.begin(timeline)?;
         self.unless_lost()
@@ -257,7 +256,7 @@ impl<'p> Prober<'p> {
     }
 }
 
-impl Sink for Judged<'_> {
+impl Sink for Judged {
     fn hit(&mut self, hit: &SceneOfHit<'_>) {
         let (Some((config, expression, always)), Some(wanted)) =
             (self.declared.probes.get(hit.probe), self.declared.probing.probes.get(hit.probe))

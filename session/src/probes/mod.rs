@@ -18,6 +18,7 @@
 //! - [`code`]: programs that ran on a timeline, and places and values in them at an instant
 //! - `stops`: sets the breakpoints of a timeline, and finds the hits
 //! - `declared`: the probes of a world file, as explorations observe them
+//! - [`in_fork`]: observation of a world's probes in a fork
 //!
 //! **Invariant.** A value that cannot be read is a word that says why, never a number.
 
@@ -27,6 +28,7 @@ mod declared;
 pub mod expression;
 pub mod format;
 pub mod hit;
+pub mod in_fork;
 pub mod limits;
 mod loaded;
 pub mod probe;

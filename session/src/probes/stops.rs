@@ -1,6 +1,7 @@
 //! Sets the breakpoints of a timeline, and finds the hits of probes.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use everett_inspect::module::Modules;
@@ -19,8 +20,8 @@ use crate::inside::machine::{MachineRam, registers};
 use crate::world::timeline::Timeline;
 
 /// Breakpoints of a timeline, and what was noted at them.
-pub(crate) struct Stops<'p> {
-    probing: &'p Probing,
+pub(crate) struct Stops {
+    probing: Arc<Probing>,
     nodes: Vec<NodeSites>,
     /// Numbers of hits by probe.
     pub(crate) counts: Vec<Count>,
@@ -56,8 +57,8 @@ pub(crate) struct SceneOfHit<'h> {
     probing: &'h Probing,
 }
 
-impl<'p> Stops<'p> {
-    pub(crate) fn new(probing: &'p Probing) -> Stops<'p> {
+impl Stops {
+    pub(crate) fn new(probing: Arc<Probing>) -> Stops {
         let count = probing.probes.len();
         Stops {
             probing,
@@ -155,8 +156,8 @@ impl<'p> Stops<'p> {
         node: usize,
         look: impl FnOnce(&mut Self, &Guest<'_>) -> Result<T, Error>,
     ) -> Option<T> {
-        let ram = MachineRam(timeline.machine(node));
-        match Guest::new(&self.probing.kernel, &ram).and_then(|guest| look(self, &guest)) {
+        let (ram, probing) = (MachineRam(timeline.machine(node)), Arc::clone(&self.probing));
+        match Guest::new(&probing.kernel, &ram).and_then(|guest| look(self, &guest)) {
             Ok(result) => Some(result),
             Err(error) => {
                 let name = timeline.machine(node).name();
@@ -169,7 +170,7 @@ impl<'p> Stops<'p> {
 
     /// Places the probes in a process's program.
     fn place(&mut self, guest: &Guest<'_>, node: usize, process: &Process) -> Result<Option<usize>, Error> {
-        let Probing { probes, programs, .. } = self.probing;
+        let Probing { probes, programs, .. } = &*self.probing;
         let Some(sites) = self.nodes.get_mut(node) else { return Ok(None) };
         let mut seen = Seen { placed: &mut self.placed, problems: &mut self.problems };
         sites.program_of(guest, process, probes, (programs, node), &mut seen)
@@ -197,7 +198,7 @@ impl<'p> Stops<'p> {
         if is_user && !loaded.as_ref().is_some_and(|loaded| self.is_code(timeline, node, loaded, address)) {
             return;
         }
-        let probing = self.probing;
+        let probing = &*Arc::clone(&self.probing);
         for site in at.into_iter().filter(|site| site.loaded == program) {
             let Some(wanted) = probing.probes.get(site.probe).filter(|wanted| wanted.is_on(node)) else {
                 continue;

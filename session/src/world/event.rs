@@ -290,3 +290,20 @@ impl What {
         What::Finding { property: property.to_owned(), text: text.into() }
     }
 }
+
+/// Adds the events of probes to the other events, each before the first event with a later vtime.
+pub(crate) fn merged(events: Vec<Event>, probed: Vec<Event>) -> Vec<Event> {
+    if probed.is_empty() {
+        return events;
+    }
+    let mut all = Vec::with_capacity(events.len() + probed.len());
+    let mut probed = probed.into_iter().peekable();
+    for event in events {
+        while let Some(earlier) = probed.next_if(|probed| probed.vtime_ns < event.vtime_ns) {
+            all.push(earlier);
+        }
+        all.push(event);
+    }
+    all.extend(probed);
+    all
+}

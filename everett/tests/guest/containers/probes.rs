@@ -5,10 +5,17 @@ use std::fs;
 use std::path::Path;
 
 use everett_explorer::coverage::Kind;
+use everett_explorer::probe::ProbeState;
 use everett_explorer::run::Reading;
+use everett_session::inside::fork::Fork;
+use everett_session::machines::EngineOptions;
+use everett_session::probes::in_fork;
+use everett_session::world::event::What;
 
+use super::launcher_of;
 use super::userlands::{layout_of_musl, program_of_musl};
 use super::world_of_one;
+use crate::explore::setting_of;
 use crate::support::{everett, shown};
 
 /// Program whose counter `offset` decreases once, at step 7.
@@ -165,6 +172,47 @@ fn probes_are_properties_and_state_variables_and_change_no_trail() {
     assert!(recorded.contains("program:follow: n is 7 (program "), "{recorded}");
     let shrunk = everett(&["shrink", &path("probed"), &id]);
     assert_eq!(shrunk.status.code(), Some(1), "{}", shown(&shrunk));
+}
+
+/// A fork has the violations and state variables of the probes among its events, and its machines do the same as without them.
+#[test]
+fn a_fork_observes_the_probes_of_its_world() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path();
+    layout_of_musl(folder, &program_of_musl(folder, SOURCE));
+    fs::write(folder.join("world.toml"), world_of_one(EXPLORE) + PROBES).unwrap();
+    let setting = setting_of(launcher_of(&folder.join("world.toml")), EngineOptions::default());
+    let fork = || {
+        let mut timeline = setting.launcher.resume(&setting.ready).unwrap();
+        timeline.begin(setting.seed).unwrap();
+        Fork::new(timeline)
+    };
+    let probes = setting.probes.as_ref().unwrap();
+    let (mut plain, mut probed) = (fork(), fork());
+    in_fork::observe(&mut probed, probes, &ProbeState::default()).unwrap();
+    for fork in [&mut plain, &mut probed] {
+        fork.pass(600_000_000).unwrap();
+    }
+    assert_eq!(plain.timeline().digest(), probed.timeline().digest());
+    let events = probed.take_events();
+    let others = events.iter().filter(|event| !matches!(event.what, What::Probe { .. })).cloned();
+    assert_eq!(plain.take_events(), others.collect::<Vec<_>>());
+    let seen: Vec<(&str, &str, bool, Option<&str>)> = events
+        .iter()
+        .filter_map(|event| match &event.what {
+            What::Probe { probe, text, violated, variable } => {
+                Some((&**probe, &**text, *violated, variable.as_deref()))
+            }
+            _ => None,
+        })
+        .collect();
+    let begins = "program:follow decreased from 1021 to 991: offset=991 (program ";
+    assert!(seen.iter().any(|(probe, text, violated, _)| {
+        (*probe, *violated) == ("offset", true) && text.starts_with(begins)
+    }));
+    let values = seen.iter().filter_map(|(probe, .., value)| value.filter(|_| *probe == "third"));
+    assert!(values.collect::<String>().contains("012012"), "{seen:?}");
+    assert!(events.is_sorted_by_key(|event| event.vtime_ns));
 }
 
 /// A bad probe ends the exploration with one line that names the file and the key.

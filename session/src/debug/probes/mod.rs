@@ -8,6 +8,7 @@
 mod observer;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use everett_explorer::run::Reading;
 use everett_host::interrupt::Interrupt;
@@ -49,7 +50,7 @@ pub struct Options<'o> {
 
 /// State that the observers of all branches share.
 struct Printing<'o> {
-    probing: Probing,
+    probing: Arc<Probing>,
     only_counts: bool,
     has_stack: bool,
     with_logs: bool,
@@ -134,7 +135,7 @@ pub fn hits(
         declared_as: String::new(),
     });
     let printing = Printing {
-        probing: Probing::new(&setting.launcher, wanted.collect(), &options.debug)?,
+        probing: Arc::new(Probing::new(&setting.launcher, wanted.collect(), &options.debug)?),
         only_counts: options.only_counts,
         has_stack: options.has_stack,
         with_logs: options.with_logs,

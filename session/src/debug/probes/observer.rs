@@ -1,5 +1,7 @@
 //! Observer of a branch: places probes, and collects their hits.
 
+use std::sync::Arc;
+
 use super::Printing;
 use crate::explore::path_runner::Watch;
 use crate::probes::hit::{BranchHits, Entry, Hit};
@@ -11,7 +13,7 @@ use crate::world::timeline::Timeline;
 /// Observer of a branch.
 pub struct Observer<'p> {
     printing: &'p Printing<'p>,
-    stops: Stops<'p>,
+    stops: Stops,
     collected: Collected<'p>,
 }
 
@@ -25,7 +27,7 @@ struct Collected<'p> {
 impl<'p> Observer<'p> {
     pub(super) fn new(printing: &'p Printing<'p>, branch: u64) -> Observer<'p> {
         let found = BranchHits { branch, ..BranchHits::default() };
-        let stops = Stops::new(&printing.probing);
+        let stops = Stops::new(Arc::clone(&printing.probing));
         Observer { printing, stops, collected: Collected { printing, found, bytes: 0 } }
     }
 }

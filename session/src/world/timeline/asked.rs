@@ -72,9 +72,9 @@ impl Timeline {
         self.nodes[node].conversation.take_answers()
     }
 
-    /// Like [`Timeline::run`], but the run also stops when an agent has answered, so that few answers wait.
-    pub fn run_to_answer(&mut self, until: &Until) -> Stop {
-        self.run_until(0, until, &|timeline| {
+    /// Like [`Timeline::run_node`], but the run also stops when an agent has answered, so that few answers wait.
+    pub fn run_to_answer(&mut self, until: &Until) -> (Option<usize>, Stop) {
+        self.run_stopped(0, until, &|timeline| {
             timeline.nodes.iter().any(|session| session.conversation.has_answers())
         })
     }
