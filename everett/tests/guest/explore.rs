@@ -290,9 +290,9 @@ fn regressions_are_files(mut setting: Setting, shrunk: &Shrunk) {
 #[test]
 fn a_path_gives_one_timeline_whatever_was_run_before() {
     let setting = setting(WORLD, EngineOptions::default());
-    let outcome = explore(&setting, 24, 2, 1 << 30, false);
+    let outcome = explore(&setting, 18, 2, 1 << 30, false);
     let deep: Vec<_> =
-        (0..24).filter(|&n| outcome.tree.branch(n).is_some_and(|branch| branch.depth > 1)).collect();
+        (0..18).filter(|&n| outcome.tree.branch(n).is_some_and(|branch| branch.depth > 1)).collect();
     assert!(deep.len() > 5, "{deep:?}");
     let mut runner = PathRunner::new(&setting).unwrap();
     let path = |choice| outcome.tree.path(ForkPoint::After(choice)).unwrap();
@@ -341,7 +341,7 @@ fn a_path_gives_one_timeline_whatever_was_run_before() {
         ..EngineOptions::default()
     };
     let leaky = self::setting(WORLD, leaky);
-    let other = explore(&leaky, 24, 2, 1 << 30, false);
+    let other = explore(&leaky, 18, 2, 1 << 30, false);
     assert_ne!(other.merged.digest(), records, "a leak of host time must change the records");
 }
 

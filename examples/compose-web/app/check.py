@@ -3,23 +3,29 @@
 import sys
 import time
 
-from http11 import request
+from http11 import Connection
 
 
-def status(order):
-    for _ in range(50):
-        try:
-            answer = request("GET", f"/orders/{order}")
-            if answer != 503:
-                return answer
-        except OSError:
-            pass
-        time.sleep(0.2)
-    sys.exit(f"order {order}: the shop does not answer")
+def statuses(orders):
+    """Yields the status of each order. All answers come over one connection, until it breaks."""
+    connection = None
+    for order in orders:
+        for _ in range(50):
+            try:
+                connection = connection or Connection()
+                answer = connection.request("GET", f"/orders/{order}")
+                if answer != 503:
+                    yield answer
+                    break
+            except OSError:
+                connection = None
+            time.sleep(0.2)
+        else:
+            sys.exit(f"order {order}: the shop does not answer")
 
 
 orders = [int(line) for line in open("/placed/orders")]
-lost = [order for order in orders if status(order) != 200]
+lost = [order for order, status in zip(orders, statuses(orders)) if status != 200]
 if lost:
     print(f"{len(lost)} of {len(orders)} acknowledged orders are lost, the first is {lost[0]}")
     sys.exit(1)
