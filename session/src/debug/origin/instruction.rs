@@ -227,7 +227,13 @@ impl Before {
         match instruction.op_kind(operand) {
             OpKind::Register => {
                 let register = instruction.op_register(operand);
-                match part(register, false) {
+                let source = part(register, false).map(|part| match instruction.mnemonic() {
+                    // These copy only the first bytes of an SSE register.
+                    Mnemonic::Movq => Part { bytes: part.bytes.min(8), ..part },
+                    Mnemonic::Movd => Part { bytes: part.bytes.min(4), ..part },
+                    _ => part,
+                });
+                match source {
                     Some(part) if offset + bytes <= part.bytes => {
                         Value::Register(Part { offset: part.offset + offset, bytes, ..part })
                     }
@@ -339,15 +345,24 @@ impl Before {
             part.register == wanted.register && part.offset < end && wanted.offset < part.offset + part.bytes
         });
         let part = written.next()?;
+        let first_is_it = instruction.op0_kind() == OpKind::Register
+            && self::part(instruction.op0_register(), true) == Some(part);
         if is_conditional(instruction) && !is_met(instruction.condition_code(), self.flags) {
-            return None;
+            // A destination of 32 bits loses its upper half even so.
+            let kept = if instruction.op0_register().is_gpr32() { 4 } else { part.bytes };
+            return match wanted.offset {
+                _ if end <= kept => None,
+                from if from >= kept => Some(Value::Constant("the extension of a shorter value".to_owned())),
+                _ => Some(Value::Computed(vec![Value::Register(Part {
+                    bytes: kept - wanted.offset,
+                    ..wanted
+                })])),
+            };
         }
         if part.offset > wanted.offset || part.offset + part.bytes < end {
             return Some(unknown("several instructions each wrote a part of the value"));
         }
         let offset = wanted.offset - part.offset;
-        let first_is_it = instruction.op0_kind() == OpKind::Register
-            && instruction.op0_register().full_register() == wanted.register.full_register();
         Some(match mnemonic {
             _ if copies(mnemonic) && first_is_it => self.operand(instruction, 1, offset, wanted.bytes),
             _ if is_conditional(instruction) && first_is_it => {
@@ -496,6 +511,23 @@ mod tests {
         // cmove rcx, rax does not copy, because the zero flag is clear; cmovne does.
         assert_eq!(defined(&[0x48, 0x0f, 0x44, 0xc8], rcx(0, 8)), None);
         assert_eq!(defined(&[0x48, 0x0f, 0x45, 0xc8], rcx(0, 8)), Some(register(Register::RAX, 0, 8)));
+        // cmove ecx, eax does not copy, but clears the upper half of RCX.
+        let cmove = &[0x0f, 0x44, 0xc8];
+        assert_eq!(defined(cmove, rcx(0, 4)), None);
+        assert!(matches!(defined(cmove, rcx(4, 4)), Some(Value::Constant(_))));
+        assert_eq!(defined(cmove, rcx(0, 8)), Some(Value::Computed(vec![register(Register::RCX, 0, 4)])));
+        // xchg cl, ch exchanges two parts of one register; mov ch, al.
+        assert_eq!(defined(&[0x86, 0xe9], rcx(1, 1)), Some(register(Register::RCX, 0, 1)));
+        assert_eq!(defined(&[0x86, 0xe9], rcx(0, 1)), Some(register(Register::RCX, 1, 1)));
+        assert_eq!(defined(&[0x88, 0xc5], rcx(1, 1)), Some(register(Register::RAX, 0, 1)));
+        // movq xmm1, xmm2 and movd ecx, xmm2 copy a part of XMM2 and clear the rest.
+        let xmm1 = |offset| Part { register: Register::XMM1, offset, bytes: 8 };
+        let movq = &[0xf3, 0x0f, 0x7e, 0xca];
+        assert_eq!(defined(movq, xmm1(0)), Some(register(Register::XMM2, 0, 8)));
+        assert!(matches!(defined(movq, xmm1(8)), Some(Value::Constant(_))));
+        let movd = &[0x66, 0x0f, 0x7e, 0xd1];
+        assert_eq!(defined(movd, rcx(0, 4)), Some(register(Register::XMM2, 0, 4)));
+        assert!(matches!(defined(movd, rcx(4, 4)), Some(Value::Constant(_))));
         // xor ecx, ecx; pop rcx
         assert!(matches!(defined(&[0x31, 0xc9], rcx(0, 8)), Some(Value::Constant(_))));
         assert_eq!(defined(&[0x59], rcx(0, 8)), Some(Value::Memory(0x3000, 8)));
