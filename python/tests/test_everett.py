@@ -14,6 +14,11 @@ RUN = os.environ["EVERETT_RUN"]
 WORLD = os.environ["EVERETT_WORLD"]
 
 
+def obey_ctrl_c():
+    """Gives Ctrl-C its usual effect, because a shell starts commands in the background so that they ignore it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 class Case(unittest.TestCase):
     """A finding of the exploration, and the moment at which it showed."""
 
@@ -280,6 +285,7 @@ class Forks(Case):
         self.refused(everett.EverettError, "nothing", fork.exec, "main", ["nothing"])
 
     def test_ctrl_c_ends_a_call_and_the_fork_goes_on(self):
+        obey_ctrl_c()
         fork = self.fork()
         threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
         began = time.monotonic()
@@ -291,6 +297,7 @@ class Forks(Case):
         self.assertEqual(fork.vtime_ns, vtime + 10_000_000)
 
     def test_ctrl_c_ends_waiting_for_a_fork_of_another_thread(self):
+        obey_ctrl_c()
         fork = self.fork()
         worker = threading.Thread(target=fork.run_for, args=("30s",))
         worker.start()
