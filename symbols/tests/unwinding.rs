@@ -103,7 +103,7 @@ fn damaged_unwind_tables_and_headers_end_each_stack() {
     assert!(parsed > rounds(1_000) / 3 && long > rounds(1_000) / 10, "{parsed} {long}");
 }
 
-/// What a Go program states about the address of its code.
+/// Statement of a Go program about the address of its code.
 #[derive(Debug, Clone, Copy)]
 struct Stated {
     /// Value in the header of its table.

@@ -12,7 +12,7 @@ const DIMENSIONS_MAX: usize = 16;
 /// Maximum length of the name of an enumeration's value, in bytes.
 const NAME_BYTES_MAX: usize = 256;
 
-/// What a type's bytes are.
+/// Meaning of a type's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// Integer without a sign, of this length in bytes. Truth values and characters are integers, too.

@@ -69,7 +69,7 @@ struct WatchLine {
     events: String,
 }
 
-/// What an open file leads to.
+/// Object behind an open file.
 enum Detail {
     None,
     Special(Special),

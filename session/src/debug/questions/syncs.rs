@@ -48,7 +48,7 @@ pub struct Sync {
     pub has_failed: bool,
 }
 
-/// What a call does to a file.
+/// Effect of a call on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Does {
     /// Writes as many bytes as the result says, to the descriptor that is this argument.

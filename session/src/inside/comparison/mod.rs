@@ -50,9 +50,9 @@ pub struct Difference {
     pub pid: u32,
     /// Part of the facts. `None` if the guest does not mention the process, or if Everett never saw it.
     pub part: Option<Part>,
-    /// What the guest says.
+    /// Facts that the guest states.
     pub told: String,
-    /// What Everett saw, at any instant.
+    /// Facts that Everett saw, at any instant.
     pub seen: Vec<String>,
 }
 
